@@ -6,7 +6,6 @@ use std::process::Command;
 
 use crate::root;
 
-/// The output of `cargo metadata`.
 fn metadata() -> serde_json::Value {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--no-deps", "--offline", "--locked"])

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::root;
 
-/// The file with the notices, in the root of the project.
 const NOTICES: &str = "THIRD_PARTY.md";
 
 /// What is in a binary depends on its platform: notices are for this one.
@@ -26,7 +25,6 @@ const OTHER_CHOICES: [&str; 7] = ["APACHE", "ZLIB", "BSD", "BSL", "UNLICENSE", "
 /// its licence.
 const SOURCES: [(&str, &str); 1] = [("luajit-src", "luajit2/COPYRIGHT")];
 
-/// A package of the dependency graph.
 struct Package {
     name: String,
     version: String,
@@ -38,7 +36,6 @@ struct Package {
     is_macro: bool,
 }
 
-/// The packages of a platform, and who uses whom.
 struct Graph {
     packages: BTreeMap<String, Package>,
     /// What each uses in its own code, not in tests or while it is built.
@@ -105,7 +102,6 @@ impl Graph {
 }
 
 impl Package {
-    /// The licence texts to distribute with it, each with the name of its file.
     fn texts(&self) -> anyhow::Result<Vec<(String, String)>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.folder)? {
@@ -140,7 +136,6 @@ impl Package {
     }
 }
 
-/// The text of the file with the notices.
 fn notices() -> anyhow::Result<String> {
     use std::fmt::Write;
 

@@ -27,7 +27,6 @@ FOLDER is on a disk, and the servers' users can enter it.";
 /// The most kills of one command, which is begun again after each.
 const MOST_KILLS: usize = 3;
 
-/// What may be wrong after a kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Lost,
@@ -35,7 +34,6 @@ enum Fault {
     Left,
 }
 
-/// What is wrong after a kill, in words.
 type Wrong = (Fault, String);
 
 #[derive(Debug)]
@@ -99,7 +97,6 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// A line for a command that was killed.
 fn said(kind: &Kind, killed: &[Duration], wrong: &[Wrong], place: &Place) -> String {
     let moments: Vec<String> =
         killed.iter().map(|after| format!("{:.2}", after.as_secs_f64())).collect();
@@ -116,9 +113,7 @@ fn said(kind: &Kind, killed: &[Duration], wrong: &[Wrong], place: &Place) -> Str
 /// What comes of a command that is not killed.
 struct Control {
     took: Duration,
-    /// What is in its folder then.
     names: Vec<String>,
-    /// Trials that have finished.
     n_trials: u64,
 }
 
@@ -227,7 +222,6 @@ impl Counts {
         format!("{}{}", Counts::HEADER, self.0.iter().map(line).collect::<String>())
     }
 
-    /// Kills of a kind, or of all.
     fn kills(&self, only: &Option<String>) -> u64 {
         let counted = self.0.iter().filter(|(kind, _)| only.as_ref().is_none_or(|o| o == *kind));
         counted.map(|(_, numbers)| numbers[0]).sum()

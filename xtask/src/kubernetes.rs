@@ -35,7 +35,6 @@ const TRIES: [(&str, Try); 14] = [
     ("undeletable", undeletable),
 ];
 
-/// Between two looks.
 const POLL: Duration = Duration::from_millis(200);
 /// How long a run may take, and what it is waited for.
 const RUN_LIMIT: Duration = Duration::from_secs(600);
@@ -207,7 +206,6 @@ impl Drop for Cluster {
     }
 }
 
-/// A run of Dyno.
 struct Run {
     child: Child,
     log: PathBuf,
@@ -222,7 +220,6 @@ impl Drop for Run {
     }
 }
 
-/// A run that has ended.
 struct Ended {
     code: Option<i32>,
     said: String,
@@ -235,7 +232,6 @@ impl Run {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Waits until it says this.
     fn wait_for(&mut self, words: &str) -> anyhow::Result<()> {
         let until = Instant::now() + RUN_LIMIT;
         while !self.said().contains(words) {

@@ -36,7 +36,6 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 
-/// What a command does with its arguments.
 type Run = fn(&[String]) -> anyhow::Result<()>;
 
 /// The commands: name, what it does, and how.
@@ -98,12 +97,10 @@ fn measured(name: &str, arguments: &[String]) -> anyhow::Result<()> {
     )
 }
 
-/// The folder of the project.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in a folder").to_owned()
 }
 
-/// Runs a program, which is to end well.
 fn succeed(command: &mut Command) -> anyhow::Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let status = command.status().with_context(|| format!("{name} cannot be started"))?;
@@ -113,7 +110,6 @@ fn succeed(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a program prints.
 fn output(command: &mut Command) -> anyhow::Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| format!("{name} cannot be started"))?;
@@ -123,13 +119,11 @@ fn output(command: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
 }
 
-/// Prints a line to standard error.
 #[expect(clippy::print_stderr, reason = "a command prints")]
 fn say(text: &str) {
     eprintln!("{text}");
 }
 
-/// Prints what a command is for to standard output.
 #[expect(clippy::print_stdout, reason = "a command prints")]
 fn print(text: &str) {
     println!("{text}");

@@ -13,7 +13,6 @@ use crate::{output, print, root};
 /// The counts to compare with, as this command prints them with `--plain`.
 const BEFORE: &str = include_str!("mass/21efa65f.tsv");
 
-/// What is counted of a crate.
 const COUNTS: [&str; 7] =
     ["code lines", "comment lines", "test lines", "functions", "types", "short files", "circle"];
 
@@ -23,7 +22,6 @@ const SHORT: usize = 80;
 /// The counts of a crate, in the order of `COUNTS`. All are sums but the last, the largest circle of files.
 type Counts = [usize; COUNTS.len()];
 
-/// The counts by crate.
 type Mass = BTreeMap<String, Counts>;
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -36,7 +34,6 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The Rust files that Git knows: path and text.
 fn sources() -> anyhow::Result<BTreeMap<String, String>> {
     let files = output(Command::new("git").args(["ls-files", "*.rs"]).current_dir(root()))?;
     // What is deleted, but not yet in Git's index, is not there to be read.
@@ -96,7 +93,6 @@ fn crate_of(file: &str) -> &str {
     file.split('/').next().unwrap_or(file)
 }
 
-/// The files that only tests have.
 fn test_files(sources: &BTreeMap<String, String>) -> BTreeSet<String> {
     let is_named_so = |file: &&String| {
         let name = file.rsplit('/').next().unwrap_or_default();
@@ -133,7 +129,6 @@ fn named_path<'a>(source: &'a str, module: &str) -> Option<&'a str> {
     })
 }
 
-/// A path as Git writes it.
 fn normal(folder: &str, path: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').collect();
     for part in path.split('/') {

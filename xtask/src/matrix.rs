@@ -29,17 +29,14 @@ const COMMANDS: [(&str, &str, &[&str]); 5] = [
     ("perf", "Dyno beside sysbench and pgbench: ratios", &[]),
 ];
 
-/// Where tests of matrices are.
 const TESTS: &str = "crates/dyno/tests/it";
 
-/// The last run of each matrix.
 const LAST_RUNS: &str = "xtask/matrix.tsv";
 const HEADER: &str = "matrix\tcommit\tdate\tminutes\tresult";
 
 /// How the attribute begins. In two pieces, so that this file has none.
 const MARK: &str = concat!("#[", "ignore = \"matrix ");
 
-/// How a good result begins.
 const PASSED: &str = "passed";
 
 /// The tests of each matrix, as nextest names them.
@@ -78,7 +75,6 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a command of this program; what came of it.
 fn run_command(name: &str, options: &[&str]) -> String {
     let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
     let command = crate::COMMANDS.iter().find(|(command, _, _)| *command == name);
@@ -121,7 +117,6 @@ fn commit_and_date() -> anyhow::Result<String> {
     Ok(format!("{commit}\t{}", output(Command::new("date").args(["-u", "+%F"]))?))
 }
 
-/// The tests of all matrices.
 pub(crate) fn tests() -> anyhow::Result<Tests> {
     let mut tests = Tests::new();
     let files = output(
@@ -168,7 +163,6 @@ fn written(last: &BTreeMap<String, String>) -> String {
     format!("{HEADER}\n{}", lines.collect::<String>())
 }
 
-/// The names of all matrices, and what they try.
 pub(crate) fn names(tests: &Tests) -> BTreeMap<&str, String> {
     let commands = COMMANDS.iter().map(|(name, what, _)| (*name, (*what).to_owned()));
     let of_tests = tests.iter().map(|(name, all)| {

@@ -9,7 +9,6 @@ use anyhow::{Context, bail};
 
 use crate::{root, say};
 
-/// What came of tests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) passed: usize,
@@ -19,7 +18,6 @@ pub(crate) struct Totals {
     pub(crate) failed: BTreeSet<String>,
 }
 
-/// The folder of what Cargo builds.
 pub(crate) fn target() -> PathBuf {
     // One that is relative is so to where the command was called.
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)

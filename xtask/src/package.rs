@@ -15,7 +15,6 @@ struct Package {
     root: PathBuf,
 }
 
-/// Builds the package, and says where it is.
 pub(crate) fn run() -> anyhow::Result<()> {
     succeed(Command::new("cargo").args([
         "build",
@@ -56,7 +55,6 @@ impl Package {
         format!("dyno_{}_{}.deb", self.version, self.architecture)
     }
 
-    /// Puts every file in its place.
     fn fill(&self, program: &Path) -> anyhow::Result<()> {
         let installed = self.root.join("usr/bin/dyno");
         copy(program, &installed)?;
@@ -90,7 +88,6 @@ impl Package {
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// What the package says of itself.
     fn control(&self, depends: &str) -> String {
         format!(
             "Package: dyno\n\

@@ -22,16 +22,13 @@ type Suite = (&'static str, &'static str, fn(&Setting) -> anyhow::Result<Outcome
 const SUITES: [Suite; 2] =
     [("sysbench", "SYSBENCH_SOURCE", cram::run), ("pgbench", "POSTGRESQL_SOURCE", tap::run)];
 
-/// What a suite is run with.
 struct Setting {
-    /// The sources.
     source: PathBuf,
     dyno: PathBuf,
     /// For what is written.
     folder: PathBuf,
 }
 
-/// What came of a suite.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     /// The counts.
@@ -87,7 +84,6 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     std::fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))
 }
 
-/// The suites and the program that are named.
 fn parsed(arguments: &[String]) -> anyhow::Result<(Vec<String>, Option<PathBuf>)> {
     let (mut names, mut dyno) = (Vec::new(), None);
     let mut words = arguments.iter();
@@ -103,7 +99,6 @@ fn parsed(arguments: &[String]) -> anyhow::Result<(Vec<String>, Option<PathBuf>)
     Ok((names, dyno))
 }
 
-/// Builds the program that the tests of the project run, too.
 fn build() -> anyhow::Result<PathBuf> {
     crate::succeed(
         Command::new("cargo").args(["build", "--package", "dyno", "--locked"]).current_dir(root()),

@@ -29,12 +29,10 @@ use anyhow::{Context, bail};
 
 pub(crate) use table::{Pair, Row};
 
-/// The amount of measurement.
 #[derive(Clone, Copy)]
 pub(crate) struct Effort {
     /// Pairs of runs for each row.
     pub(crate) pairs: usize,
-    /// Seconds of each run.
     pub(crate) seconds: u32,
 }
 

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use crate::root;
 use crate::tidy::{is_test, sources};
 
-/// Words that name a product, in lower case.
 const NAMES: [&str; 10] = [
     "mariadb",
     "mysql",

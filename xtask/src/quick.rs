@@ -15,7 +15,6 @@ use crate::{nextest, output, root, say};
 /// Building included.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Between two looks at whether the tests are done.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Unit tests that start servers, mount volumes, wait for processes, or drop the machine's page cache.
@@ -24,7 +23,6 @@ const IMPURE: &str = "test(/^(commands::run::job_tests|keeper|page_cache|volume)
 /// Its own tests are the house rules, which are run in any case.
 const OWN: &str = "xtask";
 
-/// A crate of the workspace.
 #[derive(Debug, Default)]
 struct Crate {
     /// Relative to the project.
@@ -85,7 +83,6 @@ enum Outcome {
     Unfinished,
 }
 
-/// Runs a command for as long as there is time left.
 fn within(what: &str, mut command: Command, began: Instant) -> anyhow::Result<Outcome> {
     if began.elapsed() > LIMIT {
         say(&format!("the time is over: {what} was not tested"));
@@ -110,7 +107,6 @@ fn within(what: &str, mut command: Command, began: Instant) -> anyhow::Result<Ou
     }
 }
 
-/// The crates of the workspace, as Cargo has them.
 fn crates() -> anyhow::Result<Crates> {
     let metadata = output(
         Command::new("cargo")

@@ -17,7 +17,6 @@ const USAGE: &str = "usage: cargo xtask suite [--times N] [--neighbour]";
 /// Parts of a run: what a command that is stopped loses is one at most.
 const PARTS: usize = 4;
 
-/// A part that is done.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Part {
     totals: Totals,

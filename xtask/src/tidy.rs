@@ -116,7 +116,6 @@ fn examples_in_comments_are_run() {
     }
 }
 
-/// The documents a reader meets before the code are there.
 #[test]
 fn the_documents_are_there() {
     for name in [

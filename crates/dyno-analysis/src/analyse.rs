@@ -31,17 +31,13 @@ use crate::volume;
 use crate::words::begin;
 use crate::{Answer, CaveatKind, ConcurrencyGroup, Findings, StepFacts, TrialFacts, VariantFacts};
 
-/// Version of the findings' format.
 const FORMAT: u32 = 1;
 
-/// How to analyse.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Confidence of bounds.
     pub confidence: f64,
     /// Threshold; the record's own where none.
     pub threshold: Option<f64>,
-    /// Seed of resampling.
     pub seed: u64,
     /// Whether a run is a gate: each variant that has a baseline is judged against it, paired by block
     /// where trials were interleaved. Two runs that are compared are one anyway.
@@ -148,7 +144,6 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
     findings
 }
 
-/// Adds what the gate says; where nothing of two runs could be compared, that is the answer.
 fn tell_gate(
     findings: &mut Findings,
     (joined, measured, levels): (&Joined<'_>, &[Measured], &Levels<'_>),
@@ -294,7 +289,6 @@ fn tell_unneeded(findings: &mut Findings, joined: &Joined<'_>, runs: &[Run]) {
     }
 }
 
-/// Marks the trials that took the place of discarded ones.
 fn tell_reruns(findings: &mut Findings, runs: &[Run]) {
     let mut all = findings.trials.iter_mut();
     for run in runs {

@@ -98,7 +98,6 @@ impl Topic {
     }
 }
 
-/// The answer to the study's question.
 pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
     let writer = AnswerWriter { findings, ranker };
     if findings.cells.is_empty() {
@@ -184,7 +183,6 @@ impl AnswerWriter<'_> {
         found.into_iter().map(|(_, text)| text).collect()
     }
 
-    /// Who is fastest, or best in what the steps are judged by.
     fn fastest(&self) -> String {
         match self.compared_variants().as_slice() {
             [] => self.described(),
@@ -236,7 +234,6 @@ impl AnswerWriter<'_> {
         self.findings.caveats.iter().any(|caveat| mismatched.contains(&caveat.kind))
     }
 
-    /// A metric's name in a sentence.
     fn title(&self, metric: MetricId) -> &str {
         &self.findings.metrics.get(metric).title
     }
@@ -246,7 +243,6 @@ impl AnswerWriter<'_> {
         metrics::with_thing(metric, &value(estimate))
     }
 
-    /// The metrics that are always said, those that steps are judged by first of all.
     fn always_said(&self) -> impl Iterator<Item = MetricId> {
         let steps = &self.findings.steps;
         let is_said = move |metric: &&Metric| {
@@ -256,12 +252,10 @@ impl AnswerWriter<'_> {
         self.findings.metrics.iter().filter(is_said).map(|metric| metric.id)
     }
 
-    /// What a step is judged by.
     fn main_metric(&self, step: usize) -> MetricId {
         self.findings.steps[step].main_metric
     }
 
-    /// The metric of the answer, with the steps that are judged by it.
     fn main_metric_and_steps(&self) -> (MetricId, Vec<usize>) {
         let mains: Vec<MetricId> =
             (0..self.findings.steps.len()).map(|step| self.main_metric(step)).collect();
@@ -275,7 +269,6 @@ impl AnswerWriter<'_> {
         self.findings.cells.iter().find(|cell| (cell.variant, cell.step) == (variant, step))
     }
 
-    /// Variants with at least one comparison in the main metric of its step.
     fn compared_variants(&self) -> Vec<usize> {
         let has_one = |variant: &usize| {
             let is_main = |c: &Comparison| c.metric == self.main_metric(c.step);
@@ -310,7 +303,6 @@ impl AnswerWriter<'_> {
 
     // Descriptions: without comparisons.
 
-    /// The headline where nothing is compared: what the first variant did.
     fn described(&self) -> String {
         if self.findings.variants.iter().any(|v| v.baseline.is_some()) {
             return format!(
@@ -322,7 +314,6 @@ impl AnswerWriter<'_> {
         self.description(first)
     }
 
-    /// The variants that no statement has described.
     fn descriptions(&self) -> Vec<String> {
         let has_baseline = self.findings.variants.iter().any(|v| v.baseline.is_some());
         let mut variants: Vec<usize> = self.findings.cells.iter().map(|c| c.variant).collect();
@@ -337,7 +328,6 @@ impl AnswerWriter<'_> {
         lines
     }
 
-    /// One variant alone: its peak under closed load, or what it made of the offered rates.
     fn description(&self, variant: usize) -> String {
         if let Some(text) = self.own_steps_of(variant) {
             return text;
@@ -420,7 +410,6 @@ impl AnswerWriter<'_> {
         }
     }
 
-    /// Throughput and p95 of one variant with their confidence intervals, a line for each step.
     fn values_of(&self, variant: usize) -> Vec<String> {
         let confidence = self.findings.confidence;
         let line = |cell: &Cell| {
@@ -453,7 +442,6 @@ impl AnswerWriter<'_> {
     }
 }
 
-/// Keeps the first few and says how many more there are.
 fn shorten(details: &mut Vec<String>, noun: &str) {
     if details.len() > DETAILS_MOST {
         let n_more = details.len() - (DETAILS_MOST - 1);

@@ -5,11 +5,8 @@ use serde::{Deserialize, Serialize};
 /// A reason to trust less, with what to do about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Caveat {
-    /// What kind.
     pub kind: CaveatKind,
-    /// What was seen, with its numbers.
     pub message: String,
-    /// What to do about it.
     pub advice: String,
     /// Indexes of the variants it concerns; empty for all.
     pub variants: Vec<usize>,
@@ -35,9 +32,7 @@ pub enum CaveatKind {
     HostShare,
     /// Some trials were loaded by fewer hosts than others.
     HostMissing,
-    /// The clock of one of the hosts that generated the load was not known well.
     HostClock,
-    /// Attempts failed.
     Errors,
     /// Nothing committed at the end of a measurement phase.
     DeadEnd,
@@ -47,9 +42,7 @@ pub enum CaveatKind {
     MissedArrivals,
     /// Clients waited in a pooler for most of a step.
     Unserved,
-    /// Variants that are compared do not promise the same durability.
     DifferentDurability,
-    /// The data of some trials lay in memory.
     InMemory,
     /// What was written may not have been on the disk when that was confirmed, or reads may have been
     /// served from memory.
@@ -58,7 +51,6 @@ pub enum CaveatKind {
     UserSpace,
     /// A filesystem that compresses stored most of the data as they are.
     StoredUncompressed,
-    /// Trials failed or are missing.
     MissingTrials,
     /// After the load, the tables were not as what the server had confirmed makes them.
     AuditFailed,
@@ -68,7 +60,6 @@ pub enum CaveatKind {
     ShortMeasurement,
     /// The first measured seconds are not like the rest: warm-up that went on.
     WarmUpTooShort,
-    /// Throughput did not keep its level while it was measured.
     NotSteady,
     /// Seconds in which hardly anything was done.
     Stalls,
@@ -84,24 +75,18 @@ pub enum CaveatKind {
     SeparateRuns,
     /// Trials of a variant ran on machines that differ, or variants that are compared on different ones.
     SeveralMachines,
-    /// Variants that are compared do not have the same memory.
     DifferentMemory,
     /// Variants that are compared as versions of a product were built by different builders.
     DifferentBuilders,
-    /// Variants that are compared were reached over different protocols or transports.
     DifferentProtocol,
     /// Servers that are compared share CPUs with the generator in different ways.
     DifferentScheduling,
-    /// Variants that are compared do not encrypt alike.
     DifferentTls,
-    /// The data set changed its size while it was measured.
     DataChangedSize,
     /// The data set is in memory in one variant and not in the other, or was not read from where the
     /// study meant.
     UnexpectedCaching,
-    /// Something else was busy on the host.
     NoisyHost,
-    /// The server's processes were restarted while it was measured.
     ServerRestarted,
     /// Variants were measured one after the other: what drifts looks like an effect.
     SequentialOrder,
@@ -111,14 +96,11 @@ pub enum CaveatKind {
     NotCaughtUp,
     /// A run with sequential stopping ended with verdicts that are open.
     NotSettled,
-    /// The Universal Scalability Law misses loads by more than their bounds.
     LawMisses,
     /// Namesakes of two runs do not run the same workload with the same options: they are not
     /// compared.
     DifferentWorkload,
-    /// Variants of joined runs do not have the same steps.
     DifferentSteps,
-    /// Another tool measured it, and Dyno read its output.
     Imported,
     /// It was a simulation, or a server that stores nothing: no database was measured.
     Simulated,

@@ -14,32 +14,24 @@ use crate::statistics::{Rule, bounds_of_geometric_mean, bounds_of_mean, geometri
 use crate::time;
 use crate::{Cell, Estimate};
 
-/// What one trial measured at one step, in numbers.
 pub(crate) struct Measured {
-    /// Index of the variant.
     pub(crate) variant: usize,
-    /// Index of the step.
     pub(crate) step: usize,
-    /// The block.
     pub(crate) block: u32,
     /// Values by metric, or why there is none.
     pub(crate) values: BTreeMap<MetricId, Result<f64, String>>,
-    /// Committed transactions.
     pub(crate) committed: u64,
     /// Each kind of transaction by itself, in the order of the workload.
     pub(crate) kinds: Vec<KindMeasured>,
 }
 
-/// One kind of transaction in one trial at one step.
 pub(crate) struct KindMeasured {
-    /// Its name.
     pub(crate) name: String,
     /// Throughput, and response times where it committed.
     pub(crate) values: BTreeMap<MetricId, f64>,
 }
 
 impl Measured {
-    /// The value of a metric, if it was measured.
     pub(crate) fn value(&self, metric: MetricId) -> Option<f64> {
         self.values.get(&metric)?.as_ref().ok().copied()
     }
@@ -87,7 +79,6 @@ fn without_partial_quantiles(all: &mut [Measured]) {
     }
 }
 
-/// Each kind by itself, as far as its times can be read.
 fn by_kind(summary: &StepSummary) -> Vec<KindMeasured> {
     let mut kinds = Vec::new();
     for kind in &summary.kinds {
@@ -188,7 +179,6 @@ pub(crate) fn largest(values: Vec<f64>, unit: &str) -> Estimate {
     described(values, unit, (value, Mean::Geometric), (None, NoBounds::Largest))
 }
 
-/// The estimate with what describes its values.
 fn described(
     values: Vec<f64>,
     unit: &str,

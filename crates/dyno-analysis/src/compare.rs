@@ -24,7 +24,6 @@ pub(crate) use common_error::{CommonError, pool};
 pub(crate) use concurrency::concurrency;
 pub(crate) use others::other_effects;
 
-/// Two samples of one metric, ours against theirs.
 pub(crate) struct Samples {
     ours: Vec<f64>,
     theirs: Vec<f64>,
@@ -51,7 +50,6 @@ impl Samples {
         }
     }
 
-    /// The values that take part: of the pairs, if there are any.
     fn taking_part(&self) -> (Vec<f64>, Vec<f64>) {
         match &self.pairs {
             Some(pairs) => pairs.iter().copied().unzip(),
@@ -125,7 +123,6 @@ impl Samples {
     }
 }
 
-/// An estimate of a difference: the value and the bounds of `effect` where there is one.
 fn difference_estimate(
     samples: &Samples,
     effect: Option<Effect>,
@@ -234,7 +231,6 @@ pub(crate) struct Levels<'a> {
     pub(crate) rule: &'a Rule,
     /// Whether variants may have been stopped at looks, each at its own.
     pub(crate) stops_early: bool,
-    /// How often results could be looked at, if more than once.
     pub(crate) looks: Option<RepeatedLooks>,
     /// Of comparisons, by variant; none where there was one look only.
     pub(crate) of_variants: Option<Vec<f64>>,
@@ -243,7 +239,6 @@ pub(crate) struct Levels<'a> {
 }
 
 impl Levels<'_> {
-    /// The rule for the comparisons of a variant.
     pub(crate) fn of(&self, variant: usize) -> Rule {
         self.with(self.of_variants.as_ref().map(|levels| levels[variant]))
     }
@@ -266,7 +261,6 @@ pub(crate) struct Draft {
     pub(crate) is_total_loss: bool,
     /// The logarithms; none where a value is zero.
     logs: Option<Samples>,
-    /// Whether more of the metric is better.
     is_more_better: bool,
 }
 
@@ -312,7 +306,6 @@ pub(crate) fn comparisons(
     all
 }
 
-/// The comparisons of one metric before they are decided, with a common error where there is one.
 pub(crate) fn drafts(
     joined: &Joined<'_>,
     measured: &[Measured],
@@ -345,7 +338,6 @@ pub(crate) fn drafts(
     drafts
 }
 
-/// The common error of a metric, by step.
 pub(crate) fn common_error(
     joined: &Joined<'_>,
     measured: &[Measured],
@@ -362,7 +354,6 @@ pub(crate) fn common_error(
     )
 }
 
-/// Values of a variant at a step, with their blocks.
 fn values_of(
     measured: &[Measured],
     variant: usize,
@@ -428,7 +419,6 @@ pub(crate) fn decide_family(drafts: Vec<Draft>, levels: &Levels<'_>) -> Vec<Comp
     decide_drafts(drafts, level, levels.rule)
 }
 
-/// The same, each at the level that is given.
 pub(crate) fn decide_drafts(
     drafts: Vec<Draft>,
     level: impl Fn(&Draft) -> f64,

@@ -35,7 +35,6 @@ use crate::numbers::grouped;
 use crate::words::{count, list, rate, seconds, share};
 use crate::{Caveat, CaveatKind, Findings, MetricId, TrialFacts, metrics};
 
-/// Fewest repetitions that are thought enough.
 const REPETITIONS_ENOUGH: u32 = 3;
 /// A worker that is busy more than this share of the time delays what it measures.
 const BUSY_MOST: f64 = 0.7;
@@ -50,7 +49,6 @@ pub(crate) const TRANSIENT_MOST: f64 = 0.001;
 /// Outcomes that a retry may mend, and those that a workload with random keys produces by itself.
 pub(crate) const TRANSIENT: [&str; 4] =
     ["deadlock", "serialization", "lock_timeout", "duplicate_key"];
-/// Outcomes that are no failures.
 pub(crate) const DESIGNED: [&str; 2] = ["committed", "rolled_back"];
 
 /// All caveats, in the order of their kinds.
@@ -93,7 +91,6 @@ pub(crate) fn caveats(
     caveats
 }
 
-/// A step of a finished trial, with its place.
 struct Place<'a> {
     variant: usize,
     step: usize,
@@ -113,7 +110,6 @@ fn places<'a>(joined: &Joined<'a>) -> Vec<Place<'a>> {
     places
 }
 
-/// A caveat that concerns these variants and steps.
 fn caveat_at(
     kind: CaveatKind,
     (message, advice): (String, &str),
@@ -185,12 +181,10 @@ fn queue_share(place: &Place<'_>) -> f64 {
     generator.run_queue_s.map_or(0.0, |waited| waited / time)
 }
 
-/// How much of a CPU its busiest worker used.
 fn busy(place: &Place<'_>) -> f64 {
     place.summary.generator.busiest_worker
 }
 
-/// How much of what they can do its workers did.
 fn used(place: &Place<'_>) -> f64 {
     place.summary.generator.share_of_calibrated.unwrap_or(0.0)
 }
@@ -284,7 +278,6 @@ fn generator_limit(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     })
 }
 
-/// Attempts at one step, those that failed by outcome.
 #[derive(Default)]
 struct Attempts<'a> {
     all: u64,
@@ -346,7 +339,6 @@ fn errors(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
 /// Letters of an example in a caveat. Servers quote whole statements; the report's list of errors does, too.
 const EXAMPLE_MOST: usize = 160;
 
-/// An example of an error, cut short if it is long.
 fn shortened(example: &str) -> Cow<'_, str> {
     match example.char_indices().nth(EXAMPLE_MOST) {
         Some((at, _)) => format!("{}…", example[..at].trim_end()).into(),
@@ -501,11 +493,8 @@ fn audit_failed(findings: &Findings) -> Option<Caveat> {
 /// A quantile that rests on few observations in some trial.
 struct Short<'a> {
     metric: MetricId,
-    /// The trials' steps that are too short for it.
     places: Vec<&'a Measured>,
-    /// The shortest of them.
     least: &'a Measured,
-    /// Transactions that would do.
     needed: f64,
 }
 
@@ -541,7 +530,6 @@ impl Short<'_> {
         }
     }
 
-    /// What has observations enough if it is the first quantile that has not.
     fn nearer(&self) -> &'static str {
         match self.metric {
             metrics::RESPONSE_P95 => "Throughput, the mean and p50",
@@ -598,7 +586,6 @@ fn short_measurement(measured: &[Measured], findings: &Findings) -> Option<Cavea
     })
 }
 
-/// The variants with a trial on such a server.
 fn variants_on(joined: &Joined<'_>, is_such: impl Fn(&TrialSummary) -> bool) -> Vec<usize> {
     let trials = joined.trials.iter().filter(|trial| trial.summary.is_some_and(&is_such));
     sorted(trials.map(|trial| trial.variant))

@@ -31,20 +31,16 @@ const BIN_S: f64 = 0.1;
 /// A fault, and what became of the load. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FaultFacts {
-    /// Index of the variant.
     pub variant: usize,
-    /// Index of the step.
     pub step: usize,
     /// The trial's number in its own run.
     pub trial: u32,
-    /// What was done, to what, and when.
     pub fault: Fault,
     /// Transactions per second before the first fault of the step: the median of at most 30 seconds. None of
     /// fewer than 3, or where nothing was committed.
     pub before: Option<f64>,
     /// How many of these seconds had less than 90 % of their median.
     pub before_below: u32,
-    /// How many they were.
     pub before_seconds: u32,
     /// Transactions in the worst second that began after it and before the load had recovered.
     pub lowest: Option<f64>,
@@ -86,7 +82,6 @@ pub(crate) fn faults(joined: &Joined<'_>) -> Vec<FaultFacts> {
     all
 }
 
-/// The faults of one step, without their place.
 fn of_summary(summary: &StepSummary) -> Vec<FaultFacts> {
     let Some(first) = summary.faults.first() else { return Vec::new() };
     let Some(bins) = Bins::of(summary) else { return Vec::new() };
@@ -136,7 +131,6 @@ fn rounded(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
 }
 
-/// What throughput was before the first fault.
 #[derive(Default)]
 struct Before {
     level: Option<f64>,
@@ -219,7 +213,6 @@ fn lost(fault: &Fault) -> Option<(u64, u64)> {
     Some(fault.promotion.as_ref()?.survived.as_ref()?.lost())
 }
 
-/// Attempts that failed, by class, of all kinds of transactions.
 fn error_classes(summary: &StepSummary) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
     for (outcome, n) in summary.kinds.iter().flat_map(|kind| &kind.outcomes) {
@@ -241,12 +234,10 @@ fn mean_of(summary: &StepSummary, why: &str, of: fn(&FaultFacts) -> Option<f64>)
     Some(values.map(|values| mean(&values)).ok_or_else(|| why.to_owned()))
 }
 
-/// How long nothing was committed after faults.
 pub(crate) fn away_of(summary: &StepSummary) -> Value {
     mean_of(summary, "the fault was at the end of the measured time", |fault| fault.away_s)
 }
 
-/// How long servers took to answer after faults.
 pub(crate) fn answer_of(summary: &StepSummary) -> Value {
     mean_of(summary, "the server did not respond again", |fault| fault.answered_after_s)
 }
@@ -261,7 +252,6 @@ pub(crate) fn lost_of(summary: &StepSummary) -> Value {
     Some(all.map(|all| all.iter().sum::<u64>() as f64).ok_or_else(|| why.to_owned()))
 }
 
-/// How long the load took to recover after faults.
 pub(crate) fn recovery_of(summary: &StepSummary) -> Value {
     let why =
         "throughput did not recover within the measured time, or was not known before the fault";

@@ -24,11 +24,9 @@ use crate::vectors::VectorFacts;
 /// All findings of one or several runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
-    /// Version of this format.
     pub format: u32,
     /// The question.
     pub title: String,
-    /// The answer in words, first of all.
     pub answer: Answer,
     /// Smallest effect that matters, as a fraction (0.03 for 3 %).
     pub threshold: f64,
@@ -51,7 +49,6 @@ pub struct Findings {
     pub other_effects: Vec<OtherEffect>,
     /// Low (clients ≤ CPUs) and high (clients > CPUs) concurrency, where steps of both kinds exist.
     pub concurrency: Vec<GroupComparison>,
-    /// What the study demands of each variant at each step, and whether it is met.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requirements: Vec<crate::RequirementFacts>,
     /// Blocks that were void because the host was disturbed, and were measured again.
@@ -70,7 +67,6 @@ pub struct Findings {
     /// Estimates by kind of transaction, where a step has several kinds or roles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<KindCell>,
-    /// Comparisons by kind of transaction, of the same steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kind_comparisons: Vec<KindComparison>,
     /// The Insert Benchmark as its author reports it, for each cell of a variant that runs it.
@@ -93,10 +89,8 @@ pub struct Findings {
     /// study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trial_hosts: Vec<crate::TrialHostFacts>,
-    /// Dips that were made by lowering the limit of a volume, against the stalls that were found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made_dips: Vec<MadeDips>,
-    /// Faults that happened to servers on purpose, and what became of the load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<crate::FaultFacts>,
     /// What a transaction and a statement cost of each resource, for each cell.
@@ -108,56 +102,41 @@ pub struct Findings {
     /// How long it took to pay debt after the load, for each variant of a study that asks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub run_off: Vec<RunOffFacts>,
-    /// Work for money and for CPU time, for each cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cost: Vec<CostFacts>,
-    /// What sequential stopping did, where the study asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopping: Option<StoppingFacts>,
     /// How often results could be looked at before more trials were asked for, if they could.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeated_looks: Option<RepeatedLooks>,
-    /// What a gate says, where one run is compared with another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
-    /// What the gate rests on, comparison by comparison.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gate_rows: Vec<GateRow>,
-    /// Reasons to trust less.
     pub caveats: Vec<Caveat>,
-    /// Every trial of the plan and what became of it.
     pub trials: Vec<TrialFacts>,
     /// Settings in force that differ between variants: only those.
     pub setting_differences: Vec<SettingDifference>,
-    /// Facts of the machine, by name.
     pub environment: BTreeMap<String, String>,
-    /// CPUs of the machine.
     pub cpus: u32,
 }
 
 /// The effect of a variant against another one that is not its baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OtherEffect {
-    /// Index of the variant.
     pub variant: usize,
-    /// Index of the variant it is set against.
     pub baseline: usize,
-    /// Index of the step.
     pub step: usize,
-    /// The metric.
     pub metric: MetricId,
-    /// The difference in percent.
     pub percent: f64,
     /// Lower end of its interval, not corrected for the number of comparisons; none without
     /// repetitions.
     pub low: Option<f64>,
-    /// Upper end, likewise.
     pub high: Option<f64>,
     /// Repetitions.
     pub n: u32,
 }
 
-/// The answer, in words a person can quote.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// One sentence of about 25 words at most.
@@ -176,18 +155,14 @@ pub struct Answer {
     pub against: Option<usize>,
 }
 
-/// A variant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VariantFacts {
-    /// Its name.
     pub name: String,
     /// Index of the variant it is compared with, if any.
     pub baseline: Option<usize>,
     /// Factor and level, in factor order.
     pub levels: Vec<(String, String)>,
-    /// Server and version, as the server reported it.
     pub server: String,
-    /// What a commit survives.
     pub durability: String,
     /// How safe that is; none where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -195,37 +170,27 @@ pub struct VariantFacts {
     /// Bytes of memory that its server had for data; none where its settings do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<f64>,
-    /// The workload.
     pub workload: String,
-    /// The workload's options.
     pub options: BTreeMap<String, String>,
     /// All settings in force, as far as read.
     pub settings: BTreeMap<String, String>,
-    /// Repetitions that finished.
     pub finished: u32,
-    /// Repetitions that failed.
     pub failed: u32,
-    /// What an hour on it costs, where the study says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_per_hour: Option<Price>,
-    /// Name of the machine on which it ran.
     #[serde(default)]
     pub machine: String,
 }
 
-/// A step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepFacts {
-    /// Its name.
     pub name: String,
-    /// Clients.
     pub clients: u64,
     /// Offered rate, transactions per second; none under closed load.
     pub rate: Option<f64>,
     /// Planned length of the measurement phase in seconds; none where the step ends by something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_s: Option<f64>,
-    /// Whether it is low or high concurrency.
     pub concurrency: ConcurrencyGroup,
     /// What is searched, if the step is a search: its load is then not given but found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -299,7 +264,6 @@ fn throughput() -> MetricId {
     THROUGHPUT
 }
 
-/// What a step searches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepSearch {
     /// The metric that tells what is found: [`crate::metrics::RATE_AT_LIMIT`] or [`crate::metrics::CLIENTS_AT_LIMIT`].
@@ -310,12 +274,9 @@ pub struct StepSearch {
     pub precision: f64,
 }
 
-/// A search in one trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialSearch {
-    /// Index of the variant.
     pub variant: usize,
-    /// Index of the step.
     pub step: usize,
     /// Counted from 1.
     pub repetition: u32,
@@ -323,13 +284,11 @@ pub struct TrialSearch {
     pub found: Option<f64>,
     /// The lowest load above it that broke the limit; none where none was tried that did.
     pub lowest_broken: Option<f64>,
-    /// Whether the search came to its end.
     pub settled: bool,
     /// Its load probes, in the order of time.
     pub probes: Vec<ProbeFacts>,
 }
 
-/// A load that a search tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProbeFacts {
     /// Offered rate, or clients.
@@ -338,9 +297,7 @@ pub struct ProbeFacts {
     pub throughput: f64,
     /// The limited statistic of response times, µs; none where nothing committed.
     pub limited_us: Option<f64>,
-    /// Whether it held.
     pub held: bool,
-    /// Why it did not.
     pub broken_by: Option<String>,
 }
 
@@ -367,27 +324,21 @@ pub struct Estimate {
     pub high: Option<f64>,
     /// Repetitions.
     pub n: u32,
-    /// Smallest of the repetitions.
     pub min: f64,
-    /// Largest of the repetitions.
     pub max: f64,
     /// The unit: `1/s`, `µs`, `B`, `%`.
     pub unit: String,
     /// Each repetition's own value, in the order of the repetitions.
     pub values: Vec<f64>,
-    /// Why there are no bounds, where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_bounds: Option<NoBounds>,
-    /// Which mean the value is.
     #[serde(default, skip_serializing_if = "Mean::is_geometric")]
     pub mean: Mean,
 }
 
-/// Why an estimate has no bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoBounds {
-    /// There is one repetition only, which has no spread.
     OneRepetition,
     /// A repetition has the value zero, so that there is no ratio.
     Zero,
@@ -401,11 +352,9 @@ pub enum NoBounds {
 /// Bounds further apart than this factor are not shown, but why.
 pub const WIDEST_BOUNDS: f64 = 100.0;
 
-/// Which mean of the repetitions a value is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mean {
-    /// The geometric mean.
     #[default]
     Geometric,
     /// The arithmetic mean: of metrics that are often zero (bytes), and of others where a repetition
@@ -414,7 +363,6 @@ pub enum Mean {
 }
 
 impl Mean {
-    /// Whether it is the geometric one.
     pub fn is_geometric(&self) -> bool {
         *self == Mean::Geometric
     }
@@ -423,13 +371,10 @@ impl Mean {
 /// One variant at one step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Index of the variant.
     pub variant: usize,
-    /// Index of the step.
     pub step: usize,
     /// Estimates by metric; a metric that could not be measured is absent, see `absent`.
     pub metrics: BTreeMap<MetricId, Estimate>,
-    /// Why a metric is absent.
     pub absent: BTreeMap<MetricId, String>,
     /// By metric, of percentiles that rest on fewer than 20 observations beyond them: about how many
     /// there were in the trial with the fewest.
@@ -441,7 +386,6 @@ pub struct Cell {
     pub missed: u64,
     /// Retries, all repetitions together.
     pub retries: u64,
-    /// Transactions by kind, all repetitions together.
     pub kinds: BTreeMap<String, u64>,
     /// Response times in ns at quantiles 0, 0.001 … 1, merged over repetitions: the spectrum that
     /// the report draws. Pairs of quantile and µs.
@@ -461,13 +405,9 @@ pub struct Cell {
 /// A variant against its baseline at one step in one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// Index of the variant.
     pub variant: usize,
-    /// Index of the baseline.
     pub baseline: usize,
-    /// Index of the step.
     pub step: usize,
-    /// What is compared.
     pub metric: MetricId,
     /// Relative effect in percent of the baseline, with bounds.
     pub relative: Estimate,
@@ -482,9 +422,7 @@ pub struct Comparison {
     /// (Holm): what `better` and `worse` rest on.
     #[serde(default)]
     pub p_value_of_verdict: Option<f64>,
-    /// Whether it was paired by block.
     pub paired: bool,
-    /// The verdict.
     pub verdict: Verdict,
     /// Repetitions of a new run that decide it with a probability of 80 %
     /// ([`crate::statistics::DECIDED_WITH`]) if effect and spread are what was measured; none where
@@ -517,35 +455,26 @@ pub struct Pooled {
 pub enum Verdict {
     /// Better by more than chance explains, and the effect matters or may matter.
     Better,
-    /// Worse, likewise.
     Worse,
     /// Any difference is smaller than the threshold.
     NoDifference,
-    /// The data do not decide.
     Inconclusive,
 }
 
 /// A variant against its baseline over all steps of low, or of high, concurrency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupComparison {
-    /// Index of the variant.
     pub variant: usize,
-    /// Index of the baseline.
     pub baseline: usize,
-    /// Which steps.
     pub group: ConcurrencyGroup,
     /// Geometric mean of the throughput ratios over the steps, as a relative effect in percent.
     pub relative: Estimate,
-    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// A trial of the plan and what became of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialFacts {
-    /// Its number.
     pub number: u32,
-    /// Index of the variant.
     pub variant: usize,
     /// Counted from 1.
     pub repetition: u32,
@@ -557,9 +486,7 @@ pub struct TrialFacts {
     pub message: Option<String>,
     /// Last lines of the server's log, if it failed.
     pub server_log: Vec<String>,
-    /// Rows populated.
     pub rows: u64,
-    /// Seconds to populate.
     pub populate_s: f64,
     /// Whether the data set was populated by an earlier trial and copied for this one.
     #[serde(default)]
@@ -569,9 +496,7 @@ pub struct TrialFacts {
     /// Bytes on disk when the load had ended.
     #[serde(default)]
     pub bytes_after: Option<u64>,
-    /// Milliseconds since 1970 UTC.
     pub began_unix_ms: Option<u64>,
-    /// Milliseconds since 1970 UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_unix_ms: Option<u64>,
     /// Whether it took the place of one that was discarded with its block, because the host was busy.
@@ -585,7 +510,6 @@ pub struct TrialFacts {
 /// A setting whose value in force is not the same in all variants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SettingDifference {
-    /// Its name.
     pub name: String,
     /// Its value by variant index; none where the variant's server does not have it.
     pub values: Vec<Option<String>>,

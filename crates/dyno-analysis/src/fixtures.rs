@@ -10,7 +10,6 @@ use dyno_record::{
 };
 use dyno_units::Reading;
 
-/// Seconds that every step measured.
 pub(crate) const MEASURED_S: f64 = 10.0;
 
 /// A run in which every trial of the plan has finished. The first variant is the baseline. Each
@@ -185,7 +184,6 @@ pub(crate) fn step_summary(step: usize, throughput: f64, response_s: f64) -> Ste
     }
 }
 
-/// Says in the record what those of its readings are that these are for.
 pub(crate) fn register(run: &mut Run, readings: &[Reading]) {
     for trial in &mut run.trials {
         for name in trial.steps.iter().flat_map(|step| step.readings.keys()) {
@@ -201,7 +199,6 @@ pub(crate) fn at_rate(step: &mut StepSummary, throughput: f64) {
     *step = StepSummary { readings, ..step_summary(step.step, throughput, 4.0 / throughput) };
 }
 
-/// Makes a trial a failed one.
 pub(crate) fn fail(run: &mut Run, number: u32, message: &str) {
     let trial = run.trials.iter_mut().find(|trial| trial.number == number).expect("it is planned");
     trial.outcome = TrialOutcome::Failed {

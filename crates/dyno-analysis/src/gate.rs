@@ -27,10 +27,8 @@ mod tests;
 const MISSED_LEAST: f64 = 0.01;
 /// A side on which the generator was a limit in this share of the trials was limited by it.
 const LIMITED_LEAST: f64 = 0.5;
-/// Most reasons that are named in words.
 const REASONS_NAMED: usize = 4;
 
-/// As many variants of one run are named that the other run does not have.
 const NAMES_MOST: usize = 6;
 
 /// Harm, a difference of logarithms, in percent of the baseline: half the throughput and half as much
@@ -44,7 +42,6 @@ fn unsigned(value: f64) -> String {
     percent(value).trim_start_matches('+').to_owned()
 }
 
-/// What a gate says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", content = "reasons", rename_all = "snake_case")]
 pub enum Gate {
@@ -58,7 +55,6 @@ pub enum Gate {
 }
 
 impl Gate {
-    /// The first few reasons, in words.
     pub(crate) fn reasons(&self) -> Vec<String> {
         match self {
             Gate::NoWorse => Vec::new(),
@@ -70,7 +66,6 @@ impl Gate {
 }
 
 impl Gate {
-    /// The same as it is displayed, several reasons each in a line of their own.
     pub fn in_lines(&self) -> String {
         match self {
             Gate::Worse(reasons) | Gate::Inconclusive(reasons) if reasons.len() > 1 => {
@@ -96,7 +91,6 @@ impl std::fmt::Display for Gate {
     }
 }
 
-/// The first few reasons, and how many more there are.
 fn first_of(reasons: &[String]) -> String {
     let named = reasons.iter().take(REASONS_NAMED).map(String::as_str).collect::<Vec<_>>();
     match reasons.len().saturating_sub(REASONS_NAMED) {
@@ -105,16 +99,12 @@ fn first_of(reasons: &[String]) -> String {
     }
 }
 
-/// One comparison of the gate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GateRow {
     /// Index of the candidate.
     pub variant: usize,
-    /// Index of what it is compared with.
     pub baseline: usize,
-    /// Index of the step.
     pub step: usize,
-    /// What is compared.
     pub metric: MetricId,
     /// Whether it must be shown to be no worse: the main metric of the step. Others may only say that
     /// it is worse.
@@ -128,7 +118,6 @@ pub struct GateRow {
     pub harm_percent: Option<f64>,
     /// The most harm that is not excluded, in percent (one-sided, 97.5 % for a confidence of 95 %).
     pub limit_percent: Option<f64>,
-    /// What it comes to.
     pub call: GateCall,
     /// Repetitions of a new run with which the whole gate passes with a probability of 80 % if there
     /// is no difference.
@@ -224,7 +213,6 @@ impl Judged<'_> {
         reasons
     }
 
-    /// That variants are in one of the runs only, in one sentence.
     fn only_in(&self, run: &str, variants: Vec<usize>) -> Option<String> {
         let mut names: Vec<&str> = variants.iter().map(|variant| self.name(*variant)).collect();
         let more = format!("{} more", names.len().saturating_sub(NAMES_MOST));
@@ -252,7 +240,6 @@ impl Judged<'_> {
         std::iter::once((main, true)).chain(watched).collect()
     }
 
-    /// All comparisons of the gate, decided together.
     fn rows(&self, measured: &[Measured], levels: &Levels<'_>) -> Vec<GateRow> {
         let steps = 0..self.findings.steps.len();
         let judged: Vec<MetricId> =
@@ -296,7 +283,6 @@ impl Judged<'_> {
         rows
     }
 
-    /// Sorts the calls of a sound comparison.
     fn calls(
         &self,
         (variant, step): (usize, usize),

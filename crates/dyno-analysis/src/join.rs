@@ -24,30 +24,24 @@ use crate::metrics::{self, Metrics};
 
 use matching::{Difference, Matched, distinctive_levels, level};
 
-/// All runs together.
 pub(crate) struct Joined<'a> {
     /// The variants; baselines are indexes into this list.
     pub(crate) variants: Vec<VariantRecord>,
-    /// The steps.
     pub(crate) steps: Vec<StepRecord>,
     /// Every trial of every plan. Blocks and repetitions are counted on from run to run, so that
     /// no block has trials of two runs.
     pub(crate) trials: Vec<JoinedTrial<'a>>,
     /// The machine on which each of the variants ran.
     pub(crate) machines: Vec<String>,
-    /// The CPUs of that machine.
     pub(crate) cpus: Vec<u32>,
-    /// Whether all runs were interleaved.
     pub(crate) interleaved: bool,
     /// Whether all runs bound both the generator and the servers to CPUs.
     pub(crate) has_bound_cpus: bool,
     /// Variants of later runs whose workload no earlier run has.
     pub(crate) mismatches: Vec<Mismatch>,
-    /// What the metrics are, those that its trials declare included.
     pub(crate) metrics: Metrics,
     /// The main metric of each step.
     pub(crate) main: Vec<MetricId>,
-    /// How many runs there are.
     pub(crate) n_runs: usize,
     /// Of each run, the joined index of each of its own variants.
     pub(crate) of_runs: Vec<Vec<usize>>,
@@ -58,7 +52,6 @@ pub(crate) struct Joined<'a> {
 
 /// A variant whose workload is not that of an earlier run.
 pub(crate) struct Mismatch {
-    /// Index of the variant.
     pub(crate) variant: usize,
     /// Index of its namesake in an earlier run, or of any variant there if it has none.
     pub(crate) other: usize,
@@ -68,11 +61,9 @@ pub(crate) struct Mismatch {
     pub(crate) is_namesake: bool,
 }
 
-/// A trial of a plan and, if it has ended, what came of it.
 pub(crate) struct JoinedTrial<'a> {
     /// Its number in its own run.
     pub(crate) number: u32,
-    /// Index of the variant.
     pub(crate) variant: usize,
     /// Counted from 1 over all runs.
     pub(crate) repetition: u32,
@@ -90,7 +81,6 @@ impl<'a> JoinedTrial<'a> {
         self.summary.filter(|summary| summary.outcome == TrialOutcome::Finished)
     }
 
-    /// Whether its run planned a step.
     pub(crate) fn has_step(&self, step: usize) -> bool {
         self.step_indexes.contains(&step)
     }
@@ -119,7 +109,6 @@ impl<'a> Joined<'a> {
         facts.map(Cow::into_owned).unwrap_or_default()
     }
 
-    /// Joins the runs of a finished plan or of several, in their order.
     pub(crate) fn new(runs: &'a [Run], matching: Matching) -> Joined<'a> {
         let mut joined = Joined {
             variants: Vec::new(),
@@ -181,7 +170,6 @@ impl<'a> Joined<'a> {
         own.filter_map(|trial| trial.step(step)).collect()
     }
 
-    /// What a reading means, by what a trial of a variant tells.
     pub(crate) fn meaning(&self, variant: usize, reading: &str) -> Option<&'a Reading> {
         let own = self.trials.iter().filter(|trial| trial.variant == variant);
         own.filter_map(|trial| trial.finished()).find_map(|ended| ended.meanings.get(reading))
@@ -273,7 +261,6 @@ impl<'a> Joined<'a> {
         index
     }
 
-    /// Tells a variant's level of a factor that another one has brought in.
     fn add_level(&mut self, variant: usize, factor: &str, theirs: &str) {
         let levels = &mut self.variants[variant].levels;
         if !theirs.is_empty() && levels.iter().all(|level| level.factor != factor) {

@@ -4,23 +4,19 @@
 //! that lies on the other side of a second's edge. So seconds are judged in windows that are long enough for
 //! many statements of each client.
 
-/// Statements of each client that a window is to hold.
 const STATEMENTS_LEAST: f64 = 20.0;
 
 /// As a share of the rate, what has to be done.
 pub const KEPT: f64 = 0.95;
 
-/// A rate that clients offer together.
 #[derive(Clone, Copy, Debug)]
 pub struct Offered {
     /// Statements a second, of all clients.
     pub statements: f64,
-    /// Clients.
     pub clients: f64,
 }
 
 impl Offered {
-    /// Seconds of a window.
     pub fn window_s(self) -> usize {
         let each = self.statements / self.clients.max(1.0);
         if each > 0.0 { (STATEMENTS_LEAST / each).ceil().clamp(1.0, 1e6) as usize } else { 1 }
@@ -44,7 +40,6 @@ impl Offered {
     }
 }
 
-/// The seconds of several trials.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeptSeconds {
     all: u32,
@@ -54,7 +49,6 @@ pub struct KeptSeconds {
 }
 
 impl KeptSeconds {
-    /// Adds a trial's.
     pub fn add(&mut self, offered: Offered, seconds: &[f64]) {
         let mut missing = 0;
         for is_kept in offered.kept(seconds) {

@@ -39,7 +39,6 @@ fn takes_its_time(own: &OwnStepRecord) -> bool {
     own.ends_by_quota && !own.roles.iter().any(is_scheduled)
 }
 
-/// Whether the transactions of all roles are due at given times.
 fn is_open(own: &OwnStepRecord) -> bool {
     !own.roles.is_empty() && own.roles.iter().all(|role| role.rate.is_some())
 }

@@ -70,11 +70,9 @@ const BUILT_IN: &[BuiltIn] = &[
 use Derivation::{Derived, Response, Service};
 use Statistic::{Longest, Mean, Quantile};
 
-/// A metric, and how its value follows from the record.
 pub(crate) struct BuiltIn {
     pub(crate) metric: Metric,
     pub(crate) derivation: Derivation,
-    /// What it counts, of a rate.
     thing: Option<&'static str>,
 }
 
@@ -83,7 +81,6 @@ const fn built_in(metric: Metric, derivation: Derivation) -> BuiltIn {
 }
 
 impl BuiltIn {
-    /// It is a rate of these.
     const fn of(mut self, thing: &'static str) -> BuiltIn {
         self.thing = Some(thing);
         self
@@ -106,17 +103,13 @@ pub fn with_thing(metric: MetricId, value: &str) -> String {
 /// A value, or why there is none. None where the step does not have such a thing at all.
 pub(crate) type Value = Option<Result<f64, String>>;
 
-/// How the value of a metric follows from a step.
 #[derive(Clone, Copy)]
 pub(crate) enum Derivation {
     Derived(fn(&Source<'_>) -> Value),
-    /// Of the response times of all kinds.
     Response(Statistic),
-    /// Of the service times of all kinds.
     Service(Statistic),
 }
 
-/// A statistic of times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Statistic {
     Mean,
@@ -197,7 +190,6 @@ pub(crate) fn few_beyond(quantile: f64, observations: u64) -> Option<u64> {
     (beyond < BEYOND_LEAST - 0.5).then_some((beyond + 1e-6).round() as u64)
 }
 
-/// The statistics of response times, with their metrics: those that each kind has as well.
 pub(crate) fn response_statistics() -> impl Iterator<Item = (MetricId, Statistic)> {
     BUILT_IN.iter().filter_map(|row| match row.derivation {
         Response(statistic) => Some((row.metric.id, statistic)),
@@ -231,12 +223,10 @@ impl Metrics {
         }
     }
 
-    /// What a metric is.
     pub fn get(&self, metric: MetricId) -> &Metric {
         self.0.iter().find(|known| known.id == metric).unwrap_or(&UNKNOWN)
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Metric> {
         self.0.iter()
     }
@@ -251,7 +241,6 @@ impl Metrics {
         self.0.iter().filter(|m| m.role != MetricRole::Context && m.better != Direction::Neither)
     }
 
-    /// Those that activities declared.
     pub fn declared(&self) -> impl Iterator<Item = &Metric> {
         self.0.iter().filter(|metric| find(metric.id).is_none())
     }
@@ -265,12 +254,10 @@ impl Metrics {
     }
 }
 
-/// Whether more of it is better.
 pub fn is_more_better(metric: &Metric) -> bool {
     metric.better == Higher
 }
 
-/// What metrics are derived from: what one trial measured at one step, and what the step was.
 pub(crate) struct Source<'a> {
     pub(crate) summary: &'a StepSummary,
     step: &'a StepRecord,
@@ -289,7 +276,6 @@ impl<'a> Source<'a> {
         Source { summary, step, variant, server, response: OnceCell::new() }
     }
 
-    /// All values of the step: built-in ones and those that its activities measured.
     pub(crate) fn values(&self) -> impl Iterator<Item = (MetricId, Result<f64, String>)> {
         let is_own = |id: &MetricId| find(*id).is_none();
         let declared = self.summary.figures.iter().filter(move |(id, _)| is_own(id));
@@ -298,7 +284,6 @@ impl<'a> Source<'a> {
         built_in.chain(declared.map(|(id, value)| (*id, Ok(*value))))
     }
 
-    /// The value of one metric.
     pub(crate) fn value(&self, metric: MetricId) -> Value {
         match find(metric) {
             Some(row) => self.derive(row.derivation),
@@ -318,7 +303,6 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether the step had a load of Dyno's.
     fn has_load(&self) -> bool {
         let had_job_alone = self.summary.kinds.is_empty() && !self.summary.activities.is_empty();
         (has_load(self.step) && !had_job_alone) || !self.summary.kinds.is_empty()
@@ -329,12 +313,10 @@ impl<'a> Source<'a> {
         sends_nothing(&self.variant.workload)
     }
 
-    /// Whether another tool measured it, whose output has no response times of transactions.
     fn has_no_times(&self) -> bool {
         self.summary.imported.is_some() && self.response().is_ok_and(|times| times.is_empty())
     }
 
-    /// Response times of all kinds together.
     fn response(&self) -> Result<&Histogram<u64>, String> {
         let all = || merged(self.summary.kinds.iter().map(|kind| &kind.response));
         self.response.get_or_init(all).as_ref().map_err(Clone::clone)
@@ -431,17 +413,14 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Whether a step has a load at all.
 pub(crate) fn has_load(step: &StepRecord) -> bool {
     step.clients > 0
 }
 
-/// Committed transactions of a kind.
 pub(crate) fn committed_of(kind: &KindSummary) -> u64 {
     kind.outcomes.get("committed").copied().unwrap_or(0)
 }
 
-/// Committed transactions of all kinds.
 pub(crate) fn committed(summary: &StepSummary) -> u64 {
     summary.kinds.iter().map(committed_of).sum()
 }

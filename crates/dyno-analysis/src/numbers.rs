@@ -17,30 +17,21 @@ use dyno_units::{self as units, Metric};
 use crate::Estimate;
 use crate::findings::{NoBounds, WIDEST_BOUNDS};
 
-/// What a number counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Things per second.
     PerSecond,
-    /// Microseconds.
     Micros,
-    /// Milliseconds.
     Millis,
-    /// Seconds.
     Seconds,
-    /// Bytes.
     Bytes,
-    /// Bytes per second.
     BytesPerSecond,
     /// A difference in percent: always with its sign.
     Effect,
     /// A ratio to the baseline; values are ratios.
     Ratio,
-    /// A share in percent.
     Percent,
     /// CPU seconds per second.
     Cpus,
-    /// A plain count.
     Count,
     /// Any other, written behind the number.
     Other(String),
@@ -66,7 +57,6 @@ impl From<&units::Unit> for Unit {
     }
 }
 
-/// The unit of estimates of a metric, as findings have it.
 pub(crate) fn unit_of(metric: &Metric) -> &str {
     match &metric.unit {
         units::Unit::Percent => PERCENT_LEVEL,
@@ -77,7 +67,6 @@ pub(crate) fn unit_of(metric: &Metric) -> &str {
 }
 
 impl Unit {
-    /// The unit of an estimate, from its text.
     pub fn of(estimate: &Estimate) -> Unit {
         match estimate.unit.as_str() {
             "%" => Unit::Effect,
@@ -87,7 +76,6 @@ impl Unit {
         }
     }
 
-    /// The unit of a metric.
     pub fn of_metric(metric: &Metric) -> Unit {
         Unit::from(&metric.unit)
     }
@@ -119,7 +107,6 @@ impl Unit {
         }
     }
 
-    /// Writes a measured value with so many significant digits.
     fn show_digits(&self, value: f64, digits: i32) -> String {
         self.write(value, digits, false)
     }
@@ -192,7 +179,6 @@ fn counted(value: f64, digits: i32, trim: bool) -> String {
     with_commas(&significant(value, digits, trim || is_exact))
 }
 
-/// A number with commas between the thousands before its point.
 fn with_commas(text: &str) -> String {
     let (whole, rest) =
         text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
@@ -215,7 +201,6 @@ fn scaled(value: f64, scales: &Scales, digits: i32, trim: bool) -> String {
     format!("{}{unit}", with_commas(&significant(value / factor, digits, trim)))
 }
 
-/// Rounds to a number of significant digits.
 fn round_significant(value: f64, digits: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -254,7 +239,6 @@ fn percent(value: f64, digits: i32, trim: bool) -> String {
     }
 }
 
-/// Writes a ratio, without scale words.
 fn ratio(value: f64, digits: i32, trim: bool) -> String {
     let digits = if trim { digits - 1 } else { digits };
     format!("{}×", with_commas(&significant(value, digits, trim)))
@@ -334,13 +318,11 @@ impl EffectStyle {
         (written.value, written.interval.map_or(String::new(), |text| in_brackets(&text)))
     }
 
-    /// The confidence interval of an effect, or what stands in its place; see [`interval`].
     pub fn interval(self, relative: &Estimate) -> Option<String> {
         Written::new(relative, &|value, digits| self.show_digits(value, digits)).interval
     }
 }
 
-/// Significant digits of what was measured.
 const DIGITS: i32 = 3;
 
 /// The most of them, where an interval is so narrow that its ends would look the same with fewer.

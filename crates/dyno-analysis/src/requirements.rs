@@ -9,24 +9,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cell, Direction, Metrics};
 
-/// One demand at one place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequirementFacts {
     /// What is demanded: `p99 ≤ 20 ms`.
     pub text: String,
-    /// Index of the variant.
     pub variant: usize,
-    /// Index of the step.
     pub step: usize,
     /// What was measured, in the unit of the metric; none where nothing was.
     pub value: Option<f64>,
     /// Its bounds; none with a single repetition.
     pub bounds: Option<(f64, f64)>,
-    /// Whether it is met.
     pub outcome: RequirementOutcome,
 }
 
-/// Whether a demand is met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequirementOutcome {

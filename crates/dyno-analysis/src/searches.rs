@@ -7,7 +7,6 @@ use crate::numbers::Unit as NumberUnit;
 use crate::words::{count, list};
 use crate::{Caveat, CaveatKind, Findings, MetricId, ProbeFacts, StepSearch, TrialSearch, metrics};
 
-/// What a step searches.
 pub(crate) fn step_search(step: &StepRecord) -> Option<StepSearch> {
     step.search.as_ref().map(|search| StepSearch {
         metric: metric(search),
@@ -16,7 +15,6 @@ pub(crate) fn step_search(step: &StepRecord) -> Option<StepSearch> {
     })
 }
 
-/// The metric that tells what a search found.
 pub(crate) fn metric(search: &SearchRecord) -> MetricId {
     if search.sought == "clients" { metrics::CLIENTS_AT_LIMIT } else { metrics::RATE_AT_LIMIT }
 }
@@ -65,7 +63,6 @@ pub(crate) fn resolution(step: &StepRecord, typical: f64) -> f64 {
     width / 12_f64.sqrt()
 }
 
-/// Every search of a finished trial.
 pub(crate) fn searches(joined: &Joined<'_>) -> Vec<TrialSearch> {
     let mut all = Vec::new();
     for trial in &joined.trials {

@@ -61,7 +61,6 @@ const IGNORED: &[&str] = &[
     "proxy_user",
 ];
 
-/// Whether a setting is on the list of those that are ignored.
 fn is_ignored(name: &str) -> bool {
     let name = name.to_lowercase();
     let fits = |pattern: &&&str| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
@@ -108,7 +107,6 @@ pub(crate) fn setting_differences(
     differences
 }
 
-/// Whether variants of one product whose settings are known have different values.
 fn differs_within_a_product(variants: &[VariantFacts], values: &[Option<String>]) -> bool {
     let mut by_product: BTreeMap<&str, Vec<&Option<String>>> = BTreeMap::new();
     for (variant, value) in variants.iter().zip(values) {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// The workload's name.
 pub const WORKLOAD: &str = "tpcc";
 
 /// Terminals of a warehouse in the specification.

@@ -15,21 +15,17 @@ const STAY: [&str; 4] = ["cpu.model", "kernel", "filesystem", "filesystem.device
 /// Memories that differ by less than this part are of one size: firmware and kernel keep some of it.
 const MEMORY_ALIKE: f64 = 0.02;
 
-/// A host on which trials ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialHostFacts {
     /// The table of the study that names it.
     pub pool: String,
-    /// Its name there.
     pub host: String,
     /// What is there, if the study does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// The machine.
     pub environment: Environment,
     /// Indexes of the variants of which it ran trials.
     pub variants: Vec<usize>,
-    /// Blocks of which it ran trials.
     pub blocks: Vec<u32>,
     /// Trials that ended there.
     pub n: u32,
@@ -112,7 +108,6 @@ pub(crate) fn trial_hosts(joined: &Joined<'_>) -> Vec<TrialHostFacts> {
     all
 }
 
-/// The machine on which a trial ran.
 pub(crate) fn environment_of<'a>(
     trial: &'a TrialSummary,
     manifest: &'a Manifest,

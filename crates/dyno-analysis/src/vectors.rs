@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use crate::join::Joined;
 use crate::{Cell, Estimate, metrics};
 
-/// The workload whose steps these are.
 pub(crate) const WORKLOAD: &str = "vectors";
 
 const RECALL: MetricId = MetricId::new("vectors.recall");
@@ -18,12 +17,9 @@ const INDEX_MEMORY: MetricId = MetricId::new("vectors.index_memory");
 /// The recall that is asked for if the options do not say it: the workload's own default.
 const RECALL_ASKED: f64 = 0.95;
 
-/// What a variant makes of the queries.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VectorFacts {
-    /// Index of the variant.
     pub variant: usize,
-    /// The recall that the study asks for.
     pub recall_asked: f64,
     /// The option with the search parameter: `ef_search` or `probes`.
     pub parameter: String,
@@ -42,10 +38,8 @@ pub struct VectorFacts {
     pub index_memory: Option<Estimate>,
 }
 
-/// Searches of one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VectorPoint {
-    /// Index of the step.
     pub step: usize,
     /// The value of the search parameter; none for scans.
     pub search: Option<f64>,
@@ -55,7 +49,6 @@ pub struct VectorPoint {
     pub rate: Estimate,
 }
 
-/// The facts of all variants that search vectors.
 pub(crate) fn vectors(joined: &Joined<'_>, cells: &[Cell]) -> Vec<VectorFacts> {
     let of_variant = |(variant, record): (usize, &VariantRecord)| {
         let own: Vec<&Cell> = cells.iter().filter(|cell| cell.variant == variant).collect();

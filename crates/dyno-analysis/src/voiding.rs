@@ -140,13 +140,11 @@ pub(crate) fn limits(runs: &[Run], kept: &TrialSummary) -> Limits {
     }
 }
 
-/// Whether as many blocks of a run were discarded as may be.
 fn is_at_limit(run: &Run) -> bool {
     let most = run.manifest.voiding.as_ref().map_or(u32::MAX, |rule| rule.repeats_max);
     run.voids.len() as u32 >= most
 }
 
-/// What a disturbed trial is held against.
 const QUIETEST: &str = "this variant's quietest trial";
 
 /// What of the host was worse than at the quietest trial of the same variant by more than the rule
@@ -188,7 +186,6 @@ fn rule_broken(
     (!parts.is_empty()).then(|| list(&parts))
 }
 
-/// How the reasons begin that rest on the canary.
 const PROBE: &str = "the CPU probe";
 
 /// That as many blocks of a run were discarded as may be, so that what was disturbed after them was kept;
@@ -215,14 +212,11 @@ fn at_limit(runs: &[Run]) -> String {
     )
 }
 
-/// The variants whose trials were over a limit, with the number of blocks.
 #[derive(Debug, Default, PartialEq)]
 struct Reasons {
     /// Of each variant by name: blocks with such a trial, and those in which no other variant had one.
     of: BTreeMap<String, (u32, u32)>,
-    /// Discarded blocks.
     blocks: u32,
-    /// Variants of the runs.
     variants: usize,
 }
 
@@ -261,7 +255,6 @@ impl Reasons {
 /// As often at least has a variant to be the only reason before it is suspected.
 const SUSPECT_LEAST: u32 = 3;
 
-/// The probability of `k` hits of `n`.
 fn binomial(n: u32, k: u32, share: f64) -> f64 {
     let ways: f64 = (0..k).map(|i| f64::from(n - i) / f64::from(i + 1)).product();
     ways * share.powi(k as i32) * (1.0 - share).powi((n - k) as i32)
@@ -274,7 +267,6 @@ fn variant_of<'a>(why: &str, run: &'a Run) -> Option<&'a str> {
     Some(&run.manifest.variants.get(plan.variant)?.name)
 }
 
-/// Of which variants the trials were, in words.
 fn by_variant(runs: &[Run]) -> String {
     let reasons = Reasons::of(runs);
     let part = |(name, (blocks, _)): (&String, &(u32, u32))| {
@@ -290,7 +282,6 @@ fn by_variant(runs: &[Run]) -> String {
     }
 }
 
-/// That a variant may itself do to the host what its blocks were discarded for.
 fn suspicion(runs: &[Run]) -> String {
     let reasons = Reasons::of(runs);
     let Some((name, alone, chance)) = reasons.suspect() else { return String::new() };
@@ -303,7 +294,6 @@ fn suspicion(runs: &[Run]) -> String {
     )
 }
 
-/// Most blocks whose reasons a caveat gives.
 const REASONS_MOST: usize = 4;
 
 /// Says which blocks were void, why, and whether more of them would have been: `before` are the caveats

@@ -8,7 +8,6 @@ use dyno_record::{CommitSafety, MemberRole, PlaceFacts, TrialSummary};
 pub(crate) struct Loss {
     /// What a commit survives there at best; none where that is not known, so that the settings decide.
     pub(crate) at_best: Option<CommitSafety>,
-    /// Why, in words.
     pub(crate) why: String,
 }
 

@@ -69,7 +69,6 @@ pub(crate) fn ci(estimate: &Estimate, confidence: f64, interval: Option<String>)
     }
 }
 
-/// The same of a value of a metric.
 pub(crate) fn ci_of(estimate: &Estimate, confidence: f64) -> String {
     ci(estimate, confidence, interval(estimate))
 }

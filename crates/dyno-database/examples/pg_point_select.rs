@@ -18,10 +18,8 @@ use dyno_model::names;
 use dyno_units::{Clock, Nanoseconds, SettingValue};
 use dyno_workload::{Connection, Row, Statement, StatementClass, Value};
 
-/// Rows of the table.
 const ROWS: i64 = 10_000;
 
-/// The real time, as the command line has it.
 struct RealClock(Instant);
 
 impl Clock for RealClock {

@@ -19,7 +19,6 @@ use dyno_workload::{Connection, StatementError, TextRows};
 use crate::products::sql_of;
 use crate::sql::CatalogSql;
 
-/// A catalog that may not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// It holds tables that Dyno did not make.
@@ -29,7 +28,6 @@ pub enum CatalogError {
     /// cannot be written the same way in every dialect.
     #[error("{0}")]
     Name(String),
-    /// The server refused a statement.
     #[error(transparent)]
     Statement(#[from] StatementError),
 }
@@ -46,7 +44,6 @@ const NAME_LEN_MAX: usize = 63;
 /// Longest list of tables that is read, in bytes: far more than any workload makes.
 const NOTED_MAX: usize = 1 << 20;
 
-/// Tables named in a refusal, at most.
 const NAMED_MAX: usize = 5;
 
 /// Claims the connection's catalog. With `allow_existing_tables`, tables that Dyno did not make
@@ -158,7 +155,6 @@ fn catalog_sql(connection: &dyn Connection) -> &'static CatalogSql {
     &sql_of(connection.dialect()).catalog
 }
 
-/// An object in the catalog that shares the namespace of tables.
 struct Relation {
     /// Outside the schema that unqualified names mean with its schema: `other.table`.
     name: String,
@@ -170,7 +166,6 @@ struct Relation {
     is_content: bool,
 }
 
-/// The contents of a catalog.
 struct Catalog {
     sql: &'static CatalogSql,
     // The schema that unqualified names mean, quoted, with its dot; empty if there are no schemas.
@@ -254,7 +249,6 @@ impl Catalog {
         format!("{}{name}", self.schema)
     }
 
-    /// Adds these names to the notes.
     fn write_notes(
         &self,
         connection: &mut dyn Connection,

@@ -15,10 +15,8 @@ const PART_LEN_MIN: usize = 4;
 /// Lines of a field of an error that are kept.
 const LINES_MAX: usize = 20;
 
-/// The mask in place of the password.
 const MASK: &str = "***";
 
-/// Cleans the texts of one server.
 #[derive(Clone, Default)]
 pub(crate) struct Cleaner {
     // The password as it is, percent-encoded, and as a protocol carries it; the longest first.
@@ -54,7 +52,6 @@ impl Cleaner {
         Cleaner { forms }
     }
 
-    /// The same, with one more form of the password.
     pub(crate) fn with(mut self, form: Zeroizing<String>) -> Cleaner {
         self.forms.push(form);
         self.forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
@@ -77,7 +74,6 @@ impl Cleaner {
         clean_text(&redact_secrets(&text))
     }
 
-    /// The same for an error.
     pub(crate) fn clean_error(&self, error: StatementError) -> StatementError {
         let code: String = error.code.chars().filter(|c| !dyno_units::is_unsafe_char(*c)).collect();
         let details = error.details.map(|details| Box::new(self.clean_details(&details)));

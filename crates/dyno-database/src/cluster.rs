@@ -13,23 +13,18 @@ use dyno_workload::{ConnectError, Connector};
 
 use crate::{DeployError, Endpoint, Secret};
 
-/// The fewest nodes of a cluster.
 pub const NODES_MIN: u32 = 2;
 
-/// The most nodes of a cluster.
 pub const NODES_MAX: u32 = 8;
 
-/// Between two looks.
 const POLL: Nanoseconds = Nanoseconds::from_millis(20);
 
-/// A cluster to start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cluster {
     /// Its name, which servers need to join.
     pub name: Secret,
     /// The password with which its nodes log in to each other, where the product has one.
     pub password: Secret,
-    /// How many nodes it has.
     pub nodes: u32,
     /// The ports of its nodes, by their numbers. On several machines only of those that were there before a node and
     /// of itself.
@@ -38,10 +33,8 @@ pub struct Cluster {
     pub writes_on_all: bool,
 }
 
-/// Where a node is reached by others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodePorts {
-    /// The address of its machine.
     pub address: Ipv4Addr,
     /// Where the nodes exchange what they commit.
     pub group: u16,
@@ -49,12 +42,10 @@ pub struct NodePorts {
     pub transfer: u16,
 }
 
-/// What a node of a cluster is started with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// Its number, from 1; the first makes the cluster, and the others join it in order.
     pub number: u32,
-    /// The cluster.
     pub cluster: Cluster,
     /// What the cluster has committed ([`Clustering::position`]), if the node is started on a copy of that; else it
     /// gets the data from another node.
@@ -72,7 +63,6 @@ impl NodePorts {
         Ok(NodePorts { address, group: free[0], transfer: free[1] })
     }
 
-    /// Where the nodes exchange what they commit.
     pub fn of_group(&self) -> SocketAddrV4 {
         SocketAddrV4::new(self.address, self.group)
     }
@@ -101,7 +91,6 @@ impl Cluster {
 }
 
 impl Node {
-    /// Its name among the members: `node-1`.
     pub fn name(&self) -> String {
         node_name(self.number)
     }
@@ -122,7 +111,6 @@ impl Node {
         }
     }
 
-    /// Its own ports.
     pub fn ports(&self) -> NodePorts {
         self.cluster.ports[self.number as usize - 1]
     }
@@ -178,14 +166,12 @@ pub trait Clustering: Sync {
         let _ = node;
     }
 
-    /// A probe of the node with this name.
     fn probe(&self, name: &str, node: &Endpoint) -> Box<dyn dyno_host::Probe>;
 
     /// Lists the tables of the catalog of a connection, as a statement names them.
     fn tables(&self) -> &'static str;
 }
 
-/// What a node says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeState {
     /// Whether it has what the others have, and takes statements.
@@ -262,7 +248,6 @@ pub fn wait_until_synced(
     }
 }
 
-/// Whether these states of all nodes are those of a cluster at rest.
 fn are_synced(states: &[Result<NodeState, DeployError>]) -> bool {
     let Some(Ok(first)) = states.first() else { return false };
     states.iter().all(|state| {

@@ -24,7 +24,6 @@ pub enum Act {
     Start,
     /// Cuts the server off from the other members of its cluster.
     CutOff,
-    /// Lets it reach them again.
     Rejoin,
     /// Refuses a server that others could reach.
     CheckNetwork,
@@ -33,9 +32,7 @@ pub enum Act {
 /// When something was done, by the clock of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acted {
-    /// When it began.
     pub began: Nanoseconds,
-    /// When it was done.
     pub ended: Nanoseconds,
 }
 
@@ -69,9 +66,7 @@ pub trait Control: Send {
 /// Why a server is not back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Away {
-    /// Not yet: what it says.
     NotYet(String),
-    /// It has ended: how.
     Down(String),
 }
 
@@ -163,7 +158,6 @@ impl ServerControl {
         })
     }
 
-    /// The id of its process.
     pub(crate) fn pid(&self) -> i32 {
         self.process().pid()
     }

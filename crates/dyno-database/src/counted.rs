@@ -6,7 +6,6 @@ use dyno_workload::{Connection, Dialect};
 
 use crate::products::sql_of;
 
-/// The SQL with which a product's counted statements are read.
 pub(crate) struct CountedSql {
     /// How the session is made safe from what other users have made in the catalog; none if nothing of theirs
     /// could be called.
@@ -17,7 +16,6 @@ pub(crate) struct CountedSql {
     pub(crate) statements: &'static [&'static str],
     /// Asks how many executions the server has counted without the texts of their statements.
     pub(crate) without_text: Option<&'static str>,
-    /// What to do if there are none.
     pub(crate) missing: &'static str,
     /// Table, column, and as 0 or 1 whether it is a number, whether an index begins with it, and whether a unique
     /// one ends with it: for all tables of the current catalog, the columns of each in their order. Where there is a guard,
@@ -27,7 +25,6 @@ pub(crate) struct CountedSql {
     /// value, if an index begins with it; from the quoted names of table and column. It calls nothing that other
     /// users can have made.
     pub(crate) values: fn(table: &str, column: &str) -> [String; 2],
-    /// The quote around names.
     pub(crate) quote: char,
 }
 
@@ -42,13 +39,11 @@ pub(crate) struct CountedGuard {
     pub(crate) schema: &'static str,
 }
 
-/// What a server has counted.
 pub struct Counted {
     connection: Box<dyn Connection>,
     sql: &'static CountedSql,
     /// Its statements, the most frequent first.
     pub statements: Vec<CountedStatement>,
-    /// The columns of its tables.
     pub columns: Vec<CountedColumn>,
     /// For each column whether an index begins with it, and the quoted name of its table.
     facts: Vec<(bool, String)>,
@@ -133,7 +128,6 @@ fn quoted(name: &str, quote: char) -> String {
 }
 
 impl Counted {
-    /// The dialect of the statements.
     pub fn dialect(&self) -> Dialect {
         self.connection.dialect()
     }

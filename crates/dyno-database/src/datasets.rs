@@ -39,7 +39,6 @@ const FREE_TIMES: u64 = 3;
 /// All data sets together may take one part in this many of the disk, if that is less than the limit.
 const SHARE_OF_DISK: u64 = 5;
 
-/// How much is kept, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most bytes of all data sets together.
@@ -49,7 +48,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// 20 GiB, and 30 days.
     pub const USUAL: Limits =
         Limits { bytes: ByteCount(20 << 30), unused: Nanoseconds::from_secs(30 * 24 * 3600) };
 }
@@ -59,12 +57,10 @@ impl Limits {
 pub struct Contents {
     /// The version of Dyno, which fills tables in its own way.
     pub dyno: String,
-    /// The server and those of its settings that shape files.
     pub shape: DataShape,
     /// What shapes how files lie where they are: see [`dyno_host::Storage::kind`].
     #[serde(default = "folder", skip_serializing_if = "is_folder")]
     pub place: String,
-    /// The seed of the run.
     pub seed: u64,
     /// A digest of what decides the rows besides the seed, where the rest does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,18 +72,13 @@ pub struct Contents {
     pub tables: Vec<TableContents>,
 }
 
-/// All that decides what is in a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableContents {
-    /// The statement that makes it.
     pub create: String,
-    /// The columns that are filled.
     pub columns: Vec<String>,
-    /// How many rows are filled in.
     pub rows: u64,
     /// A digest of some of them.
     pub sample: String,
-    /// Statements that are run afterwards.
     pub after: Vec<String>,
 }
 
@@ -119,7 +110,6 @@ impl Contents {
         Contents { dyno, shape, place, seed: 0, fills: None, initial: reads, tables: Vec::new() }
     }
 
-    /// Whether these are initial data.
     pub fn is_initial(&self) -> bool {
         !self.initial.is_empty()
     }
@@ -166,15 +156,11 @@ pub struct Description {
     format: u32,
     /// The workload that was the first to populate it.
     pub workload: String,
-    /// Rows.
     pub rows: u64,
-    /// Bytes on disk.
     pub bytes: u64,
     /// Seconds that populating took, indexes included.
     pub populate_s: f64,
-    /// When it was populated, in milliseconds since 1970 UTC.
     pub created_unix_ms: u64,
-    /// What it is.
     pub contents: Contents,
 }
 
@@ -193,27 +179,21 @@ impl Description {
     }
 }
 
-/// A data set as a list of them shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listed {
-    /// Its key.
     pub key: String,
     /// When a trial last began on a copy of it, in milliseconds since 1970 UTC.
     pub last_used_unix_ms: u64,
-    /// Bytes on disk.
     pub bytes: u64,
-    /// What it is, or why that cannot be told.
     pub description: Result<Description, String>,
 }
 
 impl Listed {
-    /// Whether it is initial data: none of a workload's.
     pub fn is_initial(&self) -> bool {
         self.description.as_ref().is_ok_and(|found| found.contents.is_initial())
     }
 }
 
-/// The data sets under a keeper's root.
 pub struct DataSets<'a> {
     keeper: &'a Arc<Keeper>,
     folder: PathBuf,
@@ -316,7 +296,6 @@ impl<'a> DataSets<'a> {
         staging.remove()
     }
 
-    /// The data set of these contents, if it is there.
     pub fn find(&self, contents: &Contents) -> Option<Kept> {
         let folder = self.folder.join(contents.key());
         let lock = File::open(description_of(&folder)).ok()?;
@@ -392,13 +371,11 @@ impl<'a> DataSets<'a> {
 #[derive(Debug)]
 pub struct Kept {
     folder: PathBuf,
-    /// What it is.
     pub description: Description,
     lock: File,
 }
 
 impl Kept {
-    /// Its key.
     pub fn key(&self) -> String {
         self.description.contents.key()
     }
@@ -456,7 +433,6 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// One under the keeper's root.
     pub fn make(keeper: &Arc<Keeper>, name: &str) -> Result<Staging, DeployError> {
         let path = keeper.make_folder(name)?;
         Ok(Staging { keeper: Arc::clone(keeper), place: None, path, is_removed: false })
@@ -474,7 +450,6 @@ impl Staging {
         }
     }
 
-    /// Where data go.
     pub fn data(&self) -> PathBuf {
         self.path.join("data")
     }
@@ -537,7 +512,6 @@ fn write(folder: &Path, description: &Description) -> Result<File, DeployError> 
     write().map_err(cannot("write", &path))
 }
 
-/// The error of what could not be done with a file or folder.
 fn cannot(what: &str, path: &Path) -> impl Fn(std::io::Error) -> DeployError {
     let what = format!("cannot {what} {}", path.display());
     move |error| DeployError::new(format!("{what}: {error}"))

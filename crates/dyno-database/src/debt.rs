@@ -10,7 +10,6 @@ pub struct Debt {
     pub parts: Vec<DebtPart>,
 }
 
-/// One kind of deferred work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DebtPart {
     /// Its name as a reading: `debt.history_list_length`.
@@ -22,7 +21,6 @@ pub struct DebtPart {
 }
 
 impl Debt {
-    /// Whether the engine has caught up with all of it.
     pub fn is_caught_up(&self) -> bool {
         self.parts.iter().all(|part| part.value <= part.caught_up_at)
     }

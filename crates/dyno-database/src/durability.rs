@@ -22,17 +22,14 @@ pub struct Durability {
 }
 
 impl Durability {
-    /// Each commit is on disk before it is confirmed.
     pub fn every_commit() -> Durability {
         Durability::of("every commit is synced", CommitSafety::EveryCommit)
     }
 
-    /// The durability of a server whose commits are never synced to disk.
     pub fn not_synced() -> Durability {
         Durability::of("not synced", CommitSafety::DataAtRisk)
     }
 
-    /// The last commits may be lost; `words` say which.
     pub fn last_commits_at_risk(words: &str) -> Durability {
         Durability::of(words, CommitSafety::LastCommitsAtRisk)
     }
@@ -42,7 +39,6 @@ impl Durability {
         Durability::of(&format!("{}, a crash may tear pages", self.words), CommitSafety::DataAtRisk)
     }
 
-    /// Unknown: the server does not report it.
     pub fn unknown() -> Durability {
         Durability { words: "unknown".to_owned(), safety: None }
     }

@@ -14,12 +14,9 @@ use crate::{Protocol, ProtocolSpec};
 /// The key of a URL that names a file with the password, which [`with_password_of_file`] reads.
 const PASSWORD_FILE: &str = "password_file";
 
-/// How a server is reached: protocol, address, user, password, catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The protocol of the URL's scheme.
     pub protocol: &'static dyn Protocol,
-    /// The TCP address or Unix socket of the server.
     pub address: Address,
     /// The user to log in as; empty for the product's default.
     pub user: String,
@@ -27,7 +24,6 @@ pub struct Endpoint {
     pub password: Option<Secret>,
     /// The catalog (what most servers call a database) that Dyno works in.
     pub catalog: String,
-    /// Whether the transport is encrypted and certificates are verified.
     pub tls: TlsMode,
     /// The file with the server's public RSA key (PEM), in protocols that use one: with it a
     /// password can be encrypted for that server and no other.
@@ -84,24 +80,18 @@ impl Endpoint {
     }
 }
 
-/// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A Unix socket: the path of the socket itself.
     Unix(PathBuf),
-    /// A host and port, by TCP.
     Tcp {
-        /// Host name or address.
         host: String,
-        /// The TCP port.
         port: u16,
     },
 }
 
-/// Whether and how the transport is encrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TlsMode {
-    /// The transport is never encrypted.
     Off,
     /// Encrypted, the server's certificate not verified.
     Encrypt,
@@ -123,7 +113,6 @@ impl Drop for Secret {
 }
 
 impl Secret {
-    /// Wraps a text, so that neither `Debug` nor a message shows it.
     pub fn new(text: impl Into<String>) -> Secret {
         Secret(text.into())
     }
@@ -284,7 +273,6 @@ fn refuse<T>(message: impl Into<String>) -> Result<T, UrlError> {
     Err(UrlError(message.into()))
 }
 
-/// Splits the scheme off.
 fn split_scheme(url: &str) -> Result<(&'static dyn Protocol, &str), UrlError> {
     if let Some(why) = crate::LEFT_OUT {
         return refuse(why.to_owned());
@@ -387,7 +375,6 @@ fn split_place(place: &str) -> Result<Place, UrlError> {
     Ok(Place { host: text_of(decode(host)?, "host")?, port })
 }
 
-/// The values in the query of the URL.
 #[derive(Default)]
 struct QueryOptions {
     socket: Option<PathBuf>,

@@ -54,7 +54,6 @@ pub trait CostSource: Send {
     fn after(&mut self) -> Result<(), String>;
 }
 
-/// Whether a statement may change data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// It may not, and the transaction is declared read-only on the server, too.
@@ -63,19 +62,15 @@ pub enum Access {
     RolledBack,
 }
 
-/// How often to run the statement, and with which access.
 #[derive(Clone, Copy, Debug)]
 pub struct CostPlan {
     /// Runs that count, at least 1; one more before them warms up.
     pub runs: u32,
-    /// Whether it may change data.
     pub access: Access,
 }
 
-/// The cost of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
-    /// Number of runs that the cost is estimated from.
     pub runs: u32,
     /// Rows that the last run returned.
     pub rows: u64,
@@ -85,13 +80,11 @@ pub struct Cost {
     pub seconds: Spread,
     /// Counters that moved beyond what they do on an idle server, the most moved first.
     pub counters: Vec<CounterCost>,
-    /// Counters that were read.
     pub n_counters: usize,
     /// The optimizer's plan, asked for after the last run; or why there is none.
     pub plan: Result<Vec<String>, String>,
 }
 
-/// How much one counter moved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CounterCost {
     /// The engine's own name.
@@ -102,14 +95,11 @@ pub struct CounterCost {
     pub idle: Spread,
 }
 
-/// Median and range of some values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
     /// The median; of an even number of values the mean of the two in the middle.
     pub median: f64,
-    /// The smallest value of all runs.
     pub low: f64,
-    /// The largest value of all runs.
     pub high: f64,
 }
 
@@ -319,7 +309,6 @@ fn moved(runs: &[Interval], idle: &[Interval], names: BTreeSet<&String>) -> Vec<
     found
 }
 
-/// Rows as lines of text, their columns below each other.
 pub(crate) fn aligned(answer: &NamedRows) -> Vec<String> {
     let cells = |row: &Vec<Option<String>>| -> Vec<String> {
         row.iter().map(|cell| cell.clone().unwrap_or_else(|| "NULL".to_owned())).collect()

@@ -9,15 +9,12 @@ use dyno_units::version_fits;
 use crate::installation::{choose, missing};
 use crate::{DeployError, Installation, Product, ProductSpec, ServerSpec};
 
-/// What is to be fetched.
 pub struct FetchRequest<'a> {
     /// What the version must begin with; none for the newest that a source has.
     pub version: Option<&'a str>,
     /// The only source that is asked; none for all, in their order.
     pub from: Option<&'a str>,
-    /// Now, in milliseconds since 1970 UTC.
     pub now_unix_ms: u64,
-    /// Is told in words what is being done.
     pub say: &'a dyn Fn(&str),
 }
 

@@ -17,15 +17,12 @@ use crate::datasets::{Contents, DataSets, Description, Limits, Staging};
 use crate::private::ServerFolder;
 use crate::{DataShape, DeployError};
 
-/// The format of what is kept.
 const FORMAT: u32 = 1;
 
 /// Data with more bytes are not kept: those of a large redo log, say, which is quickly made.
 const BYTES_MAX: u64 = 512 << 20;
 
-/// What decides the initial data of a server.
 pub(crate) struct Initialising {
-    /// The shape of its data.
     pub(crate) shape: DataShape,
     /// The programs that make them ([`identity`]), and the settings and arguments that these read: nothing that differs
     /// from server to server.
@@ -34,13 +31,11 @@ pub(crate) struct Initialising {
     pub(crate) is_own: fn(&str) -> bool,
 }
 
-/// What tells a program from others.
 pub(crate) fn identity(program: Program<'_>) -> Result<String, DeployError> {
     Ok(format!("{}: {}", program.path.display(), build_of(program)?))
 }
 
 impl Initialising {
-    /// All that decides the data.
     fn contents(self, folder: &ServerFolder) -> Contents {
         let place = folder.place();
         let mut reads = vec![format!("format {FORMAT}")];

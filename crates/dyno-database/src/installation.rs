@@ -10,32 +10,25 @@ use crate::{DeployError, ServerSpec};
 /// The source of programs that were on the machine before Dyno.
 pub const MACHINE: &str = "machine";
 
-/// Programs of a product, of one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
     /// The folder with the programs, as `programs` of a study would name it.
     pub programs: PathBuf,
     /// What the server says of its version, without the product's name.
     pub version: String,
-    /// Where they come from.
     pub origin: Origin,
     /// The build of Dyno's own store that they belong to.
     pub build: Option<String>,
 }
 
-/// What a server's programs are, and how they were built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildFacts {
-    /// Where they come from.
     pub origin: Origin,
-    /// Their folder.
     pub programs: PathBuf,
-    /// How they were configured and compiled, as far as the server says so.
     pub configured: Option<String>,
 }
 
 impl Installation {
-    /// Programs that were here before Dyno.
     pub(crate) fn on_machine(programs: PathBuf, version: String, builder: String) -> Installation {
         let origin = Origin { source: MACHINE.to_owned(), builder, ..Origin::default() };
         Installation { programs, version, origin, build: None }
@@ -129,7 +122,6 @@ pub(crate) fn choose<'a>(found: &'a [Installation], spec: &ServerSpec) -> Option
     candidates.max_by_key(|one| (one.is_on_machine(), version_numbers(&one.version)))
 }
 
-/// That no programs fit what is asked for, with what is there and what to do.
 pub(crate) fn missing(
     (product, title): (&str, &str),
     found: &[Installation],
@@ -155,7 +147,6 @@ pub(crate) fn missing(
     ))
 }
 
-/// That an image has no programs that fit what is asked for.
 pub(crate) fn missing_in_image(
     title: &str,
     program: &str,

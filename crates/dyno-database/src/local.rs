@@ -12,7 +12,6 @@ use dyno_workload::Connection;
 
 use crate::{Address, Endpoint, ProtocolSpec};
 
-/// A server on this host.
 #[derive(Clone, Debug)]
 pub struct LocalServer {
     /// Its process, whose descendants belong to it.

@@ -12,7 +12,6 @@ use dyno_host::{CopyLayout, Keeper, Place};
 use crate::DeployError;
 use crate::data::move_data;
 
-/// What a server's logs are among its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogFiles {
     /// Files and folders whose names begin so; the server is told where they lie.
@@ -76,7 +75,6 @@ fn relocate(from: &Path, to: &Path, place: &Place) -> Result<(), DeployError> {
     left.map_err(|error| failed(from, &error))
 }
 
-/// The names of what lies in a folder.
 fn names(folder: &Path) -> Result<Vec<String>, DeployError> {
     let entries = fs::read_dir(folder).map_err(|error| failed(folder, &error))?;
     let name = |entry: io::Result<fs::DirEntry>| {

@@ -9,28 +9,21 @@ use dyno_workload::{Connection, Connector};
 use crate::part::{Follow, LagMeter, Part, ReplicationMode};
 use crate::{Clustering, DeployError, Product, Replicating, Replication, Server, ServerSpec};
 
-/// How long a replica may take until it streams.
 const STREAM_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
 /// How long a row may take from the primary to a replica.
 const TRAVEL_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
 
-/// How long a statement of Dyno's own may take.
 const STATEMENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
-/// Between two looks.
 const POLL: Nanoseconds = Nanoseconds::from_millis(20);
 
-/// The table in which a row travels.
 const TRAVEL_TABLE: &str = "dyno_travelling_row";
 
 /// A replica that is up and streams.
 pub struct Following {
-    /// Its name among the members.
     pub name: String,
-    /// What it is.
     pub server: Box<dyn Server>,
-    /// What it knows of its primary.
     pub follow: Follow,
 }
 

@@ -6,7 +6,6 @@ use crate::{DeployError, Endpoint, LocalServer, Server, ServerFacts};
 
 struct ObservedServer {
     endpoint: Endpoint,
-    /// The parts of it on this host.
     local: Option<LocalServer>,
 }
 

@@ -14,23 +14,17 @@ use dyno_units::{Clock, Nanoseconds};
 
 use crate::{Address, DeployError, Endpoint, Node, Protocol, Secret, TlsMode};
 
-/// The user that replicas log in as.
 pub const REPLICATION_USER: &str = "dyno_replica";
 
-/// The most replicas of a server.
 pub const REPLICAS_MAX: u32 = 8;
 
 /// What a server is for in its deployment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Part {
-    /// It has no replicas.
     #[default]
     Alone,
-    /// Replicas follow it.
     Primary(Replication),
-    /// It follows a primary.
     Replica(Follow),
-    /// It is one of a cluster.
     Node(Node),
     /// It passes on to shards what is sent to it.
     Router,
@@ -39,16 +33,13 @@ pub enum Part {
 /// The user that clients on other machines log in as.
 pub const CLIENT_USER: &str = "dyno_client";
 
-/// The catalog that they work in.
 pub(crate) const CLIENT_CATALOG: &str = "dyno";
 
 /// Where clients on other machines connect to a server, as [`CLIENT_USER`], who may do anything. All other
 /// users log in through the socket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listening {
-    /// The address and port of the server's machine.
     pub address: SocketAddrV4,
-    /// The password of [`CLIENT_USER`].
     pub password: Secret,
 }
 
@@ -79,17 +70,13 @@ impl Listening {
     }
 }
 
-/// How replicas follow their primary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replication {
-    /// How many there are.
     pub replicas: u32,
-    /// What a commit waits for.
     pub mode: ReplicationMode,
     /// Where a primary is reached whose replication knows no sockets: a port of the loopback, or, if its replicas
     /// are on other machines, the address at which it listens for clients.
     pub address: SocketAddrV4,
-    /// The password of [`REPLICATION_USER`].
     pub password: Secret,
 }
 
@@ -144,19 +131,16 @@ impl FromStr for ReplicationMode {
     }
 }
 
-/// What a replica knows of its primary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Follow {
     /// Its number, from 1.
     pub number: u32,
     /// The primary, with the user that may do anything.
     pub primary: Endpoint,
-    /// How it follows.
     pub replication: Replication,
 }
 
 impl Follow {
-    /// Its name among the members: `replica-1`.
     pub fn name(&self) -> String {
         replica_name(self.number)
     }
@@ -216,7 +200,6 @@ pub trait Replicating: Sync {
         false
     }
 
-    /// Reads how far a replica is behind.
     fn lag_meter(&self, follow: &Follow, replica: &Endpoint) -> Box<dyn LagMeter>;
 
     /// Lists the tables of the catalog of a connection, as a statement names them.
@@ -226,10 +209,8 @@ pub trait Replicating: Sync {
 /// How long a replica may take to apply what it has received before it is promoted.
 pub(crate) const PROMOTION_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
 
-/// Between two looks whether a replica was promoted.
 pub(crate) const PROMOTION_POLL: Nanoseconds = Nanoseconds::from_millis(2);
 
-/// Why a replica was not promoted.
 pub(crate) fn not_promoted(why: impl fmt::Display) -> DeployError {
     DeployError::new(format!("the replica cannot be promoted: {why}"))
 }
@@ -244,7 +225,6 @@ pub trait LagMeter: Send {
     fn read(&mut self, now: Nanoseconds) -> Result<Lag, String>;
 }
 
-/// How far a replica is behind its primary.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lag {
     /// Whether it receives and applies what the primary writes.
@@ -258,7 +238,6 @@ pub struct Lag {
 }
 
 impl Lag {
-    /// Whether it has applied all that the primary had written.
     pub fn is_caught_up(&self) -> bool {
         self.is_streaming && self.bytes.is_some_and(|bytes| bytes <= 0.0)
     }
@@ -271,7 +250,6 @@ pub(crate) const READINGS: &[Reading] = &[
     reading("replication.*.streaming", Count, "replica streaming", "1 while this replica receives and applies what the primary writes, else 0").topic(Topic::Instance),
 ];
 
-/// A probe of the lag of the member with this name.
 pub fn lag_probe(name: &str, meter: Box<dyn LagMeter>) -> Box<dyn dyno_host::Probe> {
     Box::new(LagProbe { name: name.to_owned(), meter, said: None, notes: Vec::new() })
 }
@@ -279,7 +257,6 @@ pub fn lag_probe(name: &str, meter: Box<dyn LagMeter>) -> Box<dyn dyno_host::Pro
 struct LagProbe {
     name: String,
     meter: Box<dyn LagMeter>,
-    /// What was said last of a replica that does not stream.
     said: Option<String>,
     notes: Vec<String>,
 }

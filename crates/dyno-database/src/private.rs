@@ -21,10 +21,8 @@ use crate::data::move_data;
 use crate::logs::LogFiles;
 use crate::{DeployError, Place, server_log};
 
-/// How long a server may take until it answers.
 pub(crate) const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
-/// Pause between two attempts to reach a server that starts.
 const START_PAUSE: Nanoseconds = Nanoseconds::from_millis(20);
 
 /// How long stopping may take: all dirty pages are written.
@@ -36,7 +34,6 @@ const KEEP_DATA_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 /// How long one may take that stores nothing.
 pub(crate) const DISCARD_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
-/// How many lines of the log an error shows.
 pub(crate) const LOG_LINES: usize = 30;
 
 impl From<KeeperError> for DeployError {
@@ -49,7 +46,6 @@ impl From<KeeperError> for DeployError {
 pub(crate) struct ServerFolder {
     place: Place,
     path: PathBuf,
-    /// The folder with its data.
     data: PathBuf,
     /// The folder with its logs, if they lie apart from its data.
     logs: Option<PathBuf>,
@@ -100,7 +96,6 @@ impl ServerFolder {
         self.place.keeper()
     }
 
-    /// The folder with its data.
     pub(crate) fn data(&self) -> PathBuf {
         self.data.clone()
     }
@@ -111,7 +106,6 @@ impl ServerFolder {
         apart.filter(|folder| !folder.starts_with(&self.path)).cloned().collect()
     }
 
-    /// The folder with its logs, if they lie apart from its data.
     pub(crate) fn logs(&self) -> Option<&Path> {
         self.logs.as_deref()
     }
@@ -121,28 +115,23 @@ impl ServerFolder {
         self.path.join("run")
     }
 
-    /// The folder for its temporary files.
     pub(crate) fn tmp(&self) -> PathBuf {
         self.path.join("tmp")
     }
 
-    /// The file with its messages.
     pub(crate) fn log(&self) -> PathBuf {
         self.path.join("server.log")
     }
 
-    /// Writes a file for it to read.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, DeployError> {
         Ok(self.keeper().write_file(&self.path, name, text)?)
     }
 
-    /// Writes a program for it to run.
     pub(crate) fn write_program(&self, name: &str, text: &str) -> Result<(), DeployError> {
         self.keeper().write_program(&self.path, name, &mut text.as_bytes())?;
         Ok(())
     }
 
-    /// The last lines of its log.
     pub(crate) fn log_tail(&self, n_lines: usize) -> Vec<String> {
         server_log::last_words(&self.log(), n_lines)
     }
@@ -165,13 +154,10 @@ impl Drop for ServerFolder {
     }
 }
 
-/// The most addresses that a server may listen on.
 pub(crate) const PORTS_MAX: usize = 8;
 
-/// Where a server may listen.
 pub(crate) type Ports = [Option<SocketAddrV4>; PORTS_MAX];
 
-/// No port.
 pub(crate) const NO_PORTS: Ports = [None; PORTS_MAX];
 
 /// These ports of the loopback, of which there are at most [`PORTS_MAX`].
@@ -179,25 +165,20 @@ pub(crate) fn ports(all: &[u16]) -> Ports {
     ports_of(Ipv4Addr::LOCALHOST, all)
 }
 
-/// These ports of an address, of which there are at most [`PORTS_MAX`].
 pub(crate) fn ports_of(address: Ipv4Addr, all: &[u16]) -> Ports {
     std::array::from_fn(|idx| all.get(idx).map(|port| SocketAddrV4::new(address, *port)))
 }
 
-/// The name of a product's servers in messages, and the signal that stops them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerKind {
     /// The product's name in messages: `MariaDB`.
     pub(crate) product: &'static str,
-    /// The signal for an orderly shutdown.
     pub(crate) stop_signal: &'static str,
-    /// What its logs are among its data.
     pub(crate) log_files: LogFiles,
     /// Where other members reach it.
     pub(crate) ports: Ports,
     /// Where clients on other machines reach it.
     pub(crate) open: Option<SocketAddrV4>,
-    /// How long it may take until it answers.
     pub(crate) start_limit: Nanoseconds,
 }
 
@@ -261,7 +242,6 @@ pub struct OwnServer {
     folder: ServerFolder,
     clock: Arc<dyn Clock>,
     kind: ServerKind,
-    /// How its process was started.
     spec: ProcessSpec,
 }
 
@@ -323,7 +303,6 @@ impl OwnServer {
         }
     }
 
-    /// Refuses a server that others could reach.
     fn check_network(&self) -> Result<(), String> {
         check_network(self.kind, self.pid())
     }
@@ -332,7 +311,6 @@ impl OwnServer {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What may be done to its process while others use it.
     pub(crate) fn control(&self) -> ServerControl {
         ServerControl {
             process: Arc::clone(&self.process),
@@ -348,7 +326,6 @@ impl OwnServer {
         }
     }
 
-    /// The same of a server that stores nothing.
     pub(crate) fn control_of_router(&self) -> ServerControl {
         ServerControl { ends_anyhow: true, ..self.control() }
     }

@@ -18,7 +18,6 @@ use crate::{
 
 /// A product that can be named in a study.
 pub trait Product: Send + Sync {
-    /// What is known about it without a server.
     fn spec(&self) -> &ProductSpec;
 
     /// Starts a private server and waits until it answers.
@@ -123,7 +122,6 @@ pub trait Product: Send + Sync {
         None
     }
 
-    /// What each source of packages has of it, in words.
     fn offers(&self) -> &'static [Offer] {
         &[]
     }
@@ -155,7 +153,6 @@ pub trait Product: Send + Sync {
     }
 }
 
-/// A product's own client for people, and how it is told where to connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Client {
     /// Names of its program, the preferred one first; a second word is the program's first argument.
@@ -175,42 +172,32 @@ pub enum ClientSecret {
     File {
         /// What the file's name ends with: `.xml`.
         ending: &'static str,
-        /// What is in it.
         text: Secret,
         /// What the argument that names the file begins with; it comes before the others.
         argument: &'static str,
     },
 }
 
-/// What a source of packages has of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The name of the source: `maven`.
     pub source: &'static str,
-    /// Versions and packages, in words.
     pub what: &'static str,
 }
 
-/// What a private server is started with.
 #[derive(Clone, Copy)]
 pub struct Launch<'a> {
-    /// What is asked for.
     pub spec: &'a ServerSpec,
     /// Data that a server of the same shape ([`Product::data_shape`]) kept; none for an empty
     /// server. They are moved away, and must belong to the user that the keeper runs servers as.
     pub data: Option<&'a Path>,
-    /// Where its data live.
     pub place: &'a Place,
-    /// The clock by which it is waited for.
     pub clock: &'a Arc<dyn Clock>,
 }
 
-/// What a job is to dump and restore.
 #[derive(Clone, Copy, Debug)]
 pub struct DumpOrder<'a> {
     /// The beginning of the tables' names: letters.
     pub prefix: &'a str,
-    /// Threads, or connections, that work at once.
     pub threads: u32,
 }
 
@@ -230,13 +217,11 @@ pub struct MoveOrder<'a> {
     pub table: &'a str,
     /// Its primary key, of one column.
     pub key: &'a str,
-    /// Rows of a batch.
     pub batch: u64,
     /// Whether a batch waits for rows that are locked; otherwise it leaves them to a later one.
     pub waits: bool,
 }
 
-/// How a job moves rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MoveStatements {
     /// Sent before it begins: a new table takes the old one's name.
@@ -258,7 +243,6 @@ pub struct ProductSpec {
     pub confused_names: Vec<(String, String)>,
     /// The SQL it speaks; none if it speaks none.
     pub dialect: Option<Dialect>,
-    /// What workloads must work on to run on it.
     pub target: Target,
     /// Storage engines to choose from; empty if there is just one.
     pub engines: Vec<String>,
@@ -281,10 +265,8 @@ pub struct ProductSpec {
     pub refusals: Vec<String>,
 }
 
-/// How many connections a product accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionLimit {
-    /// The setting that says how many.
     pub setting: String,
     /// Clients up to which the setting's default is enough.
     pub default_clients: usize,
@@ -309,10 +291,8 @@ pub struct DiskUse {
     pub spread: f64,
 }
 
-/// Disk space of a product's log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogUse {
-    /// The setting that bounds it.
     pub setting: String,
     /// Bytes that a number without a unit counts in this setting.
     pub unit: u64,
@@ -346,7 +326,6 @@ impl ProductSpec {
     }
 }
 
-/// Owned texts, for the lists of a [`ProductSpec`].
 pub(crate) fn texts<const N: usize>(texts: [&str; N]) -> Vec<String> {
     texts.map(str::to_owned).into()
 }

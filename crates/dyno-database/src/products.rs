@@ -40,13 +40,11 @@ const FAMILIES: &[&Family] = &[
 pub(crate) struct Family {
     pub(crate) products: fn() -> Vec<Arc<dyn Product>>,
     pub(crate) routers: fn() -> Vec<Arc<dyn Router>>,
-    /// The protocols of its servers that are reached by a URL.
     pub(crate) protocol: Option<&'static dyn Protocol>,
     /// The SQL that Dyno itself needs; none if another folder of the same dialect has it.
     pub(crate) sql: Option<&'static SqlSpec>,
     /// Names of its probes, except the one of debt, which all have.
     pub(crate) probes: &'static [&'static str],
-    /// The readings that its probes may give.
     pub(crate) readings: &'static [fn() -> &'static [Reading]],
 }
 
@@ -58,7 +56,6 @@ pub struct Products {
 }
 
 impl Products {
-    /// The built-in products.
     pub fn built_in() -> Products {
         // Recipes are parsed, and each help text of the command line asks for the products.
         static BUILT_IN: LazyLock<Products> = LazyLock::new(|| Products {
@@ -103,17 +100,14 @@ impl Products {
         self.all.iter().map(|product| product.spec())
     }
 
-    /// The names of all products, as studies write them.
     pub fn names(&self) -> Vec<&str> {
         self.specs().map(|spec| spec.name.as_str()).collect()
     }
 
-    /// The product of this name.
     pub fn find(&self, name: &str) -> Option<&dyn Product> {
         self.all.iter().map(Arc::as_ref).find(|product| product.spec().name == name)
     }
 
-    /// The description of the product of this name.
     pub fn spec(&self, name: &str) -> Option<&ProductSpec> {
         self.find(name).map(Product::spec)
     }
@@ -256,7 +250,6 @@ impl Products {
         self.find(product)?.refused_setting(name)
     }
 
-    /// Whether a message or a line of a log reports a full disk.
     pub fn says_disk_full(&self, line: &str) -> bool {
         self.specs().flat_map(|spec| &spec.disk_full).any(|words| line.contains(words))
     }
@@ -273,18 +266,15 @@ impl fmt::Debug for Products {
     }
 }
 
-/// All protocols in which servers are reached by a URL.
 pub fn protocols() -> impl Iterator<Item = &'static dyn Protocol> {
     FAMILIES.iter().filter_map(|family| family.protocol)
 }
 
-/// The SQL that Dyno itself needs on a connection of this dialect.
 pub(crate) fn sql_of(dialect: Dialect) -> &'static SqlSpec {
     let mut all = FAMILIES.iter().filter_map(|family| family.sql);
     all.find(|sql| sql.dialect == dialect).expect("each dialect has a folder: a test")
 }
 
-/// All of [`sql_of`].
 pub(crate) fn all_sql() -> impl Iterator<Item = &'static SqlSpec> {
     FAMILIES.iter().filter_map(|family| family.sql)
 }
@@ -295,7 +285,6 @@ pub fn probe_names() -> Vec<&'static str> {
     own.chain([crate::probe::DEBT]).collect()
 }
 
-/// The readings that probes of all products may give.
 pub(crate) fn readings() -> impl Iterator<Item = &'static Reading> {
     FAMILIES.iter().flat_map(|family| family.readings).flat_map(|table| table())
 }

@@ -13,7 +13,6 @@ pub(crate) const NO_DEBT: &str = "this product does not report its deferred work
 
 /// The protocol of a server. One implementation in each product folder whose servers have URLs.
 pub trait Protocol: Send + Sync {
-    /// What is known about it without a server.
     fn spec(&self) -> &'static ProtocolSpec;
 
     /// Opens connections to the endpoint's catalog.
@@ -68,7 +67,6 @@ pub trait Protocol: Send + Sync {
     }
 }
 
-/// What is known about a protocol without a server.
 pub struct ProtocolSpec {
     /// The scheme with which URLs are written: `mysql`.
     pub name: &'static str,
@@ -78,9 +76,7 @@ pub struct ProtocolSpec {
     pub example: &'static str,
     /// The SQL of its servers; none if they hold documents.
     pub dialect: Option<Dialect>,
-    /// The port of a URL that names none.
     pub default_port: u16,
-    /// How a URL names a Unix socket.
     pub socket: SocketKey,
     /// Whether a URL may name the file with the server's public RSA key.
     pub has_server_public_key: bool,
@@ -94,12 +90,10 @@ pub struct ProtocolSpec {
     pub data_folder: &'static str,
     /// What a file in the data folder holds, by its path in there.
     pub file_kind: fn(&Path) -> FileKind,
-    /// The purpose of the server's threads.
     pub thread_group: ThreadGroups,
 }
 
 impl ProtocolSpec {
-    /// What workloads must work on to run on its servers.
     pub fn target(&self) -> Target {
         self.dialect.map_or(Target::Documents, |_| Target::Sql)
     }
@@ -124,7 +118,6 @@ impl SocketKey {
 }
 
 impl dyn Protocol {
-    /// The scheme with which URLs are written.
     pub fn name(&self) -> &'static str {
         self.spec().name
     }

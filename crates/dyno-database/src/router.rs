@@ -14,7 +14,6 @@ use crate::{Address, Client, DeployError, Endpoint, Place, Server};
 
 /// A router that can stand in front of a server.
 pub trait Router: Send + Sync {
-    /// What is known about it without a process.
     fn spec(&self) -> &RouterSpec;
 
     /// Whether its program is here.
@@ -37,7 +36,6 @@ pub trait Router: Send + Sync {
         Vec::new()
     }
 
-    /// What the probes of one that is up may read ([`Server::probes`]).
     fn readings(&self) -> &'static [Reading];
 
     /// The client for people, of a router that is reached there; none if it has none.
@@ -47,20 +45,14 @@ pub trait Router: Send + Sync {
     }
 }
 
-/// What is known about a router without a process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouterSpec {
-    /// Its name in studies and on the command line.
     pub name: &'static str,
-    /// Its name in sentences.
     pub title: &'static str,
     /// What it is among the members: `pooler`.
     pub member: &'static str,
-    /// One sentence for help texts.
     pub summary: &'static str,
-    /// The products that it can stand in front of.
     pub fronts: &'static [&'static str],
-    /// Whether it can share the load among several servers.
     pub shares_load: bool,
     /// What `behind` may say besides its name.
     pub options: Vec<OptionSpec>,
@@ -68,12 +60,10 @@ pub struct RouterSpec {
     pub confused_names: &'static [(&'static str, &'static str)],
 }
 
-/// What a router is started with.
 #[derive(Clone, Copy)]
 pub struct RouterLaunch<'a> {
     /// The values of its options by name; those that are missing have their defaults.
     pub options: &'a BTreeMap<String, String>,
-    /// The server that it passes on to.
     pub to: &'a Endpoint,
     /// Further servers that take the same load: the other nodes of a cluster.
     pub also: &'a [Endpoint],
@@ -84,9 +74,7 @@ pub struct RouterLaunch<'a> {
     pub clients: usize,
     /// CPUs to bind it to; empty for none.
     pub cpus: &'a [u32],
-    /// Where its folder is made.
     pub place: &'a Place,
-    /// The clock by which it is waited for.
     pub clock: &'a Arc<dyn Clock>,
 }
 
@@ -99,7 +87,6 @@ impl RouterLaunch<'_> {
         }
     }
 
-    /// How the connections of its clients are carried, as facts have it.
     pub(crate) fn transport(&self) -> &'static str {
         if self.open.is_some() { "tcp" } else { "unix" }
     }

@@ -27,7 +27,6 @@ const VERIFIER_ITERATIONS: u32 = 4096;
 /// Rounds between two checks of whether the user has stopped Dyno.
 const ITERATIONS_AT_ONCE: u32 = 16_384;
 
-/// The keys of one password, salt and number of iterations.
 #[derive(Clone)]
 struct Keys {
     client: [u8; 32],
@@ -121,7 +120,6 @@ pub(crate) enum Binding {
 }
 
 impl Binding {
-    /// The name of the mechanism to ask for.
     pub(crate) fn mechanism(&self) -> &'static str {
         match self {
             Binding::EndPoint(_) => "SCRAM-SHA-256-PLUS",
@@ -162,12 +160,10 @@ impl ScramExchange {
         Ok(STANDARD.encode(bytes))
     }
 
-    /// The first message to send.
     pub(crate) fn first_message(&self) -> String {
         format!("{}{}", self.binding.header(), self.first)
     }
 
-    /// Answers the server's first message with the proof of the password.
     pub(crate) fn answer(
         &mut self,
         challenge: &[u8],

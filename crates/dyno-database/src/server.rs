@@ -17,7 +17,6 @@ use crate::{
     LocalServer, Part, UrlError, cost_source,
 };
 
-/// A server to start.
 #[derive(Clone)]
 pub struct ServerSpec {
     /// The name of the product as studies write it: `mariadb`.
@@ -36,9 +35,7 @@ pub struct ServerSpec {
     pub settings: BTreeMap<String, SettingValue>,
     /// CPUs to bind it to; empty for none.
     pub cpus: Vec<u32>,
-    /// What its processes may take of the machine.
     pub limits: ServerLimits,
-    /// What it is for in its deployment.
     pub part: Part,
     /// Whether the product's own client is to reach it, too, if that needs another port than Dyno
     /// ([`Server::client_port`]).
@@ -48,7 +45,6 @@ pub struct ServerSpec {
 }
 
 impl ServerSpec {
-    /// A server of this product with default settings.
     pub fn new(product: &str) -> ServerSpec {
         ServerSpec {
             product: product.to_owned(),
@@ -67,7 +63,6 @@ impl ServerSpec {
     }
 }
 
-/// The facts that a server reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerFacts {
     /// The product's name, as reported by the server.
@@ -76,21 +71,16 @@ pub struct ServerFacts {
     pub version: String,
     /// `unix`, `tcp`, `in process`.
     pub transport: &'static str,
-    /// Whether connections are encrypted.
     pub tls: bool,
     /// All settings in force that the server reports, by name.
     pub settings: BTreeMap<String, String>,
-    /// The durability of a commit.
     pub durability: Durability,
-    /// Names of the settings that determine durability.
     pub durability_settings: &'static [&'static str],
     /// Bytes of memory that it has for data; none if its settings do not say.
     pub memory_bytes: Option<f64>,
-    /// Names of the settings that determine that memory.
     pub memory_settings: &'static [&'static str],
     /// Whether its work is done on the load generator's own threads.
     pub in_process: bool,
-    /// Whether it stores what it confirms.
     pub stores_data: bool,
     /// Where its programs come from; none if Dyno did not start it, or they are Dyno's own.
     pub build: Option<BuildFacts>,
@@ -98,13 +88,10 @@ pub struct ServerFacts {
 
 /// A server that is up.
 pub trait Server: Send {
-    /// The SQL it speaks.
     fn dialect(&self) -> Dialect;
 
-    /// Opens connections to it.
     fn connector(&self) -> Connector;
 
-    /// Asks it for its facts.
     fn facts(&self) -> Result<ServerFacts, DeployError>;
 
     /// The process and the folder of a server that Dyno started; none if it is in Dyno's own process, or Dyno did not
@@ -273,7 +260,6 @@ pub trait Server: Send {
     /// Also if it had to be killed, or ended with an error: then its last writes cannot be trusted.
     fn stop(self: Box<Self>) -> Result<(), DeployError>;
 
-    /// Whether [`Server::stop_and_keep_data`] is possible.
     fn can_keep_data(&self) -> bool {
         false
     }
@@ -288,16 +274,13 @@ pub trait Server: Send {
     }
 }
 
-/// Where a private server is reached, and where its messages are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
     /// Its address, with the user that may do anything.
     pub endpoint: Endpoint,
-    /// The file with its messages.
     pub log: PathBuf,
 }
 
-/// A server that could not be started, reached or asked.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct DeployError {
@@ -308,7 +291,6 @@ pub struct DeployError {
 }
 
 impl DeployError {
-    /// An error without a log.
     pub fn new(message: impl Into<String>) -> DeployError {
         DeployError { message: message.into(), log: Vec::new() }
     }
@@ -320,7 +302,6 @@ impl From<UrlError> for DeployError {
     }
 }
 
-/// How a running server is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttachOptions {
     /// Whether its catalog may hold tables that Dyno did not create, which are left alone.

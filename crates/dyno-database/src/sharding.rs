@@ -13,10 +13,8 @@ use dyno_workload::{Connection, Connector, NamedRows, TextRows};
 use crate::probe::{Asker, Item, Table, Values, all_of, cell};
 use crate::{Address, DeployError, Endpoint, Product};
 
-/// The most shards of a deployment.
 pub const SHARDS_MAX: u32 = 8;
 
-/// The name of the router in front of shards among the members.
 pub const SHARD_ROUTER: &str = "router";
 
 /// The name of a shard among the members: `shard-1`.
@@ -24,7 +22,6 @@ pub fn shard_name(number: u32) -> String {
     format!("shard-{number}")
 }
 
-/// What shards are given of the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SplitBy {
     /// Whole tables, in turn.
@@ -48,7 +45,6 @@ impl std::fmt::Display for SplitBy {
 /// What each shard has been given, in the order of their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// How many tables were split.
     pub tables: usize,
     /// How many tables (by table) or rows (by key) each shard has.
     pub each: Vec<u64>,
@@ -60,15 +56,9 @@ pub enum At<'a> {
     /// Whole, on the shard with this number.
     Shard(u32),
     /// Its rows on several shards.
-    Key {
-        /// By which rows are split.
-        column: &'a SplitColumn,
-        /// How many shards there are.
-        shards: u32,
-    },
+    Key { column: &'a SplitColumn, shards: u32 },
 }
 
-/// The column by which rows of a table are split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitColumn {
     /// As statements name it.
@@ -77,10 +67,8 @@ pub struct SplitColumn {
     pub kind: String,
 }
 
-/// An index without equal keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UniqueKey {
-    /// Whether it is the primary key.
     pub is_primary: bool,
     /// As statements name it.
     pub name: String,
@@ -91,7 +79,6 @@ pub struct UniqueKey {
 /// How servers of a product hold parts of the tables behind a router: what depends on the product's own SQL. Names
 /// of tables are as statements have them.
 pub trait Sharding: Sync {
-    /// Opens connections to a server.
     fn connector(&self, endpoint: &Endpoint) -> Connector;
 
     /// Tells a router where its shards are, which are in the order of their numbers. Tables are then made on it by
@@ -171,7 +158,6 @@ pub trait Sharding: Sync {
         at: At<'_>,
     ) -> Result<(), DeployError>;
 
-    /// A probe of the shard with this name.
     fn probe(&self, name: &str, shard: &Endpoint) -> Box<dyn Probe>;
 }
 
@@ -186,12 +172,10 @@ fn open(sharding: &dyn Sharding, endpoint: &Endpoint) -> Result<Box<dyn Connecti
     Ok(connection)
 }
 
-/// Runs a statement on a server of a deployment.
 pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows, DeployError> {
     connection.query(sql).map_err(|error| DeployError::new(error.to_string()))
 }
 
-/// The tables of a connection's catalog.
 fn listed(
     sharding: &dyn Sharding,
     connection: &mut dyn Connection,
@@ -200,7 +184,6 @@ fn listed(
     listed.map_err(|error| DeployError::new(error.to_string()))
 }
 
-/// The texts in the first column.
 pub(crate) fn names(rows: &TextRows) -> Vec<String> {
     rows.iter().filter_map(|row| cell(row, 0)).map(str::to_owned).collect()
 }
@@ -379,7 +362,6 @@ fn keep_own_rows(
     Ok(n_rows)
 }
 
-/// The column by which each table is split.
 fn split_columns(
     sharding: &dyn Sharding,
     connection: &mut dyn Connection,
@@ -433,7 +415,6 @@ fn count(connection: &mut dyn Connection, table: &str) -> Result<u64, DeployErro
     count.ok_or_else(|| DeployError::new(format!("{table}: the number of rows is not a number")))
 }
 
-/// The rows of each table of a connection's catalog.
 fn counts(
     sharding: &dyn Sharding,
     connection: &mut dyn Connection,
@@ -461,7 +442,6 @@ fn misplaced(
     Ok(found)
 }
 
-/// Reads the counters of a shard.
 pub(crate) struct ShardProbe {
     name: String,
     asker: Asker,
@@ -469,9 +449,7 @@ pub(crate) struct ShardProbe {
     table: Table,
 }
 
-/// What a product counts on a shard.
 pub(crate) struct ShardCounters {
-    /// Asks for the counters.
     pub(crate) statement: &'static str,
     /// The counters in the answer, by their names in `items`.
     pub(crate) values: fn(&NamedRows) -> Values,

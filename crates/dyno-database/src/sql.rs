@@ -38,15 +38,12 @@ pub(crate) struct SqlSpec {
     pub(crate) counted: Option<crate::counted::CountedSql>,
 }
 
-/// Statements that cancel one of another session.
 pub(crate) struct CancelSql {
     /// Asks for a number that names the session it is sent in.
     pub(crate) session: &'static str,
-    /// Cancels what a session does.
     pub(crate) cancel: fn(session: u64) -> String,
 }
 
-/// How two connections are found to be to the same server.
 pub(crate) enum Identity {
     /// Asks for what no two servers have in common.
     Answer(&'static str),
@@ -169,7 +166,6 @@ pub fn cancel(connection: &mut dyn Connection, session: u64) -> Result<(), State
 pub(crate) type OpenCostSource =
     fn(Box<dyn Connection>, Access, &Arc<dyn Clock>) -> Result<Box<dyn CostSource>, String>;
 
-/// The statements of [`crate::claim_catalog`] and its siblings.
 pub(crate) struct CatalogSql {
     /// The objects in a catalog besides the system's own, each as a stable text; `None` if no other
     /// user can put anything there.
@@ -184,11 +180,8 @@ pub(crate) struct CatalogSql {
     pub(crate) notes: fn(name: &str) -> String,
     /// The statement before the notes are rewritten; `None` if a view can be replaced.
     pub(crate) before_notes: Option<&'static str>,
-    /// The words that make a view, or replace it.
     pub(crate) create_view: &'static str,
-    /// The words that drop a view.
     pub(crate) drop_view: &'static str,
-    /// The cast that makes a literal a column of type text.
     pub(crate) text_cast: &'static str,
     /// Put before and after a query so that no user's functions or operators run in it.
     pub(crate) guard: Option<(&'static str, &'static str)>,

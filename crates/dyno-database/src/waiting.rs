@@ -15,7 +15,6 @@ pub(crate) const STOPPED_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 /// How often the user has stopped Dyno: a signal is the process's, not a connection's.
 static N_STOPS: AtomicU32 = AtomicU32::new(0);
 
-/// Whether nothing is waited for any more.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
 /// How often the user has stopped Dyno, for work that does not wait and may take long.
@@ -41,7 +40,6 @@ pub(crate) fn wait_again() {
     IS_OVER.store(false, Ordering::Relaxed);
 }
 
-/// Whether nothing is waited for any more.
 pub(crate) fn is_over() -> bool {
     IS_OVER.load(Ordering::Relaxed)
 }

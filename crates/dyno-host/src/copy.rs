@@ -39,10 +39,8 @@ pub enum CopyLayout {
 /// A folder that was not copied; what there is of the copy stays.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// It was stopped on demand.
     #[error("copying was stopped")]
     Stopped,
-    /// The copy failed: what happened, and where.
     #[error("{0}")]
     Failed(String),
 }
@@ -109,7 +107,6 @@ fn failed(path: &Path, error: impl std::fmt::Display) -> CopyError {
 }
 
 struct Copying<'a> {
-    /// Whose the original is.
     of_user: u32,
     owner: Option<RunAs>,
     layout: CopyLayout,

@@ -15,7 +15,6 @@ use crate::storage::{free_bytes, nearest_existing};
 
 mod checks;
 
-/// The verdict on something that was examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckState {
@@ -29,14 +28,11 @@ pub enum CheckState {
     Bad,
 }
 
-/// One thing that was examined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// What was examined: `CPU governor`.
     pub name: &'static str,
-    /// The verdict.
     pub state: CheckState,
-    /// What was found, in words.
     pub found: String,
     /// Why it matters to measurements.
     pub why: &'static str,
@@ -47,14 +43,12 @@ pub struct Check {
 /// A process that takes CPU time beside the laboratory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BusyProcess {
-    /// The process id.
     pub pid: i32,
     /// The name of the program, as in `/proc/PID/comm`.
     pub name: String,
     /// The user that it runs as: a name, or a number if the host has no name for it; none if
     /// the process has ended.
     pub user: Option<String>,
-    /// CPU seconds per second.
     pub cpu_s_per_s: f64,
 }
 
@@ -105,7 +99,6 @@ pub struct Symptoms {
     pub free_disk_bytes: Option<u64>,
     /// Filesystem of the data folder: `ext4`.
     pub filesystem: Option<String>,
-    /// Whether its disk has platters.
     pub is_rotational: Option<bool>,
     /// Soft and hard limit of open files; `u64::MAX` for no limit.
     pub open_files: Option<(u64, u64)>,
@@ -121,17 +114,14 @@ pub struct Symptoms {
     pub busiest: Vec<BusyProcess>,
     /// CPU seconds per second that the control group allows, if it limits them.
     pub cgroup_cpus: Option<f64>,
-    /// Memory that the control group allows, in bytes, if it limits it.
     pub cgroup_memory_bytes: Option<u64>,
     /// Times that CPU time was refused between the two snapshots.
     pub n_throttled: Option<u64>,
     /// The group of the kernel's scheduler that Dyno is in, if it is in one: `its session's`.
     pub scheduling_group: Option<String>,
-    /// The kernel's mitigations of CPU vulnerabilities.
     pub mitigations: Option<String>,
 }
 
-/// How many of the busiest processes are listed.
 const BUSIEST_MAX: usize = 3;
 /// Share of a CPU below which a process is not listed.
 const BUSY_CPU_MIN: f64 = 0.01;
@@ -189,7 +179,6 @@ impl Symptoms {
         }
     }
 
-    /// What happened between two moments.
     fn add_between(&mut self, before: &Snapshot, after: &Snapshot) {
         if let (Some(before), Some(after)) = (before.n_throttled, after.n_throttled) {
             self.n_throttled = Some(after.saturating_sub(before));

@@ -10,10 +10,8 @@ use crate::cgroup::Limits;
 use crate::probe::{load_average, meminfo_bytes};
 use crate::storage::{Disk, Mount, chosen, nearest_existing};
 
-/// The facts of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Name of the host.
     pub machine: String,
     /// CPUs that Dyno may use.
     pub cpus: u32,
@@ -73,7 +71,6 @@ impl Host {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// A file that holds one line.
     pub(crate) fn line(&self, path: &str) -> Option<String> {
         let text = self.text(path)?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
@@ -95,7 +92,6 @@ impl Host {
         self.line("sys/devices/system/cpu/cpu0/cpufreq/scaling_driver")
     }
 
-    /// Whether a CPU may run faster than its base clock for a while.
     pub(crate) fn has_turbo(&self) -> Option<bool> {
         let cpu = "sys/devices/system/cpu";
         match self.line(&format!("{cpu}/intel_pstate/no_turbo")).as_deref() {
@@ -194,7 +190,6 @@ impl Host {
         Some((count("Mitigation"), count("Vulnerable")))
     }
 
-    /// Whether the mitigations were switched off at boot.
     pub(crate) fn has_mitigations_off(&self) -> bool {
         let line = self.text("proc/cmdline").unwrap_or_default();
         line.split_ascii_whitespace().any(|word| word == "mitigations=off")
@@ -225,7 +220,6 @@ impl Host {
     }
 }
 
-/// The facts found so far.
 #[derive(Default)]
 struct FactList(BTreeMap<String, String>);
 

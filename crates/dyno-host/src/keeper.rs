@@ -56,7 +56,6 @@ const PATH_BYTES_MAX: usize = 79;
 pub(crate) const FOLDER_MARK: &str = "DYNO_FOLDER";
 /// How much of a failed program's output is quoted in the error.
 const OUTPUT_BYTES_MAX: u64 = 4096;
-/// How long a program may take to say something of itself.
 const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
 /// Takes a program as root and starts it as another user, whom `$0` gives a name. Its arguments:
@@ -80,7 +79,6 @@ pub struct Keeper {
     account: Option<Account>,
     /// PATH of the processes it starts.
     path: OsString,
-    /// Where programs are looked for.
     program_folders: Vec<PathBuf>,
     /// Builds that were fetched, if it may use any.
     pub(crate) builds: Option<BuildStore>,
@@ -95,7 +93,6 @@ pub struct Keeper {
     /// The owner files, locked, by their folders; held while one is changed.
     owner_files: Mutex<BTreeMap<PathBuf, File>>,
     kernel: KernelSettings,
-    /// Whether each process has a session of its own.
     has_own_sessions: bool,
 }
 
@@ -103,7 +100,6 @@ pub struct Keeper {
 /// own, and can never get more rights than that.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessSpec {
-    /// Path of the program to run.
     pub program: PathBuf,
     /// Its arguments; never a secret.
     pub arguments: Vec<String>,
@@ -126,10 +122,8 @@ pub struct ProcessSpec {
     pub mounts: Vec<PathBuf>,
 }
 
-/// The output of a program, and how it ended.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Exit status of the program.
     pub status: ExitStatus,
     /// Standard output and standard error of the program.
     pub out: String,
@@ -137,7 +131,6 @@ pub struct Answer {
     pub errors: String,
 }
 
-/// A folder or file that could not be created, or a process that could not be started or ended.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct KeeperError(pub String);
@@ -333,7 +326,6 @@ impl Keeper {
         }
     }
 
-    /// The same with another limit.
     fn output_within(
         &self,
         limit: Nanoseconds,
@@ -556,7 +548,6 @@ impl Keeper {
         }
     }
 
-    /// The command of a process, and the rights that it is to be started with.
     fn command(&self, folder: &Path, spec: &ProcessSpec) -> Result<(Command, Rights), KeeperError> {
         let log = open_log(folder, &spec.log)?;
         let refuse = |e: std::io::Error| KeeperError(format!("{}: {e}", spec.log.display()));
@@ -616,7 +607,6 @@ impl Keeper {
         Ok(command)
     }
 
-    /// The user of the processes that it starts.
     fn uid_of_processes(&self) -> u32 {
         self.run_as().map_or(rustix::process::geteuid().as_raw(), |user| user.uid)
     }
@@ -657,7 +647,6 @@ fn joined(folders: &[PathBuf]) -> OsString {
     std::env::join_paths(folders).expect("no folder holds a colon")
 }
 
-/// A path right inside a folder.
 fn inside(folder: &Path, name: &str) -> Result<PathBuf, KeeperError> {
     let path = folder.join(name);
     if path.parent() == Some(folder) && path.file_name().is_some() {

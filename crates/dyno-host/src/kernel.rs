@@ -20,29 +20,23 @@ use crate::KeeperError;
 use crate::keeper::{open_own, take_lock};
 use crate::storage::chosen;
 
-/// What was changed, and by whom.
 const NOTE: &str = "run/dyno-kernel.json";
 /// How often, and after which pause, the lock is asked for: a process that is being started shares the
 /// locks of its parent until it runs its own program.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Nanoseconds = Nanoseconds::from_millis(5);
 
-/// A setting that may be changed.
 struct Known {
-    /// Its name in studies.
     name: &'static str,
-    /// What it may be.
     values: Values,
     /// The other one of a pair: the kernel sets it to zero when this one is set.
     partner: Option<&'static str>,
 }
 
-/// What a setting may be.
 #[derive(Clone, Copy)]
 enum Values {
     /// A whole number from the first to the second.
     Numbers(u64, u64),
-    /// One of these words.
     Words(&'static [&'static str]),
 }
 
@@ -83,7 +77,6 @@ impl Known {
         KNOWN.iter().find(|known| known.name == name)
     }
 
-    /// Where its file is, below the root.
     fn path(&self) -> String {
         match self.name.split_once('.') {
             Some(("vm", name)) => format!("proc/sys/vm/{name}"),
@@ -100,7 +93,6 @@ impl Known {
     }
 }
 
-/// Names of all settings of the kernel that a study may change.
 pub fn kernel_settings() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|known| known.name)
 }
@@ -121,19 +113,15 @@ pub fn kernel_setting_problem(name: &str, value: &str) -> Option<String> {
     (!is_right).then(|| format!("`{name}` must be {}, not `{value}`", known.expected()))
 }
 
-/// A setting that was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Change {
     name: String,
-    /// What it was.
     before: String,
-    /// What it was set to.
     value: String,
     /// The setting to write to put it back, itself or the other one of its pair, and what.
     back: (String, String),
 }
 
-/// The file with what was changed.
 #[derive(Default, Serialize, Deserialize)]
 struct Note {
     /// The process of the Dyno that has locked the file.
@@ -141,7 +129,6 @@ struct Note {
     changes: Vec<Change>,
 }
 
-/// What was put back, and what was not, in words.
 #[derive(Debug, Default)]
 struct PutBack {
     put_back: Vec<String>,
@@ -149,7 +136,6 @@ struct PutBack {
     left_alone: Vec<String>,
 }
 
-/// The lock, and what was changed under it.
 #[derive(Debug)]
 struct Held {
     file: File,
@@ -314,7 +300,6 @@ impl KernelSettings {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who holds them, if it is another Dyno.
     fn held_by_another(&self) -> Option<String> {
         let path = self.root.join(NOTE);
         let file = open_own(&path, OFlags::RDWR, Mode::empty()).ok()?;
@@ -447,7 +432,6 @@ fn read(file: &File) -> Note {
     is_read.then(|| serde_json::from_str(&text).ok()).flatten().unwrap_or_default()
 }
 
-/// Whether two texts are the same value.
 fn same(one: &str, other: &str) -> bool {
     match (one.trim().parse::<u64>(), other.trim().parse::<u64>()) {
         (Ok(one), Ok(other)) => one == other,

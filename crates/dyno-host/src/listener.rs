@@ -58,7 +58,6 @@ pub fn listens_by_network(pid: i32) -> io::Result<Vec<String>> {
     Ok(found.into_iter().collect())
 }
 
-/// The network addresses at which one process listens.
 fn own_listens(proc_root: &Path, pid: i32) -> io::Result<BTreeSet<String>> {
     // Sockets of its own network namespace, which may differ from Dyno's.
     let process = proc_root.join(pid.to_string());
@@ -198,7 +197,6 @@ fn ports_to_try(given_by_kernel: &str) -> Range<u16> {
     USUAL.start..first.unwrap_or(USUAL.start).clamp(USUAL.start, USUAL.end)
 }
 
-/// Whether an address is this host's own loopback.
 pub fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
@@ -240,7 +238,6 @@ fn listening_inodes(text: &str, address: SocketAddr) -> Option<BTreeSet<u64>> {
     in_order.into_iter().map(at).find(|inodes| !inodes.is_empty())
 }
 
-/// Whether a process has one of these sockets open.
 fn holds(proc_root: &Path, pid: i32, inodes: &BTreeSet<u64>, n_left: &mut usize) -> bool {
     let Ok(links) = fs::read_dir(proc_root.join(format!("{pid}/fd"))) else { return false };
     for link in links.flatten() {

@@ -10,22 +10,16 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Between two looks whether it has ended.
 const POLL: Duration = Duration::from_millis(5);
 
-/// A process that Dyno talks to.
 #[derive(Debug)]
 pub struct PipedProcess {
     child: Child,
 }
 
-/// Its ends of the conversation.
 pub struct Pipes {
-    /// What it reads.
     pub input: Box<dyn Write + Send>,
-    /// What it says.
     pub output: Box<dyn Read + Send>,
-    /// What it complains of.
     pub errors: Box<dyn Read + Send>,
 }
 

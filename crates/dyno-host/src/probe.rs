@@ -45,7 +45,6 @@ pub type Readings = BTreeMap<String, f64>;
 
 /// Reads one thing of the kernel once per interval.
 pub trait Probe: Send {
-    /// The readings that it may give.
     fn registered(&self) -> Cow<'static, [Reading]>;
 
     /// Reads, and puts into `readings` what is available. Rates are over the time since the read
@@ -65,7 +64,6 @@ pub trait Probe: Send {
         Nanoseconds::SECOND
     }
 
-    /// The command that it runs when it is read, if it runs one.
     fn command(&self) -> Option<Arc<ProbeCommand>> {
         None
     }
@@ -109,14 +107,12 @@ impl Sampler {
         Sampler::of(&HostSpec { server_pids: server_pids.to_vec(), ..HostSpec::default() })
     }
 
-    /// The probes that are read together, of a host as described.
     fn on(host: &Surroundings<'_>) -> Sampler {
         let group_names = host.groups.iter().map(|group| group.name.clone()).collect();
         let probes = host.probes(Thread::Shared);
         Sampler { probes, group_names, owed: [0.0; REST_PARTS], cost: Nanoseconds::ZERO }
     }
 
-    /// Adds a probe that is read with the others.
     pub fn add(&mut self, probe: Box<dyn Probe>) {
         self.probes.push(probe);
     }
@@ -133,7 +129,6 @@ impl Sampler {
         readings
     }
 
-    /// The readings that its probes may give.
     pub fn registered(&self) -> Vec<Reading> {
         let of_probes = self.probes.iter().flat_map(|probe| probe.registered().into_owned());
         of_probes.chain(REST_READINGS.iter().cloned()).collect()

@@ -38,7 +38,6 @@ pub(crate) struct ProcessStat {
     pub(crate) n_threads: u64,
     /// Start time, in clock ticks since boot.
     pub(crate) start_ticks: u64,
-    /// Resident memory, in pages.
     pub(crate) rss_pages: u64,
 }
 
@@ -93,7 +92,6 @@ impl ProcessStat {
         Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
     }
 
-    /// Reads a process of this host; none if there is no such process.
     pub(crate) fn read(proc_root: &Path, pid: i32) -> Option<ProcessStat> {
         let bytes = fs::read(proc_root.join(pid.to_string()).join("stat")).ok()?;
         ProcessStat::parse(&String::from_utf8_lossy(&bytes))
@@ -109,14 +107,12 @@ impl ProcessStat {
         matches!(self.state, 'T' | 't')
     }
 
-    /// The process's identity within this boot.
     pub(crate) fn identity(&self) -> ProcessIdentity {
         ProcessIdentity { pid: self.pid, start_ticks: self.start_ticks }
     }
 }
 
 impl ProcessIdentity {
-    /// Whether this very process still runs.
     pub(crate) fn is_alive(self, proc_root: &Path) -> bool {
         ProcessStat::read(proc_root, self.pid)
             .is_some_and(|stat| stat.start_ticks == self.start_ticks && stat.is_alive())
@@ -135,12 +131,10 @@ impl RunningProcess {
         Some(RunningProcess(stat.identity()))
     }
 
-    /// Its id.
     pub fn pid(self) -> i32 {
         self.0.pid
     }
 
-    /// Whether it still runs.
     pub fn is_alive(self) -> bool {
         self.0.is_alive(Path::new("/proc"))
     }
@@ -152,7 +146,6 @@ pub(crate) fn list_pids(proc_root: &Path) -> Vec<i32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// All processes of this host.
 pub(crate) fn list_processes(proc_root: &Path) -> Vec<ProcessStat> {
     list_pids(proc_root).into_iter().filter_map(|pid| ProcessStat::read(proc_root, pid)).collect()
 }

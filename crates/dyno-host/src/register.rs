@@ -18,27 +18,18 @@ use crate::KeeperError;
 use crate::keeper::{make_root, open_own, signal_identity, take_lock};
 use crate::process_table::{ProcessIdentity, ProcessStat, descendants};
 
-/// How names of locks end.
 const LOCK: &str = ".lock";
-/// How names of descriptions end.
 const DESCRIPTION: &str = ".json";
-/// How names of folders with secrets end.
 const SECRETS: &str = ".secrets";
 /// How long a holder may take to stop its servers, which write all that is dirty.
 const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(150);
-/// How long a killed holder may take to vanish.
 const KILL_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
-/// Between two looks whether a holder has ended.
 const POLL: Nanoseconds = Nanoseconds::from_millis(20);
-/// Longest name of a deployment.
 const NAME_BYTES_MAX: usize = 64;
 
-/// What is known of a deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registered {
-    /// Its name.
     pub name: String,
-    /// When it was made, in milliseconds since 1970 UTC.
     pub since_unix_ms: u64,
     /// The root of the keeper that owns its servers.
     pub root: PathBuf,
@@ -49,16 +40,12 @@ pub struct Registered {
     pub failure: Option<String>,
 }
 
-/// A server of a deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegisteredMember {
-    /// Its name in the deployment.
     pub name: String,
     /// What it is for: `primary`.
     pub role: String,
-    /// The product as studies name it.
     pub product: String,
-    /// The version that it reports.
     pub version: String,
     /// Where it is reached, without a password; with the file that holds it, if there is one.
     pub url: String,
@@ -67,18 +54,13 @@ pub struct RegisteredMember {
     pub client_port: Option<u16>,
     /// Its process, whose descendants belong to it.
     pub pid: i32,
-    /// The folder with its data.
     pub data: PathBuf,
-    /// The file with its messages.
     pub log: PathBuf,
-    /// The folder with its programs.
     pub programs: PathBuf,
 }
 
-/// A deployment and whether its holder lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedDeployment {
-    /// What is known of it.
     pub registered: Registered,
     /// Whether a Dyno still holds it: else its servers are left over, or gone.
     pub is_held: bool,
@@ -135,7 +117,6 @@ impl Register {
         Ok(names.iter().filter_map(|name| self.find(name)).collect())
     }
 
-    /// The deployment of this name.
     pub fn find(&self, name: &str) -> Option<ListedDeployment> {
         check_name(name).ok()?;
         let lock = self.path(name, LOCK);

@@ -195,7 +195,6 @@ pub(crate) fn unescaped(text: &str) -> String {
     plain
 }
 
-/// What the kernel knows about the disk under a filesystem.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Disk {
     /// Kernel name of the disk: `sda`, `nvme0n1`.

@@ -12,11 +12,9 @@ use crate::process_table::list_pids;
 pub struct ThreadIo {
     /// System calls that read.
     pub read_calls: u64,
-    /// Bytes that they read.
     pub read_bytes: u64,
     /// System calls that wrote.
     pub write_calls: u64,
-    /// Bytes that they wrote.
     pub written_bytes: u64,
 }
 
@@ -34,7 +32,6 @@ impl ThreadIo {
         })
     }
 
-    /// The sum of both, counter by counter.
     #[must_use]
     pub fn plus(self, more: ThreadIo) -> ThreadIo {
         ThreadIo {
@@ -45,7 +42,6 @@ impl ThreadIo {
         }
     }
 
-    /// What was done since `before`.
     #[must_use]
     pub fn since(self, before: ThreadIo) -> ThreadIo {
         ThreadIo {

@@ -29,10 +29,8 @@ const NAME_MOST: u64 = 4096;
 /// An entry with the reason why there are no more.
 const FAILED: u8 = b'F';
 
-/// Its most bytes.
 const REASON_MOST: u64 = 1000;
 
-/// A folder that did not arrive: what happened, and where.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct TransferError(String);
@@ -70,7 +68,6 @@ pub fn send_folder(from: &Path, out: &mut dyn Write) -> Result<(), TransferError
 
 struct Sending<'a> {
     archive: Builder<&'a mut dyn Write>,
-    /// Whose the folder is.
     of_user: u32,
 }
 

@@ -44,7 +44,6 @@ pub(crate) use load::{
 pub(crate) use observation::ObservationActivity;
 pub(crate) use sql::{Sql, SqlJob, shown};
 
-/// How often an activity looks whether it has ended, or is to stop.
 const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 
 /// The id of a figure of a job. It does not name the job, of which a variant has one: so jobs that do the
@@ -60,12 +59,10 @@ const OF_SERVER: [Metric; 2] = [
     metric("job.server_rss_peak", Unit::Bytes, Lower, "server memory during the job", "highest resident memory of the server's processes in any second of the job, which ran alone").secondary(),
 ];
 
-/// [`OF_SERVER`], for a job that ran alone.
 fn server_metrics(is_alone: bool) -> impl Iterator<Item = Metric> {
     OF_SERVER.into_iter().filter(move |_| is_alone)
 }
 
-/// Adds the values of [`OF_SERVER`], as far as the readings of the step have them.
 fn add_server_figures(end: &mut StepEnd) {
     let summary = &mut end.summary;
     let column = |id: &str| summary.readings.get(id).map_or(&[][..], Vec::as_slice);
@@ -114,27 +111,21 @@ pub(crate) trait Activity {
     }
 }
 
-/// What has come of a step.
 #[derive(Default)]
 pub(crate) struct StepEnd {
     pub(crate) summary: StepSummary,
-    /// What its figures are.
     pub(crate) metrics: Vec<Metric>,
     /// What the clients did, warm-up included.
     pub(crate) did: AuditTotals,
     /// The same for each server, if several generators loaded several of them.
     pub(crate) done_there: Vec<DoneThere>,
-    /// What the probes cost.
     pub(crate) probes: Cost,
-    /// What its readings mean.
     pub(crate) meanings: BTreeMap<String, Reading>,
     /// Whether its load, or else what goes on in it, had begun.
     pub(crate) has_begun: bool,
 }
 
-/// What an activity sees of its step.
 pub(crate) struct Surroundings<'s, 'a, 't> {
-    /// Raised when it is to stop before its time.
     pub(crate) stop: &'s AbortFlag,
     /// What is written down; only for the activity that runs on the step's own thread.
     pub(crate) journal: Option<&'s mut Journal<'a, 't>>,
@@ -163,7 +154,6 @@ pub(crate) struct Beside<'a> {
     pub(crate) starts_after: Nanoseconds,
 }
 
-/// The activities of a step.
 pub(crate) struct Activities<'a> {
     /// The one on the step's own thread: a load, or an observation. It ends the step if no other one does.
     pub(crate) here: Option<Box<dyn Activity + 'a>>,
@@ -250,7 +240,6 @@ impl Activities<'_> {
 }
 
 impl Beside<'_> {
-    /// What its thread does.
     fn work(
         &mut self,
         idx: usize,
@@ -277,7 +266,6 @@ impl Beside<'_> {
     }
 }
 
-/// Adds the seconds of a step without load.
 fn add_seconds(
     summary: &mut StepSummary,
     began: Option<Nanoseconds>,
@@ -293,7 +281,6 @@ fn add_seconds(
     summary.spans = Some(spans.iter().map(|(at, length)| (at.0, length.0)).collect());
 }
 
-/// An activity that has ended.
 struct Ended {
     idx: usize,
     took: Nanoseconds,

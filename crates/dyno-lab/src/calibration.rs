@@ -13,14 +13,10 @@ pub struct Calibration {
     pub is_disturbed: bool,
 }
 
-/// What one worker can do with so many clients.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CalibratedRate {
-    /// Which connections it had.
     pub dialect: Dialect,
-    /// Its clients.
     pub clients: u32,
-    /// Statements per second.
     pub statements_per_s: f64,
 }
 

@@ -16,16 +16,12 @@ use serde::{Deserialize, Serialize};
 use crate::hosts::ServerHosts;
 use crate::trial::TrialError;
 
-/// How often it is looked whether a command has ended, or is to stop.
 const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 
-/// How often its memory is read.
 const MEMORY_EVERY: Nanoseconds = Nanoseconds::from_millis(250);
 
-/// How long it may take to end when it is asked to.
 pub(crate) const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
-/// Lines of its output that the record keeps.
 const OUTPUT_LINES: usize = 20;
 
 /// Lines of its output in which figures are looked for, from the end.
@@ -37,21 +33,16 @@ const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 /// The name of Dyno's own program in the folder of a job.
 const OWN_PROGRAM: &str = "dyno";
 
-/// The environment variable with the path of this Dyno.
 const OWN_PROGRAM_VARIABLE: &str = "DYNO_PROGRAM";
 
-/// What a command is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Stage {
-    /// It prepares the job.
     Setup,
-    /// It is the job.
     Work,
 }
 
 impl Stage {
-    /// The name of the file that takes its output.
     fn log(self) -> &'static str {
         match self {
             Stage::Setup => "setup.log",
@@ -60,12 +51,9 @@ impl Stage {
     }
 }
 
-/// A command to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CommandOrder {
-    /// Its name in messages.
     pub(crate) name: String,
-    /// What it is for.
     pub(crate) stage: Stage,
     /// A program and its arguments; never a secret.
     pub(crate) command: Vec<String>,
@@ -74,10 +62,8 @@ pub(crate) struct CommandOrder {
     pub(crate) figures: Vec<String>,
 }
 
-/// What has come of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CommandEnd {
-    /// From its start to its end.
     pub(crate) took: Nanoseconds,
     /// `ended with exit code 0`.
     pub(crate) ended: String,
@@ -88,7 +74,6 @@ pub(crate) struct CommandEnd {
     pub(crate) rss_peak_bytes: u64,
     /// The last lines of its output.
     pub(crate) output: Vec<String>,
-    /// The figures that it has printed, by name.
     pub(crate) figures: Vec<(String, f64)>,
 }
 
@@ -110,14 +95,10 @@ impl CommandEnd {
     }
 }
 
-/// Where the commands of a job run.
 pub(crate) enum JobSite {
-    /// On this machine.
     Here {
         folder: JobFolder,
-        /// Environment variables that lead to the servers.
         environment: Vec<(String, String)>,
-        /// The path of this Dyno.
         program: Option<PathBuf>,
     },
     /// On the host with this index, beside its server. The agent there keeps the folder until this is dropped.
@@ -185,7 +166,6 @@ impl Drop for JobSite {
 pub(crate) struct JobFolder {
     keeper: Arc<Keeper>,
     folder: PathBuf,
-    /// Where commands may write.
     scratch: PathBuf,
 }
 
@@ -322,14 +302,12 @@ fn until_ended(
     (None, most)
 }
 
-/// Why a command was stopped before its end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stopped {
     AtEndOfStep,
     TooMuchOutput,
 }
 
-/// The figures of these names in what a command printed.
 fn figures(names: &[String], lines: &[String]) -> Vec<(String, f64)> {
     let is_end = |c: char| c.is_whitespace() || c == '=' || c == ':';
     let value = |name: &str| {

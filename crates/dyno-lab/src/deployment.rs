@@ -52,17 +52,14 @@ pub(crate) struct Basis<'a> {
     pub(crate) memory: ByteCount,
 }
 
-/// The members of a trial.
 #[derive(Default)]
 pub(crate) struct Deployment {
     pub(crate) members: Vec<Member>,
     /// The agents that have its servers; none if these are on the machine that runs the study.
     pub(crate) hosts: Option<Arc<ServerHosts>>,
-    /// The replica that has taken the place of the primary, as soon as there is one.
     pub(crate) promoted: Arc<OnceLock<Promoted>>,
 }
 
-/// One part of a deployment.
 pub(crate) struct Member {
     /// What the record keeps of it: its name, role and entries; its place once that is provided, and
     /// what its server says of itself once that is up.
@@ -70,20 +67,14 @@ pub(crate) struct Member {
     /// The host on which an agent starts it, by its index among those of the variant; none if it comes up on the machine
     /// that runs the study.
     pub(crate) host: Option<usize>,
-    /// How it comes up.
     pub(crate) source: Source,
-    /// Where its data live, once that is provided.
     pub(crate) place: Option<Place>,
-    /// The volumes that hold its data, once they are made.
     pub(crate) volumes: Vec<MadeVolume>,
-    /// What runs, once it is up.
     pub(crate) instance: Option<Box<dyn Instance>>,
 }
 
-/// How a member comes up.
 #[derive(Clone)]
 pub(crate) enum Source {
-    /// A server of Dyno's own is started.
     Start(ServerSpec),
     /// A server of Dyno's own is started that follows the primary; its number, from 1.
     Follow(ServerSpec, u32),
@@ -94,25 +85,22 @@ pub(crate) enum Source {
     Shard(ServerSpec, u32),
     /// A server of Dyno's own is started in front of the shards.
     Front(ServerSpec),
-    /// A router is started in front of the primary.
     Route(Route),
     /// A server of Dyno's own is started, empty, for the job of the study.
     Other(ServerSpec),
-    /// A server is there already.
-    Attach { endpoint: Box<Endpoint>, options: AttachOptions, version: Option<String> },
-    /// Its time is simulated.
+    Attach {
+        endpoint: Box<Endpoint>,
+        options: AttachOptions,
+        version: Option<String>,
+    },
     Simulate(Box<SimulatedServer>),
 }
 
-/// The name of the member that is the other database of a job.
 const OTHER_DATABASE: &str = "other-database";
 
-/// A router to start.
 #[derive(Clone)]
 pub(crate) struct Route {
-    /// Its name in the registry.
     pub(crate) product: String,
-    /// Its options by name.
     pub(crate) options: BTreeMap<String, String>,
     /// Whether it shares the load among all nodes of a cluster.
     pub(crate) to_all: bool,
@@ -135,7 +123,6 @@ impl Member {
         }
     }
 
-    /// Whether a workload connects to it for this.
     pub(crate) fn serves(&self, entry: Entry) -> bool {
         self.facts.entries.contains(&entry)
     }
@@ -159,7 +146,6 @@ impl Deployment {
         Ok(Deployment { members, ..Deployment::default() })
     }
 
-    /// The members of the database that is measured.
     fn measured(
         basis: Basis<'_>,
         design: &Design,
@@ -242,7 +228,6 @@ impl Deployment {
         Ok(members)
     }
 
-    /// The other database of the study's job; none if its job has none.
     pub(crate) fn other_database(&self) -> Option<&dyn Server> {
         let is_other = |member: &&Member| matches!(member.source, Source::Other(_));
         self.members.iter().find(is_other)?.instance.as_ref()?.server()
@@ -260,7 +245,6 @@ impl Deployment {
         self.members.iter().filter_map(|member| member.instance.as_ref()?.following()).collect()
     }
 
-    /// How the trial's servers form a cluster; none if they do not.
     pub(crate) fn clustering<'l>(&self, lab: &'l Lab) -> Option<&'l dyn Clustering> {
         self.members.iter().find_map(|member| match &member.source {
             Source::Join(spec) => lab.products.find(&spec.product)?.clustering(),
@@ -448,17 +432,14 @@ impl Deployment {
         volumes.find_map(|volume| volume.disk_name())
     }
 
-    /// Whether the time of its load is simulated.
     pub(crate) fn is_simulated(&self) -> bool {
         self.entry(Entry::Write).is_some_and(|instance| instance.server().is_none())
     }
 
-    /// The members as the record keeps them.
     pub(crate) fn recorded(&self) -> Vec<MemberFacts> {
         self.members.iter().map(|member| member.facts.clone()).collect()
     }
 
-    /// Why one of its members is down; none while all run.
     pub(crate) fn down(&mut self) -> Option<String> {
         let has_shards =
             self.members.iter().any(|member| matches!(member.source, Source::Front(_)));
@@ -516,7 +497,6 @@ impl Deployment {
     }
 }
 
-/// The specifications of the replicas of a primary.
 fn replicas(basis: Basis<'_>, variant: &Variant, primary: &Source) -> Vec<ServerSpec> {
     let (Source::Start(spec), Part::Primary(replication)) = (primary, part_of(primary)) else {
         return Vec::new();
@@ -544,7 +524,6 @@ fn shards(variant: &Variant, first: &Source) -> Vec<ServerSpec> {
     vec![spec.clone(); variant.database.shards.saturating_sub(1) as usize]
 }
 
-/// What each shard of a variant is given of the tables.
 pub(crate) fn split_by(variant: &Variant) -> SplitBy {
     match variant.database.shard_by == SplitBy::WORDS[1] {
         true => SplitBy::Key,
@@ -552,7 +531,6 @@ pub(crate) fn split_by(variant: &Variant) -> SplitBy {
     }
 }
 
-/// The specification of the router in front of a variant's shards; none if it has no shards.
 pub(crate) fn front(basis: Basis<'_>, variant: &Variant, first: &Source) -> Option<ServerSpec> {
     let Source::Start(spec) = first else { return None };
     if variant.database.shards == 0 {
@@ -567,7 +545,6 @@ pub(crate) fn front(basis: Basis<'_>, variant: &Variant, first: &Source) -> Opti
     Some(ServerSpec { settings, engine: None, part: Part::Router, ..spec.clone() })
 }
 
-/// The nodes that join the cluster of a primary, with their specifications.
 fn nodes(primary: &Source) -> Vec<(Node, ServerSpec)> {
     let (Source::Start(spec), Part::Node(first)) = (primary, part_of(primary)) else {
         return Vec::new();
@@ -580,7 +557,6 @@ fn nodes(primary: &Source) -> Vec<(Node, ServerSpec)> {
     others.map(node).collect()
 }
 
-/// What a server that is started is for.
 pub(crate) fn part_of(source: &Source) -> Part {
     match source {
         Source::Start(spec) => spec.part.clone(),
@@ -588,7 +564,6 @@ pub(crate) fn part_of(source: &Source) -> Part {
     }
 }
 
-/// The router in front of a variant's server, with its name among the members; none if there is none.
 fn route(
     basis: Basis<'_>,
     design: &Design,
@@ -645,7 +620,6 @@ pub(crate) fn source(
     Ok((Source::Start(spec), None))
 }
 
-/// The specification of a database's server that Dyno starts.
 pub(crate) fn spec(
     basis: Basis<'_>,
     design: &Design,
@@ -692,7 +666,6 @@ pub(crate) fn spec(
     })
 }
 
-/// What the server of a database may take of the machine.
 pub(crate) fn limits(database: &Database) -> ServerLimits {
     ServerLimits { memory: database.memory, swap: database.swap, cpu_weight: database.cpu_weight }
 }

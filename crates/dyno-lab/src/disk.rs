@@ -8,10 +8,8 @@ use dyno_workload::catalog::Catalog;
 
 use crate::manifest::plan_workload;
 
-/// The data set of one variant, as far as it can be told beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpectedData {
-    /// Rows.
     pub rows: u64,
     /// Bytes: rows as text, and for each one [`ROW_OVERHEAD`] for headers and an index entry.
     pub bytes: u64,
@@ -32,7 +30,6 @@ const SAMPLE_ROWS: u64 = 50;
 /// Rows looked at for all variants together, about: a plan may have very many of them.
 const SAMPLE_ROWS_ALL: u64 = 200_000;
 
-/// The data set of each variant of the plan.
 pub fn expected_disk(catalog: &Catalog, plan: &Plan) -> anyhow::Result<Vec<ExpectedData>> {
     let n_variants = plan.variants.len().max(1) as u64;
     let samples = (SAMPLE_ROWS_ALL / n_variants).clamp(1, SAMPLE_ROWS);
@@ -52,7 +49,6 @@ pub fn expected_disk(catalog: &Catalog, plan: &Plan) -> anyhow::Result<Vec<Expec
     Ok(all)
 }
 
-/// The data set of one variant, from so many rows of each kind of table.
 fn expected(
     catalog: &Catalog,
     plan: &Plan,

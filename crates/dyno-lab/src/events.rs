@@ -24,7 +24,6 @@ impl EventLog<'_> {
         Ok(())
     }
 
-    /// Emits an event of a trial.
     pub(crate) fn in_trial(
         &mut self,
         record: &mut TrialWriter,
@@ -42,13 +41,11 @@ impl EventLog<'_> {
         (self.listener)(&event);
     }
 
-    /// The same, of an earlier moment.
     pub(crate) fn notify_of(&mut self, at: Nanoseconds, kind: EventKind) {
         let event = Event { at_ns: at.0, ..self.stamp(kind) };
         (self.listener)(&event);
     }
 
-    /// An event of this moment.
     pub(crate) fn stamp(&self, kind: EventKind) -> Event {
         Event { at_ns: self.clock.now().0, unix_ms: self.clock.unix_millis(), kind }
     }

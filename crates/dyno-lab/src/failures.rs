@@ -27,12 +27,10 @@ const REFUSED: [&str; 6] = [
     "images need a container engine",
 ];
 
-/// How a trial failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) message: String,
     pub(crate) log: Vec<String>,
-    /// Whether its server had come up.
     pub(crate) was_deployed: bool,
 }
 
@@ -45,13 +43,11 @@ impl Failure {
     }
 }
 
-/// Whether a message or a server's log tells of a disk that is full.
 pub(crate) fn is_disk_full(products: &Products, log: &[String], message: &str) -> bool {
     let is_full = |line: &str| line.contains(FULL) || products.says_disk_full(line);
     is_full(message) || log.iter().any(|line| is_full(line))
 }
 
-/// What has failed so far.
 pub(crate) struct Failures {
     products: Products,
     /// Of each variant, what its servers said that did not come up.
@@ -62,7 +58,6 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// None yet, of servers of these products.
     pub(crate) fn new(products: &Products) -> Failures {
         Failures {
             products: products.clone(),
@@ -94,12 +89,10 @@ impl Failures {
         earlier.push(shape);
     }
 
-    /// Why this variant is not tried again; none where it is.
     pub(crate) fn hopeless(&self, variant: usize) -> Option<&str> {
         self.hopeless.get(&variant).map(String::as_str)
     }
 
-    /// Why the run ends; none where it goes on.
     pub(crate) fn ends_run(&self) -> Option<String> {
         (self.n_disk_full >= DISK_FULL_MOST).then(|| {
             format!(

@@ -25,25 +25,20 @@ const STATEMENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(3600);
 /// The longest that a load goes on beside a job that ends it.
 pub(crate) const LONGEST_LOAD: Nanoseconds = Nanoseconds::from_secs(7 * 24 * 3600);
 
-/// What is there for a job before it begins.
 #[derive(Default)]
 pub(crate) struct Prepared {
-    /// Where its commands run; none if it has none.
     site: Option<Arc<JobSite>>,
     /// The digests of the tables that must be the same after it, by name.
     tables: Vec<(String, String)>,
 }
 
-/// What a job works with.
 #[derive(Default)]
 pub(crate) struct Target<'d> {
     /// Its server; none if that is simulated.
     server: Option<&'d dyn Server>,
-    /// The other database of the job.
     other: Option<&'d dyn Server>,
     /// The host of its server; none if that is on this machine.
     there: Option<(Arc<ServerHosts>, usize)>,
-    /// Whether its server is the one that is measured.
     is_measured: bool,
 }
 
@@ -83,7 +78,6 @@ impl<'d> Target<'d> {
         })
     }
 
-    /// Where the commands of its job run: beside its server.
     fn site(&self, lab: &Lab) -> Result<Arc<JobSite>, TrialError> {
         let site = match &self.there {
             Some((hosts, idx)) => JobSite::There(Arc::clone(hosts), *idx),
@@ -191,7 +185,6 @@ pub(crate) fn prepare(
     Ok(prepared)
 }
 
-/// The digests of tables, by name.
 fn digests(
     connection: &mut dyn Connection,
     tables: impl Iterator<Item = String>,
@@ -268,7 +261,6 @@ pub(crate) fn add_data_rate(job: &JobChoice, target: &Target<'_>, end: &mut Step
     }
 }
 
-/// Whether a value means yes, as the products write it.
 fn is_true(value: &str) -> bool {
     let value = value.trim();
     let is_zero = value.parse::<f64>().is_ok_and(|number| number == 0.0);

@@ -8,7 +8,6 @@ use dyno_units::Nanoseconds;
 /// Largest share of transactions that may fail for good, and of arrivals that may not be done.
 const LOST_MOST: f64 = 0.01;
 
-/// What one probe saw in its measurement phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Seen {
     /// The limited statistic of response times, in nanoseconds; none where nothing committed.
@@ -21,7 +20,6 @@ pub(crate) struct Seen {
     pub(crate) offered: Option<(f64, u64)>,
 }
 
-/// Why a load did not hold; none where it did.
 pub(crate) fn broken_by(limit: &Limit, seen: &Seen) -> Option<String> {
     let Some(limited_ns) = seen.limited_ns else {
         return Some("no transaction committed".to_owned());

@@ -6,10 +6,8 @@ use dyno_record::{EventKind, KindSecond};
 
 use crate::observe::{Sample, six_digits};
 
-/// Quantiles of response times that are told.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 1.0];
 
-/// A second of load, by kind of transaction.
 pub(crate) fn kinds_event(step: String, names: &[Name], interval: &Interval) -> EventKind {
     let seconds = interval.length.as_secs_f64().max(1e-9);
     let per_s = |count: u64| six_digits(count as f64 / seconds);
@@ -30,7 +28,6 @@ pub(crate) fn kinds_event(step: String, names: &[Name], interval: &Interval) -> 
     EventKind::Kinds { step, kinds: kinds.collect() }
 }
 
-/// What a source has read.
 pub(crate) fn readings_event(sample: &Sample) -> EventKind {
     EventKind::ReadingsTaken { values: sample.values.clone() }
 }

@@ -7,10 +7,8 @@ use dyno_database::{DeployError, Launch, Product, ProductSpec, Products, Server}
 use dyno_study::{Product as Chosen, Variant};
 use dyno_workload::Target;
 
-/// Its name in studies.
 const NAME: &str = "host";
 
-/// The product that a study names.
 pub(crate) fn product() -> Arc<dyn Product> {
     let summary = "this machine without a server, for the workload none";
     Arc::new(Machine(ProductSpec {

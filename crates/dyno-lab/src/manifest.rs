@@ -306,12 +306,10 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
     asked
 }
 
-/// The CPUs of individual members.
 fn asked_cpus(members: &BTreeMap<String, Vec<u32>>) -> impl Iterator<Item = (String, String)> {
     members.iter().map(|(member, cpus)| (format!("member_cpus.{member}"), listed(cpus)))
 }
 
-/// The settings of a key, named by it, without secrets.
 fn asked_settings<'s>(
     key: &'s str,
     settings: &'s BTreeMap<String, SettingValue>,

@@ -34,18 +34,15 @@ pub use watched::Watched;
 /// How long a probe may take to end after it was told to; then it is left behind.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What one source told at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// When its reading began.
     pub at: Nanoseconds,
     /// Which source it is of, counted from 0.
     pub source: usize,
-    /// Its readings, by name.
     pub values: BTreeMap<String, f64>,
 }
 
-/// What the probes cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
     /// CPU time of all their threads, and of the processes that they started.
@@ -54,18 +51,14 @@ pub struct Cost {
     pub wall: Nanoseconds,
 }
 
-/// What is left when an observation has ended.
 #[derive(Debug, Default)]
 pub struct Observed {
     /// Samples that were not taken yet.
     pub samples: Vec<Sample>,
-    /// What is worth telling and was not taken yet.
     pub notes: Vec<String>,
-    /// What all of it cost.
     pub cost: Cost,
 }
 
-/// Threads that read probes.
 pub struct Observer {
     clock: Arc<dyn Clock>,
     origin: Nanoseconds,
@@ -128,7 +121,6 @@ impl Observer {
         (observed.samples, observed.notes)
     }
 
-    /// The readings that its probes may give.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }

@@ -17,7 +17,6 @@ const CHUNK_ROWS: u64 = 50_000;
 /// What populating is told while it goes on: rows so far, rows in all.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> Result<(), TrialError>;
 
-/// Tables and loaders of one data set.
 pub(crate) struct Population<'a> {
     pub(crate) connector: Connector,
     pub(crate) dialect: Dialect,
@@ -27,7 +26,6 @@ pub(crate) struct Population<'a> {
     pub(crate) abort: &'a AbortFlag,
 }
 
-/// A range of rows of one table.
 #[derive(Clone, Copy)]
 struct Chunk {
     table_idx: usize,

@@ -28,23 +28,15 @@ use crate::stopping::{Decide, Stopping};
 use crate::trial::{self, TrialEnd};
 use crate::voiding::{self, Void};
 
-/// What the lab works with.
 pub struct Lab {
-    /// The clock of everything.
     pub clock: Arc<dyn Clock>,
-    /// Starts and ends servers.
     pub keeper: Arc<Keeper>,
-    /// The products whose servers it starts.
     pub products: Products,
-    /// Raised when the user wants to stop.
     pub abort: AbortFlag,
-    /// The machine.
     pub environment: Environment,
-    /// What a worker of the load generator can do on this machine, where that was measured.
     pub calibration: Option<Calibration>,
     /// How many data sets are kept, and for how long.
     pub data_sets: Limits,
-    /// The workloads that there are.
     pub catalog: Catalog,
     /// Dyno's own file, which is started as an agent on this machine; none where that is not known.
     pub program: Option<PathBuf>,
@@ -53,7 +45,6 @@ pub struct Lab {
     pub checks_host: bool,
     /// Devices that the user has named as ones that may be formatted.
     pub format_devices: Vec<PathBuf>,
-    /// The hosts that have been requested; none in the beginning.
     pub hosts: HeldHosts,
 }
 
@@ -63,7 +54,6 @@ impl Lab {
         ByteCount(self.environment.usable_memory_bytes())
     }
 
-    /// What the members of a trial are planned with.
     pub(crate) fn basis(&self) -> Basis<'_> {
         Basis { products: &self.products, memory: self.memory() }
     }
@@ -74,15 +64,10 @@ impl Lab {
     }
 }
 
-/// A run to be done.
 pub struct RunOrder<'a> {
-    /// The plan.
     pub plan: &'a Plan,
-    /// The design it came from.
     pub design: &'a Design,
-    /// What is written first.
     pub manifest: &'a Manifest,
-    /// What else is read while trials run.
     pub probes: &'a [UserProbe],
     /// Who says which variants need no more repetitions, where the plan wants that.
     pub decide: Option<Decide<'a>>,
@@ -101,7 +86,6 @@ pub struct RunOrder<'a> {
 /// A study as it goes to hosts, which read it again.
 #[derive(Clone, Debug, Default)]
 pub struct StudyText {
-    /// The text of the file.
     pub source: String,
     /// The texts of the files that it names, by their names there.
     pub files: BTreeMap<String, String>,
@@ -118,7 +102,6 @@ pub struct Watching {
     pub keeps_readings: bool,
 }
 
-/// How a run ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunEnd {
     /// Trials that finished now.
@@ -188,7 +171,6 @@ pub(crate) fn run_one(
     Ok((end, folder.context("the trial left no record")?.1))
 }
 
-/// A run under way.
 struct Course<'a, 't> {
     lab: &'a Lab,
     order: &'a RunOrder<'a>,
@@ -319,7 +301,6 @@ impl<'a, 't> Course<'a, 't> {
         })
     }
 
-    /// Counts a trial of a variant that has ended.
     fn count(&mut self, variant: usize, end: &TrialEnd) {
         match end {
             TrialEnd::Finished | TrialEnd::FinishedUncleaned => {
@@ -369,7 +350,6 @@ fn history(lab: &Lab, record: &RunWriter, retry_failed: bool) -> (Vec<u32>, Fail
     (ended, failures, failed.len() as u32)
 }
 
-/// Notes which trials were not begun, and why.
 fn note_not_begun(
     end: &RunEnd,
     events: &mut EventLog<'_>,

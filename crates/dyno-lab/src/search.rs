@@ -18,20 +18,16 @@ const AGREEING: u32 = 2;
 const DIGITS: i32 = 4;
 const ROUNDING: f64 = 1e-3;
 
-/// Where is searched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Space {
-    /// The first level that is probed.
     pub(crate) start: f64,
     /// The lowest level; above zero.
     pub(crate) least: f64,
-    /// The highest level.
     pub(crate) most: f64,
     /// The factor by which the level is changed until a bracket is known; above 1.
     pub(crate) growth: f64,
     /// How near the ends of the bracket have to come, as a fraction.
     pub(crate) precision: f64,
-    /// Whether levels are whole numbers.
     pub(crate) is_whole: bool,
 }
 
@@ -66,7 +62,6 @@ pub(crate) fn rounded(level: f64) -> f64 {
     }
 }
 
-/// A level that was probed.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     value: f64,
@@ -77,7 +72,6 @@ struct Level {
     is_holding: bool,
 }
 
-/// What a search has found so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Found {
     /// The highest level that held, and held again.
@@ -88,7 +82,6 @@ pub(crate) struct Found {
     pub(crate) is_settled: bool,
 }
 
-/// A search.
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
     space: Space,
@@ -102,7 +95,6 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// A search that has probed nothing yet.
     pub(crate) fn new(space: Space) -> Search {
         let stride = space.growth;
         Search { space, levels: Vec::new(), n_probes: 0, stride_up: stride, stride_down: stride }
@@ -145,7 +137,6 @@ impl Search {
         held.or(broken).map(|level| level.value)
     }
 
-    /// Tells how the probe at a level went.
     pub(crate) fn tell(&mut self, value: f64, is_holding: bool) {
         self.n_probes += 1;
         let at = self.levels.partition_point(|level| level.value < value);
@@ -170,7 +161,6 @@ impl Search {
         *back = growth;
     }
 
-    /// What is known now.
     pub(crate) fn found(&self) -> Found {
         let confirmed =
             self.levels.iter().rev().find(|level| level.is_holding && level.n_held >= AGREEING);

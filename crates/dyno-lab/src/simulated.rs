@@ -22,7 +22,6 @@ use dyno_workload::ErrorClass;
 use crate::deployment::{Instance, LoadOrder};
 use crate::trial::TrialError;
 
-/// The product that a study names.
 pub(crate) fn product() -> Arc<dyn Product> {
     let summary =
         "a simulated queueing server in simulated time: tests Dyno itself, measures nothing";
@@ -122,7 +121,6 @@ pub(crate) fn server(
     Ok((server, has_store.then(store_spec)))
 }
 
-/// The database with the rows of a simulated server.
 fn store_spec() -> ServerSpec {
     let setting =
         |(name, value): (&str, &str)| (name.to_owned(), SettingValue::Text(value.to_owned()));
@@ -160,7 +158,6 @@ fn word(name: &str, value: &SettingValue, words: [&str; 2]) -> Result<usize, Tri
         .ok_or_else(|| refused(name, value, &format!("one of {}", words.join(", "))))
 }
 
-/// What a simulated server says of itself.
 fn facts() -> ServerFacts {
     ServerFacts {
         product: "Simulated".to_owned(),

@@ -15,9 +15,7 @@ use crate::hosts::ServerHosts;
 use crate::run::Lab;
 use crate::trial::TrialError;
 
-/// Where the server of a member runs, and with it the way to start it.
 pub(crate) enum Site {
-    /// On this machine, with its data at a place.
     Here(Place),
     /// On the host with this index, as a child of the agent there.
     There(Arc<ServerHosts>, usize),

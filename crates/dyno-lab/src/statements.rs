@@ -25,15 +25,12 @@ use crate::trial::TrialError;
 /// Rows of each table on which transactions are tried.
 const ROWS_TRIED: u64 = 10;
 
-/// How long a server may take for one answer.
 const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(20);
 
-/// SQL of a declared workload that a database refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedSql {
     /// The workload's table in the study.
     pub workload: String,
-    /// What is refused.
     pub title: &'static str,
     /// Where it stands in that table, and the database's words.
     pub problem: DefinitionProblem,
@@ -44,7 +41,6 @@ pub struct RefusedSql {
 pub struct StatementCheck {
     /// What databases refuse, each place and reason once.
     pub refused: Vec<RefusedSql>,
-    /// What was not checked, with the reason.
     pub unchecked: Vec<String>,
 }
 
@@ -106,10 +102,8 @@ impl StatementCheck {
     }
 }
 
-/// What was found out.
 #[derive(Default)]
 struct Found {
-    /// What is refused.
     refused: Vec<(&'static str, DefinitionProblem)>,
     /// Transactions that were not tried, with the reason.
     untried: Vec<(String, String)>,
@@ -244,7 +238,6 @@ fn try_kinds(
     Ok(())
 }
 
-/// Prepares the statements in transactions that are rolled back.
 fn prepare_rolled_back(workload: &dyn Workload, connection: &mut dyn Connection) -> Outcome {
     prepare_each(workload, connection, |connection, statement, idx| {
         connection.query("BEGIN")?;

@@ -13,7 +13,6 @@ use dyno_study::Plan;
 /// folder, and may look at trials of blocks before the given one only.
 pub type Decide<'a> = &'a dyn Fn(&Path, u32) -> anyhow::Result<Vec<(usize, String)>>;
 
-/// What is settled so far.
 pub(crate) struct Stopping<'a> {
     plan: &'a Plan,
     folder: &'a Path,
@@ -26,7 +25,6 @@ pub(crate) struct Stopping<'a> {
 }
 
 impl<'a> Stopping<'a> {
-    /// Nothing is settled yet.
     pub(crate) fn new(
         plan: &'a Plan,
         folder: &'a Path,
@@ -63,7 +61,6 @@ impl<'a> Stopping<'a> {
         Ok(told)
     }
 
-    /// Why this variant gets no more repetitions; none where it does.
     pub(crate) fn settled(&self, variant: usize) -> Option<&String> {
         self.settled.get(&variant)
     }

@@ -25,28 +25,25 @@ use crate::manifest::plan_workload;
 use crate::phase::{DoneThere, Phase, phases, start_agents};
 use crate::run::{Lab, RunOrder};
 
-/// Lines of a server's log that a failed trial keeps.
 const LOG_LINES: usize = 30;
 
-/// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TrialEnd {
-    /// All its steps were done.
     Finished,
     /// The same, but what was made for it could not be removed.
     FinishedUncleaned,
-    /// It is recorded as failed.
     Failed(Failure),
     /// The user stopped it; it is not recorded as ended.
     Abandoned,
 }
 
-/// Why a trial could not be done.
 #[derive(Debug)]
 pub(crate) enum TrialError {
     /// Something outside went wrong: the trial is marked failed and the next one runs.
-    Failed { message: String, log: Vec<String> },
-    /// The user wants to stop.
+    Failed {
+        message: String,
+        log: Vec<String>,
+    },
     Abandoned,
     /// The record cannot be written: the run ends.
     Record(WriteError),
@@ -96,23 +93,18 @@ pub(crate) struct Results {
     pub(crate) steps: Vec<StepSummary>,
     /// The wait before the next step.
     pub(crate) settled: Option<Settled>,
-    /// What the clients did in all steps.
     pub(crate) did: AuditTotals,
-    /// The same for each of several independent servers.
     pub(crate) done_there: Vec<DoneThere>,
     pub(crate) audit: Vec<AuditRow>,
     pub(crate) run_off: Option<RunOff>,
     pub(crate) probes_cpu_s: f64,
     pub(crate) probes_wall_s: f64,
     pub(crate) meanings: BTreeMap<String, Reading>,
-    /// What the figures of its steps are.
     pub(crate) metrics: Vec<Metric>,
-    /// Why what was made for it could not be removed.
     pub(crate) clean_up_failure: Option<String>,
 }
 
 impl Results {
-    /// Whether its server has come up.
     fn was_deployed(&self) -> bool {
         self.members.iter().any(|member| !member.server.version.is_empty())
     }
@@ -199,7 +191,6 @@ pub(crate) fn run(
     Ok(end)
 }
 
-/// Plans the trial's phases and runs them.
 fn perform(
     lab: &Lab,
     order: &RunOrder<'_>,
@@ -272,7 +263,6 @@ pub(crate) fn check_promotion(
     Ok(())
 }
 
-/// The outcome of a trial that could not be done, with the end of the server's log.
 fn failed(
     lab: &Lab,
     results: &Results,
@@ -289,7 +279,6 @@ fn failed(
     (TrialOutcome::Failed { message, server_log: log }, TrialEnd::Failed(failure))
 }
 
-/// Emits the last events of a trial: what could not be removed, and how it ended.
 fn announce_end(
     trial: &TrialPlan,
     outcome: &TrialOutcome,
@@ -312,7 +301,6 @@ fn announce_end(
     events.in_trial(writer, kind)
 }
 
-/// A trial that runs: what its phases work with, and what they have found out.
 pub(crate) struct Trial<'a, 't> {
     pub(crate) lab: &'a Lab,
     pub(crate) order: &'a RunOrder<'a>,
@@ -364,12 +352,10 @@ impl Trial<'_, '_> {
         announced.and(outcome).and(ended)
     }
 
-    /// Emits an event.
     pub(crate) fn event(&mut self, kind: EventKind) -> Result<(), TrialError> {
         Ok(self.events.in_trial(self.writer, kind)?)
     }
 
-    /// Emits an event of something worth knowing that is no failure.
     pub(crate) fn note(&mut self, message: String) -> Result<(), TrialError> {
         self.event(EventKind::Noted { message })
     }
@@ -388,7 +374,6 @@ impl Trial<'_, '_> {
         )))
     }
 
-    /// Ends the trial if the user wants to stop.
     pub(crate) fn check_abort(&self) -> Result<(), TrialError> {
         if self.lab.abort.is_raised() { Err(TrialError::Abandoned) } else { Ok(()) }
     }

@@ -19,7 +19,6 @@ const STEAL: f64 = 0.02;
 const OTHERS: f64 = 0.10;
 const CANARY: f64 = 0.25;
 
-/// The rule of a design; none where no block is ever void.
 pub(crate) fn rule(design: &Design) -> Option<VoidingRecord> {
     (design.void_repeats > 0).then_some(VoidingRecord {
         steal: STEAL,

@@ -16,7 +16,6 @@ use crate::trial::TrialError;
 /// Memory below which every server that Dyno starts is killed before it is ready.
 const MEMORY_LEAST: ByteCount = ByteCount(16 << 20);
 
-/// A volume that was made for a member: on this machine, or on the host of its server.
 #[derive(Clone)]
 pub(crate) enum MadeVolume {
     Here(Arc<Volume>),
@@ -32,7 +31,6 @@ impl MadeVolume {
         }
     }
 
-    /// What its device may do at most.
     pub(crate) fn limit(&self) -> &IoLimit {
         match self {
             MadeVolume::Here(volume) => volume.limit(),
@@ -40,7 +38,6 @@ impl MadeVolume {
         }
     }
 
-    /// When it may do less.
     pub(crate) fn dips(&self) -> Option<&Dips> {
         match self {
             MadeVolume::Here(volume) => volume.dips(),
@@ -48,7 +45,6 @@ impl MadeVolume {
         }
     }
 
-    /// Whether its device may do less than it can, at least at times.
     pub(crate) fn is_limited(&self) -> bool {
         !self.limit().is_none() || self.dips().is_some()
     }
@@ -61,7 +57,6 @@ impl MadeVolume {
         }
     }
 
-    /// Lifts its limit, if it is bound.
     pub(crate) fn lift_limit(&self) -> Result<(), TrialError> {
         match self {
             MadeVolume::Here(volume) => Ok(volume.lift_limit()?),
@@ -69,7 +64,6 @@ impl MadeVolume {
         }
     }
 
-    /// Lowers its limit to that of its dips, or raises it again.
     pub(crate) fn dip(&self, is_lower: bool) -> Result<(), TrialError> {
         match self {
             MadeVolume::Here(volume) => Ok(volume.dip(is_lower)?),
@@ -77,7 +71,6 @@ impl MadeVolume {
         }
     }
 
-    /// What the data on it take.
     pub(crate) fn usage(&self, lab: &Lab) -> Result<VolumeUsage, TrialError> {
         match self {
             MadeVolume::Here(volume) => Ok(volume.usage()?),
@@ -94,7 +87,6 @@ impl MadeVolume {
     }
 }
 
-/// What the host is asked to make for a volume of the study.
 pub(crate) fn spec(choice: &VolumeChoice, format_devices: &[PathBuf]) -> VolumeSpec {
     let backing = match &choice.device {
         Some(device) => Backing::Device {
@@ -123,7 +115,6 @@ pub(crate) fn spec(choice: &VolumeChoice, format_devices: &[PathBuf]) -> VolumeS
     }
 }
 
-/// Why a server of this database would not start with its memory.
 fn too_little_memory(database: &Database) -> Option<String> {
     let memory = database.memory.filter(|memory| *memory < MEMORY_LEAST)?;
     Some(format!(
@@ -132,7 +123,6 @@ fn too_little_memory(database: &Database) -> Option<String> {
     ))
 }
 
-/// A limit of the study as the host binds it.
 fn limit(by_name: &BTreeMap<String, u64>) -> IoLimit {
     let of = |name: &str| by_name.get(name).copied();
     IoLimit {

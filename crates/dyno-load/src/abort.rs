@@ -12,7 +12,6 @@ pub struct AbortFlag {
 }
 
 impl AbortFlag {
-    /// A flag that is not raised.
     pub fn new() -> AbortFlag {
         AbortFlag::default()
     }
@@ -27,7 +26,6 @@ impl AbortFlag {
         self.raised.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the flag has been raised.
     #[inline]
     pub fn is_raised(&self) -> bool {
         self.raised.load(Ordering::Relaxed)

@@ -54,7 +54,6 @@ pub(crate) struct Collector {
 pub(crate) struct Until {
     /// When it ends, set by its clients or by the collector.
     pub(crate) finish: Option<Arc<Finish>>,
-    /// How long its throughput has to be steady.
     pub(crate) steady_for: Option<Nanoseconds>,
     /// How long no transaction may commit while clients fail to reconnect; none for any length.
     pub(crate) gone_limit: Option<Nanoseconds>,
@@ -115,7 +114,6 @@ impl Collector {
         }
     }
 
-    /// Whether all workers have ended.
     pub(crate) fn is_complete(&self) -> bool {
         self.n_ended == self.n_workers
     }
@@ -238,7 +236,6 @@ impl Collector {
         }
     }
 
-    /// Whether the oldest interval is complete.
     fn is_front_complete(&self, finished_at: Option<Nanoseconds>) -> bool {
         // For the last one it is not enough that all workers have reported it: some may not have
         // known that it is the last.
@@ -331,7 +328,6 @@ impl Collector {
         }
     }
 
-    /// The totals of the step.
     pub(crate) fn finish(mut self) -> Result<StepTotals, LoadError> {
         if let Some(error) = self.failure {
             return Err(error);

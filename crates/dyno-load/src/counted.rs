@@ -23,7 +23,6 @@ pub(crate) struct Counted {
     pub(crate) tally: Tally,
 }
 
-/// One kind of transaction in it.
 #[derive(Debug, Default)]
 pub(crate) struct KindCounts {
     pub(crate) outcomes: Outcomes,
@@ -34,7 +33,6 @@ pub(crate) struct KindCounts {
     bins: [u32; BINS],
 }
 
-/// The times of a committed transaction.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Times {
     pub(crate) done: Nanoseconds,
@@ -44,14 +42,12 @@ pub(crate) struct Times {
     pub(crate) service: Nanoseconds,
 }
 
-/// The bin of an attempt that is done this long after the beginning of its interval.
 #[inline]
 fn bin(since_start: Nanoseconds) -> usize {
     ((since_start.0 / BIN_LENGTH.0) as usize).min(BINS - 1)
 }
 
 impl KindCounts {
-    /// A transaction committed in an interval that began at `start`.
     #[inline]
     pub(crate) fn committed(&mut self, times: Times, start: Nanoseconds) {
         self.outcomes.0[0] += 1;
@@ -96,7 +92,6 @@ impl KindCounts {
 }
 
 impl Counted {
-    /// One in which nothing happened.
     pub(crate) fn empty(n_kinds: usize) -> Counted {
         Counted {
             phase: Phase::WarmUp,
@@ -112,7 +107,6 @@ impl Counted {
         }
     }
 
-    /// Makes this the interval of `span`.
     pub(crate) fn stamp(&mut self, span: &Span) {
         self.phase = span.phase;
         self.start = span.start;
@@ -184,7 +178,6 @@ impl Counted {
         fits
     }
 
-    /// Transactions that committed, of all kinds.
     pub(crate) fn committed(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.outcomes.committed()).sum()
     }
@@ -210,7 +203,6 @@ impl Counted {
 }
 
 impl Interval {
-    /// An interval in which nothing happened.
     pub(crate) fn empty(n_kinds: usize) -> Interval {
         let kind = || KindInterval {
             outcomes: Outcomes::default(),

@@ -19,16 +19,11 @@ use crate::worker::{ClientRange, ClientSetup, Worker};
 use crate::worker_state::{Ends, Rules, WorkerState};
 use crate::{AbortFlag, Interval, LoadError, Phase, StepSpec, StepTotals};
 
-/// What a step of load needs besides its specification.
 #[derive(Clone)]
 pub struct Job {
-    /// What the clients do.
     pub workload: MadeWorkload,
-    /// Opens connections to the server.
     pub connector: Connector,
-    /// The clock that all times are taken from.
     pub clock: Arc<dyn Clock>,
-    /// Stops the step before its time.
     pub abort: AbortFlag,
 }
 
@@ -40,19 +35,13 @@ pub struct Job {
 pub enum StepEvent<'a> {
     /// All connections are open and their statements prepared.
     Connected {
-        /// Clients, each with one connection.
         clients: usize,
-        /// How long it took.
         took: Nanoseconds,
     },
-    /// A phase has begun.
     PhaseBegan {
-        /// The phase that begins: warm-up or measure.
         phase: Phase,
-        /// The time by the clock.
         at: Nanoseconds,
     },
-    /// An interval has ended.
     Interval(&'a Interval),
 }
 
@@ -118,7 +107,6 @@ pub fn run_slice(
     })
 }
 
-/// All workers of a step, seen from the thread that collects.
 struct WorkerPool<'scope> {
     reports: Receiver<Report>,
     // A worker whose order channel is dropped ends.
@@ -128,7 +116,6 @@ struct WorkerPool<'scope> {
     stop: AbortFlag,
     finish: Arc<Finish>,
     steady_for: Option<Nanoseconds>,
-    /// How long no transaction may commit while clients find no server.
     gone_limit: Option<Nanoseconds>,
 }
 
@@ -228,7 +215,6 @@ impl<'scope> WorkerPool<'scope> {
     }
 }
 
-/// The work of one worker's thread.
 struct WorkerTask<'a> {
     spec: &'a StepSpec,
     job: &'a Job,

@@ -34,12 +34,10 @@ pub(crate) fn reads(n_kinds: usize) -> MadeWorkload {
     reading(Reads { n_kinds, ..Reads::default() })
 }
 
-/// The workload, ready to run.
 pub(crate) fn reading(reads: Reads) -> MadeWorkload {
     MadeWorkload::new(Arc::new(reads))
 }
 
-/// Each role's transactions are of a kind of their own.
 pub(crate) fn by_role(n_roles: usize) -> MadeWorkload {
     reading(Reads { n_kinds: n_roles, by_role: true, ..Reads::default() })
 }
@@ -53,7 +51,6 @@ pub(crate) fn role(
     Role { name: name(role), clients, pacing, quota: quota.into(), kinds: Vec::new() }
 }
 
-/// A step of at most so many seconds with these roles.
 pub(crate) fn roles(roles: Vec<Role>, seconds: u64) -> StepSpec {
     StepSpec { load: Load::Roles(roles), ..closed(1, seconds) }
 }
@@ -86,7 +83,6 @@ impl Workload for Reads {
     }
 }
 
-/// A client that ends by itself after so many transactions.
 async fn some(n: u64, context: ClientContext) {
     let ClientContext { mut session, pace, .. } = context;
     for _ in 0..n {
@@ -177,7 +173,6 @@ pub(crate) fn open(rate: f64, arrivals: Arrivals, clients: usize, seconds: u64) 
 }
 
 impl Interval {
-    /// Transactions that committed, of all kinds.
     pub(crate) fn committed(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.outcomes.committed()).sum()
     }

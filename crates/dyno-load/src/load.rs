@@ -14,7 +14,6 @@ pub(crate) trait ClientPlans {
     /// The plan of this client, counted over all roles.
     fn client_plan(&self, client_idx: usize) -> ClientPlan;
 
-    /// Number of clients that have a quota.
     fn n_with_quota(&self) -> usize;
 }
 
@@ -70,7 +69,6 @@ impl ClientPlans for Load {
     }
 }
 
-/// What one client has to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ClientPlan {
     pub(crate) source: ArrivalSource,
@@ -118,7 +116,6 @@ impl ArrivalSource {
     }
 }
 
-/// Refuses a step that cannot be run.
 pub(crate) fn check(spec: &StepSpec) -> Result<(), LoadError> {
     let clients = spec.load.clients();
     if clients == 0 {
@@ -142,7 +139,6 @@ pub(crate) fn check(spec: &StepSpec) -> Result<(), LoadError> {
     }
 }
 
-/// Refuses the share of a step that cannot be run by itself.
 pub(crate) fn check_slice(spec: &StepSpec, slice: Slice) -> Result<(), LoadError> {
     if slice == Slice::WHOLE {
         return Ok(());

@@ -15,9 +15,7 @@ use crate::{AbortFlag, LoadError, OUTCOMES, RoleTotals, StepEvent, StepSpec, Ste
 /// What a generator says when its share of a step has ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SliceEnd {
-    /// Number of its workers.
     pub workers: usize,
-    /// Number of its clients.
     pub clients: usize,
     /// User CPU time of its workers in the measure phase.
     pub cpu_user: Nanoseconds,
@@ -27,20 +25,17 @@ pub struct SliceEnd {
     pub run_queue: Option<Nanoseconds>,
     /// CPU time of its busiest worker as a share of the measure phase.
     pub busiest_worker: f64,
-    /// See [`StepTotals::in_flight_at_end`].
     pub in_flight_at_end: u64,
     /// First message of each outcome that was an error.
     pub error_examples: BTreeMap<String, String>,
     /// Transactions that its clients committed, warm-up included.
     pub committed: u64,
-    /// All its measured intervals together.
     pub measured: IntervalPart,
     /// Length of its measure phase by its own clock.
     pub measured_for: Nanoseconds,
 }
 
 impl SliceEnd {
-    /// The end of a generator's share with these totals.
     pub fn of(totals: &StepTotals) -> SliceEnd {
         let examples = totals.error_examples.iter();
         SliceEnd {
@@ -61,7 +56,6 @@ impl SliceEnd {
     }
 }
 
-/// One step of several generators while it goes on.
 pub struct StepMerge {
     collector: Collector,
     /// Of each generator, the interval that it sends next.
@@ -72,7 +66,6 @@ pub struct StepMerge {
 }
 
 impl StepMerge {
-    /// A step that begins at `began` on `n_generators` generators, each of which has a slice of it.
     pub fn new(
         spec: &StepSpec,
         began: Nanoseconds,
@@ -159,7 +152,6 @@ impl StepMerge {
         Ok(())
     }
 
-    /// Whether all generators have ended.
     pub fn is_complete(&self) -> bool {
         self.collector.is_complete()
     }

@@ -16,7 +16,6 @@ use dyno_workload::{
     StatementError, TextRows, Value,
 };
 
-/// The kernel's monotonic clock.
 pub(crate) struct KernelClock;
 
 impl Clock for KernelClock {
@@ -34,7 +33,6 @@ impl Clock for KernelClock {
     }
 }
 
-/// How the server behaves.
 #[derive(Clone, Default)]
 pub(crate) struct NullServer {
     /// Closes a connection after this many replies; 0 for never.
@@ -52,7 +50,6 @@ pub(crate) struct NullServer {
     pub(crate) is_immediate: bool,
 }
 
-/// What happened at the server.
 #[derive(Default)]
 pub(crate) struct Log {
     pub(crate) n_connects: AtomicUsize,

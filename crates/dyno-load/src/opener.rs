@@ -42,7 +42,6 @@ impl Opener {
         self.n_asked > 0
     }
 
-    /// Begins to open a connection for this client.
     pub(crate) fn open(&mut self, slot: u32) {
         self.n_asked += 1;
         if self.helper.is_none() {
@@ -56,7 +55,6 @@ impl Opener {
         }
     }
 
-    /// Takes the result, once there is one.
     pub(crate) fn take(&mut self, slot: u32) -> Option<Opened> {
         let result = self.opened.remove(&slot)?;
         self.n_asked -= 1;

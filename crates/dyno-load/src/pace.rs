@@ -25,7 +25,6 @@ const CONNECT_PAUSE: (Nanoseconds, Nanoseconds) =
 /// then the next one follows at once.
 const LONGEST_BURST: Nanoseconds = Nanoseconds::from_millis(950);
 
-/// What a client waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiting {
     /// For its turn: it is queued, and will be polled.
@@ -34,7 +33,6 @@ pub(crate) enum Waiting {
     Arrival,
     /// For its own time to begin a transaction.
     Schedule,
-    /// For the reply to a statement in flight.
     Reply,
     /// For the end of a pause, or for a connection.
     Other,
@@ -47,7 +45,6 @@ enum ConnectStage {
     Opening,
 }
 
-/// The pace of one client.
 // Hot fields first: they fill one cache line and a few bytes of the next.
 #[repr(C, align(64))]
 pub(crate) struct ClientPace<R> {
@@ -149,7 +146,6 @@ impl<R: Reactor> ClientPace<R> {
         self.waiting.get()
     }
 
-    /// The reactor reports an event on this client's connection.
     #[inline]
     pub(crate) fn on_event(&self) {
         if self.waiting.get() == Waiting::Reply {
@@ -195,7 +191,6 @@ impl<R: Reactor> ClientPace<R> {
         Nanoseconds(whole / 2 + self.jitter.borrow_mut().below(whole / 2))
     }
 
-    /// Wakes the client at this time.
     fn wake_at(&self, wake: Nanoseconds) {
         self.wake.set(Some(wake));
         self.worker.timers.borrow_mut().push(Reverse((wake, self.slot)));
@@ -219,7 +214,6 @@ impl<R: Reactor> ClientPace<R> {
         Poll::Pending
     }
 
-    /// Decides what follows a failed attempt.
     fn after_failure(&self, error: &StatementError) -> Next {
         if self.worker.mode() != Mode::Running {
             return Next::Stop;
@@ -236,7 +230,6 @@ impl<R: Reactor> ClientPace<R> {
         if error.class.loses_connection() { Next::Reconnect } else { Next::GiveUp }
     }
 
-    /// A transaction has ended without a commit, for good.
     fn abandon_transaction(&self) {
         if let ArrivalSource::Own { .. } = self.source {
             self.worker.want_another_arrival(self.slot);
@@ -251,7 +244,6 @@ impl<R: Reactor> ClientPace<R> {
         n_left == 0
     }
 
-    /// Ready when this time has come.
     fn poll_time(&self, at: Nanoseconds) -> Poll<bool> {
         if self.worker.now() >= at {
             self.wake.set(None);
@@ -265,7 +257,6 @@ impl<R: Reactor> ClientPace<R> {
         Poll::Pending
     }
 
-    /// Ready when an arrival of the client's own schedule is due.
     fn poll_own_arrival(&self) -> Poll<bool> {
         match self.worker.take_own_arrival(self.slot) {
             Ok(due) => {

@@ -20,28 +20,21 @@ pub const COUNT_MOST: u64 = 1 << 53;
 /// The same of one interval.
 pub(crate) const INTERVAL_COUNT_MOST: u64 = 1 << 40;
 
-/// One interval of one generator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntervalPart {
     /// Which interval of the step, counted from 0 at the beginning of the warm-up.
     pub idx: u64,
-    /// By kind of transaction.
     pub kinds: Vec<KindPart>,
     /// Lag, sent − due.
     pub lag: TimesPart,
-    /// See [`Interval::due`].
     pub due: u64,
-    /// See [`Interval::missed`].
     pub missed: u64,
-    /// See [`Interval::retries`].
     pub retries: u64,
-    /// See [`Interval::reconnects`].
     pub reconnects: u64,
     /// Statements that read, statements that wrote, others, rows received, rows changed, warnings.
     pub tally: [u64; 6],
 }
 
-/// One kind of transaction in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindPart {
     /// Attempts by outcome, in the order of [`OUTCOMES`].
@@ -61,7 +54,6 @@ impl KindPart {
 }
 
 impl IntervalPart {
-    /// The part of an interval that this generator has counted.
     pub fn of(idx: u64, interval: &Interval) -> IntervalPart {
         let Tally { reads, writes, others, rows_received, rows_changed, warnings } = interval.tally;
         let kinds = interval.kinds.iter().map(|kind| KindPart {
@@ -91,18 +83,15 @@ impl IntervalPart {
             && times.chain([&self.lag]).all(|times| times.count().is_some_and(|n| n <= most))
     }
 
-    /// Its statements and rows.
     pub fn tally(&self) -> Tally {
         let [reads, writes, others, rows_received, rows_changed, warnings] = self.tally;
         Tally { reads, writes, others, rows_received, rows_changed, warnings }
     }
 
-    /// Transactions that committed, of all kinds.
     pub fn committed(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.outcomes[0]).sum()
     }
 
-    /// Attempts that failed, of all kinds.
     pub fn failed(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.outcomes().failed()).sum()
     }
@@ -194,7 +183,6 @@ fn push(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Takes a number from the front.
 fn pull(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {

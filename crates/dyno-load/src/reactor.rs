@@ -26,7 +26,6 @@ pub(crate) enum WaitMode {
     Blocking,
 }
 
-/// Until when a worker waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deadline {
     pub(crate) at: Nanoseconds,
@@ -65,11 +64,9 @@ pub(crate) trait Reactor: Sized + 'static {
         happened: &mut Happened,
     ) -> Result<(), LoadError>;
 
-    /// What the worker has used of the machine.
     fn usage(&self) -> Usage;
 }
 
-/// The clients that something happened to.
 #[derive(Debug, Default)]
 pub(crate) struct Happened {
     /// Something has arrived on their connections, or can be written.

@@ -20,19 +20,15 @@ const BATCH: usize = 32;
 /// Index of the first outcome that is an error.
 const FIRST_ERROR: usize = 2;
 
-/// The index in [`OUTCOMES`] of a failure of this class.
 fn outcome_idx(class: ErrorClass) -> usize {
     // The classes are in the order of the outcomes; a test checks this.
     FIRST_ERROR + class as usize
 }
 
-/// One interval as one worker saw it.
 #[derive(Debug)]
 pub(crate) struct WorkerInterval {
     pub(crate) worker_idx: usize,
-    /// Which interval of the timeline.
     pub(crate) idx: u64,
-    /// Whether it is the worker's last one.
     pub(crate) is_last: bool,
     pub(crate) counted: Box<Counted>,
     pub(crate) connect_failures: u64,
@@ -40,7 +36,6 @@ pub(crate) struct WorkerInterval {
     pub(crate) connect_error: Option<ConnectError>,
 }
 
-/// The final report of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerEnd {
     pub(crate) cpu_user: Nanoseconds,
@@ -48,20 +43,15 @@ pub(crate) struct WorkerEnd {
     pub(crate) run_queue: Option<Nanoseconds>,
     pub(crate) in_flight_at_end: u64,
     pub(crate) error_examples: BTreeMap<&'static str, String>,
-    /// Totals of its clients, by role.
     pub(crate) roles: Vec<RoleTotals>,
 }
 
-/// The messages from workers to the collector.
 #[derive(Debug)]
 pub(crate) enum Report {
     /// All connections of a worker are open.
     Connected,
-    /// An interval has ended.
     Interval(WorkerInterval),
-    /// The worker has ended.
     Ended(WorkerEnd),
-    /// The worker cannot go on, and has ended.
     Failed(LoadError),
 }
 
@@ -109,7 +99,6 @@ impl Recorder {
         }
     }
 
-    /// Begins the first interval.
     pub(crate) fn begin(&mut self, span: &Span) {
         self.current.idx = 0;
         self.current.counted.stamp(span);
@@ -162,7 +151,6 @@ impl Recorder {
         self.due_aside += u64::from(self.is_recording);
     }
 
-    /// Counts arrivals that were due.
     pub(crate) fn were_due(&mut self, n: u64) {
         if let Some(interval) = self.open() {
             interval.due += n;
@@ -176,7 +164,6 @@ impl Recorder {
         }
     }
 
-    /// Records the lag of an arrival that was sent.
     #[inline]
     pub(crate) fn lagged(&mut self, lag: Nanoseconds) {
         if let Some(interval) = self.open() {
@@ -207,7 +194,6 @@ impl Recorder {
         interval.tally.add(tally);
     }
 
-    /// Counts an attempt that failed.
     pub(crate) fn failed(&mut self, kind: usize, error: &StatementError, tally: &Tally) {
         let Some(interval) = self.open() else { return };
         let outcome = outcome_idx(error.class);
@@ -216,21 +202,18 @@ impl Recorder {
         self.error_examples.entry(OUTCOMES[outcome]).or_insert_with(|| error.to_string());
     }
 
-    /// Counts a retry.
     pub(crate) fn retried(&mut self) {
         if let Some(interval) = self.open() {
             interval.retries += 1;
         }
     }
 
-    /// Counts a reconnect.
     pub(crate) fn reconnected(&mut self) {
         if let Some(interval) = self.open() {
             interval.reconnects += 1;
         }
     }
 
-    /// Counts a failed reconnect.
     pub(crate) fn connect_failed(&mut self, error: &ConnectError) {
         if self.is_recording {
             self.current.connect_failures += 1;

@@ -17,7 +17,6 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// The whole schedule, in one slice.
     pub const WHOLE: Slice = Slice { index: 0, count: 1 };
 
     /// Part `index` of `count` of this slice. The parts of all slices are slices of the whole: no two
@@ -26,7 +25,6 @@ impl Slice {
         Slice { index: self.index + self.count * index, count: self.count * count }
     }
 
-    /// How many of `n` clients belong to it.
     pub fn share_of(self, n: usize) -> usize {
         n.saturating_sub(self.index).div_ceil(self.count)
     }

@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 
 use dyno_units::Nanoseconds;
 
-/// Rounds of a window.
 const ROUNDS: usize = 5;
 
 /// Largest spread of the rounds of a steady window, as a share of their mean.
@@ -17,7 +16,6 @@ const RANGE_MOST: f64 = 0.2;
 /// mean.
 const CLIMB_MOST: f64 = 0.1;
 
-/// Watches the throughput of a step, second by second.
 #[derive(Clone, Debug)]
 pub(crate) struct Steadiness {
     // Commits per second, of the last window, oldest first.

@@ -7,10 +7,8 @@ use dyno_units::{Nanoseconds, Seed};
 use dyno_workload::Tally;
 use hdrhistogram::Histogram;
 
-/// A step of load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepSpec {
-    /// The clients and the rate at which they act.
     pub load: Load,
     /// Index of the step among those that the workload defines; 0 if it defines none.
     pub step: usize,
@@ -40,7 +38,6 @@ pub struct StepSpec {
 /// The usual [`StepSpec::gone_limit`].
 pub const GONE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
-/// Which part of a step an interval belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Warm-up: recorded, not used for estimates.
@@ -67,7 +64,6 @@ pub const OUTCOMES: [&str; 9] = [
 pub struct Outcomes(pub [u64; OUTCOMES.len()]);
 
 impl Outcomes {
-    /// Number of attempts that committed, of all kinds.
     pub fn committed(&self) -> u64 {
         self.0[0]
     }
@@ -77,7 +73,6 @@ impl Outcomes {
         self.0[2..].iter().sum()
     }
 
-    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Outcomes) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine += theirs;
@@ -88,13 +83,10 @@ impl Outcomes {
 /// One second of a step, all workers together.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// The phase that the interval belongs to.
     pub phase: Phase,
-    /// Its start, by the clock.
     pub start: Nanoseconds,
     /// Its length: one second, less only for the last one of a phase.
     pub length: Nanoseconds,
-    /// By kind of transaction.
     pub kinds: Vec<KindInterval>,
     /// Lag, sent − due, of the transactions first sent in it. Empty under closed load, where due is
     /// sent.
@@ -120,7 +112,6 @@ pub const BIN_LENGTH: Nanoseconds = Nanoseconds::from_millis(100);
 /// One kind of transaction in one interval. An attempt belongs to the interval in which it is done.
 #[derive(Clone, Debug)]
 pub struct KindInterval {
-    /// Number of attempts by outcome.
     pub outcomes: Outcomes,
     /// Response times, done − due, in ns, of committed transactions.
     pub response: Histogram<u64>,
@@ -133,13 +124,9 @@ pub struct KindInterval {
 /// The totals of a whole step; sums are over the measurement phase.
 #[derive(Clone, Debug)]
 pub struct StepTotals {
-    /// When the measurement phase began, by the clock.
     pub measure_began: Nanoseconds,
-    /// End of the measurement phase, by the clock.
     pub measure_ended: Nanoseconds,
-    /// All measured intervals together.
     pub measured: Interval,
-    /// What the generator used in the measurement phase.
     pub generator: GeneratorUse,
     /// First message of each outcome that was an error.
     pub error_examples: BTreeMap<&'static str, String>,
@@ -155,14 +142,12 @@ pub struct StepTotals {
     pub roles: Vec<RoleTotals>,
 }
 
-/// How a step ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndedBy {
     /// Its duration was over, and no client had a quota.
     Time,
     /// All quotas were done; or all clients had ended by themselves.
     Quota,
-    /// Its throughput had become steady.
     Steady,
     /// Its duration was over, and quotas were not done: [`StepTotals::roles`] says whose.
     Limit,
@@ -175,7 +160,6 @@ pub enum EndedBy {
 pub struct RoleTotals {
     /// The role's name; empty if the load has no roles.
     pub name: Name,
-    /// Number of clients in the role.
     pub clients: usize,
     /// Transactions they committed before the step ended.
     pub committed: u64,
@@ -188,17 +172,14 @@ pub struct RoleTotals {
 pub struct GeneratorUse {
     /// User CPU time of all workers, if the kernel reports it.
     pub cpu_user: Nanoseconds,
-    /// System CPU time of all workers.
     pub cpu_system: Nanoseconds,
     /// Time that workers were ready to run and waited for a CPU, if the kernel reports it.
     pub run_queue: Option<Nanoseconds>,
     /// CPU time of the busiest worker as a share of the measurement phase.
     pub busiest_worker: f64,
-    /// Number of workers.
     pub workers: usize,
 }
 
-/// A step that could not be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError(pub String);
 

@@ -13,7 +13,6 @@ pub(crate) struct Timeline {
     pub(crate) ended: Nanoseconds,
 }
 
-/// One interval of a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) phase: Phase,

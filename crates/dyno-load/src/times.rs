@@ -30,7 +30,6 @@ pub(crate) fn place(time: u64) -> usize {
     ((u64::from(bucket) << HALF_BITS) + (time >> bucket)) as usize
 }
 
-/// The shortest time of a bucket.
 fn shortest_in(place: usize) -> u64 {
     let place = place as u64;
     let bucket = (place >> HALF_BITS).saturating_sub(1);
@@ -42,7 +41,6 @@ pub(crate) fn shortest_of(at: usize) -> Option<u64> {
     (at <= place(LONGEST)).then(|| shortest_in(at))
 }
 
-/// How often each time was recorded.
 #[derive(Debug)]
 pub(crate) struct TimeCounts {
     counts: Box<[u64]>,
@@ -85,7 +83,6 @@ impl TimeCounts {
         self.longest = 0;
     }
 
-    /// Adds the times of another one.
     pub(crate) fn add(&mut self, other: &TimeCounts) {
         self.counts[0] += other.counts[0];
         let used = other.used();

@@ -18,7 +18,6 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Reads the calling thread's own.
     pub(crate) fn of_this_thread() -> Usage {
         let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         let stat = fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
@@ -48,7 +47,6 @@ impl Usage {
         (total.saturating_sub(system), system)
     }
 
-    /// Time spent waiting for a CPU since `earlier`, if the kernel reports it.
     pub(crate) fn run_queue_since(&self, earlier: &Usage) -> Option<Nanoseconds> {
         Some(self.run_queue?.saturating_sub(earlier.run_queue?))
     }

@@ -52,13 +52,11 @@ pub(crate) struct ClientRange {
 }
 
 impl ClientRange {
-    /// Number of clients in the range.
     pub(crate) fn len(&self) -> usize {
         (self.total - self.first).div_ceil(self.step)
     }
 }
 
-/// What a worker needs to make its clients.
 pub(crate) struct ClientSetup<'a> {
     pub(crate) workload: &'a MadeWorkload,
     pub(crate) spec: &'a StepSpec,
@@ -129,7 +127,6 @@ impl<R: Reactor> Worker<R> {
         Ok(())
     }
 
-    /// The error if no client goes on.
     fn all_ended(&self) -> LoadError {
         let why = self.workload.as_ref().and_then(MadeWorkload::why_ended);
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
@@ -181,7 +178,6 @@ impl<R: Reactor> Worker<R> {
         Ok(true)
     }
 
-    /// Wakes the clients whose pause is over or whose arrival is due.
     fn wake_due(&self, now: Nanoseconds) {
         let state = &*self.state;
         let mut timers = state.timers.borrow_mut();
@@ -204,7 +200,6 @@ impl<R: Reactor> Worker<R> {
         }
     }
 
-    /// Finds statements that have run out of their time limit.
     fn scan_overdue(&mut self, now: Nanoseconds) {
         let limit = self.state.rules.statement_timeout;
         if limit == Nanoseconds::ZERO || now < self.next_scan {
@@ -234,7 +229,6 @@ impl<R: Reactor> Worker<R> {
         }
     }
 
-    /// When the worker has to wake up again.
     fn deadline(&self) -> Deadline {
         let state = &*self.state;
         let now = state.now();
@@ -273,7 +267,6 @@ impl<R: Reactor> Worker<R> {
         self.n_living = 0;
     }
 
-    /// The worker's final report.
     pub(crate) fn end(&self, spec: &StepSpec) -> WorkerEnd {
         let mut roles: Vec<RoleTotals> = spec
             .load

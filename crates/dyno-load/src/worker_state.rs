@@ -15,10 +15,8 @@ use crate::timeline::{Span, Timeline};
 use crate::usage::Usage;
 use crate::{AbortFlag, Phase};
 
-/// The limits that all clients of a worker have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// Clients of this worker.
     pub(crate) n_clients: usize,
     pub(crate) retries: u32,
     /// Zero for no limit.
@@ -38,7 +36,6 @@ impl Rules {
 
 const LONGEST_WATCH_NS: u64 = 100_000_000;
 
-/// The stages of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Clients may begin transactions.
@@ -79,7 +76,6 @@ pub(crate) struct WorkerState<R> {
     pub(crate) idle: RefCell<VecDeque<u32>>,
     /// When the arrivals were due that idle clients were given and have not taken up yet.
     granted: RefCell<VecDeque<Nanoseconds>>,
-    /// Clients to be polled at a time.
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(Nanoseconds, u32)>>>,
     arrivals: OnceCell<RefCell<ArrivalQueue>>,
     // By slot; none for a client that has no schedule of its own, or has ended.
@@ -130,7 +126,6 @@ impl<R: Reactor> WorkerState<R> {
         }
     }
 
-    /// Begins the step, with the arrivals that the clients share and those that each of them has.
     pub(crate) fn begin(
         &self,
         timeline: Timeline,
@@ -165,7 +160,6 @@ impl<R: Reactor> WorkerState<R> {
         now
     }
 
-    /// Whether all that the clients of the step had to do is done by `now`.
     #[inline]
     fn is_finished(&self, now: Nanoseconds) -> bool {
         self.may_finish.get() && now >= self.finish.at()
@@ -209,13 +203,11 @@ impl<R: Reactor> WorkerState<R> {
         self.mode.get()
     }
 
-    /// Whether the clients share the arrivals of a schedule.
     #[inline]
     pub(crate) fn shares_arrivals(&self) -> bool {
         self.arrivals.get().is_some()
     }
 
-    /// Takes the next arrival if it is due.
     #[inline]
     pub(crate) fn take_arrival(&self) -> Option<Nanoseconds> {
         let mut arrivals = self.arrivals.get()?.borrow_mut();
@@ -301,7 +293,6 @@ impl<R: Reactor> WorkerState<R> {
         self.give_up_stale(&mut arrivals);
     }
 
-    /// Gives up the arrivals that have waited longer than any user would.
     #[inline]
     fn give_up_stale(&self, arrivals: &mut ArrivalQueue) {
         let limit = self.now.get().saturating_sub(BACKLOG_LIMIT);
@@ -383,7 +374,6 @@ impl<R: Reactor> WorkerState<R> {
         self.next_boundary.set(next.map_or(Nanoseconds(u64::MAX), |next| next.end));
     }
 
-    /// The worker's final report.
     pub(crate) fn end(&self) -> WorkerEnd {
         if self.mode.get() == Mode::Quit {
             self.usage.set([self.usage.get()[0], self.reactor.usage()]);

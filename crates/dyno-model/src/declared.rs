@@ -3,49 +3,36 @@
 //! The parser of declarations refuses every other key, and the schema for editors offers these: both read
 //! them here.
 
-/// A key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeclaredKey {
-    /// The key.
     pub name: &'static str,
-    /// What stands behind it.
     pub value: DeclaredValue,
-    /// Whether it has to be there.
     pub is_needed: bool,
-    /// What it means, in a sentence.
     pub help: &'static str,
 }
 
-/// What stands behind a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeclaredValue {
     /// A whole number from this on, which may be written as `"100k"`.
     Count(u64),
     /// A whole number between these.
     Whole(i64, i64),
-    /// A number.
     Number,
     /// `true` or `false`.
     Switch,
     /// Nothing but `true`.
     True,
-    /// A text.
     Text,
     /// A text, or one for each dialect: [`DIALECTS`].
     PerDialect,
     /// A number, a text, `true` or `false`.
     Constant,
-    /// A list of those.
     Constants,
     /// Texts by the texts that they are for.
     Mapped,
-    /// A list of texts.
     Texts,
-    /// A list of lists of texts.
     TextLists,
-    /// A list of whole numbers.
     Wholes,
-    /// Two texts.
     TwoTexts,
     /// A whole number, or two.
     Length,
@@ -65,20 +52,16 @@ pub enum DeclaredValue {
     Generator,
     /// Generators by the names of what they draw.
     Generators,
-    /// A list of steps: [`STEP`].
     Steps,
 }
 
 /// A generator: the key that names it, and those that may stand beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeclaredGenerator {
-    /// The key that names it.
     pub key: DeclaredKey,
-    /// The keys that only it has.
     pub beside: &'static [DeclaredKey],
 }
 
-/// The dialects of SQL by the names that a study has for them.
 pub const DIALECTS: [&str; 3] = ["mysql", "postgresql", "sqlite"];
 
 use DeclaredValue as V;
@@ -96,7 +79,6 @@ pub const TABLE: &[DeclaredKey] = &[
     ),
 ];
 
-/// A column.
 pub const COLUMN: &[DeclaredKey] = &[
     needed("type", V::PerDialect, "Its type in the database's own syntax, with any constraints."),
     may("key", V::Switch, "True: part of the primary key."),
@@ -113,7 +95,6 @@ pub const TRANSACTION: &[DeclaredKey] = &[
     may("think", V::Think, "How long the client pauses after it."),
 ];
 
-/// A step of a transaction.
 pub const STEP: &[DeclaredKey] = &[
     may("sql", V::PerDialect, "A statement, with `:name` for values."),
     may("roll_back", V::Switch, "In place of `sql`, true: rolls the transaction back."),
@@ -135,7 +116,6 @@ pub const NULL: DeclaredKey = may("null", V::Share, "The share of NULLs.");
 const DECIMALS: DeclaredKey =
     may("decimals", V::Whole(0, 9), "The number of decimal places; none if not given.");
 
-/// All generators.
 pub const GENERATORS: &[DeclaredGenerator] = &[
     generator(
         needed("sequence", V::First, "Numbers starting at this one; of a table, after its rows."),

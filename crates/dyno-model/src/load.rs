@@ -17,7 +17,6 @@ pub enum Load {
     Open {
         /// Offered rate, arrivals per second.
         rate: f64,
-        /// How arrivals are spread.
         arrivals: Arrivals,
         /// Clients that serve the arrivals: the most transactions in flight.
         clients: usize,
@@ -27,7 +26,6 @@ pub enum Load {
     Stepped {
         /// Offered rates, arrivals per second, with their times.
         rate: SteppedRate,
-        /// How arrivals are spread.
         arrivals: Arrivals,
         /// Clients that serve the arrivals: the most transactions in flight.
         clients: usize,
@@ -38,7 +36,6 @@ pub enum Load {
 }
 
 impl Load {
-    /// Number of clients: the most transactions in flight.
     pub fn clients(&self) -> usize {
         match self {
             Load::Closed { clients }
@@ -57,10 +54,8 @@ impl Load {
     }
 }
 
-/// How the arrivals of an open load are spread in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// At constant intervals.
     Constant,
     /// With exponential gaps, as independent users arrive.
     Poisson,

@@ -6,12 +6,10 @@ use std::borrow::Cow;
 /// in, owned if it comes from a study.
 pub type Name = Cow<'static, str>;
 
-/// A name that is a constant.
 pub const fn name(text: &'static str) -> Name {
     Cow::Borrowed(text)
 }
 
-/// Names that are constants.
 pub fn names(texts: &[&'static str]) -> Vec<Name> {
     texts.iter().copied().map(name).collect()
 }

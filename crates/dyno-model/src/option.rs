@@ -2,12 +2,10 @@
 
 use crate::{Name, name};
 
-/// An option of a workload, as documented.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionSpec {
     /// The option's name, with underscores.
     pub name: Name,
-    /// The kind of its value.
     pub kind: OptionKind,
     /// The default; `on` or `off` for a switch.
     pub default: Name,
@@ -15,7 +13,6 @@ pub struct OptionSpec {
     pub help: Name,
 }
 
-/// The kind of an option's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionKind {
     /// A whole number; as text also `20k` and `20M`.
@@ -26,18 +23,14 @@ pub enum OptionKind {
     Real,
     /// `on` or `off`; as text also `true`, `false`, `yes`, `no`, `1` and `0`.
     Switch,
-    /// One of these words.
     Word(Words),
     /// A list of whole numbers; as text `10,20,1k`.
     Counts,
-    /// Any text.
     Text,
 }
 
-/// The words that a value may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Words {
-    /// Constants of the program.
     Constant(&'static [&'static str]),
     /// Words from a study.
     Owned(Vec<String>),
@@ -54,18 +47,15 @@ impl Words {
     }
 }
 
-/// An option that was given a wrong name or value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("option `{name}`: {reason}")]
 pub struct OptionError {
-    /// The option's name as it was written.
     pub name: String,
     /// What is wrong, and what is accepted.
     pub reason: String,
 }
 
 impl OptionSpec {
-    /// An option that takes a whole number.
     pub const fn count(
         name: &'static str,
         default: &'static str,
@@ -79,7 +69,6 @@ impl OptionSpec {
         OptionSpec::new(name, OptionKind::Size, default, help)
     }
 
-    /// An option that takes a number with an optional fraction.
     pub const fn real(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
         OptionSpec::new(name, OptionKind::Real, default, help)
     }
@@ -98,7 +87,6 @@ impl OptionSpec {
         OptionSpec::new(name, OptionKind::Word(Words::Constant(words)), words[0], help)
     }
 
-    /// An option that takes a list of whole numbers.
     pub const fn counts(
         name: &'static str,
         default: &'static str,
@@ -160,7 +148,6 @@ pub fn parse_counts(text: &str) -> Option<Vec<u64>> {
     text.split(',').map(|one| dyno_units::parse_count(one.trim()).ok()).collect()
 }
 
-/// The value of a switch; `None` for other words.
 pub fn parse_switch(text: &str) -> Option<bool> {
     match text {
         "on" | "true" | "yes" | "1" => Some(true),

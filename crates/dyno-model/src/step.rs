@@ -6,7 +6,6 @@ use dyno_units::Nanoseconds;
 
 use crate::Name;
 
-/// What a workload is planned for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StepRequest {
     /// The most clients that a step has, as the workload counts them (the Insert Benchmark: tables
@@ -21,7 +20,6 @@ impl StepRequest {
     pub const LEAST: StepRequest = StepRequest { clients: 1, duration: Nanoseconds::from_secs(1) };
 }
 
-/// A step that a workload defines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadStep {
     /// Its name: `l.i0`, `q100`.
@@ -37,12 +35,10 @@ pub struct WorkloadStep {
 }
 
 impl WorkloadStep {
-    /// Connections of all roles.
     pub fn connections(&self) -> usize {
         self.roles.iter().map(|role| role.clients).sum()
     }
 
-    /// Whether it ends when quotas are done, rather than by time.
     pub fn ends_by_quota(&self) -> bool {
         self.roles.iter().any(|role| role.quota.is_some())
     }
@@ -64,7 +60,6 @@ pub struct Role {
     pub name: Name,
     /// Number of clients; each has its own connection.
     pub clients: usize,
-    /// When their transactions begin.
     pub pacing: Pacing,
     /// Transactions that each client has to commit before it ends; `None` to go on until the step
     /// ends. A transaction that is given up does not count, and the client begins another.

@@ -13,13 +13,10 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 pub enum Tree {
     /// A text; dates and times are texts as well.
     Text(String),
-    /// A whole number.
     Integer(i64),
     /// A number with a fraction; finite.
     Real(f64),
-    /// `true` or `false`.
     Switch(bool),
-    /// A list.
     List(Vec<Tree>),
     /// A table, its keys in the order of the file, each once.
     Table(Vec<(String, Tree)>),
@@ -40,7 +37,6 @@ impl Tree {
         serde_json::to_string(self).expect("texts, finite numbers, lists and tables are JSON")
     }
 
-    /// What it is, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Tree::Text(_) => "a text",
@@ -53,14 +49,11 @@ impl Tree {
     }
 }
 
-/// Something that is wrong in what a study declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionProblem {
     /// Where: the keys that lead there from the workload's table; places in lists are counted from 0.
     pub path: Vec<String>,
-    /// What is wrong.
     pub message: String,
-    /// What to do, if that is not obvious.
     pub help: Option<String>,
 }
 

@@ -1,13 +1,11 @@
 //! pgbench's built-in scripts.
 
-/// A built-in script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuiltIn {
     /// Its name on the command line; its beginning is enough.
     pub name: &'static str,
     /// How it is called in results.
     pub title: &'static str,
-    /// Its text.
     pub text: &'static str,
 }
 

@@ -7,7 +7,6 @@ use crate::random::{Prng, hash_fnv1a, hash_murmur2, permute};
 use crate::value::{Value, fixed};
 use crate::variables::Variables;
 
-/// Why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct EvaluationError {
@@ -30,19 +29,13 @@ impl EvaluationError {
     }
 }
 
-/// What an expression is evaluated in.
 pub struct Scope<'a> {
-    /// The names of the variables.
     pub names: &'a Names,
-    /// The client's variables.
     pub variables: &'a mut Variables,
-    /// The client's stream of random numbers.
     pub random: &'a mut Prng,
-    /// Takes the values that `debug` shows.
     pub debug: &'a mut dyn FnMut(&str),
 }
 
-/// Most arguments that a function is evaluated with.
 const ARGUMENTS_MOST: usize = 16;
 
 type Evaluated = Result<Value, EvaluationError>;
@@ -114,7 +107,6 @@ fn case(branches: &[Node], scope: &mut Scope<'_>) -> Evaluated {
     evaluate(&last[0], scope)
 }
 
-/// A function of values that are known.
 fn apply(function: Function, values: &[Value], scope: &mut Scope<'_>) -> Evaluated {
     use Function as F;
     let has_null = values.contains(&Value::Null);
@@ -197,7 +189,6 @@ fn permuted(value: Value, size: Value, seed: Value) -> Evaluated {
     Ok(Value::Integer(permute(value, size, seed)))
 }
 
-/// The range of a random function.
 fn range(least: Value, most: Value) -> Result<(i64, i64), EvaluationError> {
     let (least, most) = (least.to_integer()?, most.to_integer()?);
     if least > most {

@@ -86,7 +86,6 @@ const DEEPEST: usize = 500;
 /// Most operators of an expression: a chain of them is a tree as high as it is long.
 const OPERATORS_MOST: usize = 2000;
 
-/// Reads expressions.
 pub(crate) struct Parser<'a, 'n> {
     lexer: &'a mut Lexer<'n>,
     names: &'a mut Names,
@@ -111,7 +110,6 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The token at hand; the next one is read.
     fn advance(&mut self) -> Result<Token, Problem> {
         let next = self.lexer.next_token()?;
         Ok(std::mem::replace(&mut self.token, next))
@@ -299,7 +297,6 @@ fn call<const N: usize>(function: Function, arguments: [Node; N]) -> Node {
     Node::Call(function, Box::new(arguments))
 }
 
-/// What follows an operand.
 enum Operator {
     /// A function of two arguments, and whether they are swapped.
     Binary(Function, bool),

@@ -1,6 +1,5 @@
 //! The functions and operators of expressions.
 
-/// A function, or an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Function {
     Add,
@@ -42,12 +41,9 @@ pub(crate) enum Function {
     Sqrt,
 }
 
-/// How many arguments a function takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arity {
-    /// So many.
     Exactly(usize),
-    /// One or more.
     AtLeastOne,
     /// So many, and `:default_seed` if the last one is left out.
     Seeded(usize),

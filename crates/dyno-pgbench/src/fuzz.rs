@@ -2,7 +2,6 @@
 
 use crate::{Action, Command, Names, Scope, Script, Seeds, Sql, Value, Variables};
 
-/// Most commands of a script that are run.
 const COMMANDS_MOST: usize = 1000;
 
 /// A script is read; its commands are run one after the other, without jumps, so that all are.

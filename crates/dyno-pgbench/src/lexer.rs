@@ -3,7 +3,6 @@
 use crate::names::{begins_name, continues_name};
 use crate::variables::double;
 
-/// A token of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
     Plus,
@@ -45,11 +44,9 @@ pub(crate) enum Token {
     Double(f64),
     Variable(String),
     Word(String),
-    /// The end of the line.
     End,
 }
 
-/// What is wrong with a command, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) message: &'static str,
@@ -59,14 +56,12 @@ pub(crate) struct Problem {
     pub(crate) at: Option<usize>,
 }
 
-/// A word of a command, and where it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
     pub(crate) text: String,
     pub(crate) at: usize,
 }
 
-/// Reads one command.
 pub(crate) struct Lexer<'a> {
     text: &'a str,
     at: usize,
@@ -74,13 +69,11 @@ pub(crate) struct Lexer<'a> {
     has_ended: bool,
 }
 
-/// White space within a line.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\x0b' | b'\x0c')
 }
 
 impl<'a> Lexer<'a> {
-    /// Reads from this byte of a script on.
     pub(crate) fn new(text: &'a str, at: usize) -> Lexer<'a> {
         Lexer { text, at, has_ended: false }
     }
@@ -186,7 +179,6 @@ impl<'a> Lexer<'a> {
         self.problem("unexpected character", Some(&c))
     }
 
-    /// A name from `start` on.
     fn name(&mut self, start: usize) -> &'a str {
         while self.peek(0).is_some_and(continues_name) {
             self.at += 1;

@@ -5,20 +5,15 @@ use crate::lexer::{Lexer, Problem, Word};
 use crate::names::{Names, is_valid_name};
 use crate::script::{Action, SleepTime, Unit};
 
-/// A backslash command that was read.
 pub(crate) enum Meta {
-    /// A command of its own.
     Action(Action),
     /// `\gset` or `\aset` (true): what it does to the command before it, with its prefix.
     Keeps(bool, String),
 }
 
-/// A command that is wrong.
 pub(crate) struct Wrong {
     pub(crate) problem: Problem,
-    /// The name of the command, as it is written.
     pub(crate) command: String,
-    /// Whether the command's line is shown.
     pub(crate) shows_line: bool,
 }
 
@@ -57,7 +52,6 @@ fn plain(message: &'static str) -> Problem {
     Problem { message, about: None, at: None }
 }
 
-/// A command that takes words.
 fn with_words(name: &str, words: &[Word], names: &mut Names) -> Result<Meta, Problem> {
     let texts = |words: &[Word]| words.iter().map(|word| word.text.clone()).collect::<Vec<_>>();
     let action = match name {

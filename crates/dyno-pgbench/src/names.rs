@@ -20,7 +20,6 @@ pub struct Names {
 }
 
 impl Names {
-    /// No names.
     pub fn new() -> Names {
         Names::default()
     }
@@ -36,33 +35,27 @@ impl Names {
         slot
     }
 
-    /// The number of a name that is known.
     pub fn find(&self, name: &str) -> Option<Slot> {
         self.slots.get(name).copied()
     }
 
-    /// The name with this number.
     pub fn name(&self, slot: Slot) -> &str {
         self.names.get(slot.index()).map_or("", String::as_str)
     }
 
-    /// How many names there are.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 }
 
-/// Whether a name may begin with this byte.
 pub(crate) fn begins_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
 }
 
-/// Whether a name may go on with this byte.
 pub(crate) fn continues_name(byte: u8) -> bool {
     begins_name(byte) || byte.is_ascii_digit()
 }

@@ -1,7 +1,6 @@
 //! Random numbers: the generator that PostgreSQL uses (xoroshiro128**, by Blackman and Vigna), so that
 //! a seed gives the numbers that pgbench draws from it, and the distributions of pgbench's functions.
 
-/// A stream of random numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prng {
     low: u64,
@@ -17,13 +16,11 @@ fn split_mix(state: &mut u64) -> u64 {
 }
 
 impl Prng {
-    /// The stream that follows from a seed.
     pub fn new(mut seed: u64) -> Prng {
         let low = split_mix(&mut seed);
         Prng { low, high: split_mix(&mut seed) }
     }
 
-    /// The next 64 bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         let low = self.low;
@@ -163,7 +160,6 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// The streams that follow from `--random-seed`.
     pub fn new(seed: u64) -> Seeds {
         Seeds { base: Prng::new(seed) }
     }

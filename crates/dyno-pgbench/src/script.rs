@@ -7,50 +7,39 @@ use crate::names::{Names, Slot};
 use crate::sql::{Keeps, Part, Scanner, Sql, Stop};
 use crate::variables::Variables;
 
-/// A script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     /// How it is called in results: the name of its file.
     pub title: String,
-    /// Its commands, in their order.
     pub commands: Vec<Command>,
 }
 
-/// A command of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
     /// Its first line, for results.
     pub line: String,
-    /// What it does.
     pub action: Action,
 }
 
 /// What a command does. Numbers of commands count from 0.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Sends SQL.
     Sql(Sql),
-    /// `\set`.
     Set {
-        /// The variable.
         variable: Slot,
         /// Whether a variable may have this name.
         is_valid: bool,
-        /// Its value.
         expression: Expression,
     },
     /// `\if`: goes on with the next command, or with `otherwise`.
     If {
-        /// What decides.
         condition: Expression,
         /// Its `\elif`, which then decides; or the command behind its `\else` or `\endif`.
         otherwise: usize,
     },
     /// `\elif`, come to by a jump: the same. Come to from the command before it: goes on with `end`.
     Elif {
-        /// What decides.
         condition: Expression,
-        /// As that of `\if`.
         otherwise: usize,
         /// The command behind `\endif`.
         end: usize,
@@ -60,47 +49,33 @@ pub enum Action {
         /// The command behind `\endif`.
         end: usize,
     },
-    /// `\endif`: nothing.
     EndIf,
-    /// `\sleep`.
     Sleep {
-        /// How long.
         time: SleepTime,
-        /// In which unit.
         unit: Unit,
     },
     /// `\shell`, and `\setshell` with a variable (and whether one may have its name).
     Shell {
         /// Takes what the command prints.
         variable: Option<(Slot, bool)>,
-        /// The command, word by word.
         words: Vec<Part>,
     },
-    /// `\startpipeline`.
     StartPipeline,
-    /// `\syncpipeline`.
     SyncPipeline,
-    /// `\endpipeline`.
     EndPipeline,
 }
 
-/// How long `\sleep` sleeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SleepTime {
-    /// So many units.
     Number(i64),
     /// As many as a variable (and its name) says.
     Variable(Slot, String),
 }
 
-/// A unit of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// `us`
     Microsecond,
-    /// `ms`
     Millisecond,
-    /// `s`
     Second,
 }
 
@@ -139,7 +114,6 @@ impl Script {
         Ok(Script { title: title.to_owned(), commands })
     }
 
-    /// Whether it has a command that runs others on this host.
     pub fn has_shell(&self) -> bool {
         self.commands.iter().any(|command| matches!(command.action, Action::Shell { .. }))
     }
@@ -310,7 +284,6 @@ fn link(title: &str, commands: &mut [Command]) -> Result<(), SyntaxError> {
     }
 }
 
-/// Where a condition that does not hold goes on.
 fn jump(command: &mut Command, to: usize) {
     if let Action::If { otherwise, .. } | Action::Elif { otherwise, .. } = &mut command.action {
         *otherwise = to;

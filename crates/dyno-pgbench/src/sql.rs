@@ -3,28 +3,21 @@
 use crate::names::{Names, Slot, begins_name, continues_name};
 use crate::variables::Variables;
 
-/// An SQL command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sql {
-    /// Its text and its variables, in their order.
     pub parts: Vec<Part>,
-    /// What is done with the rows.
     pub keeps: Keeps,
 }
 
-/// A part of an SQL command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Text, as it is.
     Text(String),
     /// A variable, as it is written, with its colon.
     Variable(Slot, String),
 }
 
-/// What becomes of the rows of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Keeps {
-    /// Nothing.
     #[default]
     Nothing,
     /// `\gset`: the columns of the last query, which has one row, become variables with this prefix.
@@ -33,11 +26,9 @@ pub enum Keeps {
     All(String),
 }
 
-/// Most variables that a command can have as parameters.
 pub(crate) const PARAMETERS_MOST: usize = 255;
 
 impl Sql {
-    /// A command with this text.
     pub(crate) fn new(text: &str, names: &mut Names) -> Sql {
         let mut parts = Vec::new();
         let (mut from, mut at) = (0, 0);
@@ -66,7 +57,6 @@ impl Sql {
         Sql { parts, keeps: Keeps::Nothing }
     }
 
-    /// Its text as it is written.
     pub fn text(&self) -> String {
         let text = |part: &Part| match part {
             Part::Text(text) | Part::Variable(_, text) => text.clone(),
@@ -102,7 +92,6 @@ impl Sql {
         self.parts.iter().map(text).collect()
     }
 
-    /// The variables, in the order of the parameters.
     pub fn parameters(&self) -> impl Iterator<Item = Slot> {
         self.parts.iter().filter_map(|part| match part {
             Part::Variable(slot, _) => Some(*slot),
@@ -129,7 +118,6 @@ fn variable_end(bytes: &[u8], at: usize) -> Option<usize> {
     Some(at + 1 + length)
 }
 
-/// Why the scan of a command has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     Semicolon,
@@ -155,7 +143,6 @@ impl<'a> Scanner<'a> {
         Scanner { text, at: 0, n_open: 0, n_begun: 0, n_words: 0, initials: [0; 4] }
     }
 
-    /// Reads on into `out` up to the end of a command.
     pub(crate) fn scan(&mut self, out: &mut String) -> Stop {
         loop {
             let rest = &self.text[self.at..];

@@ -4,17 +4,12 @@ use std::io::Write;
 
 use crate::EvaluationError;
 
-/// A value of an expression.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Value {
-    /// Null.
     #[default]
     Null,
-    /// True or false.
     Boolean(bool),
-    /// A whole number of 64 bits.
     Integer(i64),
-    /// A double-precision number.
     Double(f64),
 }
 
@@ -32,7 +27,6 @@ impl Value {
         }
     }
 
-    /// The name of its type in messages.
     pub fn type_name(self) -> &'static str {
         match self {
             Value::Null => "null",
@@ -127,7 +121,6 @@ pub(crate) fn fixed(value: f64) -> String {
     if value.is_finite() { format!("{value:.6}") } else { special(value).to_owned() }
 }
 
-/// What is no finite number.
 fn special(value: f64) -> &'static str {
     match value {
         value if value.is_nan() => "NaN",
@@ -136,7 +129,6 @@ fn special(value: f64) -> &'static str {
     }
 }
 
-/// Appends a whole number in decimal.
 fn write_integer(value: i64, out: &mut Vec<u8>) {
     // The longest: 19 digits and a sign.
     let mut digits = [0; 20];
@@ -183,7 +175,6 @@ fn write_double(value: f64, out: &mut Vec<u8>) {
     let _ = write!(out, "e{sign}{:02}", exponent.abs());
 }
 
-/// Removes zeros at the end of a fraction, and its point if nothing is left.
 fn trim_zeros(start: usize, out: &mut Vec<u8>) {
     if !out[start..].contains(&b'.') {
         return;

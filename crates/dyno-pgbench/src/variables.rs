@@ -13,19 +13,16 @@ struct Variable {
     has_text: bool,
 }
 
-/// The variables of a client, by the number of their names.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
     variables: Vec<Variable>,
 }
 
 impl Variables {
-    /// Variables of these names, all undefined.
     pub fn new(names: &Names) -> Variables {
         Variables { variables: vec![Variable::default(); names.len()] }
     }
 
-    /// Sets a variable to a value.
     #[inline]
     pub fn set(&mut self, slot: Slot, value: Value) {
         let variable = &mut self.variables[slot.index()];
@@ -42,7 +39,6 @@ impl Variables {
         variable.has_text = true;
     }
 
-    /// Whether the variable has a value.
     pub fn is_defined(&self, slot: Slot) -> bool {
         let variable = &self.variables[slot.index()];
         variable.has_text || variable.value.is_some()
@@ -94,7 +90,6 @@ impl Variables {
     }
 }
 
-/// The value that a text looks like.
 fn text_value(name: &str, text: &[u8]) -> Result<Value, EvaluationError> {
     let text = String::from_utf8_lossy(text);
     let lower = text.to_ascii_lowercase();

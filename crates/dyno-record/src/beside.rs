@@ -33,7 +33,6 @@ struct Cell {
     idx: usize,
 }
 
-/// The readings of one name, as far as the log has been read.
 struct Column {
     values: Vec<Option<f64>>,
     /// Of the cells that may still get a nearer reading, index and distance: a reading is near two

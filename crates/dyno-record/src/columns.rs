@@ -59,7 +59,6 @@ pub(crate) fn take(n_values: usize) -> bool {
     left.inspect(|left| LEFT.set(*left)).is_some()
 }
 
-/// For serde's `with`.
 pub(crate) fn serialize<S: Serializer>(columns: &Columns, out: S) -> Result<S::Ok, S::Error> {
     let mut map = out.serialize_map(Some(columns.len()))?;
     for (name, column) in columns {
@@ -72,7 +71,6 @@ pub(crate) fn serialize<S: Serializer>(columns: &Columns, out: S) -> Result<S::O
     map.end()
 }
 
-/// For serde's `with`.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Columns, D::Error> {
     let columns = BTreeMap::<String, Column>::deserialize(input)?;
     Ok(columns.into_iter().map(|(name, column)| (name, column.0)).collect())
@@ -91,7 +89,6 @@ fn packed(column: &[Option<f64>]) -> String {
     STANDARD.encode(encoder.finish().expect("writing to memory does not fail"))
 }
 
-/// Why a column cannot be unpacked.
 const DAMAGED: &str = "a packed column is damaged";
 const TOO_LONG: &str = "its packed columns have more values than those of any run of Dyno's";
 

@@ -13,7 +13,6 @@ const COUNT_SLACK: f64 = 10.0;
 /// The measured time may end this long after the start of its last interval, in seconds.
 const LAST_INTERVAL_S: f64 = 2.0;
 
-/// The most figures of a step.
 const FIGURES_MOST: usize = 1_000;
 
 /// No counts of a trial are larger together: 10 million a second for 28 years. Sums over trials then fit 64 bits.
@@ -66,7 +65,6 @@ pub(crate) fn check_trial(manifest: &Manifest, trial: &TrialSummary) -> Result<(
     trial.steps.iter().try_for_each(named)
 }
 
-/// All counts of a step.
 fn counts<'a>(step: &'a StepSummary) -> impl Iterator<Item = u64> + use<'a> {
     let StepSummary { reads, writes, others, rows_received, rows_changed, .. } = step;
     let StepSummary { warnings, due, missed, in_flight_at_end, retries, reconnects, .. } = step;

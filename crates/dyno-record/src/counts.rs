@@ -18,7 +18,6 @@ const BYTES_MOST: u64 = 16 << 20;
 pub struct EncodedCounts(pub String);
 
 impl EncodedCounts {
-    /// Encodes a series.
     pub fn encode(counts: &[u32]) -> EncodedCounts {
         let mut bytes = Vec::with_capacity(counts.len() * 2);
         for &count in counts {

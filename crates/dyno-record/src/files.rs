@@ -208,7 +208,6 @@ impl Log {
         self.unpacked_most
     }
 
-    /// The next line, as [`read_line`] reads it.
     pub(crate) fn read_line(&mut self, line: &mut Vec<u8>) -> io::Result<usize> {
         read_line(&mut self.lines, line)
     }
@@ -237,7 +236,6 @@ impl Read for Unpacked {
     }
 }
 
-/// A file whose bytes are digested as they are read.
 struct Digested {
     file: File,
     digest: Digest,
@@ -262,7 +260,6 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// The digest of these bytes, as text.
     pub(crate) fn of(bytes: &[u8]) -> String {
         let mut digest = Digest::default();
         digest.add(bytes);

@@ -9,9 +9,7 @@ use std::fmt::Display;
 
 use crate::{Extension, Manifest, VariantRecord};
 
-/// Most differences that are named.
 const NAMED_MOST: usize = 5;
-/// Most characters of a value that is named.
 const VALUE_CHARS: usize = 60;
 
 /// What the manifest becomes when the run, of which `n_ended` trials have ended, goes on as `wanted`; none
@@ -89,7 +87,6 @@ fn plan_format(fingerprint: &str) -> Option<u32> {
     }
 }
 
-/// The differences, in words.
 #[derive(Default)]
 struct Changed(Vec<String>);
 

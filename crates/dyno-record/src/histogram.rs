@@ -50,7 +50,6 @@ impl EncodedHistogram {
         EncodedHistogram(STANDARD.encode(bytes))
     }
 
-    /// Encodes a histogram that is not empty.
     pub(crate) fn encode_unless_empty(histogram: &Histogram<u64>) -> Option<EncodedHistogram> {
         (!histogram.is_empty()).then(|| EncodedHistogram::encode(histogram))
     }

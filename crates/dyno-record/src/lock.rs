@@ -17,7 +17,6 @@ use rustix::fs::OFlags;
 use crate::files::{append, open_regular, read_bounded};
 use crate::{WriteError, WriteErrorKind};
 
-/// The file in a run's folder that is locked.
 pub(crate) const LOCK: &str = "lock";
 
 /// How often, and after how many milliseconds, a lock is tried again: `dyno serve` holds it for a
@@ -33,7 +32,6 @@ pub(crate) struct RunLock {
 }
 
 impl RunLock {
-    /// Takes the lock of a folder that is there.
     pub(crate) fn take(folder: &Path) -> Result<RunLock, WriteError> {
         let path = folder.join(LOCK);
         let itself = open_folder(folder).map_err(|error| WriteError::io(folder, &error))?;
@@ -88,7 +86,6 @@ fn held(folder: &Path, lock: &Path) -> WriteError {
     WriteError { kind: WriteErrorKind::Held, ..WriteError::new(folder, why) }
 }
 
-/// Which process holds the lock, as far as its file says.
 fn holder(lock: &Path) -> String {
     let text = read_bounded(lock, 32).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     match text.and_then(|text| text.trim().parse::<u32>().ok()) {

@@ -7,16 +7,13 @@ use serde::{Deserialize, Serialize};
 /// What a run set out to do and where.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of the record's format.
     pub format: u32,
     /// Version of Dyno that wrote it.
     pub dyno: String,
-    /// The study's title: the question.
     pub title: String,
     /// A digest of what trials are run with: seed, variants, steps, design and conditions. It begins
     /// with the version of what goes into it.
     pub fingerprint: String,
-    /// The seed.
     pub seed: u64,
     /// When the run began, milliseconds since 1970 UTC.
     pub created_unix_ms: u64,
@@ -24,22 +21,18 @@ pub struct Manifest {
     pub threshold: f64,
     /// `interleaved` or `sequential`.
     pub order: String,
-    /// All variants.
     pub variants: Vec<VariantRecord>,
-    /// The steps of each trial.
     pub steps: Vec<StepRecord>,
     /// All trials, in order; with sequential stopping the most there can be.
     pub trials: Vec<TrialPlan>,
     /// When variants are repeated no more before all trials are done, if the study wants that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopping: Option<StoppingRecord>,
-    /// What the study demands of every variant at every step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requirements: Vec<RequirementRecord>,
     /// When blocks are void and measured again; none where they never are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voiding: Option<VoidingRecord>,
-    /// Where it ran.
     pub environment: Environment,
     /// What the design gives to all trials alike and no step tells, by its key in the study file:
     /// `server_cpus`, `workers` … Empty in records that do not tell.
@@ -49,7 +42,6 @@ pub struct Manifest {
     /// a run may be continued: `rest`, `run_off`, `probes_off`; of a probe of the study's own a digest.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub conditions: BTreeMap<String, String>,
-    /// When trials were added to the plan after the run had begun.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<Extension>,
     /// The study file, with passwords in URLs replaced by `***`.
@@ -59,11 +51,8 @@ pub struct Manifest {
 /// Trials that were added to the plan of a run: its study asked for more repetitions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extension {
-    /// When, in milliseconds since 1970 UTC.
     pub at_unix_ms: u64,
-    /// Trials that were planned until then.
     pub trials_before: u32,
-    /// Trials that are planned since.
     pub trials_after: u32,
     /// Trials that had ended until then, well or not: results that could be looked at before more were
     /// asked for. None in records of before.
@@ -84,12 +73,9 @@ pub fn sends_nothing(workload: &str) -> bool {
     matches!(workload, "none" | "none of Dyno's")
 }
 
-/// A variant, as planned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariantRecord {
-    /// Its name.
     pub name: String,
-    /// Its levels.
     pub levels: Vec<LevelRecord>,
     /// Index of the variant it is compared with; none for a baseline.
     pub baseline: Option<usize>,
@@ -103,10 +89,8 @@ pub struct VariantRecord {
     /// `setting.NAME` of a setting that is a share of the memory.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asked: BTreeMap<String, String>,
-    /// What an hour on it costs, where the study says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_per_hour: Option<Price>,
-    /// The workload.
     pub workload: String,
     /// All its options, defaults included.
     pub options: BTreeMap<String, String>,
@@ -116,10 +100,8 @@ pub struct VariantRecord {
     pub own_steps: BTreeMap<String, OwnStepRecord>,
 }
 
-/// An amount of money.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Price {
-    /// How much.
     pub amount: f64,
     /// Of what: `USD`, `EUR`.
     pub currency: String,
@@ -168,16 +150,13 @@ pub struct StoppingRecord {
     pub repetitions_max: u32,
 }
 
-/// A level of a factor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LevelRecord {
     /// `database`, `workload`, `setting.NAME`, `option.NAME`.
     pub factor: String,
-    /// The level as text.
     pub level: String,
 }
 
-/// A step, as planned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepRecord {
     /// Its name: `8 clients`, `500/s`.
@@ -192,7 +171,6 @@ pub struct StepRecord {
     pub stepped: Option<String>,
     /// `closed`, `constant` or `poisson`.
     pub arrivals: String,
-    /// Warm-up, in seconds.
     pub warm_up_s: f64,
     /// Measured time, in seconds; the longest where the step ends when it is steady.
     pub duration_s: f64,
@@ -218,12 +196,9 @@ impl StepRecord {
     }
 }
 
-/// A step that the workload defines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OwnStepRecord {
-    /// Who does what in it.
     pub roles: Vec<RoleRecord>,
-    /// Whether it ends when all quotas are done, rather than by time.
     pub ends_by_quota: bool,
     /// Longest wait before it for the engine's debt to be paid, in seconds.
     pub settle_s: f64,
@@ -234,7 +209,6 @@ pub struct OwnStepRecord {
 pub struct RoleRecord {
     /// `inserter`, `deleter`, `query` …
     pub name: String,
-    /// Clients.
     pub clients: u64,
     /// `closed`, `constant`, `poisson` or `bursts`.
     pub pacing: String,
@@ -255,7 +229,6 @@ pub struct SearchRecord {
     pub sought: String,
     /// What of response times is limited: `mean`, `p50`, `p90`, `p95`, `p99`, `p99.9`, `max`.
     pub statistic: String,
-    /// To how many microseconds.
     pub bound_us: f64,
     /// The limit as text: `p99 ≤ 20 ms`.
     pub limit: String,
@@ -263,12 +236,10 @@ pub struct SearchRecord {
     pub precision: f64,
 }
 
-/// A trial, as planned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrialPlan {
     /// Counted from 1.
     pub number: u32,
-    /// Index of its variant.
     pub variant: usize,
     /// Counted from 1.
     pub repetition: u32,
@@ -279,11 +250,9 @@ pub struct TrialPlan {
 /// Facts that were found rather than chosen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// Name of the machine.
     pub machine: String,
     /// CPUs that may be used.
     pub cpus: u32,
-    /// Memory, in bytes.
     pub memory_bytes: u64,
     /// Everything else by name: `cpu.model`, `kernel`, `clock_source`, `governor`, `filesystem` …
     pub facts: BTreeMap<String, String>,

@@ -11,9 +11,7 @@ use crate::ServerFacts;
 pub struct MemberFacts {
     /// Its name, unique in the trial.
     pub name: String,
-    /// What it is for.
     pub role: MemberRole,
-    /// What a workload connects to it for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<Entry>,
     /// Where its data live, if it has any.
@@ -40,7 +38,6 @@ pub struct MemberHost {
     pub dyno: String,
     /// CPUs that the agent may use.
     pub cpus: u32,
-    /// What is known of the machine.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, String>,
     /// The network between it and the machine that ran the study, before any load; none if it could not be
@@ -54,19 +51,16 @@ pub struct MemberHost {
 pub struct NetworkFacts {
     /// Median time to open a connection, which takes one round trip, in microseconds.
     pub round_trip_us: f64,
-    /// The shortest of them.
     pub round_trip_least_us: f64,
     /// Bytes per second of a long answer of the server's; none if there was no such answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_s: Option<f64>,
 }
 
-/// Where a member's data live.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlaceFacts {
     /// What shapes how files lie on it: `folder`, or a volume with its properties.
     pub kind: String,
-    /// The folder under which they are put.
     pub path: String,
     /// `ext4`; none if the kernel did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,39 +89,30 @@ pub struct PlaceFacts {
     pub survives_power_failure: Option<bool>,
 }
 
-/// What a member is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberRole {
     /// It is what is measured, or the first of those.
     #[default]
     Primary,
-    /// It follows the primary.
     Replica,
     /// It is a node of a cluster whose first node is the primary.
     Node,
-    /// It passes on to others what is sent to it.
     Router,
-    /// It holds a part of the data.
     Shard,
-    /// It sends the load.
     Generator,
     /// It holds data for another member.
     Store,
-    /// It is the other database of the study's job.
     OtherDatabase,
     /// A role that a later version of Dyno has given it.
     #[serde(other)]
     Other,
 }
 
-/// What a workload connects to a member for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
-    /// To send its transactions.
     Write,
-    /// To send transactions that change nothing.
     Read,
     /// To make, fill and audit its tables.
     Admin,

@@ -15,12 +15,9 @@ use crate::voids::{VoidBlock, read_voids};
 use crate::writer::{CHECKSUMS, MANIFEST, READINGS, SUMMARY};
 use crate::{FORMAT, Manifest, TrialOutcome, TrialSummary, beside};
 
-/// A run as analysis sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Where it was read from.
     pub folder: PathBuf,
-    /// What it set out to do.
     pub manifest: Manifest,
     /// The trials that have ended, by number.
     pub trials: Vec<TrialSummary>,
@@ -33,9 +30,7 @@ pub struct Run {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {reason}", clean_text(&path.to_string_lossy()))]
 pub struct ReadError {
-    /// The file or folder.
     pub path: PathBuf,
-    /// Why, and what to do.
     pub reason: String,
 }
 
@@ -129,7 +124,6 @@ fn take_tables(manifest: &Manifest, trials: &[TrialSummary]) -> Result<(), &'sta
     Ok(())
 }
 
-/// The bytes of the files of trials that columns come from.
 fn n_bytes(folders: &[(u32, PathBuf)]) -> u64 {
     let files = folders.iter().flat_map(|(_, trial)| [trial.join(SUMMARY), trial.join(READINGS)]);
     files.filter_map(|path| fs::symlink_metadata(path).ok()).map(|facts| facts.len()).sum()
@@ -172,7 +166,6 @@ impl Checksums {
         }
     }
 
-    /// Compares a file's digest with what was noted.
     pub(crate) fn check(&self, file: &Path, digest: &str) -> Result<(), ReadError> {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         match self.0.get(name.as_ref()) {
@@ -188,7 +181,6 @@ impl Checksums {
     }
 }
 
-/// How a trial ended, and on what.
 #[derive(Deserialize)]
 pub(crate) struct Outcome {
     pub(crate) variant: usize,
@@ -196,12 +188,10 @@ pub(crate) struct Outcome {
     pub(crate) server: crate::ServerFacts,
 }
 
-/// Reads of a summary how its trial ended.
 pub(crate) fn read_outcome(summary: &Path) -> Result<Outcome, ReadError> {
     read_json(summary)
 }
 
-/// What to do about a summary that cannot be read.
 fn advise(error: ReadError) -> ReadError {
     let advice = "without its summary.json a trial counts as missing: restore the file, or remove \
                   it, and the same `dyno run` repeats the trial";
@@ -257,7 +247,6 @@ const PLACE_MOST: u32 = 1 << 20;
 /// The most bytes of a manifest: half a million trials.
 const MANIFEST_MOST: u64 = 64 << 20;
 
-/// What a manifest says of its version.
 #[derive(Deserialize)]
 struct Version {
     format: Option<u64>,

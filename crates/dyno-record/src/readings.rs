@@ -39,7 +39,6 @@ pub(crate) const KEPT_TWICE: u64 = 1_000_000;
 /// The most names of a log: many times what all probes of a large deployment read.
 const NAMES_MOST: usize = 1 << 20;
 
-/// The log of readings of one trial.
 pub(crate) struct ReadingsLog {
     pub(crate) path: PathBuf,
     file: GzEncoder<File>,
@@ -50,14 +49,12 @@ pub(crate) struct ReadingsLog {
 }
 
 impl ReadingsLog {
-    /// Makes an empty one.
     pub(crate) fn create(path: PathBuf) -> io::Result<ReadingsLog> {
         let file = GzEncoder::new(File::create_new(&path)?, Compression::default());
         let (numbers, line) = (HashMap::new(), String::new());
         Ok(ReadingsLog { path, file, numbers, line, flushed_ns: 0, n_values: 0 })
     }
 
-    /// Appends what was read at a moment.
     pub(crate) fn push(&mut self, at_ns: u64, values: &BTreeMap<String, f64>) -> io::Result<()> {
         let mut new = Vec::new();
         let mut numbered: Vec<(usize, f64)> = Vec::with_capacity(values.len());
@@ -125,7 +122,6 @@ fn write_runs(numbered: &[(usize, f64)], out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// What was read at one moment.
 #[derive(Debug, Deserialize)]
 pub(crate) struct LogLine {
     /// When, on the run's clock.
@@ -136,7 +132,6 @@ pub(crate) struct LogLine {
 }
 
 impl LogLine {
-    /// The values that there are, with the numbers of their names.
     pub(crate) fn numbered(&self) -> impl Iterator<Item = (usize, f64)> {
         self.values.iter().flat_map(|(first, run)| {
             let numbered = run.iter().enumerate();
@@ -150,7 +145,6 @@ impl LogLine {
     }
 }
 
-/// The lines of a log.
 pub(crate) struct LogLines {
     path: PathBuf,
     lines: Log,
@@ -159,7 +153,6 @@ pub(crate) struct LogLines {
 }
 
 impl LogLines {
-    /// Opens a log.
     pub(crate) fn open(path: &Path) -> Result<LogLines, ReadError> {
         Ok(LogLines {
             path: path.to_owned(),

@@ -22,14 +22,11 @@ use crate::{
 /// The most bytes that a trial may have: its files, and the events that came before them.
 const BYTES_MOST: u64 = 16 << 30;
 
-/// What is added to the name of a file that is coming in.
 const COMING: &str = ".received";
 
-/// Takes in one trial.
 pub struct TrialReceiver {
     writer: TrialWriter,
     planned: TrialPlan,
-    /// What has come, and how much may.
     bytes: u64,
     bytes_most: u64,
 }
@@ -71,7 +68,6 @@ impl TrialReceiver {
         self.writer.event(event)
     }
 
-    /// Counts what has come.
     fn take(&mut self, n_bytes: usize) -> Result<(), String> {
         self.bytes = self.bytes.saturating_add(n_bytes as u64);
         if self.bytes <= self.bytes_most {
@@ -197,7 +193,6 @@ fn clean(value: &mut Value) {
     }
 }
 
-/// The bytes of an event in the record.
 fn event_bytes(event: &Event) -> usize {
     serde_json::to_vec(event).map_or(usize::MAX, |json| json.len() + 1)
 }

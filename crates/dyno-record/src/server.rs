@@ -12,13 +12,10 @@ pub const SCHEDULING_GROUP: &str = "scheduling_group";
 /// What the server said of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerFacts {
-    /// Product name.
     pub product: String,
-    /// Full version text.
     pub version: String,
     /// Where it was reached: `unix`, `tcp`, `in process`, `simulated`.
     pub transport: String,
-    /// Whether TLS was used.
     pub tls: bool,
     /// Settings in force, read from the server, by name.
     pub settings: BTreeMap<String, String>,
@@ -50,13 +47,11 @@ pub struct ProductFacts {
     /// How safe its commits were; none where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_safety: Option<CommitSafety>,
-    /// Names of its settings that decide how safe commits are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub durability_settings: Vec<String>,
     /// Bytes of memory that it had for data; none where its settings do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<f64>,
-    /// Names of its settings that decide about that memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory_settings: Vec<String>,
     /// Where its programs came from; none if Dyno did not start it, or they are Dyno's own, and in records
@@ -65,7 +60,6 @@ pub struct ProductFacts {
     pub build: Option<BuildFacts>,
 }
 
-/// Where a server's programs came from, and how they were built.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BuildFacts {
     /// `machine` if they were installed, else the source of packages from which they were fetched.
@@ -73,10 +67,8 @@ pub struct BuildFacts {
     /// Who built them: `Debian trixie`; empty if that is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub builder: String,
-    /// The package that held the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// The version of that package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package_version: Option<String>,
     /// The folder with the programs.

@@ -25,10 +25,8 @@ impl From<rusqlite::Error> for QueryError {
     }
 }
 
-/// The answer to a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryRows {
-    /// Column names.
     pub columns: Vec<String>,
     /// Rows, as text; none is NULL.
     pub rows: Vec<Vec<Option<String>>>,
@@ -124,7 +122,6 @@ fn build_database(folder: &Path) -> Result<PathBuf, QueryError> {
 /// Prefix of the names of files under construction; the process id and a number follow.
 const PART: &str = "record.sqlite.part-";
 
-/// Number of files that this process has begun to build.
 static N_BUILT: AtomicU64 = AtomicU64::new(0);
 
 /// Removes unfinished files of processes that no longer run.
@@ -159,7 +156,6 @@ fn remove_companions(path: &Path) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// Builds the file at `part`.
 fn build(part: &Path, folder: &Path, run: &Run) -> Result<(), QueryError> {
     let io =
         |error: std::io::Error| QueryError(format!("cannot write {}: {error}", part.display()));

@@ -14,19 +14,14 @@ use crate::{EncodedCounts, EncodedHistogram, Environment, MemberFacts, NetworkFa
 /// One ended trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialSummary {
-    /// Its number.
     pub number: u32,
-    /// Index of its variant.
     pub variant: usize,
     /// Counted from 1.
     pub repetition: u32,
     /// Counted from 1.
     pub block: u32,
-    /// How it ended.
     pub outcome: TrialOutcome,
-    /// Milliseconds since 1970 UTC.
     pub began_unix_ms: u64,
-    /// Milliseconds since 1970 UTC.
     pub ended_unix_ms: u64,
     /// The server it ran on: the primary member's facts. Empty where the trial needed no server.
     #[serde(default)]
@@ -37,7 +32,6 @@ pub struct TrialSummary {
     /// The host on which all of it ran; none if it was the machine that ran the study.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<TrialHost>,
-    /// The data it ran on.
     pub data: DataSet,
     /// Its steps, as far as they were done.
     pub steps: Vec<StepSummary>,
@@ -80,12 +74,10 @@ impl TrialSummary {
 pub struct TrialHost {
     /// The table of the study that names it.
     pub pool: String,
-    /// Its name there.
     pub name: String,
     /// What is there, if the study does not say it: `node c2`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// The machine.
     pub environment: Environment,
 }
 
@@ -93,16 +85,13 @@ pub struct TrialHost {
 /// is busy with other things, or has slowed its CPUs down, takes longer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Canary {
-    /// Seconds it took before the trial.
     pub before_s: f64,
-    /// Seconds it took after the trial.
     pub after_s: f64,
 }
 
 /// The time after the last step, without load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunOff {
-    /// The most it might take, in seconds.
     pub limit_s: f64,
     /// Seconds until the debt was paid; none where it was not within the limit, or could not be
     /// seen.
@@ -120,9 +109,7 @@ pub struct RunOff {
 /// The wait before a step for the engine to pay its debt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settled {
-    /// The most it might take, in seconds.
     pub limit_s: f64,
-    /// Seconds it took.
     pub took_s: f64,
     /// Whether the debt was paid when the step began.
     pub paid: bool,
@@ -135,9 +122,7 @@ pub struct Settled {
 pub struct AuditRow {
     /// What is demanded, in words.
     pub name: String,
-    /// What should have been found.
     pub expected: String,
-    /// What was found.
     pub measured: String,
     /// Whether nothing speaks against it.
     pub pass: bool,
@@ -146,25 +131,15 @@ pub struct AuditRow {
     pub is_undecided: bool,
 }
 
-/// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum TrialOutcome {
-    /// All steps were done.
     Finished,
-    /// It could not be done.
-    Failed {
-        /// Why.
-        message: String,
-        /// Last lines of the server's log.
-        server_log: Vec<String>,
-    },
+    Failed { message: String, server_log: Vec<String> },
 }
 
-/// The data set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DataSet {
-    /// Rows populated.
     pub rows: u64,
     /// Seconds to populate, indexes included; where the data set was reused, those it took then.
     pub populate_s: f64,
@@ -193,19 +168,14 @@ pub struct StepSummary {
     pub step: usize,
     /// Length of the measurement phase, in seconds, as it really was.
     pub measured_s: f64,
-    /// By kind of transaction.
     pub kinds: Vec<KindSummary>,
     /// Statements that returned rows and changed none.
     pub reads: u64,
     /// Statements that changed rows.
     pub writes: u64,
-    /// Other statements.
     pub others: u64,
-    /// Rows received.
     pub rows_received: u64,
-    /// Rows changed.
     pub rows_changed: u64,
-    /// Warnings the server attached.
     pub warnings: u64,
     /// Arrivals that were due in the measurement phase.
     pub due: u64,
@@ -215,13 +185,10 @@ pub struct StepSummary {
     /// before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight_at_end: Option<u64>,
-    /// Retries.
     pub retries: u64,
-    /// Reconnects.
     pub reconnects: u64,
     /// Lag, sent − due, of all attempts.
     pub lag: EncodedHistogram,
-    /// What the load generator used.
     pub generator: GeneratorSummary,
     /// CPU seconds of the server's processes, or none (in process, or on another host).
     pub server_cpu_s: Option<f64>,
@@ -246,16 +213,12 @@ pub struct StepSummary {
     /// it, had ended). None in records of before this was kept, when all ended by time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<String>,
-    /// The wait before it for the engine's debt, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled: Option<Settled>,
-    /// When the limit of a volume was lowered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dips: Vec<VolumeDip>,
-    /// What happened to its servers on purpose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
-    /// What went on in it beside its load, or instead of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub activities: Vec<ActivitySummary>,
     /// The hosts that generated the load, if it was not the machine that runs the study alone.
@@ -269,7 +232,6 @@ pub struct StepSummary {
         serialize_with = "serialize_finite"
     )]
     pub figures: BTreeMap<MetricId, f64>,
-    /// Where it comes from, if another tool measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportedFrom>,
 }
@@ -286,39 +248,30 @@ pub struct ImportedFrom {
 /// A while in which the limit of a volume's device was lowered on purpose.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VolumeDip {
-    /// The volume's name.
     pub volume: String,
     /// When it began, in seconds since the measurement phase began.
     pub start_s: f64,
-    /// How long it lasted, in seconds.
     pub length_s: f64,
-    /// The lower limit in words.
     pub limit: String,
 }
 
 /// What happened to a server on purpose. Times are in seconds since the measurement phase began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
-    /// Its name in the study.
     pub name: String,
     /// What it was: `kill`, `stop` or `restart`.
     pub kind: String,
-    /// The name of the member that it happened to.
     pub member: String,
-    /// When it was to begin.
     pub planned_s: f64,
-    /// When it began.
     pub began_s: f64,
     /// When the server had ended; of `stop`, when it was let go on. None if that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_s: Option<f64>,
-    /// When the server was started again; none if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_s: Option<f64>,
     /// When it, or the replica that was promoted in its place, answered again; none of `stop`, and if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_s: Option<f64>,
-    /// The replica that took its place; none if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promotion: Option<Promotion>,
 }
@@ -326,7 +279,6 @@ pub struct Fault {
 /// A replica that was made the primary in place of one that was killed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Promotion {
-    /// The name of the replica.
     pub member: String,
     /// What it had of the transactions, by the audit; none if that was not found out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -372,13 +324,10 @@ pub struct ActivitySummary {
     pub kind: String,
     /// When it began, in nanoseconds on the run's clock.
     pub began_ns: u64,
-    /// Seconds to its end.
     pub took_s: f64,
-    /// How it ended, in words.
     pub ended: String,
     /// Whether it did all that it was to do; else its figures are left out.
     pub is_done: bool,
-    /// The last lines that it printed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output: Vec<String>,
 }
@@ -395,7 +344,6 @@ fn serialize_finite<S: Serializer>(
     map.end()
 }
 
-/// What a search for the highest load under a limit came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchSummary {
     /// The highest level that held twice: offered rate, or clients. None where none did.
@@ -419,9 +367,7 @@ pub struct LoadProbe {
     pub throughput: f64,
     /// The limited statistic of response times, in microseconds; none where nothing committed.
     pub limited_us: Option<f64>,
-    /// Whether the limit was kept.
     pub held: bool,
-    /// Why it was not.
     pub broken_by: Option<String>,
     /// All that was measured; none where the server did not even let all clients connect.
     pub load: Option<StepSummary>,
@@ -430,7 +376,6 @@ pub struct LoadProbe {
 /// One kind of transaction in one step, measurement phase only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KindSummary {
-    /// The kind.
     pub name: String,
     /// How attempts ended, by word: `committed`, `rolled_back`, `deadlock`, `serialization`,
     /// `lock_timeout`, `duplicate_key`, `disconnected`, `timed_out`, `refused`.
@@ -448,24 +393,19 @@ pub struct KindSummary {
 /// What the load generator used in the measurement phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorSummary {
-    /// Threads.
     pub workers: u32,
-    /// User CPU seconds of its threads.
     pub cpu_user_s: f64,
-    /// System CPU seconds of its threads.
     pub cpu_system_s: f64,
     /// User CPU seconds of the whole process: workers, the threads that collect and write the
     /// record, probes; and of an embedded database. None in records of before this was kept.
     #[serde(default)]
     pub process_cpu_user_s: Option<f64>,
-    /// System CPU seconds of the whole process, likewise.
     #[serde(default)]
     pub process_cpu_system_s: Option<f64>,
     /// Seconds its threads were ready to run and had to wait for a CPU, where the kernel tells.
     pub run_queue_s: Option<f64>,
     /// Busiest worker: CPU seconds per second of the measurement phase, in [0, 1].
     pub busiest_worker: f64,
-    /// Resident memory of the process, in bytes.
     pub rss_bytes: u64,
     /// Statements per second and worker as a share of what a worker can do on this machine with
     /// so many clients, by `dyno calibrate`. None where that is not known.
@@ -479,7 +419,6 @@ pub struct GeneratorSummary {
 /// What one of several generators did in a step, measure phase only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostSummary {
-    /// The host's name in the study.
     pub name: String,
     /// The server that it loaded, as a URL without a password, if its load was divided among several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -487,18 +426,12 @@ pub struct HostSummary {
     /// What the machine calls itself.
     #[serde(default)]
     pub machine: String,
-    /// What is known of the machine.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, String>,
-    /// Its clients.
     pub clients: u64,
-    /// What it used.
     pub generator: GeneratorSummary,
-    /// Its share of the transactions, by kind.
     pub kinds: Vec<KindSummary>,
-    /// Arrivals that were due.
     pub due: u64,
-    /// Arrivals that were due and never sent.
     pub missed: u64,
     /// Lag, sent − due.
     pub lag: EncodedHistogram,
@@ -529,13 +462,10 @@ pub struct ClockFacts {
     /// How much faster it runs, in parts per million; none where the step was too short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift_ppm: Option<f64>,
-    /// How far the truth is from that at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift_bound_ppm: Option<f64>,
-    /// Readings while the load went on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub during: Vec<ClockReading>,
-    /// The reading after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<ClockReading>,
 }
@@ -547,7 +477,6 @@ pub struct ClockReading {
     pub at_s: f64,
     /// How much further it had gone than the other clock, in microseconds.
     pub offset_us: f64,
-    /// How far the truth is from that at most.
     pub bound_us: f64,
 }
 
@@ -564,12 +493,8 @@ pub struct IntervalColumns {
     pub missed: Vec<f64>,
     /// Median response time in microseconds; 0 where nothing was done.
     pub p50_us: Vec<f64>,
-    /// p95 response time in microseconds.
     pub p95_us: Vec<f64>,
-    /// p99 response time in microseconds.
     pub p99_us: Vec<f64>,
-    /// Longest response time in microseconds.
     pub max_us: Vec<f64>,
-    /// p99 lag in microseconds.
     pub lag_p99_us: Vec<f64>,
 }

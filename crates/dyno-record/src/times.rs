@@ -13,31 +13,24 @@ use crate::files::{Log, unpacked_most, unpacks_to_too_much};
 use crate::reader::{Checksums, trial_folders};
 use crate::{EncodedHistogram, ReadError};
 
-/// Response times of one kind of transaction in one second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SecondOfTimes<'a> {
-    /// The step's index.
     pub step: usize,
-    /// The kind of transaction.
     pub kind: &'a str,
     /// Whether it belongs to the measurement phase, rather than to warm-up.
     pub is_measured: bool,
     /// Its start, in seconds since the run's clock began.
     pub start_s: f64,
-    /// Its length in seconds.
     pub length_s: f64,
     /// Times in nanoseconds (the middle of each bucket of the histogram) and how often, rising.
     pub counts: &'a [(u64, u64)],
 }
 
-/// What became of the log that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogEnd {
-    /// It was read to its end.
     Whole,
     /// It is cut or damaged, and was read as far as it goes.
     Cut,
-    /// There is none.
     Missing,
 }
 
@@ -125,7 +118,6 @@ fn read_line(
     }
 }
 
-/// How a line of response times begins.
 const RESPONSE: &str = "Tag=response/";
 
 /// A line of response times and its histogram; none for any other line.
@@ -232,7 +224,6 @@ impl Room {
     }
 }
 
-/// Walks the counts of one of Dyno's histograms.
 fn walk_payload(payload: &[u8], mut visit: impl FnMut(u64, u64)) -> Option<()> {
     let (mut at, mut index) = (0, 0_u64);
     while at < payload.len() {

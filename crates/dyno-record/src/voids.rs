@@ -14,21 +14,15 @@ use crate::files::{WHOLE_MOST, read_bounded};
 use crate::reader::{ReadError, trial_folders};
 use crate::writer::{WriteError, write_whole};
 
-/// The file that lists them.
 const FILE: &str = "voids.json";
 
-/// A block that does not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VoidBlock {
-    /// The block.
     pub block: u32,
-    /// Why, in words.
     pub why: Vec<String>,
-    /// Its trials.
     pub trials: Vec<VoidTrial>,
 }
 
-/// A trial of a void block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VoidTrial {
     /// Its number, which the trial that takes its place has too.

@@ -30,22 +30,16 @@ use crate::readings::ReadingsLog;
 use crate::voids::{VoidBlock, set_aside};
 use crate::{EncodedHistogram, Event, Manifest, TrialOutcome, TrialPlan, TrialSummary};
 
-/// A record that could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {reason}", kind.lead(path))]
 pub struct WriteError {
-    /// The file.
     pub path: PathBuf,
-    /// Why, and what to do.
     pub reason: String,
-    /// What of it is whose fault.
     pub kind: WriteErrorKind,
 }
 
-/// What became of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteErrorKind {
-    /// It cannot be written on.
     Failed,
     /// What was asked is wrong, and nothing was done: the folder is not one for this run.
     Usage,
@@ -54,7 +48,6 @@ pub enum WriteErrorKind {
 }
 
 impl WriteErrorKind {
-    /// What could not be done.
     fn lead(self, path: &Path) -> String {
         // A folder of a run may have any name.
         let path = clean_text(&path.to_string_lossy());
@@ -74,7 +67,6 @@ impl WriteError {
         }
     }
 
-    /// The folder is not one for this run.
     pub(crate) fn usage(path: &Path, reason: impl ToString) -> WriteError {
         WriteError { kind: WriteErrorKind::Usage, ..WriteError::new(path, reason) }
     }
@@ -96,18 +88,13 @@ impl WriteError {
     }
 }
 
-/// What to do where a run cannot be continued.
 const BEGIN_ANOTHER: &str =
     "begin another run with `dyno run --new`, or choose another folder with --out";
 
-/// The digests of a trial's files, by file name.
 pub(crate) const CHECKSUMS: &str = "checksums.json";
-/// The summary of a trial.
 pub(crate) const SUMMARY: &str = "summary.json";
-/// The manifest of a run.
 pub(crate) const MANIFEST: &str = "manifest.json";
 
-/// Writes one run.
 pub struct RunWriter {
     folder: PathBuf,
     events: Lines,
@@ -117,7 +104,6 @@ pub struct RunWriter {
     _lock: RunLock,
 }
 
-/// Writes one trial.
 pub struct TrialWriter {
     pub(crate) folder: PathBuf,
     events: Lines,
@@ -126,51 +112,36 @@ pub struct TrialWriter {
     text: String,
 }
 
-/// A trial that has ended and failed, as its summary tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedTrial {
-    /// Its number.
     pub number: u32,
-    /// Index of its variant.
     pub variant: usize,
-    /// Why it failed.
     pub message: String,
-    /// Last lines of the server's log.
     pub server_log: Vec<String>,
-    /// Whether its server had come up.
     pub was_deployed: bool,
 }
 
 /// One second of load, as the interval logs keep it.
 pub struct IntervalRecord<'a> {
-    /// The step's index.
     pub step: usize,
     /// `warm-up` or `measure`.
     pub phase: &'a str,
     /// Start, nanoseconds since the run's clock began.
     pub start_ns: u64,
-    /// Length in nanoseconds.
     pub length_ns: u64,
-    /// By kind.
     pub kinds: Vec<KindInterval<'a>>,
 }
 
-/// One kind in one second.
 pub struct KindInterval<'a> {
-    /// The kind.
     pub kind: &'a str,
-    /// Response times.
     pub response: &'a Histogram<u64>,
-    /// Service times.
     pub service: &'a Histogram<u64>,
 }
 
-/// The trials of a run's folder that have ended: numbers and folders.
 fn ended_in(folder: &Path) -> impl Iterator<Item = (u32, PathBuf)> + use<> {
     trial_folders(folder).into_iter().filter(|(_, folder)| folder.join(SUMMARY).is_file())
 }
 
-/// The folders of a run's trials by number.
 fn by_number(folder: &Path) -> BTreeMap<u32, Vec<PathBuf>> {
     let mut all = BTreeMap::<u32, Vec<PathBuf>>::new();
     for (number, path) in trial_folders(folder) {
@@ -319,19 +290,16 @@ impl RunWriter {
         })
     }
 
-    /// The run's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 }
 
 impl TrialWriter {
-    /// Appends an event.
     pub fn event(&mut self, event: &Event) -> Result<(), WriteError> {
         self.events.json(event)
     }
 
-    /// Appends a second's readings.
     pub fn readings(
         &mut self,
         at_ns: u64,
@@ -393,7 +361,6 @@ impl TrialWriter {
         write_summary(&folder, &summary, [&intervals, &path])
     }
 
-    /// The trial's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -420,7 +387,6 @@ pub(crate) fn write_summary(
 pub(crate) const EVENTS: &str = "events.jsonl";
 pub(crate) const INTERVALS: &str = "intervals.hlog";
 
-/// The file of a trial's readings.
 pub(crate) const READINGS: &str = "readings.jsonl.gz";
 
 fn readings_log(folder: &Path) -> Result<ReadingsLog, WriteError> {
@@ -428,7 +394,6 @@ fn readings_log(folder: &Path) -> Result<ReadingsLog, WriteError> {
     ReadingsLog::create(path.clone()).map_err(|e| WriteError::io(&path, &e))
 }
 
-/// A file of lines that is appended to.
 struct Lines {
     path: PathBuf,
     file: BufWriter<File>,
@@ -455,7 +420,6 @@ impl Lines {
         self.file.flush().map_err(|e| WriteError::io(&self.path, &e))
     }
 
-    /// Packs the file; returns the path that it has then.
     fn compress(mut self) -> Result<PathBuf, WriteError> {
         self.flush()?;
         let target = with_suffix(&self.path, ".gz");
@@ -487,7 +451,6 @@ pub(crate) fn write_whole<T: Serialize>(path: &Path, value: &T) -> Result<(), Wr
     write_replacing(path, &text).map_err(|e| WriteError::io(path, &e))
 }
 
-/// A value as the text of a JSON file.
 fn to_json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, WriteError> {
     let mut text =
         serde_json::to_vec_pretty(value).map_err(|error| WriteError::new(path, error))?;
@@ -519,7 +482,6 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// That a folder cannot be made, with what is in its way.
 fn not_made(folder: &Path, error: &std::io::Error) -> WriteError {
     if error.kind() == std::io::ErrorKind::StorageFull {
         return WriteError::io(folder, error);
@@ -560,7 +522,6 @@ pub fn check_empty(folder: &Path) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// A variant's name as part of a file name.
 fn file_name(variant: &str) -> String {
     let mut name = String::new();
     for c in variant.chars() {

@@ -10,14 +10,10 @@ use crate::view::View;
 /// Statements in the order of the author's tables.
 pub(crate) const OPERATIONS: [&str; 3] = ["query", "insert", "delete"];
 
-/// What is not known.
 const UNKNOWN: &str = "NA";
 
-/// A table of text.
 pub(crate) struct TextTable {
-    /// What it is.
     pub(crate) title: String,
-    /// Heads of its columns.
     pub(crate) head: Vec<String>,
     /// Rows, each with the index of its variant.
     pub(crate) rows: Vec<(usize, Vec<String>)>,

@@ -37,7 +37,6 @@ pub(crate) fn main_head(view: &View<'_>, metric: MetricId) -> String {
     }
 }
 
-/// A table with these heads and rows.
 fn table(title: &str, heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new(title, heads, 2);
     rows.for_each(|row| table.row(row));

@@ -41,12 +41,10 @@ impl FindingsIndex {
         }
     }
 
-    /// The variant of a trial.
     pub(crate) fn variant(&self, run: usize, trial: u32) -> Option<usize> {
         self.variants.get(run)?.get(&trial).copied()
     }
 
-    /// The step of a run's step.
     pub(crate) fn step(&self, run: usize, step: usize) -> Option<usize> {
         self.steps.get(run)?.get(step).copied().flatten()
     }

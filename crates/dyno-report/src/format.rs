@@ -12,7 +12,6 @@ pub(crate) use dyno_analysis::numbers::{
 use dyno_analysis::Estimate;
 use dyno_analysis::numbers::significant;
 
-/// A relative effect by itself, in the style that suits it.
 pub(crate) fn effect_of(relative: &Estimate) -> String {
     EffectStyle::of([relative]).show(relative.value)
 }

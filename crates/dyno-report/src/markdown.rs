@@ -30,7 +30,6 @@ pub fn escaped(text: &str) -> String {
     crate::document::markdown::escape(text)
 }
 
-/// What the text has, in its order.
 fn document(view: &View<'_>) -> Vec<Block> {
     let findings = view.findings;
     let mut all = vec![
@@ -211,5 +210,4 @@ fn environment(view: &View<'_>) -> Block {
     fold("Environment", blocks)
 }
 
-/// Facts of the machine that are always shown.
 const SHOWN: [&str; 6] = ["machine", "cpu.model", "memory", "kernel", "filesystem", "dyno"];

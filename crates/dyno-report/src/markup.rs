@@ -33,14 +33,12 @@ pub(crate) fn coordinate(value: f64) -> String {
     }
 }
 
-/// Markup under construction.
 #[derive(Default)]
 pub(crate) struct Markup {
     out: String,
 }
 
 impl Markup {
-    /// Nothing yet.
     pub(crate) fn new() -> Markup {
         Markup::default()
     }
@@ -120,7 +118,6 @@ impl Markup {
         self.text(rest)
     }
 
-    /// What was built.
     pub(crate) fn finish(self) -> String {
         self.out
     }

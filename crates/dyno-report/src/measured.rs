@@ -50,7 +50,6 @@ fn workloads(view: &View<'_>) -> Option<String> {
     Some(if is_said { format!("{text}{rows}") } else { format!("workload {text}{rows}") })
 }
 
-/// The workload that sends nothing, in words.
 const NO_LOAD: &str = "no load";
 
 /// `4 variants × 5 repetitions of 2 s`, `3 variants × 5 repetitions × 2 load levels of 30 s`; without repetitions
@@ -209,7 +208,6 @@ fn length(view: &View<'_>) -> Option<String> {
     })
 }
 
-/// The date of a time, without the time.
 fn date(unix_ms: u64) -> String {
     dyno_units::utc_date_time(unix_ms).chars().take("2026-11-23".len()).collect()
 }

@@ -27,7 +27,6 @@ pub fn report_line(path: &str) -> String {
     format!("Report: {}\n", clean(path))
 }
 
-/// What the text has, in its order.
 fn document(view: &View<'_>, screen: &Screen) -> Vec<Block> {
     let findings = view.findings;
     let mut all = vec![
@@ -88,7 +87,6 @@ fn tables(view: &View<'_>, screen: &Screen) -> Vec<Block> {
     std::iter::once(legend).chain(shown.into_iter().map(Block::Table)).collect()
 }
 
-/// The comparisons that the table shows.
 fn main_comparisons<'a>(view: &'a View<'_>) -> impl Iterator<Item = &'a Comparison> {
     view.places().filter_map(|(variant, step)| view.main_comparison(variant, step))
 }
@@ -124,7 +122,6 @@ fn estimates(view: &View<'_>, beside: &[MetricId]) -> Table {
     }
 }
 
-/// The table with a last column of what each effect is against.
 fn with_baselines(view: &View<'_>, table: &Table) -> Table {
     let mut heads: Vec<&str> = table.columns.iter().map(|column| &*column.head).collect();
     heads.push("relative to");
@@ -144,7 +141,6 @@ fn effect_metric(view: &View<'_>) -> Option<MetricId> {
     (first != view.main_metric() && metrics.all(|metric| metric == first)).then_some(first)
 }
 
-/// What effects are of, where that is not the value beside them.
 fn effect_head(view: &View<'_>) -> String {
     match effect_metric(view) {
         Some(metric) => format!("effect on {}", short(view, metric)),
@@ -160,7 +156,6 @@ fn effect(view: &View<'_>, comparison: &Comparison) -> String {
     if is_named { format!("{text} on {}", short(view, comparison.metric)) } else { text }
 }
 
-/// A metric's name where there is little room.
 fn short<'a>(view: &View<'a>, metric: MetricId) -> &'a str {
     match metric {
         metrics::RESPONSE_P95 => "p95",
@@ -205,7 +200,6 @@ fn row(
     Some(cells)
 }
 
-/// The estimates of one metric.
 fn estimates_of(view: &View<'_>, metric: MetricId) -> Table {
     let mut table =
         Table::new("", &["variant", view.findings.step_noun(), "n", &view.metric(metric).title], 2);
@@ -218,7 +212,6 @@ fn estimates_of(view: &View<'_>, metric: MetricId) -> Table {
     table
 }
 
-/// Trials that did not finish, with their messages.
 fn failures(findings: &Findings) -> Vec<String> {
     let failed = findings.trials.iter().filter_map(|trial| Some((trial, trial.message.as_ref()?)));
     let line = |(trial, message): (&dyno_analysis::TrialFacts, &String)| {

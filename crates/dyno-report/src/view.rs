@@ -26,7 +26,6 @@ const UNBROKEN_MOST: usize = 30;
 
 /// Findings, made quick to look things up in.
 pub(crate) struct View<'a> {
-    /// The findings.
     pub(crate) findings: &'a Findings,
     cells: HashMap<(usize, usize), &'a Cell>,
     comparisons: HashMap<(usize, usize, MetricId), &'a Comparison>,
@@ -56,12 +55,10 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The cell of a variant at a step.
     pub(crate) fn cell(&self, variant: usize, step: usize) -> Option<&'a Cell> {
         self.cells.get(&(variant, step)).copied()
     }
 
-    /// An estimate of a variant at a step.
     pub(crate) fn estimate(
         &self,
         variant: usize,
@@ -77,13 +74,11 @@ impl<'a> View<'a> {
         if cell.is_some_and(|c| c.few_beyond.contains_key(&metric)) { FEW } else { "" }
     }
 
-    /// The same for one kind of transaction.
     pub(crate) fn few_of_kind(kind: &KindCell, metric: MetricId) -> &'static str {
         let is_few = kind.few_beyond.contains_key(&metric) && kind.metrics.contains_key(&metric);
         if is_few { FEW } else { "" }
     }
 
-    /// What [`FEW`] means, if any of these metrics of some kind of transaction has it.
     pub(crate) fn few_of_kinds_in_words(&self, metrics: &[MetricId]) -> Option<&'static str> {
         let has = |kind: &KindCell| metrics.iter().any(|m| !View::few_of_kind(kind, *m).is_empty());
         self.findings.kinds.iter().any(has).then_some(
@@ -103,7 +98,6 @@ impl<'a> View<'a> {
         )
     }
 
-    /// A comparison of a variant with its baseline at a step.
     pub(crate) fn comparison(
         &self,
         variant: usize,
@@ -113,7 +107,6 @@ impl<'a> View<'a> {
         self.comparisons.get(&(variant, step, metric)).copied()
     }
 
-    /// How effects in a metric are written, wherever on the page.
     pub(crate) fn effect_style(&self, metric: MetricId) -> EffectStyle {
         self.findings.effect_style(metric)
     }
@@ -128,7 +121,6 @@ impl<'a> View<'a> {
         Unit::Percent.tick(self.findings.threshold * 100.0)
     }
 
-    /// A variant's name.
     pub(crate) fn variant(&self, variant: usize) -> &'a str {
         self.findings.variants.get(variant).map_or("unknown variant", |v| v.name.as_str())
     }
@@ -150,12 +142,10 @@ impl<'a> View<'a> {
         if self.findings.step_noun() == "step" { "Step" } else { "Load level" }
     }
 
-    /// A step's name.
     pub(crate) fn step(&self, step: usize) -> &'a str {
         self.findings.steps.get(step).map_or("unknown step", |s| s.name.as_str())
     }
 
-    /// Whether a metric was measured anywhere.
     pub(crate) fn has(&self, metric: MetricId) -> bool {
         self.findings.cells.iter().any(|c| c.metrics.contains_key(&metric))
     }
@@ -184,7 +174,6 @@ impl<'a> View<'a> {
         std::iter::once(metrics::RESPONSE_P95).chain(declared).filter(is_compared).collect()
     }
 
-    /// What a metric is.
     pub(crate) fn metric(&self, metric: MetricId) -> &'a Metric {
         self.findings.metrics.get(metric)
     }
@@ -207,12 +196,10 @@ impl<'a> View<'a> {
         metrics::thing(metric).map_or(String::new(), |thing| format!(" ({thing}/s)"))
     }
 
-    /// Whether more of a metric is better.
     pub(crate) fn is_more_better(&self, metric: MetricId) -> bool {
         self.metric(metric).better == Direction::Higher
     }
 
-    /// What a comparison is called.
     pub(crate) fn judged(&self, comparison: &Comparison) -> Judged {
         let pair = (comparison.variant, comparison.baseline);
         self.judged_pair(pair, comparison.metric, comparison.verdict)
@@ -223,7 +210,6 @@ impl<'a> View<'a> {
         self.signs_of(&mut self.findings.comparisons.iter())
     }
 
-    /// The same of some comparisons.
     pub(crate) fn signs_of(&self, all: &mut dyn Iterator<Item = &Comparison>) -> String {
         let used: Vec<Judged> = all.map(|comparison| self.judged(comparison)).collect();
         let same = format!("no difference (the CI lies within ± {})", self.threshold());
@@ -246,7 +232,6 @@ impl<'a> View<'a> {
         shown.join(", ")
     }
 
-    /// What this verdict on a variant and its baseline is called.
     pub(crate) fn judged_pair(
         &self,
         pair: (usize, usize),
@@ -276,7 +261,6 @@ impl<'a> View<'a> {
         (0..self.findings.variants.len()).flat_map(move |v| (0..n_steps).map(move |s| (v, s)))
     }
 
-    /// All cells of a step.
     pub(crate) fn cells_of(&self, step: usize) -> impl Iterator<Item = &'a Cell> + use<'_, 'a> {
         (0..self.findings.variants.len()).filter_map(move |variant| self.cell(variant, step))
     }

@@ -46,7 +46,6 @@ impl Judged {
         }
     }
 
-    /// The name of a CSS class.
     pub(crate) fn class(self) -> &'static str {
         match self {
             Judged::Verdict(Verdict::Better) => "better",
@@ -57,7 +56,6 @@ impl Judged {
     }
 }
 
-/// A caveat's kind in a few words.
 pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
     match kind {
         CaveatKind::TooFewRepetitions => "too few repetitions",
@@ -111,7 +109,6 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
     }
 }
 
-/// A group of steps in words.
 pub(crate) fn group(group: ConcurrencyGroup) -> &'static str {
     match group {
         ConcurrencyGroup::Low => "low concurrency",

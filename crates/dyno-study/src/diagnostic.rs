@@ -10,32 +10,26 @@ use dyno_units::{mask_secrets, redact_secrets};
 /// through the source.
 const SHOWN_MAX: usize = 50;
 
-/// One problem, pointing at a stretch of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Bytes of the source text that are meant.
     pub span: std::ops::Range<usize>,
-    /// What is wrong.
     pub message: String,
     /// What stands beside the caret.
     pub label: String,
-    /// What to do: the nearest right word, an example.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// A problem at `span`, without a label and without help.
     pub fn new(span: std::ops::Range<usize>, message: impl Into<String>) -> Diagnostic {
         Diagnostic { span, message: message.into(), label: String::new(), help: None }
     }
 
-    /// The same problem with a text beside the caret.
     pub fn with_label(mut self, label: impl Into<String>) -> Diagnostic {
         self.label = label.into();
         self
     }
 
-    /// The same problem with advice.
     pub fn with_help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self

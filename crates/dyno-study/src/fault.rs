@@ -7,9 +7,7 @@ use crate::{FieldValue, Table, Variant};
 /// One `[fault.NAME]`, with what it inherits and the levels of a variant filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultChoice {
-    /// Its name in the study.
     pub name: String,
-    /// What happens.
     pub kind: FaultKind,
     /// Whether a replica is promoted in its place, which is killed and stays down.
     pub promotes: bool,
@@ -21,30 +19,21 @@ pub struct FaultChoice {
     pub every: Option<Nanoseconds>,
 }
 
-/// What happens to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// Its processes are killed.
     Kill {
         /// How long afterwards it is started again; none for the end of the step.
         start_after: Option<Nanoseconds>,
     },
     /// Its processes stand still.
-    Stop {
-        /// For how long.
-        length: Nanoseconds,
-    },
+    Stop { length: Nanoseconds },
     /// It is shut down in order, and started again at once.
     Restart,
     /// It loses the other nodes of its cluster.
-    Isolate {
-        /// For how long.
-        length: Nanoseconds,
-    },
+    Isolate { length: Nanoseconds },
 }
 
 impl FaultKind {
-    /// Its word in studies.
     pub fn word(self) -> &'static str {
         match self {
             FaultKind::Kill { .. } => "kill",
@@ -54,7 +43,6 @@ impl FaultKind {
         }
     }
 
-    /// How long it lasts by plan.
     pub fn length(self) -> Nanoseconds {
         match self {
             FaultKind::Kill { start_after } => start_after.unwrap_or(Nanoseconds::ZERO),
@@ -100,7 +88,6 @@ impl FaultChoice {
 }
 
 impl Variant {
-    /// The fault that happens in its steps; none if there is none.
     pub fn fault(&self) -> Option<FaultChoice> {
         self.tables.iter().find_map(|table| FaultChoice::of(table))
     }

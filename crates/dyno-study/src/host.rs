@@ -7,9 +7,7 @@ use dyno_units::Nanoseconds;
 /// One `[host.NAME]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPool {
-    /// Its name in the study.
     pub name: String,
-    /// How its hosts are reached.
     pub reach: Reach,
     /// The names of its hosts, in file order; at least one.
     pub names: Vec<String>,
@@ -17,7 +15,6 @@ pub struct HostPool {
     pub program: String,
     /// Whether this program is copied there.
     pub copy: bool,
-    /// What becomes of the run if a host is lost.
     pub lost: Lost,
     /// The address at which servers on a host are reached, in which `{name}` stands for the host's name; none
     /// for the name itself, or for the loopback of this machine.
@@ -27,16 +24,13 @@ pub struct HostPool {
     pub hidden_variables: Vec<String>,
 }
 
-/// How hosts are reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Its agents are processes of the machine that runs the study.
     Local,
     /// The command that starts an agent on a host, in which `{name}` stands for the host's name.
     Command(Vec<String>),
-    /// Nodes that Slurm allocates.
     Slurm(SlurmRequest),
-    /// Pods of a Kubernetes cluster.
     Kubernetes(KubernetesRequest),
 }
 
@@ -60,7 +54,6 @@ pub struct KubernetesRequest {
     pub namespace: Option<String>,
     /// The context of kubectl's configuration; none for the current one.
     pub context: Option<String>,
-    /// Labels that a node must have.
     pub node_selector: BTreeMap<String, String>,
     /// Labels of pods that must not be on the same node, such as those of the servers.
     pub avoid: BTreeMap<String, String>,
@@ -86,22 +79,17 @@ pub enum Lost {
     Continue,
 }
 
-/// What stands for the name of a host in `reach`.
 const NAME: &str = "{name}";
 
-/// The word for agents that are processes of this machine.
 pub(crate) const LOCAL: &str = "local";
 
-/// Where servers on this machine are reached.
 const LOOPBACK: &str = "127.0.0.1";
 
 impl HostPool {
-    /// Whether its agents are processes of the machine that runs the study.
     pub fn is_local(&self) -> bool {
         self.reach == Reach::Local
     }
 
-    /// The name or address at which servers on a host are reached.
     pub fn address_of(&self, host: &str) -> String {
         match &self.address {
             Some(address) => address.replace(NAME, host),
@@ -119,7 +107,6 @@ impl HostPool {
         }
     }
 
-    /// How its agents are reached, as a study has it.
     pub fn reach_in_words(&self) -> String {
         if self.is_local() { LOCAL.to_owned() } else { self.reach.words().join(" ") }
     }

@@ -9,7 +9,6 @@ use crate::{FieldValue, Table, Variant};
 pub struct JobChoice {
     /// Its name in the study, with which the ids of its figures begin.
     pub name: String,
-    /// What it does.
     pub work: JobWork,
     /// A command that runs before it begins, not timed; empty if there is none.
     pub setup: Vec<String>,
@@ -19,7 +18,6 @@ pub struct JobChoice {
     pub same_tables: bool,
     /// A statement that must return something true after it.
     pub check: Option<String>,
-    /// What the load does meanwhile.
     pub load: JobLoad,
     /// How long after the step's beginning it begins.
     pub start_after: Nanoseconds,
@@ -27,10 +25,8 @@ pub struct JobChoice {
     pub member: Option<String>,
 }
 
-/// What a job does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobWork {
-    /// Statements, so many at once.
     Sql {
         /// In the order in which they are sent.
         statements: Vec<String>,
@@ -43,24 +39,17 @@ pub enum JobWork {
         statements: Vec<String>,
         /// Connections, each with batches of its own.
         at_once: usize,
-        /// How long a connection pauses between two batches.
         pause: Nanoseconds,
     },
-    /// A program.
     Command {
-        /// Program and arguments.
         command: Vec<String>,
-        /// The figures that it prints.
         figures: Vec<Metric>,
     },
 }
 
-/// What the load does while a job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobLoad {
-    /// There is none.
     Off,
-    /// It goes on until the job has ended.
     UntilDone,
     /// It ends by itself, and the job with it.
     On,
@@ -152,7 +141,6 @@ impl JobChoice {
 pub(crate) const OTHER_DATABASE: &str = "other_database";
 
 impl Variant {
-    /// The job that runs in its steps; none if there is the load alone.
     pub fn job(&self) -> Option<JobChoice> {
         self.tables.iter().find_map(|table| JobChoice::of(table))
     }

@@ -8,12 +8,9 @@ use dyno_model::declared::DeclaredKey;
 
 use crate::parse::kind::{KINDS, Kind};
 
-/// A key of a table of the study file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
-    /// Its name.
     pub(crate) name: &'static str,
-    /// What its value is.
     pub(crate) shape: Shape,
     /// Its value when it is not given, as it would be written in TOML.
     pub(crate) default: Option<&'static str>,
@@ -28,12 +25,10 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// The key with an example as TOML has it.
     pub(crate) const fn example(self, example: &'static str) -> Key {
         Key { example: Some(example), ..self }
     }
 
-    /// The key of a field that cannot be varied, and why.
     pub(crate) const fn fixed(self, why: &'static str) -> Key {
         Key { fixed: Some(why), ..self }
     }
@@ -44,34 +39,22 @@ impl Key {
     }
 }
 
-/// What the value of a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Any text that is not empty.
     Text,
-    /// The URL of a server.
     Url,
-    /// URLs of servers.
     Urls,
-    /// One of these words.
     Words(&'static [&'static str]),
-    /// The name of a probe, from the vocabulary.
     Probe,
-    /// A product of the vocabulary.
     Product,
-    /// A workload of the vocabulary.
     Workload,
-    /// A storage engine of the product.
     Engine,
-    /// A filesystem of the vocabulary.
     Filesystem,
-    /// A source of programs.
     Source,
     /// Bytes above zero, such as `"8GiB"`.
     Size,
-    /// Bytes, which may be zero.
     SizeOrZero,
-    /// `true` or `false`.
     Switch,
     /// A whole number from the first to the second; as text also `"250k"`.
     Count(u64, u64),
@@ -81,7 +64,6 @@ pub(crate) enum Shape {
     Rate,
     /// A duration such as `"30s"`; may be zero.
     Duration,
-    /// A duration above zero.
     PositiveDuration,
     /// A percentage such as `"3%"`.
     Percentage,
@@ -89,58 +71,39 @@ pub(crate) enum Shape {
     Limit,
     /// Demands on the answer, one or a list: `"p99 <= 20ms"`, `"throughput >= 1000"`.
     Requirements,
-    /// Numbers of CPUs.
     Cpus,
-    /// Settings by name.
     Settings,
-    /// The value of one setting.
     Setting,
-    /// Levels of each load and factor.
     Vary,
-    /// A level of each factor named.
     Baseline,
-    /// A list of levels of this kind.
     Levels(&'static Shape),
-    /// Lists of levels of settings, by name.
     SettingLevels,
-    /// Lists of levels of workload options, by name.
     OptionLevels,
-    /// One value of each setting named.
     SettingValues,
-    /// One value of each option named.
     OptionValues,
-    /// Tables of this kind, by name.
     Tables(&'static str),
-    /// The design.
     Design,
     /// An amount of money such as `"0.192 USD"`.
     Price,
-    /// A program and its arguments.
     Command,
     /// One text, or a list of them.
     Texts,
-    /// Names from the study.
     Names,
     /// Tables in tables, which declare a workload: those by name have these keys.
     Declaration(&'static [DeclaredKey]),
-    /// What is known of the machine.
     Machine,
     /// Products that are described here, which their own reader checks.
     Recipes,
 }
 
-/// Why `like` is not varied.
 pub(crate) const INHERITED: &str = "`like` is resolved before anything is varied";
 
-/// Most clients of one load level.
 pub const CLIENTS_MAX: u64 = 1_000_000;
 
-/// A key without a default.
 pub(crate) const fn key(name: &'static str, shape: Shape, help: &'static str) -> Key {
     Key { name, shape, default: None, help, example: None, fixed: None, is_afterwards: false }
 }
 
-/// A key with its default as TOML has it.
 pub(crate) const fn with_default(
     name: &'static str,
     shape: Shape,
@@ -152,7 +115,6 @@ pub(crate) const fn with_default(
 
 const CLIENTS: Shape = Shape::Count(1, CLIENTS_MAX);
 
-/// Keys of the file.
 pub(crate) static STUDY: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let tables = |is_chosen: bool| {
         let kinds = KINDS.iter().filter(move |kind| kind.is_chosen == is_chosen);
@@ -176,14 +138,12 @@ pub(crate) static STUDY: LazyLock<Vec<Key>> = LazyLock::new(|| {
     [title].into_iter().chain(tables(true)).chain(others).chain(tables(false)).collect()
 });
 
-/// Keys of the `[machine]` table.
 pub(crate) const MACHINE: &[Key] = &[key(
     "price_per_hour",
     Shape::Price,
     "Price per hour of this machine, for databases without their own price.",
 )];
 
-/// Keys of the `[design]` table.
 pub(crate) static DESIGN: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let (first, others) = DESIGN_ONLY.split_at(1);
     [first, &for_each_kind(choice)[..], others].concat()
@@ -432,7 +392,6 @@ const BASELINE_ONLY: &[Key] = &[
         .example("{ table_size = \"10k\" }"),
 ];
 
-/// The names of `keys`.
 pub(crate) fn names(keys: &[Key]) -> impl Iterator<Item = &str> {
     keys.iter().map(|key| key.name)
 }

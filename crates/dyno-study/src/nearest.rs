@@ -34,7 +34,6 @@ pub fn nearest_words<'a>(word: &str, words: &[&'a str]) -> Vec<&'a str> {
 /// Letters from which on a word may be the beginning of another.
 const HEAD_LEAST: usize = 3;
 
-/// Most letters that may be wrong.
 const EDITS_MOST: usize = 4;
 
 /// How far a word is from another, if it is near: at most a third of its letters.
@@ -59,7 +58,6 @@ pub(crate) fn list(words: &[&str]) -> String {
     text.join(", ")
 }
 
-/// The nearest word.
 fn nearest<'a>(word: &str, words: &[&'a str]) -> Option<&'a str> {
     let wanted = letters(word);
     let near = words.iter().filter_map(|&one| Some((edits(&wanted, &letters(one))?, one)));

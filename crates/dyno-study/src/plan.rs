@@ -18,13 +18,9 @@ use crate::{Design, JobChoice, JobLoad, LoadLevel, Order, Study, Variant};
 /// What will be done, in order. A pure function of the study and the seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The question.
     pub title: String,
-    /// The seed of everything random in the run.
     pub seed: Seed,
-    /// All variants.
     pub variants: Vec<Variant>,
-    /// The steps of every trial, in order.
     pub steps: Vec<PlannedStep>,
     /// The trials, in the order in which they run.
     pub trials: Vec<PlannedTrial>,
@@ -49,11 +45,9 @@ const GUESSED_SHARE: u64 = 10;
 pub struct PlannedStep {
     /// Its name: `8 clients`, `500/s`, `highest rate with p99 ≤ 20 ms`.
     pub name: String,
-    /// How hard.
     pub load: LoadLevel,
     /// Whether any variant has that load: false if all of them have jobs that run alone.
     pub has_load: bool,
-    /// Warm-up before it.
     pub warm_up: Nanoseconds,
     /// Measured time; the longest where it is known only when the step has ended.
     pub duration: Nanoseconds,
@@ -159,7 +153,6 @@ impl PlannedStep {
 pub struct PlannedTrial {
     /// Its number in the run, counted from 1.
     pub number: u32,
-    /// The variant, as an index.
     pub variant: usize,
     /// Which repetition of the variant, counted from 1.
     pub repetition: u32,
@@ -168,7 +161,6 @@ pub struct PlannedTrial {
 }
 
 impl Plan {
-    /// Whether the workload defines the steps of a trial, so that they are no load levels.
     pub fn has_own_steps(&self) -> bool {
         self.steps.iter().any(|step| matches!(step.load, LoadLevel::Own(_)))
     }
@@ -205,7 +197,6 @@ impl Plan {
         self.trials_time(self.trials.len() as u64, prepare + self.trial_time_likely(measured))
     }
 
-    /// What the workloads of all variants are planned for.
     pub fn step_request(&self) -> StepRequest {
         let own = self.steps.iter().find_map(|step| match &step.load {
             LoadLevel::Own(own) => Some(own.request),
@@ -224,7 +215,6 @@ impl Plan {
             || self.steps.iter().any(|step| step.is_open_ended() || is_waiting(step))
     }
 
-    /// All rests between the steps of a trial.
     fn rests(&self) -> Nanoseconds {
         Nanoseconds(self.rest.0.saturating_mul(self.steps.len().saturating_sub(1) as u64))
     }
@@ -260,7 +250,6 @@ impl Plan {
     }
 }
 
-/// How the order of the variants in each block of an interleaved run is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockOrder {
     /// Every second block is the reverse of the one before it, so that a drift that goes on within
@@ -276,7 +265,6 @@ pub fn plan(study: &Study, seed: Seed) -> Plan {
     plan_in(study, seed, BlockOrder::Mirrored)
 }
 
-/// The same as [`plan`], with the order within blocks drawn in this way.
 pub fn plan_in(study: &Study, seed: Seed, order: BlockOrder) -> Plan {
     let design = &study.design;
     let seed = design.seed.unwrap_or(seed);

@@ -16,7 +16,6 @@ pub enum Requirement {
     Throughput(f64),
     /// Any other metric, by its id: `job.time <= 15s`.
     Metric {
-        /// Its id.
         id: MetricId,
         /// Whether it must not be less; otherwise it must not be more.
         is_least: bool,
@@ -25,12 +24,9 @@ pub enum Requirement {
     },
 }
 
-/// The bound of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// A time.
     Time(Nanoseconds),
-    /// A size.
     Size(ByteCount),
     /// A number in the metric's own unit.
     Number(f64),
@@ -64,7 +60,6 @@ impl Requirement {
         }
     }
 
-    /// Whether the measure must not be less than the bound; otherwise it must not be more.
     pub fn is_least(&self) -> bool {
         match self {
             Requirement::Response(_) => false,
@@ -73,7 +68,6 @@ impl Requirement {
         }
     }
 
-    /// Whether its bound is a number in the metric's own unit.
     pub fn is_in_own_unit(&self) -> bool {
         matches!(self, Requirement::Metric { bound: Bound::Number(_), .. })
     }

@@ -13,23 +13,16 @@ use crate::keys::{BASELINE, DESIGN, Key, MACHINE, STUDY, Shape, VARY};
 use crate::parse::kind::{KINDS, Kind, SHORT};
 use crate::vocabulary::{ProductWord, WorkloadWord};
 
-/// How durations are written.
 const DURATION: &str = r"^\s*(0|([0-9._]+\s*(ns|us|µs|ms|s|sec|m|min|h|d)\s*)+)\s*$";
-/// How numbers with a unit are written.
 const COUNT: &str = r"^\s*[0-9._]+\s*[kKmMBG]?\s*$";
-/// How bytes are written.
 const SIZE: &str = r"^\s*[0-9._]+\s*([kKmMgGtT](i?B)?|B)?\s*$";
-/// How rates that change are written.
 const STEPPED: &str = r"^\s*[0-9][^,]*for[^,]*(,\s*[0-9][^,]*for[^,]*)*$";
-/// How percentages are written.
 const PERCENTAGE: &str = r"^\s*[0-9._]+\s*%\s*$";
 
-/// How limits on response times are written.
 const LIMIT: &str = r"^\s*(mean|p50|p90|p95|p99|p99\.9|p999|max)\s*(<=|≤|<)\s*[0-9].*$";
 const REQUIREMENT: &str =
     r"^\s*((mean|p50|p95|p99|p99\.9|p999|max)\s*(<=|≤|<)|throughput\s*(>=|≥|>))\s*[0-9].*$";
 
-/// How prices are written.
 const PRICE: &str = r"^\s*[0-9._]+\s*[A-Z]{3}\s*$";
 
 /// The schema (JSON Schema draft 2020-12) as a JSON value.
@@ -132,7 +125,6 @@ fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
     }
 }
 
-/// The shapes whose values are tables.
 fn table_shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
     let by_name = |inner: Value| json!({ "type": "object", "additionalProperties": inner });
     match shape {
@@ -173,7 +165,6 @@ fn one_table(kind: &Kind, vocabulary: &Vocabulary) -> Value {
     }
 }
 
-/// What can be varied: tables, loads, and fields by their paths.
 fn vary(vocabulary: &Vocabulary) -> Value {
     let mut value = table(&VARY, vocabulary);
     let mut patterns = Map::new();
@@ -254,7 +245,6 @@ fn database(kind: &Kind, vocabulary: &Vocabulary) -> Value {
     value
 }
 
-/// What holds for the databases of one product.
 fn of_product(word: &ProductWord) -> Value {
     let is_product = json!({ "properties": { "product": { "const": word.name } } });
     let engine = if word.engines.is_empty() {
@@ -311,7 +301,6 @@ fn workload(word: &WorkloadWord, vocabulary: &Vocabulary) -> Value {
     })
 }
 
-/// A table with a name of its own.
 fn any_workload(kind: &Kind, vocabulary: &Vocabulary) -> Value {
     let mut value = table(kind.keys, vocabulary);
     for option in all_options(vocabulary) {
@@ -325,7 +314,6 @@ fn any_workload(kind: &Kind, vocabulary: &Vocabulary) -> Value {
     value
 }
 
-/// The options of all workloads, each name once.
 fn all_options(vocabulary: &Vocabulary) -> Vec<&OptionSpec> {
     let mut all: Vec<&OptionSpec> = Vec::new();
     for option in vocabulary.workloads.iter().flat_map(|word| &word.options) {

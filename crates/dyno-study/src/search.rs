@@ -9,30 +9,23 @@ use dyno_units::{Nanoseconds, parse_duration};
 /// A step that searches: the highest load at which a limit on response times is kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
-    /// What is sought.
     pub sought: Sought,
-    /// What has to be kept.
     pub limit: Limit,
     /// How near the highest load that was seen to hold and the lowest that was seen to break have
     /// to come, as a fraction (0.05 for 5 %).
     pub precision: f64,
 }
 
-/// What a search raises until the limit breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sought {
     /// The offered rate of an open load.
     Rate {
-        /// How arrivals are spread.
         arrivals: Arrivals,
         /// Clients that serve the arrivals: the most transactions in flight.
         clients: usize,
     },
     /// The number of clients of a closed load.
-    Clients {
-        /// The most that are tried.
-        most: usize,
-    },
+    Clients { most: usize },
 }
 
 impl Search {
@@ -96,33 +89,23 @@ impl Sought {
 /// A limit on response times, written `p99 <= 20ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// What of the response times is limited.
     pub statistic: Statistic,
-    /// To what.
     pub bound: Nanoseconds,
 }
 
-/// A statistic of response times that can be limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statistic {
-    /// The mean.
     Mean,
-    /// A quantile.
     P50,
-    /// A quantile.
     P90,
-    /// A quantile.
     P95,
-    /// A quantile.
     P99,
     /// A quantile: 0.999.
     P999,
-    /// The longest.
     Max,
 }
 
 impl Statistic {
-    /// All of them, with their words.
     pub(crate) const WORDS: [(&'static str, Statistic); 8] = [
         ("mean", Statistic::Mean),
         ("p50", Statistic::P50),
@@ -166,7 +149,6 @@ impl fmt::Display for Limit {
 pub struct ParseLimitError(String);
 
 impl ParseLimitError {
-    /// An error with this text.
     pub(crate) fn new(text: String) -> ParseLimitError {
         ParseLimitError(text)
     }

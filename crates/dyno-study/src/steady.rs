@@ -9,14 +9,10 @@ use crate::LoadLevel;
 /// seconds says little.
 const WINDOW_LEAST: Nanoseconds = Nanoseconds::from_secs(10);
 
-/// Why steps cannot go on until they are steady.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SteadyProblem {
-    /// What is wrong.
     pub message: &'static str,
-    /// Why.
     pub why: String,
-    /// What to do.
     pub help: &'static str,
     /// Whether it is the steady time that is wrong, and not the longest time or that there is one.
     pub is_of_duration: bool,

@@ -13,15 +13,10 @@ use dyno_units::redact_secrets;
 /// A question and the full design to answer it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// The question.
     pub title: String,
-    /// Databases by name, in file order.
     pub databases: Vec<Database>,
-    /// Workloads by name, in file order.
     pub workloads: Vec<WorkloadChoice>,
-    /// What is varied and how it is measured.
     pub design: Design,
-    /// What else is read while trials run, in file order.
     pub probes: Vec<UserProbe>,
     /// Every combination of the factors' levels; the first factor changes last.
     pub variants: Vec<Variant>,
@@ -81,28 +76,22 @@ pub struct Variant {
     pub tables: Vec<Arc<Table>>,
 }
 
-/// A level of a factor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// The factor, by its [`Factor::name`].
     pub factor: String,
-    /// The level as text.
     pub level: String,
 }
 
-/// A table of the study that has a name, with the values of its fields.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// What kind of table: `database`, `workload`.
     pub kind: &'static str,
-    /// Its name.
     pub name: String,
     /// The fields that are given, by path: `engine`, `settings.NAME`, options by their names.
     pub fields: BTreeMap<String, FieldValue>,
 }
 
 impl Table {
-    /// A field that is a text.
     pub fn text(&self, field: &str) -> Option<&str> {
         match self.fields.get(field) {
             Some(FieldValue::Text(text)) => Some(text),
@@ -110,17 +99,14 @@ impl Table {
         }
     }
 
-    /// Whether a field is given and true.
     pub fn is_on(&self, field: &str) -> bool {
         self.fields.get(field) == Some(&FieldValue::Switch(true))
     }
 
-    /// The settings by name.
     pub fn settings(&self) -> BTreeMap<String, SettingValue> {
         self.settings_in("settings")
     }
 
-    /// The settings in a table of this table, by name.
     pub(crate) fn settings_in(&self, map: &str) -> BTreeMap<String, SettingValue> {
         let settings = self.fields.iter().filter_map(|(field, value)| match value {
             FieldValue::Setting(value) => {
@@ -132,26 +118,17 @@ impl Table {
     }
 }
 
-/// The value of a field of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldValue {
-    /// A text, or a word.
     Text(String),
-    /// True or false.
     Switch(bool),
-    /// A whole number.
     Number(u64),
-    /// A duration.
     Duration(Nanoseconds),
-    /// Bytes.
     Size(ByteCount),
     /// A percentage, as a fraction.
     Fraction(f64),
-    /// An amount of money.
     Price(Price),
-    /// The value of a setting.
     Setting(SettingValue),
-    /// Texts, in order.
     Texts(Vec<String>),
 }
 
@@ -172,7 +149,6 @@ impl fmt::Display for FieldValue {
     }
 }
 
-/// An amount of money.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Price {
     /// How much; finite and not negative.
@@ -189,7 +165,6 @@ pub struct UserProbe {
     pub hidden_variables: Vec<String>,
     /// Its name in the study; its readings are called after it.
     pub name: String,
-    /// What is asked.
     pub source: ProbeSource,
     /// How long from one reading to the next.
     pub every: Nanoseconds,
@@ -198,13 +173,11 @@ pub struct UserProbe {
 }
 
 impl UserProbe {
-    /// Whether it is read in trials of this database.
     pub fn is_read_in(&self, database: &str) -> bool {
         self.databases.is_empty() || self.databases.iter().any(|name| name == database)
     }
 }
 
-/// What a study's own probe asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeSource {
     /// A program with its arguments, whose output has lines of name and value.
@@ -216,9 +189,7 @@ pub enum ProbeSource {
 /// One `[database.NAME]`, with what it inherits filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Database {
-    /// The name in the study.
     pub name: String,
-    /// What to run, or where it runs already.
     pub product: Product,
     /// Further servers over the same data, each a URL.
     pub more_urls: Vec<Product>,
@@ -235,7 +206,6 @@ pub struct Database {
     pub trials_on: Option<String>,
     /// A version that the server's own must begin with, if the study names one.
     pub version: Option<String>,
-    /// The storage engine, if the product has several.
     pub engine: Option<String>,
     /// The folder with the server's programs, where PATH and the usual places will not do.
     pub programs: Option<String>,
@@ -255,11 +225,9 @@ pub struct Database {
     pub kernel: BTreeMap<String, String>,
     /// The volume of its logs, if they lie apart from its data.
     pub log_volume: Option<String>,
-    /// How its data come to be where they are.
     pub data: DataOrigin,
     /// Settings, by name, in the product's own names.
     pub settings: BTreeMap<String, SettingValue>,
-    /// How many replicas follow it.
     pub replicas: u32,
     /// What a commit waits for: `asynchronous` or `synchronous`.
     pub replication: String,
@@ -273,11 +241,9 @@ pub struct Database {
     pub shards: u32,
     /// What each shard is given: whole tables (`table`), or its rows of each one (`key`).
     pub shard_by: String,
-    /// Settings of the router in front of the shards.
     pub router_settings: BTreeMap<String, SettingValue>,
     /// What stands in front of it; none if clients connect to it.
     pub behind: Option<Behind>,
-    /// The CPUs that individual members are bound to, by their names.
     pub member_cpus: BTreeMap<String, Vec<u32>>,
     /// The memory limits of individual members, by their names: sizes, or shares of the host's memory.
     pub member_memory: BTreeMap<String, SettingValue>,
@@ -318,13 +284,11 @@ impl Database {
         }
     }
 
-    /// How many servers Dyno starts on these hosts.
     pub fn servers_on(&self, hosts: &HostPool) -> usize {
         let all = hosts.names.len();
         self.hosts_needed().map_or(all, |needed| all.min(needed))
     }
 
-    /// How many of its servers clients connect to.
     pub fn loaded_servers(&self, on: Option<&HostPool>) -> usize {
         let replicas = self.replicas as usize;
         match (&self.cluster, on) {
@@ -340,7 +304,6 @@ impl Database {
         }
     }
 
-    /// Whether clients that read connect to replicas.
     pub fn reads_elsewhere(&self) -> bool {
         self.replicas > 0 && self.reads_on != "primary"
     }
@@ -351,13 +314,11 @@ impl Database {
 pub struct Cluster {
     /// What kind: `galera`.
     pub kind: String,
-    /// How many nodes it has.
     pub nodes: u32,
     /// Whether clients connect to all nodes in turn, and not to the first one alone.
     pub load_on_all: bool,
 }
 
-/// What stands in front of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Behind {
     /// The router's name from the vocabulary.
@@ -379,19 +340,15 @@ pub enum DataOrigin {
 }
 
 impl DataOrigin {
-    /// All of them.
     pub const ALL: [DataOrigin; 3] =
         [DataOrigin::Copied, DataOrigin::Populated, DataOrigin::Restored];
-    /// The words of all of them.
     pub const WORDS: [&str; 3] = ["copied", "populated", "restored"];
 
-    /// The word in studies.
     pub fn word(self) -> &'static str {
         DataOrigin::WORDS[self as usize]
     }
 }
 
-/// What kind of server a database is.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Product {
     /// Dyno starts it: the product's name from the vocabulary.
@@ -417,7 +374,6 @@ pub struct WorkloadChoice {
     pub name: String,
     /// The workload's name from the vocabulary.
     pub workload: String,
-    /// Options by name, as text.
     pub options: BTreeMap<String, String>,
 }
 
@@ -439,13 +395,9 @@ pub struct Design {
     /// Most blocks that are measured again because the host was disturbed; zero where all blocks
     /// count.
     pub void_repeats: u32,
-    /// What is demanded of every variant at every step, in file order.
     pub requirements: Vec<Requirement>,
-    /// The order of trials.
     pub order: Order,
-    /// The seed, if the study fixes one.
     pub seed: Option<Seed>,
-    /// Warm-up before each step.
     pub warm_up: Nanoseconds,
     /// Measured time of each step; with `until_steady` how long its throughput has to be steady.
     pub duration: Nanoseconds,
@@ -471,7 +423,6 @@ pub struct Design {
     pub retries: u32,
     /// The hosts on which the load is generated; none for the machine that runs the study.
     pub generators: Option<HostPool>,
-    /// The hosts on which Dyno starts servers.
     pub server_hosts: Vec<HostPool>,
     /// The hosts on which whole trials run; none if they run on the machine that runs the study.
     pub trial_hosts: Vec<HostPool>,
@@ -479,7 +430,6 @@ pub struct Design {
     pub workers: Option<u32>,
     /// CPUs that generator threads are bound to (worker i to the i-th, round and round).
     pub generator_cpus: Vec<u32>,
-    /// CPUs that private servers are bound to.
     pub server_cpus: Vec<u32>,
     /// Whether trials on private servers may begin on a copy of a data set that was populated
     /// earlier, and keep theirs for later ones.
@@ -496,7 +446,6 @@ pub struct Factor {
     pub name: String,
     /// What stands before a level in the name of a variant; none if the level says enough.
     pub label: Option<String>,
-    /// Its levels as text, in the order of the file.
     pub levels: Vec<String>,
 }
 
@@ -526,10 +475,8 @@ fn exact_size(bytes: ByteCount) -> String {
     }
 }
 
-/// How hard the load is in one step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoadLevel {
-    /// A load that the study gives.
     Given(Load),
     /// The highest load under a limit, which the step itself finds; the only load of its study.
     Search(Search),
@@ -537,10 +484,8 @@ pub enum LoadLevel {
     Own(OwnLoad),
 }
 
-/// A step that the workload of all variants defines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnLoad {
-    /// What the workload was asked with.
     pub request: StepRequest,
     /// What the workload of the first variant says of it. The others name it alike; what its roles
     /// do may differ by the variants' options.
@@ -581,14 +526,12 @@ impl LoadLevel {
 }
 
 impl OwnLoad {
-    /// The step of a study with one variant.
     pub fn new(request: StepRequest, step: WorkloadStep) -> OwnLoad {
         let connections = step.connections();
         OwnLoad { request, step, connections }
     }
 }
 
-/// The order of trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// One repetition of all variants is a block; random order within each block, and every second

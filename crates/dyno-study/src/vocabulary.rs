@@ -11,19 +11,16 @@ use crate::Product;
 /// All products and workloads that exist.
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
-    /// Products a `[database.…]` table may name.
     pub products: Vec<ProductWord>,
     /// What `behind` may name.
     pub routers: Vec<RouterWord>,
     /// Why it may lack a product that other builds of Dyno have; none in a whole build.
     pub left_out: Option<&'static str>,
-    /// Filesystems a `[volume.…]` table may name.
     pub filesystems: Vec<String>,
     /// Where programs may come from that a `[database.…]` table asks for with `from`.
     pub sources: Vec<String>,
     /// Probes that `probes_off` may name, as the readings of their cost do (`probes.NAME.read_ms`).
     pub probes: Vec<String>,
-    /// Workloads a `[workload.…]` table may name.
     pub workloads: Vec<WorkloadWord>,
     /// What products say of settings; none where nobody can be asked.
     pub setting_rules: Option<Arc<dyn SettingRules>>,
@@ -41,25 +38,19 @@ pub trait SettingRules: fmt::Debug + Send + Sync {
     }
 }
 
-/// A product.
 #[derive(Clone, Debug)]
 pub struct ProductWord {
-    /// Its name in study files.
     pub name: String,
-    /// One sentence.
     pub summary: String,
     /// Storage engines that `engine` may name, or none where the product has just one.
     pub engines: Vec<String>,
     /// Whether Dyno runs it inside its own process (then it has no URL, no programs, no version to
     /// choose).
     pub is_embedded: bool,
-    /// Whether its servers can follow each other.
     pub replicates: bool,
     /// The kind of cluster that its servers can form; none if they cannot.
     pub cluster: Option<String>,
-    /// Whether its servers can be shards behind a router.
     pub has_shards: bool,
-    /// Whether its servers can run in containers.
     pub has_images: bool,
     /// Whether its servers can be started on other hosts.
     pub can_be_open: bool,
@@ -69,29 +60,21 @@ pub struct ProductWord {
     pub confused_names: Vec<(String, String)>,
 }
 
-/// What can stand in front of a product.
 #[derive(Clone, Debug)]
 pub struct RouterWord {
-    /// Its name in study files.
     pub name: String,
     /// Its name among the members of a deployment.
     pub member: String,
-    /// The products that it can stand in front of.
     pub fronts: Vec<String>,
-    /// Its options.
     pub options: Vec<OptionSpec>,
     /// Names of other programs for the same purpose, in lower case, each with what to say of it.
     pub confused_names: Vec<(String, String)>,
 }
 
-/// A workload.
 #[derive(Clone, Debug)]
 pub struct WorkloadWord {
-    /// Its name.
     pub name: String,
-    /// One sentence.
     pub summary: String,
-    /// Its options.
     pub options: Vec<OptionSpec>,
     /// What it says once its options are known; none where nobody can be asked.
     pub rules: Option<Arc<dyn WorkloadRules>>,

@@ -9,7 +9,6 @@ use crate::{FieldValue, Table, Variant};
 /// One `[volume.NAME]`, with what it inherits and the levels of a variant filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VolumeChoice {
-    /// Its name in the study.
     pub name: String,
     /// `ext4`: a filesystem of the vocabulary.
     pub filesystem: String,
@@ -19,17 +18,12 @@ pub struct VolumeChoice {
     pub device: Option<String>,
     /// Options for the program that creates the filesystem, word by word.
     pub make_options: Vec<String>,
-    /// Options of the mount.
     pub mount_options: Vec<String>,
-    /// Properties of the filesystem, as text.
     pub properties: BTreeMap<String, String>,
-    /// The I/O scheduler of its device.
     pub scheduler: Option<String>,
-    /// Read-ahead of its device.
     pub read_ahead: Option<ByteCount>,
     /// Limits by name, per second: operations, or bytes.
     pub limit: BTreeMap<String, u64>,
-    /// When the limits are lower.
     pub dips: Option<DipsChoice>,
     /// Of ZFS, the size of a cache device.
     pub cache: Option<ByteCount>,
@@ -45,9 +39,7 @@ pub(crate) const LOG_VOLUME: &str = "log_volume";
 pub struct DipsChoice {
     /// From one to the next; each period ends with one.
     pub every: Nanoseconds,
-    /// How long each lasts.
     pub length: Nanoseconds,
-    /// The limits that are lower, by name.
     pub limit: BTreeMap<String, u64>,
 }
 

@@ -1,11 +1,8 @@
 //! The scripts that come with the tool: Dyno's own, with sysbench's options and statements.
 
-/// A script that has a name.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltIn {
-    /// The name on the command line.
     pub name: &'static str,
-    /// Its text.
     pub text: &'static str,
 }
 
@@ -33,7 +30,6 @@ pub const BUILT_IN: [BuiltIn; 11] = [
     },
 ];
 
-/// The built-in script of this name.
 pub fn built_in(name: &str) -> Option<&'static BuiltIn> {
     BUILT_IN.iter().find(|script| script.name == name)
 }

@@ -11,11 +11,9 @@ pub enum Counter {
     Read = 1,
     /// Statements that changed rows.
     Write = 2,
-    /// Events.
     Event = 3,
     /// Errors that were ignored.
     Error = 4,
-    /// Reconnects.
     Reconnect = 5,
 }
 
@@ -25,7 +23,6 @@ pub enum Counter {
 pub struct Counters([AtomicU64; 8]);
 
 impl Counters {
-    /// Adds to a counter.
     #[inline]
     pub fn add(&self, counter: Counter, n: u64) {
         self.add_at(counter as usize, n);
@@ -38,7 +35,6 @@ impl Counters {
         }
     }
 
-    /// What a counter has.
     pub fn get(&self, counter: Counter) -> u64 {
         self.get_at(counter as usize)
     }

@@ -3,12 +3,10 @@
 
 use std::fmt::Write;
 
-/// Number of buckets of the tool's own histogram.
 pub const BUCKETS: usize = 1024;
 /// Its limits in milliseconds.
 const LIMITS: (f64, f64) = (0.001, 100_000.0);
 
-/// The scale of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Scale {
     size: usize,
@@ -43,7 +41,6 @@ pub fn value_of(bucket: usize) -> f64 {
     Scale::new(BUCKETS, LIMITS.0, LIMITS.1).value(bucket)
 }
 
-/// How often values of each bucket occurred.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     scale: Scale,
@@ -63,24 +60,20 @@ impl Histogram {
         Histogram { scale: Scale::new(size, min, max), counts: vec![0; size] }
     }
 
-    /// The number of its buckets.
     pub fn size(&self) -> usize {
         self.counts.len()
     }
 
-    /// Adds a value.
     pub fn update(&mut self, value: f64) {
         self.counts[self.scale.bucket(value)] += 1;
     }
 
-    /// Adds so many values to a bucket.
     pub fn add(&mut self, bucket: usize, n: u64) {
         if let Some(count) = self.counts.get_mut(bucket) {
             *count += n;
         }
     }
 
-    /// What came after `before`.
     #[must_use]
     pub fn since(&self, before: &Histogram) -> Histogram {
         let pairs = self.counts.iter().zip(&before.counts);

@@ -2,23 +2,17 @@
 
 use crate::Held;
 
-/// How grave a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// The run cannot go on.
     Fatal,
-    /// Something is wrong.
     Alert,
-    /// Something may be wrong.
     Warning,
 }
 
-/// A file with a part of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
     /// Its path, for messages.
     pub path: String,
-    /// Its text.
     pub text: String,
 }
 
@@ -30,7 +24,6 @@ pub trait Host: Send + Sync {
     /// Prints a text to standard error, as it is.
     fn print_error(&self, text: &str);
 
-    /// Reports something.
     fn log(&self, level: Level, message: &str);
 
     /// The file of a module that the script requires; `path` is `package.path`.
@@ -74,7 +67,6 @@ pub trait Events {
 /// How far a statement came that was executed without leaving the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Executed {
-    /// It has returned so many rows.
     Rows(u64),
     /// It was executed, and is none that returns rows.
     NoRows,

@@ -7,17 +7,13 @@ use std::fmt::Write;
 pub enum Kind {
     /// `on` or `off`.
     Bool,
-    /// A whole number.
     Int,
     /// A size: a number with K, M, G or T behind it.
     Size,
-    /// A number.
     Double,
-    /// A text.
     String,
     /// Texts, separated by commas.
     List,
-    /// The name of a file.
     File,
 }
 
@@ -34,7 +30,6 @@ impl Kind {
         }
     }
 
-    /// What follows the name in a help text.
     fn placeholder(self) -> &'static str {
         match self {
             Kind::Bool => "[=on|off]",
@@ -91,35 +86,25 @@ fn size(text: &str) -> Option<f64> {
     Some(number * 1024_f64.powi(power))
 }
 
-/// A text that is none of its option's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseError;
 
 /// The value of an option, as scripts find it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OptionValue {
-    /// No value.
     Nothing,
-    /// `true` or `false`.
     Bool(bool),
-    /// A number.
     Number(f64),
-    /// A text.
     Text(String),
-    /// A table of texts.
     List(Vec<String>),
 }
 
-/// An option that a script declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptOption {
     /// Its name, with underscores.
     pub name: String,
-    /// What it means.
     pub description: String,
-    /// Its type.
     pub kind: Kind,
-    /// Its default as a text, if there is one.
     pub default: Option<String>,
 }
 
@@ -143,7 +128,6 @@ pub fn normal_name(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// The lines of options in a help text.
 pub fn options_text(options: &[ScriptOption]) -> String {
     let rows = options.iter().map(|option| {
         let head = format!("{}{}", option.name, option.kind.placeholder());

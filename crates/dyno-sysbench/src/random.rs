@@ -31,7 +31,6 @@ impl Generator {
 /// What `sysbench.rand.default` draws.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Distribution {
-    /// Each value equally likely.
     Uniform,
     /// The mean of several uniform numbers.
     Gaussian,
@@ -45,7 +44,6 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// The distribution of this name, as `--rand-type` has them.
     pub fn of_word(word: &str) -> Option<Distribution> {
         Some(match word {
             "uniform" => Distribution::Uniform,
@@ -61,7 +59,6 @@ impl Distribution {
 /// The options `--rand-*`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RandomSettings {
-    /// What is drawn by default.
     pub distribution: Distribution,
     /// How many uniform numbers are averaged.
     pub iterations: u32,
@@ -71,7 +68,6 @@ pub struct RandomSettings {
     pub special_share: f64,
     /// The share h: 1-h of the draws fall into h of the values.
     pub pareto_h: f64,
-    /// The exponent of Zipf's law.
     pub zipfian_exponent: f64,
 }
 
@@ -88,7 +84,6 @@ impl Default for RandomSettings {
     }
 }
 
-/// The random numbers of a state.
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
     pub(crate) generator: Generator,
@@ -195,7 +190,6 @@ impl Random {
     }
 }
 
-/// Those of the special distribution.
 struct Settings {
     iterations: u32,
     percent: f64,
@@ -223,7 +217,6 @@ pub struct Unique {
 const PRIME: u64 = 4_294_967_291;
 
 impl Unique {
-    /// Two numbers decide about the sequence.
     pub fn new(index: u32, offset: u32) -> Unique {
         let scramble = |seed: u32, add: u32| permuted(permuted(seed).wrapping_add(add));
         Unique {

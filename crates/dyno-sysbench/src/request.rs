@@ -2,24 +2,18 @@
 
 use mlua::{IntoLuaMulti, Lua, MultiValue, Value};
 
-/// How the values of a parameter are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ParamKind {
-    /// As whole numbers.
     #[default]
     Integer,
-    /// As numbers of double precision.
     Real,
-    /// As texts.
     Text,
 }
 
 /// A value for a statement; texts are in [`crate::State::bytes`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Held {
-    /// NULL.
     Null,
-    /// A number.
     Number(f64),
     /// A range of the bytes.
     Text(usize, usize),
@@ -30,15 +24,12 @@ pub enum Held {
 pub enum Request {
     /// A connection; answered with its number, or with [`Reply::No`].
     Connect,
-    /// To close a connection.
     Disconnect(usize),
-    /// To replace a connection by a new one.
     Reconnect(usize),
     /// To execute [`crate::State::sql`].
     Query(usize),
     /// To prepare [`crate::State::sql`]; answered with the statement's number.
     Prepare(usize),
-    /// What the parameters of a statement are.
     Bind(usize, usize, Vec<ParamKind>),
     /// To execute a prepared statement with [`crate::State::values`].
     Execute(usize, usize),
@@ -66,7 +57,6 @@ pub enum Request {
     Cancel,
     /// A pause of so many microseconds.
     Sleep(f64),
-    /// To end the program with this exit code.
     Exit(i32),
     /// It is over. The value is whether the function returned `false`.
     Ended(bool),
@@ -74,14 +64,10 @@ pub enum Request {
     Broken(String, String),
 }
 
-/// An answer to a script.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// It is done.
     Done,
-    /// Yes.
     Yes,
-    /// No.
     No,
     /// The number of a connection or of a statement.
     Number(usize),
@@ -89,26 +75,19 @@ pub enum Reply {
     Executed,
     /// A statement has returned so many rows of so many columns.
     Rows(u64, usize),
-    /// A row.
     Row(Vec<Option<Vec<u8>>>),
-    /// The database refused it.
     Refused {
         /// The number of the error, or 0.
         number: u32,
-        /// The state of the error.
         state: String,
-        /// Its message.
         message: String,
         /// Whether the options ignore it.
         is_ignored: bool,
     },
-    /// A statement could not be prepared.
     Unprepared {
         /// The number of the error, or 0.
         number: u32,
-        /// The state of the error.
         state: String,
-        /// Its message.
         message: String,
     },
 }

@@ -19,7 +19,6 @@ use crate::{Counters, Events, Host};
 
 use stream::{Given, Stream};
 
-/// What a state may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes of memory.
@@ -39,39 +38,29 @@ impl Default for Limits {
 /// How often the limit is looked at where instructions are counted.
 const WATCH_PERIOD: u32 = 100_000;
 
-/// What a state is made of.
 pub struct Setup<'a> {
-    /// The script's path, as it was given.
     pub path: &'a str,
-    /// Its text.
     pub text: &'a str,
     /// The number of the client, from 0.
     pub tid: usize,
-    /// Decides about its random numbers …
     pub seed: [u64; 2],
-    /// … which are drawn so.
     pub random: RandomSettings,
     /// Numbers that do not repeat, of all clients.
     pub unique: Arc<Unique>,
-    /// What the client counts.
     pub counters: Arc<Counters>,
-    /// The program that runs it.
     pub host: Arc<dyn Host>,
     /// The name of the database driver: `mysql` or `pgsql`.
     pub driver: &'a str,
     /// The command line, the program's name first.
     pub argv: &'a [String],
-    /// The command.
     pub command: Option<&'a str>,
     /// Whether it may run programs and write files.
     pub is_trusted: bool,
     /// Whether LuaJIT compiles it: that is faster, and takes memory and time for each state.
     pub is_compiled: bool,
-    /// What it may take.
     pub limits: Limits,
 }
 
-/// What is called in a state.
 #[derive(Clone, Copy, Debug)]
 pub enum Call<'a> {
     /// The script's text, which defines what is called later. It is called first.
@@ -80,7 +69,6 @@ pub enum Call<'a> {
     Run,
     /// A global function without arguments.
     Function(&'a str),
-    /// A command that the script defines.
     Command(&'a str),
     /// A hook, with a table of numbers.
     Hook(&'a str, &'a [(&'static str, f64)]),
@@ -116,13 +104,11 @@ const YIELDS: &str = "the script yields outside of a coroutine of its own";
 /// The number behind them: the function has returned.
 const END: usize = OPERATIONS.len();
 
-/// A script in a state of its own.
 pub struct State {
     lua: Lua,
     entry: Table,
     body: Function,
     thread: Option<Thread>,
-    /// What the function that begins is given.
     arguments: Option<MultiValue>,
     tid: usize,
     options: Rc<RefCell<Vec<ScriptOption>>>,
@@ -144,7 +130,6 @@ fn message_of(error: &mlua::Error) -> String {
     text.split("\nstack traceback:").next().unwrap_or_default().to_owned()
 }
 
-/// The text of a script without a first line for the shell.
 fn without_shebang(text: &str) -> String {
     match text.strip_prefix('#') {
         // The line end stays, so that lines keep their numbers.
@@ -270,12 +255,10 @@ impl State {
         export().map_err(|error| message_of(&error))
     }
 
-    /// Whether the script has a global function of this name.
     pub fn has_function(&self, name: &str) -> bool {
         self.asks("has", name)
     }
 
-    /// Whether the script has set this hook.
     pub fn has_hook(&self, name: &str) -> bool {
         self.asks("has_hook", name)
     }
@@ -353,7 +336,6 @@ impl State {
         request.unwrap_or_else(|error| Request::Broken("script".to_owned(), message_of(&error)))
     }
 
-    /// The execution of a statement with the values that were handed over, or this one.
     #[inline]
     fn execute(&mut self, packed: f64, first: &Value) -> mlua::Result<Request> {
         let packed = -packed as u64 - 1;
@@ -441,7 +423,6 @@ impl State {
         })
     }
 
-    /// What a function came to that has returned.
     fn ended(&mut self, is_good: &Value, first: Value, second: Value) -> Request {
         self.thread = None;
         match is_good.as_boolean() == Some(true) {
@@ -467,7 +448,6 @@ impl State {
         Ok(())
     }
 
-    /// Takes these values.
     fn take_values<'a>(&mut self, values: impl IntoIterator<Item = &'a Value>) -> mlua::Result<()> {
         self.given.clear();
         let Given { values: taken, bytes } = &mut self.given;
@@ -488,17 +468,14 @@ impl State {
         Ok(())
     }
 
-    /// The statement of the latest request.
     pub fn sql(&self) -> &str {
         &self.sql
     }
 
-    /// The values of the latest request.
     pub fn values(&self) -> &[Held] {
         &self.given.values
     }
 
-    /// The texts among them.
     pub fn bytes(&self) -> &[u8] {
         &self.given.bytes
     }
@@ -571,7 +548,6 @@ impl Watch {
         }
     }
 
-    /// Counts instructions, which the interpreter does.
     fn count_instructions(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
         let watch = Rc::clone(self);
         let trigger = HookTriggers::new().every_nth_instruction(WATCH_PERIOD);

@@ -4,7 +4,6 @@
 //! Nothing else changes: what is inserted stands on lines that are there, and a function that is called does
 //! no more than count. The text has to be one that Lua compiles.
 
-/// The name of the function that is called.
 const TURN: &str = "__dyno_turn";
 const CALL: &str = " __dyno_turn(); ";
 
@@ -109,7 +108,6 @@ impl Rewriter<'_> {
         self.text.get(self.at + ahead).copied()
     }
 
-    /// Goes over the next token, and what is none before it.
     fn next(&mut self) -> Token {
         loop {
             let Some(byte) = self.byte(0) else { return Token::End };

@@ -17,20 +17,16 @@ pub struct Nanoseconds(pub u64);
 impl Nanoseconds {
     /// Zero: an empty duration, and the origin of a clock.
     pub const ZERO: Nanoseconds = Nanoseconds(0);
-    /// A second: 10⁹ ns.
     pub const SECOND: Nanoseconds = Nanoseconds(1_000_000_000);
 
-    /// The time of so many whole seconds.
     pub const fn from_secs(seconds: u64) -> Nanoseconds {
         Nanoseconds(seconds * 1_000_000_000)
     }
 
-    /// The time of so many whole milliseconds.
     pub const fn from_millis(millis: u64) -> Nanoseconds {
         Nanoseconds(millis * 1_000_000)
     }
 
-    /// The time of so many whole microseconds.
     pub const fn from_micros(micros: u64) -> Nanoseconds {
         Nanoseconds(micros * 1_000)
     }
@@ -41,12 +37,10 @@ impl Nanoseconds {
         Nanoseconds((seconds * 1e9) as u64)
     }
 
-    /// This time in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// This time in microseconds.
     pub fn as_micros_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }
@@ -56,7 +50,6 @@ impl Nanoseconds {
         Nanoseconds(self.0.saturating_sub(earlier.0))
     }
 
-    /// This time as the standard library's duration.
     pub fn to_duration(self) -> Duration {
         Duration::from_nanos(self.0)
     }
@@ -142,7 +135,6 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock at its origin.
     pub fn new() -> ManualClock {
         ManualClock::default()
     }

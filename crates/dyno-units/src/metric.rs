@@ -41,7 +41,6 @@ pub struct MetricId(&'static str);
 static READ: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 impl MetricId {
-    /// The id of a metric that is declared in code.
     pub const fn new(id: &'static str) -> MetricId {
         MetricId(id)
     }
@@ -62,7 +61,6 @@ impl MetricId {
         Some(MetricId(kept))
     }
 
-    /// The id as text.
     pub const fn as_str(self) -> &'static str {
         self.0
     }
@@ -93,20 +91,16 @@ impl<'de> Deserialize<'de> for MetricId {
     }
 }
 
-/// Which values of a metric are better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// Higher values are better.
     Higher,
-    /// Lower values are better.
     Lower,
     /// Neither: it is descriptive, and never judged.
     #[default]
     Neither,
 }
 
-/// What a metric is used for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricRole {
@@ -125,12 +119,9 @@ pub enum MetricRole {
 pub struct Metric {
     /// Its name in records and findings.
     pub id: MetricId,
-    /// The unit of its values.
     pub unit: Unit,
-    /// Which values are better.
     #[serde(default)]
     pub better: Direction,
-    /// What it is used for.
     #[serde(default)]
     pub role: MetricRole,
     /// The largest value that is possible: 1 or 100 of a share. None where there is no such value.
@@ -157,7 +148,6 @@ pub const fn metric(
 }
 
 impl Metric {
-    /// It may be the main metric of a step.
     pub const fn main(mut self) -> Metric {
         self.role = MetricRole::Main;
         self
@@ -169,7 +159,6 @@ impl Metric {
         self
     }
 
-    /// It is compared, with verdicts of its own.
     pub const fn secondary(mut self) -> Metric {
         self.role = MetricRole::Secondary;
         self

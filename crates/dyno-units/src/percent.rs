@@ -23,7 +23,6 @@ pub fn percent_decode(text: &str) -> Option<Vec<u8>> {
 
 /// Writes `bytes` percent-encoded, except for RFC 3986's unreserved characters and those of `keep`.
 pub struct PercentEncoded<'a> {
-    /// The bytes to encode.
     pub bytes: &'a [u8],
     /// Reserved characters that are not encoded.
     pub keep: &'static [u8],

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::Nanoseconds;
 
-/// A number of bytes.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -19,7 +18,6 @@ pub struct ByteCount(pub u64);
 pub struct ParseQuantityError(String);
 
 impl ParseQuantityError {
-    /// An error with this text.
     pub(crate) fn new(text: String) -> ParseQuantityError {
         ParseQuantityError(text)
     }

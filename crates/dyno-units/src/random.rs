@@ -19,7 +19,6 @@ impl Seed {
         Seed(split_mix(mixed))
     }
 
-    /// The stream that starts at this seed.
     pub fn stream(self) -> RandomStream {
         let mut state = self.0;
         let mut word = || {
@@ -45,7 +44,6 @@ pub struct RandomStream {
 }
 
 impl RandomStream {
-    /// The next 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;

@@ -30,7 +30,6 @@ use serde::{Deserialize, Serialize};
 pub use registry::Registry;
 pub use unit::Unit;
 
-/// What a reading is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
     /// Its name: `disk.*.queue`. A star matches an instance, which is at least one character
@@ -38,26 +37,21 @@ pub struct Reading {
     /// written before it was kept.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub id: Cow<'static, str>,
-    /// The unit of its values.
     pub unit: Unit,
     /// Title of its chart or line, in a few words.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub title: Cow<'static, str>,
     /// What it measures, in one sentence without a full stop.
     pub text: Cow<'static, str>,
-    /// Where the page shows it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub topic: Topic,
     /// Its chart; none if it is only in the table of further readings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart: Option<Chart>,
-    /// What its rise means.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rise: Rise,
-    /// What its movement around a stall is evidence of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
-    /// What the analysis takes it for, whatever the product calls it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// Its place among the main rows of `dyno watch`, the most informative first.
@@ -71,21 +65,15 @@ pub struct Reading {
     pub family: Option<&'static str>,
 }
 
-/// Where the page shows a reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {
-    /// CPU of the machine by mode.
     CpuMode,
-    /// CPU by group of processes.
     CpuGroup,
     /// Who runs and who waits for a CPU, and how long others take then.
     Load,
-    /// Block devices: throughput, latency, utilisation.
     Disk,
-    /// Files of the server.
     Files,
-    /// Memory of the host and of processes.
     Memory,
     /// Pressure: the share of time in which something waited.
     Pressure,
@@ -98,7 +86,6 @@ pub enum Topic {
     Other,
 }
 
-/// A chart of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Chart {
     /// Its place among those of its topic.
@@ -109,7 +96,6 @@ pub struct Chart {
     pub always: bool,
 }
 
-/// What the rise of a reading means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rise {
@@ -122,7 +108,6 @@ pub enum Rise {
     Neither,
 }
 
-/// What the analysis takes a reading for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -141,14 +126,11 @@ pub enum Role {
 /// What the movement of a reading around a stall is evidence of, and which movement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// What it is evidence of.
     pub cause: StallCause,
-    /// The movement that counts as evidence.
     #[serde(default, alias = "way")]
     pub movement: Movement,
 }
 
-/// How a reading has to move to be evidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Movement {
@@ -167,7 +149,6 @@ pub enum Movement {
 /// proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the text of each is in StallCause::text")]
 pub enum StallCause {
     NotRunning,
     CheckpointLimit,
@@ -260,48 +241,40 @@ impl Reading {
         self
     }
 
-    /// More of it is better.
     pub const fn better(mut self) -> Reading {
         self.rise = Rise::Better;
         self
     }
 
-    /// More of it is worse.
     pub const fn worse(mut self) -> Reading {
         self.rise = Rise::Worse;
         self
     }
 
-    /// Its rise is evidence of this.
     pub const fn up(self, cause: StallCause) -> Reading {
         self.moves(cause, Movement::Up)
     }
 
-    /// Registers that this movement of the reading is evidence of `cause`.
     pub const fn moves(mut self, cause: StallCause, movement: Movement) -> Reading {
         self.evidence = Some(Evidence { cause, movement });
         self
     }
 
-    /// The analysis takes it for this.
     pub const fn role(mut self, role: Role) -> Reading {
         self.role = Some(role);
         self
     }
 
-    /// It is a main row of `dyno watch`, at this place.
     pub const fn row(mut self, place: u16) -> Reading {
         self.row = Some(place);
         self
     }
 
-    /// Shows it in the plain lines of `dyno watch`, with these words.
     pub const fn words(mut self, words: &'static str) -> Reading {
         self.words = Some(words);
         self
     }
 
-    /// It is an instance of this more general reading.
     pub const fn instance_of(mut self, family: &'static str) -> Reading {
         self.family = Some(family);
         self
@@ -312,7 +285,6 @@ impl Reading {
         fits(&self.id, name)
     }
 
-    /// The id under which it is exported together with its like.
     pub fn family(&self) -> &str {
         self.family.unwrap_or(&self.id)
     }

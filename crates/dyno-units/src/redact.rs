@@ -10,7 +10,6 @@ mod named;
 
 pub use named::is_secret_name;
 
-/// The mask in place of a secret.
 const MASK: &str = "***";
 
 /// The text with every secret replaced by `***`: passwords in URLs, and the values of what is named
@@ -121,7 +120,6 @@ fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Where the scheme before the `://` at `at` begins.
 fn scheme_start(text: &str, at: usize) -> usize {
     let is_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
     at - text.as_bytes()[..at].iter().rev().take_while(|byte| is_scheme(byte)).count()

@@ -12,13 +12,9 @@ use crate::ByteCount;
 pub enum SettingValue {
     /// Passed on as it is.
     Text(String),
-    /// A whole number, written without a fraction.
     Integer(i64),
-    /// A number with a fraction.
     Real(f64),
-    /// `true` or `false`.
     Switch(bool),
-    /// A size with a unit.
     Bytes(ByteCount),
     /// A share of the host's memory, in percent; resolved when the server is deployed.
     PercentOfMemory(f64),

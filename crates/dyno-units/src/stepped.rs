@@ -10,7 +10,6 @@ use crate::quantity::{ParseQuantityError, parse_count, parse_duration};
 /// A century: longer times would not fit into the sums of a plan.
 const LENGTH_MOST: Nanoseconds = Nanoseconds::from_secs(100 * 365 * 86_400);
 
-/// A rate, and how long it holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateStep {
     /// Per second; finite and not negative.
@@ -36,20 +35,16 @@ pub struct SteppedRate(Arc<[RateStep]>);
 impl SteppedRate {
     /// The highest rate of a step, per second.
     pub const RATE_MOST: f64 = 1e9;
-    /// The largest number of steps.
     pub const STEPS_MOST: usize = 1000;
 
-    /// The steps, in order.
     pub fn steps(&self) -> &[RateStep] {
         &self.0
     }
 
-    /// The rate that holds at the beginning.
     pub fn first(&self) -> f64 {
         self.0[0].rate
     }
 
-    /// Length of all steps together.
     pub fn length(&self) -> Nanoseconds {
         Nanoseconds(self.0.iter().map(|step| step.length.0).sum())
     }

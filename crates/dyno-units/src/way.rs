@@ -78,7 +78,6 @@ pub fn planted_on_way(path: &Path, user: u32) -> Result<Option<(PathBuf, u32)>> 
     Ok(None)
 }
 
-/// Whether everybody may make something in a folder.
 fn is_open_to_all(folder: &Path) -> bool {
     fs::symlink_metadata(folder).is_ok_and(|facts| facts.mode() & 0o002 != 0)
 }

@@ -12,9 +12,7 @@ use crate::{Tally, TextRows};
 /// What the clients did in all steps since the tables were filled, warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditTotals {
-    /// Attempts by kind of transaction.
     pub kinds: Vec<KindTotals>,
-    /// Statements and rows of all attempts in `kinds`.
     pub tally: Tally,
     /// Attempts that were in flight when their step ended. They are of unknown outcome, and are
     /// neither in `kinds` nor in `tally`.
@@ -36,14 +34,12 @@ pub struct KindTotals {
 }
 
 impl AuditTotals {
-    /// Whether no transaction was attempted.
     pub fn is_empty(&self) -> bool {
         let attempts =
             |kind: &KindTotals| kind.committed + kind.rolled_back + kind.undone + kind.lost;
         self.in_flight == 0 && self.kinds.iter().all(|kind| attempts(kind) == 0)
     }
 
-    /// Attempts that committed, of all kinds.
     pub fn committed(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.committed).sum()
     }
@@ -58,7 +54,6 @@ impl AuditTotals {
         self.kinds.iter().map(|kind| kind.rolled_back + kind.undone + kind.lost).sum()
     }
 
-    /// Adds the totals of a further step.
     pub fn add(&mut self, other: &AuditTotals) {
         if self.kinds.len() < other.kinds.len() {
             self.kinds.resize(other.kinds.len(), KindTotals::default());
@@ -79,9 +74,7 @@ impl AuditTotals {
 pub struct AuditRow {
     /// The demand in words.
     pub name: String,
-    /// The expected value, as text.
     pub expected: String,
-    /// The value found in the tables, as text.
     pub measured: String,
     /// Whether nothing contradicts it.
     pub pass: bool,
@@ -100,7 +93,6 @@ pub struct Stored {
     pub acknowledged: u64,
     /// Transactions that may have committed or not.
     pub in_doubt: u64,
-    /// Transactions found in the tables.
     pub found: u64,
     /// Transactions that were confirmed and are not in the tables, where rows were looked up; else only the counts
     /// above limit it.
@@ -108,7 +100,6 @@ pub struct Stored {
 }
 
 impl AuditRow {
-    /// A demand of this name that was judged by the caller.
     pub fn judged(
         name: impl Into<String>,
         expected: impl Display,
@@ -190,7 +181,6 @@ impl AuditRow {
         AuditRow { measured, pass: self.pass && lost == 0, stored, ..self }
     }
 
-    /// The same demand, about what the clients sent and received.
     #[must_use]
     pub fn of_clients(self) -> AuditRow {
         AuditRow { is_of_clients: true, ..self }

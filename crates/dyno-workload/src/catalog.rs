@@ -13,44 +13,32 @@ use crate::{
     tpcb, tpcc, vectors,
 };
 
-/// A workload that can be named in a study.
 #[derive(Clone)]
 pub struct WorkloadSpec {
-    /// The name that studies and the command line use.
     pub name: Name,
-    /// One sentence for help texts.
     pub summary: Name,
-    /// The options it takes, in the order of help texts.
     pub options: Vec<OptionSpec>,
-    /// What it works on.
     pub target: Target,
     plan: Plan,
     problems: Option<Problems>,
 }
 
-/// Finds what is wrong with the options of a workload that is declared in the study.
 type Problems = Arc<dyn Fn(&BTreeMap<String, String>) -> Vec<DefinitionProblem> + Send + Sync>;
 
-/// Plans a workload, its options resolved.
 type Plan = Arc<dyn Fn(&PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> + Send + Sync>;
 
-/// What a workload is planned from.
 #[derive(Clone, Debug)]
 pub struct PlanInput<'a> {
-    /// The name that it has in the catalogue.
     pub name: &'a Name,
     /// A value for each of its options.
     pub options: &'a Options,
-    /// The load to plan for.
     pub request: StepRequest,
     /// Determines the rows that fill the tables.
     pub seed: Seed,
 }
 
-/// A workload that cannot be planned so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// An option has a wrong name or value.
     #[error(transparent)]
     Option(#[from] OptionError),
     /// It cannot run under this load: why not, and what to do.
@@ -86,12 +74,10 @@ impl WorkloadSpec {
         WorkloadSpec { problems: Some(Arc::new(problems)), ..self }
     }
 
-    /// All that is wrong with what a study declares of it.
     pub fn problems(&self, given: &BTreeMap<String, String>) -> Vec<DefinitionProblem> {
         self.problems.as_ref().map(|problems| problems(given)).unwrap_or_default()
     }
 
-    /// The same workload, on something else than a database.
     #[must_use]
     pub fn on(self, target: Target) -> WorkloadSpec {
         WorkloadSpec { target, ..self }
@@ -120,14 +106,12 @@ impl fmt::Debug for WorkloadSpec {
     }
 }
 
-/// All workloads that a study can name.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     workloads: Vec<WorkloadSpec>,
 }
 
 impl Catalog {
-    /// The built-in workloads, in the order of help texts.
     pub fn built_in() -> Catalog {
         let mut workloads = sysbench::specs();
         workloads.extend([
@@ -150,12 +134,10 @@ impl Catalog {
         self.workloads.push(spec);
     }
 
-    /// All workloads, in the order of help texts.
     pub fn workloads(&self) -> &[WorkloadSpec] {
         &self.workloads
     }
 
-    /// The workload of this name.
     pub fn find(&self, name: &str) -> Option<&WorkloadSpec> {
         self.workloads.iter().find(|spec| spec.name == name)
     }

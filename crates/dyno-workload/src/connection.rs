@@ -18,7 +18,6 @@ use dyno_model::Name;
 /// descriptor to wait for (SQLite in the process) does all its work in `poll_reply`, and has no
 /// pipelines.
 pub trait Connection: Send {
-    /// The SQL this connection speaks.
     fn dialect(&self) -> Dialect;
 
     /// Whether it carries SQL. Else it carries operations on files, its dialect means nothing, and
@@ -207,7 +206,6 @@ pub type Connector = Arc<dyn Fn() -> Result<Box<dyn Connection>, ConnectError> +
 /// Rows of a cold query: each column as text, or none for NULL.
 pub type TextRows = Vec<Vec<Option<String>>>;
 
-/// Rows of a cold query with the names of their columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedRows {
     /// The column names the server sent; of several results, those of the last one.
@@ -216,12 +214,10 @@ pub struct NamedRows {
     pub rows: TextRows,
 }
 
-/// A statement to prepare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     /// Its text, with the placeholders of the dialect (`?`, `$1`).
     pub sql: String,
-    /// The class under which it is counted.
     pub class: StatementClass,
     /// Whether the client reads the rows; otherwise they are counted and skipped undecoded.
     pub keeps_rows: bool,
@@ -311,23 +307,17 @@ impl StatementClass {
     }
 }
 
-/// A value for a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// The SQL value NULL.
     Null,
-    /// A whole number of 64 bits.
     Integer(i64),
-    /// A double-precision number.
     Real(f64),
     /// Text or binary data, as bytes.
     Text(&'a [u8]),
 }
 
-/// A server's reply to a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// Number of rows received.
     pub rows: u64,
     /// Rows the statement changed, as reported by the server.
     pub affected: u64,
@@ -335,11 +325,9 @@ pub struct Reply {
     pub warnings: u64,
 }
 
-/// A statement that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct StatementError {
-    /// What a client does about it.
     pub class: ErrorClass,
     /// The product's own code: `1213`, `40001`, `SQLITE_BUSY`.
     pub code: String,
@@ -362,22 +350,17 @@ impl SqlState {
         bytes.iter().all(u8::is_ascii_alphanumeric).then_some(SqlState(bytes))
     }
 
-    /// Its text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
-/// What a server says of an error, field by field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorDetails {
     /// How grave it is: `ERROR`, `FATAL`.
     pub severity: String,
-    /// The message alone.
     pub message: String,
-    /// More about it.
     pub detail: Option<String>,
-    /// What to do about it.
     pub hint: Option<String>,
     /// Where it happened; may have several lines.
     pub context: Option<String>,
@@ -386,7 +369,6 @@ pub struct ErrorDetails {
 }
 
 impl StatementError {
-    /// An error of this class, with the product's code and message.
     pub fn new(
         class: ErrorClass,
         code: impl Into<String>,
@@ -414,7 +396,6 @@ pub enum ErrorClass {
     Serialization,
     /// Lock wait timeout: roll back, retry.
     LockTimeout,
-    /// A duplicate key.
     DuplicateKey,
     /// The connection is gone: reconnect.
     Disconnected,
@@ -436,7 +417,6 @@ impl ErrorClass {
         ErrorClass::Refused,
     ];
 
-    /// The name of this class in records and reports.
     pub fn name(self) -> &'static str {
         match self {
             ErrorClass::Deadlock => "deadlock",
@@ -454,7 +434,6 @@ impl ErrorClass {
         matches!(self, ErrorClass::Deadlock | ErrorClass::Serialization | ErrorClass::LockTimeout)
     }
 
-    /// Whether the connection can no longer be used.
     pub fn loses_connection(self) -> bool {
         matches!(self, ErrorClass::Disconnected | ErrorClass::TimedOut)
     }
@@ -466,7 +445,6 @@ impl ErrorClass {
 pub struct ConnectError {
     /// The address: host and port, or socket path; no secret.
     pub address: String,
-    /// Why not, and what to do.
     pub reason: String,
     /// What the server said, if it refused the connection and its protocol has fields for it.
     pub details: Option<Box<ErrorDetails>>,

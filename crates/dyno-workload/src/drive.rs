@@ -104,7 +104,6 @@ pub enum Ended {
     RolledBack,
 }
 
-/// What a client does after a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Waits for the next transaction.
@@ -115,11 +114,9 @@ pub enum Next {
     GiveUp,
     /// Gets a new connection, then waits for the next transaction.
     Reconnect,
-    /// Ends the client.
     Stop,
 }
 
-/// What a client needs to run: its place among the clients, its connection and its random stream.
 pub struct ClientContext {
     /// Which client this is, counted from 0.
     pub client_idx: usize,
@@ -131,15 +128,12 @@ pub struct ClientContext {
     pub role: usize,
     /// Which client of its role this is, counted from 0.
     pub idx_in_role: usize,
-    /// How many clients its role has.
     pub n_in_role: usize,
-    /// The client's own random stream.
     pub random: RandomStream,
     /// Its connection, statements prepared.
     pub session: Session,
     /// The statements, to prepare again after a reconnect.
     pub statements: Rc<[Statement]>,
-    /// Decides when the client acts.
     pub pace: Rc<dyn Pace>,
 }
 

@@ -18,7 +18,6 @@ use crate::{
     Reply, Row, Session, Statement, StatementError, Tally, TextRows, Value,
 };
 
-/// A statement as it was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) sql: String,
@@ -29,7 +28,6 @@ pub(crate) struct Sent {
     pub(crate) trip: usize,
 }
 
-/// What a client did.
 pub(crate) struct Ran {
     pub(crate) sent: Vec<Sent>,
     pub(crate) tallies: Vec<Tally>,
@@ -46,7 +44,6 @@ impl Ran {
             .collect()
     }
 
-    /// All values that are whole numbers.
     pub(crate) fn integers(&self) -> impl Iterator<Item = i64> {
         self.sent.iter().flat_map(|sent| &sent.values).filter_map(|value| value.parse().ok())
     }
@@ -60,7 +57,6 @@ pub(crate) struct Fake {
     /// Indexes of the client's step and role.
     place: (usize, usize),
     answers: Option<Answers>,
-    /// Rows that each statement changes.
     affected: u64,
     errors: VecDeque<Option<StatementError>>,
 }
@@ -85,22 +81,18 @@ impl Fake {
         }
     }
 
-    /// The client's step and role, if the workload defines steps.
     pub(crate) fn in_step(self, step: usize, role: usize) -> Fake {
         Fake { place: (step, role), ..self }
     }
 
-    /// What statements whose rows are kept are answered.
     pub(crate) fn answering(self, answers: Answers) -> Fake {
         Fake { answers: Some(answers), ..self }
     }
 
-    /// Each statement reports this many changed rows.
     pub(crate) fn affecting(self, affected: u64) -> Fake {
         Fake { affected, ..self }
     }
 
-    /// Makes the next statement fail.
     pub(crate) fn fail_next(&mut self, error: StatementError) {
         self.errors.push_back(Some(error));
     }
@@ -358,7 +350,6 @@ impl Pace for FakePace {
     }
 }
 
-/// Options as a study gives them.
 pub(crate) fn given(options: &[(&str, &str)]) -> BTreeMap<String, String> {
     options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
@@ -386,7 +377,6 @@ pub(crate) fn noting(name: &str, options: &[(&str, &str)]) -> Result<MadeWorkloa
     Ok(MadeWorkload::new(plan.noting_commits().expect("its rows can be told apart")))
 }
 
-/// The option that was refused.
 #[track_caller]
 pub(crate) fn refused_option(result: Result<MadeWorkload, PlanError>) -> OptionError {
     match result {

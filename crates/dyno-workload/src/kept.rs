@@ -2,7 +2,6 @@
 
 use crate::row::push_decimal;
 
-/// A value of a kept row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kept {
     Null,
@@ -26,7 +25,6 @@ pub struct KeptRows {
 static NONE: KeptRows = KeptRows { values: Vec::new(), bytes: Vec::new(), n_columns: 0 };
 
 impl KeptRows {
-    /// An empty set of rows.
     pub fn none() -> &'static KeptRows {
         &NONE
     }
@@ -38,17 +36,14 @@ impl KeptRows {
         self.n_columns = n_columns;
     }
 
-    /// Appends NULL as the next value of the row.
     pub fn push_null(&mut self) {
         self.values.push(Kept::Null);
     }
 
-    /// Appends a whole number.
     pub fn push_integer(&mut self, value: i64) {
         self.values.push(Kept::Integer(value));
     }
 
-    /// Appends a floating-point number.
     pub fn push_real(&mut self, value: f64) {
         self.values.push(Kept::Real(value));
     }
@@ -65,7 +60,6 @@ impl KeptRows {
         size_of_val(&self.values[..]) + self.bytes.len()
     }
 
-    /// Number of columns.
     pub fn n_columns(&self) -> usize {
         self.n_columns
     }

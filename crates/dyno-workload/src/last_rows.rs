@@ -42,12 +42,10 @@ static NONE: LastRows = LastRows {
 };
 
 impl LastRows {
-    /// An empty set of results.
     pub fn none() -> &'static LastRows {
         &NONE
     }
 
-    /// Removes all results.
     pub fn clear(&mut self) {
         self.results.clear();
         self.columns.clear();
@@ -67,7 +65,6 @@ impl LastRows {
         self.is_open = true;
     }
 
-    /// Appends a column of this name.
     pub fn push_column(&mut self, name: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(name);
@@ -110,7 +107,6 @@ impl LastRows {
         size_of_val(&self.results[..]) + size_of_val(&self.columns[..]) + self.bytes.len()
     }
 
-    /// Number of results.
     pub fn n_results(&self) -> usize {
         self.results.len()
     }

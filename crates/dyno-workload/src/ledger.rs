@@ -13,10 +13,8 @@ use crate::{TextRows, number_in};
 /// The most rows that are looked up, so that the statement is one that every server accepts.
 const LOOKED_UP_MOST: usize = 10_000;
 
-/// The rows that transactions make.
 #[derive(Clone, Debug)]
 pub(crate) struct NotedRows {
-    /// The tables that they go into.
     pub(crate) tables: Vec<String>,
     /// The column whose text no two transactions share.
     pub(crate) column: &'static str,
@@ -130,7 +128,6 @@ impl Note {
         self.is_open = true;
     }
 
-    /// The server has confirmed it.
     pub(crate) fn confirmed(&mut self) {
         self.is_open = false;
         self.confirmed += 1;

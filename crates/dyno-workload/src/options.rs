@@ -45,12 +45,10 @@ impl Options {
         &self.values[name]
     }
 
-    /// The value of an option that is a whole number.
     pub fn count(&self, name: &str) -> u64 {
         dyno_units::parse_count(self.text(name)).expect("checked when the options were resolved")
     }
 
-    /// The values of an option that is a list of whole numbers.
     pub fn counts(&self, name: &str) -> Vec<u64> {
         dyno_model::parse_counts(self.text(name)).expect("checked when the options were resolved")
     }
@@ -62,7 +60,6 @@ impl Options {
         size.0
     }
 
-    /// The value of an option that is a number.
     pub fn real(&self, name: &str) -> f64 {
         self.text(name).parse().expect("checked when the options were resolved")
     }

@@ -1,22 +1,17 @@
 //! A row to be stored, in memory that is reused for the next row.
 
-/// A cell of a row to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell {
-    /// The SQL value NULL.
     Null,
-    /// A whole number of 64 bits.
     Integer(i64),
     /// Text: a range of the row's bytes.
     Text {
-        /// Index of its first byte.
         start: usize,
         /// One past the last byte.
         end: usize,
     },
 }
 
-/// The cells of one row.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     cells: Vec<Cell>,
@@ -24,7 +19,6 @@ pub struct Row {
 }
 
 impl Row {
-    /// A row without values.
     pub fn new() -> Row {
         Row::default()
     }
@@ -35,17 +29,14 @@ impl Row {
         self.bytes.clear();
     }
 
-    /// Appends NULL as the next value.
     pub fn push_null(&mut self) {
         self.cells.push(Cell::Null);
     }
 
-    /// Appends a whole number.
     pub fn push_integer(&mut self, value: i64) {
         self.cells.push(Cell::Integer(value));
     }
 
-    /// Appends text or bytes as the next value.
     pub fn push_text(&mut self, text: &[u8]) {
         self.push_text_with(|bytes| bytes.extend_from_slice(text));
     }
@@ -57,7 +48,6 @@ impl Row {
         self.cells.push(Cell::Text { start, end: self.bytes.len() });
     }
 
-    /// The cells, in column order.
     pub fn cells(&self) -> &[Cell] {
         &self.cells
     }

@@ -24,12 +24,10 @@ pub struct Tally {
     pub rows_received: u64,
     /// Number of rows changed, as reported by the server.
     pub rows_changed: u64,
-    /// Warnings of the server.
     pub warnings: u64,
 }
 
 impl Tally {
-    /// Number of statements of all classes.
     pub fn statements(&self) -> u64 {
         self.reads + self.writes + self.others
     }
@@ -132,12 +130,10 @@ impl Session {
         self.connection.as_mut()
     }
 
-    /// The SQL to speak.
     pub fn dialect(&self) -> Dialect {
         self.connection.dialect()
     }
 
-    /// Sends prepared statement `statement`, and waits for its reply.
     #[inline]
     pub fn execute(&mut self, statement: usize, values: &[Value<'_>]) -> Answer<'_> {
         self.connection.send_execute(statement, values);
@@ -222,17 +218,14 @@ impl Session {
         Answer { is_unlimited: true, ..self.text(sql, class) }
     }
 
-    /// Sends BEGIN, and waits for its reply.
     pub fn begin(&mut self) -> Answer<'_> {
         self.text("BEGIN", StatementClass::Other)
     }
 
-    /// Sends COMMIT, and waits for its reply.
     pub fn commit(&mut self) -> Answer<'_> {
         self.text("COMMIT", StatementClass::Other)
     }
 
-    /// Rolls the transaction back.
     pub fn rollback(&mut self) -> Answer<'_> {
         self.text("ROLLBACK", StatementClass::Other)
     }
@@ -261,7 +254,6 @@ impl Session {
         std::mem::take(&mut self.ended)
     }
 
-    /// Takes the tally and starts a new one.
     pub fn take_tally(&mut self) -> Tally {
         std::mem::take(&mut self.tally)
     }
@@ -283,7 +275,6 @@ impl Session {
         Ok(())
     }
 
-    /// The reply to the statement that was just sent.
     #[inline]
     fn answer(&mut self, class: StatementClass) -> Answer<'_> {
         let connection = self.connection.as_ref();

@@ -29,12 +29,10 @@ const KS_LIMIT_MOST: f64 = 0.25;
 pub struct Counters(Box<[AtomicU64]>);
 
 impl Counters {
-    /// `n` counters at 0.
     fn new(n: usize) -> Counters {
         Counters((0..n).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Adds `by` to counter `idx`.
     #[inline]
     pub fn add(&self, idx: usize, by: u64) {
         // One writer: nothing can come between the two.
@@ -43,7 +41,6 @@ impl Counters {
     }
 }
 
-/// The counters of all clients of a workload.
 #[derive(Debug)]
 pub struct CounterSet {
     n: usize,
@@ -51,7 +48,6 @@ pub struct CounterSet {
 }
 
 impl CounterSet {
-    /// For clients with `n` counters each.
     pub fn new(n: usize) -> CounterSet {
         CounterSet { n, clients: Mutex::default() }
     }
@@ -66,7 +62,6 @@ impl CounterSet {
         counters
     }
 
-    /// What all clients have counted, summed.
     pub fn sums(&self) -> Vec<u64> {
         let mut sums = vec![0; self.n];
         for counters in
@@ -91,7 +86,6 @@ pub struct KeyBins {
 enum Rule {
     /// Neighbouring keys of this many, in bins of the same size.
     Even(u64),
-    /// The bin of each key.
     Table(Vec<u16>),
 }
 
@@ -160,14 +154,12 @@ impl KeyBins {
     }
 }
 
-/// The keys that all clients drew.
 #[derive(Debug)]
 pub struct DrawnKeys {
     bins: KeyBins,
     counts: CounterSet,
 }
 
-/// The keys that one client drew.
 #[derive(Debug)]
 pub struct DrawnByClient {
     keys: Arc<DrawnKeys>,
@@ -183,7 +175,6 @@ impl DrawnByClient {
 }
 
 impl DrawnKeys {
-    /// Counters for keys in these bins, all at zero.
     pub fn new(bins: KeyBins) -> Arc<DrawnKeys> {
         let counts = CounterSet::new(bins.expected.len());
         Arc::new(DrawnKeys { bins, counts })
@@ -194,7 +185,6 @@ impl DrawnKeys {
         DrawnByClient { counters: self.counts.client(), keys: Arc::clone(self) }
     }
 
-    /// How many keys of each bin were drawn.
     pub fn sums(&self) -> Vec<u64> {
         self.counts.sums()
     }

@@ -212,14 +212,12 @@ pub(crate) fn refuse_without_transactions(name: &str, dialect: Dialect) -> Resul
     ))
 }
 
-/// What was measured in a step.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MeasuredStep<'a> {
     /// Its index among [`Workload::steps`]; 0 if the workload defines none.
     pub step: usize,
     /// Transactions that committed, by kind.
     pub committed: &'a [u64],
-    /// Measured time in seconds.
     pub seconds: f64,
     /// CPU seconds of the load generator's process in that time; none where time is simulated.
     pub cpu_s: Option<f64>,
@@ -227,10 +225,8 @@ pub struct MeasuredStep<'a> {
     pub server_memory: Option<f64>,
 }
 
-/// What a workload works on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Target {
-    /// Tables, by SQL.
     #[default]
     Sql,
     /// Files, by operations on them: [`crate::files::FileCommand`].
@@ -335,7 +331,6 @@ pub trait Clients: Send + Sync {
     }
 }
 
-/// A planned workload with the clients that were made of it.
 #[derive(Clone)]
 pub struct MadeWorkload {
     plan: Arc<dyn Workload>,
@@ -343,7 +338,6 @@ pub struct MadeWorkload {
 }
 
 impl MadeWorkload {
-    /// Makes the clients of this plan.
     pub fn new(plan: Arc<dyn Workload>) -> MadeWorkload {
         let clients = Arc::clone(&plan).clients();
         MadeWorkload { plan, clients }
@@ -355,7 +349,6 @@ impl MadeWorkload {
         MadeWorkload { plan, clients }
     }
 
-    /// One client; see [`Clients::client`].
     pub fn client(&self, context: ClientContext) -> ClientFuture {
         self.clients.client(context)
     }
@@ -378,17 +371,14 @@ impl MadeWorkload {
         self.clients.try_kinds(connection)
     }
 
-    /// All connections are open; see [`Clients::connected`].
     pub fn connected(&self, took: Nanoseconds) {
         self.clients.connected(took);
     }
 
-    /// What the clients have counted; see [`Clients::counts`].
     pub fn counts(&self) -> Vec<u64> {
         self.clients.counts()
     }
 
-    /// Adds what clients elsewhere have counted; see [`Clients::add_counts`].
     pub fn add_counts(&self, counts: &[u64]) {
         self.clients.add_counts(counts);
     }
@@ -400,7 +390,6 @@ impl MadeWorkload {
         figures
     }
 
-    /// Why clients have ended early; see [`Clients::why_ended`].
     pub fn why_ended(&self) -> Option<String> {
         self.clients.why_ended()
     }
@@ -421,7 +410,6 @@ impl MadeWorkload {
         }
     }
 
-    /// Whether the server did what it confirmed; see [`Clients::audit`].
     pub fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
         let looked_up = self.clients.ledger().filter(|ledger| ledger.query().is_some());
         let (Some(ledger), Some((last, answers))) = (looked_up, answers.split_last()) else {
@@ -451,9 +439,7 @@ pub const TABLE_MARK: &str = "made by Dyno";
 pub enum Dialect {
     /// The dialect of MariaDB and MySQL.
     MySql,
-    /// The dialect of PostgreSQL.
     PostgreSql,
-    /// The dialect of SQLite.
     Sqlite,
     /// The dialect of ClickHouse, which has no transactions. It reports no owners, so the first column of
     /// each table of Dyno has the comment [`TABLE_MARK`].
@@ -461,15 +447,12 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// All dialects.
     pub const ALL: [Dialect; 4] =
         [Dialect::MySql, Dialect::PostgreSql, Dialect::Sqlite, Dialect::ClickHouse];
 
-    /// Those with transactions.
     pub const WITH_TRANSACTIONS: [Dialect; 3] =
         [Dialect::MySql, Dialect::PostgreSql, Dialect::Sqlite];
 
-    /// Whether statements can be put into a transaction.
     pub fn has_transactions(self) -> bool {
         self != Dialect::ClickHouse
     }
@@ -506,7 +489,6 @@ impl Dialect {
     }
 }
 
-/// A table to be made and filled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// The table's name, unquoted.
@@ -515,7 +497,6 @@ pub struct Table {
     pub create: String,
     /// The columns that [`Workload::fill_row`] gives, in its order.
     pub columns: Vec<Name>,
-    /// How many rows to fill in.
     pub rows: u64,
     /// Statements to run after it is filled: secondary indexes, statistics.
     pub after: Vec<String>,
@@ -526,13 +507,10 @@ pub struct Table {
 pub struct TableShape {
     /// The first of them, counted from 0 in [`Workload::tables`].
     pub first: usize,
-    /// How many there are.
     pub n_tables: u64,
-    /// How many rows each of them is filled with.
     pub rows: u64,
 }
 
-/// The shapes of these tables, in the order of their first ones.
 fn table_shapes(tables: Vec<Table>) -> Vec<TableShape> {
     let mut shapes: Vec<(Vec<Name>, TableShape)> = Vec::new();
     for (first, table) in tables.into_iter().enumerate() {

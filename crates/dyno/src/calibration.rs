@@ -8,7 +8,6 @@ use dyno_record::Environment;
 use dyno_workload::Dialect;
 use serde::{Deserialize, Serialize};
 
-/// Version of the file.
 const FORMAT: u32 = 1;
 
 /// A build without optimisation says nothing about one with.
@@ -22,7 +21,6 @@ pub(crate) struct Calibrated {
     pub(crate) whose: Whose,
     pub(crate) date: String,
     pub(crate) created_unix_ms: u64,
-    /// Length of each measurement, in seconds.
     pub(crate) measured_s: f64,
     /// The CPUs that worker and server were bound to with more than one client, so that they do
     /// not share one; none if there is only one.
@@ -35,14 +33,12 @@ pub(crate) struct Calibrated {
     pub(crate) protocols: Vec<ProtocolFacts>,
 }
 
-/// The CPUs of worker and server.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Bound {
     pub(crate) worker_cpu: u32,
     pub(crate) server_cpu: u32,
 }
 
-/// For what it is true.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Whose {
     pub(crate) dyno: String,
@@ -52,12 +48,10 @@ pub(crate) struct Whose {
     pub(crate) cpus: u32,
 }
 
-/// The resolution of times.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ClockFacts {
     /// Smallest difference of two reads that is not zero.
     pub(crate) resolution_ns: u64,
-    /// Time of one read, in ns.
     pub(crate) read_ns: f64,
 }
 
@@ -66,9 +60,7 @@ pub(crate) struct ClockFacts {
 pub(crate) struct ProtocolFacts {
     /// `mysql` or `postgresql`.
     pub(crate) protocol: String,
-    /// Throughput of one worker.
     pub(crate) closed: Vec<ClosedFacts>,
-    /// Lag of one worker under open load.
     pub(crate) open: OpenFacts,
 }
 
@@ -99,7 +91,6 @@ pub(crate) struct OpenFacts {
 }
 
 impl Whose {
-    /// This Dyno on this machine.
     pub(crate) fn ours(environment: &Environment) -> Whose {
         let model = environment.facts.get("cpu.model");
         Whose {
@@ -111,7 +102,6 @@ impl Whose {
         }
     }
 
-    /// How another machine or build differs, in words.
     fn difference(&self, ours: &Whose) -> Option<String> {
         let pairs = [
             ("Dyno", &self.dyno, &ours.dyno),
@@ -175,7 +165,6 @@ impl Calibrated {
     }
 }
 
-/// The SQL that a calibrated protocol carries.
 #[cfg(feature = "servers")]
 fn dialect(protocol: &str) -> Option<Dialect> {
     dyno_database::null::Wire::named(protocol).map(dyno_database::null::Wire::dialect)
@@ -187,7 +176,6 @@ fn dialect(_protocol: &str) -> Option<Dialect> {
     None
 }
 
-/// The calibration of this machine, or why there is none.
 pub(crate) fn read(environment: &Environment) -> Result<Calibration, String> {
     let path = path().map_err(|error| format!("{error:#}"))?;
     let text = match std::fs::read_to_string(&path) {

@@ -96,7 +96,6 @@ fn files(input: &[u8]) -> Vec<(String, &[u8])> {
     named.collect()
 }
 
-/// Files of a trial.
 const TRIAL: [&str; 4] = ["summary.json", "intervals.hlog", "readings.jsonl", "checksums.json"];
 
 #[cfg(test)]

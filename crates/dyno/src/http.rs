@@ -40,7 +40,6 @@ pub(crate) struct Request {
     query: Vec<(String, String)>,
 }
 
-/// Status of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     Good,
@@ -83,13 +82,11 @@ impl Request {
         self.parts.iter().map(String::as_str).collect()
     }
 
-    /// A value of the query.
     pub(crate) fn query(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// Places for so many connections at a time.
 #[derive(Clone)]
 pub(crate) struct Places {
     most: usize,
@@ -420,7 +417,6 @@ impl Reply {
         Reply::text(Status::Good, "application/json", body)
     }
 
-    /// What other users are told.
     fn stranger() -> Reply {
         let text = "This is only for the user who has started Dyno, and for root: a browser or a scraper of \
                     another user has to be started as that user.\n";
@@ -432,12 +428,10 @@ impl Reply {
         Reply { status, kind, policy: policy(&[]), body: body.into() }
     }
 
-    /// An answer with the status text only.
     pub(crate) fn status(status: Status) -> Reply {
         Reply::text(status, "text/plain; charset=utf-8", format!("{}\n", status.text()))
     }
 
-    /// Sends it, without its body if that is not wanted.
     pub(crate) fn send(&self, stream: &mut TcpStream, has_body: bool) -> std::io::Result<()> {
         let head = format!(
             "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}\r\n",
@@ -454,7 +448,6 @@ impl Reply {
     }
 }
 
-/// The fuzz target of requests.
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz {
     /// The head of a request is read; nothing that another site can send is taken for this machine's.

@@ -30,7 +30,6 @@ pub(crate) fn make_without_signals(data_folder: Option<&Path>) -> anyhow::Result
     Ok(make_with(keeper))
 }
 
-/// The laboratory of this keeper.
 pub(crate) fn make_with(keeper: Keeper) -> Lab {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let environment = environment(keeper.root());
@@ -112,7 +111,6 @@ pub(crate) fn own_folder() -> PathBuf {
     PathBuf::from(format!("/var/tmp/dyno-{}", rustix::process::getuid().as_raw()))
 }
 
-/// The machine, as the record keeps it.
 pub(crate) fn environment(data_folder: &Path) -> Environment {
     let facts = dyno_host::environment(Path::new("/"), data_folder);
     Environment {

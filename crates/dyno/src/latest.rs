@@ -58,7 +58,6 @@ impl Latest {
         self.readings.get(name).filter(|reading| reading.is_current(self.now_ns)).map(|r| r.value)
     }
 
-    /// All that are current.
     pub(crate) fn current(&self) -> BTreeMap<String, f64> {
         let current = self.readings.iter().filter(|(_, r)| r.is_current(self.now_ns));
         current.map(|(name, reading)| (name.clone(), reading.value)).collect()

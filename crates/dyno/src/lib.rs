@@ -32,7 +32,6 @@ use anyhow::Context;
 
 /// How a command ends, which decides the exit code.
 pub(crate) enum End {
-    /// The command did what was asked.
     Good,
     /// It was done, and part of it failed: a trial, a check.
     Bad,
@@ -40,14 +39,12 @@ pub(crate) enum End {
     Misused,
     /// The data do not decide a gate.
     Inconclusive,
-    /// The user stopped it.
     Interrupted,
     /// A script of sysbench has ended the program with this exit code.
     #[cfg_attr(not(feature = "lua"), expect(dead_code, reason = "there are no such scripts"))]
     Exit(u8),
 }
 
-/// What the program does.
 pub fn main() -> ExitCode {
     keep_others_from_writing();
     if let Err(error) = secrets::hide_from_process_list() {
@@ -114,7 +111,6 @@ impl std::fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
-/// Marks an error as one of usage: in an option or a study.
 pub(crate) fn usage_error(error: anyhow::Error) -> anyhow::Error {
     anyhow::Error::new(UsageError(error))
 }

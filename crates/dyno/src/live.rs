@@ -40,7 +40,6 @@ impl Panel {
         self.n_lines = lines.len();
     }
 
-    /// Erases the lines.
     pub(crate) fn wipe(&mut self) {
         if self.n_lines > 0 {
             put(&self.home());
@@ -77,7 +76,6 @@ fn fit(line: &str, tail: &str, width: usize) -> String {
     cut(line, left) + tail
 }
 
-/// A line of at most so many characters.
 fn cut(line: &str, width: usize) -> String {
     if line.chars().count() <= width {
         return line.to_owned();

@@ -55,7 +55,6 @@ impl Metrics {
         Ok(Some(metrics))
     }
 
-    /// Updates the metrics with an event.
     pub(crate) fn on_event(&self, event: &Event) {
         let mut exposed = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         match &event.kind {

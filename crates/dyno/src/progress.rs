@@ -23,17 +23,14 @@ const POPULATE_PAUSE: Nanoseconds = Nanoseconds::from_secs(10);
 /// From this many seconds on it is said that something without a process of its own is ready.
 const READY_LEAST_S: f64 = 0.5;
 
-/// Most checks of an audit that are named.
 const CHECKS_NAMED: usize = 2;
 
-/// Consumes events, prints progress.
 pub(crate) struct Progress {
     clock: Arc<dyn Clock>,
     is_interactive: bool,
     n_trials: usize,
     trial_time: Nanoseconds,
     steps: Vec<PlannedStep>,
-    /// The search of the step that runs, if it is one.
     search: Option<SearchView>,
     /// Idle time between two loads.
     rest: Nanoseconds,
@@ -44,7 +41,6 @@ pub(crate) struct Progress {
     current: Option<u32>,
     context: String,
     panel: Panel,
-    /// What is known of the step that runs.
     load: LoadView,
     n_cpus: u32,
     /// The step that `load` is of.
@@ -56,7 +52,6 @@ pub(crate) struct Progress {
     /// The wait without load that goes on, and when it was last reported.
     wait: WaitView,
     wait_reported: Nanoseconds,
-    /// What was noted already.
     noted: Noted,
     /// Trials that have begun once: those of a discarded block begin again.
     begun: BTreeSet<u32>,
@@ -87,7 +82,6 @@ impl Noted {
 }
 
 impl Progress {
-    /// The display of a run with this plan, before its first event.
     pub(crate) fn new(plan: &Plan, lab: &Lab) -> Progress {
         Progress {
             clock: Arc::clone(&lab.clock),
@@ -426,12 +420,10 @@ fn row_rate(per_second: f64) -> String {
     format!("{} rows/s", text.trim_end_matches("/s"))
 }
 
-/// A rate of transactions.
 fn rate(per_second: f64) -> String {
     with_thing(metrics::THROUGHPUT, &Unit::PerSecond.show(per_second))
 }
 
-/// A load that was tried, with its unit.
 fn probed(sought: Sought, level: f64) -> String {
     match sought {
         Sought::Rate { .. } => format!("{}/s", (level * 10.0).round() / 10.0),

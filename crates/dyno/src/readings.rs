@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use dyno_record::{ReadError, Run};
 use dyno_units::Registry;
 
-/// Every reading that a probe registers.
 pub(crate) fn registry() -> &'static Registry {
     static ALL: LazyLock<Registry> = LazyLock::new(dyno_lab::observe::registry);
     &ALL

@@ -160,7 +160,6 @@ pub(crate) fn digest(text: &str) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The workload `sysbench` of a study in this folder that names these scripts.
 #[cfg(feature = "lua")]
 fn of_sysbench(
     files: Vec<String>,
@@ -202,7 +201,6 @@ struct StudyHost {
 
 #[cfg(feature = "lua")]
 impl StudyHost {
-    /// The modules that were required, with their digests.
     fn required(&self) -> String {
         let modules = self.modules.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         modules.iter().map(|(name, digest)| format!("\n{name} {digest}")).collect()

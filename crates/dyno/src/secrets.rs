@@ -118,7 +118,6 @@ fn read_password(path: &Path) -> Result<Secret, String> {
     }
 }
 
-/// The names of the variables in a URL.
 pub(crate) fn variables(url: &str) -> Vec<String> {
     let names = url.split("${").skip(1).filter_map(|tail| tail.split_once('}'));
     names.map(|(name, _)| name.to_owned()).collect()

@@ -22,10 +22,8 @@ static FIRST: AtomicI32 = AtomicI32::new(0);
 /// Whether a signal is how the command is ended.
 static IS_EXPECTED: AtomicBool = AtomicBool::new(false);
 
-/// What the first signal does.
 static STOP: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
 
-/// Listens for signals from now on.
 pub(crate) fn listen() -> anyhow::Result<()> {
     static LISTENS: OnceLock<()> = OnceLock::new();
     if LISTENS.set(()).is_err() {
@@ -56,7 +54,6 @@ fn ignores_hangup(status: &str) -> bool {
     ignored.is_some_and(|mask| mask & 1 << (SIGHUP - 1) != 0)
 }
 
-/// What the first signal does from now on.
 pub(crate) fn on_first(stop: impl Fn() + Send + 'static) -> anyhow::Result<()> {
     *STOP.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(stop));
     listen()

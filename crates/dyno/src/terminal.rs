@@ -67,7 +67,6 @@ fn print_clean(to: &mut impl Write, text: &str, end: &str) -> io::Result<()> {
     }
 }
 
-/// Prints a message to standard error.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", harmless(text));
 }
@@ -148,7 +147,6 @@ pub(crate) fn warn_of_login(endpoint: &dyno_database::Endpoint) {
     }
 }
 
-/// Prints an error with its causes.
 pub(crate) fn error(error: &anyhow::Error) {
     say(&format!("error: {error:#}"));
 }
@@ -163,12 +161,10 @@ pub(crate) fn out_is_terminal() -> bool {
     std::io::stdout().is_terminal() && !is_dumb(variable("TERM").as_deref())
 }
 
-/// Whether results are printed in colour.
 pub(crate) fn out_has_colours() -> bool {
     ColourWishes::read().allow(std::io::stdout().is_terminal())
 }
 
-/// Whether messages are printed in colour.
 pub(crate) fn messages_have_colours() -> bool {
     ColourWishes::read().allow(std::io::stderr().is_terminal())
 }

@@ -13,7 +13,6 @@ use dyno_units::Seed;
 use dyno_workload::catalog::{Catalog, WorkloadSpec};
 use dyno_workload::{Dialect, Statement, StatementClass, Target, Workload};
 
-/// All products and workloads of this Dyno.
 pub(crate) fn vocabulary() -> Vocabulary {
     vocabulary_of(&dyno_lab::products(), &Catalog::built_in())
 }
@@ -23,7 +22,6 @@ pub(crate) fn probes() -> Vec<&'static str> {
     dyno_host::HOST_PROBES.into_iter().chain(dyno_database::probe_names()).collect()
 }
 
-/// These products and workloads.
 pub(crate) fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabulary {
     let replicates = |product: &ProductSpec| {
         products.find(&product.name).is_some_and(|product| product.replicating().is_some())
@@ -88,7 +86,6 @@ fn router_word(router: &RouterSpec) -> RouterWord {
     }
 }
 
-/// Asks the products about settings.
 #[derive(Debug)]
 struct Settings(Products);
 
@@ -102,7 +99,6 @@ impl SettingRules for Settings {
     }
 }
 
-/// Asks a workload of the catalogue.
 struct Rules {
     workload: WorkloadSpec,
     products: Products,
@@ -133,7 +129,6 @@ impl Rules {
         Ok(workload)
     }
 
-    /// Whether the workload works on what the product has.
     fn check_target(&self, product: &Product) -> Result<(), String> {
         let name = &self.workload.name;
         if self.workload.target == Target::Anything {
@@ -183,7 +178,6 @@ impl Rules {
         }
     }
 
-    /// What holds documents, in words.
     fn of_documents(&self) -> String {
         let products = self.products.specs().filter(|spec| spec.target == Target::Documents);
         let products = products.map(|spec| format!("the product `{}`", spec.name));

@@ -18,7 +18,6 @@ pub(crate) struct Written {
     lines: Vec<Line>,
 }
 
-/// A line that comes from an option.
 struct Line {
     span: Range<usize>,
     key: String,
@@ -26,7 +25,6 @@ struct Line {
 }
 
 impl Written {
-    /// A study with this title, and nothing else yet.
     pub(crate) fn new(title: &str) -> Written {
         let mut written = Written::default();
         written.push("", "title", &title.into());
@@ -87,7 +85,6 @@ impl Written {
         self.lines.extend((!option.is_empty()).then_some(Line { span, key, option }));
     }
 
-    /// The study as a file would have it.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -101,7 +98,6 @@ impl Written {
         self.read_with(&vocabulary::vocabulary())
     }
 
-    /// The same with other words than those of all commands.
     pub(crate) fn read_with(&self, vocabulary: &Vocabulary) -> anyhow::Result<Study> {
         dyno_study::parse(&self.text, vocabulary).map_err(|diagnostics| {
             let lines: Vec<String> = diagnostics.iter().map(|one| self.message(one)).collect();
@@ -139,7 +135,6 @@ impl Written {
     }
 }
 
-/// The option that is called as a key is.
 fn option_of(key: &str) -> String {
     format!("--{}", key.replace('_', "-"))
 }

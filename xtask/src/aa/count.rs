@@ -70,7 +70,6 @@ struct Counts {
     products: BTreeMap<String, u32>,
 }
 
-/// The table of all runs.
 pub(super) fn count(folders: &[PathBuf]) -> anyhow::Result<String> {
     let mut counts = Counts::default();
     for folder in folders {

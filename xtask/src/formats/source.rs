@@ -22,7 +22,6 @@ pub(super) enum Shape {
     Named(String),
 }
 
-/// A key of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Key {
     pub(super) name: String,
@@ -138,7 +137,6 @@ fn items(text: &str) -> Vec<(String, Body)> {
     found
 }
 
-/// The keys up to a line that closes them.
 fn keys<'a>(lines: &mut impl Iterator<Item = &'a str>, end: &str) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut attributes = Vec::new();
@@ -166,7 +164,6 @@ fn keys<'a>(lines: &mut impl Iterator<Item = &'a str>, end: &str) -> Vec<Key> {
     keys
 }
 
-/// The variants of an enum, up to its end.
 fn variants<'a>(lines: &mut impl Iterator<Item = &'a str>, serde: &Serde) -> Body {
     let mut all = Vec::new();
     let mut attributes = Vec::new();
@@ -239,7 +236,6 @@ impl Serde {
     }
 }
 
-/// What a Rust type looks like in JSON.
 fn shape(of: &str) -> Shape {
     let of = of.trim();
     if let Some(inner) = of.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {

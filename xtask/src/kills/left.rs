@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use super::place::{entries, names};
 use super::{Fault, Wrong};
 
-/// Between two looks at what is left.
 const POLL: Duration = Duration::from_millis(50);
 
 /// How long what has been killed may take to be gone.
@@ -21,7 +20,6 @@ const GROUPS: &str = "/sys/fs/cgroup";
 const SETTINGS: [&str; 2] =
     ["/proc/sys/vm/swappiness", "/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device"];
 
-/// What the machine has before a command is run.
 pub(super) struct Before {
     shared: BTreeSet<String>,
     groups: BTreeSet<PathBuf>,
@@ -33,7 +31,6 @@ impl Before {
         Before { shared: unused_memory(), groups: empty_groups(), settings: settings() }
     }
 
-    /// What is left of what has run in a folder.
     pub(super) fn left(&self, folder: &Path) -> Vec<Wrong> {
         let until = Instant::now() + GONE_LIMIT;
         loop {

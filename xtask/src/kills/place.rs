@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-/// Between two looks at whether a command has ended.
 const POLL: Duration = Duration::from_millis(5);
 
 /// It stays unless it is removed, for whoever looks for the reason of an error.
@@ -18,7 +17,6 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// A new folder below one.
     pub(super) fn new(dyno: &Path, below: &Path) -> anyhow::Result<Place> {
         let made = tempfile::Builder::new().prefix("kills-").tempdir_in(below);
         Place::in_folder(dyno, made.context("cannot make a folder")?.keep())
@@ -125,7 +123,6 @@ impl Place {
         Ok(trials.iter().filter(|trial| trial["state"] == "finished").count() as u64)
     }
 
-    /// What is in the folder.
     pub(super) fn names(&self) -> Vec<String> {
         names(self.folder())
     }

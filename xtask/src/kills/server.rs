@@ -8,20 +8,17 @@ use anyhow::Context;
 use super::place::Place;
 use super::{Fault, Wrong};
 
-/// The name of the server.
 const NAME: &str = "standing";
 /// Rows of each table.
 const N_ROWS: u64 = 50_000;
 /// Rows that stay when the others are archived.
 const N_KEPT: u64 = 100;
-/// What the log has of transactions.
 const N_LOGGED: u64 = 2000;
 /// Rows, and a sum of all values.
 const SUMS: &str = "SELECT CONCAT(COUNT(*), ' ', COALESCE(SUM(CRC32(CONCAT(id, c))), 0)) FROM";
 /// The tables of both databases.
 const TABLES: &str = "SELECT GROUP_CONCAT(TABLE_SCHEMA, '.', TABLE_NAME ORDER BY 1) \
     FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ('dyno', 'other')";
-/// The sessions of others.
 const SESSIONS: &str = "SELECT GROUP_CONCAT(ID, ' ', COMMAND, ' ', COALESCE(INFO, '')) FROM \
     information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND USER <> 'system user'";
 /// How long sessions of commands that were killed may go on.
@@ -34,7 +31,6 @@ pub(super) struct Server {
     other: String,
     /// What the table `kept` has.
     sums: String,
-    /// All tables.
     tables: String,
     log: String,
     /// What `dyno capture` makes of the log.
@@ -181,7 +177,6 @@ impl Server {
         }
     }
 
-    /// How what a query finds differs from the rows and the sum that are expected.
     fn compared(&self, table: &str, expected: &str) -> anyhow::Result<Vec<Wrong>> {
         let found = self.sql(&format!("{SUMS} {table}"))?;
         let n_rows = |sums: &str| sums.split(' ').next().and_then(|n| n.parse::<u64>().ok());

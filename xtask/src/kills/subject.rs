@@ -6,7 +6,6 @@ use super::place::Place;
 use super::server::{Server, words};
 use super::{Fault, Wrong};
 
-/// Something that is killed.
 pub(super) struct Kind {
     pub(super) name: &'static str,
     subject: Subject,
@@ -89,7 +88,6 @@ pub(super) const KINDS: [Kind; 19] = [
     Kind { name: "archive", subject: Subject::Archive },
 ];
 
-/// What all studies have.
 const DESIGN: &str = "\
 clients = 2\nwarm_up = \"0s\"\nrest = \"0s\"\nvoid_blocks = \"keep\"\n";
 /// What those have that do not say it themselves.
@@ -110,14 +108,12 @@ fn study(database: &str, design: &str) -> String {
     format!("{}{volume}", whole(&format!("[database.a]\n{database}\n{workload}"), design))
 }
 
-/// A study of these tables, with this in its design.
 fn whole(tables: &str, design: &str) -> String {
     let usual = USUAL.iter().filter(|(key, _)| !design.contains(key));
     let usual = usual.map(|(key, value)| format!("{key} = {value}\n")).collect::<String>();
     format!("title = \"Is anything left?\"\n{tables}\n[design]\n{DESIGN}{usual}{design}\n")
 }
 
-/// What `dyno capture` has made, with a design that is short.
 fn captured(server: &Server) -> anyhow::Result<String> {
     let (tables, _) = server.captured.split_once("[design]").context("a study has a design")?;
     let (_, tables) = tables.split_once("title = ").context("a study has a title")?;
@@ -126,7 +122,6 @@ fn captured(server: &Server) -> anyhow::Result<String> {
 }
 
 impl Kind {
-    /// Makes what the command needs.
     pub(super) fn prepare(&self, place: &Place, server: &Server) -> anyhow::Result<()> {
         match self.subject {
             Subject::Run(database, design) => place.write("study.toml", &study(database, design)),
@@ -146,7 +141,6 @@ impl Kind {
         }
     }
 
-    /// The command that is killed.
     pub(super) fn command(&self, server: &Server) -> Vec<String> {
         match self.subject {
             Subject::Run(..) | Subject::Captured => words(&RUN),

@@ -19,7 +19,6 @@ pub(super) fn module_path(file: &str) -> Vec<String> {
     path
 }
 
-/// The number of files of the largest circle.
 pub(super) fn largest_circle(modules: &[Module]) -> usize {
     let names = Names::of(modules);
     let edges: Vec<BTreeSet<usize>> = (0..modules.len()).map(|nth| names.used_by(nth)).collect();
@@ -33,7 +32,6 @@ struct Brought {
     is_passed_on: bool,
 }
 
-/// What names mean in the modules of a crate.
 struct Names<'a> {
     modules: &'a [Module],
     by_path: BTreeMap<&'a [String], usize>,
@@ -57,7 +55,6 @@ impl<'a> Names<'a> {
         found.map(|brought| brought.path.as_slice())
     }
 
-    /// The files that define what a module uses.
     fn used_by(&self, nth: usize) -> BTreeSet<usize> {
         let code = without_uses(&self.modules[nth].code);
         let taken = self.brought[nth].iter().filter(|brought| !brought.is_passed_on);

@@ -98,7 +98,6 @@ impl<'a> Server<'a> {
         Ok(Server { dyno, name, url: url.to_owned() })
     }
 
-    /// The folder of its socket, and its port if it has one.
     fn folder_and_port(&self) -> anyhow::Result<(String, String)> {
         let (place, options) = self.url.split_once('?').context("its URL has no socket")?;
         let socket = options.split_once('=').context("its URL has no socket")?.1;

@@ -96,7 +96,6 @@ fn version(text: &str) -> Option<&str> {
     (end > 0).then(|| &value[..end])
 }
 
-/// What a test has printed.
 #[derive(Debug, Default, PartialEq)]
 struct Checks {
     all: usize,

@@ -20,7 +20,6 @@ const QUERY: &str = "SELECT v.workload, t.block, r.throughput, s.generator_user_
                      FROM result r JOIN step_total s USING(trial, step) JOIN trial t USING(trial) \
                      JOIN variant v USING(variant) WHERE t.state = 'finished' ORDER BY t.block";
 
-/// What a trial came to.
 #[derive(Clone, Debug, PartialEq)]
 struct Found {
     is_declared: bool,
@@ -62,7 +61,6 @@ pub(crate) fn measure(
     Ok(rows.into_iter().filter(|row| is_wanted(&row.measure)).collect())
 }
 
-/// The study with so many repetitions of so many seconds.
 fn shortened(study: &str, effort: Effort) -> anyhow::Result<String> {
     let mut text = String::new();
     let mut n_changed = 0;

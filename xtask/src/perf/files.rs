@@ -10,7 +10,6 @@ use super::peer::{bench, number_after, timed};
 use super::table::Goal;
 use super::{Effort, Pair, Row};
 
-/// What all runs have in common.
 struct Mode {
     name: &'static str,
     threads: u32,
@@ -39,7 +38,6 @@ const DEEP: Mode = Mode { name: "16 KiB direct reads, depth 32", threads: 32, ..
 
 const SIZE: &str = "256m";
 
-/// What a run did.
 #[derive(Clone, Copy)]
 struct Measured {
     per_second: f64,
@@ -56,7 +54,6 @@ enum Peer {
     Sysbench,
 }
 
-/// Measures the rows that are wanted.
 pub(crate) fn measure(
     dyno: &Path,
     effort: Effort,

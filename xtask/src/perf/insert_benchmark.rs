@@ -33,7 +33,6 @@ struct Cost {
     per_query: f64,
 }
 
-/// Measures the rows that are wanted.
 pub(crate) fn measure(
     dyno: &Path,
     effort: Effort,
@@ -65,7 +64,6 @@ pub(crate) fn measure(
     ])
 }
 
-/// The rows of l.i1.
 fn rows_i1(effort: Effort) -> u64 {
     ROWS_PER_S * u64::from(effort.seconds)
 }

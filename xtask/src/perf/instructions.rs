@@ -18,7 +18,6 @@ use super::{Pair, Row};
 
 const NAME: &str = "user-space instructions per point select, MariaDB, 16 clients";
 
-/// The same of the script that sysbench runs, too.
 const SCRIPT_NAME: &str =
     "user-space instructions per statement, dyno sysbench oltp_point_select.lua, MariaDB";
 
@@ -89,7 +88,6 @@ fn with_dyno(dyno: &Path, server: &Standing, effort: u32) -> anyhow::Result<(f64
     Ok((instructions, statements))
 }
 
-/// The command line of sysbench that makes so much effort.
 fn command_line(script: &str, server: &Standing, effort: u32) -> Vec<String> {
     let mut arguments = server.sysbench(script);
     let options = [format!("--events={}", 20_000 * effort), "--time=0".to_owned()];

@@ -12,7 +12,6 @@ const ROWS: u32 = 25_000;
 /// Rows of each of the four tables in the rows about populating.
 const POPULATED: u32 = 250_000;
 
-/// Measures the rows that are wanted.
 pub(crate) fn measure(
     dyno: &Path,
     effort: Effort,
@@ -101,7 +100,6 @@ impl Standing {
         Ok(server)
     }
 
-    /// Where Dyno finds it.
     pub(crate) fn url(&self) -> String {
         format!("mysql://root@localhost/perf?socket={}", self.0.socket.display())
     }

@@ -63,7 +63,6 @@ pub(crate) fn measure(
     Ok(rows)
 }
 
-/// A row about one number of `dyno bench`.
 struct Measure {
     name: String,
     unit: &'static str,

@@ -6,10 +6,8 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-/// The result of a load generator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
-    /// Statements per second.
     pub(crate) statements_per_s: f64,
     /// User CPU per statement, µs.
     pub(crate) user_us: f64,
@@ -56,7 +54,6 @@ pub(crate) fn in_turn<T>(
     (0..n_pairs).map(&mut pair).collect()
 }
 
-/// Runs `dyno bench` and reads its JSON.
 pub(crate) fn bench(dyno: &Path, arguments: &[String]) -> anyhow::Result<Value> {
     let output = Command::new(dyno)
         .arg("bench")
@@ -86,7 +83,6 @@ pub(crate) fn dyno_outcome(result: &Value) -> anyhow::Result<Outcome> {
     })
 }
 
-/// The number behind a label in a peer's report.
 pub(crate) fn number_after(text: &str, label: &str) -> anyhow::Result<f64> {
     let start = text.find(label).with_context(|| format!("no `{label}` in: {text}"))? + label.len();
     let rest = text[start..].trim_start();

@@ -15,7 +15,6 @@ const SCALE: u32 = 5;
 const POPULATED: u32 = 20;
 const ROWS_PER_SCALE: f64 = 100_000.0;
 
-/// A pgbench script, as both programs name it.
 struct Script {
     dyno: &'static str,
     pgbench: &'static str,
@@ -26,7 +25,6 @@ struct Script {
 const SELECT_ONLY: Script = Script { dyno: "select-only", pgbench: "select-only", statements: 1.0 };
 const TPCB: Script = Script { dyno: "tpcb-like", pgbench: "tpcb-like", statements: 7.0 };
 
-/// Measures the rows that are wanted.
 pub(crate) fn measure(
     dyno: &Path,
     effort: Effort,

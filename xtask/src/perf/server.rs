@@ -9,7 +9,6 @@ use dyno_database::{Place, Products, Server, ServerSpec};
 use dyno_host::Keeper;
 use dyno_units::{ByteCount, Clock, Nanoseconds, SettingValue};
 
-/// A clock that reads the machine's monotonic time.
 struct RealClock(Instant);
 
 impl Clock for RealClock {

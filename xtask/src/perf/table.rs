@@ -9,18 +9,15 @@ pub(crate) struct Pair {
     pub(crate) peer: f64,
 }
 
-/// One row of the table.
 pub(crate) struct Row {
     pub(crate) measure: String,
     pub(crate) peer: &'static str,
     pub(crate) unit: &'static str,
-    /// The goal for the ratio.
     pub(crate) goal: Goal,
     pub(crate) pairs: Vec<Pair>,
 }
 
 impl Row {
-    /// A row of one value of each outcome of the pairs, Dyno's first.
     pub(crate) fn of<T>(
         measure: String,
         (peer, unit, goal): (&'static str, &'static str, Goal),
@@ -37,7 +34,6 @@ impl Row {
 pub(crate) enum Goal {
     AtMost(f64),
     AtLeast(f64),
-    /// From the first to the second.
     Within(f64, f64),
 }
 

@@ -32,7 +32,6 @@ const CLIENTS: u32 = 16;
 /// The version that the goals were set against.
 const GO_TPC: &str = "github.com/pingcap/go-tpc/cmd/go-tpc@v1.0.9";
 
-/// The variable with sysbench-tpcc's folder.
 const SYSBENCH_TPCC: &str = "DYNO_SYSBENCH_TPCC";
 
 /// A server that both products' clients reach by TCP.
@@ -73,7 +72,6 @@ impl Site {
     }
 }
 
-/// Measures the rows that are wanted.
 pub(crate) fn measure(
     dyno: &Path,
     effort: Effort,
@@ -106,7 +104,6 @@ pub(crate) fn measure(
     Ok(rows)
 }
 
-/// What one row beside go-tpc is about.
 struct Wanted {
     measure: String,
     kind: Kind,
@@ -118,7 +115,6 @@ enum Kind {
     NewOrder(Sending),
 }
 
-/// Options of Dyno's TPC-C.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Sending {
     is_batched: bool,
@@ -316,13 +312,11 @@ fn find_go_tpc() -> Option<PathBuf> {
     result.map_err(warn).ok()
 }
 
-/// The path that a variable of the environment holds.
 #[expect(clippy::disallowed_methods, reason = "where peers are is the user's to say")]
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)
 }
 
-/// A folder of the user's for what is built once.
 fn cache() -> anyhow::Result<PathBuf> {
     let of_user = variable("XDG_CACHE_HOME");
     let of_home = || Some(variable("HOME")?.join(".cache"));

@@ -8,7 +8,6 @@ use dyno_units::Seed;
 use crate::{RULE, head, percent};
 
 const SAMPLES: u32 = 4_000;
-/// Resamples of each sample.
 const RESAMPLES: usize = 2_000;
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {

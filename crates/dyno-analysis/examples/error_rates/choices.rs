@@ -19,7 +19,6 @@ fn study((variants, blocks): (usize, usize), random: &mut RandomStream) -> Vec<V
     (0..variants).map(|_| of()).collect()
 }
 
-/// The effect of a variant against the first, with the common error if there is one.
 fn effect(table: &[Vec<Vec<f64>>], variant: usize) -> Effect {
     let pairs = table[variant][0].iter().zip(&table[0][0]);
     let differences: Vec<f64> = pairs.map(|(a, b)| a - b).collect();

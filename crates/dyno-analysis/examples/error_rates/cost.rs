@@ -36,7 +36,6 @@ fn study(
     table
 }
 
-/// The best level of a variant, by its mean.
 fn best(levels: &[Vec<f64>]) -> usize {
     let order = |a: &usize, b: &usize| mean(&levels[*a]).total_cmp(&mean(&levels[*b]));
     (0..levels.len()).max_by(order).unwrap_or(0)

@@ -9,7 +9,6 @@ use crate::{RULE, head, percent};
 
 const STUDIES: u32 = 4_000;
 
-/// What makes a block be discarded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counts {
     Nothing,

@@ -10,7 +10,6 @@ use crate::{RULE, head, percent};
 
 const STUDIES: u32 = 2_000;
 
-/// One line of the table: one candidate against one baseline.
 #[derive(Clone, Copy)]
 struct Setup {
     /// Whether both were run in the same blocks.
@@ -57,7 +56,6 @@ fn rates(setup: Setup, harm: f64) -> (u32, u32) {
     rates_of(setup, harm, (&RULE, STUDIES))
 }
 
-/// The same under another rule, of so many gates.
 fn rates_of(setup: Setup, harm: f64, (rule, studies): (&Rule, u32)) -> (u32, u32) {
     let mut random = Seed(9)
         .derive("gate", (setup.repetitions * 100 + setup.steps) as u64)
@@ -130,7 +128,6 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Gates for each number of repetitions that is tried.
 const TRIED: u32 = 10_000;
 
 /// The fewest repetitions with which 80 of 100 gates of an equally good build pass.

@@ -12,10 +12,8 @@ use crate::noise::{
 };
 use crate::{RULE, head, percent};
 
-/// When a difference that was found is withheld.
 #[derive(Clone, Copy)]
 enum Guard {
-    /// Never.
     None,
     /// The variant spreads so much more than all others that noise alike in all explains it in one case
     /// of a hundred only (F of its variance against theirs).

@@ -9,7 +9,6 @@ use dyno_units::Seed;
 use crate::{RULE, head, percent};
 
 const STUDIES: u32 = 4_000;
-/// Most runs that are joined.
 const RUNS_MOST: usize = 10;
 
 /// Studies without an effect in which a difference is found by the k-th joined run at the latest: with
@@ -86,7 +85,6 @@ fn alarms_extended(noise: f64, first: u32, more: u32) -> ([u32; RUNS_MOST], [u32
     (naive, looked)
 }
 
-/// Studies of the table `looks`.
 const LOOKED_AT: u32 = 20_000;
 
 /// A t-test after each repetition, each at the full level: what sequential stopping (METHOD 7.1) avoids.

@@ -33,7 +33,6 @@ use dyno_analysis::statistics::Rule;
 /// The rule of a study that says nothing else.
 pub(crate) const RULE: Rule = Rule { threshold: 0.03, confidence: 0.95 };
 
-/// A share in percent with one digit.
 pub(crate) fn percent(hits: u32, of: u32) -> String {
     if of == 0 {
         return "–".to_owned();
@@ -41,7 +40,6 @@ pub(crate) fn percent(hits: u32, of: u32) -> String {
     format!("{:.1} %", 100.0 * f64::from(hits) / f64::from(of))
 }
 
-/// Writes the head of a table whose first columns are words.
 pub(crate) fn head(out: &mut dyn Write, columns: &[&str], words: usize) -> std::io::Result<()> {
     writeln!(out, "| {} |", columns.join(" | "))?;
     let rule = |i: usize| if i < words { "---" } else { "--:" };
@@ -49,7 +47,6 @@ pub(crate) fn head(out: &mut dyn Write, columns: &[&str], words: usize) -> std::
     writeln!(out, "|{}|", rules.join("|"))
 }
 
-/// Prints one table.
 type Table = fn(&mut dyn Write) -> std::io::Result<()>;
 
 const TABLES: [(&str, Table); 24] = [

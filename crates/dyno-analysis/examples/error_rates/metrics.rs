@@ -9,7 +9,6 @@ use crate::noise::{Noise, Order, Setup, effects, is_difference, study};
 use crate::{RULE, head, percent};
 
 const STUDIES: u32 = 4_000;
-/// Families that are simulated; the first of them are counted by themselves.
 const FAMILIES: [usize; 4] = [1, 5, 9, 14];
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {

@@ -3,7 +3,6 @@
 use dyno_analysis::statistics::{Call, Effect, pooled_error_unguarded, pooled_errors};
 use dyno_units::RandomStream;
 
-/// Simulated studies for each line of the table.
 pub(crate) const STUDIES: u32 = 4_000;
 /// Variants, the baseline first, and steps: a family of 12 comparisons.
 pub(crate) const VARIANTS: usize = 4;
@@ -124,7 +123,6 @@ impl Noise {
         values
     }
 
-    /// The noise of a variant's trials, by block and step.
     pub(crate) fn trials(
         self,
         variant: usize,
@@ -182,7 +180,6 @@ impl Order {
         !matches!(self, Order::Sequential | Order::SequentialDrifting)
     }
 
-    /// What the machine adds to each variant in each block.
     fn drift(self, (variants, blocks): (usize, usize), random: &mut RandomStream) -> Vec<Vec<f64>> {
         let mut drift = vec![vec![0.0; blocks]; variants];
         let mut order: Vec<usize> = (0..variants).collect();
@@ -217,7 +214,6 @@ impl Order {
     }
 }
 
-/// Studies of one kind.
 #[derive(Clone, Copy)]
 pub(crate) struct Setup {
     pub(crate) noise: Noise,
@@ -251,10 +247,8 @@ pub(crate) fn study(setup: Setup, random: &mut RandomStream) -> Vec<Vec<Vec<f64>
     table
 }
 
-/// What the errors of effects are estimated from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Errors {
-    /// Each comparison's own pairs.
     Own,
     /// All values together.
     Unguarded,
@@ -267,7 +261,6 @@ pub(crate) fn effects(table: &[Vec<Vec<f64>>], is_paired: bool) -> Vec<Effect> {
     effects_with(table, is_paired, if is_paired { Errors::Guarded } else { Errors::Own })
 }
 
-/// The effects with errors of this kind.
 pub(crate) fn effects_with(
     table: &[Vec<Vec<f64>>],
     is_paired: bool,
@@ -292,7 +285,6 @@ pub(crate) fn effects_with(
     effects
 }
 
-/// Whether a call says that there is a difference.
 pub(crate) fn is_difference(call: Call) -> bool {
     matches!(call, Call::Higher | Call::Lower)
 }

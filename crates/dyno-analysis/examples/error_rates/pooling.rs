@@ -20,7 +20,6 @@ struct Tally {
     width: f64,
 }
 
-/// The effects with `shift` added to those of the variant that has one: which of them are called differences.
 fn found(effects: &[Effect], steps: usize, shift: f64) -> Vec<bool> {
     let shifted = |(i, own): (usize, &Effect)| {
         let value = own.value + if i / steps + 1 == WITH_EFFECT { shift } else { 0.0 };

@@ -9,9 +9,7 @@ use dyno_units::{RandomStream, Seed};
 use crate::{RULE, head, percent};
 
 const STUDIES: u32 = 400;
-/// A baseline and two variants at one step.
 const VARIANTS: usize = 3;
-/// Transactions of a trial.
 const TRANSACTIONS: u32 = 2_000;
 
 /// Response times of one trial: lognormal with a level that differs between trials by 1 %, and a share

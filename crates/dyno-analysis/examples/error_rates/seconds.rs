@@ -8,10 +8,8 @@ use dyno_analysis::stopping::{Series, levels, looks, settle};
 use dyno_record::StoppingRecord;
 use dyno_units::{RandomStream, Seed};
 
-/// Simulated studies of each line; the first of them are also told by themselves.
 const STUDIES: u32 = 4_000;
 const FIRST: u32 = 400;
-/// Seconds of a measurement phase.
 const SECONDS: u32 = 60;
 /// Standard deviation of a second, and the correlation of neighbours.
 const SECOND_NOISE: f64 = 0.05;
@@ -19,10 +17,8 @@ const MEMORY: f64 = 0.7;
 /// Standard deviations of trials, and of blocks.
 const TRIAL_NOISE: f64 = 0.015;
 const BLOCK_DRIFT: f64 = 0.03;
-/// The rule of a study that says nothing else.
 const RULE: Rule = Rule { threshold: 0.03, confidence: 0.95 };
 
-/// How often trials are repeated.
 #[derive(Clone, Copy)]
 struct Design {
     min: u32,
@@ -45,7 +41,6 @@ impl Design {
     }
 }
 
-/// The logarithm of the throughput of one trial: the mean of its seconds.
 fn trial(level: f64, random: &mut RandomStream) -> f64 {
     let own = level + TRIAL_NOISE * random.normal();
     let fresh = SECOND_NOISE * (1.0 - MEMORY * MEMORY).sqrt();
@@ -58,17 +53,13 @@ fn trial(level: f64, random: &mut RandomStream) -> f64 {
     (sum / f64::from(SECONDS)).ln()
 }
 
-/// What became of one study.
 struct Outcome {
     /// Of each variant but the baseline.
     calls: Vec<Call>,
-    /// How many of their bounds hold the truth.
     covered: u32,
-    /// Trials of all variants.
     trials: u32,
 }
 
-/// A study of a baseline and variants with these effects.
 fn study(effects: &[f64], design: Design, random: &mut RandomStream) -> Outcome {
     let stopping = design.stopping();
     let n = effects.len();
@@ -102,7 +93,6 @@ fn study(effects: &[f64], design: Design, random: &mut RandomStream) -> Outcome 
     }
 }
 
-/// Shares and means over all studies of a line.
 #[derive(Default)]
 struct Tally {
     hits_of_first: u32,
@@ -132,7 +122,6 @@ fn percent(n: u32, of: u32) -> f64 {
     100.0 * f64::from(n) / f64::from(of)
 }
 
-/// Prints the table.
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(
         out,

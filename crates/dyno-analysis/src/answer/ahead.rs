@@ -9,12 +9,9 @@ use crate::searches;
 use crate::statistics::{Call, Effect, calls_at, geometric_mean};
 use crate::{MetricId, metrics};
 
-/// A variant at one of its steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct At {
-    /// Index of the variant.
     pub(crate) variant: usize,
-    /// Index of the step.
     pub(crate) step: usize,
     /// What its values are multiplied by before they are compared, as a logarithm: of throughput, that of
     /// 1 / price where work for money is compared.
@@ -77,7 +74,6 @@ impl Ranker<'_> {
         Some(Effect { value: effect.value + ours.log_factor - theirs.log_factor, ..effect })
     }
 
-    /// What the search for a load rounds, where a load was searched.
     fn rounding(&self, ours: At, theirs: At) -> f64 {
         let of = |at: At| {
             let values = self.means(metrics::THROUGHPUT, at.variant, &[at.step]);

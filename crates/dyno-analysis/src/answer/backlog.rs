@@ -4,7 +4,6 @@ use super::AnswerWriter;
 use crate::debt::DebtFacts;
 use crate::words::number;
 
-/// As many variants are named.
 const NAMED_MOST: usize = 4;
 
 impl AnswerWriter<'_> {

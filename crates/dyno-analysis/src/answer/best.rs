@@ -13,7 +13,6 @@ use crate::numbers::{self, EffectStyle};
 use crate::words::{capital, ci, list, share, size};
 use crate::{Direction, Metric, MetricId, Verdict, metrics};
 
-/// As many tied variants are named; of more, their number is said.
 pub(super) const NAMED_MOST: usize = 3;
 
 impl AnswerWriter<'_> {
@@ -87,7 +86,6 @@ impl AnswerWriter<'_> {
         }
     }
 
-    /// The headline where one variant is ahead of all others.
     fn winner(
         &self,
         best: &Ranked,
@@ -212,7 +210,6 @@ impl AnswerWriter<'_> {
             && of_rivals.filter(|c| c.baseline == best).all(|c| c.verdict == Verdict::Worse)
     }
 
-    /// How it is said of a metric that a variant is the best.
     pub(super) fn is_best(&self, metric: MetricId) -> String {
         match metric {
             metrics::THROUGHPUT => "is fastest".to_owned(),

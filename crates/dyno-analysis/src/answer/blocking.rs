@@ -4,7 +4,6 @@ use super::AnswerWriter;
 use crate::words::{ci, list};
 use crate::{Comparison, Verdict};
 
-/// As many of the other variants are named; of more their number is given.
 const NAMED_MOST: usize = 2;
 
 impl AnswerWriter<'_> {

@@ -8,7 +8,6 @@ use crate::statistics::REPETITIONS_CAP;
 use crate::words::{capital, ci, list, loads, share};
 use crate::{Comparison, ConcurrencyGroup, GroupComparison, MetricId, Verdict, metrics};
 
-/// As many steps of one verdict are said one by one; of more their extremes.
 const STEPS_NAMED: usize = 3;
 
 /// Verdicts in the order in which they are said.
@@ -40,7 +39,6 @@ impl AnswerWriter<'_> {
         details
     }
 
-    /// What is known of one variant: every metric, in one sentence.
     fn variant_sentence(&self, variant: usize) -> Option<String> {
         let mut parts = Vec::new();
         let is_one_step = self.findings.steps.len() == 1;
@@ -144,7 +142,6 @@ impl AnswerWriter<'_> {
         format!("{}{chance}{more}", parts.join("; "))
     }
 
-    /// Why an interval that excludes zero is no verdict, where there are such.
     fn chance_among(&self, comparisons: &[&Comparison]) -> String {
         self.chances_among(comparisons).map_or(String::new(), |(places, n_family)| {
             format!(
@@ -182,7 +179,6 @@ impl AnswerWriter<'_> {
         self.findings.comparisons.iter().filter(|c| c.metric == metric).count()
     }
 
-    /// Comparisons that share their verdict.
     fn same_verdict(&self, group: &[&Comparison], n_all: usize, style: EffectStyle) -> String {
         let noun = self.findings.step_noun();
         let verdict = self.verdict_of(group[0]);
@@ -222,7 +218,6 @@ impl AnswerWriter<'_> {
         format!("{verdict} at {}", list(&group.iter().map(step).collect::<Vec<_>>()))
     }
 
-    /// A variant over all loads of low, and of high, concurrency.
     fn groups_sentence(&self, variant: usize) -> Option<String> {
         let groups: Vec<&GroupComparison> =
             self.findings.concurrency.iter().filter(|g| g.variant == variant).collect();
@@ -264,7 +259,6 @@ impl AnswerWriter<'_> {
         })
     }
 
-    /// That more trials were asked for after results could be seen, and what that costs.
     pub(super) fn repeated_looks(&self) -> Option<String> {
         let facts = self.findings.repeated_looks?;
         Some(format!(
@@ -277,7 +271,6 @@ impl AnswerWriter<'_> {
         ))
     }
 
-    /// Why it is undecided if that is not plain, and what would decide it.
     fn why_undecided(&self, c: &Comparison) -> String {
         let n_family = self.family_size(c.metric);
         let chance = if excludes_zero(c) && n_family > 1 {
@@ -334,7 +327,6 @@ fn word(verdict: Verdict) -> &'static str {
 /// More repetitions than that are a guess from too little.
 const REPETITIONS_GUESSED: u32 = 50;
 
-/// What to do where one repetition decides nothing.
 pub(super) const MORE_REPETITIONS: &str = "Raise `repetitions` to at least 3";
 
 /// How many repetitions would be needed to decide what is open; none where all is decided.

@@ -5,7 +5,6 @@ use crate::Cell;
 use crate::time::{Steadiness, TimeFacts};
 use crate::words::share;
 
-/// As many variants are named with their share; of more, the first ones.
 const NAMED_MOST: usize = 4;
 
 impl AnswerWriter<'_> {

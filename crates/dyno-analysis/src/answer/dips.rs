@@ -7,7 +7,6 @@ use crate::statistics::median;
 use crate::words::{count, number};
 
 impl AnswerWriter<'_> {
-    /// A line for each volume that dipped.
     pub(super) fn made_dips(&self) -> Vec<String> {
         let all = &self.findings.made_dips;
         let mut volumes: Vec<&str> = all.iter().map(|dips| &*dips.volume).collect();
@@ -20,7 +19,6 @@ impl AnswerWriter<'_> {
     }
 }
 
-/// What was found of the dips of one volume, all trials and steps together.
 fn line(volume: &str, dips: &[&MadeDips]) -> String {
     let sum = |of: fn(&MadeDips) -> u32| dips.iter().map(|one| of(one)).sum::<u32>();
     let middle = |of: fn(&MadeDips) -> Option<f64>| {

@@ -12,13 +12,10 @@ use crate::numbers::{self, EffectStyle};
 use crate::words::{ci, count, list, share, size};
 use crate::{Estimate, Verdict, metrics};
 
-/// How the headline begins.
 pub(super) const HEADLINE: &str = "Syncing every commit ";
 
-/// As many settings of a variant are said behind its name.
 const SETTINGS_MOST: usize = 2;
 
-/// As many groups are said in one headline.
 const GROUPS_MOST: usize = 3;
 
 /// Variants that differ in durability and not in what else is compared with it.
@@ -31,13 +28,11 @@ struct Group {
     fast: Ranked,
     /// Pairs of either kind, of which these two are the one that is said.
     n_pairs: usize,
-    /// All of its variants.
     variants: Vec<usize>,
     /// The effect of the safe one against the fast one.
     effect: (Estimate, Verdict),
 }
 
-/// A verdict on throughput, in a word or two.
 fn in_throughput(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::NoDifference => "no difference",
@@ -48,12 +43,10 @@ fn in_throughput(verdict: Verdict) -> &'static str {
 }
 
 impl AnswerWriter<'_> {
-    /// What a commit of a variant survives.
     pub(super) fn safety(&self, variant: usize) -> Option<CommitSafety> {
         self.findings.variants[variant].commit_safety
     }
 
-    /// Whether a variant is known to be less durable than another one.
     pub(super) fn is_less_durable(&self, variant: usize, other: usize) -> bool {
         self.findings.is_less_durable(variant, other)
     }
@@ -140,7 +133,6 @@ impl AnswerWriter<'_> {
         format!(" ({} CI {range})", share(self.findings.confidence))
     }
 
-    /// The groups of the study, and where they were measured.
     fn safety_groups(&self) -> Option<(Vec<Group>, String)> {
         let (metric, steps) = self.main_metric_and_steps();
         let is_own = self.findings.steps.iter().any(|step| step.own.is_some());
@@ -293,7 +285,6 @@ impl AnswerWriter<'_> {
         if asked.is_empty() { String::new() } else { format!("{}; ", asked.join(", ")) }
     }
 
-    /// The fastest safe variant of a group, and what each of the others gives relative to it.
     fn group_line(&self, group: &Group) -> String {
         let (metric, steps) = self.main_metric_and_steps();
         let safe = group.safe.variant;

@@ -44,7 +44,6 @@ impl AnswerWriter<'_> {
 /// Words of a sentence that may be a headline.
 const SHORT_MOST: usize = 25;
 
-/// The median time without commits after the faults of a variant.
 fn median_away(faults: &[&FaultFacts]) -> Option<f64> {
     let away: Vec<f64> = faults.iter().filter_map(|facts| facts.away_s).collect();
     (!away.is_empty()).then(|| median(&away))
@@ -99,7 +98,6 @@ fn what(facts: &FaultFacts) -> String {
     }
 }
 
-/// What became of the load of one variant, all its trials together.
 fn part(name: &str, faults: &[&FaultFacts]) -> String {
     let values = |of: fn(&FaultFacts) -> Option<f64>| -> Vec<f64> {
         faults.iter().filter_map(|facts| of(facts)).collect()
@@ -148,7 +146,6 @@ fn lost(faults: &[&FaultFacts]) -> String {
     }
 }
 
-/// The median, with the least and the most of several.
 fn with_range(values: &[f64]) -> String {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(0.0, f64::max);

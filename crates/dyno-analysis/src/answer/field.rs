@@ -9,13 +9,10 @@ use crate::tpcc;
 use crate::words::{ci, list, number};
 use crate::{Estimate, VariantFacts, metrics};
 
-/// As many steps of TPC-C are said for each variant.
 const STEPS_SAID: usize = 2;
 
-/// As many steps that the workload defines are in the headline.
 const MAIN_STEPS: usize = 3;
 
-/// As many variants are ranked in the line of a step.
 const RANKED_MOST: usize = 4;
 
 impl AnswerWriter<'_> {
@@ -39,7 +36,6 @@ impl AnswerWriter<'_> {
         }
     }
 
-    /// New orders a minute of all variants that run TPC-C, in one line.
     pub(super) fn new_orders(&self) -> Option<String> {
         let mut parts = Vec::new();
         let mut names = Vec::new();
@@ -167,7 +163,6 @@ impl AnswerWriter<'_> {
         Some(format!("{of}{}.", parts.join("; ")))
     }
 
-    /// A line for each main step: the variants by rank.
     pub(super) fn own_step_lines(&self) -> Vec<String> {
         let line = |step: usize| {
             let metric = self.main_metric(step);

@@ -6,21 +6,16 @@ use crate::statistics::{Call, Effect, calls_at};
 use crate::words::share;
 use crate::{Comparison, metrics};
 
-/// As many levels are named, those with the most of what is varied.
 const NAMED_MOST: usize = 3;
 
-/// How the growth of throughput compares with that of what is varied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
     /// It is larger, also after the correction for the number of levels.
     More,
-    /// It is smaller.
     Less,
-    /// Neither is shown.
     Open,
 }
 
-/// A variant with more of what is varied than its baseline.
 struct Grown<'a> {
     level: f64,
     /// What is varied, as a multiple of the baseline's.

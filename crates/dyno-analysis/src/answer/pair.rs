@@ -7,11 +7,9 @@ use crate::numbers::{EffectStyle, value};
 use crate::words::{capital, list, loads, share, size};
 use crate::{Comparison, Verdict, metrics};
 
-/// As many steps of one verdict are named; of more their number is said.
 const STEPS_NAMED: usize = 2;
 
 impl AnswerWriter<'_> {
-    /// The headline of a study with one compared variant.
     pub(super) fn one_against_its_baseline(&self, variant: usize) -> String {
         match self.main_comparisons(variant).as_slice() {
             [] => format!("{} cannot be compared with its baseline.", self.name(variant)),
@@ -20,7 +18,6 @@ impl AnswerWriter<'_> {
         }
     }
 
-    /// The comparisons of a variant in the first main metric that it has any of.
     pub(super) fn main_comparisons(&self, variant: usize) -> Vec<&Comparison> {
         for metric in self.always_said() {
             let mut comparisons = self.comparisons_of(variant, metric);
@@ -245,7 +242,6 @@ impl AnswerWriter<'_> {
         list(&parts)
     }
 
-    /// The word for an effect of this direction.
     fn word_of(&self, c: &Comparison) -> &'static str {
         let metric = self.findings.metrics.get(c.metric);
         let [more, less] = match metric.id {

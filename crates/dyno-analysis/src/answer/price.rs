@@ -5,7 +5,6 @@ use crate::cost::CostFacts;
 use crate::words::{list, number};
 use crate::{Estimate, metrics};
 
-/// As many variants besides the cheapest are named with their cost.
 const OTHERS_NAMED: usize = 2;
 
 impl AnswerWriter<'_> {

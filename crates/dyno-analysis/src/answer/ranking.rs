@@ -10,26 +10,21 @@ use crate::join::Joined;
 use crate::statistics::{Rule, geometric_mean};
 use crate::{Direction, Estimate, MetricId, Verdict};
 
-/// What is needed to rank variants.
 pub(crate) struct Ranker<'a> {
     pub(crate) joined: &'a Joined<'a>,
     pub(crate) measured: &'a [Measured],
     pub(crate) levels: &'a Levels<'a>,
 }
 
-/// A variant with its mean over some steps.
 pub(super) struct Ranked {
     pub(super) variant: usize,
     /// The geometric mean over the steps, trial by trial.
     pub(super) mean: Estimate,
-    /// How it stands against the first.
     pub(super) standing: Standing,
 }
 
-/// How a variant stands against the one with the best mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It is the first.
     First,
     /// It does not differ from it by more than the threshold.
     Same,
@@ -37,7 +32,6 @@ pub(crate) enum Standing {
     Tied,
     /// There is but one repetition of the two to compare, which shows no spread: it is not known.
     Single,
-    /// It is behind.
     Behind,
 }
 
@@ -51,7 +45,6 @@ impl Ranker<'_> {
         self.rank_of(&all, metric, steps)
     }
 
-    /// The same of some variants among themselves.
     pub(super) fn rank_of(
         &self,
         variants: &[usize],

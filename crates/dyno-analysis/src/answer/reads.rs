@@ -3,9 +3,7 @@
 use super::AnswerWriter;
 use crate::words::number;
 
-/// The resource, as the attribution calls it.
 const READS: &str = "reads.data";
-/// As many variants are named.
 const NAMED_MOST: usize = 4;
 
 impl AnswerWriter<'_> {

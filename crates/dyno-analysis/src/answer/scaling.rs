@@ -7,14 +7,11 @@ use crate::numbers::Unit;
 use crate::scaling::{ScalingFacts, ScalingLoad, Turn};
 use crate::words::{count, list};
 
-/// As many variants are named with their speed-up; of more, the first and the last.
 const NAMED_MOST: usize = 3;
 
-/// What sentences on saturation mean.
 const TURNS_UP: &str = "Turns up: from there to twice as many clients, response time grows faster than \
     the square root of the number of clients, in each repetition. Throughput may still rise.";
 
-/// Where a variant's throughput stops rising.
 enum End {
     /// It is highest at the heaviest load that was tried, and rises up to there.
     Rising,
@@ -24,7 +21,6 @@ enum End {
     Peak(u64),
 }
 
-/// The speed-up of a variant.
 struct SpeedUp<'a> {
     variant: usize,
     best: &'a ScalingLoad,
@@ -85,7 +81,6 @@ impl AnswerWriter<'_> {
         })
     }
 
-    /// Whether the speed-up of one variant is larger than that of another, block by block.
     fn scales_further(&self, one: &SpeedUp<'_>, other: &SpeedUp<'_>) -> bool {
         let by_block = |one: &SpeedUp<'_>| -> Vec<(u32, f64)> {
             let at = |load: &ScalingLoad| {
@@ -158,7 +153,6 @@ impl AnswerWriter<'_> {
         (!parts.is_empty()).then(|| format!("Response time turns up {}.", list(&parts)))
     }
 
-    /// What [`AnswerWriter::saturation`] means, and how sure it is.
     pub(super) fn saturation_note(&self) -> String {
         let with_interval = |facts: &ScalingFacts| {
             let last = facts.loads.last()?.saturation_estimate.as_ref().filter(|e| e.n > 2)?;
@@ -175,7 +169,6 @@ impl AnswerWriter<'_> {
         format!("{TURNS_UP}{intervals}")
     }
 
-    /// The speed-ups with their confidence intervals, in one line.
     pub(super) fn speed_ups(&self) -> Option<String> {
         let all: Vec<SpeedUp<'_>> =
             self.findings.scaling.iter().filter_map(|facts| self.speed_up(facts)).collect();

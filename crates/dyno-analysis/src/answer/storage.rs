@@ -9,11 +9,9 @@ const ON_DISK: MetricId = MetricId::new("data.on_disk");
 const SNAPSHOT: MetricId = MetricId::new("volume.snapshot_time");
 const CLONE: MetricId = MetricId::new("volume.clone_time");
 
-/// Shares of less than this are no saving.
 const SAVING_LEAST: f64 = 0.01;
 
 impl AnswerWriter<'_> {
-    /// Whose data take the least of the disk, and how much less than those of its baseline.
     pub(super) fn smallest(&self) -> Option<String> {
         let all = self.measured(ON_DISK);
         let [(least, size), .., (most, largest)] = all.as_slice() else { return None };
@@ -38,7 +36,6 @@ impl AnswerWriter<'_> {
         ))
     }
 
-    /// How long a snapshot and a clone took.
     pub(super) fn snapshots(&self) -> Option<String> {
         let range = |metric: MetricId| {
             let all = self.measured(metric);

@@ -9,11 +9,9 @@ use crate::numbers::EffectStyle;
 use crate::words::{capital, ci, count, list, share};
 use crate::{Comparison, ConcurrencyGroup, GroupComparison, Verdict, metrics};
 
-/// Most figures of jobs that are said.
 const JOB_FIGURES_MOST: usize = 3;
 
 impl AnswerWriter<'_> {
-    /// That numbers come from trials whose audit failed, before all else that is said of them.
     pub(super) fn failed_audits(&self) -> Option<String> {
         let audited = self.findings.trials.iter().filter(|trial| !trial.audit.is_empty());
         let failed = audited.clone().filter(|trial| trial.audit.iter().any(|row| !row.pass));
@@ -53,7 +51,6 @@ impl AnswerWriter<'_> {
         lines
     }
 
-    /// One variant against its baseline: a line for each metric.
     fn of_one(&self, variant: usize) -> Vec<String> {
         let main = self.main_comparisons(variant);
         let mut lines = Vec::new();
@@ -118,7 +115,6 @@ impl AnswerWriter<'_> {
         format!("{} ({interval}), {}{note}{why}", style.show(c.relative.value), self.verdict_of(c))
     }
 
-    /// The least and the largest effect over several steps.
     fn ends_with_ci(&self, comparisons: &[&Comparison]) -> String {
         let style = self.style_of(comparisons);
         let by_effect =
@@ -197,7 +193,6 @@ impl AnswerWriter<'_> {
         Some(format!("{names}: {text}."))
     }
 
-    /// Effects that are significant alone, but not among all comparisons of their metric.
     fn significance(&self, comparisons: &[&Comparison]) -> Option<String> {
         let (places, n_family) = self.chances_among(comparisons)?;
         let metric = capital(self.title(comparisons.first()?.metric));
@@ -207,7 +202,6 @@ impl AnswerWriter<'_> {
         ))
     }
 
-    /// A variant over all loads of low, and of high, concurrency.
     fn concurrency(&self, variant: usize) -> Option<String> {
         let groups: Vec<&GroupComparison> =
             self.findings.concurrency.iter().filter(|g| g.variant == variant).collect();

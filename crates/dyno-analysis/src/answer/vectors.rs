@@ -6,11 +6,9 @@ use crate::numbers::{Unit, interval, value};
 use crate::vectors::{VectorFacts, VectorPoint, recall_text};
 use crate::words::{ci, ci_of, list};
 
-/// As many variants are named in a sentence.
 const NAMED_MOST: usize = 4;
 
 impl AnswerWriter<'_> {
-    /// The headline and the lines of a study that searches vectors by an index.
     pub(super) fn vectors(&self) -> Option<(String, Vec<String>)> {
         let mut all: Vec<&VectorFacts> =
             self.findings.vectors.iter().filter(|facts| !facts.points.is_empty()).collect();
@@ -100,7 +98,6 @@ impl AnswerWriter<'_> {
         self.ranker.stand_against(metrics::THROUGHPUT, first, &others) == Standing::Behind
     }
 
-    /// The confidence intervals of the headline.
     fn bounds(&self, all: &[&VectorFacts]) -> Option<String> {
         let confidence = self.findings.confidence;
         let part = |facts: &&VectorFacts| {
@@ -115,7 +112,6 @@ impl AnswerWriter<'_> {
         })
     }
 
-    /// The highest recall of those that do not surely reach the one asked for.
     fn missed(&self, all: &[&VectorFacts]) -> Option<String> {
         let best = |facts: &&&VectorFacts| {
             let by_recall =
@@ -141,7 +137,6 @@ impl AnswerWriter<'_> {
             .then(|| format!("Highest recall of those not shown to reach it: {}.", list(&parts)))
     }
 
-    /// How long building took.
     fn built(&self, all: &[&VectorFacts]) -> Option<String> {
         let text = |facts: &&VectorFacts| {
             let time = facts.build.as_ref()?;
@@ -152,7 +147,6 @@ impl AnswerWriter<'_> {
         (!parts.is_empty()).then(|| format!("Index built: {}.", list(&parts)))
     }
 
-    /// What it takes on disk, and of memory.
     fn sizes(&self, all: &[&VectorFacts]) -> Option<String> {
         let text = |facts: &&VectorFacts| {
             let size = facts.index_size.as_ref()?;
@@ -165,7 +159,6 @@ impl AnswerWriter<'_> {
         (!parts.is_empty()).then(|| format!("Index on disk: {}.", list(&parts)))
     }
 
-    /// What scans of the whole table do.
     fn scans(&self, all: &[&VectorFacts]) -> Option<String> {
         let text = |facts: &&VectorFacts| {
             let exact = facts.exact.as_ref()?;

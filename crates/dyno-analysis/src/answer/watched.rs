@@ -36,7 +36,6 @@ pub(super) fn watched(findings: &Findings) -> Option<Answer> {
     Some(Answer { headline, lines, ..Answer::default() })
 }
 
-/// CPU and what the server counted; then the disks.
 fn sentences(findings: &Findings, facts: &AttributionFacts) -> Vec<String> {
     let per_second = |name: &str| {
         let used = facts.uses.iter().find(|used| used.name == name)?;
@@ -76,7 +75,6 @@ fn sentences(findings: &Findings, facts: &AttributionFacts) -> Vec<String> {
     sentences
 }
 
-/// Who used the CPUs; the others first where they used most.
 fn cpu_sentence(server: Option<f64>, machine: Option<f64>, cpus: u32) -> Option<String> {
     Some(match (server, machine) {
         (Some(server), Some(machine)) => {

@@ -18,7 +18,6 @@ const GIB: f64 = 1024.0 * MIB;
 /// The column that is the largest of all trials, as the longest response time is everywhere.
 const LONGEST: &str = "maxop";
 
-/// One column.
 struct Column {
     name: &'static str,
     unit: &'static str,
@@ -208,7 +207,6 @@ const COLUMNS: &[Column] = &[
     },
 ];
 
-/// All columns of one cell.
 pub(crate) fn field_names(summaries: &[&StepSummary], cpus: u32, rule: &Rule) -> Vec<FieldName> {
     let works: Vec<Work> = summaries.iter().map(|summary| Work::of(summary)).collect();
     let one = |column: &Column| {

@@ -24,9 +24,7 @@ use self::work::Work;
 /// What one variant used at one step, per transaction and per statement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AttributionFacts {
-    /// Index of the variant.
     pub variant: usize,
-    /// Index of the step.
     pub step: usize,
     /// Resources, in the order in which people look for them.
     pub uses: Vec<Use>,
@@ -34,7 +32,6 @@ pub struct AttributionFacts {
     pub field_names: Vec<FieldName>,
 }
 
-/// A resource that something used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Use {
     /// Which: `cpu.server`, `cpu.generator`, `cpu.rest`, `cpu.machine`, `cpu.server.NAME`,
@@ -49,9 +46,7 @@ pub struct Use {
     pub formula: String,
     /// Per second of measured time (for CPU: µs per second).
     pub per_second: Option<Estimate>,
-    /// Per committed transaction.
     pub per_transaction: Option<Estimate>,
-    /// Per statement.
     pub per_statement: Option<Estimate>,
     /// Per inserted row, where kinds of transactions tell how many there were.
     pub per_inserted_row: Option<Estimate>,
@@ -64,7 +59,6 @@ pub struct Use {
 pub struct FieldName {
     /// `cpupq`, `rkbpq`, `wkbpi` …
     pub name: String,
-    /// Its formula, in words.
     pub formula: String,
     /// Our name of the same thing: the name of a [`Use`] and per what.
     pub ours: String,
@@ -121,7 +115,6 @@ fn without_server(attribution: &mut AttributionFacts) {
     }
 }
 
-/// One resource over all repetitions.
 fn use_of(resource: &Resource, summaries: &[&StepSummary], (rule, cpus): (&Rule, u32)) -> Use {
     let mut used = Use {
         name: resource.name.clone(),

@@ -6,7 +6,6 @@ use dyno_units::reading::{fits, instances, known};
 
 use super::readings::{mean_rate, mean_rate_of_all};
 
-/// Where a resource's use per second comes from.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Origin {
     /// The mean of a reading, times this.
@@ -17,11 +16,9 @@ pub(super) enum Origin {
     All(&'static str),
     /// The sum over engines; of each the first of these patterns that the record has.
     Engines(&'static [&'static [&'static str]]),
-    /// Statements that were counted.
     Statements,
 }
 
-/// A resource.
 #[derive(Clone, Debug)]
 pub(super) struct Resource {
     pub(super) name: String,
@@ -121,7 +118,6 @@ const RESOURCES: [(&str, &str, &str, Origin); 21] = [
     ("statements", "statements", "", Origin::Statements),
 ];
 
-/// The resources of some steps: those that always are, and each kind of thread that they tell of.
 pub(super) fn resources(summaries: &[&StepSummary]) -> Vec<Resource> {
     let fixed = |(name, title, unit, origin): (&str, &str, &'static str, Origin)| Resource {
         name: name.to_owned(),
@@ -180,7 +176,6 @@ impl Resource {
         }
     }
 
-    /// Where its use per second comes from, in words.
     pub(super) fn source(&self, summaries: &[&StepSummary]) -> String {
         match self.origin {
             Origin::Reading(reading, _) => {

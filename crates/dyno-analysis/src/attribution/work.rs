@@ -4,7 +4,6 @@ use dyno_record::StepSummary;
 
 use super::uses::statements;
 
-/// Kinds of transactions that insert, and that delete, in workloads that keep them apart.
 const INSERTS: &str = "insert";
 const DELETES: &str = "delete";
 /// Kinds that neither query nor change rows of the workload's own accord: they ask where its ends

@@ -23,7 +23,6 @@ pub(crate) struct CommonError {
     logs: Vec<Vec<BTreeMap<u32, f64>>>,
     /// Of each variant and place, whether it has any value, zero included.
     is_there: Vec<Vec<bool>>,
-    /// The places at which something is compared.
     places: Vec<usize>,
     /// What was estimated already, by the order of the variants.
     known: RefCell<HashMap<Vec<usize>, Errors>>,

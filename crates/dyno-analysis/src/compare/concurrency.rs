@@ -75,7 +75,6 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// The closed steps of a group on the machines of both variants.
     fn steps_of(&self, group: ConcurrencyGroup, (one, other): (usize, usize)) -> Vec<usize> {
         let (ours, theirs) = (self.joined.cpus[one], self.joined.cpus[other]);
         let is_it = |step: &usize| {

@@ -52,7 +52,6 @@ pub(crate) fn other_effects(
     all
 }
 
-/// That of a comparison the other way round; of two others the stricter one of both.
 fn confidence(joined: &Joined<'_>, (one, other): (usize, usize), levels: &Levels<'_>) -> f64 {
     match joined.variants[other].baseline == Some(one) {
         true => levels.of(other).confidence,
@@ -60,7 +59,6 @@ fn confidence(joined: &Joined<'_>, (one, other): (usize, usize), levels: &Levels
     }
 }
 
-/// What is set against what, where.
 struct Pair {
     variant: usize,
     baseline: usize,

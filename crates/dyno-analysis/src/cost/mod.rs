@@ -11,14 +11,10 @@ use crate::{Cell, Estimate, NoBounds, metrics};
 #[cfg(test)]
 mod tests;
 
-/// What the work of one variant at one step cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CostFacts {
-    /// Index of the variant.
     pub variant: usize,
-    /// Index of the step.
     pub step: usize,
-    /// What an hour costs, where the study says so.
     pub price_per_hour: Option<Price>,
     /// Transactions for one unit of the currency: throughput × 3600 ÷ price per hour.
     pub work_per_money: Option<Estimate>,
@@ -37,13 +33,11 @@ pub struct CostFacts {
 /// A variant that is cheaper and not slower, or faster and not dearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dominated {
-    /// Index of the variant that dominates.
     pub by: usize,
     /// Whether the comparison of both throughputs says that it is faster; else only the observed means tell.
     pub surely: bool,
 }
 
-/// Work for money and for CPU time of every cell.
 pub(crate) fn cost(cells: &[Cell], ranker: &Ranker<'_>) -> Vec<CostFacts> {
     let Ranker { joined, measured, levels } = ranker;
     let of_cell = |cell: &Cell| {
@@ -99,7 +93,6 @@ pub(crate) fn cost(cells: &[Cell], ranker: &Ranker<'_>) -> Vec<CostFacts> {
     all
 }
 
-/// A point of price and performance.
 struct Point<'a> {
     variant: usize,
     price: f64,

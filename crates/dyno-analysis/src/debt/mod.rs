@@ -19,12 +19,9 @@ use crate::words::{count, list, seconds};
 /// Fewest readings of a trial that have a slope.
 const READINGS_LEAST: usize = 3;
 
-/// One kind of debt of one variant at one step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DebtFacts {
-    /// Index of the variant.
     pub variant: usize,
-    /// Index of the step.
     pub step: usize,
     /// The reading: `debt.history_list_length`.
     pub reading: String,
@@ -34,15 +31,10 @@ pub struct DebtFacts {
     /// Whether it is all deferred work in one number.
     #[serde(default)]
     pub gauge: bool,
-    /// Its unit, where the record tells.
     pub unit: String,
-    /// What it means, where the record tells.
     pub meaning: String,
-    /// At the beginning of the measurement phase.
     pub at_start: Estimate,
-    /// At its end.
     pub at_end: Estimate,
-    /// The most there was.
     pub most: Estimate,
     /// How fast it grew, per second, by least squares over the measured time; negative where it
     /// shrank. Bounds are over repetitions.
@@ -51,13 +43,11 @@ pub struct DebtFacts {
     pub trend: DebtTrend,
 }
 
-/// Whether debt grew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DebtTrend {
     /// It grew: the load is not one the engine can keep up with.
     Grew,
-    /// It shrank.
     Shrank,
     /// The bounds of the slope hold zero.
     Level,
@@ -69,9 +59,7 @@ pub enum DebtTrend {
 /// How long a variant took to pay its debt when the load had ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunOffFacts {
-    /// Index of the variant.
     pub variant: usize,
-    /// The most it might take, in seconds.
     pub limit_s: f64,
     /// Seconds until it was paid, of the trials in which it was. Where some were not paid in time
     /// (`unpaid`), the truth is more than this.
@@ -80,14 +68,11 @@ pub struct RunOffFacts {
     pub unpaid: Vec<u32>,
     /// Numbers of the trials in which the debt could not be seen.
     pub unseen: Vec<u32>,
-    /// Why it could not.
     pub why_unseen: Option<String>,
-    /// All of it in a sentence.
     #[serde(alias = "told")]
     pub summary: String,
 }
 
-/// The debt of every cell that tells of any.
 pub(crate) fn debt(joined: &Joined<'_>, levels: &Levels<'_>) -> Vec<DebtFacts> {
     let mut all = Vec::new();
     for variant in 0..joined.variants.len() {
@@ -149,7 +134,6 @@ fn of_reading(
     })
 }
 
-/// The mean of some readings.
 fn level(values: &[(f64, f64)]) -> f64 {
     values.iter().map(|(_, value)| *value).sum::<f64>() / values.len() as f64
 }
@@ -169,7 +153,6 @@ fn slope(values: &[(f64, f64)]) -> f64 {
     if squares > 0.0 { products / squares } else { 0.0 }
 }
 
-/// How long each variant took to pay, of those whose trials waited for it.
 pub(crate) fn run_off(joined: &Joined<'_>, levels: &Levels<'_>) -> Vec<RunOffFacts> {
     (0..joined.variants.len()).filter_map(|variant| of_variant(joined, variant, levels)).collect()
 }
@@ -201,7 +184,6 @@ fn of_variant(joined: &Joined<'_>, variant: usize, levels: &Levels<'_>) -> Optio
     Some(facts)
 }
 
-/// The sentence on a run-off.
 fn summary(facts: &RunOffFacts, name: &str, confidence: f64) -> String {
     let mut parts = Vec::new();
     if let Some(paid) = &facts.paid_after_s {

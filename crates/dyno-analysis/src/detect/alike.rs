@@ -20,7 +20,6 @@ const READS_INSIDE: f64 = 0.001;
 /// Data larger than this many times the engine's cache cannot be in it.
 const MUCH_LARGER: f64 = 1.5;
 
-/// The caveats of this file.
 pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
     [
         different_memory(joined, findings),
@@ -36,7 +35,6 @@ pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
     .collect()
 }
 
-/// Each variant that has a baseline, with it.
 fn pairs(findings: &Findings) -> impl Iterator<Item = (usize, usize)> {
     let variants = findings.variants.iter().enumerate();
     variants.filter_map(|(idx, variant)| Some((idx, variant.baseline?)))
@@ -65,13 +63,11 @@ fn differing(
     })
 }
 
-/// Whether one of these settings is what the study varies.
 fn is_varied(joined: &Joined<'_>, (a, b): (usize, usize), names: &[String]) -> bool {
     let (a, b) = (&joined.variants[a].settings, &joined.variants[b].settings);
     names.iter().any(|name| a.get(name) != b.get(name))
 }
 
-/// Whether a setting that decides about the memory for data is what the study varies.
 fn is_memory_varied(joined: &Joined<'_>, (a, b): (usize, usize)) -> bool {
     let names = [a, b].map(|idx| joined.product_facts(idx).memory_settings);
     is_varied(joined, (a, b), &names.concat())
@@ -339,7 +335,6 @@ fn one_of_caches(first: Option<Caveat>, second: Option<Caveat>) -> Option<Caveat
     })
 }
 
-/// Data in memory on one side of a comparison only.
 fn cache_not_alike(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let (mut parts, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     for (idx, baseline) in pairs(findings) {

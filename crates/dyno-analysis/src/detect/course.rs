@@ -19,7 +19,6 @@ use super::{Place, caveat_at, place_name, places, sorted};
 
 /// Fewest blocks whose course can be distinguished from chance.
 pub(super) const BLOCKS_LEAST: usize = 5;
-/// Probability of seeing drift where there is none.
 const DRIFT_ALPHA: f64 = 0.01;
 /// A canary that takes this many times as long as the run's median tells of a busy host.
 const CANARY_SLOW: f64 = 1.25;
@@ -30,7 +29,6 @@ const OTHERS_SHARE: f64 = 0.1;
 /// How much a server's age may seem to fall by rounding, in seconds.
 const AGE_ROUNDING_S: f64 = 1.5;
 
-/// The caveats of this file.
 pub(super) fn caveats(
     joined: &Joined<'_>,
     measured: &[Measured],
@@ -203,7 +201,6 @@ fn beside_limit(
     }
 }
 
-/// What to do about a busy host, and what it means for the numbers.
 fn noise_advice(findings: &Findings) -> String {
     let effect = if findings.trials.len() == 1 {
         "A single trial cannot show how much of the result is due to that work."
@@ -223,7 +220,6 @@ fn used_by_others(summary: &StepSummary) -> Option<f64> {
     Some(rest - mean_rate(summary, known::CPU_UNSAMPLED).unwrap_or(0.0))
 }
 
-/// Where a mean is above what it may be: the worst, its place, and all variants.
 fn over<'p, 'a>(
     places: &'p [Place<'a>],
     mean: impl Fn(&StepSummary) -> Option<f64>,

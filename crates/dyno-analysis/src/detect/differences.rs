@@ -15,7 +15,6 @@ use super::{place_name, sorted};
 
 /// Probability of seeing drift where there is none, for all comparisons of a study together.
 const ALPHA: f64 = 0.01;
-/// Most places that are named.
 const NAMED_MOST: usize = 3;
 
 pub(super) fn caveats(
@@ -211,7 +210,6 @@ fn one_data_set(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     })
 }
 
-/// Two runs that are compared, or joined with different variants: they were measured at different times.
 fn separate_runs(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let compared = findings.comparisons.iter().filter(|c| c.variant >= joined.n_first);
     if joined.n_first == 0 || compared.clone().count() == 0 {

@@ -17,7 +17,6 @@ const LAG_TIMES: f64 = 3.0;
 /// tenth of what commits are counted in.
 const CLOCK_MOST_US: f64 = 10_000.0;
 
-/// All caveats of hosts.
 pub(super) fn caveats(findings: &Findings) -> Vec<Caveat> {
     [limited(findings), lagging(findings), uneven(findings), missing(findings), clocks(findings)]
         .into_iter()
@@ -25,7 +24,6 @@ pub(super) fn caveats(findings: &Findings) -> Vec<Caveat> {
         .collect()
 }
 
-/// Something of a host.
 type OfHost<'a, T> = &'a dyn Fn(&HostFacts) -> T;
 
 /// A caveat about these hosts: each is named once, with the worst that was seen of it.

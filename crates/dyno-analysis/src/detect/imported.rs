@@ -6,12 +6,10 @@ use crate::{Caveat, CaveatKind, Findings};
 
 use super::{caveat_at, places};
 
-/// Whether the findings hold results that another tool measured.
 pub fn is_imported(findings: &Findings) -> bool {
     findings.caveats.iter().any(|caveat| caveat.kind == CaveatKind::Imported)
 }
 
-/// Whether all results were imported.
 pub(super) fn are_all(joined: &Joined<'_>) -> bool {
     let all = places(joined);
     !all.is_empty() && all.iter().all(|place| place.summary.imported.is_some())
@@ -20,7 +18,6 @@ pub(super) fn are_all(joined: &Joined<'_>) -> bool {
 const TRANSACTIONS: &str = " Of HammerDB before version 4.0, an earlier version of Dyno has read transactions \
     a minute (TPM) as new orders (NOPM), which is several times too many: import its logs again.";
 
-/// Says of whom the results are that Dyno did not measure, and what is not known of them.
 pub(super) fn caveat(joined: &Joined<'_>) -> Option<Caveat> {
     let all = places(joined);
     let imported =

@@ -5,7 +5,6 @@ use crate::join::Joined;
 use crate::words::list;
 use crate::{Caveat, CaveatKind, Findings};
 
-/// Names the variants of which some trial's data lay in memory.
 pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let all = places(joined);
     let in_memory: Vec<(usize, usize, &str)> = all

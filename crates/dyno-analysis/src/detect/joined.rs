@@ -6,7 +6,6 @@ use crate::{Caveat, CaveatKind, Findings};
 
 use super::sorted;
 
-/// Most places that are named.
 const NAMED_MOST: usize = 4;
 
 pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
@@ -35,7 +34,6 @@ fn different_workload(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
     })
 }
 
-/// The first few, and how many more there are.
 fn first_of(parts: &[String]) -> String {
     let named = parts[..parts.len().min(NAMED_MOST)].join("; ");
     match parts.len().saturating_sub(NAMED_MOST) {

@@ -10,7 +10,6 @@ use crate::{Caveat, CaveatKind, Findings};
 
 use super::sorted;
 
-/// Most machines that are named.
 const NAMED_MOST: usize = 6;
 
 pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
@@ -28,7 +27,6 @@ fn caveat(message: String, advice: &str, variants: impl Iterator<Item = usize>) 
     }
 }
 
-/// The machines by name, with what they are.
 fn named(hosts: &[&TrialHostFacts]) -> String {
     let mut parts: Vec<String> = hosts
         .iter()
@@ -41,7 +39,6 @@ fn named(hosts: &[&TrialHostFacts]) -> String {
     list(&parts)
 }
 
-/// The hosts of a pool that are not all of one kind.
 fn differing(findings: &Findings) -> Option<Caveat> {
     let mut pools: BTreeMap<&str, Vec<&TrialHostFacts>> = BTreeMap::new();
     for host in &findings.trial_hosts {
@@ -62,7 +59,6 @@ fn differing(findings: &Findings) -> Option<Caveat> {
     })
 }
 
-/// Variants whose baselines ran on hosts of another pool.
 fn apart(findings: &Findings) -> Option<Caveat> {
     let of = |variant: usize| -> Vec<&TrialHostFacts> {
         findings.trial_hosts.iter().filter(|host| host.variants.contains(&variant)).collect()

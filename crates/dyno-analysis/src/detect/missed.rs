@@ -14,7 +14,6 @@ use super::{Place, place_name, places, sorted};
 /// breaks a load of a search, too (METHOD 2.6).
 const OVERLOAD_LEAST: f64 = 0.01;
 
-/// Arrivals of one variant at one step, all trials together.
 #[derive(Default)]
 struct Arrivals<'a> {
     missed: u64,
@@ -99,7 +98,6 @@ fn seconds_with_missed(summaries: &[&StepSummary]) -> (usize, usize, usize) {
     (with, at_end, all)
 }
 
-/// What it was, by the share of the arrivals and by the stalls of the same trials.
 fn advice(findings: &Findings, at: (usize, usize), worst: &Arrivals<'_>) -> String {
     let measured_s = worst.summaries.iter().map(|summary| summary.measured_s).fold(0.0, f64::max);
     let (with, at_end, _) = seconds_with_missed(&worst.summaries);

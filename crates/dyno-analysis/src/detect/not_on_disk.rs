@@ -15,7 +15,6 @@ const TURNS_MOST: f64 = 250.0;
 /// No device is known that has a write on stable storage within 10 µs of the system call.
 const SYNCS_MOST: f64 = 100_000.0;
 
-/// What the operations of a step were, as far as it matters here.
 struct Io<'a> {
     place: &'a PlaceFacts,
     writes: bool,
@@ -27,7 +26,6 @@ struct Io<'a> {
     rate: f64,
 }
 
-/// Why a figure says less than it seems to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reason {
     Fuse,
@@ -63,7 +61,6 @@ impl Reason {
         }
     }
 
-    /// What was seen, and what to do about it.
     fn words(self, names: &str, io: &Io<'_>) -> (String, &'static str) {
         let place = io.place;
         match self {
@@ -118,7 +115,6 @@ fn is_fuse_word(word: &str) -> bool {
     word.starts_with("fuse")
 }
 
-/// A caveat for each reason, with the variants for which it holds.
 pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
     let all = places(joined);
     let found: Vec<(&Place<'_>, Io<'_>)> =

@@ -13,7 +13,6 @@ fn group(place: &Place<'_>) -> &'static str {
     if place.trial.server.product_facts().in_process { "generator" } else { "server" }
 }
 
-/// Names the variants and steps, each with the trial in which the server was throttled most.
 pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let mut found: Vec<(usize, usize, f64, String)> = Vec::new();
     for place in places(joined) {

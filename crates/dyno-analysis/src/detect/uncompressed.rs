@@ -13,7 +13,6 @@ const SHARE_LEAST: f64 = 50.0;
 /// Data that compress by less than this may be left as they are for good reason.
 const COMPRESSIBILITY_LEAST: f64 = 1.2;
 
-/// Names the variants whose data were not compressed although they would compress, and those that were.
 pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let mut sums = vec![(0.0, 0.0, 0_u32); findings.variants.len()];
     let mut found = Vec::new();

@@ -7,7 +7,6 @@ use crate::{Caveat, CaveatKind, Findings};
 
 /// How long the first client in the pooler's queue has waited, in seconds.
 const LONGEST: &str = "pgbouncer.wait_longest_s";
-/// How many clients wait in it.
 const WAITING: &str = "pgbouncer.clients_waiting";
 /// A client that has waited for this share of the measured time is taken for one that is not served.
 const SHARE: f64 = 0.5;

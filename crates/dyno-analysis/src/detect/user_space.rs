@@ -8,7 +8,6 @@ use crate::{Caveat, CaveatKind, Findings};
 /// How the kernel names the filesystem that zfs-fuse mounts.
 const FILESYSTEM: &str = "fuse.zfs";
 
-/// The variants of which some trial's data lay on zfs-fuse.
 pub(super) fn variants(joined: &Joined<'_>) -> Vec<usize> {
     let mut found: Vec<usize> = cells(joined).into_iter().map(|(variant, _)| variant).collect();
     found.sort_unstable();
@@ -16,7 +15,6 @@ pub(super) fn variants(joined: &Joined<'_>) -> Vec<usize> {
     found
 }
 
-/// The variants and steps of trials whose data lay on zfs-fuse.
 fn cells(joined: &Joined<'_>) -> Vec<(usize, usize)> {
     let is_fuse = |place: &super::Place<'_>| {
         let mut facts = place.trial.members.iter().filter_map(|member| member.place.as_ref());
@@ -26,7 +24,6 @@ fn cells(joined: &Joined<'_>) -> Vec<(usize, usize)> {
     all.map(|place| (place.variant, place.step)).collect()
 }
 
-/// Names the variants of which some trial's data lay on zfs-fuse.
 pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let found = cells(joined);
     found.first()?;

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use crate::statistics::power::probability_of_non_inferiority;
 use crate::statistics::{DECIDED_WITH, Effect, REPETITIONS_CAP, Rule, holm, t_quantile};
 
-/// One comparison that the gate judges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GateInput {
     /// The harm: a difference of logarithms that is above zero where the candidate is worse. None
@@ -23,7 +22,6 @@ pub struct GateInput {
     pub is_total_loss: bool,
 }
 
-/// What the gate says of one comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateCall {
@@ -31,14 +29,11 @@ pub enum GateCall {
     NoWorse,
     /// Harm is shown, and it is as large as the threshold or larger.
     Worse,
-    /// Neither.
     Open,
 }
 
-/// The call with what it rests on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GateDecision {
-    /// The call.
     pub call: GateCall,
     /// The most harm that is not excluded, on the scale of logarithms; none without bounds.
     pub limit: Option<f64>,
@@ -95,7 +90,6 @@ pub fn gate_calls(inputs: &[GateInput], rule: &Rule) -> Vec<(GateCall, Option<f6
     inputs.iter().map(call).collect()
 }
 
-/// The one-sided p-value of no harm.
 fn p_of_no_harm(harm: &Effect) -> f64 {
     let two_sided = harm.p_value();
     if harm.value > 0.0 { two_sided / 2.0 } else { 1.0 - two_sided / 2.0 }

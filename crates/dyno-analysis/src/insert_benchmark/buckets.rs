@@ -17,7 +17,6 @@ pub const BOUNDS_NS: [u64; 9] = [
     16_000_000_000,
 ];
 
-/// Buckets, the last one included.
 pub const N_BUCKETS: usize = BOUNDS_NS.len() + 1;
 
 /// Response times in the author's buckets.
@@ -30,7 +29,6 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// All of them.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }

@@ -27,18 +27,14 @@ use crate::join::Joined;
 use crate::kept::{KEPT, KeptSeconds, Offered};
 use crate::statistics::Rule;
 
-/// The workload whose steps these are.
 pub(crate) const WORKLOAD: &str = "insert-benchmark";
 
 /// Kinds that the author counts as queries.
 pub const QUERIES: [&str; 4] = ["market", "register", "pdc", "point"];
 
-/// One variant at one step of the Insert Benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InsertBenchmarkCell {
-    /// Index of the variant.
     pub variant: usize,
-    /// Index of the step.
     pub step: usize,
     /// Rows inserted per second, all clients together; none where none were.
     pub inserts: Option<Estimate>,
@@ -76,7 +72,6 @@ pub struct Sla {
     pub target: f64,
     /// Trials in which the whole step inserted at least 95 % of it.
     pub met: u32,
-    /// Trials.
     pub trials: u32,
     /// Share of the seconds, of all trials, that lie in windows that inserted at least 95 % of it; a statement
     /// of each client may lie on the other side of a window's edge. None where the record does not tell, and
@@ -94,13 +89,10 @@ pub struct Sla {
 pub struct GetMin {
     /// How many were asked when a step began: one a table and trial.
     pub at_start: u64,
-    /// Their median, in seconds.
     pub at_start_median_s: f64,
-    /// The longest of them, in seconds.
     pub at_start_max_s: f64,
     /// How many were asked while the step ran.
     pub later: u64,
-    /// The longest of those, in seconds.
     pub later_max_s: f64,
 }
 
@@ -139,7 +131,6 @@ pub(crate) fn insert_benchmark(
     cells
 }
 
-/// What the author compares at a step.
 fn main_rate(cell: &InsertBenchmarkCell) -> Option<f64> {
     let main = cell.queries.as_ref().or(cell.indexed.as_ref()).or(cell.inserts.as_ref());
     main.map(|rate| rate.value)
@@ -164,7 +155,6 @@ fn committed(summary: &StepSummary, kind: &str) -> u64 {
     summary.kinds.iter().filter(|one| one.name == kind).map(of).sum()
 }
 
-/// Rows inserted before this step, in each trial of a variant.
 fn rows_before(joined: &Joined<'_>, variant: usize, step: usize) -> Vec<u64> {
     let own = joined.trials.iter().filter(|trial| trial.variant == variant);
     let options = &joined.variants[variant].options;
@@ -232,7 +222,6 @@ fn own_time(own: Option<&OwnStepRecord>, role: &str, summary: &StepSummary, n: u
     summary.measured_s.max(planned)
 }
 
-/// Histograms of some kinds of all trials, added up.
 fn merged(
     summaries: &[&StepSummary],
     kinds: &[&str],

@@ -7,18 +7,14 @@ use dyno_record::{LevelRecord, Run, StepRecord, VariantRecord};
 use super::{Matching, is_same_step};
 use crate::words::seconds;
 
-/// A variant of a run.
 #[derive(Clone, Copy)]
 pub(super) struct Matched<'a> {
     pub(super) run: &'a Run,
-    /// Its index in its own run.
     pub(super) own_idx: usize,
 }
 
-/// Something in which two namesakes differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
-    /// The factor that it becomes.
     pub(super) factor: String,
     /// The level of the namesake of the earlier run.
     pub(super) theirs: String,
@@ -131,7 +127,6 @@ fn design_unlike(
 /// A time of a step, in seconds.
 type Time = fn(&StepRecord) -> f64;
 
-/// Whether nothing is sent in a step.
 fn is_observed(step: &StepRecord) -> bool {
     step.clients == 0 && step.own.is_some()
 }
@@ -177,7 +172,6 @@ impl Matched<'_> {
     }
 }
 
-/// A level as a record has it.
 pub(super) fn level(factor: &str, level: &str) -> LevelRecord {
     LevelRecord { factor: factor.to_owned(), level: level.to_owned() }
 }

@@ -25,14 +25,10 @@ pub use title::title;
 const COMPARED: [MetricId; 4] =
     [metrics::THROUGHPUT, metrics::RESPONSE_MEAN, metrics::RESPONSE_P95, metrics::RESPONSE_P99];
 
-/// Estimates of one kind of transaction in a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KindCell {
-    /// Index of the variant.
     pub variant: usize,
-    /// Index of the step.
     pub step: usize,
-    /// The kind's name.
     pub kind: String,
     /// The role whose clients do it, where the workload has roles and tells.
     pub role: Option<String>,
@@ -47,7 +43,6 @@ pub struct KindCell {
     pub offered: Option<OfferedFacts>,
 }
 
-/// How a kind kept to the rate that its role offers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OfferedFacts {
     /// Offered transactions per second of all clients of the role.
@@ -56,7 +51,6 @@ pub struct OfferedFacts {
     pub kept: Estimate,
     /// Trials that committed at least 95 % of what was offered.
     pub met: u32,
-    /// Trials.
     pub of: u32,
     /// Share of whole measured seconds, of all trials, that lie in windows in which at least 95 % of what was
     /// offered was committed, less one of each client; none where the record does not tell. A window is as
@@ -64,10 +58,8 @@ pub struct OfferedFacts {
     pub seconds_met: Option<f64>,
 }
 
-/// A comparison of one kind of transaction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KindComparison {
-    /// The kind's name.
     pub kind: String,
     /// The comparison: of throughput, mean or p99 response time of this kind alone.
     #[serde(flatten)]
@@ -100,7 +92,6 @@ fn at(measured: &[Measured], variant: usize, step: usize) -> Vec<&Measured> {
     measured.iter().filter(|m| (m.variant, m.step) == (variant, step)).collect()
 }
 
-/// Estimates by kind, of all cells in which kinds are separated.
 pub(crate) fn kinds(
     joined: &Joined<'_>,
     measured: &[Measured],
@@ -257,7 +248,6 @@ pub(crate) fn kind_comparisons(
     all
 }
 
-/// Lets comparisons of kinds rest on their common error; `of` are the step and kind of each.
 fn pool_kinds(
     drafts: &mut [Draft],
     of: &[(usize, String)],

@@ -10,11 +10,9 @@ const BOUNDS: std::ops::RangeInclusive<i32> = 1..=7;
 /// The most load of one variant that kept a limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnderLimit {
-    /// Index of the variant.
     pub variant: usize,
     /// What is limited: [`metrics::RESPONSE_P95`] or [`metrics::RESPONSE_P99`].
     pub metric: MetricId,
-    /// To how many µs.
     pub bound_us: f64,
     /// Whether the loads are closed (clients) or open (offered rates).
     pub closed: bool,
@@ -25,13 +23,11 @@ pub struct UnderLimit {
     pub load: Option<f64>,
     /// Whether the upper bound of its response time keeps the limit, too.
     pub surely: bool,
-    /// Throughput there.
     pub throughput: Option<Estimate>,
     /// The next load, which broke it; none where all kept it.
     pub next_broken: Option<f64>,
 }
 
-/// One level that a variant was measured at.
 struct Level<'a> {
     step: usize,
     load: f64,

@@ -16,7 +16,6 @@ use crate::compare::Levels;
 use crate::statistics::{Rule, mean};
 use crate::{Cell, Estimate, MetricId, StepFacts, metrics};
 
-/// Fewest loads of which anything is reported.
 const LOADS_LEAST: usize = 3;
 
 /// Response time that grows faster than the clients to the power of this has turned.
@@ -25,14 +24,11 @@ const TURN: f64 = 0.5;
 /// Growth is judged over at least this factor in clients.
 const WINDOW: u64 = 2;
 
-/// How one variant scales.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingFacts {
-    /// Index of the variant.
     pub variant: usize,
     /// The loads, fewest clients first.
     pub loads: Vec<ScalingLoad>,
-    /// Where response time turns up.
     pub turn: Turn,
     /// The Universal Scalability Law; none of fewer than four loads.
     pub law: Option<ScalingLaw>,
@@ -43,26 +39,20 @@ pub struct ScalingFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Turn {
-    /// It does in no repetition.
     Never,
     /// The first such load, in clients: of all repetitions the lowest and the highest. These are the same load,
     /// or next to each other.
     At {
-        /// The lowest.
         from: u64,
-        /// The highest.
         to: u64,
     },
     /// Repetitions differ by more.
     Unclear,
 }
 
-/// One load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingLoad {
-    /// Index of the step.
     pub step: usize,
-    /// Clients.
     pub clients: u64,
     /// Throughput as a multiple of that with the fewest clients.
     pub speed_up: f64,
@@ -72,7 +62,6 @@ pub struct ScalingLoad {
     /// repetition has both.
     #[serde(default)]
     pub speed_up_estimate: Option<Estimate>,
-    /// The saturation with its bounds, likewise.
     #[serde(default)]
     pub saturation_estimate: Option<Estimate>,
 }
@@ -99,21 +88,16 @@ pub struct ScalingLaw {
     pub misses: Vec<LawMiss>,
 }
 
-/// A load that the law does not tell right.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LawMiss {
-    /// Index of the step.
     pub step: usize,
-    /// Clients.
     pub clients: u64,
-    /// The throughput that was measured.
     pub measured: Estimate,
     /// The throughput that the law gives, per second.
     pub law: f64,
 }
 
 impl ScalingLaw {
-    /// The law with the estimated values.
     pub fn usl(&self) -> Usl {
         Usl {
             one_client: self.one_client.value,
@@ -122,7 +106,6 @@ impl ScalingLaw {
         }
     }
 
-    /// With its goodness of fit to the loads' throughputs.
     fn judged(mut self, loads: &[(&ScalingLoad, &Estimate)], rule: &Rule) -> ScalingLaw {
         let usl = self.usl();
         let values: Vec<f64> = loads.iter().map(|(_, measured)| measured.value).collect();
@@ -150,7 +133,6 @@ impl ScalingLaw {
     }
 }
 
-/// How each variant scales over its closed steps.
 pub(crate) fn scaling(
     steps: &[StepFacts],
     cells: &[Cell],
@@ -272,7 +254,6 @@ pub fn turn_of(loads: &[(u64, f64)]) -> Option<usize> {
     (0..loads.len()).find(grows)
 }
 
-/// The law of each repetition that has all loads, and their estimates.
 fn law(
     variant: usize,
     loads: &[ScalingLoad],

@@ -4,7 +4,6 @@
 //! coherency β not below zero. In a = 1/γ, b = α/γ, c = β/γ it is N / (a + b (N − 1) + c N (N − 1)),
 //! whose reciprocal is linear.
 
-/// A fitted law.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Usl {
     /// γ: transactions per second of one client.
@@ -16,7 +15,6 @@ pub struct Usl {
 }
 
 impl Usl {
-    /// The throughput that the law gives to this many clients.
     pub fn throughput(&self, clients: f64) -> f64 {
         let waiting = 1.0 + self.contention * (clients - 1.0);
         self.one_client * clients / (waiting + self.coherency * clients * (clients - 1.0))
@@ -49,7 +47,6 @@ impl Usl {
     }
 }
 
-/// Parameters a, b, c.
 type Parameters = [f64; 3];
 
 /// 1, N − 1, N (N − 1): what the parameters are multiplied with.

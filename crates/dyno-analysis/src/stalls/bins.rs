@@ -12,7 +12,6 @@ pub(crate) struct Bins {
     pub(crate) start_s: Vec<f64>,
     /// Width of each: 0.1 s, less for the last of an interval that is no whole number of bins.
     pub(crate) width_s: Vec<f64>,
-    /// Commits in each.
     pub(crate) counts: Vec<f64>,
 }
 
@@ -55,7 +54,6 @@ impl Bins {
         self.counts.len()
     }
 
-    /// The end of a bin.
     pub(crate) fn end_s(&self, idx: usize) -> f64 {
         self.start_s[idx] + self.width_s[idx]
     }

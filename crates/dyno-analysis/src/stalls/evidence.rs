@@ -35,7 +35,6 @@ const NEXT_TO_NOTHING: f64 = 0.1;
 const MOVED_MOST: usize = 8;
 const OF_SAME_SIGN_MOST: usize = 2;
 
-/// What is ordinary of one reading.
 struct Ordinary<'a> {
     name: &'a str,
     column: &'a [Option<f64>],
@@ -45,20 +44,17 @@ struct Ordinary<'a> {
     spread: f64,
     /// Median and spread of the logarithms; none where the reading is ordinarily zero.
     logs: Option<(f64, f64)>,
-    /// The values of ordinary intervals.
     values: Vec<f64>,
     /// The limit by interval, of a reading that has one.
     limit: Option<&'a [Option<f64>]>,
 }
 
-/// The readings of one step that are evidence, with what is ordinary of each.
 pub(super) struct Evidence<'a> {
     summary: &'a StepSummary,
     readings: Vec<Ordinary<'a>>,
 }
 
 impl<'a> Evidence<'a> {
-    /// Reads what is ordinary from the measured intervals that no stall touches.
     pub(super) fn new(
         summary: &'a StepSummary,
         meanings: &'a BTreeMap<String, Reading>,
@@ -235,7 +231,6 @@ impl<'a> Ordinary<'a> {
         is_rare.then(|| deviations.clamp(-99.0, 99.0))
     }
 
-    /// The limit, where a value has reached it.
     fn reaches_limit(&self, idx: usize, value: f64) -> Option<f64> {
         let limit = self.limit?.get(idx).copied().flatten()?;
         (limit > 0.0 && value >= AT_LIMIT * limit).then_some(limit)

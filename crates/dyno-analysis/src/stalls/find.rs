@@ -15,7 +15,6 @@ const SHARE: f64 = 0.25;
 const ALPHA: f64 = 0.01;
 /// How many bins of 100 ms may make one.
 const GROUPS: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
-/// Fewest bins that are looked at.
 const BINS_LEAST: usize = 20;
 /// Bins of which one level is the median.
 const BLOCK: usize = 100;
@@ -38,7 +37,6 @@ const LONG_GAP_MISSING: f64 = 30.0;
 /// … and of so many times the usual length between two commits.
 const LONG_GAP_TIMES: f64 = 5.0;
 
-/// A stall in one series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Found {
     pub(super) start_s: f64,
@@ -50,7 +48,6 @@ pub(super) struct Found {
     pub(super) bin_s: f64,
 }
 
-/// A series with what is expected of each of its bins.
 struct Series {
     bins: Bins,
     /// Commits at the level around each bin.
@@ -122,7 +119,6 @@ pub(super) fn find_in_total(bins: &Bins) -> Vec<Found> {
     found
 }
 
-/// The runs of counts that are no more than this.
 fn empty_runs(counts: &[f64], most: f64) -> Vec<std::ops::Range<usize>> {
     let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
     for (idx, count) in counts.iter().enumerate() {
@@ -183,7 +179,6 @@ impl Series {
         Some(Series { bins, expected, spread, dispersion, limit })
     }
 
-    /// The shortest gap that would be found, in seconds.
     fn shortest_gap_s(&self) -> f64 {
         let each = (1.0 - SHARE) * median(&self.expected) / self.dispersion;
         (self.limit / each).ceil() * self.bins.width_s.first().copied().unwrap_or(0.1)
@@ -219,7 +214,6 @@ impl Series {
         stalls
     }
 
-    /// What bins `first` to `last` are, if they are a stall.
     fn stall(&self, first: usize, last: usize) -> Option<Found> {
         let sum = |column: &[f64]| -> f64 { column[first..=last].iter().sum() };
         let (done, expected) = (sum(&self.bins.counts), sum(&self.expected));
@@ -260,7 +254,6 @@ impl Series {
         (missing / (1.0 - rest).max(0.1)).clamp(0.0, 1.0)
     }
 
-    /// When it began: what its first bin, and the one before it, have is from before.
     fn begin(&self, first: usize, rest: f64) -> f64 {
         let share = self.missing_share(first, self.expected[first], rest);
         let mut start = self.bins.end_s(first) - share * self.bins.width_s[first];
@@ -299,7 +292,6 @@ impl Series {
         end
     }
 
-    /// Whether a bin has less than chance leaves it.
     fn is_short_of(&self, idx: usize) -> bool {
         self.expected[idx] - self.bins.counts[idx] > self.chance(idx)
     }

@@ -8,18 +8,13 @@ use super::bins::Bins;
 use crate::join::Joined;
 use crate::statistics::median;
 
-/// The dips of one volume in one step of one trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MadeDips {
-    /// Index of the variant.
     pub variant: usize,
-    /// Index of the step.
     pub step: usize,
     /// The trial's number in its own run.
     pub trial: u32,
-    /// The volume whose limit was lowered.
     pub volume: String,
-    /// The lower limit in words.
     pub limit: String,
     /// How many were made in the measured time.
     pub made: u32,
@@ -70,7 +65,6 @@ pub(crate) fn made_dips(joined: &Joined<'_>, stalls: &[StallFacts]) -> Vec<MadeD
     all
 }
 
-/// What became of dips with these beginnings and ends.
 fn of_times(times: &[(f64, f64)], stalls: &[&StallFacts]) -> MadeDips {
     let overlaps = |(start, end): (f64, f64), stall: &StallFacts| {
         stall.start_s < end + stall.bin_s && start - stall.bin_s < stall.start_s + stall.length_s

@@ -21,15 +21,12 @@ pub(crate) use self::made::made_dips;
 /// A stretch of time in which far fewer transactions were done than around it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StallFacts {
-    /// Index of the variant.
     pub variant: usize,
-    /// Index of the step.
     pub step: usize,
     /// The trial's number in its own run.
     pub trial: u32,
     /// Its beginning, in seconds since the measurement phase began.
     pub start_s: f64,
-    /// How long it lasted, in seconds.
     pub length_s: f64,
     /// Width of the bins that it was found in, in seconds: 0.1, or more where transactions are rare.
     /// Beginning and end are each known to about this much.
@@ -59,7 +56,6 @@ pub struct Moved {
     /// before it. Readings come once a second, so a reading that moves with the stall has a value
     /// above −1.
     pub at_s: f64,
-    /// Its value there.
     pub value: f64,
     /// What it ordinarily is: its median over the seconds without stalls; for a limit that is
     /// reached, the limit.
@@ -67,7 +63,6 @@ pub struct Moved {
     /// How far it left its ordinary value, in robust standard deviations (1.4826 times the median
     /// absolute deviation); none for a limit that is reached.
     pub deviations: Option<f64>,
-    /// Its unit, where known.
     pub unit: String,
     /// What the reading means, in a sentence, where the record tells.
     pub meaning: String,
@@ -105,7 +100,6 @@ pub(crate) fn stalls(joined: &Joined<'_>) -> Vec<StallFacts> {
     all
 }
 
-/// The stalls of one step, each at the same `place`.
 fn of_step(summary: &StepSummary, trial: &TrialSummary, place: &StallFacts) -> Vec<StallFacts> {
     let found = match Bins::of(summary) {
         Some(total) => by_bins(summary, &total),
@@ -200,7 +194,6 @@ fn by_bins(summary: &StepSummary, total: &Bins) -> Vec<(Found, Vec<String>)> {
     all
 }
 
-/// Adds what one kind had, to what is known where that is the same time.
 fn add_of_kind(all: &mut Vec<(Found, Vec<String>)>, name: &str, found: Found) {
     let overlaps = |other: &Found| found.start_s < other.end_s && other.start_s < found.end_s;
     match all.iter_mut().find(|(other, _)| overlaps(other)) {

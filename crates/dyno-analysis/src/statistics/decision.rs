@@ -4,14 +4,12 @@ use super::correction::holm;
 use super::effect::Effect;
 use super::power::probability_of_decision;
 
-/// No more repetitions than these are ever asked for.
 pub const REPETITIONS_CAP: u32 = 1_000;
 
 /// The probability with which the repetitions that are asked for decide, if effect and spread are
 /// what was measured.
 pub const DECIDED_WITH: f64 = 0.8;
 
-/// Fewest repetitions that are ever asked for.
 const REPETITIONS_LEAST: u32 = 3;
 
 /// When a difference is called one.
@@ -32,23 +30,18 @@ impl Rule {
     }
 }
 
-/// What may be said of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// It is above zero by more than chance explains, and not sure to be too small to matter.
     Higher,
-    /// It is below zero, likewise.
     Lower,
     /// It is inside the band.
     Inside,
-    /// The data do not decide.
     Undecided,
 }
 
-/// What may be said, and what it would take to say more.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
-    /// What may be said.
     pub call: Call,
     /// Student's p-value of no effect, corrected by Holm over the family: what `Higher` and `Lower`
     /// rest on. None of an effect without bounds.

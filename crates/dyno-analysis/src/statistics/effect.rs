@@ -8,9 +8,7 @@ use super::student::{t_quantile, t_two_sided_p};
 /// a ratio of geometric means.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
-    /// The difference.
     pub value: f64,
-    /// Its standard error.
     pub standard_error: f64,
     /// Degrees of freedom.
     pub freedom: f64,
@@ -104,12 +102,10 @@ impl Effect {
         self.sampled().0 * f64::from(self.n)
     }
 
-    /// Half the width of the bounds at this confidence.
     pub fn half_width(&self, confidence: f64) -> f64 {
         t_quantile(0.5 + confidence / 2.0, self.freedom) * self.standard_error
     }
 
-    /// The bounds at this confidence.
     pub fn bounds(&self, confidence: f64) -> (f64, f64) {
         let half_width = self.half_width(confidence);
         (self.value - half_width, self.value + half_width)

@@ -7,7 +7,6 @@
 
 use super::describe::mean;
 
-/// Fewest blocks from which a common error is estimated.
 pub const POOLED_BLOCKS_LEAST: usize = 3;
 /// Fewest degrees of freedom between blocks and variants: with fewer, how much the steps of a trial
 /// share cannot be estimated.
@@ -16,7 +15,6 @@ const FREEDOM_LEAST: usize = 4;
 /// The variance of one difference within a block, with its degrees of freedom.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PooledError {
-    /// The variance.
     pub variance: f64,
     /// Degrees of freedom, not more than there are independent values.
     pub freedom: f64,

@@ -8,15 +8,12 @@ use super::student::t_quantile;
 /// A design of which it is asked what it can find. All variants are run in each block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Design {
-    /// Repetitions of each variant: blocks.
     pub repetitions: u32,
     /// Variants that are compared with one baseline.
     pub variants: u32,
-    /// Steps.
     pub steps: u32,
     /// Whether variants are interleaved in blocks: only then errors are pooled.
     pub interleaved: bool,
-    /// Threshold and confidence.
     pub rule: Rule,
 }
 
@@ -26,7 +23,6 @@ pub struct Design {
 const PRICE_OF_GUARD: f64 = 1.08;
 
 impl Design {
-    /// Comparisons in a family.
     pub fn comparisons(&self) -> u32 {
         self.variants * self.steps
     }

@@ -26,7 +26,6 @@ const CONFIDENCE: f64 = 0.95;
 pub struct StoppingFacts {
     /// Repetitions before the first look.
     pub repetitions_min: u32,
-    /// The most repetitions.
     pub repetitions_max: u32,
     /// Looks that the error rates are shared among.
     pub looks: u32,
@@ -50,18 +49,14 @@ pub struct RepeatedLooks {
     pub confidence: f64,
 }
 
-/// Whether a variant was repeated no more.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VariantStopping {
-    /// Repetitions that finished.
     pub repetitions: u32,
-    /// Whether it needs no more.
     pub settled: bool,
     /// Why, or what is still open.
     pub why: String,
 }
 
-/// Which variants need no more repetitions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StoppingDecision {
     /// Index of each variant that is settled, and why.
@@ -88,7 +83,6 @@ pub fn decide(run: &Run) -> StoppingDecision {
     }
 }
 
-/// The main metric of all finished trials.
 pub(crate) fn series(joined: &Joined<'_>) -> Series {
     let n_steps = joined.steps.len();
     let mut series = Series {
@@ -116,12 +110,10 @@ pub(crate) fn series(joined: &Joined<'_>) -> Series {
     series
 }
 
-/// Whether more of the main metric of a step is better.
 fn is_more_better(joined: &Joined<'_>, step: usize) -> bool {
     joined.metrics.get(joined.main[step]).better == Direction::Higher
 }
 
-/// Why a variant is settled, in words.
 fn in_words(joined: &Joined<'_>, variant: usize, why: &Why) -> String {
     let name = |idx: usize| joined.variants[idx].name.as_str();
     match why {

@@ -20,14 +20,11 @@ pub struct Series {
     pub more_is_better: Vec<bool>,
     /// Of each step, the standard deviation that the instrument alone gives to a logarithm.
     pub resolution: Vec<f64>,
-    /// Repetitions that each variant has finished.
     pub repetitions: Vec<u32>,
 }
 
-/// Why a variant needs no more repetitions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Why {
-    /// It has had the most there are.
     AllDone,
     /// Against its baseline every step is decided, so.
     Decided(Vec<Call>),
@@ -54,7 +51,6 @@ pub fn looks(stopping: &StoppingRecord) -> Vec<u32> {
     looks
 }
 
-/// The level of each look before the end.
 pub fn level_of_a_look(stopping: &StoppingRecord, rule: &Rule) -> f64 {
     let before_the_end = looks(stopping).len().saturating_sub(1).max(1);
     0.5 * (1.0 - rule.confidence) / before_the_end as f64
@@ -161,7 +157,6 @@ impl Series {
         Effect::paired(&differences, self.resolution[step])
     }
 
-    /// What is decided of every step against the baseline, if it is.
     fn decided(&self, variant: usize, level: f64, rule: &Rule) -> Option<Why> {
         let baseline = self.baselines[variant]?;
         let compared = self.baselines.iter().flatten().count() * self.n_steps();

@@ -5,10 +5,8 @@ use super::{Steadiness, TimeFacts};
 use crate::words::{self, count, list, seconds, share};
 use crate::{Caveat, CaveatKind, Cell, Findings, StallFacts};
 
-/// Most places that are named.
 const PLACES_NAMED: usize = 3;
 
-/// The caveats of all cells.
 pub(crate) fn caveats(findings: &Findings) -> Vec<Caveat> {
     [warm_up(findings), not_steady(findings), never_steady(findings), stalls(findings)]
         .into_iter()
@@ -22,7 +20,6 @@ fn half_agree(cell: &Cell, is_it: impl Fn(&TimeFacts) -> bool) -> Option<Vec<&Ti
     (!found.is_empty() && 2 * found.len() >= cell.time.len()).then_some(found)
 }
 
-/// A caveat on these cells; each comes with its detail.
 fn caveat(
     findings: &Findings,
     kind: CaveatKind,
@@ -92,7 +89,6 @@ fn not_steady(findings: &Findings) -> Option<Caveat> {
     caveat(findings, CaveatKind::NotSteady, &cells, (what, advice))
 }
 
-/// What throughput did in these trials: its trend, or how often its level changed.
 fn course(cell: &Cell, trials: &[&TimeFacts]) -> String {
     let trends: Vec<f64> = trials.iter().filter_map(|f| f.trend_percent).collect();
     let n_changes = trials.iter().map(|f| f.changes.len()).max().unwrap_or(0);

@@ -13,20 +13,16 @@ pub(crate) use noise::autocorrelation;
 use serde::{Deserialize, Serialize};
 pub(crate) use stalls::stalls as stalls_by_second;
 
-/// Fewest measured seconds that are judged.
 pub const SECONDS_LEAST: usize = 20;
 
 /// Probability of finding what is not there, for each test.
 const ALPHA: f64 = 0.01;
 
-/// What the seconds of one trial at one step were like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimeFacts {
     /// The trial's number in its own run.
     pub trial: u32,
-    /// Whole seconds that were looked at.
     pub seconds: u32,
-    /// The verdict.
     pub steadiness: Steadiness,
     /// Seconds at the beginning of the measurement phase that were not like the rest: warm-up that went
     /// on.
@@ -35,7 +31,6 @@ pub struct TimeFacts {
     pub trend_percent: Option<f64>,
     /// Where the level changed, in the order of time.
     pub changes: Vec<Change>,
-    /// What came again and again.
     pub period: Option<Period>,
     /// Seconds in which hardly anything was done. Finer ones are in the findings' own list.
     pub stalls: Vec<Stall>,
@@ -49,24 +44,19 @@ pub struct TimeFacts {
     pub steady_from_s: Option<f64>,
 }
 
-/// Whether throughput kept its level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Steadiness {
-    /// It did.
     Steady,
     /// After a beginning that was not like the rest.
     SteadyLater,
     /// It rose or fell all the time.
     Trend,
-    /// Its level changed.
     Changes,
-    /// There are too few seconds to tell.
     #[default]
     TooShort,
 }
 
-/// A change of level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// Seconds since the measurement phase began.
@@ -77,10 +67,8 @@ pub struct Change {
     pub after: f64,
 }
 
-/// Something that comes again.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Period {
-    /// Seconds from one time to the next.
     pub every_s: f64,
     /// The autocorrelation at that distance, in [0, 1].
     pub autocorrelation: f64,
@@ -88,7 +76,6 @@ pub struct Period {
     pub p_value: f64,
 }
 
-/// Seconds in which hardly anything was done.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stall {
     /// Seconds since the measurement phase began.

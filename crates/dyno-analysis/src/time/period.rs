@@ -4,7 +4,6 @@ use super::noise::{autocorrelation, memory, normal_p};
 use super::{ALPHA, Period};
 use crate::statistics::mean;
 
-/// Fewest times that something must come again.
 const TIMES_LEAST: usize = 4;
 /// The weakest autocorrelation that is reported.
 const WEAKEST: f64 = 0.2;

@@ -11,16 +11,13 @@ use crate::statistics::{mean, t_two_sided_p};
 
 /// Fewest seconds of a level.
 const LEVEL_LEAST: usize = 5;
-/// Most changes that are reported.
 const CHANGES_MOST: usize = 8;
 
-/// What was found.
 pub(super) struct Segments {
     /// The change of a steady slope from the first to the last second.
     pub(super) trend: Option<f64>,
     /// The changes of level, in the order of time.
     pub(super) changes: Vec<Change>,
-    /// What remains of each second.
     pub(super) residuals: Vec<f64>,
 }
 
@@ -113,7 +110,6 @@ fn best_split(values: &[f64]) -> Option<usize> {
     best.map(|(_, at)| at)
 }
 
-/// What remains around the two levels of a split.
 fn around_split(values: &[f64], at: usize) -> Vec<f64> {
     let (first, second) = (mean(&values[..at]), mean(&values[at..]));
     residuals_of(values, |i| if i < at { first } else { second })

@@ -105,7 +105,6 @@ struct Batches<'a> {
 }
 
 impl Batches<'_> {
-    /// Runs batches until there are no more rows, or it is enough.
     fn run(
         &mut self,
         goes_on: &mut dyn FnMut(&Archived) -> bool,
@@ -169,7 +168,6 @@ impl Batches<'_> {
         Ok(stored.len() as u64)
     }
 
-    /// Those of these rows that the source (or the destination) has, without their other columns.
     fn of_these(
         &mut self,
         rows: &[&Row],
@@ -196,7 +194,6 @@ impl Batches<'_> {
         Ok(found)
     }
 
-    /// Removes rows from the destination, by their keys.
     fn remove_stored(&mut self, rows: &[&Row]) -> Result<(), ArchiveError> {
         let dialect = self.to.dialect;
         let key = &self.route.columns[self.route.key].name;
@@ -328,7 +325,6 @@ impl Batches<'_> {
         Ok(read)
     }
 
-    /// An error about a value.
     fn about(&self, row: &Row, column: &str, place: &str, why: &str) -> ArchiveError {
         let key = &self.route.columns[self.route.key];
         let shown = key
@@ -371,7 +367,6 @@ impl Batches<'_> {
         })
     }
 
-    /// The rows of the destination with the keys of these, by key.
     fn rows_there(&mut self, rows: &[&Row]) -> Result<HashMap<String, Row>, ArchiveError> {
         let dialect = self.to.dialect;
         let columns = &self.route.columns;
@@ -421,7 +416,6 @@ impl Batches<'_> {
         Ok(())
     }
 
-    /// Compares a row with the one at the destination.
     fn check_same(&self, row: &Row, there: Option<&Row>) -> Result<(), ArchiveError> {
         let columns = &self.route.columns;
         let Some(there) = there else {

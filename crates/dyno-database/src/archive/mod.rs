@@ -26,7 +26,6 @@ pub struct ArchiveError {
     message: String,
     /// Whether the same batch may succeed if it is begun again.
     may_repeat: bool,
-    /// Whether the same run may go on if it is begun again.
     may_continue: bool,
 }
 
@@ -41,7 +40,6 @@ impl ArchiveError {
     }
 }
 
-/// What is to be archived.
 #[derive(Clone, Debug)]
 pub struct ArchiveOptions {
     /// The table, of this name on both sides.
@@ -58,20 +56,17 @@ pub struct ArchiveOptions {
     pub destination: String,
 }
 
-/// What an archiving has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Archived {
     /// Rows deleted from the source, after they were seen at the destination.
     pub rows: u64,
     /// Rows that the destination had before: an earlier run was stopped before it deleted them.
     pub found: u64,
-    /// Batches that were committed.
     pub batches: u64,
     /// Batches that were begun again after a deadlock or a lock that was not granted in time.
     pub repeated: u64,
 }
 
-/// The size of a table with its indexes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableBytes {
     /// What it takes on disk; 0 if the table is not there.
@@ -82,14 +77,11 @@ pub struct TableBytes {
 
 /// One end of an archiving: its dialect, and how a statement is sent there.
 pub struct ArchiveSide {
-    /// The SQL that it speaks.
     pub dialect: Dialect,
-    /// Runs a statement and returns its rows.
     pub ask: Box<dyn FnMut(&str) -> Result<TextRows, StatementError>>,
 }
 
 impl ArchiveSide {
-    /// The side that a connection reaches.
     pub fn new(mut connection: Box<dyn Connection>) -> ArchiveSide {
         let dialect = connection.dialect();
         ArchiveSide { dialect, ask: Box::new(move |sql| connection.query(sql)) }
@@ -109,7 +101,6 @@ impl ArchiveSide {
         })
     }
 
-    /// The first cell of the answer.
     fn cell(&mut self, doing: &str, sql: &str) -> Result<Option<String>, ArchiveError> {
         Ok(self.rows(doing, sql)?.into_iter().flatten().next().flatten())
     }

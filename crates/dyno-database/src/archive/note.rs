@@ -10,13 +10,10 @@ use super::sql::{quoted, text};
 use super::value::{self, Kind};
 use super::{ArchiveError, ArchiveOptions, ArchiveSide};
 
-/// Bytes of a part of a note.
 const PART_MAX: usize = 96 * 1024;
 
-/// The note of the runs that archive a table.
 pub(super) struct Note {
     table: String,
-    /// As statements name the table.
     quoted: String,
     destination: String,
 }

@@ -4,7 +4,6 @@ use dyno_workload::Dialect;
 
 use super::value::{Column, Kind, clickhouse_type, expression};
 
-/// A name as an identifier.
 pub(super) fn quoted(dialect: Dialect, name: &str) -> String {
     match dialect {
         Dialect::MySql => format!("`{}`", name.replace('`', "``")),
@@ -137,7 +136,6 @@ pub(super) fn insert(dialect: Dialect, table: &str, columns: &[Column]) -> Strin
     format!("INSERT INTO {} ({}) {words} ", quoted(dialect, table), names.join(", "))
 }
 
-/// The statement that makes the table in ClickHouse.
 pub(super) fn create(table: &str, columns: &[Column], key: &str) -> String {
     let dialect = Dialect::ClickHouse;
     let definitions: Vec<String> = columns

@@ -6,7 +6,6 @@ use super::sql::{create, insert, quoted, text};
 use super::value::{Column, Held, Kind, held, kind};
 use super::{ArchiveError, ArchiveOptions, ArchiveSide};
 
-/// A table that rows are moved from, or to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Table {
     pub(super) columns: Vec<Column>,
@@ -20,7 +19,6 @@ pub(super) struct Table {
 pub(super) struct Route {
     pub(super) columns: Vec<Column>,
     pub(super) held: Vec<Held>,
-    /// The index of the key among the columns.
     pub(super) key: usize,
 }
 
@@ -90,7 +88,6 @@ fn descriptions(dialect: Dialect, table: &str) -> [String; 4] {
     }
 }
 
-/// What a table is, as its server calls it, for rows that can be moved from or to it.
 fn is_plain(dialect: Dialect, what: &str) -> bool {
     match dialect {
         Dialect::MySql => ["BASE TABLE InnoDB", "BASE TABLE ROCKSDB"].contains(&what),
@@ -149,7 +146,6 @@ fn columns_of(dialect: Dialect, rows: TextRows) -> Vec<Column> {
     rows.into_iter().map(column).collect()
 }
 
-/// The source's table, if its rows can be moved.
 pub(super) fn of_source(
     side: &mut ArchiveSide,
     options: &ArchiveOptions,
@@ -223,7 +219,6 @@ pub(super) fn route(
         .map_err(|why| ArchiveError::new(format!("the destination's table `{name}`: {why}")))
 }
 
-/// How each column of the source is held at the destination.
 pub(super) fn match_tables(
     dialect: Dialect,
     source: &Table,

@@ -8,7 +8,6 @@ use super::sql::quoted;
 /// Types that can be carried over exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Whole numbers of so many bits.
     Integer {
         bits: u32,
         is_unsigned: bool,
@@ -28,7 +27,6 @@ pub(super) enum Kind {
     },
 }
 
-/// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Column {
     pub(super) name: String,
@@ -116,16 +114,13 @@ fn decimal(declared: &str) -> Option<Kind> {
     }
 }
 
-/// How a destination's column holds values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Held {
-    /// As the kind's own type.
     Own,
     /// A date, or date and time, in the text that all products share.
     AsText,
 }
 
-/// The type with which a table is made in ClickHouse.
 pub(super) fn clickhouse_type(kind: Kind) -> String {
     match kind {
         Kind::Integer { bits, is_unsigned: false } => format!("Int{bits}"),
@@ -267,7 +262,6 @@ pub(super) fn fits_clickhouse(kind: Kind, text: &str) -> Result<(), String> {
     ))
 }
 
-/// Writes a value, or NULL, as a literal.
 pub(super) fn write_literal(
     dialect: Dialect,
     kind: Kind,
@@ -308,7 +302,6 @@ pub(super) fn write_literal(
     Ok(())
 }
 
-/// A byte of a ClickHouse literal.
 fn write_byte(byte: u8, out: &mut String) {
     match byte {
         b'\'' | b'\\' => out.extend(['\\', char::from(byte)]),
@@ -317,7 +310,6 @@ fn write_byte(byte: u8, out: &mut String) {
     }
 }
 
-/// The bytes of hexadecimal digits.
 fn bytes_of(hex: &str) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map_or(0, |digit| digit as u8);
     hex.as_bytes().chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()

@@ -17,17 +17,13 @@ use crate::{
 /// The catalog from which others are made and dropped.
 const MAINTENANCE_CATALOG: &str = "default";
 
-/// How long the server may take to show that it is still there.
 const ALIVE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
-/// A server that was already running.
 struct AttachedServer {
     endpoint: Endpoint,
     guard: Mutex<ClickHouseConnection>,
-    /// Whether Dyno made the catalog.
     is_made: bool,
     keeps_tables: bool,
-    /// The parts of it on this host, to be observed.
     local: Option<LocalServer>,
 }
 

@@ -43,7 +43,6 @@ const NO_DATABASE: &str = "81";
 /// Says whether whoever listens at the endpoint may be sent the password: asked before each connection.
 pub(super) type Guard = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// Where connections lead.
 struct Target {
     endpoint: Endpoint,
     heads: Heads,
@@ -51,32 +50,25 @@ struct Target {
     guard: Option<Guard>,
 }
 
-/// A connection that could not be opened.
 #[derive(Debug)]
 pub(super) struct OpenError {
     pub(super) error: ConnectError,
-    /// Whether the server has no such database.
     pub(super) lacks_database: bool,
 }
 
-/// What the statement in flight waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InFlight {
     Nothing,
-    /// An answer of the server.
     Answer,
-    /// A statement that means nothing to this server.
     Ignored,
 }
 
-/// A connection to a ClickHouse server.
 pub(super) struct ClickHouseConnection {
     target: Arc<Target>,
     transport: Transport,
     received: ReadBuffer,
     answer: Answer,
     templates: Vec<Template>,
-    /// The statement that is being written.
     body: Vec<u8>,
     /// The request; the first `n_written` bytes are on their way.
     out: Vec<u8>,
@@ -84,14 +76,12 @@ pub(super) struct ClickHouseConnection {
     in_flight: InFlight,
     /// An error to be returned by the next `poll_reply`.
     failure: Option<StatementError>,
-    /// Whether the server has said that it closes the connection.
     is_closed: bool,
     lost: Option<String>,
     // Of a cold call; 0 for none.
     pub(super) cold_limit: Nanoseconds,
 }
 
-/// Opens connections to one endpoint.
 pub(super) fn connector(endpoint: Endpoint, guard: Option<Guard>) -> Connector {
     Arc::new(move || match open(&endpoint, guard.as_ref()) {
         Ok(mut connection) => {
@@ -163,7 +153,6 @@ fn cleaner(endpoint: &Endpoint) -> Cleaner {
     }
 }
 
-/// Whether there is a password to be sent.
 fn has_password(endpoint: &Endpoint) -> bool {
     endpoint.password.as_ref().is_some_and(|word| !word.reveal().is_empty())
 }
@@ -184,7 +173,6 @@ fn check_trust(endpoint: &Endpoint) -> Result<(), String> {
     }
 }
 
-/// Opens the stream to a server that may be sent the password.
 fn reach(target: &Target) -> Result<Transport, String> {
     let Target { endpoint, guard, .. } = target;
     let mut transport = Transport::open(endpoint).map_err(|error| {
@@ -218,7 +206,6 @@ fn refused(message: impl Into<String>) -> StatementError {
 }
 
 impl ClickHouseConnection {
-    /// Whether it is encrypted.
     pub(super) fn is_tls(&self) -> bool {
         self.transport.is_tls()
     }
@@ -309,7 +296,6 @@ impl ClickHouseConnection {
         Ok(Some(()))
     }
 
-    /// What a complete answer says.
     fn complete(&mut self) -> Result<Reply, StatementError> {
         self.in_flight = InFlight::Nothing;
         if self.answer.is_error() {
@@ -358,7 +344,6 @@ impl ClickHouseConnection {
         self.complete().map(drop)
     }
 
-    /// Sends rows in chunks, and returns how many there were.
     fn send_rows(&mut self, next_row: &mut dyn FnMut(&mut Row) -> bool) -> Result<u64, String> {
         let mut row = Row::new();
         let mut chunk = Vec::with_capacity(CHUNK + 4096);

@@ -10,11 +10,9 @@ use super::{settings, statement_failed};
 use crate::cleaner::Cleaner;
 use crate::{Address, DeployError, Durability, Endpoint, ServerFacts};
 
-/// Settings that determine durability, in versions that have them.
 const DURABILITY_SETTINGS: [&str; 2] =
     ["merge_tree.fsync_after_insert", "merge_tree.fsync_part_directory"];
 
-/// Asks the server on an open connection.
 pub(super) fn ask(
     endpoint: &Endpoint,
     connection: &mut ClickHouseConnection,
@@ -45,7 +43,6 @@ pub(super) fn ask(
     })
 }
 
-/// The version: `18.16.1`.
 pub(super) fn version(connection: &mut dyn Connection) -> Result<String, DeployError> {
     let rows = connection
         .query("SELECT version()")
@@ -54,7 +51,6 @@ pub(super) fn version(connection: &mut dyn Connection) -> Result<String, DeployE
     text.ok_or_else(|| DeployError::new("ClickHouse does not report its version"))
 }
 
-/// How it was compiled, as it says itself.
 pub(super) fn configured(connection: &mut dyn Connection) -> Option<String> {
     let asked = "SELECT concat(name, ': ', value) FROM system.build_options WHERE name IN \
                  ('VERSION_DESCRIBE', 'BUILD_TYPE', 'CXX_COMPILER_VERSION', 'CXX_FLAGS') ORDER BY name";

@@ -13,7 +13,6 @@ const HEAD_MAX: usize = 64 * 1024;
 /// How much of the text of an error is kept, in bytes.
 const ERROR_MAX: usize = 16 * 1024;
 
-/// The status of an answer without an error.
 const OK: u16 = 200;
 
 /// An answer that is none, in words that fit after "connection lost:".
@@ -28,7 +27,6 @@ fn wrong<T>(why: impl Into<String>) -> Result<T, HttpError> {
     )))
 }
 
-/// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Status,
@@ -45,7 +43,6 @@ enum Stage {
     Done,
 }
 
-/// An answer as far as it was read.
 #[derive(Debug)]
 pub(super) struct Answer {
     stage: Stage,
@@ -64,7 +61,6 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Ready for the first answer, whose kept body has at most so many bytes.
     pub(super) fn new(body_max: usize) -> Answer {
         Answer {
             stage: Stage::Done,
@@ -146,7 +142,6 @@ impl Answer {
         self.closes
     }
 
-    /// Whether the statement failed.
     pub(super) fn is_error(&self) -> bool {
         self.status != OK || self.exception.is_some_and(|code| code != 0)
     }

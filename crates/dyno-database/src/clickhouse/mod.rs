@@ -32,7 +32,6 @@ pub(crate) use product::PROTOCOL;
 
 use crate::DeployError;
 
-/// An error of a statement that Dyno needed for itself.
 fn statement_failed(what: &str, error: impl std::fmt::Display) -> DeployError {
     DeployError::new(format!("ClickHouse: cannot {what}: {error}"))
 }

@@ -7,9 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_host::{
-    Probe, ProcessSpec, ThreadListing, free_loopback_ports, random_token,
-};
+use dyno_host::{Probe, ProcessSpec, ThreadListing, free_loopback_ports, random_token};
 use dyno_units::Nanoseconds;
 use dyno_workload::{Connection, Connector, Dialect};
 use ring::digest::{SHA256, digest};
@@ -27,17 +25,14 @@ use crate::{
     ServerSpec, TlsMode, version_fits,
 };
 
-/// The catalog that Dyno works in, and the one that every server has.
 const CATALOG: &str = "dyno";
 const MAINTENANCE: &str = "default";
 
-/// What a server that starts may take to say that it is there.
 const PING_LIMIT: Nanoseconds = Nanoseconds::from_secs(2);
 
 /// Folders in the data that are made anew by each server; one has the digest of the password.
 const NOT_KEPT: [&str; 1] = ["preprocessed_configs"];
 
-/// How its servers are named and stopped.
 fn kind(all: Ports) -> ServerKind {
     let all: Vec<u16> = [all.http].into_iter().chain(all.native).collect();
     ServerKind {
@@ -50,7 +45,6 @@ fn kind(all: Ports) -> ServerKind {
     }
 }
 
-/// A private server that is up.
 struct PrivateServer {
     server: OwnServer,
     endpoint: Endpoint,
@@ -62,7 +56,6 @@ struct PrivateServer {
     ports: Ports,
 }
 
-/// Refuses what a private server cannot have.
 pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     if let Some(engine) = &spec.engine {
         return Err(DeployError::new(format!(
@@ -178,7 +171,6 @@ fn ping(endpoint: &Endpoint) -> Result<(), String> {
     }
 }
 
-/// Says whether the server's own process holds the port.
 fn guard(control: ServerControl, port: u16) -> Guard {
     Arc::new(move || match control.listens()?.contains(&format!("127.0.0.1:{port}")) {
         true => Ok(()),

@@ -43,7 +43,6 @@ const ITEMS: &[Item] = &[
     gauge("uptime", reading("clickhouse.uptime_s", Seconds, "uptime", "time since the server was started").role(Role::Uptime)),
 ];
 
-/// The readings that it may give.
 pub(super) fn registered() -> &'static [Reading] {
     static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[ITEMS], &[]));
     &ALL
@@ -55,7 +54,6 @@ const ASK: &str = "SELECT concat('event.', event) AS name, toFloat64(value) AS v
      UNION ALL SELECT concat('minute.', metric), toFloat64(value) FROM system.asynchronous_metrics \
      UNION ALL SELECT 'uptime', toFloat64(uptime())";
 
-/// The probes of a server.
 pub(super) fn probes(connector: &Connector) -> Vec<Box<dyn Probe>> {
     vec![Box::new(ServerProbe { asker: Asker::new(connector.clone()), table: Table::new(ITEMS) })]
 }

@@ -20,7 +20,6 @@ use crate::{
 
 const MIB: u64 = 1 << 20;
 
-/// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: || vec![Arc::new(ClickHouse { spec: clickhouse() })],
     routers: Vec::new,
@@ -30,7 +29,6 @@ pub(crate) const FAMILY: Family = Family {
     readings: &[probe::registered],
 };
 
-/// The protocol of ClickHouse, with the URL scheme `clickhouse`.
 pub(crate) const PROTOCOL: &dyn Protocol = &HttpProtocol;
 
 /// Settings that leave no trace in the files of a server that was stopped in order.

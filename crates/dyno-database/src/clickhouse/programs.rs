@@ -9,7 +9,6 @@ use dyno_host::Keeper;
 use crate::installation::{builder_in, choose_here, on_machine, usual_folders};
 use crate::{DeployError, Installation, ServerSpec};
 
-/// The name of the program.
 pub(super) const PROGRAM: &str = "clickhouse-server";
 
 /// Where it is besides PATH.
@@ -29,7 +28,6 @@ pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Installation, D
     choose_here(("ClickHouse", PROGRAM, advice), (&folders, &found), spec)
 }
 
-/// All that are here.
 pub(super) fn installations(keeper: &Keeper) -> Vec<Installation> {
     in_folders(&usual_folders(PROGRAM, &PLACES, keeper), keeper)
 }

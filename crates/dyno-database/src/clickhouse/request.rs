@@ -76,14 +76,12 @@ impl Heads {
     }
 }
 
-/// User and password as HTTP carries them.
 pub(super) fn login(endpoint: &Endpoint) -> Zeroizing<String> {
     let password = endpoint.password.as_ref().map_or("", |word| word.reveal());
     let login = Zeroizing::new(format!("{}:{password}", endpoint.user));
     Zeroizing::new(STANDARD.encode(login.as_bytes()))
 }
 
-/// A text for a URL's query.
 fn percent_encoded(text: &str) -> String {
     let mut out = String::with_capacity(3 * text.len());
     for byte in text.bytes() {
@@ -97,7 +95,6 @@ fn percent_encoded(text: &str) -> String {
     out
 }
 
-/// Writes a whole request with a text as its body.
 pub(super) fn write_request(head: &[u8], body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(head);
     // Writing into memory cannot fail.
@@ -105,10 +102,8 @@ pub(super) fn write_request(head: &[u8], body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
-/// A statement with places for values.
 #[derive(Debug)]
 pub(super) struct Template {
-    /// The texts around the values.
     parts: Vec<Box<[u8]>>,
 }
 

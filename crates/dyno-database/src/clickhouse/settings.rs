@@ -42,10 +42,8 @@ const OURS: [&str; 20] = [
     "zookeeper",
 ];
 
-/// The user that Dyno makes.
 pub(super) const USER: &str = "dyno";
 
-/// The names of the files, beside the data.
 pub(super) const CONFIGURATION_FILE: &str = "config.xml";
 pub(super) const USERS_FILE: &str = "users.xml";
 
@@ -59,7 +57,6 @@ pub(super) fn refused_setting(name: &str) -> Option<String> {
     })
 }
 
-/// Where a private server's files are.
 pub(super) struct Places<'a> {
     pub(super) data: &'a Path,
     pub(super) tmp: &'a Path,
@@ -72,7 +69,6 @@ pub(super) fn of_client(endpoint: &Endpoint) -> Option<Secret> {
     Some(Secret::new(format!("<config>\n<password>{password}</password>\n</config>\n")))
 }
 
-/// The ports of the loopback at which a server listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ports {
     /// For Dyno.

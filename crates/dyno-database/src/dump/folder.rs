@@ -15,10 +15,8 @@ use super::{DumpError, Table};
 /// The file that says what the others are. A folder without it is not a complete dump.
 const CONTENTS: &str = "dump.json";
 
-/// The format that this Dyno writes and reads.
 const FORMAT: u32 = 1;
 
-/// The longest `dump.json` that is read, in bytes.
 const CONTENTS_MAX: u64 = 64 << 20;
 
 /// A dump: what `dump.json` says.
@@ -26,18 +24,14 @@ const CONTENTS_MAX: u64 = 64 << 20;
 #[serde(deny_unknown_fields)]
 pub struct Dump {
     format: u32,
-    /// The protocol of the server: `mysql`.
     pub protocol: String,
-    /// The server's version.
     pub version: String,
-    /// Its tables.
     pub tables: Vec<DumpedTable>,
     /// What it lacks, in sentences without a full stop.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// A table of a dump with its files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DumpedTable {
@@ -45,7 +39,6 @@ pub struct DumpedTable {
     pub(crate) files: Vec<Piece>,
 }
 
-/// A file with some of a table's rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Piece {
@@ -61,17 +54,14 @@ impl Dump {
         Dump { format: FORMAT, protocol, version, tables: Vec::new(), notes }
     }
 
-    /// Rows of all tables.
     pub fn rows(&self) -> u64 {
         self.files().map(|file| file.rows).fold(0, u64::saturating_add)
     }
 
-    /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.files().map(|file| file.bytes).fold(0, u64::saturating_add)
     }
 
-    /// Number of files with rows.
     pub fn n_files(&self) -> usize {
         self.files().count()
     }
@@ -112,7 +102,6 @@ impl Dump {
         Ok(dump)
     }
 
-    /// Reads the text of `dump.json`; the error is why not.
     pub(super) fn read(mut text: impl Read + Seek) -> Result<Dump, String> {
         /// What all formats have. The rest is passed over, and takes no memory.
         #[derive(Deserialize)]
@@ -142,7 +131,6 @@ impl Dump {
         Ok(dump)
     }
 
-    /// Writes `dump.json`.
     pub(super) fn finish(&self, folder: &Path, is_synced: bool) -> Result<(), DumpError> {
         let path = folder.join(CONTENTS);
         let write = || -> io::Result<()> {

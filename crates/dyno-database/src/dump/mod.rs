@@ -26,7 +26,6 @@ pub use write::{DumpOptions, dump};
 
 use crate::Endpoint;
 
-/// A dump or a restore failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DumpError(pub String);
@@ -36,7 +35,6 @@ impl DumpError {
         DumpError(message.into())
     }
 
-    /// The same, with what was done when it failed.
     pub(crate) fn at(self, place: &str) -> DumpError {
         DumpError(format!("{}: {}", clean_text(place), self.0))
     }
@@ -73,7 +71,6 @@ impl Moved {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Bytes of text.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -111,7 +108,6 @@ pub trait Dumping: Send + Sync {
     fn loader(&self, endpoint: &Endpoint) -> Result<Box<dyn Loader>, DumpError>;
 }
 
-/// What is to be dumped.
 pub struct Wanted<'a> {
     /// Names of tables; all of the database if there are none.
     pub tables: &'a [String],
@@ -123,7 +119,6 @@ pub struct Wanted<'a> {
 
 /// One state of a database, and who reads it.
 pub struct Snapshot {
-    /// The server's version, as it gives it.
     pub version: String,
     /// The tables, in any order.
     pub tables: Vec<TableSource>,
@@ -133,9 +128,7 @@ pub struct Snapshot {
     pub notes: Vec<String>,
 }
 
-/// A table and how it is read in pieces.
 pub struct TableSource {
-    /// What the dump says of it.
     pub table: Table,
     /// Bytes of its rows, estimated.
     pub bytes: u64,
@@ -143,7 +136,6 @@ pub struct TableSource {
     pub pieces: Vec<String>,
 }
 
-/// A table in a dump.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {

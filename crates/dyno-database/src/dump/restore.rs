@@ -107,7 +107,6 @@ fn restore_all(
     Ok(())
 }
 
-/// Something to do for a table, by the table's index.
 enum Work<'a> {
     Load(usize, &'a DumpedTable, &'a Piece),
     Finish(&'a DumpedTable),

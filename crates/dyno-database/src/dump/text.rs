@@ -7,7 +7,6 @@ use dyno_workload::Row;
 
 use super::DumpError;
 
-/// Appends a value, or NULL.
 pub(crate) fn write_cell(value: Option<&[u8]>, line: &mut Vec<u8>) {
     let Some(mut rest) = value else { return line.extend_from_slice(b"\\N") };
     while let Some(at) = memchr::memchr3(b'\t', b'\n', b'\\', rest) {

@@ -12,7 +12,6 @@ use super::folder::{Dump, DumpedTable, Piece, file_name, make_file, make_folder}
 use super::{DumpError, Moved, PieceReader, Table, TableSource, Wanted};
 use crate::Endpoint;
 
-/// What to dump, and how.
 #[derive(Clone, Debug)]
 pub struct DumpOptions {
     /// The folder to make.
@@ -66,7 +65,6 @@ pub fn dump(endpoint: &Endpoint, options: &DumpOptions, moved: &Moved) -> Result
     written
 }
 
-/// A piece of a table: the index of the table, the number of the piece, and its condition.
 struct Task<'a> {
     table: usize,
     number: usize,

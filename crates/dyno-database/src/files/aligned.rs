@@ -3,7 +3,6 @@
 /// The alignment: a page, which is enough for all disks.
 const ALIGNMENT: usize = 4096;
 
-/// Bytes that begin at a multiple of [`ALIGNMENT`].
 #[derive(Debug)]
 pub(super) struct Aligned {
     // Longer than needed; never grown, so that it stays where it is.

@@ -9,7 +9,6 @@ use crate::product::texts;
 use crate::products::Family;
 use crate::{DeployError, DiskUse, Launch, Product, ProductSpec, Server};
 
-/// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: || vec![Arc::new(Files { spec: files() })],
     routers: Vec::new,

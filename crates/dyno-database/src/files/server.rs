@@ -18,7 +18,6 @@ use crate::{
     version_fits,
 };
 
-/// Makes a folder for the files.
 pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
     let (spec, place) = (launch.spec, launch.place);
     check_spec(spec)?;
@@ -39,7 +38,6 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     Ok(Box::new(server))
 }
 
-/// Refuses what files do not have.
 fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     let given = [
         ("engine", spec.engine.is_some()),

@@ -22,7 +22,6 @@ const FILL_BYTES: u64 = 1 << 20;
 /// Blocks, and bytes, that a check reads back at most.
 const CHECKED_MOST: (u64, u64) = (1024, 64 << 20);
 
-/// What all connections to one folder share.
 #[derive(Debug)]
 pub(super) struct Shared {
     folder: PathBuf,
@@ -45,7 +44,6 @@ impl Shared {
         self.folder.join(file_name(file))
     }
 
-    /// Opens a file as the set says.
     fn open(&self, set: &FileSet, file: u64, makes: bool) -> Result<File, StatementError> {
         let mut flags = OFlags::empty();
         flags.set(OFlags::DIRECT, set.is_direct);
@@ -69,7 +67,6 @@ impl Shared {
         })
     }
 
-    /// Fills a file that was made.
     pub(super) fn filler(&self, file: u64) -> Result<Filler, StatementError> {
         let made = *self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let set = made.ok_or_else(|| refused("no files were created".to_owned()))?;
@@ -93,7 +90,6 @@ fn refused(message: String) -> StatementError {
     StatementError::new(ErrorClass::Refused, "files", message)
 }
 
-/// An error of the operating system, with its usual name.
 #[cold]
 fn failed(what: &str, error: &io::Error) -> StatementError {
     let code = match error.raw_os_error().map(Errno::from_raw_os_error) {
@@ -118,7 +114,6 @@ fn failed_at(what: &str, bytes: usize, (file, offset): (u64, u64), error: Errno)
     failed(&what, &error.into())
 }
 
-/// Writes all of a block.
 #[inline]
 fn write_all(
     opened: &File,
@@ -249,7 +244,6 @@ pub(super) struct Filler {
 }
 
 impl Filler {
-    /// The next block to write.
     pub(super) fn push(&mut self, block: u64) -> Result<(), StatementError> {
         if self.n == self.most || (self.n > 0 && block != self.first + self.n) {
             self.write()?;
@@ -261,7 +255,6 @@ impl Filler {
         Ok(())
     }
 
-    /// Writes what is left.
     pub(super) fn finish(mut self) -> Result<(), StatementError> {
         self.write()
     }
@@ -275,18 +268,15 @@ impl Filler {
     }
 }
 
-/// Files that a client works on.
 pub(super) struct Opened {
     set: FileSet,
     files: Vec<File>,
     content: Content,
     buffer: Aligned,
-    /// The number of its latest write.
     sequence: u64,
 }
 
 impl Opened {
-    /// Opens all files of a set.
     pub(super) fn open(shared: &Shared, set: FileSet) -> Result<Opened, StatementError> {
         let files = (set.first..set.first + set.files).map(|file| shared.open(&set, file, false));
         Ok(Opened {
@@ -338,7 +328,6 @@ impl Opened {
         Ok(())
     }
 
-    /// Writes a block with content of its own.
     #[inline]
     pub(super) fn write(&mut self, file: u64, offset: u64) -> Result<(), StatementError> {
         let Opened { set, files, content, buffer, sequence } = self;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use crate::Router;
 use crate::products::Family;
 
-/// The folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: Vec::new,
     routers: || vec![Arc::new(server::HaProxy::new()) as Arc<dyn Router>],

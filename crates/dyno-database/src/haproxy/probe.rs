@@ -10,10 +10,8 @@ use dyno_host::{Probe, Readings};
 use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 
-/// How long it may take to answer.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// The most that is read of an answer.
 const ANSWER_MAX: u64 = 1 << 20;
 
 #[rustfmt::skip]
@@ -64,7 +62,6 @@ pub(super) struct StatisticsProbe {
     socket: PathBuf,
     /// When the counters were read last, and what they were.
     before: Option<(Nanoseconds, BTreeMap<&'static str, f64>)>,
-    /// What was said last of statistics that could not be read.
     said: Option<String>,
     notes: Vec<String>,
 }

@@ -14,16 +14,12 @@ use crate::{
     Address, DeployError, Endpoint, Place, Router, RouterLaunch, RouterSpec, Server, ServerFacts,
 };
 
-/// Connections that it accepts beside those of the clients.
 const SPARE_CLIENTS: usize = 30;
 
-/// The file with its configuration, in its folder.
 const CONFIGURATION_FILE: &str = "haproxy.cfg";
 
-/// The socket of its statistics, in the folder `run`.
 const STATISTICS: &str = "stats.sock";
 
-/// How it is named and stopped. It stores nothing.
 const KIND: ServerKind = ServerKind {
     product: "HAProxy",
     stop_signal: "TERM",
@@ -33,7 +29,6 @@ const KIND: ServerKind = ServerKind {
     start_limit: START_LIMIT,
 };
 
-/// HAProxy as a router.
 pub(super) struct HaProxy {
     spec: RouterSpec,
 }
@@ -198,7 +193,6 @@ impl Router for HaProxy {
     }
 }
 
-/// A proxy that is up.
 struct Proxy {
     server: OwnServer,
     endpoint: Endpoint,

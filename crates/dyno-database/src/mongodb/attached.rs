@@ -16,7 +16,6 @@ use crate::{
     Access, AttachOptions, CostSource, DeployError, Endpoint, LocalServer, Server, ServerFacts,
 };
 
-/// A server that was already running.
 struct AttachedServer {
     endpoint: Endpoint,
     connector: Connector,
@@ -25,7 +24,6 @@ struct AttachedServer {
     /// Whether Dyno made the database: it had no collections.
     is_made: bool,
     keeps_tables: bool,
-    /// The parts of it on this host, to be observed.
     local: Option<LocalServer>,
 }
 

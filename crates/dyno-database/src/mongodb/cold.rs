@@ -14,7 +14,6 @@ use super::{notes, reply};
 const BATCH_DOCUMENTS: u64 = 1000;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Carries out an operation that is none of a client's.
 pub(super) fn carry_out(
     connection: &mut MongoConnection,
     command: &DocumentCommand,

@@ -22,16 +22,12 @@ use crate::cleaner::Cleaner;
 use crate::transport::{READS_MOST, ROWS_SILENCE, ReadBuffer, SHORT_READ, Transport};
 use crate::waiting::SET_UP_LIMIT;
 
-/// The text that asks whether the server is there.
 pub(super) const PING: &str = "ping";
 
-/// What is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InFlight {
     Nothing,
-    /// The message of this number.
     Message(i32),
-    /// What means nothing to this server.
     Ignored,
 }
 
@@ -46,15 +42,12 @@ pub(super) struct MongoConnection {
     out: Vec<u8>,
     n_written: usize,
     in_flight: InFlight,
-    /// The number of the latest message.
     number: i32,
-    /// Longest answer that is taken in.
     answer_max: usize,
     /// An error to be returned by the next `poll_reply`.
     failure: Option<StatementError>,
     /// Why writing failed: the reason that the server gave may still be there to be read.
     write_failure: Option<String>,
-    /// Why the connection can no longer be used.
     lost: Option<String>,
     is_blocking: bool,
     timeout_ns: u64,
@@ -95,12 +88,10 @@ impl MongoConnection {
         self.transport.set_blocking(false, 0)
     }
 
-    /// Whether it is encrypted.
     pub(super) fn is_tls(&self) -> bool {
         self.transport.is_tls()
     }
 
-    /// The database that its commands go to.
     pub(super) fn database(&self) -> &str {
         &self.database
     }
@@ -180,7 +171,6 @@ impl MongoConnection {
         Ok(false)
     }
 
-    /// Whether the answer to the message of this number has arrived.
     fn has_answer(&self, number: i32) -> Result<bool, String> {
         let message = read_message(self.received.unread(), self.answer_max);
         match message.map_err(|error| error.to_string())? {
@@ -190,7 +180,6 @@ impl MongoConnection {
         }
     }
 
-    /// Takes the answer that has arrived.
     fn take_answer<T>(&mut self, take: impl FnOnce(&RawDocument) -> T) -> Result<T, String> {
         self.in_flight = InFlight::Nothing;
         let read = read_message(self.received.unread(), self.answer_max);
@@ -313,7 +302,6 @@ impl MongoConnection {
         }
     }
 
-    /// The limit of cold calls.
     pub(super) fn cold_limit(&self) -> Nanoseconds {
         self.cold_limit
     }

@@ -30,7 +30,6 @@ pub(super) fn version(
     Ok((product, version.trim_start_matches('v').to_owned()))
 }
 
-/// Asks the server on an open connection.
 pub(super) fn ask(
     endpoint: &Endpoint,
     connection: &mut MongoConnection,
@@ -58,7 +57,6 @@ pub(super) fn ask(
     })
 }
 
-/// What the server is in its deployment, and its storage engine, as far as it says so.
 fn of_deployment(
     hello: &RawDocument,
     connection: &mut MongoConnection,

@@ -15,7 +15,6 @@ use crate::transport::Transport;
 use crate::waiting::SET_UP_LIMIT;
 use crate::{Address, Endpoint, TlsMode};
 
-/// The mechanism of the login.
 const MECHANISM: &str = "SCRAM-SHA-256";
 
 /// Where a server keeps the users that may use all databases.
@@ -153,7 +152,6 @@ fn payload(text: String) -> Binary {
     Binary { subtype: BinarySubtype::Generic, bytes: text.into_bytes() }
 }
 
-/// The next message of the exchange that an answer belongs to.
 fn next(answer: &RawDocument, text: String, source: &str) -> RawDocumentBuf {
     let conversation = reply::number(answer, "conversationId").unwrap_or_default();
     rawdoc! {
@@ -162,7 +160,6 @@ fn next(answer: &RawDocument, text: String, source: &str) -> RawDocumentBuf {
     }
 }
 
-/// What the server says in an exchange.
 fn said(answer: &RawDocument) -> Result<&[u8], String> {
     match answer.get("payload") {
         Ok(Some(RawBsonRef::Binary(binary))) => Ok(binary.bytes),

@@ -58,7 +58,6 @@ fn open(endpoint: &Endpoint) -> Result<MongoConnection, DeployError> {
         .map_err(|error| DeployError::new(error.to_string()))
 }
 
-/// An error of a command that Dyno needed for itself.
 fn command_failed(what: &str, error: impl std::fmt::Display) -> DeployError {
     DeployError::new(format!("cannot {what}: {error}"))
 }

@@ -11,7 +11,6 @@ use dyno_workload::StatementError;
 use super::connection::{MongoConnection, refused};
 use super::reply::{first_batch, text};
 
-/// The collection with the notes.
 const NOTES: &str = "dyno_tables";
 
 /// What each note says besides a name, so that somebody else's collection is not taken for Dyno's.
@@ -23,7 +22,6 @@ const SYSTEM: &str = "system.";
 /// The code of an error for a collection that is not there.
 const NO_COLLECTION: &str = "26";
 
-/// Collections that a refusal names, at most.
 const NAMED_MAX: usize = 5;
 
 /// The texts of this field in the first batch of an answer.
@@ -56,7 +54,6 @@ pub(super) fn collections(connection: &mut MongoConnection) -> Result<Vec<String
     Ok(names.filter(|name| !name.starts_with(SYSTEM)).collect())
 }
 
-/// The collections that are noted as Dyno's, out of these.
 fn noted(
     connection: &mut MongoConnection,
     collections: &[String],

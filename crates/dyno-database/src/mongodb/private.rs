@@ -19,16 +19,13 @@ use crate::{
     ServerFacts, ServerSpec, TlsMode, version_fits,
 };
 
-/// The database that Dyno works in.
 const CATALOG: &str = "dyno";
 
 /// The name of the user, who has no password: the folder of the socket admits no other.
 const USER: &str = "dyno";
 
-/// The name of the socket in its folder.
 const SOCKET: &str = "mongodb.sock";
 
-/// How its servers are named and stopped.
 const KIND: ServerKind = ServerKind {
     product: "FerretDB",
     stop_signal: "TERM",
@@ -38,7 +35,6 @@ const KIND: ServerKind = ServerKind {
     start_limit: START_LIMIT,
 };
 
-/// A private server that is up.
 struct PrivateServer {
     server: OwnServer,
     endpoint: Endpoint,
@@ -47,7 +43,6 @@ struct PrivateServer {
     settings: BTreeMap<String, String>,
 }
 
-/// Refuses what a private server cannot have.
 pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     if let Some(engine) = &spec.engine {
         return Err(DeployError::new(format!(
@@ -156,7 +151,6 @@ pub(super) fn file_kind(path: &Path) -> FileKind {
     }
 }
 
-/// Whether a server answers, on a connection of its own.
 pub(super) fn check_alive(connector: &Connector) -> Result<(), DeployError> {
     let failed = |why: String| DeployError::new(format!("the server no longer answers: {why}"));
     let mut connection: Box<dyn Connection> =
@@ -165,7 +159,6 @@ pub(super) fn check_alive(connector: &Connector) -> Result<(), DeployError> {
     connection.query(PING).map(drop).map_err(|error| failed(error.to_string()))
 }
 
-/// Why there are no costs of statements.
 pub(super) const NO_COSTS: &str = "there are no SQL statements whose cost could be measured";
 
 impl Server for PrivateServer {

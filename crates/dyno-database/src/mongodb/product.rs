@@ -18,7 +18,6 @@ use crate::{
 
 const MIB: u64 = 1 << 20;
 
-/// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: || vec![Arc::new(FerretDb { spec: ferretdb() })],
     routers: Vec::new,
@@ -28,7 +27,6 @@ pub(crate) const FAMILY: Family = Family {
     readings: &[],
 };
 
-/// The protocol of MongoDB, with the URL scheme `mongodb`.
 pub(crate) const PROTOCOL: &dyn Protocol = &MongoProtocol;
 
 struct FerretDb {

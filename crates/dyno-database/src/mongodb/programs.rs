@@ -7,7 +7,6 @@ use dyno_host::Keeper;
 use crate::installation::{choose_here, on_machine, usual_folders};
 use crate::{DeployError, Installation, ServerSpec};
 
-/// The name of the program.
 pub(super) const PROGRAM: &str = "ferretdb";
 
 /// Where it is besides PATH.
@@ -37,7 +36,6 @@ fn check_version(version: &str) -> Result<(), DeployError> {
     }
 }
 
-/// All that are here.
 pub(super) fn installations(keeper: &Keeper) -> Vec<Installation> {
     in_folders(&usual_folders(PROGRAM, &PLACES, keeper), keeper)
 }
@@ -47,7 +45,6 @@ fn in_folders(folders: &[PathBuf], keeper: &Keeper) -> Vec<Installation> {
     on_machine(folders, PROGRAM, |folder| version_in(folder, keeper), |_, _| String::new())
 }
 
-/// The version of the program in a folder, if it is there and tells.
 pub(super) fn version_in(folder: &Path, keeper: &Keeper) -> Option<String> {
     let program = folder.join(PROGRAM);
     std::fs::metadata(&program).ok().filter(|facts| facts.is_file())?;

@@ -20,12 +20,10 @@ pub(super) fn whole(value: RawBsonRef<'_>) -> Option<i64> {
     }
 }
 
-/// A whole number of a document.
 pub(super) fn number(document: &RawDocument, name: &str) -> Option<i64> {
     document.get(name).ok().flatten().and_then(whole)
 }
 
-/// A text of a document.
 pub(super) fn text<'a>(document: &'a RawDocument, name: &str) -> Option<&'a str> {
     document.get(name).ok().flatten().and_then(RawBsonRef::as_str)
 }
@@ -62,7 +60,6 @@ fn count(value: RawBsonRef<'_>) -> u64 {
     whole(value).and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
 }
 
-/// The number of documents in the batch of a cursor.
 fn documents(cursor: RawBsonRef<'_>) -> Result<u64, StatementError> {
     let batch = cursor.as_document().and_then(first_batch);
     let mut n = 0;
@@ -73,7 +70,6 @@ fn documents(cursor: RawBsonRef<'_>) -> Result<u64, StatementError> {
     Ok(n)
 }
 
-/// The first documents of a cursor.
 pub(super) fn first_batch(cursor: &RawDocument) -> Option<&RawArray> {
     cursor.get("firstBatch").ok().flatten().and_then(RawBsonRef::as_array)
 }

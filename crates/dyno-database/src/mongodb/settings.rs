@@ -8,7 +8,6 @@ use dyno_units::{PercentEncoded, SettingValue};
 
 use crate::{DeployError, Durability};
 
-/// The names of settings that determine durability.
 pub(super) const DURABILITY: [&str; 2] = ["journal_mode", "synchronous"];
 
 /// The pragmas that may be set: those of a connection. FerretDB hands them to SQLite for each one that it opens.
@@ -30,10 +29,8 @@ const DEFAULTS: [(&str, &str); 3] =
 /// The words for numbers of `synchronous`.
 const SYNCHRONOUS: [&str; 4] = ["off", "normal", "full", "extra"];
 
-/// The journal modes of SQLite.
 const JOURNAL_MODES: [&str; 6] = ["delete", "truncate", "persist", "memory", "wal", "off"];
 
-/// Why a private server must not have this setting.
 pub(super) fn refused_setting(name: &str) -> Option<String> {
     (!PRAGMAS.contains(&name)).then(|| {
         format!(
@@ -95,7 +92,6 @@ fn text_of(value: &SettingValue) -> String {
     }
 }
 
-/// The URI of the folder with the databases, with their pragmas.
 pub(super) fn uri(settings: &BTreeMap<String, String>, folder: &Path) -> String {
     // Before the journal's mode, which may have to wait for a lock.
     let (first, rest): (Vec<_>, Vec<_>) =
@@ -107,7 +103,6 @@ pub(super) fn uri(settings: &BTreeMap<String, String>, folder: &Path) -> String 
     format!("file:{folder}/?{}", pragmas.join("&"))
 }
 
-/// Durability by the settings in force.
 pub(super) fn durability(settings: &BTreeMap<String, String>) -> Durability {
     let [journal, synchronous] =
         DURABILITY.map(|name| settings.get(name).map_or("", String::as_str));

@@ -15,7 +15,6 @@ const FIRST: i64 = 0x7e11_fa15_c0de_f001;
 const SECOND: i64 = 0x7e11_fa15_c0de_f002;
 const KEY: u64 = 0x7e11_fa15_c0de_f003;
 
-/// Longest content, in bytes.
 const CONTENT_MAX: u64 = 16 << 20;
 
 /// A place for a value, in bytes from the message's beginning.
@@ -30,7 +29,6 @@ enum Place {
     },
 }
 
-/// What stands for a value.
 #[derive(Clone, Copy, Debug)]
 enum Mark {
     Key,

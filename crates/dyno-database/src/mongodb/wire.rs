@@ -17,10 +17,8 @@ const MORE_TO_COME: u32 = 2;
 /// Longest message that is taken in: a document of 16 MiB, and what servers add to it at most.
 pub(super) const MESSAGE_MAX: usize = 48_000_000;
 
-/// The same before the login.
 pub(super) const LOGIN_MAX: usize = 1 << 20;
 
-/// What arrived is no message of the protocol.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server violated the protocol: {0}")]
 pub(super) struct WireError(pub(super) String);
@@ -29,12 +27,10 @@ fn violated<T>(what: impl Into<String>) -> Result<T, WireError> {
     Err(WireError(what.into()))
 }
 
-/// A message with one document.
 #[derive(Debug)]
 pub(super) struct Message<'a> {
     /// The number of the message that it answers.
     pub(super) answers: i32,
-    /// Its bytes, all together.
     pub(super) length: usize,
     pub(super) body: &'a RawDocument,
 }
@@ -52,18 +48,15 @@ pub(super) fn begin_message(number: i32, body: &RawDocument, out: &mut Vec<u8>) 
     start
 }
 
-/// Writes the length of the message that begins at `start`.
 pub(super) fn end_message(start: usize, out: &mut [u8]) {
     let length = (out.len() - start) as u32;
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// Writes another number into a message.
 pub(super) fn renumber(message: &mut [u8], number: i32) {
     message[4..8].copy_from_slice(&number.to_le_bytes());
 }
 
-/// Appends a message with one document.
 pub(super) fn write_message(number: i32, body: &RawDocument, out: &mut Vec<u8>) {
     let start = begin_message(number, body, out);
     end_message(start, out);

@@ -9,13 +9,11 @@ use crate::{Address, DeployError, Endpoint, Secret};
 /// Rounds of the digest that MySQL takes by default, in thousands.
 const THOUSAND_ROUNDS: usize = 5;
 
-/// Characters of MySQL's salt.
 const SALT_LENGTH: usize = 20;
 
 /// The first version of MySQL that takes the stored form of `caching_sha2_password`.
 const CACHES: [u32; 3] = [8, 0, 4];
 
-/// An account: name, host and password.
 pub(super) struct Account<'a> {
     pub(super) name: &'a str,
     pub(super) host: &'a str,
@@ -23,7 +21,6 @@ pub(super) struct Account<'a> {
 }
 
 impl Account<'_> {
-    /// As statements name it.
     pub(super) fn quoted(&self) -> String {
         format!("'{}'@'{}'", self.name, self.host)
     }

@@ -11,7 +11,6 @@ use crate::{AttachOptions, DeployError, Endpoint, LocalServer, Server, ServerFac
 /// The server's error for a catalog that does not exist.
 const UNKNOWN_CATALOG: &str = "1049";
 
-/// A server that Dyno did not start.
 struct AttachedServer {
     endpoint: Endpoint,
     // Whether Dyno made the catalog, and may drop it.

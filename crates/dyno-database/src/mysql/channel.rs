@@ -86,7 +86,6 @@ impl Channel {
         }
     }
 
-    /// Makes room for reads of many bytes.
     pub(super) fn expect_much(&mut self, n_bytes: usize) {
         self.buffer.room(n_bytes);
     }
@@ -148,7 +147,6 @@ impl Channel {
     }
 }
 
-/// The error for a connection that ended.
 #[cold]
 pub(super) fn lost(reason: &str) -> StatementError {
     StatementError::new(
@@ -164,7 +162,6 @@ pub(super) fn gone(reason: &str) -> StatementError {
     StatementError { code: "2006".to_owned(), ..lost(reason) }
 }
 
-/// The error for a connection that the server ended.
 #[cold]
 pub(super) fn closed() -> StatementError {
     lost("the server closed it")

@@ -10,10 +10,8 @@ use super::option_file::{normal, quoted, spelled};
 use crate::settings_check::{refusal, unknown_name};
 use crate::{DeployError, Part, ServerSpec};
 
-/// The first version of MariaDB that has vectors.
 const FIRST_WITH_VECTORS: [u32; 2] = [11, 7];
 
-/// Whether the server has vectors with indexes.
 pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
     let Ok(install) = find_install(spec, keeper) else { return Ok(()) };
     let brand = Brand::of(spec);
@@ -29,7 +27,6 @@ pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<(), De
     )))
 }
 
-/// Whether the server accepts these settings.
 pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
     // Missing programs are reported where they are needed.
     let Ok(install) = find_install(spec, keeper) else { return Ok(()) };

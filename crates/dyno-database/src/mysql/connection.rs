@@ -40,7 +40,6 @@ const COLUMNS_MAX: u64 = 1 << 16;
 /// Initial capacity of the request buffer, in bytes: enough for most statements.
 const REQUEST_ROOM: usize = 4 * 1024;
 
-/// A statement that the server has prepared.
 #[derive(Debug)]
 struct OwnStatement {
     template: ExecuteTemplate,
@@ -48,7 +47,6 @@ struct OwnStatement {
     columns: Option<Vec<Column>>,
 }
 
-/// A connection to MariaDB or MySQL.
 // Hot fields first, so that they share cache lines: with many clients, each statement finds its caches cold.
 #[repr(C, align(64))]
 pub struct MySqlConnection {
@@ -127,12 +125,10 @@ impl MySqlConnection {
         })
     }
 
-    /// The server's version from its greeting.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Whether the connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.channel.transport.is_tls()
     }
@@ -159,7 +155,6 @@ impl MySqlConnection {
         }
     }
 
-    /// Keeps an error for `poll_reply`.
     #[cold]
     fn keep(&mut self, error: StatementError) {
         self.kept = Some(Box::new(error));
@@ -189,7 +184,6 @@ impl MySqlConnection {
         }
     }
 
-    /// Continues after a first write of `taken` bytes.
     #[cold]
     fn go_on_sending(&mut self, taken: io::Result<usize>) {
         let result = match taken {
@@ -206,7 +200,6 @@ impl MySqlConnection {
         }
     }
 
-    /// Appends the request to the pipeline.
     fn write_down(&mut self, sequence: u8) {
         self.awaited.push_back(self.executing);
         if sequence == 1 {
@@ -216,7 +209,6 @@ impl MySqlConnection {
         }
     }
 
-    /// Discards a pipeline that cannot be sent.
     #[cold]
     fn forget_pipeline(&mut self) {
         for idx in self.awaited.drain(..).flatten() {
@@ -254,7 +246,6 @@ impl MySqlConnection {
         Ok(())
     }
 
-    /// Follows the reply through what has been received.
     fn follow(&mut self) -> Option<Result<Reply, Box<StatementError>>> {
         loop {
             let (n_used, progress) = self.reader.advance(self.channel.buffer.unread());
@@ -274,7 +265,6 @@ impl MySqlConnection {
         }
     }
 
-    /// What is reported of a reply that has ended.
     #[inline]
     fn ended(
         &mut self,
@@ -604,7 +594,6 @@ impl Drop for MySqlConnection {
     }
 }
 
-/// An error for calls that no server could have answered.
 #[cold]
 fn misuse(what: &str) -> StatementError {
     StatementError::new(ErrorClass::Refused, "usage", what)

@@ -104,7 +104,6 @@ const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
     ],
 };
 
-/// The shape of the data that a server of this kind would make.
 pub(crate) fn data_shape(
     spec: &ServerSpec,
     keeper: &Arc<Keeper>,
@@ -112,7 +111,6 @@ pub(crate) fn data_shape(
     shape_with(&find_install(spec, keeper)?, spec)
 }
 
-/// The shape of the data that a server of this kind would make with these programs.
 pub(super) fn shape_with(install: &Install, spec: &ServerSpec) -> Result<DataShape, DeployError> {
     let settings: Result<Vec<(String, String)>, DeployError> = spec
         .settings

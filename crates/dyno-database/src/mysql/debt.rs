@@ -43,7 +43,6 @@ const NO_RIGHT: [&str; 2] = ["1227", "1142"];
 /// low-water mark below the other.
 const LOWERED: [&str; 2] = ["innodb_max_dirty_pages_pct_lwm", "innodb_max_dirty_pages_pct"];
 
-/// Reads the debt of the server that this connector reaches.
 pub(crate) fn meter(connector: Connector) -> Box<dyn DebtMeter> {
     Box::new(MySqlDebt {
         asker: Asker::new(connector.clone()),
@@ -139,7 +138,6 @@ impl MySqlDebt {
     }
 }
 
-/// The parts that have a value.
 fn present<const N: usize>(parts: [(&'static str, Option<f64>, f64); N]) -> Vec<DebtPart> {
     parts
         .into_iter()

@@ -16,7 +16,6 @@ use crate::dump::{
     Column, DumpError, Dumping, Loader, PieceReader, Snapshot, Table, TableSource, Wanted,
 };
 
-/// The protocol's way to dump and restore.
 pub(super) struct BySql;
 
 /// Texts in UTF-8, times in UTC, definitions as MySQL writes them without any mode.
@@ -27,7 +26,6 @@ const SESSION: [&str; 4] = [
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 ];
 
-/// The most files of a table.
 const PIECES_MOST: u64 = 100_000;
 
 /// Limits on the time of a statement: MariaDB's, and MySQL's. The other one is unknown to each.
@@ -95,7 +93,6 @@ fn session(endpoint: &Endpoint) -> Result<MySqlConnection, DumpError> {
     Ok(connection)
 }
 
-/// Why the lock was refused, and what else can be done.
 fn explained(error: StatementError) -> DumpError {
     DumpError::new(format!(
         "the server refused FLUSH TABLES WITH READ LOCK, which lets several connections see the \

@@ -9,7 +9,6 @@ use super::MySqlConnection;
 use crate::cleaner::Cleaner;
 use crate::{Address, Durability, Endpoint, ServerFacts};
 
-/// Settings that determine durability.
 const DURABILITY_SETTINGS: [&str; 5] = [
     "innodb_flush_log_at_trx_commit",
     "innodb_flush_method",
@@ -18,10 +17,8 @@ const DURABILITY_SETTINGS: [&str; 5] = [
     "rocksdb_flush_log_at_trx_commit",
 ];
 
-/// Settings that say how much memory an engine takes for data.
 const MEMORY_SETTINGS: [&str; 2] = ["innodb_buffer_pool_size", "rocksdb_block_cache_size"];
 
-/// Asks a server for its facts.
 pub(super) fn ask(
     connection: &mut MySqlConnection,
     endpoint: &Endpoint,
@@ -65,7 +62,6 @@ pub(super) fn ask(
     })
 }
 
-/// How the server was compiled, as far as its settings say so.
 pub(super) fn configured(settings: &BTreeMap<String, String>) -> Option<String> {
     let names = ["version_comment", "version_compile_os", "version_compile_machine"];
     let parts = names.iter().filter_map(|name| Some(format!("{name}: {}", settings.get(*name)?)));

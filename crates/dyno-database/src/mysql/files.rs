@@ -56,7 +56,6 @@ const THREADS: [(&str, &str, bool); 22] = [
     ("checkpoint_bg", "aria_checkpoint", false),
 ];
 
-/// The purpose of a thread.
 pub(crate) fn thread_group(_process: &str, thread: &str) -> Option<ThreadGroup> {
     let found = THREADS.iter().find(|(head, ..)| thread.starts_with(head));
     found.map(|&(_, name, is_foreground)| ThreadGroup { name, is_foreground })

@@ -28,14 +28,11 @@ use crate::probe::{Asker, cell, number};
 use crate::transport::CATALOG_LIMIT;
 use crate::{DeployError, Endpoint};
 
-/// The name of the library in its folder.
 const LIBRARY: &str = "libgalera_smm.so";
 
-/// Folders of the library, below that of the server or the machine's.
 const LIBRARY_FOLDERS: [&str; 6] =
     ["lib/galera", "lib64/galera-4", "lib64/galera", "lib/galera-4", "lib", "lib64"];
 
-/// The script that copies the data of a node.
 const TRANSFER: &str = include_str!("state_transfer.sh");
 
 /// The same where the nodes are on several machines: nothing is copied.
@@ -47,7 +44,6 @@ const POSITION_LOG: &str = "position.log";
 /// How long it may take to find that out: InnoDB recovers first.
 const POSITION_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 
-/// What a server prints before what it holds of the cluster.
 const POSITION_WORDS: &str = "WSREP: Recovered position: ";
 
 /// The file in which a node finds what its data hold of the cluster.
@@ -59,7 +55,6 @@ const TRANSFER_FILE: &str = "wsrep_sst_dyno";
 /// Beginnings of options of the library that say where it listens, or that Dyno sets.
 const OWN_OPTIONS: [&str; 6] = ["gmcast.", "ist.", "base_", "socket.", "pc.", "evs.use_"];
 
-/// How MariaDB's servers form a cluster.
 pub(super) struct Galera;
 
 /// The library, if it is installed.
@@ -102,7 +97,6 @@ pub(super) fn check(
     library(install)
 }
 
-/// The study's own options of the library.
 fn own_options(settings: &BTreeMap<String, SettingValue>) -> Result<String, DeployError> {
     let mut given = settings.iter().filter(|(name, _)| normal(name) == PROVIDER_OPTIONS);
     let Some((_, value)) = given.next() else { return Ok(String::new()) };
@@ -119,7 +113,6 @@ fn own_options(settings: &BTreeMap<String, SettingValue>) -> Result<String, Depl
     Ok(text)
 }
 
-/// The setting with the options of the library.
 pub(super) const PROVIDER_OPTIONS: &str = "wsrep_provider_options";
 
 /// The last lines of a node's option file, which nothing overrides.
@@ -187,7 +180,6 @@ pub(super) fn put_position(folder: &ServerFolder, node: &Node) -> Result<(), Dep
     }
 }
 
-/// Writes what data hold of the cluster into them.
 fn write_position(data: &Path, owner: Option<RunAs>, position: &str) -> Result<(), DeployError> {
     let (uuid, number) = position.rsplit_once(':').unwrap_or((position, "-1"));
     let text = format!(
@@ -288,7 +280,6 @@ fn find_position(control: &ServerControl, data: &Path) -> Result<(), DeployError
     write_position(data, keeper.run_as(), &position)
 }
 
-/// What a server that was asked for it holds of the cluster, by what it printed.
 fn position_of(said: &[String]) -> Option<String> {
     let told = said.iter().rev().find_map(|line| Some(line.split_once(POSITION_WORDS)?.1));
     // What follows the number is the domain of its transactions, in newer versions.
@@ -306,20 +297,17 @@ fn is_position(text: &str) -> bool {
 
 const STATUS: &str = "SHOW GLOBAL STATUS LIKE 'wsrep%'";
 
-/// What a node reports of its cluster.
 fn status(node: &Endpoint) -> Result<TextRows, DeployError> {
     let mut connection = connect(node).map_err(|error| DeployError::new(error.to_string()))?;
     connection.set_cold_limit(CATALOG_LIMIT.0);
     connection.query(STATUS).map_err(|error| DeployError::new(error.to_string()))
 }
 
-/// A value of a node's status.
 fn value<'r>(rows: &'r TextRows, name: &str) -> &'r str {
     let row = rows.iter().find(|row| cell(row, 0) == Some(name));
     row.and_then(|row| cell(row, 1)).unwrap_or_default()
 }
 
-/// What a node's status says of its state.
 fn state(rows: &TextRows) -> NodeState {
     let value = |name: &str| value(rows, name);
     let words = value("wsrep_local_state_comment");
@@ -333,7 +321,6 @@ fn state(rows: &TextRows) -> NodeState {
     }
 }
 
-/// What a node's status says of its position, which other nodes are told.
 fn position_in(rows: &TextRows) -> Result<String, DeployError> {
     let uuid = value(rows, "wsrep_cluster_state_uuid");
     let position = format!("{uuid}:{}", state(rows).committed);
@@ -376,7 +363,6 @@ const RATES: [(&str, &str, f64); 6] = [
     ("wsrep_flow_control_sent", "pauses_asked_per_s", 1.0),
 ];
 
-/// Gauges that are readings as they are.
 const GAUGES: [(&str, &str); 2] =
     [("wsrep_local_recv_queue", "receive_queue"), ("wsrep_cluster_size", "cluster_size")];
 
@@ -392,7 +378,6 @@ pub(super) const READINGS: &[Reading] = &[
     reading("galera.*.cluster_size", Count, "nodes seen", "nodes of the cluster that this node sees, itself included").topic(Topic::Instance),
 ];
 
-/// Reads the status of a node.
 struct NodeProbe {
     name: String,
     asker: Asker,

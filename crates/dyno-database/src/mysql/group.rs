@@ -27,29 +27,23 @@ use crate::probe::{Asker, cell, number};
 use crate::transport::CATALOG_LIMIT;
 use crate::{DeployError, Endpoint};
 
-/// The plug-in in its folder.
 const PLUGIN: &str = "group_replication.so";
 
-/// How names of its variables begin.
 const PREFIX: &str = "group_replication_";
 
 /// The first version whose members log in to each other.
 const OLDEST: [u32; 3] = [8, 0, 27];
 
-/// How long a member may take until it has what the others have.
 const ONLINE_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 
-/// Between two looks.
 const POLL: Nanoseconds = Nanoseconds::from_millis(20);
 
-/// How long the statement may take with which a member joins.
 const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 
 /// The state of a member that has not joined, and of one that the others have expelled: before its role.
 const OFFLINE: &str = "OFFLINE";
 const EXPELLED: &str = "ERROR";
 
-/// How MySQL's servers form a cluster.
 pub(super) struct Group;
 
 /// Whether a server with these programs and this engine can be a member.
@@ -105,7 +99,6 @@ pub(super) fn lines(node: &Node) -> String {
     )
 }
 
-/// Where the members that a member knows are reached by others.
 fn seeds(node: &Node) -> String {
     let all = node.cluster.ports.iter().map(|one| one.of_group().to_string());
     all.collect::<Vec<String>>().join(",")
@@ -266,7 +259,6 @@ fn open(endpoint: &Endpoint) -> Result<MySqlConnection, DeployError> {
     Ok(connection)
 }
 
-/// What a member knows of itself, and of how many others.
 const STATE: &str = "SELECT member_state, member_role, (SELECT COUNT(*) FROM \
      performance_schema.replication_group_members WHERE member_state = 'ONLINE'), @@GLOBAL.gtid_executed FROM \
      performance_schema.replication_group_members WHERE member_id IN (@@server_uuid, '')";
@@ -276,7 +268,6 @@ fn asked(connection: &mut MySqlConnection) -> Result<NodeState, DeployError> {
     Ok(state(&rows))
 }
 
-/// What the answer of [`STATE`] says.
 fn state(rows: &TextRows) -> NodeState {
     let value = |idx: usize| rows.first().and_then(|row| cell(row, idx)).unwrap_or_default();
     let (word, role) = (value(0), value(1));
@@ -350,7 +341,6 @@ const RATES: [(usize, &str); 5] = [
     (8, "rolled_back_per_s"),
 ];
 
-/// Gauges that are readings as they are.
 const GAUGES: [(usize, &str); 4] =
     [(0, "check_queue"), (1, "apply_queue"), (2, "members"), (3, "is_primary")];
 
@@ -383,7 +373,6 @@ pub(super) const READINGS: &[Reading] = &[
     reading("group.*.rolled_back_per_s", PerSecond, "transactions rolled back by the group", "transactions of this member that were rolled back after they had been sent to the group").topic(Topic::Instance).worse(),
 ];
 
-/// Reads what a member counts.
 struct MemberProbe {
     name: String,
     asker: Asker,

@@ -11,7 +11,6 @@ use crate::{DeployError, Installation, ServerSpec};
 /// Where programs are, below the folder of an installation.
 const PROGRAM_FOLDERS: [&str; 7] = ["", "bin", "sbin", "libexec", "scripts", "usr/sbin", "usr/bin"];
 
-/// MariaDB's programs that make the system tables.
 const INSTALL_PROGRAMS: &[&str] = &["mariadb-install-db", "mysql_install_db"];
 
 /// Where messages and character sets are, below the base, and a file that is surely there.
@@ -37,7 +36,6 @@ pub(super) struct Brand {
     pub(super) title: &'static str,
     /// Names of its server, the preferred one first.
     servers: &'static [&'static str],
-    /// The package that has it.
     package: &'static str,
 }
 
@@ -52,18 +50,15 @@ pub(super) const MYSQL: Brand =
     Brand { name: "mysql", title: "MySQL", servers: &["mysqld"], package: "mysql-server" };
 
 impl Brand {
-    /// The product of a spec.
     pub(super) fn of(spec: &ServerSpec) -> &'static Brand {
         if spec.product == MYSQL.name { &MYSQL } else { &MARIADB }
     }
 
-    /// Whether a server of this version is one of this product.
     fn is(&self, version: &str) -> bool {
         version.contains("MariaDB") == (*self == MARIADB)
     }
 }
 
-/// Programs and the files that belong to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Install {
     pub(super) server: PathBuf,
@@ -73,18 +68,14 @@ pub(super) struct Install {
     pub(super) base: PathBuf,
     /// The folder with messages and character sets, if it is found.
     pub(super) share: Option<PathBuf>,
-    /// The folder with plug-ins, if it is found.
     pub(super) plugins: Option<PathBuf>,
-    /// What the server reports of its version.
     pub(super) version: String,
-    /// Where they come from.
     pub(super) origin: Origin,
     /// The image that they are in; none if they are on this machine.
     pub(super) image: Option<Image>,
 }
 
 impl Install {
-    /// One of its programs, by its path.
     pub(super) fn program<'a>(&'a self, path: &'a Path) -> Program<'a> {
         Program { path, image: self.image.as_ref() }
     }
@@ -94,7 +85,6 @@ impl Install {
     }
 }
 
-/// The programs for a server of this spec.
 pub(super) fn find_install(spec: &ServerSpec, keeper: &Keeper) -> Result<Install, DeployError> {
     let brand = Brand::of(spec);
     if let Some(image) = &spec.image {
@@ -127,7 +117,6 @@ pub(super) fn find_install(spec: &ServerSpec, keeper: &Keeper) -> Result<Install
     Ok(Install { install_db, version, origin, ..install_at(server, &|path| path.exists()) })
 }
 
-/// The programs in an image.
 fn in_image(
     brand: &Brand,
     image: Image,
@@ -182,7 +171,6 @@ fn in_image(
     Ok(Install { install_db, version, origin, image: Some(image), ..at })
 }
 
-/// All that are here.
 pub(super) fn installations(brand: &Brand, keeper: &Keeper) -> Vec<Installation> {
     let mut all: Vec<Installation> = Vec::new();
     let in_path = brand.servers.iter().filter_map(|name| keeper.find_program(name, &[]));
@@ -209,7 +197,6 @@ pub(super) fn installations(brand: &Brand, keeper: &Keeper) -> Vec<Installation>
     all
 }
 
-/// The version of the server whose programs are in a folder.
 pub(super) fn version_in(
     brand: &Brand,
     folder: &Path,
@@ -223,7 +210,6 @@ pub(super) fn version_in(
     Err(another(brand, &server.display().to_string(), &version))
 }
 
-/// That a server is one of the other product.
 fn another(brand: &Brand, at: &str, version: &str) -> DeployError {
     let other = if *brand == MARIADB { "MySQL" } else { "MariaDB" };
     DeployError::new(format!("{at} is {other}, not {}: it is version {version}", brand.title))
@@ -270,7 +256,6 @@ fn install_db(brand: &Brand, folder: &Path, keeper: &Keeper) -> Option<PathBuf> 
     program_in(folder, names).or_else(elsewhere)
 }
 
-/// The folders that belong to a server program.
 fn install_at(server: PathBuf, exists: &dyn Fn(&Path) -> bool) -> Install {
     // The program may be a link into the true folder; its own place still says the layout.
     let base = server.parent().and_then(Path::parent).unwrap_or(Path::new("/")).to_owned();

@@ -6,7 +6,6 @@ use dyno_workload::{Cell, ErrorClass, Row, StatementError};
 use super::connection::MySqlConnection;
 use super::protocol::{HEADER_LEN, MAX_PAYLOAD, command, not_understood, packets};
 
-/// Bytes of rows sent in one packet.
 const PACKET_LEN: usize = 256 * 1024;
 
 /// A LOAD statement ends, and commits, with this many rows or bytes: engines keep locks and undo
@@ -83,13 +82,11 @@ fn store_all(
     Ok(n_stored)
 }
 
-/// Where rows go, quoted for SQL.
 struct Target {
     /// The quoted name: `` `t` ``.
     table: String,
     /// `` `a`, `b` ``
     columns: String,
-    /// The LOAD statement.
     load: String,
 }
 
@@ -172,7 +169,6 @@ pub(super) fn load_statement<'a>(
     )
 }
 
-/// Runs a statement whose rows, if any, do not matter.
 fn run(connection: &mut MySqlConnection, sql: &str) -> Result<(), StatementError> {
     connection.exchange_text(sql, &mut |_| {}).map(|_| ())
 }
@@ -273,7 +269,6 @@ pub(super) fn refuse_changed(
     Err(StatementError::new(class, code, message))
 }
 
-/// Stores all rows by INSERT statements.
 fn insert_all(
     connection: &mut MySqlConnection,
     target: &Target,

@@ -36,17 +36,13 @@ const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
 const SEQUENCE: u8 = 0x30;
 
-/// A channel after authentication, with what the server reported.
 pub(super) struct Login {
     pub(super) channel: Channel,
     pub(super) negotiated: Negotiated,
-    /// The version sent in the greeting.
     pub(super) version: String,
-    /// For what the server says.
     pub(super) cleaner: Cleaner,
 }
 
-/// Opens a connection with `catalog` as its default, or with none.
 pub(super) fn open(endpoint: &Endpoint, catalog: Option<&str>) -> Result<Login, ConnectError> {
     let cleaner = Cleaner::new(endpoint.password.as_ref());
     let failed = |reason: String| ConnectError {
@@ -92,7 +88,6 @@ pub(super) fn open(endpoint: &Endpoint, catalog: Option<&str>) -> Result<Login, 
     Ok(Login { channel, negotiated, version: cleaner.clean(&greeting.version), cleaner })
 }
 
-/// Why a server was not reached, and what to do.
 fn unreached(error: &io::Error, endpoint: &Endpoint) -> String {
     let advice = match (&endpoint.address, error.kind()) {
         (Address::Unix(_), io::ErrorKind::NotFound) => {
@@ -122,7 +117,6 @@ fn greet(channel: &mut Channel) -> Result<Greeting, String> {
     })
 }
 
-/// A server's refusal in its own words.
 fn refusal(error: &StatementError) -> String {
     let advice = match error.code.as_str() {
         "1040" => "; raise the server's `max_connections`, or use fewer clients",
@@ -135,7 +129,6 @@ fn refusal(error: &StatementError) -> String {
     format!("the server refuses: {error}{advice}")
 }
 
-/// Refuses servers whose protocol is not supported.
 fn check(greeting: &Greeting, capabilities: u32) -> Result<(), String> {
     let needed = capability::PROTOCOL_41 | capability::SECURE_CONNECTION | capability::PLUGIN_AUTH;
     if capabilities & needed != needed {
@@ -148,7 +141,6 @@ fn check(greeting: &Greeting, capabilities: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Switches to encryption, or fails.
 fn encrypt(channel: &mut Channel, answer: &Answer<'_>, endpoint: &Endpoint) -> Result<(), String> {
     if answer.capabilities & capability::SSL == 0 {
         return Err(
@@ -170,7 +162,6 @@ fn encrypt(channel: &mut Channel, answer: &Answer<'_>, endpoint: &Endpoint) -> R
     channel.transport.start_tls(&endpoint.tls, host).map_err(|error| error.to_string())
 }
 
-/// The client's side of a plug-in's exchange.
 struct Proof {
     plugin: Vec<u8>,
     nonce: Vec<u8>,
@@ -239,7 +230,6 @@ impl Proof {
         Ok(self.respond(&nonce)?.unwrap_or_default())
     }
 
-    /// Begins the exchange of the current plug-in.
     fn begin(&mut self) -> Result<(), String> {
         let plugin = AuthPlugin::from_bytes(&self.plugin);
         match plugin {
@@ -372,7 +362,6 @@ impl Context for &Proof {
     }
 }
 
-/// Answers the server until it accepts or refuses the login.
 fn authenticate(
     channel: &mut Channel,
     proof: &mut Proof,
@@ -398,7 +387,6 @@ fn authenticate(
     Err(not_understood("authentication does not complete").message)
 }
 
-/// Takes the plug-in and nonce that the server asks for.
 fn switch(proof: &mut Proof, packet: &[u8]) -> Result<(), String> {
     let mut fields = Fields(&packet[1..]);
     // A lone byte asks for the password of MySQL 4.0.

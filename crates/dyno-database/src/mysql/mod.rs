@@ -44,7 +44,6 @@ pub(crate) use protocol::fuzz;
 
 use crate::{DeployError, Endpoint, ServerFacts};
 
-/// Opens connections to the endpoint's catalog.
 pub fn connector(endpoint: Endpoint) -> Connector {
     Arc::new(move || {
         let mut connection = connect(&endpoint)?;
@@ -54,7 +53,6 @@ pub fn connector(endpoint: Endpoint) -> Connector {
     })
 }
 
-/// The facts that the server at an endpoint reports.
 pub(crate) fn endpoint_facts(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
     let mut connection = connect(endpoint).map_err(|error| DeployError::new(error.to_string()))?;
     facts::ask(&mut connection, endpoint)

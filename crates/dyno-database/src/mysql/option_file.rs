@@ -11,7 +11,6 @@ use super::{galera, group, replica};
 use crate::private::ServerFolder;
 use crate::{DeployError, Listening, Part, ServerSpec};
 
-/// The name of the socket in its folder.
 pub(super) const SOCKET: &str = "server.sock";
 
 /// Settings of a private server's files and addresses, which only Dyno sets.
@@ -67,10 +66,8 @@ const NETWORK_SETTINGS: [&str; 26] = [
 /// Prefixes of option names, which change how an option is applied.
 const PREFIXES: [&str; 6] = ["loose_", "skip_", "disable_", "enable_", "maximum_", "mysqld_"];
 
-/// The input of a private server's option file.
 pub(super) struct OptionFile<'a> {
     pub(super) folder: &'a ServerFolder,
-    /// Where its programs and their files are installed.
     pub(super) install: &'a Install,
     pub(super) engine: Option<&'a str>,
     pub(super) settings: &'a BTreeMap<String, SettingValue>,
@@ -80,7 +77,6 @@ pub(super) struct OptionFile<'a> {
 }
 
 impl<'a> OptionFile<'a> {
-    /// The input for this server, in this folder.
     pub(super) fn of(
         spec: &'a ServerSpec,
         folder: &'a ServerFolder,
@@ -205,7 +201,6 @@ impl<'a> OptionFile<'a> {
         Some(!off.contains(&value.to_string().to_ascii_lowercase().as_str()))
     }
 
-    /// Whether the server's part needs the binary log.
     fn needs_binary_log(&self) -> bool {
         match self.part {
             Part::Primary(_) => true,
@@ -239,7 +234,6 @@ impl<'a> OptionFile<'a> {
     }
 }
 
-/// A setting's name in the spelling of the server's variables.
 pub(super) fn normal(name: &str) -> String {
     name.replace('-', "_").to_ascii_lowercase()
 }
@@ -273,7 +267,6 @@ pub(crate) fn refused_setting(name: &str) -> Option<String> {
     })
 }
 
-/// A value in the server's spelling.
 pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String, DeployError> {
     // The server has no units for powers of 1000, and would stop.
     let text = match value.with_decimal_sizes() {
@@ -298,7 +291,6 @@ pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String, Deploy
     Ok(text)
 }
 
-/// A value in the syntax of option files, quoted if necessary.
 pub(super) fn quoted(value: &str) -> String {
     let is_special = |c: char| matches!(c, '#' | '"' | '\'' | '\\');
     if value.contains(is_special) || value.trim() != value || value.is_empty() {

@@ -4,13 +4,11 @@ use dyno_host::PackageSpec;
 
 use crate::Offer;
 
-/// Where MariaDB can be had, in words.
 pub(super) const MARIADB_OFFERS: &[Offer] = &[
     Offer { source: "debian", what: "one version for each release: 10.5, 10.11, 11.8" },
     Offer { source: "maven", what: "some versions of 10.1 to 11.4, without plug-ins" },
 ];
 
-/// Where MySQL can be had, in words.
 pub(super) const MYSQL_OFFERS: &[Offer] =
     &[Offer { source: "debian", what: "one version for each release that has it (Debian: sid)" }];
 

@@ -22,10 +22,8 @@ use crate::{
     ServerFacts, ServerSpec, TlsMode, version_fits,
 };
 
-/// The catalog of a private server.
 const CATALOG: &str = crate::part::CLIENT_CATALOG;
 
-/// How long making the system tables may take.
 const INSTALL_LIMIT: Nanoseconds = Nanoseconds::from_secs(180);
 
 /// How long a node that joins may take: the data are copied to it.
@@ -34,7 +32,6 @@ const JOIN_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 /// InnoDB's list of the pages in its buffer pool, by its default name.
 const BUFFER_POOL_FILE: &str = "ib_buffer_pool";
 
-/// How its servers are named and stopped.
 fn kind(brand: &Brand) -> ServerKind {
     ServerKind {
         product: brand.title,
@@ -46,12 +43,10 @@ fn kind(brand: &Brand) -> ServerKind {
     }
 }
 
-/// A server that Dyno started and removes.
 struct PrivateServer {
     server: OwnServer,
     endpoint: Endpoint,
     install: Install,
-    /// What it is in its cluster; none if it is in none.
     node: Option<Node>,
     /// The password of clients on other machines, if the server has to be told of it each time it is started.
     told: Option<Secret>,
@@ -148,7 +143,6 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     }
 }
 
-/// How the server in a folder is reached.
 fn endpoint(folder: &ServerFolder) -> Endpoint {
     Endpoint {
         protocol: super::PROTOCOL,
@@ -195,7 +189,6 @@ fn process_spec(
     }
 }
 
-/// What decides the system tables of a new server.
 fn initialising(option_file: &OptionFile<'_>, spec: &ServerSpec) -> Option<Initialising> {
     let install = option_file.install;
     let shape = data::shape_with(install, spec).ok()?;
@@ -208,7 +201,6 @@ fn initialising(option_file: &OptionFile<'_>, spec: &ServerSpec) -> Option<Initi
     Some(Initialising { shape, reads, is_own: replica::is_own })
 }
 
-/// The arguments of the program that makes the system tables, but for paths.
 fn install_arguments(install: &Install) -> Vec<String> {
     if !install.is_mariadb() {
         return vec!["--initialize-insecure".to_owned()];
@@ -250,7 +242,6 @@ fn make_system_tables(
     })
 }
 
-/// The file with the output of the program that makes the system tables.
 const INSTALL_LOG: &str = "install.log";
 
 /// The output of the program that makes the system tables. Its advice about permanent installations
@@ -262,7 +253,6 @@ fn install_log(folder: &ServerFolder) -> Vec<String> {
     lines
 }
 
-/// The last lines of two logs.
 fn of_both(mut first: Vec<String>, then: Vec<String>) -> Vec<String> {
     first.extend(then);
     first.retain(|line| !line.is_empty());
@@ -284,7 +274,6 @@ fn logged_errors(log: &[String]) -> Option<String> {
     (!errors.is_empty()).then(|| errors.join("; "))
 }
 
-/// The error of a server that did not start, with the errors of its log.
 fn with_reasons(error: DeployError, installed: Vec<String>) -> DeployError {
     let log = of_both(installed, error.log);
     let reasons =

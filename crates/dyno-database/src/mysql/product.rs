@@ -22,7 +22,6 @@ use crate::{
 
 const MIB: u64 = 1 << 20;
 
-/// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: || {
         vec![
@@ -37,10 +36,8 @@ pub(crate) const FAMILY: Family = Family {
     readings: &[probe::registered, || galera::READINGS, || group::READINGS, spider::registered],
 };
 
-/// The protocol of MariaDB and MySQL, with the URL scheme `mysql`.
 pub const PROTOCOL: &dyn Protocol = &MySqlProtocol;
 
-/// MariaDB or MySQL.
 struct Private {
     brand: &'static Brand,
     spec: ProductSpec,

@@ -33,7 +33,6 @@ struct Table {
     engine: String,
 }
 
-/// A named object that refers to others.
 #[derive(Debug)]
 struct Link {
     name: String,

@@ -57,14 +57,11 @@ pub(super) fn part_word(part: &Part) -> &'static str {
     }
 }
 
-/// The statement that lists the tables of a catalog.
 pub(super) const TABLES: &str = "SELECT CONCAT('`', REPLACE(table_name, '`', '``'), '`') FROM information_schema.tables \
      WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name";
 
-/// How servers of these products follow each other.
 pub(super) struct ByGtid;
 
-/// The words of a product and version.
 pub(super) struct Words {
     is_mariadb: bool,
     version: Vec<u32>,
@@ -91,7 +88,6 @@ impl Words {
         }
     }
 
-    /// The statements that let a replica follow.
     fn follow(&self, replication: &Replication) -> Vec<String> {
         let (host, port) = (replication.address.ip(), replication.address.port());
         let password = replication.password.reveal();
@@ -124,7 +120,6 @@ impl Words {
         all
     }
 
-    /// The statements that make commits wait for a replica.
     fn wait(&self) -> Vec<String> {
         let word = self.primary_word();
         vec![
@@ -146,7 +141,6 @@ impl Words {
         }
     }
 
-    /// The statements that let a replica take writes.
     fn lead(&self) -> Vec<String> {
         let statements = match self.is_mariadb {
             true => ["STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = OFF"],
@@ -210,7 +204,6 @@ pub(super) fn network_lines(part: &Part, open: Option<&Listening>) -> String {
     )
 }
 
-/// Where a server with this part listens for other members.
 pub(super) fn ports(part: &Part) -> Ports {
     match part {
         Part::Primary(Replication { address, .. }) => {
@@ -434,7 +427,6 @@ fn last_number(gtids: &str) -> u64 {
 struct LogLag {
     primary: Asker,
     replica: Asker,
-    /// The statement that this version understands.
     status: Option<&'static str>,
 }
 
@@ -465,7 +457,6 @@ impl LagMeter for LogLag {
     }
 }
 
-/// The lag of a replica: from its status, and the names and sizes of the primary's logs.
 fn lag_of(status: &[(&str, &str)], logs: &TextRows) -> Lag {
     let value = |names: [&str; 2]| {
         let found = status.iter().find(|(name, _)| names.contains(name));

@@ -18,10 +18,8 @@ use crate::sharding::{
 };
 use crate::{DeployError, Endpoint};
 
-/// The plug-in with the engine.
 const PLUGIN: &str = "ha_spider.so";
 
-/// Folders of plug-ins below that of the server.
 const PLUGIN_FOLDERS: [&str; 3] = ["lib/mysql/plugin", "lib64/mysql/plugin", "lib/plugin"];
 
 /// What a catalog may have that is no table, or ties tables to each other: a kind, and a statement with the
@@ -45,7 +43,6 @@ const UNSPLITTABLE: [(&str, &str); 3] = [
     ),
 ];
 
-/// How MariaDB's servers are shards.
 pub(super) struct Spider;
 
 /// Whether the engine is installed.
@@ -73,7 +70,6 @@ fn has_plugin(folder: &Path) -> bool {
     folder.join(PLUGIN).is_file()
 }
 
-/// The statement that makes a shard known to the router.
 fn server_statement(number: u32, shard: &Endpoint) -> Result<String, DeployError> {
     let socket = socket_of(shard)?;
     Ok(format!(
@@ -126,13 +122,11 @@ fn table_statement(table: &str, at: At<'_>, of_shard: &str) -> Result<String, De
     })
 }
 
-/// A name without its backticks.
 fn plain(quoted: &str) -> String {
     let inner = quoted.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
     inner.unwrap_or(quoted).replace("``", "`")
 }
 
-/// A text within the quotes of a statement.
 fn text(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\'', "''")
 }
@@ -208,7 +202,6 @@ impl Sharding for Spider {
         table: &str,
         own: &str,
     ) -> Result<(), DeployError> {
-        /// The table that takes a table's place.
         const PART: &str = "`dyno_shard_part`";
         let all = [
             // InnoDB then fills an empty table in bulk.
@@ -263,7 +256,6 @@ const ITEMS: &[Item] = &[
     rate("innodb_data_written", reading("shards.*.written_bytes_per_s", BytesPerSecond, "written by the shard", "bytes that InnoDB of this shard wrote to files").topic(Topic::Instance)),
 ];
 
-/// The readings of a shard.
 pub(super) fn registered() -> &'static [Reading] {
     static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[ITEMS], &[]));
     &ALL

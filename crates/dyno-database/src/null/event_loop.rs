@@ -20,13 +20,10 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use super::Wire;
 use super::{Conversation, MESSAGE_MAX, Script, Shared, StallOrigin};
 
-/// Events that do not belong to a client.
 const LISTENER: u64 = u64::MAX;
 const BELL: u64 = u64::MAX - 1;
 
-/// Events fetched with one call.
 const EVENTS_AT_ONCE: usize = 256;
-/// Bytes of one read.
 const READ_BYTES: usize = 64 * 1024;
 /// How often the clock is read during a stall: it need not run like the machine's.
 const STALL_SLICE: Nanoseconds = Nanoseconds::from_millis(10);
@@ -68,14 +65,12 @@ struct Client {
     unsent: Vec<u8>,
 }
 
-/// An answer that is held back.
 struct Held {
     due: Nanoseconds,
     id: u64,
     n_bytes: usize,
 }
 
-/// A client's number in events: its place and generation.
 fn id(slot: usize, generation: u32) -> u64 {
     u64::from(generation) << 32 | slot as u64
 }
@@ -112,7 +107,6 @@ impl EventLoop {
         })
     }
 
-    /// Serves until it is stopped.
     pub(super) fn run(&mut self) -> rustix::io::Result<()> {
         self.bind()?;
         // By default the kernel may be 50 µs late for a sleeper, which would lengthen delays.
@@ -163,7 +157,6 @@ impl EventLoop {
         ignore_signals(epoll::wait(&self.epoll, room, timeout))
     }
 
-    /// How much of a stall is left.
     fn stall_left(&self) -> Option<Nanoseconds> {
         let from = self.stalls_from?;
         let now = self.clock.now();
@@ -305,7 +298,6 @@ impl EventLoop {
         }
     }
 
-    /// Holds the answer in `out` back until it is due.
     fn hold(&mut self, id: u64) {
         let due = self.clock.now() + self.script.delay;
         let out = std::mem::take(&mut self.out);
@@ -317,7 +309,6 @@ impl EventLoop {
         self.out = out;
     }
 
-    /// Sends what was held back and is due.
     fn release(&mut self) {
         while let Some(next) = self.held.front() {
             if next.due > self.clock.now() {

@@ -18,17 +18,14 @@ impl<'a> Fields<'a> {
         self.bytes(1).map(|bytes| bytes[0])
     }
 
-    /// Little-endian, as MySQL's numbers are.
     pub(super) fn u32_le(&mut self) -> Option<u32> {
         self.bytes(4)?.try_into().ok().map(u32::from_le_bytes)
     }
 
-    /// Big-endian, as PostgreSQL's numbers are.
     pub(super) fn u32_be(&mut self) -> Option<u32> {
         self.bytes(4)?.try_into().ok().map(u32::from_be_bytes)
     }
 
-    /// Big-endian.
     pub(super) fn u16_be(&mut self) -> Option<u16> {
         self.bytes(2)?.try_into().ok().map(u16::from_be_bytes)
     }

@@ -46,30 +46,24 @@ const COLUMN: &[u8] = b"c";
 /// Longest message of a client, in bytes; a client that claims more is disconnected.
 const MESSAGE_MAX: usize = 64 << 20;
 
-/// The protocols of null servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
-    /// The MySQL protocol, as MariaDB and MySQL speak it.
     MySql,
     /// The PostgreSQL protocol, version 3.0.
     PostgreSql,
 }
 
 impl Wire {
-    /// Both protocols.
     pub const ALL: [Wire; 2] = [Wire::MySql, Wire::PostgreSql];
 
-    /// The one of this name.
     pub fn named(name: &str) -> Option<Wire> {
         Wire::ALL.into_iter().find(|wire| wire.name() == name)
     }
 
-    /// Its name, as in the product's: `mysql`.
     pub fn name(self) -> &'static str {
         self.protocol().name()
     }
 
-    /// Its name in sentences.
     pub fn title(self) -> &'static str {
         match self {
             Wire::MySql => "MySQL",
@@ -77,7 +71,6 @@ impl Wire {
         }
     }
 
-    /// The SQL that is sent over it.
     pub fn dialect(self) -> Dialect {
         match self {
             Wire::MySql => Dialect::MySql,
@@ -85,7 +78,6 @@ impl Wire {
         }
     }
 
-    /// The protocol of Dyno's connections to it.
     pub fn protocol(self) -> &'static dyn Protocol {
         match self {
             Wire::MySql => crate::mysql::PROTOCOL,
@@ -94,7 +86,6 @@ impl Wire {
     }
 }
 
-/// Where a null server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// On a Unix socket in this folder, which is there.
@@ -103,7 +94,6 @@ pub enum Listen {
     Loopback,
 }
 
-/// How a null server behaves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     /// How long after a statement came in its answer is sent. Clients do not wait for each other:
@@ -113,7 +103,6 @@ pub struct Script {
     /// Stalls, start and length: while one lasts no client is answered, and the statements that
     /// came in meanwhile are answered when it is over.
     pub stalls: Vec<(Nanoseconds, Nanoseconds)>,
-    /// What the starts of stalls are counted from.
     pub origin: StallOrigin,
     /// CPUs the server's thread is bound to; empty for none.
     pub cpus: Vec<u32>,
@@ -136,7 +125,6 @@ pub struct NullServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the server's thread and its owner share.
 struct Shared {
     is_stopped: AtomicBool,
     // Written to wake the server's thread.
@@ -193,7 +181,6 @@ impl NullServer {
         &self.endpoint
     }
 
-    /// Opens Dyno's own connections to it.
     pub fn connector(&self) -> Connector {
         self.endpoint.protocol.connector(&self.endpoint)
     }
@@ -203,7 +190,6 @@ impl NullServer {
         self.shared.n_statements.load(Ordering::Relaxed)
     }
 
-    /// Why it is down, or none while it runs.
     pub fn down(&self) -> Option<String> {
         let has_ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
         let fault = self.shared.fault.get().cloned();
@@ -247,19 +233,15 @@ fn listen(wire: Wire, place: &Listen) -> io::Result<(OwnedFd, Address)> {
     }
 }
 
-/// What a session did with the bytes it was given.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
-    /// Number of bytes consumed.
     n_bytes: usize,
-    /// Statements among them, and those of them that were prepared before.
     n_statements: u64,
     n_executions: u64,
     /// Whether it has ended: the connection is closed after the answer.
     is_over: bool,
 }
 
-/// One client's session in one of the protocols.
 enum Conversation {
     MySql(mysql::Conversation),
     PostgreSql(postgresql::Conversation),

@@ -11,7 +11,6 @@ use super::fields::Fields;
 use super::sql::{self, Kind, RowCounter};
 use super::{COLUMN, Taken, VALUE};
 
-/// Length of a packet's header.
 const HEADER_LEN: usize = 4;
 /// A payload of this length goes on in the next packet; no command needs that here.
 const MAX_PAYLOAD: usize = 0xff_ffff;
@@ -32,7 +31,6 @@ mod capability {
     pub(super) const CACHE_METADATA: u32 = 1 << 4;
 }
 
-/// First bytes of commands.
 mod command {
     pub(super) const QUIT: u8 = 0x01;
     pub(super) const INIT_DB: u8 = 0x02;
@@ -46,7 +44,6 @@ mod command {
     pub(super) const RESET_CONNECTION: u8 = 0x1f;
 }
 
-/// Bit of the status: statements commit by themselves.
 const AUTOCOMMIT: u8 = 2;
 
 const PLUGIN: &[u8] = b"mysql_native_password\0";
@@ -75,7 +72,6 @@ enum Stage {
     Loading(RowCounter),
 }
 
-/// Whole replies with a row, as they go over the wire.
 struct Replies {
     has_eof: bool,
     text: Vec<u8>,
@@ -116,7 +112,6 @@ impl Replies {
     }
 }
 
-/// Packets of one reply.
 struct Packets {
     out: Vec<u8>,
     sequence: u8,
@@ -136,7 +131,6 @@ impl Packets {
     }
 }
 
-/// The definition of a text column or parameter of this name.
 fn definition(name: &[u8]) -> Vec<u8> {
     let mut out = b"\x03def\0\0\0".to_vec();
     for _ in 0..2 {
@@ -156,7 +150,6 @@ fn push_packet(out: &mut Vec<u8>, sequence: u8, payload: &[u8]) {
     out.extend_from_slice(payload);
 }
 
-/// Appends an OK packet with this many changed rows.
 fn push_ok(out: &mut Vec<u8>, sequence: u8, affected: u64) {
     let mut payload = [0; 15];
     let n_head = match affected {
@@ -182,7 +175,6 @@ fn push_error(out: &mut Vec<u8>, code: u16, text: &str) {
 }
 
 impl Conversation {
-    /// Appends the server's greeting.
     pub(super) fn greet(out: &mut Vec<u8>) {
         let [a, b, c, d] = capability::OFFERED.to_le_bytes();
         let mut payload = vec![10];

@@ -12,10 +12,8 @@ use super::fields::Fields;
 use super::sql::{self, Kind, RowCounter};
 use super::{COLUMN, MESSAGE_MAX, Taken, VALUE};
 
-/// Bytes before a message's body.
 const HEADER_BYTES: usize = 5;
 
-/// Codes of a startup packet.
 const CANCEL: u32 = 80_877_102;
 const SSL: u32 = 80_877_103;
 const GSS: u32 = 80_877_104;
@@ -68,16 +66,13 @@ struct Prepared {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// A startup packet comes next.
     Starting,
     Ready,
     /// After an error: everything up to Sync is skipped.
     Skipping,
-    /// Rows of a COPY come next.
     Copying(CopyIn),
 }
 
-/// A COPY that takes rows.
 #[derive(Clone, Copy, Debug)]
 struct CopyIn {
     rows: RowCounter,
@@ -331,7 +326,6 @@ impl Conversation {
         Some(())
     }
 
-    /// The rows of a statement and its end.
     fn answer(&mut self, kind: Kind, by_query: bool, out: &mut Vec<u8>) {
         match kind {
             Kind::Row => out.extend_from_slice(&ROW),

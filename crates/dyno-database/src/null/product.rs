@@ -6,7 +6,6 @@ use super::{Wire, server};
 use crate::products::Family;
 use crate::{DeployError, Launch, Product, ProductSpec, Server};
 
-/// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: || Wire::ALL.map(product).into(),
     routers: Vec::new,

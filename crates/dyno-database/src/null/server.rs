@@ -11,11 +11,9 @@ use dyno_workload::{Connector, Dialect};
 use super::{Listen, NullServer, Script, Wire};
 use crate::{DeployError, Durability, Endpoint, Launch, Server, ServerFacts, ServerSpec};
 
-/// The settings a null server takes.
 const SETTINGS: &str = "delay (of each answer, 0), stall (its length, 0) and stall_at (since the \
                         load began, 0), all durations";
 
-/// Starts a server that speaks so; `title` is the product's.
 pub(super) fn start(
     wire: Wire,
     title: &str,
@@ -49,7 +47,6 @@ pub(super) fn start(
     }
 }
 
-/// Refuses what a server inside the process cannot have.
 fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     let given = [
         ("version", spec.version.is_some()),

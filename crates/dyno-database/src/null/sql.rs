@@ -4,10 +4,8 @@
 
 use super::Wire;
 
-/// The answer to a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// One row.
     Row,
     /// Reports this many inserted rows.
     Insert(u64),
@@ -15,9 +13,7 @@ pub(super) enum Kind {
     Update,
     /// Reports one deleted row.
     Delete,
-    /// Begins a transaction.
     Begin,
-    /// Ends a transaction.
     End,
     /// Takes rows from the client: COPY, LOAD DATA.
     TakeRows,
@@ -26,7 +22,6 @@ pub(super) enum Kind {
     Other,
 }
 
-/// First words, and what they mean.
 const VERBS: [(&[u8], Kind); 19] = [
     (b"SELECT", Kind::Row),
     (b"UPDATE", Kind::Update),
@@ -49,7 +44,6 @@ const VERBS: [(&[u8], Kind); 19] = [
     (b"COPY", Kind::TakeRows),
 ];
 
-/// The kind of a statement.
 pub(super) fn kind(sql: &[u8], wire: Wire) -> Kind {
     let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'(';
     let start = sql.iter().position(|byte| !is_blank(byte)).unwrap_or(sql.len());
@@ -118,7 +112,6 @@ fn count_tuples(sql: &[u8], wire: Wire) -> u64 {
     n_tuples.unwrap_or(1)
 }
 
-/// The number of `?` placeholders.
 pub(super) fn count_placeholders(sql: &[u8]) -> u16 {
     let n = bare(sql, Wire::MySql).filter(|&idx| sql[idx] == b'?').count();
     u16::try_from(n).unwrap_or(u16::MAX)

@@ -11,7 +11,6 @@ use crate::{Address, DeployError, Endpoint, RouterLaunch, RouterSpec};
 /// Connections that the pooler accepts beside those of the clients: its console, the lab's own.
 const SPARE_CLIENTS: usize = 30;
 
-/// The options that `behind` may have.
 pub(super) fn options() -> Vec<OptionSpec> {
     vec![
         OptionSpec::word(
@@ -59,7 +58,6 @@ pub(super) fn is_shared(spec: &RouterSpec, launch: &RouterLaunch<'_>) -> bool {
 /// server.
 pub(super) const PASSWORD_FILE: &str = "userlist.txt";
 
-/// The text of that file.
 pub(super) fn passwords(listening: &Listening) -> String {
     // It is hexadecimal.
     format!("\"{CLIENT_USER}\" \"{}\"\n", listening.password.reveal())
@@ -137,7 +135,6 @@ pub(super) fn text(
     ))
 }
 
-/// The most connections to the server.
 pub(super) fn pool_size(spec: &RouterSpec, launch: &RouterLaunch<'_>) -> usize {
     let sizes = ["pool_size", "reserve_pool_size"].map(|name| number(launch.option(spec, name)));
     sizes.into_iter().filter_map(Result::ok).sum::<u64>() as usize

@@ -20,13 +20,11 @@ use crate::{
 /// The catalog that is its console.
 const CONSOLE: &str = "pgbouncer";
 
-/// The file with its configuration, in its folder.
 const CONFIGURATION_FILE: &str = "pgbouncer.ini";
 
 /// From here on it knows statements with names in all modes.
 const KNOWS_NAMES: [u32; 2] = [1, 21];
 
-/// How it is named and stopped. It stores nothing.
 const KIND: ServerKind = ServerKind {
     product: "PgBouncer",
     stop_signal: "TERM",
@@ -36,7 +34,6 @@ const KIND: ServerKind = ServerKind {
     start_limit: START_LIMIT,
 };
 
-/// PgBouncer as a router.
 pub(super) struct PgBouncer {
     spec: RouterSpec,
 }
@@ -161,7 +158,6 @@ impl Router for PgBouncer {
     }
 }
 
-/// The error of one that did not start, with the last lines of its log.
 fn with_reasons(error: DeployError) -> DeployError {
     let said = error.log[error.log.len().saturating_sub(3)..].join("; ");
     DeployError { message: format!("{}: {said}", error.message), ..error }
@@ -187,12 +183,10 @@ impl Names {
         }
     }
 
-    /// The line of the configuration that it needs.
     fn line(self) -> &'static str {
         if self == Names::Tracked { "max_prepared_statements = 200\n" } else { "" }
     }
 
-    /// As the record keeps it.
     fn words(self) -> &'static str {
         match self {
             Names::Kept => "kept by the client's own connection",
@@ -205,7 +199,6 @@ impl Names {
     }
 }
 
-/// A pooler that is up.
 struct Pooler {
     server: OwnServer,
     endpoint: Endpoint,

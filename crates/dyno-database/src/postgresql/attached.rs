@@ -30,7 +30,6 @@ const IN_USE: &str = "55006";
 /// SQLSTATE `invalid_catalog_name`.
 const NO_CATALOG: &str = "3D000";
 
-/// A server that was already running.
 struct AttachedServer {
     endpoint: Endpoint,
     connector: Connector,

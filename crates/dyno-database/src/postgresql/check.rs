@@ -38,7 +38,6 @@ pub(super) fn has_extension(programs: &Path, name: &str) -> bool {
     folders.is_empty() || folders.iter().any(|folder| folder.join(&file).is_file())
 }
 
-/// Whether the extension pgvector is in the image that the server starts from.
 fn check_vectors_in(
     image: &Image,
     folders: &[PathBuf],
@@ -66,7 +65,6 @@ fn extension_folders(programs: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Whether the server accepts these settings.
 pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
     // Missing programs are reported where they are needed.
     let Ok(found) = programs::find(spec, keeper) else { return Ok(()) };

@@ -36,7 +36,6 @@ use copy::write_copy_fail;
 /// A callback for the kind and the body of a message.
 type OnMessage<'a> = &'a mut dyn FnMut(u8, &[u8]) -> Result<(), ProtocolError>;
 
-/// A connection to a PostgreSQL server.
 pub struct PgConnection {
     wire: Wire,
     scanner: ReplyScanner,
@@ -108,7 +107,6 @@ impl PgConnection {
         (notices.iter().map(|notice| self.cleaner.clean(&notice.to_line())).collect(), n_dropped)
     }
 
-    /// The server's process that serves this connection, as the server reports it.
     pub(super) fn backend_pid(&self) -> i32 {
         self.backend_pid
     }
@@ -124,7 +122,6 @@ impl PgConnection {
         self.lost.clone()
     }
 
-    /// Whether it is encrypted.
     pub fn is_tls(&self) -> bool {
         self.wire.transport.is_tls()
     }
@@ -169,7 +166,6 @@ impl PgConnection {
         false
     }
 
-    /// Whether a statement may be appended to the pipeline.
     fn may_write(&mut self) -> bool {
         if self.is_pipelining { self.failure.is_none() } else { self.begin() }
     }
@@ -185,7 +181,6 @@ impl PgConnection {
         self.write_out();
     }
 
-    /// Begins to receive the reply to this.
     fn expect(&mut self, expected: Expected) {
         let prepared = expected.prepared.and_then(|idx| self.prepared.get(idx));
         let columns = match expected.n_kept_columns {
@@ -214,7 +209,6 @@ impl PgConnection {
         true
     }
 
-    /// Whether bytes of the statement in flight are still to be written.
     fn has_unwritten(&self) -> bool {
         self.n_written < self.out.len() || self.wire.transport.wants_write()
     }
@@ -278,7 +272,6 @@ impl PgConnection {
         }
     }
 
-    /// The reply, after it was scanned to its end.
     fn complete(&mut self) -> Result<Reply, StatementError> {
         self.is_in_flight = false;
         if self.scanner.is_fatal() {
@@ -415,7 +408,6 @@ impl PgConnection {
         failure.map_or(Ok(false), Err)
     }
 
-    /// Runs a statement by the simple protocol.
     fn simple(&mut self, sql: &str, on_message: OnMessage<'_>) -> Result<(), StatementError> {
         check_text(sql)?;
         self.out.clear();

@@ -82,7 +82,6 @@ const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
     ],
 };
 
-/// The shape of the data that a server of this kind would make.
 pub(crate) fn data_shape(
     spec: &ServerSpec,
     keeper: &Arc<Keeper>,

@@ -24,7 +24,6 @@ const ASK_DISTANCE: &str = "SELECT pg_catalog.pg_wal_lsn_diff(\
      pg_catalog.pg_current_wal_insert_lsn(), redo_lsn) AS distance \
      FROM pg_catalog.pg_control_checkpoint()";
 
-/// Reads the debt of the server that this connector reaches.
 pub(crate) fn meter(connector: Connector) -> Box<dyn DebtMeter> {
     let asker = Asker::new(connector.clone());
     Box::new(PgDebt { asker, connector, ask_horizon: format!("SELECT {HORIZON}") })

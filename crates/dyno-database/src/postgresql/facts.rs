@@ -9,14 +9,11 @@ use super::{connect, statement_failed};
 use crate::cleaner::Cleaner;
 use crate::{Address, DeployError, Durability, Endpoint, ServerFacts};
 
-/// Settings that determine durability.
 const DURABILITY_SETTINGS: [&str; 4] =
     ["synchronous_commit", "fsync", "wal_sync_method", "full_page_writes"];
 
-/// The setting that says how much memory it takes for data.
 const MEMORY_SETTINGS: [&str; 1] = ["shared_buffers"];
 
-/// Asks the server behind an endpoint, on a connection of its own.
 pub(super) fn ask(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
     let mut connection = connect(endpoint).map_err(|error| DeployError::new(error.to_string()))?;
     let cleaner = Cleaner::new(endpoint.password.as_ref());
@@ -45,7 +42,6 @@ pub(super) fn ask(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
     })
 }
 
-/// How the server was configured and compiled; none if it does not say so.
 pub(super) fn configured(endpoint: &Endpoint) -> Option<String> {
     let mut connection = connect(endpoint).ok()?;
     let asked = "SELECT name || ': ' || setting FROM pg_config WHERE name IN ('CONFIGURE', 'CC', \
@@ -80,7 +76,6 @@ fn settings(connection: &mut dyn Connection) -> Result<BTreeMap<String, String>,
         .collect())
 }
 
-/// Durability by the settings that determine it.
 fn durability(settings: &BTreeMap<String, String>) -> Durability {
     let setting = |name: &str| settings.get(name).map(String::as_str);
     let durability = match (setting("fsync"), setting("synchronous_commit")) {

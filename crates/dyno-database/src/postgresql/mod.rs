@@ -50,7 +50,6 @@ pub fn connector(endpoint: Endpoint) -> Connector {
     Arc::new(move || Ok(Box::new(open()?) as Box<dyn Connection>))
 }
 
-/// The same, of the type that they are.
 fn opener(endpoint: Endpoint) -> impl Fn() -> Result<PgConnection, ConnectError> {
     let cache = ScramCache::default();
     move || match startup::open(&endpoint, &cache) {
@@ -70,12 +69,10 @@ pub(crate) fn pooled_connector(endpoint: Endpoint) -> Connector {
     Arc::new(move || Ok(Box::new(open()?.parsing_each()) as Box<dyn Connection>))
 }
 
-/// An error of a statement that Dyno needed for itself.
 fn statement_failed(what: &str, error: impl std::fmt::Display) -> DeployError {
     DeployError::new(format!("PostgreSQL: cannot {what}: {error}"))
 }
 
-/// A quoted identifier, with any characters.
 fn quote_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

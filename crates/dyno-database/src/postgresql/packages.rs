@@ -5,7 +5,6 @@ use dyno_units::version_fits;
 
 use crate::Offer;
 
-/// What can be had where, in words.
 pub(super) const OFFERS: &[Offer] = &[
     Offer { source: "debian", what: "one version for each release: 13, 15, 17, 18" },
     Offer {
@@ -60,7 +59,6 @@ fn series(version: &str) -> &str {
     &version[..end]
 }
 
-/// How the archives name an architecture.
 fn maven_architecture(architecture: &str) -> Option<&'static str> {
     match architecture {
         "x86_64" => Some("amd64"),

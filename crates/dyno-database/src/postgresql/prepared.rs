@@ -4,10 +4,8 @@ use dyno_workload::{ErrorClass, Statement, StatementError};
 
 use super::protocol::{Encoding, ExecuteTemplate};
 
-/// What the next reply answers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Expected {
-    /// The prepared statement, if it is one.
     pub(super) prepared: Option<usize>,
     /// Whether it is a COMMIT, which a failed transaction turns into a rollback without an error.
     pub(super) is_commit: bool,
@@ -15,16 +13,13 @@ pub(super) struct Expected {
     pub(super) n_kept_columns: usize,
     /// Whether the rows of a text statement are kept whose columns are not known.
     pub(super) learns_columns: bool,
-    /// Whether the last rows are kept.
     pub(super) keeps_last: bool,
     /// Whether it was sent by the extended protocol.
     pub(super) is_extended: bool,
 }
 
-/// How the columns of a text statement come.
 pub(super) const TEXT_COLUMNS: [Encoding; 16] = [Encoding::Text; 16];
 
-/// A statement that was prepared.
 pub(super) struct Prepared {
     pub(super) template: ExecuteTemplate,
     pub(super) is_commit: bool,
@@ -60,7 +55,6 @@ impl Prepared {
     }
 }
 
-/// A refusal of the connection itself.
 pub(super) fn refused(code: &str, message: &str) -> StatementError {
     StatementError::new(ErrorClass::Refused, code, message)
 }

@@ -23,11 +23,8 @@ use crate::{
 
 /// The superuser that `initdb` makes.
 const USER: &str = "dyno";
-/// The catalog that Dyno works in.
 const CATALOG: &str = crate::part::CLIENT_CATALOG;
-/// The locale of its databases, if the system has it.
 const LOCALE: &str = "C.UTF-8";
-/// How long making the data folder may take.
 const MAKE_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 /// How its servers are named and stopped: in a fast shutdown, which ends connections and writes
 /// pages.
@@ -40,7 +37,6 @@ const KIND: ServerKind = ServerKind {
     start_limit: START_LIMIT,
 };
 
-/// A private server that is up.
 struct PrivateServer {
     server: OwnServer,
     endpoint: Endpoint,
@@ -137,7 +133,6 @@ fn initialising(programs: &Programs, spec: &ServerSpec) -> Option<Initialising> 
     Some(Initialising { shape, reads, is_own: |_| false })
 }
 
-/// The arguments of `initdb`, but for paths.
 fn initdb_arguments(locale: &str) -> Vec<String> {
     vec![
         format!("--username={USER}"),
@@ -206,13 +201,11 @@ fn after_crash(folder: &ServerFolder, programs: &Programs) -> Option<AfterCrash>
     })
 }
 
-/// The error of a server that did not start, with the last lines of its log.
 fn with_reasons(error: DeployError) -> DeployError {
     let said = error.log[error.log.len().saturating_sub(3)..].join("; ");
     DeployError { message: format!("{}: {said}", error.message), ..error }
 }
 
-/// Checks the version and makes the catalog.
 fn finish(
     spec: &ServerSpec,
     programs: &Programs,

@@ -20,7 +20,6 @@ use crate::{
 
 const MIB: u64 = 1 << 20;
 
-/// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: || vec![Arc::new(PostgreSql { spec: postgresql() })],
     routers: Vec::new,
@@ -30,7 +29,6 @@ pub(crate) const FAMILY: Family = Family {
     readings: &[probe::registered, || probe::pgbouncer::READINGS, shards::registered],
 };
 
-/// The protocol of PostgreSQL, with the URL scheme `postgresql`.
 pub const PROTOCOL: &dyn Protocol = &PgProtocol;
 
 /// How the name of a socket begins; the port follows.

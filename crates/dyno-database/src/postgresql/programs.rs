@@ -15,17 +15,14 @@ const DEBIAN_ROOT: &str = "/usr/lib/postgresql";
 const IMAGE_PLACES: [&str; 2] =
     ["/usr/lib/postgresql/*/bin/postgres", "/usr/local/pgsql/bin/postgres"];
 
-/// What comes before the version when the server is asked for it.
 const VERSION_LEAD: &str = "postgres (PostgreSQL) ";
 
-/// The programs of one installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Programs {
     /// Where `postgres` and `initdb` are.
     pub(super) folder: PathBuf,
     /// What `postgres --version` says: `15.14 (Debian …)`.
     pub(super) version: String,
-    /// Where they come from.
     pub(super) origin: Origin,
     /// The image that they are in; none if they are on this machine.
     pub(super) image: Option<Image>,
@@ -82,7 +79,6 @@ fn in_image(image: Image, spec: &ServerSpec, keeper: &Keeper) -> Result<Programs
     Err(missing_in_image("PostgreSQL", "postgres", &image, &found, spec))
 }
 
-/// All that are here.
 pub(super) fn installations(keeper: &Keeper) -> Vec<Installation> {
     let mut all = in_folders(&usual_folders(keeper), keeper);
     all.extend(keeper.builds("postgresql").into_iter().map(Installation::fetched));
@@ -105,7 +101,6 @@ fn usual_folders(keeper: &Keeper) -> Vec<PathBuf> {
     folders
 }
 
-/// The version of the programs in a folder, if both are there and report it.
 pub(super) fn version_in(folder: &Path, keeper: &Keeper) -> Option<String> {
     if !folder.join("initdb").is_file() {
         return None;
@@ -115,12 +110,10 @@ pub(super) fn version_in(folder: &Path, keeper: &Keeper) -> Option<String> {
 }
 
 impl Programs {
-    /// One of them, by its path.
     pub(super) fn program<'a>(&'a self, path: &'a Path) -> Program<'a> {
         Program { path, image: self.image.as_ref() }
     }
 
-    /// The first number of their version.
     pub(super) fn major(&self) -> u32 {
         version_numbers(&self.version).first().copied().unwrap_or_default()
     }

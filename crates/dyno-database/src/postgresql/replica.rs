@@ -25,16 +25,12 @@ use crate::scram;
 use crate::transport::CATALOG_LIMIT;
 use crate::{Address, DeployError, Endpoint, Secret};
 
-/// How long copying the primary's data may take.
 const COPY_LIMIT: Nanoseconds = Nanoseconds::from_secs(3600);
 
-/// The file with the password of a replica, in its folder.
 const PASSWORD_FILE: &str = "replication.pgpass";
 
-/// How servers of PostgreSQL follow each other.
 pub(super) struct Streaming;
 
-/// Who may log in to a server with this part.
 pub(super) fn access(part: &Part, is_open: bool, major: u32) -> String {
     let method = password_method(major);
     let mut text = String::new();
@@ -68,7 +64,6 @@ pub(super) fn settings_of(part: &Part) -> &'static str {
     }
 }
 
-/// Copies the data of the primary into the folder of a replica.
 pub(super) fn copy_primary(
     folder: &ServerFolder,
     programs: &Programs,
@@ -260,14 +255,12 @@ fn make_role(
     Ok(())
 }
 
-/// What the primary says of a replica.
 struct WalLag {
     asker: Asker,
     name: String,
     version: super::probe::Version,
 }
 
-/// The statement that asks a primary of this version for one of its replicas.
 fn lag_sql(version: u32, name: &str) -> String {
     let (columns, diff) = match version {
         100_000.. => (
@@ -281,7 +274,6 @@ fn lag_sql(version: u32, name: &str) -> String {
     )
 }
 
-/// What the answer of [`lag_sql`] says.
 fn lag_of(rows: &TextRows) -> Lag {
     let Some(row) = rows.first() else {
         return Lag { reason: "it is not connected".to_owned(), ..Lag::default() };

@@ -11,7 +11,6 @@ use dyno_workload::{Connection, StatementError};
 use super::connection::PgConnection;
 use crate::catalog::ask;
 
-/// How many of them a message names.
 const NAMED_MAX: usize = 5;
 
 /// Refuses a catalog in whose schemas others than superusers and Dyno's own user have made operators,

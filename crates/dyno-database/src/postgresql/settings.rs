@@ -37,7 +37,6 @@ const NETWORK: [&str; 8] = [
 /// The number in the name of the socket, which is not a network port.
 pub(crate) const PORT: &str = "5432";
 
-/// The name of the socket in its folder.
 pub(crate) const SOCKET: &str = ".s.PGSQL.5432";
 
 /// The port of a server that is open to clients on other machines, or the number of one that is not.
@@ -45,15 +44,12 @@ fn port(open: Option<SocketAddrV4>) -> String {
     open.map_or_else(|| PORT.to_owned(), |open| open.port().to_string())
 }
 
-/// The name of the socket of such a server.
 pub(super) fn socket(open: Option<SocketAddrV4>) -> String {
     format!(".s.PGSQL.{}", port(open))
 }
 
-/// The name of a private server's configuration, beside its data.
 pub(super) const CONFIGURATION_FILE: &str = "postgresql.conf";
 
-/// The name of the file that says who may log in, beside its data.
 pub(super) const ACCESS_FILE: &str = "pg_hba.conf";
 
 /// Who may log in: any user who reaches the socket, whose folder is private to the server's user.

@@ -55,7 +55,6 @@ const UNSPLITTABLE: [(&str, &str); 4] = [
     ),
 ];
 
-/// How PostgreSQL's servers are shards.
 pub(super) struct ByForeignTables;
 
 /// Whether a server with these programs can be a router.
@@ -80,7 +79,6 @@ pub(super) fn check(programs: &Programs) -> Result<(), DeployError> {
     )))
 }
 
-/// A text in a statement.
 fn text(value: &str) -> String {
     let quoted = value.replace('\'', "''");
     if value.contains('\\') {
@@ -90,13 +88,11 @@ fn text(value: &str) -> String {
     }
 }
 
-/// A name without its quotes.
 fn plain(quoted: &str) -> String {
     let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     inner.map_or_else(|| quoted.to_owned(), |inner| inner.replace("\"\"", "\""))
 }
 
-/// The statements that make a shard known to a router of this version.
 fn server_statements(
     (number, version): (u32, u32),
     shard: &Endpoint,
@@ -341,7 +337,6 @@ const ITEMS: &[Item] = &[
     rate("written", reading("shards.*.rows_written_per_s", PerSecond, "rows written by the shard", "rows that this shard inserted, updated or deleted").topic(Topic::Instance)),
 ];
 
-/// The readings of a shard.
 pub(super) fn registered() -> &'static [Reading] {
     static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[ITEMS], &[]));
     &ALL

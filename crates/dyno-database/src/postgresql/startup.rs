@@ -21,14 +21,12 @@ use crate::{Address, Endpoint, TlsMode};
 /// SQLSTATE `too_many_connections`.
 const TOO_MANY: &str = "53300";
 
-/// A connection that could not be opened, with the server's code if the server refused it.
 #[derive(Debug)]
 pub(super) struct OpenError {
     pub(super) error: ConnectError,
     pub(super) code: Option<String>,
 }
 
-/// The result of a login, for the connection.
 pub(super) struct Login {
     pub(super) scanner: ReplyScanner,
     pub(super) cleaner: Cleaner,
@@ -36,7 +34,6 @@ pub(super) struct Login {
     pub(super) backend_pid: i32,
 }
 
-/// Why it could not be opened.
 enum Refusal {
     Server(ServerMessage),
     Other(String),
@@ -148,7 +145,6 @@ fn unescaped(value: &str) -> String {
     std::iter::from_fn(next).collect()
 }
 
-/// Why a server was not reached, and what to do.
 fn unreached(error: &std::io::Error, address: &Address) -> Refusal {
     use std::io::ErrorKind;
     let advice = match (address, error.kind()) {
@@ -167,7 +163,6 @@ fn unreached(error: &std::io::Error, address: &Address) -> Refusal {
     Refusal::Other(format!("{error}{advice}"))
 }
 
-/// Asks for TLS, and does the handshake.
 fn start_tls(wire: &mut Wire, endpoint: &Endpoint) -> Result<(), Refusal> {
     let mut out = BytesMut::new();
     frontend::ssl_request(&mut out);
@@ -193,7 +188,6 @@ fn start_tls(wire: &mut Wire, endpoint: &Endpoint) -> Result<(), Refusal> {
     Ok(wire.transport.start_tls(&endpoint.tls, host)?)
 }
 
-/// Answers what the server asks until it is ready for statements.
 fn authenticate(
     wire: &mut Wire,
     endpoint: &Endpoint,
@@ -259,7 +253,6 @@ fn who_answers(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// One authentication request of the server.
 struct AuthRequest<'a> {
     kind: u32,
     data: &'a [u8],

@@ -7,7 +7,6 @@ use dyno_workload::{ErrorClass, StatementError};
 use super::protocol::{HEADER_BYTES, ProtocolError, header};
 use crate::transport::{ReadBuffer, Transport};
 
-/// A transport and what was received on it.
 pub(super) struct Wire {
     pub(super) transport: Transport,
     pub(super) received: ReadBuffer,
@@ -146,7 +145,6 @@ impl Wire {
     }
 }
 
-/// The error of a peer that has closed the connection.
 pub(super) fn closed() -> WireError {
     WireError("the server closed the connection".to_owned())
 }

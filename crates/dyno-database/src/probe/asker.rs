@@ -8,7 +8,6 @@ use dyno_workload::{Connection, Connector, ErrorClass, NamedRows, StatementError
 use super::Values;
 use crate::products::{all_sql, sql_of};
 
-/// Pause before another attempt to connect.
 const RECONNECT_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 
 /// Pause before a refused statement is tried again: a view that is missing stays
@@ -19,7 +18,6 @@ const REFUSED_PAUSE: Nanoseconds = Nanoseconds::from_secs(60);
 /// in case the server itself hangs.
 const SOCKET_LIMIT: Nanoseconds = Nanoseconds::from_secs(3);
 
-/// A connection of a probe's own.
 pub(crate) struct Asker {
     connector: Connector,
     has_session: bool,
@@ -66,7 +64,6 @@ impl Asker {
         self.named_rows(now, sql).map(|answer| answer.rows)
     }
 
-    /// Asks at `now`, names of the columns included.
     pub(crate) fn named_rows(&mut self, now: Nanoseconds, sql: &str) -> Option<NamedRows> {
         self.answer(now, sql).ok()
     }
@@ -106,7 +103,6 @@ impl Asker {
         self.open.as_mut().ok_or_else(|| self.unreachable.clone())
     }
 
-    /// Decides what follows a failed statement; returns why it failed.
     fn failed(&mut self, now: Nanoseconds, sql: &str, error: &StatementError) -> String {
         let why = error.to_string();
         match error.class {
@@ -188,7 +184,6 @@ impl Asker {
     }
 }
 
-/// The beginning of a statement, for messages.
 fn beginning(sql: &str) -> String {
     const SHOWN: usize = 60;
     match sql.char_indices().nth(SHOWN) {
@@ -211,7 +206,6 @@ pub(crate) fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| is_numeric && value.is_finite())
 }
 
-/// The text of a cell.
 pub(crate) fn cell(row: &[Option<String>], column: usize) -> Option<&str> {
     row.get(column)?.as_deref()
 }
@@ -223,7 +217,6 @@ pub(crate) fn numbers_by_name(rows: &TextRows) -> Values {
         .collect()
 }
 
-/// The numbers of the first row, by the names of their columns.
 pub(crate) fn named_numbers(answer: &NamedRows) -> Values {
     let Some(row) = answer.rows.first() else { return Values::new() };
     answer

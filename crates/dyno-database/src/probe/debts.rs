@@ -28,7 +28,6 @@ pub(crate) const DEBT: &str = "debt";
 /// Pause before a meter that could not be read is read again.
 const PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 
-/// Reads a debt meter.
 pub(crate) struct DebtProbe {
     meter: Box<dyn DebtMeter>,
     not_before: Nanoseconds,

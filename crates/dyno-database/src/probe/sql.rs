@@ -76,7 +76,6 @@ impl Probe for SqlProbe {
     }
 }
 
-/// The numbers of an answer by their names.
 pub(super) fn numbers(answer: &NamedRows) -> Vec<(String, f64)> {
     let is_named = |row: &Vec<Option<String>>| {
         row.len() == 2

@@ -9,7 +9,6 @@ use dyno_units::{Nanoseconds, Reading};
 /// Numbers by the server's own names for them.
 pub(crate) type Values = BTreeMap<String, f64>;
 
-/// One reading, and where it comes from.
 pub(crate) struct Item {
     source: &'static str,
     how: How,
@@ -19,18 +18,14 @@ pub(crate) struct Item {
 
 #[derive(Clone, Copy, PartialEq)]
 enum How {
-    /// As it is now.
     Gauge,
-    /// Growth in a second.
     Rate,
 }
 
-/// A reading that is a number as the server reports it.
 pub(crate) const fn gauge(source: &'static str, reading: Reading) -> Item {
     Item { source, how: How::Gauge, factor: 1.0, reading }
 }
 
-/// A reading that is the growth of a counter in a second.
 pub(crate) const fn rate(source: &'static str, reading: Reading) -> Item {
     Item { source, how: How::Rate, factor: 1.0, reading }
 }
@@ -48,7 +43,6 @@ impl Item {
     }
 }
 
-/// The readings of these items, and more.
 pub(crate) fn all_of(items: &[&[Item]], more: &[Reading]) -> Vec<Reading> {
     let of_items = items.iter().flat_map(|items| items.iter()).map(|item| &item.reading);
     of_items.chain(more).cloned().collect()

@@ -14,7 +14,6 @@ pub use text::{Recipe, RecipeError};
 use crate::Products;
 use crate::products::Family;
 
-/// The recipes that come with Dyno, for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: shipped,
     routers: Vec::new,
@@ -38,7 +37,6 @@ pub fn is_recipe(name: &str) -> bool {
     SHIPPED.iter().any(|(shipped, _)| *shipped == name)
 }
 
-/// The products of the recipes that come with Dyno.
 fn shipped() -> Vec<std::sync::Arc<dyn crate::Product>> {
     let product = |(name, text): &(&str, &str)| {
         let recipe = Recipe::parse(name, text).expect("a test reads each of them");

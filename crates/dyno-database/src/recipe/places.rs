@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// The placeholders that a text of a recipe may have.
 pub(super) const NAMES: [&str; 9] =
     ["program", "folder", "data", "run", "tmp", "socket", "port", "password", "settings"];
 

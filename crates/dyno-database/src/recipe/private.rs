@@ -20,10 +20,8 @@ use crate::{
 /// The catalog of a private server, unless the recipe names another.
 const CATALOG: &str = "dyno";
 
-/// How long each command that initialises the data may take.
 const INITIALISE_LIMIT: Nanoseconds = Nanoseconds::from_secs(300);
 
-/// The file with the output of the commands that initialise the data.
 const INITIALISE_LOG: &str = "initialise.log";
 
 struct PrivateServer {
@@ -73,7 +71,6 @@ pub(super) fn spelled(
     settings.iter().map(spelled).collect()
 }
 
-/// The settings in one form of the recipe.
 fn written(
     form: Option<&String>,
     given: &BTreeMap<String, String>,
@@ -255,13 +252,11 @@ fn without_password(text: &str, password: Option<&Secret>) -> String {
     }
 }
 
-/// An error without the server's password.
 fn concealed(error: DeployError, password: Option<&Secret>) -> DeployError {
     let hide = |text: &String| without_password(text, password);
     DeployError { message: hide(&error.message), log: error.log.iter().map(hide).collect() }
 }
 
-/// The name of a signal that a recipe may have.
 fn stop_signal(name: &str) -> &'static str {
     match name {
         "INT" => "INT",

@@ -24,7 +24,6 @@ pub(super) struct FromRecipe {
     spec: ProductSpec,
 }
 
-/// The product that a recipe describes.
 pub(super) fn product(recipe: Recipe) -> Arc<dyn Product> {
     let title: &'static str = Box::leak(recipe.text.title.clone().into_boxed_str());
     let tried = match &recipe.text.tried {
@@ -42,7 +41,6 @@ pub(super) fn product(recipe: Recipe) -> Arc<dyn Product> {
     Arc::new(FromRecipe { recipe, title, spec })
 }
 
-/// The programs of one installation.
 #[derive(Clone, Debug)]
 pub(super) struct Programs {
     pub(super) program: PathBuf,

@@ -13,12 +13,10 @@ use crate::durability::{CommitSafety, Durability};
 use crate::private::PORTS_MAX;
 use crate::{Protocol, protocols};
 
-/// What is wrong with a recipe, in words.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct RecipeError(pub String);
 
-/// A product as a recipe describes it.
 #[derive(Clone, Debug)]
 pub struct Recipe {
     pub(super) name: String,
@@ -30,7 +28,6 @@ pub struct Recipe {
     pub(super) text: Text,
 }
 
-/// The keys of a recipe.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Text {
@@ -79,7 +76,6 @@ pub(super) struct Text {
     pub(super) tried: Option<String>,
 }
 
-/// How clients reach a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ListensOn {
@@ -111,7 +107,6 @@ pub(super) struct SettingForm {
     pub(super) bytes: Option<String>,
 }
 
-/// What a commit survives under some settings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DurabilityRule {
@@ -149,7 +144,6 @@ fn socket() -> String {
 /// Longest title, in bytes.
 const TITLE_MOST: usize = 80;
 
-/// Signals that end a server in order.
 const STOP_SIGNALS: [&str; 3] = ["TERM", "INT", "QUIT"];
 
 impl Recipe {
@@ -187,7 +181,6 @@ impl Recipe {
         Ok(recipe)
     }
 
-    /// The name of the product.
     pub fn name(&self) -> &str {
         &self.name
     }

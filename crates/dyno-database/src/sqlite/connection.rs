@@ -21,7 +21,6 @@ const ROWS_PER_COMMIT: u64 = 100_000;
 /// How long filling waits for the other workers that fill; they write one after the other.
 const FILL_WAIT: Duration = Duration::from_secs(600);
 
-/// A connection to one database file.
 pub(super) struct SqliteConnection {
     database: rusqlite::Connection,
     // Kept in the cache of `database`, found there by their text. That costs each execution a
@@ -44,7 +43,6 @@ enum InFlight {
     Text,
 }
 
-/// A value, kept from sending until executing.
 #[derive(Clone, Copy, Debug)]
 enum KeptValue {
     Null,
@@ -77,7 +75,6 @@ impl SqliteConnection {
         Ok(SqliteConnection::over(database))
     }
 
-    /// A connection over an open database.
     pub(super) fn over(database: rusqlite::Connection) -> SqliteConnection {
         SqliteConnection {
             database,
@@ -94,7 +91,6 @@ impl SqliteConnection {
         self.database
     }
 
-    /// The database under it.
     pub(super) fn database(&self) -> &rusqlite::Connection {
         &self.database
     }
@@ -363,7 +359,6 @@ impl Connection for SqliteConnection {
     }
 }
 
-/// SQLite's error as an error of a statement.
 fn statement_error(error: rusqlite::Error) -> StatementError {
     use rusqlite::ErrorCode;
     let Some(failure) = error.sqlite_error() else {

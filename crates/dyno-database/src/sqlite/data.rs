@@ -33,7 +33,6 @@ const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
     beginnings: &[],
 };
 
-/// The shape of the data that a database of this kind would hold.
 pub(crate) fn data_shape(spec: &ServerSpec) -> Result<DataShape, DeployError> {
     check_spec(spec)?;
     let pragmas = pragma::from_settings(&spec.settings).map_err(DeployError::new)?;

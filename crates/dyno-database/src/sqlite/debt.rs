@@ -5,7 +5,6 @@ use dyno_workload::{Connector, TextRows};
 use crate::probe::{Asker, cell, number};
 use crate::{Debt, DebtMeter, DebtPart};
 
-/// Frames in the WAL.
 pub(super) struct WalFrames {
     pub(super) all: f64,
     /// Not yet in the database.

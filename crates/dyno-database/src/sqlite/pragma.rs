@@ -10,7 +10,6 @@ use rusqlite::types::ValueRef;
 
 use crate::{CommitSafety, Durability};
 
-/// A PRAGMA to apply to each connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pragma {
     name: String,
@@ -18,7 +17,6 @@ pub(super) struct Pragma {
 }
 
 impl Pragma {
-    /// A PRAGMA as SQLite spells it.
     pub(super) fn new(name: &str, value: &str) -> Pragma {
         Pragma { name: name.to_owned(), value: value.to_owned() }
     }
@@ -27,7 +25,6 @@ impl Pragma {
         &self.name
     }
 
-    /// Its name and its value.
     pub(super) fn into_pair(self) -> (String, String) {
         (self.name, self.value)
     }
@@ -41,7 +38,6 @@ const BUSY_TIMEOUT_MS: &str = "5000";
 const FIRST: [&str; 6] =
     ["busy_timeout", "page_size", "encoding", "auto_vacuum", "locking_mode", "journal_mode"];
 
-/// Those whose value is a number of bytes.
 const IN_BYTES: [&str; 5] =
     ["page_size", "mmap_size", "journal_size_limit", "soft_heap_limit", "hard_heap_limit"];
 
@@ -53,7 +49,6 @@ const WORDS: [(&str, &[&str]); 4] = [
     ("secure_delete", &["off", "on", "fast"]),
 ];
 
-/// The PRAGMAs that are recorded as facts.
 const FACTS: [&str; 27] = [
     "analysis_limit",
     "auto_vacuum",
@@ -105,7 +100,6 @@ pub(super) fn from_settings(
     Ok(pragmas)
 }
 
-/// A value as SQLite spells it.
 fn spelling(name: &str, value: &SettingValue) -> Result<String, String> {
     match value.with_decimal_sizes() {
         // Negative: kibibytes. Positive would be pages.
@@ -242,7 +236,6 @@ pub(super) fn value_text(value: ValueRef<'_>) -> Option<String> {
     }
 }
 
-/// Whether two spellings mean the same value.
 fn is_same(name: &str, left: &str, right: &str) -> bool {
     canonical(name, left) == canonical(name, right)
 }
@@ -283,7 +276,6 @@ fn word(name: &str, value: String) -> String {
     word.map_or(value, |word| (*word).to_owned())
 }
 
-/// Durability in words, for the facts.
 pub(super) fn durability(facts: &BTreeMap<String, String>) -> Durability {
     let fact = |name: &str| facts.get(name).map_or("", String::as_str);
     let is_synced = matches!(fact("synchronous"), "normal" | "full" | "extra");
@@ -299,10 +291,8 @@ pub(super) fn durability(facts: &BTreeMap<String, String>) -> Durability {
     }
 }
 
-/// Settings that determine durability.
 pub(super) const DURABILITY_SETTINGS: [&str; 3] = ["synchronous", "journal_mode", "fullfsync"];
 
-/// Settings that say how much memory each connection takes for data.
 pub(super) const MEMORY_SETTINGS: [&str; 2] = ["cache_size", "mmap_size"];
 
 /// Bytes of a connection's page cache: pages, or KiB if it is negative.

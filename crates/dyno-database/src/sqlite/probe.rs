@@ -36,7 +36,6 @@ pub(crate) const READINGS: &[Reading] = &[
 /// Prefix of the names of threads that work for clients: in SQLite they do the database's work.
 const WORKERS: &str = "dyno-load";
 
-/// The probes of a database file with pages of this size, which this connector opens.
 pub(super) fn probes(
     path: PathBuf,
     page_bytes: Option<f64>,
@@ -69,7 +68,6 @@ impl FilesProbe {
         Some(std::fs::metadata(path).ok()?.len() as f64)
     }
 
-    /// What the threads of clients read and wrote since the read before.
     fn read_workers(&mut self, now: Nanoseconds, readings: &mut Readings) {
         let workers = own_thread_io(WORKERS);
         if let (Some((at, before)), Some(page_bytes)) = (&self.workers, self.page_bytes)

@@ -13,7 +13,6 @@ use crate::{
     DataShape, DeployError, DiskUse, Launch, Place, Product, ProductSpec, Server, ServerSpec,
 };
 
-/// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: || vec![Arc::new(Sqlite { spec: sqlite() })],
     routers: Vec::new,

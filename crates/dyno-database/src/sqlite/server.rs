@@ -16,7 +16,6 @@ use crate::{
     version_fits,
 };
 
-/// Name of the database file in its folder.
 const DATABASE_FILE: &str = "dyno.db";
 
 /// Suffixes of the files that SQLite puts beside the database file.
@@ -103,7 +102,6 @@ pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     Ok(())
 }
 
-/// A database file with the settings of its connections.
 pub(super) struct Database {
     path: PathBuf,
     pragmas: Arc<[Pragma]>,
@@ -113,7 +111,6 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// Makes the file in `folder`.
     pub(super) fn create(folder: &Path, pragmas: Vec<Pragma>) -> Result<Database, DeployError> {
         Database::settle(folder, pragmas, |database| {
             // Writes the file's header, which makes page size, encoding and WAL mode permanent.
@@ -164,7 +161,6 @@ impl Database {
         Ok(Database { path, pragmas: pragmas.into(), facts })
     }
 
-    /// Opens connections to it.
     pub(super) fn connector(&self) -> Connector {
         let (path, pragmas) = (self.path.clone(), Arc::clone(&self.pragmas));
         Arc::new(move || {
@@ -190,7 +186,6 @@ impl Database {
         &self.facts
     }
 
-    /// Whether commits go to a write-ahead log.
     pub(super) fn has_wal(&self) -> bool {
         self.facts.settings.get("journal_mode").is_some_and(|mode| mode == "wal")
     }
@@ -231,7 +226,6 @@ fn file_kind(path: &Path) -> FileKind {
     }
 }
 
-/// How long a probe waits for a lock, in milliseconds.
 const PROBE_BUSY_MS: &str = "100";
 
 struct SqliteServer {

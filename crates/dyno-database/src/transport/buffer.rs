@@ -26,12 +26,10 @@ impl ReadBuffer {
         ReadBuffer { bytes: vec![0; INITIAL_ROOM].into_boxed_slice(), start: 0, end: 0 }
     }
 
-    /// The bytes received and not yet consumed.
     pub(crate) fn unread(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    /// Removes the first `n` unread bytes.
     pub(crate) fn consume(&mut self, n: usize) {
         assert!(n <= self.end - self.start, "consumed more than was received");
         self.start += n;
@@ -41,7 +39,6 @@ impl ReadBuffer {
         }
     }
 
-    /// Removes all unread bytes.
     pub(crate) fn clear(&mut self) {
         self.start = 0;
         self.end = 0;

@@ -44,12 +44,10 @@ pub(crate) fn row_room(row: &[Option<String>]) -> usize {
     texts + size_of_val(row) + size_of::<Vec<Option<String>>>()
 }
 
-/// The error for a result that is too large.
 pub(crate) fn too_much() -> String {
     format!("its result is larger than {} MiB, the most that Dyno accepts", COLD_RESULT_MAX >> 20)
 }
 
-/// An open stream to a server.
 pub(crate) struct Transport {
     socket: Socket,
     tls: Option<Box<TlsStream>>,
@@ -93,7 +91,6 @@ impl Transport {
         }
     }
 
-    /// Whether it is encrypted.
     pub(crate) fn is_tls(&self) -> bool {
         self.tls.is_some()
     }
@@ -122,7 +119,6 @@ impl Transport {
         self.begin_cold_within(limit, STATEMENT_SILENCE)
     }
 
-    /// The same with another limit for the time without a byte.
     pub(crate) fn begin_cold_within(
         &mut self,
         limit: Nanoseconds,

@@ -57,7 +57,6 @@ impl Patience {
         Patience { limit, began, silence, last_byte: began, n_stops, stopped: None }
     }
 
-    /// Bytes were received or sent.
     fn progressed(&mut self) {
         self.last_byte = now();
     }

@@ -23,10 +23,8 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_COUNT: u32 = 6;
 
-/// How long sent bytes may stay without the peer's acknowledgement, in milliseconds.
 const UNACKNOWLEDGED_LIMIT_MS: u32 = 120_000;
 
-/// A plain stream socket.
 pub(super) enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),
@@ -119,7 +117,6 @@ fn open_unix(path: &Path) -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
-/// Lets the kernel end a connection whose peer is gone.
 fn notice_dead_peers(stream: &TcpStream) -> io::Result<()> {
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;

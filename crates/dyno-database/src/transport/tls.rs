@@ -40,7 +40,6 @@ impl TlsStream {
         TlsStream::handshake_trusting(mode, host, socket, system_roots)
     }
 
-    /// The same with other root certificates of the system.
     fn handshake_trusting(
         mode: &TlsMode,
         host: &str,
@@ -214,7 +213,6 @@ fn read_bundle(path: &Path) -> Option<RootCertStore> {
     (!roots.is_empty()).then_some(roots)
 }
 
-/// Reads a file of root certificates.
 fn read_roots(path: &Path) -> io::Result<RootCertStore> {
     let refuse = |reason: String| {
         io::Error::new(

@@ -13,7 +13,6 @@ use super::{
 use crate::KeeperError;
 use crate::keeper::Keeper;
 
-/// Packages that hold a product, at one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageSpec {
     /// The name of the source: `debian`.
@@ -28,18 +27,13 @@ pub struct PackageSpec {
     pub programs: String,
 }
 
-/// What is to be fetched, and how it is known to be the right thing.
 pub struct FetchOrder<'a> {
-    /// The product as studies name it.
     pub product: &'a str,
-    /// The packages.
     pub spec: &'a PackageSpec,
     /// Asks the programs in a folder for the version of the server; the error says why they are not
     /// what was wanted.
     pub accept: &'a dyn Fn(&Path) -> Result<String, String>,
-    /// Now, in milliseconds since 1970 UTC.
     pub now_unix_ms: u64,
-    /// Is told in words what is being done.
     pub say: &'a dyn Fn(&str),
 }
 

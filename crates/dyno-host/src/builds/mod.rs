@@ -28,16 +28,11 @@ pub use hash::of_file as file_digest;
 pub use source::{SourceInfo, distribution, package_source_names, package_sources};
 pub(crate) use tool::{Tool, last_words};
 
-/// The format of `build.json`.
 const FORMAT: u32 = 1;
-/// The file that says what a build is.
 const BUILD_FILE: &str = "build.json";
-/// The folder with its packages.
 const PACKAGES: &str = "packages";
-/// The folder with what was unpacked from them.
 const ROOT: &str = "root";
 
-/// Where programs come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// `machine` if they were installed before, else the source of their packages: `debian`.
@@ -46,18 +41,15 @@ pub struct Origin {
     pub builder: String,
     /// The package that holds the server.
     pub package: Option<String>,
-    /// The version of that package.
     pub package_version: Option<String>,
 }
 
-/// A package as it was downloaded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PackageFile {
     /// Its name in the folder `packages`.
     pub file: String,
     /// Its SHA-256 in hexadecimal digits.
     pub sha256: String,
-    /// Its size.
     pub bytes: u64,
 }
 
@@ -78,35 +70,25 @@ struct Description {
     unpacked_sha256: String,
 }
 
-/// A build that was fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build {
-    /// Its name in the store.
     pub name: String,
-    /// The product as studies name it.
     pub product: String,
     /// The version that its server reports.
     pub version: String,
-    /// Where it comes from.
     pub origin: Origin,
-    /// The folder with its programs.
     pub programs: PathBuf,
     /// Bytes on disk, its packages included.
     pub bytes: u64,
-    /// When it was fetched, in milliseconds since 1970 UTC.
     pub fetched_unix_ms: u64,
 }
 
-/// A folder of the store: a build, or why it is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedBuild {
-    /// Its name.
     pub name: String,
-    /// The build, or the reason why it cannot be used.
     pub build: Result<Build, String>,
 }
 
-/// The folder with all builds that were fetched.
 #[derive(Clone, Debug)]
 pub struct BuildStore {
     folder: PathBuf,
@@ -118,7 +100,6 @@ impl BuildStore {
         BuildStore { folder: folder.to_owned() }
     }
 
-    /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -244,13 +225,11 @@ impl BuildStore {
 }
 
 impl Keeper {
-    /// The same keeper, which knows builds that were fetched.
     pub fn with_builds(mut self, store: BuildStore) -> Keeper {
         self.builds = Some(store);
         self
     }
 
-    /// The builds of a product that were fetched.
     pub fn builds(&self, product: &str) -> Vec<Build> {
         self.builds.as_ref().map(|store| store.of(product)).unwrap_or_default()
     }
@@ -271,7 +250,6 @@ impl Description {
     }
 }
 
-/// What a folder of the store says of itself.
 fn read(folder: &Path) -> Result<Description, String> {
     let text = fs::read(folder.join(BUILD_FILE)).map_err(|error| match error.kind() {
         ErrorKind::NotFound => "it was not completed".to_owned(),
@@ -310,7 +288,6 @@ fn remove_all(folder: &Path) -> Result<(), KeeperError> {
     }
 }
 
-/// A process whose program lies in a folder.
 fn process_from(folder: &Path) -> Option<i32> {
     list_pids(Path::new("/proc")).into_iter().find(|pid| {
         fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|program| program.starts_with(folder))

@@ -16,7 +16,6 @@ const LINES_MOST: usize = 8;
 /// least of all /var/tmp.
 pub(super) const ROOT_FOLDER: &str = "/";
 
-/// A tool that is there.
 #[derive(Clone, Debug)]
 pub(crate) struct Tool(pub(crate) PathBuf);
 
@@ -28,7 +27,6 @@ impl Tool {
         })
     }
 
-    /// Runs it in a folder to its end; returns what it has printed.
     pub(crate) fn run<S: AsRef<std::ffi::OsStr>>(
         &self,
         folder: &Path,
@@ -57,7 +55,6 @@ pub(crate) fn last_words(text: &str) -> String {
     last_lines(text).join("; ")
 }
 
-/// The last lines that say something, without what a terminal makes of them.
 fn last_lines(text: &str) -> Vec<String> {
     let lines: Vec<String> = text
         .lines()

@@ -13,7 +13,6 @@ use crate::keeper::{Answer, Keeper, KeeperError, answer_of};
 
 /// The programs of engines, in the order in which they are tried.
 const PROGRAMS: [&str; 2] = ["podman", "docker"];
-/// How long an engine may take to say something.
 const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 /// The label of containers that Dyno starts; its value is in the owner file of a folder.
 pub(super) const LABEL: &str = "dyno.owner";
@@ -32,7 +31,6 @@ pub(super) enum EngineKind {
     Docker,
 }
 
-/// The containers of a folder, as its owner file notes them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ContainersNote {
     engine: Engine,
@@ -92,7 +90,6 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Its program.
     pub fn program(&self) -> &Path {
         &self.program
     }

@@ -9,7 +9,6 @@ use super::{Engine, Program};
 use crate::builds::{Origin, Tool};
 use crate::keeper::{Keeper, KeeperError};
 
-/// The source of programs that are in an image.
 const SOURCE: &str = "image";
 /// Prints those of the paths that it is given that are there; a star stands for any name.
 const EXISTING: &str = "for path in $@; do [ -e \"$path\" ] && echo \"$path\"; done; :";
@@ -20,7 +19,6 @@ const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     engine: Engine,
-    /// As it was asked for.
     reference: String,
     /// The digest of its configuration, without `sha256:`.
     id: String,
@@ -32,7 +30,6 @@ pub struct Image {
     path: String,
 }
 
-/// An image in a list of those that the engine has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalImage {
     /// Its name with its tag: `docker.io/library/postgres:17`.
@@ -113,17 +110,14 @@ impl Keeper {
 }
 
 impl Image {
-    /// A program in it.
     pub fn program<'a>(&'a self, path: &'a Path) -> Program<'a> {
         Program { path, image: Some(self) }
     }
 
-    /// The engine that has it.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Its name, as it was asked for.
     pub fn reference(&self) -> &str {
         &self.reference
     }
@@ -133,12 +127,10 @@ impl Image {
         format!("sha256:{}", self.id)
     }
 
-    /// The folders in which it looks for programs.
     pub fn program_folders(&self) -> Vec<PathBuf> {
         std::env::split_paths(&self.path).filter(|folder| folder.is_absolute()).collect()
     }
 
-    /// Folders for which the engine would make volumes of its own.
     pub(super) fn volumes(&self) -> &[String] {
         &self.volumes
     }

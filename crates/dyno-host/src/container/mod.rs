@@ -16,7 +16,6 @@ pub(crate) use order::ContainerOrder;
 
 use std::path::Path;
 
-/// A program to run: of this machine, or of an image.
 #[derive(Clone, Copy, Debug)]
 pub struct Program<'a> {
     /// Its path, on this machine or in the image.

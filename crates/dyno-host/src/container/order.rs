@@ -7,12 +7,10 @@ use super::engine::LABEL;
 use super::{Image, Program};
 use crate::keeper::KeeperError;
 
-/// A container to start.
 pub(crate) struct ContainerOrder<'a> {
     pub(crate) image: &'a Image,
     pub(crate) program: Program<'a>,
     pub(crate) arguments: Vec<&'a str>,
-    /// Its name.
     pub(crate) name: &'a str,
     /// The value of its label.
     pub(crate) token: &'a str,
@@ -109,7 +107,6 @@ impl ContainerOrder<'_> {
     }
 }
 
-/// The option by which a path is seen in a container.
 fn mount(from: &Path, to: &Path, more: &str) -> Result<OsString, KeeperError> {
     if from.to_string_lossy().contains([',', '"', '\n']) {
         return Err(KeeperError(format!(

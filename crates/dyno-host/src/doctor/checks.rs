@@ -7,7 +7,6 @@ use super::{Check, CheckState, Symptoms};
 
 const GIB: u64 = 1 << 30;
 
-/// Puts a check together.
 fn check(
     name: &'static str,
     why: &'static str,

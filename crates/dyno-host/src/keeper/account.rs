@@ -8,7 +8,6 @@ use std::ops::RangeInclusive;
 
 use super::KeeperError;
 
-/// The name of the account.
 const NAME: &str = "dyno";
 /// User ids of system accounts; one above may be a person's.
 const SYSTEM_IDS: RangeInclusive<u32> = 1..=999;
@@ -24,7 +23,6 @@ pub struct RunAs {
     pub gid: u32,
 }
 
-/// The user that servers run as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Account {
     pub(super) user: RunAs,
@@ -76,7 +74,6 @@ fn choose(passwd: &str, group: &str) -> Option<Account> {
     Some(Account { user: RunAs { uid: id, gid: id }, has_name: false })
 }
 
-/// Looks a user up in the text of `/etc/passwd`.
 fn find_user(passwd: &str, name: &str) -> Option<RunAs> {
     passwd.lines().find_map(|line| {
         let mut fields = line.split(':');

@@ -180,7 +180,6 @@ impl Keeper {
         Ok((process, name))
     }
 
-    /// What all containers have in common.
     fn container<'a>(&self, image: &'a Image, program: Program<'a>) -> ContainerOrder<'a> {
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let memory = Host::new(Path::new("/")).memory_bytes().unwrap_or(1 << 30);

@@ -104,7 +104,6 @@ pub(super) fn let_through(path: &Path, user: RunAs) -> io::Result<()> {
     Ok(rustix::fs::fchmod(&folder, Mode::from_raw_mode(0o710))?)
 }
 
-/// Opens a log to append to.
 pub(super) fn open_log(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
     open_own(path, flags, Mode::from_raw_mode(0o600))

@@ -13,9 +13,7 @@ use dyno_units::ByteCount;
 
 use super::KeeperError;
 
-/// How the groups begin that Dyno makes.
 pub(crate) const GROUP_PREFIX: &str = "dyno-";
-/// Where control groups are.
 const ROOT: &str = "/sys/fs/cgroup";
 /// What version 1 calls the usual share of CPU time, which is 100 in version 2.
 const SHARES_USUAL: u64 = 1024;
@@ -34,7 +32,6 @@ pub struct ServerLimits {
 }
 
 impl ServerLimits {
-    /// Whether it may take what it wants.
     pub fn is_none(&self) -> bool {
         *self == ServerLimits::default()
     }
@@ -49,14 +46,11 @@ impl ServerLimits {
     }
 }
 
-/// Something that control groups limit.
 struct Controller {
     name: &'static str,
     /// The file of version 1 by which it is known.
     v1_file: &'static str,
-    /// Folders of version 1, where the controller is mounted.
     v1_folders: &'static [&'static str],
-    /// What it is for, in messages.
     purpose: &'static str,
 }
 
@@ -155,7 +149,6 @@ fn planned_under(
     Ok(groups)
 }
 
-/// Makes the groups that were planned, with their limits.
 pub(super) fn make(groups: &[PathBuf], limits: &ServerLimits) -> Result<(), KeeperError> {
     make_under(Path::new(ROOT), groups, limits)
 }
@@ -183,7 +176,6 @@ fn make_under(root: &Path, groups: &[PathBuf], limits: &ServerLimits) -> Result<
     Ok(())
 }
 
-/// Sets what a controller limits in a group.
 fn set(
     controller: &Controller,
     version: &Version,

@@ -10,7 +10,6 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open
 
 use crate::process_table::{ProcessIdentity, ProcessStat, descendants};
 
-/// Pause between two checks of whether a process has ended.
 pub(super) const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 
 /// If new descendants still appear after this many rounds, one of them cannot be stopped.
@@ -19,13 +18,11 @@ const FREEZE_ROUNDS_MAX: usize = 300;
 /// How long a container engine may take to notice that what it has started is over.
 const ENGINE_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
 
-/// How long a killed process may take to vanish.
 pub(super) const KILLED_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// A process that has been stopped by a signal or a debugger for this long is no longer waited for.
 const FROZEN_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
-/// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HowStopped {
     /// On its own: it had ended before, or did so on the signal.
@@ -69,12 +66,10 @@ impl KeptProcess {
         self.inner.map_or(self.child_pid(), |inner| inner.pid)
     }
 
-    /// The id of the child.
     pub(super) fn child_pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Waits a moment for the child to end. Whether it has.
     pub(super) fn ends_within(&mut self, limit: Nanoseconds) -> bool {
         wait_for_end(&self.child, limit) == Some(true) && self.ended().is_some()
     }
@@ -135,7 +130,6 @@ impl KeptProcess {
         }
     }
 
-    /// Lets go on what [`KeptProcess::freeze`] has stopped.
     pub fn thaw(&mut self) {
         for member in std::mem::take(&mut self.frozen) {
             signal_identity(Path::new("/proc"), member, Signal::CONT);

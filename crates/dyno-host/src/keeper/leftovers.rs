@@ -31,7 +31,6 @@ use crate::storage::unescaped;
 /// The signals in order: a normal shutdown, a fast one, then a kill.
 const SIGNALS: [(Signal, Nanoseconds); 2] =
     [(Signal::TERM, Nanoseconds::from_secs(5)), (Signal::QUIT, Nanoseconds::from_secs(2))];
-/// How often a folder is searched for processes that are left over.
 const ROUNDS_MAX: usize = 5;
 /// How often, and after which pause, a lock is asked for. On a busy machine it may take a second until a
 /// process that is being started runs its own program.
@@ -92,7 +91,6 @@ fn noted_pid(path: &Path) -> Option<String> {
     Some(pid.unsigned_abs().to_string())
 }
 
-/// Ends the leftovers of all dead Dyno runs under the keeper's root.
 pub(super) fn end_all(keeper: &Keeper, clock: &dyn Clock) -> Vec<String> {
     // Of two runs that begin together only one does this; the lock is released with this process.
     let Ok(lock) = File::open(&keeper.root) else { return Vec::new() };

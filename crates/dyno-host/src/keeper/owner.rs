@@ -18,23 +18,18 @@ use super::files::{make, open_own, read_own};
 use crate::container::ContainersNote;
 use crate::process_table::{ProcessIdentity, ProcessStat};
 
-/// How the name of an owner file ends.
 pub(super) const OWNER_SUFFIX: &str = ".owner.json";
 /// How the name of one ends that is still being written.
 pub(super) const FRESH_SUFFIX: &str = ".owner.json.new";
-/// The file in a folder that holds the token.
 pub(super) const TOKEN_FILE: &str = ".dyno-owner";
-/// Bytes of a token that are random.
 const TOKEN_BYTES: usize = 16;
 /// More than any owner file has.
 const OWNER_BYTES_MAX: u64 = 64 * 1024;
 /// How often a new owner file is made again if another process removes it.
 const WRITE_TRIES: usize = 10;
 
-/// The owner of a folder, and the processes started in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Owner {
-    /// The folder, in full.
     pub(super) folder: PathBuf,
     /// The contents of the folder's token file.
     pub(super) token: String,
@@ -45,14 +40,11 @@ pub(super) struct Owner {
     /// The process id namespace in which they do: containers share a boot, but not their ids.
     pub(super) namespace: String,
     pub(super) dyno: ProcessIdentity,
-    /// The processes started in the folder.
     pub(super) processes: Vec<ProcessIdentity>,
     /// How to remove a server's traces outside of the folder, if it died without doing so.
     pub(super) after_crash: Option<AfterCrash>,
-    /// The control groups that were made for them.
     #[serde(default)]
     pub(super) groups: Vec<PathBuf>,
-    /// The containers that some of them run in.
     #[serde(default)]
     pub(super) containers: Option<ContainersNote>,
 }
@@ -63,7 +55,6 @@ pub struct AfterCrash {
     /// If this file exists (a path in the folder, or an absolute one), the server died without cleaning up
     /// itself.
     pub if_there: PathBuf,
-    /// Path of the program.
     pub program: PathBuf,
     /// The arguments, without the program's name.
     pub arguments: Vec<String>,
@@ -78,7 +69,6 @@ pub struct AfterCrash {
 pub(super) struct Whoami {
     pub(super) machine: String,
     pub(super) boot: String,
-    /// When this machine was booted, in seconds since 1970 UTC.
     pub(super) boot_unix_s: i64,
     pub(super) namespace: String,
     pub(super) dyno: ProcessIdentity,
@@ -99,7 +89,6 @@ pub(super) enum Standing {
 }
 
 impl Whoami {
-    /// The identity of this process.
     pub(super) fn find(proc_root: &Path) -> Result<Whoami, KeeperError> {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         let stat = ProcessStat::read(proc_root, pid).ok_or_else(|| {
@@ -134,7 +123,6 @@ fn boot_time(text: &str) -> Option<i64> {
 }
 
 impl Owner {
-    /// The owner file of a fresh folder of this Dyno.
     pub(super) fn new(folder: &Path, me: &Whoami) -> Result<Owner, KeeperError> {
         let token = random_token().map_err(|e| {
             KeeperError(format!("cannot get random numbers for {}: {e}", folder.display()))
@@ -163,7 +151,6 @@ impl Owner {
         self.containers.as_ref().map_or(Ok(0), ContainersNote::remove_all)
     }
 
-    /// Where the owner file of a folder lies.
     pub(super) fn path_of(folder: &Path) -> PathBuf {
         let mut path = folder.as_os_str().to_owned();
         path.push(OWNER_SUFFIX);
@@ -204,12 +191,10 @@ impl Owner {
         write().map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))
     }
 
-    /// Puts the token into the folder.
     pub(super) fn sign(&self) -> io::Result<()> {
         make(&self.folder.join(TOKEN_FILE), self.token.as_bytes(), None)
     }
 
-    /// Whether the folder holds this owner's token.
     pub(super) fn has_signed(&self) -> bool {
         let token = read_own(&self.folder.join(TOKEN_FILE), OWNER_BYTES_MAX);
         self.token.len() == 2 * TOKEN_BYTES

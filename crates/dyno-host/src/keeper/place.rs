@@ -41,12 +41,10 @@ pub trait Storage: Send + Sync {
     fn release(&self) -> Result<(), KeeperError>;
 }
 
-/// What a place is, and what it can promise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlaceFacts {
     /// What shapes how files lie on it: see [`Storage::kind`].
     pub kind: String,
-    /// The folder under which data are put.
     pub path: PathBuf,
     /// `ext4`; none if the kernel does not say.
     pub filesystem: Option<String>,
@@ -84,17 +82,14 @@ impl Place {
         Place { keeper, storage: Some(storage), logs: None, copies: CopyLayout::AsOriginal }
     }
 
-    /// The same place, with the logs of servers apart from their data.
     pub fn with_logs_on(self, storage: Arc<dyn Storage>) -> Place {
         Place { logs: Some(storage), ..self }
     }
 
-    /// The same place, to which data come in this layout.
     pub fn with_copies(self, copies: CopyLayout) -> Place {
         Place { copies, ..self }
     }
 
-    /// The layout in which data come to it.
     pub fn copies(&self) -> CopyLayout {
         self.copies
     }
@@ -104,12 +99,10 @@ impl Place {
         Some(self.logs.as_ref()?.folder().join(server.file_name()?))
     }
 
-    /// Who starts and ends processes, and owns the servers' folders.
     pub fn keeper(&self) -> &Arc<Keeper> {
         &self.keeper
     }
 
-    /// What shapes how files lie here: see [`Storage::kind`].
     pub fn kind(&self) -> String {
         self.storage.as_ref().map_or_else(|| "folder".to_owned(), |storage| storage.kind())
     }
@@ -120,12 +113,10 @@ impl Place {
         self.storage.as_ref().map(|storage| storage.folder())
     }
 
-    /// The folder under which data are put.
     fn path(&self) -> &Path {
         self.storage.as_ref().map_or(self.keeper.root(), |storage| storage.folder())
     }
 
-    /// What it is, and what it can promise, as the kernel says now.
     pub fn facts(&self) -> PlaceFacts {
         let path = self.path();
         let facts =
@@ -208,7 +199,6 @@ impl Keeper {
         Keeper { initial_data: Some(root.to_owned()), ..self }
     }
 
-    /// The root of the keeper of initial data; none if none are kept.
     pub fn initial_data(&self) -> Option<&Path> {
         self.initial_data.as_deref()
     }

@@ -38,7 +38,6 @@ const COUNTERS: [(&str, &str); 12] = [
     ("l2_misses", "arc.l2.misses_per_s"),
 ];
 
-/// Sizes by the module's names.
 const SIZES: [(&str, &str); 3] =
     [("size", "arc.size_bytes"), ("c", "arc.target_bytes"), ("l2_size", "arc.l2.size_bytes")];
 

@@ -20,7 +20,6 @@ pub(super) const READINGS: &[Reading] = &[
     reading("cgroup.server.throttled_s_per_s", Cpus, "server held back by its quota", "time that the server's group was throttled, summed over its CPUs").topic(Topic::Instance).worse().up(StallCause::CpuQuota).row(980).instance_of("cgroup.*.throttled_s_per_s"),
 ];
 
-/// The control groups of one process.
 struct Group {
     /// `server` or `generator`.
     name: &'static str,
@@ -31,7 +30,6 @@ struct Group {
     before: Option<(u64, u64)>,
 }
 
-/// Reads the control groups of the server and of Dyno.
 pub(super) struct CgroupsProbe {
     groups: Vec<Group>,
     before: Option<Nanoseconds>,

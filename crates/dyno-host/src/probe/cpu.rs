@@ -118,12 +118,10 @@ fn without_work(modes: &[u64; MODES.len()]) -> u64 {
     modes[IDLE].saturating_add(modes[IOWAIT]).saturating_add(modes[STEAL])
 }
 
-/// Ticks stolen by the hypervisor.
 pub(crate) fn stolen(modes: &[u64; MODES.len()]) -> u64 {
     modes[STEAL]
 }
 
-/// Ticks of all modes.
 pub(crate) fn sum(modes: &[u64; MODES.len()]) -> u64 {
     modes.iter().fold(0, |sum, ticks| sum.saturating_add(*ticks))
 }
@@ -154,7 +152,6 @@ impl CpuProbe {
         }
     }
 
-    /// Adds what the CPUs did over some time, in ticks.
     fn add_modes(
         &mut self,
         before: &CpuCounters,

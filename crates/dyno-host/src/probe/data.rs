@@ -30,7 +30,6 @@ pub(super) const READINGS: &[Reading] = &[
     reading("data.other_bytes", Bytes, "other files", "on disk: all other files"),
 ];
 
-/// The kinds of files in a data folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileKind {
     /// Rows without indexes.
@@ -45,7 +44,6 @@ pub enum FileKind {
     Logs,
     /// Temporary files, removed at a restart.
     Temporary,
-    /// Files of no known use.
     Other,
 }
 
@@ -63,7 +61,6 @@ impl FileKind {
     }
 }
 
-/// Where a server on this host keeps its data.
 #[derive(Clone, Debug)]
 pub struct DataFiles {
     /// The folder that is measured, with all below it.
@@ -90,7 +87,6 @@ const PAUSE_PER_WALL: u64 = 10;
 /// The most files in a walk; with so many, it takes about a second.
 const FILES_MAX: usize = 300_000;
 
-/// Walks the data folder.
 pub(super) struct DataProbe {
     files: DataFiles,
     clock: Arc<dyn Clock>,

@@ -58,7 +58,6 @@ pub(super) const READINGS: &[Reading] = &[
     reading("data_disk.flush_await_ms", Milliseconds, "time of a cache flush", "mean time of a cache flush of the data disk").worse().row(940),
 ];
 
-/// The counters of one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct DiskCounters {
     reads: u64,
@@ -141,7 +140,6 @@ fn is_stacked(name: &str) -> bool {
 /// Reads `/proc/diskstats`.
 pub(super) struct DiskProbe {
     source: Source,
-    /// Name of the disk that holds the server's data, if that is known.
     data_disk: Option<String>,
     before: Option<(Nanoseconds, BTreeMap<String, DiskCounters>)>,
 }

@@ -15,7 +15,6 @@ pub(super) const READINGS: &[Reading] = &[
     reading("filesystem.free_inodes", Unit::other("files"), "free inodes", "files that can still be created on the filesystem of the server's data").better(),
 ];
 
-/// Asks for the filesystem of one folder.
 pub(super) struct FilesystemProbe {
     folder: PathBuf,
 }

@@ -16,7 +16,6 @@ pub(super) const READINGS: &[Reading] = &[
     reading("cpu.frequency_mhz_min", Unit::other("MHz"), "frequency of the slowest CPU", "frequency of the slowest CPU"),
 ];
 
-/// Reads the frequency of every CPU.
 pub(super) struct FrequencyProbe {
     /// One file for each CPU, in kHz; empty if there is no cpufreq.
     each: Vec<Source>,
@@ -24,7 +23,6 @@ pub(super) struct FrequencyProbe {
 }
 
 impl FrequencyProbe {
-    /// A probe of this host; `root` holds `proc` and `sys`.
     pub(super) fn new(root: &Path) -> FrequencyProbe {
         let folders = std::fs::read_dir(root.join("sys/devices/system/cpu"));
         let files = folders.into_iter().flatten().flatten();

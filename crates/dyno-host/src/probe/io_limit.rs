@@ -32,13 +32,11 @@ const V1_LIMITS: Parts<&str> = [
 const V2_LIMITS: Parts<&str> = ["riops", "wiops", "rbps", "wbps"];
 const V2_COUNTS: Parts<&str> = ["rios", "wios", "rbytes", "wbytes"];
 
-/// The group whose limit binds.
 enum Group {
     V1(PathBuf),
     V2(PathBuf),
 }
 
-/// Reads how much of the limit of one device is used.
 pub(super) struct IoLimitProbe {
     group: Group,
     /// `7:0`.

@@ -27,7 +27,6 @@ pub(crate) fn meminfo_bytes(text: &str, key: &str) -> Option<u64> {
     numbers(line).next()?.checked_mul(1024)
 }
 
-/// One line of `/proc/vmstat`.
 fn vmstat_count(text: &str, key: &str) -> Option<u64> {
     numbers(text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))?).next()
 }
@@ -39,7 +38,6 @@ const FLOWS: [(&str, &str, bool); 3] = [
     ("pgmajfault", "memory.major_faults_per_s", false),
 ];
 
-/// Levels of `/proc/meminfo`.
 const LEVELS: &[(&str, &str)] = &[
     ("MemAvailable", "memory.available_bytes"),
     ("MemFree", "memory.free_bytes"),

@@ -29,7 +29,6 @@ const NAMES: [&str; 5] = [
 
 type Counters = [u64; NAMES.len()];
 
-/// Reads the counters of all interfaces.
 fn parse(text: &str) -> BTreeMap<String, Counters> {
     text.lines().filter_map(parse_line).map(|(name, found)| (name.to_owned(), found)).collect()
 }

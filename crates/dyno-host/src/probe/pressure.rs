@@ -43,7 +43,6 @@ fn parse_line(text: &str, kind: &str) -> Option<Stall> {
 
 const KINDS: [&str; 2] = ["some", "full"];
 
-/// One of the three files.
 struct Resource {
     name: &'static str,
     source: Source,

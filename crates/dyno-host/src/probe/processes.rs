@@ -63,14 +63,12 @@ pub(super) const READINGS: &[Reading] = &[
     reading("server.disk_write_bytes_per_s", BytesPerSecond, "Bytes written by the server", "bytes that the server wrote to disks").chart_if_moving(Topic::Disk, 4).up(StallCause::Writing).row(860).instance_of("*.disk_write_bytes_per_s"),
 ];
 
-/// Processes that are watched together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessGroup {
     /// The first part of the names of its readings: `server`, `generator`.
     pub name: String,
     /// Ids of the processes; their descendants are included.
     pub pids: Vec<i32>,
-    /// Whether all descendants of these belong to it, too.
     pub has_descendants: bool,
 }
 
@@ -93,7 +91,6 @@ fn cpu_total(proc_root: &Path, pids: &[i32]) -> Option<f64> {
     Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// The state of one process at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Member {
     stat: ProcessStat,
@@ -151,7 +148,6 @@ fn parse_io(text: &str) -> IoCounts {
     IO.map(|(key, _)| count(key))
 }
 
-/// Reads the processes of all groups.
 pub(super) struct ProcessesProbe {
     files: ProcessFiles,
     groups: Vec<GroupState>,
@@ -176,7 +172,6 @@ struct Debts {
 }
 
 impl ProcessesProbe {
-    /// A probe of these groups; `kinds` classifies the threads of the server.
     pub(super) fn new(
         proc_root: &Path,
         groups: Vec<ProcessGroup>,

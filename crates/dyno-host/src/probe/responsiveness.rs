@@ -16,7 +16,6 @@ pub(super) const READINGS: &[Reading] = &[
     reading("responsiveness.process_ms", Milliseconds, "Time to start and end a trivial process", "time from start to end of a process that does nothing (/bin/true)").chart(Topic::Load, 4).worse().up(StallCause::WaitingForCpu).row(330).words("small process"),
 ];
 
-/// The program that does nothing.
 const PROGRAM: &str = "/bin/true";
 
 /// Starts a process and waits for it.

@@ -22,23 +22,16 @@ use super::responsiveness::{self, ResponsivenessProbe};
 use super::{DataFiles, Probe, ProcessGroup, Sampler, ThreadGroups, ThreadListing, usual_groups};
 use crate::storage::{Disk, Mount, nearest_existing};
 
-/// What probes may need to know about their host.
 pub(super) struct Surroundings<'a> {
     /// Holds `proc` and `sys`.
     pub(super) root: &'a Path,
-    /// The `/proc` to read.
     pub(super) proc_root: &'a Path,
-    /// Groups of processes that are watched.
     pub(super) groups: &'a [ProcessGroup],
-    /// How the server's threads are classified.
     pub(super) kinds: &'a ThreadKinds,
-    /// Name of the disk that holds the server's data.
     pub(super) data_disk: Option<&'a str>,
-    /// The server's data, if they can be seen.
     pub(super) data: Option<&'a DataFiles>,
     /// A process of the server.
     pub(super) server: Option<i32>,
-    /// The clock, for probes that measure time.
     pub(super) clock: Option<&'a Arc<dyn Clock>>,
 }
 
@@ -74,7 +67,6 @@ pub(super) const PROBES: &[(&[Reading], Thread, Make)] = &[
 ];
 
 impl Surroundings<'_> {
-    /// The probes that are read on such a thread.
     pub(super) fn probes(&self, thread: Thread) -> Vec<Box<dyn Probe>> {
         let own = PROBES.iter().filter(|(_, on, _)| *on == thread);
         own.filter_map(|(.., make)| make(self)).collect()
@@ -84,16 +76,13 @@ impl Surroundings<'_> {
 /// Names of the probes with threads of their own: each can be turned off.
 pub const HOST_PROBES: [&str; 3] = ["responsiveness", "frequency", "data"];
 
-/// What is observed on this host.
 #[derive(Clone, Debug, Default)]
 pub struct HostSpec {
     /// The server's own processes; empty if it is on another host, or inside Dyno.
     pub server_pids: Vec<i32>,
-    /// Its data, if they can be seen.
     pub data: Option<DataFiles>,
     /// The disk under its data, such as `loop0`, where the mount of their folder does not tell it: under ZFS.
     pub data_disk: Option<String>,
-    /// How its threads are classified, if their names allow it.
     pub threads: Option<ThreadGroups>,
     /// What the server itself says of its threads; empty if it is not asked.
     pub listing: ThreadListing,
@@ -108,7 +97,6 @@ impl HostSpec {
         self.with(Some(clock), |host| host.probes(Thread::Own))
     }
 
-    /// Calls a function with what is known about this host.
     fn with<T>(
         &self,
         clock: Option<&Arc<dyn Clock>>,
@@ -139,7 +127,6 @@ impl Sampler {
     }
 }
 
-/// Name of the disk that holds a folder; `root` holds `proc` and `sys`.
 fn disk_of(root: &Path, folder: &Path) -> Option<String> {
     let mounts = std::fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
     let mount = Mount::of(&mounts, &nearest_existing(folder)?)?;

@@ -18,7 +18,6 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use super::{Probe, Readings};
 use crate::keeper::{FOLDER_MARK, Keeper, KeeperError};
 
-/// The readings of a user's own probes, of every kind.
 #[rustfmt::skip]
 pub const USER_READINGS: &[Reading] = &[
     reading("probe.*", Number, "reading of a declared probe", "a reading of a probe that the study declares"),
@@ -67,7 +66,6 @@ impl Failures {
         readings.insert(format!("{probe}.failures"), self.n as f64);
     }
 
-    /// Takes the notes for the user.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
@@ -79,7 +77,6 @@ pub struct ProbeCommand(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// The group of the command that runs.
     group: Option<Pid>,
     is_over: bool,
 }
@@ -105,7 +102,6 @@ impl ProbeCommand {
         Ok(child)
     }
 
-    /// Kills what is left of it, and collects it.
     fn collect(&self, child: &mut Child) -> io::Result<ExitStatus> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(group) = state.group.take() {
@@ -134,7 +130,6 @@ impl Drop for Mark {
     }
 }
 
-/// Runs a command and reads what it prints.
 pub struct CommandProbe {
     name: String,
     command: Vec<String>,
@@ -200,7 +195,6 @@ impl CommandProbe {
         }
     }
 
-    /// What it prints until it has ended.
     fn text_of(&self, child: &mut Child, deadline: Nanoseconds) -> Result<String, String> {
         let failed = |error: io::Error| format!("cannot be read: {error}");
         let mut stdout = child.stdout.take().ok_or("has no output")?;

@@ -110,7 +110,6 @@ fn refused_option(spec: &VolumeSpec) -> Option<String> {
     })
 }
 
-/// Whether this process has the right to mount.
 fn may_mount() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let bits = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -195,7 +194,6 @@ fn device_problem(path: &Path, may_format: bool) -> Vec<String> {
     why.into_iter().collect()
 }
 
-/// By whom or what a device is used.
 fn used(device: &BlockDevice) -> Option<String> {
     let path = device.path.display();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();

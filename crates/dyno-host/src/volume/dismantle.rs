@@ -22,7 +22,6 @@ use crate::storage::Mount;
 
 /// How long a mount may stay busy after what used it has ended.
 pub(super) const BUSY_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
-/// Between two tries to unmount it.
 pub(super) const BUSY_POLL: Nanoseconds = Nanoseconds::from_millis(20);
 
 /// What a volume has changed outside of its folder; written before it is done.
@@ -40,7 +39,6 @@ pub(crate) struct Notes {
     /// The control group that was made for the limit, with version 2.
     #[serde(default)]
     pub(crate) group: Option<PathBuf>,
-    /// The pool that lies on its device.
     #[serde(default)]
     pub(crate) pool: Option<Pool>,
     /// Files of `/sys` that were changed, with the values before.
@@ -60,7 +58,6 @@ impl Notes {
         fs::rename(&fresh, &path).map_err(failed)
     }
 
-    /// Lifts the limit of the device, if one was set.
     pub(crate) fn lift_limit(&self) -> Result<(), KeeperError> {
         let Some((number, limit)) = &self.limited else { return Ok(()) };
         let limits: Vec<IoLimit> = [Some(*limit), self.dipped].into_iter().flatten().collect();

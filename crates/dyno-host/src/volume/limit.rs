@@ -28,10 +28,8 @@ const V2_WORDS: [(&str, Part); 4] = [
     ("wiops", |limit| limit.write_iops),
 ];
 
-/// A part of a limit.
 type Part = fn(&IoLimit) -> Option<u64>;
 
-/// The control groups by which devices are limited on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Groups {
     /// The root group of `blkio`.
@@ -146,7 +144,6 @@ impl Groups {
     }
 }
 
-/// A line of `io.max`.
 fn io_max(number: &str, limit: &IoLimit) -> String {
     let word = |(name, part): &(&str, Part)| match part(limit) {
         Some(value) => format!("{name}={value}"),

@@ -14,7 +14,6 @@ use crate::storage::unescaped;
 /// How much of a device's beginning is overwritten before it is formatted.
 const CLEARED: usize = 1 << 20;
 
-/// A block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BlockDevice {
     /// `/dev/loop0`.
@@ -24,7 +23,6 @@ pub(crate) struct BlockDevice {
 }
 
 impl BlockDevice {
-    /// The device at this path.
     pub(crate) fn at(path: &Path) -> Result<BlockDevice, KeeperError> {
         let refuse = |why: String| KeeperError(format!("{}: {why}", path.display()));
         let path = fs::canonicalize(path).map_err(|error| refuse(error.to_string()))?;
@@ -90,7 +88,6 @@ pub(crate) fn attach(tools: Tools<'_>, image: &Path) -> Result<BlockDevice, Keep
     BlockDevice::at(Path::new(printed.trim()))
 }
 
-/// The loop devices whose image is this file.
 pub(crate) fn attached_to(image: &Path) -> Vec<BlockDevice> {
     let Ok(entries) = fs::read_dir("/sys/block") else { return Vec::new() };
     let mut found: Vec<BlockDevice> = entries
@@ -106,7 +103,6 @@ pub(crate) fn attached_to(image: &Path) -> Vec<BlockDevice> {
     found
 }
 
-/// Detaches a loop device.
 pub(crate) fn detach(tools: Tools<'_>, device: &BlockDevice) -> Result<(), KeeperError> {
     let path = device.path.to_string_lossy();
     tools.run("losetup", "mount", &["--detach", &path]).map(drop)

@@ -37,9 +37,7 @@ use zfs::{Pool, Zfs};
 use crate::KeeperError;
 use crate::keeper::{Keeper, Storage};
 
-/// The image in a volume's folder.
 const IMAGE: &str = "image";
-/// The image of the cache device in a volume's folder.
 const CACHE: &str = "cache";
 /// Where the volume is mounted, in its folder.
 const FILES: &str = "files";
@@ -55,7 +53,6 @@ pub fn filesystems() -> impl Iterator<Item = (&'static str, &'static str)> {
     filesystem::ALL.iter().map(|one| (one.name, one.sentence))
 }
 
-/// A volume that is mounted.
 pub struct Volume {
     keeper: Arc<Keeper>,
     clock: Arc<dyn Clock>,
@@ -114,7 +111,6 @@ impl Volume {
         }
     }
 
-    /// Its name in the study.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -130,7 +126,6 @@ impl Volume {
         Some(name.to_string_lossy().into_owned())
     }
 
-    /// What its device may do at most.
     pub fn limit(&self) -> &IoLimit {
         &self.limit
     }
@@ -140,7 +135,6 @@ impl Volume {
         !self.limit.is_none() || self.dips.is_some()
     }
 
-    /// When it may do less.
     pub fn dips(&self) -> Option<&Dips> {
         self.dips.as_ref()
     }
@@ -293,7 +287,6 @@ impl Volume {
         self.daemon.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The device that it lies on; none for memory.
     fn device(
         &self,
         filesystem: &Filesystem,

@@ -13,7 +13,6 @@ use crate::storage::visit_files;
 /// Bytes that are compressed at a time, as btrfs does it.
 const BLOCK: u64 = 128 << 10;
 
-/// Most blocks of a sample.
 const BLOCKS_MOST: u64 = 128;
 
 /// What a sample of the files in a folder takes, over what it would take when it is compressed by zlib

@@ -6,12 +6,9 @@ use std::path::PathBuf;
 use dyno_units::{ByteCount, Nanoseconds};
 use serde::{Deserialize, Serialize};
 
-/// What a volume is asked to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeSpec {
-    /// Its name in the study.
     pub name: String,
-    /// What it lies on.
     pub backing: Backing,
     /// `ext4`: a name of [`super::filesystems`].
     pub filesystem: String,
@@ -21,13 +18,9 @@ pub struct VolumeSpec {
     pub mount_options: Vec<String>,
     /// Properties of the filesystem: `recordsize = 16k`.
     pub properties: BTreeMap<String, String>,
-    /// The I/O scheduler of its device.
     pub scheduler: Option<String>,
-    /// Read-ahead of its device.
     pub read_ahead: Option<ByteCount>,
-    /// The most its device may do.
     pub limit: IoLimit,
-    /// When it may do less.
     pub dips: Option<Dips>,
     /// Of ZFS, the size of a second device that caches what is read, an image file as well.
     pub cache: Option<ByteCount>,
@@ -35,7 +28,6 @@ pub struct VolumeSpec {
     pub arc: Option<ByteCount>,
 }
 
-/// What a volume lies on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backing {
@@ -55,7 +47,6 @@ pub enum Backing {
 /// The most that a device may do in a second; none for no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoLimit {
-    /// Reads.
     pub read_iops: Option<u64>,
     /// Writes, flushes included.
     pub write_iops: Option<u64>,
@@ -70,7 +61,6 @@ pub struct IoLimit {
 pub struct Dips {
     /// From one to the next; each period ends with one.
     pub every: Nanoseconds,
-    /// How long each lasts.
     pub length: Nanoseconds,
     /// The most that the device may do then; what it does not name stays as it is.
     pub limit: IoLimit,
@@ -101,7 +91,6 @@ impl IoLimit {
         (!words.is_empty()).then(|| words.join(", "))
     }
 
-    /// Whether nothing is limited.
     pub fn is_none(&self) -> bool {
         *self == IoLimit::default()
     }

@@ -11,12 +11,9 @@ use crate::keeper::Keeper;
 
 /// How long a program may take.
 const LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
-/// Between two looks whether it has ended.
 const POLL: Nanoseconds = Nanoseconds::from_millis(5);
-/// The most that is read of what it prints.
 const OUTPUT_MAX: u64 = 1 << 20;
 
-/// Where programs are, and the clock that bounds them.
 #[derive(Clone, Copy)]
 pub(crate) struct Tools<'a> {
     pub(crate) keeper: &'a Keeper,
@@ -43,7 +40,6 @@ impl Tools<'_> {
         self.run_in(Path::new("/"), program, package, arguments)
     }
 
-    /// The same, in a folder.
     pub(crate) fn run_in(
         &self,
         folder: &Path,

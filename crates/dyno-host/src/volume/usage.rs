@@ -10,7 +10,6 @@ use crate::storage::{folder_bytes, folder_length, free_bytes};
 use super::zfs::Pool;
 use super::{Tools, sample};
 
-/// What data take on a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VolumeUsage {
     /// The lengths of the files.
@@ -29,14 +28,12 @@ pub struct VolumeUsage {
     /// What a sample of the data takes over what zlib makes of it, where the filesystem may have left it
     /// uncompressed; none where nobody can say.
     pub compressibility: Option<f64>,
-    /// What could still be written.
     pub free_bytes: u64,
     /// How many files have contents, and of how many extents they consist; none where the filesystem does
     /// not say where files lie.
     pub extents: Option<(u64, u64)>,
     /// Seconds that a snapshot took, where the filesystem is ZFS; what was in memory is written first.
     pub snapshot_s: Option<f64>,
-    /// Seconds that a clone of it took.
     pub clone_s: Option<f64>,
 }
 

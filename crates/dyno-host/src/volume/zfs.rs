@@ -27,19 +27,15 @@ use crate::process_table::list_processes;
 const DAEMON: &str = "zfs-fuse";
 /// The packages of which one has `zpool` and `zfs`.
 const PACKAGE: &str = "zfsutils-linux` or `zfs-fuse";
-/// How long zfs-fuse may take until it answers.
 const READY_LIMIT: Nanoseconds = Nanoseconds::from_secs(20);
 /// The property of a pool by which Dyno knows its own.
 const TOKEN_PROPERTY: &str = "dyno:token";
-/// What zfs-fuse prints, in the volume's folder.
 const DAEMON_LOG: &str = "zfs-fuse.log";
 /// The sizes of its cache that zfs-fuse takes.
 const FUSE_ARC: [ByteCount; 2] = [ByteCount(16 << 20), ByteCount(16384 << 20)];
-/// The least size of the cache of the kernel's module.
 const KERNEL_ARC_LEAST: ByteCount = ByteCount(64 << 20);
 /// Where the kernel's module is told the size of its cache.
 const KERNEL_ARC: &str = "/sys/module/zfs/parameters/zfs_arc_max";
-/// The least size of a device of a pool.
 pub(crate) const DEVICE_LEAST: ByteCount = ByteCount(64 << 20);
 /// How much of a device's beginning and end holds labels of a pool.
 const LABELS: usize = 1 << 20;
@@ -69,12 +65,9 @@ const PROPERTIES: [(&str, bool); 17] = [
 /// Options of `zpool create` that a study may give.
 const POOL_OPTIONS: [&str; 2] = ["ashift", "autotrim"];
 
-/// Who does ZFS on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Zfs {
-    /// A module of the kernel.
     Kernel,
-    /// zfs-fuse, in user space.
     Fuse,
 }
 
@@ -175,14 +168,12 @@ fn pool_options(words: &[String]) -> Option<Vec<&str>> {
 }
 
 impl Pool {
-    /// A pool with a name and a token of its own.
     pub(crate) fn new() -> Result<Pool, KeeperError> {
         let token = random_token()
             .map_err(|error| KeeperError(format!("no random numbers can be read: {error}")))?;
         Ok(Pool { name: format!("dyno-{}", &token[..12]), token })
     }
 
-    /// The dataset that holds the data.
     pub(crate) fn dataset(&self) -> String {
         format!("{}/data", self.name)
     }
@@ -285,7 +276,6 @@ impl Pool {
     }
 }
 
-/// What ZFS says of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ZfsUsage {
     pub(crate) snapshot_s: f64,
@@ -303,7 +293,6 @@ fn parse_usage(text: &str) -> Option<(u64, f64)> {
     Some((referenced, ratio))
 }
 
-/// The names of all pools.
 fn pools(tools: Tools<'_>) -> Result<Vec<String>, KeeperError> {
     let text = tools.run("zpool", PACKAGE, &["list", "-H", "-o", "name"])?;
     Ok(text.lines().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())

@@ -23,7 +23,6 @@ const READINGS: &[Reading] = &[
     reading("job.rows_per_s", PerSecond, "Rows handled by the job", "rows that the batches of the job handled, counted when a batch ended").chart(Topic::Other, 1),
 ];
 
-/// What is done in batches.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BatchJob {
     /// Its name, unique in a step, as of a metric.
@@ -32,23 +31,19 @@ pub(crate) struct BatchJob {
     pub(crate) statements: Vec<String>,
     /// Connections, each with batches of its own.
     pub(crate) at_once: usize,
-    /// How long a connection pauses between two batches.
     pub(crate) pause: Nanoseconds,
     /// Whether nothing else goes on in the step, so that what the server does is the job's.
     pub(crate) is_alone: bool,
 }
 
-/// The batches of one step.
 pub(crate) struct Batches {
     job: BatchJob,
     sessions: Sessions,
     clock: Arc<dyn Clock>,
-    /// Rows that were handled so far.
     rows: Arc<AtomicU64>,
     outcome: Option<Outcome>,
 }
 
-/// A batch that has ended.
 #[derive(Clone, Copy)]
 struct Batch {
     began: Nanoseconds,
@@ -65,7 +60,6 @@ struct Outcome {
     batches: Vec<Batch>,
 }
 
-/// What the connections share.
 struct Shared<'s> {
     job: &'s BatchJob,
     clock: &'s dyn Clock,
@@ -129,7 +123,6 @@ impl Shared<'_> {
 }
 
 impl Batches {
-    /// Batches that were not sent yet, on connections of this connector.
     pub(crate) fn new(job: BatchJob, connector: Connector, clock: &Arc<dyn Clock>) -> Batches {
         let sessions = Sessions::new(connector, clock);
         Batches { job, sessions, clock: Arc::clone(clock), rows: Arc::default(), outcome: None }
@@ -265,7 +258,6 @@ impl Activity for Batches {
     }
 }
 
-/// Reads how many rows the batches have handled.
 struct RowsProbe {
     rows: Arc<AtomicU64>,
     /// When it was read last, and what it was then.

@@ -9,12 +9,10 @@ use super::{Activity, StepEnd, Surroundings, job_figure};
 use crate::command::{CommandEnd, CommandOrder, JobSite, Stage};
 use crate::trial::TrialError;
 
-/// A command that goes on in steps.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CommandJob {
     /// Its name, unique in a step: ASCII letters, digits and `. _ -`.
     pub(crate) name: String,
-    /// What it is for.
     pub(crate) stage: Stage,
     /// A program and its arguments; never a secret.
     pub(crate) command: Vec<String>,
@@ -27,7 +25,6 @@ pub(crate) struct CommandJob {
 /// What the ids of its figures begin with.
 const FIGURE: &str = "job.";
 
-/// A command of one step.
 pub(crate) struct Command {
     job: CommandJob,
     site: Arc<JobSite>,
@@ -37,7 +34,6 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// A command that has not begun.
     pub(crate) fn new(job: CommandJob, site: Arc<JobSite>, clock: &Arc<dyn Clock>) -> Command {
         Command { job, site, clock: Arc::clone(clock), outcome: None }
     }

@@ -10,7 +10,6 @@ use super::{Activity, StepEnd, Surroundings};
 use crate::trial::TrialError;
 use crate::volume::MadeVolume;
 
-/// The dips of a volume in one step.
 pub(crate) struct VolumeDips {
     name: String,
     volume: MadeVolume,
@@ -20,7 +19,6 @@ pub(crate) struct VolumeDips {
 }
 
 impl VolumeDips {
-    /// Those of a volume; none if it has none.
     pub(crate) fn of(volume: &MadeVolume, clock: &Arc<dyn Clock>) -> Option<VolumeDips> {
         Some(VolumeDips {
             name: format!("dips of volume {}", volume.name()),

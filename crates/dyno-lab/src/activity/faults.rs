@@ -27,10 +27,8 @@ const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 /// How often the machines of servers are looked for while a fault is waited for.
 const LOOK: Nanoseconds = Nanoseconds::from_millis(100);
 
-/// How long an answer may take.
 const STATEMENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
-/// The faults of a variant in one step.
 pub(crate) struct Faults<'a> {
     title: String,
     choice: FaultChoice,
@@ -41,9 +39,7 @@ pub(crate) struct Faults<'a> {
     clock: Arc<dyn Clock>,
     /// How long the step is measured by plan: none begins that would not be over by then.
     length: Nanoseconds,
-    /// Raised when the user wants to stop.
     abort: AbortFlag,
-    /// How a replica takes the place of the primary; none if none does.
     promoting: Option<Promoting<'a>>,
     made: Vec<Fault>,
 }
@@ -123,7 +119,6 @@ impl<'a> Faults<'a> {
         })
     }
 
-    /// Makes one fault of a step that began then, and notes what became of it.
     fn make(
         &self,
         fault: &mut Fault,
@@ -174,7 +169,6 @@ impl<'a> Faults<'a> {
         Ok(())
     }
 
-    /// Does what a fault begins with, and notes when it began.
     fn begin(
         &self,
         fault: &mut Fault,

@@ -20,10 +20,8 @@ use crate::run::{Lab, RunOrder};
 /// How long a command of the study's own may take for a reading.
 const PROBE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
-/// The journal of one step.
 pub(crate) struct Journal<'a, 't> {
     pub(crate) lab: &'a Lab,
-    /// Index of the step.
     pub(crate) step: usize,
     pub(crate) events: &'a mut EventLog<'t>,
     pub(crate) writer: &'a mut TrialWriter,
@@ -40,14 +38,12 @@ pub(crate) struct Journal<'a, 't> {
     keeps_readings: bool,
     /// Whether all clients are connected and the load has begun, or the other activities have.
     pub(crate) has_begun: bool,
-    /// When the measured time began.
     pub(crate) measure_began: Option<Nanoseconds>,
     /// Opened when the measured time begins.
     gates: Vec<Sender<()>>,
 }
 
 impl<'a, 't> Journal<'a, 't> {
-    /// A journal in which nothing has begun.
     pub(crate) fn new(
         lab: &'a Lab,
         step: usize,
@@ -72,12 +68,10 @@ impl<'a, 't> Journal<'a, 't> {
         }
     }
 
-    /// The same journal, which keeps no readings if nobody wants them.
     pub(crate) fn keeping(self, keeps_readings: bool) -> Journal<'a, 't> {
         Journal { keeps_readings, ..self }
     }
 
-    /// Emits an event.
     pub(crate) fn event(&mut self, kind: EventKind) -> Result<(), WriteError> {
         self.events.in_trial(self.writer, kind)
     }
@@ -117,7 +111,6 @@ impl<'a, 't> Journal<'a, 't> {
         Ok(())
     }
 
-    /// Begins the measured time.
     pub(crate) fn measure(&mut self, at: Nanoseconds) {
         self.measure_began = Some(at);
         // One that has ended already needs no opening.

@@ -29,7 +29,6 @@ use crate::trial::TrialError;
 /// Length of the bins in which commits are counted.
 const BIN: Nanoseconds = Nanoseconds::from_millis(100);
 
-/// A load on what the workload connects to.
 pub(crate) struct LoadActivity<'a> {
     lab: &'a Lab,
     workload: &'a MadeWorkload,
@@ -45,14 +44,12 @@ pub(crate) struct LoadActivity<'a> {
     /// The addresses of all that take the load; none if it cannot be reached from another process.
     endpoints: Vec<Endpoint>,
     supports_named_statements: bool,
-    /// Whether agents have started the servers.
     on_hosts: bool,
     spec: StepSpec,
     /// The step's name, in a search with the load that is tried.
     name: String,
     /// What came of it, once it has run to its end.
     outcome: Option<Outcome>,
-    /// What the workload's own figures follow from, once it is known.
     measured: Option<Measured>,
 }
 
@@ -63,7 +60,6 @@ struct Measured {
     cpu_s: Option<f64>,
 }
 
-/// What came of a load.
 struct Outcome {
     totals: StepTotals,
     intervals: Intervals,
@@ -78,25 +74,19 @@ struct Outcome {
     was_stopped: bool,
 }
 
-/// Which load.
 pub(crate) struct LoadPlan {
     /// The trial's block: all its variants draw the same random numbers.
     pub(crate) block: u32,
-    /// Index of the step.
     pub(crate) step: usize,
-    /// Name of the step.
     pub(crate) name: String,
     /// Which load probe of a search it is, counted from 1; 0 for a step that searches nothing.
     pub(crate) probe: u32,
     /// Whether faults are injected meanwhile: that activity waits until the server is back.
     pub(crate) has_faults: bool,
-    /// How hard.
     pub(crate) load: Load,
-    /// How long.
     pub(crate) length: Length,
 }
 
-/// How long a step is.
 #[derive(Clone, Copy)]
 pub(crate) struct Length {
     pub(crate) warm_up: Nanoseconds,
@@ -151,7 +141,6 @@ impl Activity for LoadActivity<'_> {
         self.summarise(outcome, &mut end.summary);
     }
 
-    /// What the workload itself measures.
     fn add_readings_to(&self, end: &mut StepEnd) {
         let Some(Measured { committed, seconds, cpu_s }) = &self.measured else { return };
         let memory = end.summary.readings.get(known::SERVER_RSS).map_or(&[][..], Vec::as_slice);
@@ -201,12 +190,10 @@ impl<'a> LoadActivity<'a> {
         })
     }
 
-    /// The same load, generated on hosts if there are any.
     pub(crate) fn on(self, generators: Option<(&'a Agents, Work)>) -> LoadActivity<'a> {
         LoadActivity { generators, ..self }
     }
 
-    /// Runs it, here or on hosts.
     fn generate(
         &self,
         abort: &AbortFlag,
@@ -332,7 +319,6 @@ impl LoadPlan {
         }
     }
 
-    /// The step's name, in a search with the load that is tried.
     fn name(&self) -> String {
         let name = &self.name;
         match (self.probe, &self.load) {
@@ -433,7 +419,6 @@ pub(crate) fn response_times(summary: &StepSummary) -> Histogram<u64> {
     all
 }
 
-/// Takes what happens in a load, and writes it down.
 struct Listener<'s, 'a, 't> {
     name: &'s str,
     kinds: &'s [Name],
@@ -504,7 +489,6 @@ impl Listener<'_, '_, '_> {
         }
     }
 
-    /// CPU of the whole process in the measurement phase.
     fn process_cpu(&self) -> Option<(f64, f64)> {
         let (began, latest) = (self.cpu_began?, self.cpu_latest?);
         Some((latest.0 - began.0, latest.1 - began.1))

@@ -28,12 +28,9 @@ const LOOK: Nanoseconds = Nanoseconds::from_millis(100);
 /// The shortest last interval: over less, rates are not read.
 const SHORTEST: Nanoseconds = Nanoseconds::from_millis(100);
 
-/// An observation of what goes on.
 pub(crate) struct ObservationActivity<'a> {
     lab: &'a Lab,
-    /// The step's name.
     name: String,
-    /// Time between two readings.
     every: Nanoseconds,
     /// The process with which it ends.
     process: Option<RunningProcess>,
@@ -44,7 +41,6 @@ pub(crate) struct ObservationActivity<'a> {
     spans: Vec<(Nanoseconds, Nanoseconds)>,
     /// When the measured time began.
     began: Nanoseconds,
-    /// Whether it was ended before its time.
     was_ended: bool,
 }
 
@@ -119,7 +115,6 @@ impl<'a> ObservationActivity<'a> {
         Ok(journal.event(EventKind::PhaseBegan { step, name, phase })?)
     }
 
-    /// Observes from one moment to the other, or until it is to end.
     fn observe(
         &mut self,
         (from, until): (Nanoseconds, Nanoseconds),
@@ -162,7 +157,6 @@ impl<'a> ObservationActivity<'a> {
     }
 }
 
-/// Adds what the server itself has counted.
 fn count(
     summary: &mut StepSummary,
     meanings: &BTreeMap<String, Reading>,

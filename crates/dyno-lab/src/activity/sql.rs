@@ -18,10 +18,8 @@ use super::sessions::Sessions;
 use super::{Activity, StepEnd, Surroundings, job_figure};
 use crate::trial::TrialError;
 
-/// How much of a statement is shown.
 const SHOWN_CHARACTERS: usize = 80;
 
-/// Statements that go on in steps.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SqlJob {
     /// Its name, unique in a step, as of a metric.
@@ -34,7 +32,6 @@ pub(crate) struct SqlJob {
     pub(crate) is_alone: bool,
 }
 
-/// The statements of one step.
 pub(crate) struct Sql {
     job: SqlJob,
     sessions: Sessions,
@@ -42,7 +39,6 @@ pub(crate) struct Sql {
     outcome: Option<Outcome>,
 }
 
-/// What has come of them.
 struct Outcome {
     began: Nanoseconds,
     took: Nanoseconds,
@@ -52,7 +48,6 @@ struct Outcome {
     statements: Vec<(usize, Nanoseconds)>,
 }
 
-/// What the connections share.
 struct Shared<'s> {
     job: &'s SqlJob,
     clock: &'s dyn Clock,
@@ -64,7 +59,6 @@ struct Shared<'s> {
 }
 
 impl Sql {
-    /// Statements that were not sent yet, for connections of this connector.
     pub(crate) fn new(job: SqlJob, connector: Connector, clock: &Arc<dyn Clock>) -> Sql {
         let sessions = Sessions::new(connector, clock);
         Sql { job, sessions, clock: Arc::clone(clock), outcome: None }

@@ -84,7 +84,6 @@ impl Job {
         self.running.iter().for_each(|running| running.stop.raise());
     }
 
-    /// Waits until its command has ended.
     fn join(&mut self) {
         if let Some(running) = self.running.take() {
             // Its panic has been reported.

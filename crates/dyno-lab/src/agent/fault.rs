@@ -11,43 +11,30 @@ use serde::{Deserialize, Serialize};
 
 use super::message::ServerDone;
 
-/// What is done on purpose to an agent's server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FaultOrder {
-    /// [`Act::Kill`].
     Kill,
-    /// [`Act::Freeze`].
     Freeze,
-    /// [`Act::Thaw`].
     Thaw,
-    /// [`Act::Stop`].
     Stop,
-    /// [`Act::Start`].
     Start {
         /// Where all nodes of its cluster are reached by others, in the order of their numbers.
         nodes: Vec<SocketAddrV4>,
     },
-    /// [`Act::CutOff`].
     CutOff,
-    /// [`Act::Rejoin`].
     Rejoin,
-    /// [`Act::CheckNetwork`].
     CheckNetwork,
-    /// Find out whether it is back.
     IsBack,
 }
 
 /// When something was done, by the agent's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ActedThere {
-    /// When it began.
     pub(crate) began: Nanoseconds,
-    /// When it was done.
     pub(crate) ended: Nanoseconds,
 }
 
-/// Why a server is not back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AwayThere {
@@ -58,7 +45,6 @@ pub(crate) enum AwayThere {
 }
 
 impl FaultOrder {
-    /// The order for this; `nodes` is where the nodes of the server's cluster are reached.
     pub(crate) fn of(act: Act, nodes: Vec<SocketAddrV4>) -> FaultOrder {
         match act {
             Act::Kill => FaultOrder::Kill,

@@ -14,10 +14,8 @@ const MARK: &[u8; 4] = b"DynA";
 /// Bytes that a message may have.
 const MESSAGE_MAX: usize = 16 << 20;
 
-/// Bytes of something else that are shown.
 const SHOWN: usize = 200;
 
-/// A message that could not be read.
 #[derive(Debug)]
 pub(crate) enum FrameError {
     /// The stream has ended, between two frames.
@@ -49,12 +47,10 @@ pub(crate) fn frame_of(message: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// Reads the next message.
 pub(crate) fn read_frame<T: DeserializeOwned>(input: &mut dyn Read) -> Result<T, FrameError> {
     read_counted(input).map(|(message, _)| message)
 }
 
-/// The same, with its bytes.
 pub(crate) fn read_counted<T: DeserializeOwned>(
     input: &mut dyn Read,
 ) -> Result<(T, usize), FrameError> {

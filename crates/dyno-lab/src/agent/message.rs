@@ -34,18 +34,14 @@ pub(crate) enum Order {
     Load(Box<LoadOrder>),
     /// Begin the load whose clients are connected, at this time of the agent's clock.
     Begin {
-        /// Which load.
         load: u64,
-        /// When.
         at: Nanoseconds,
     },
     /// Stop the load before its time.
     Stop,
-    /// Do something with the agent's server.
     Server {
         /// Counted from 1; repeated in the answer.
         task: u64,
-        /// What to do.
         order: ServerOrder,
     },
     /// Read the probes of the machine, and of the server if there is one.
@@ -53,7 +49,6 @@ pub(crate) enum Order {
         /// Repeated in the answer.
         id: u64,
     },
-    /// Run a whole trial.
     Trial(Box<TrialOrder>),
 }
 
@@ -66,7 +61,6 @@ pub struct TrialOrder {
     pub files: BTreeMap<String, String>,
     /// What the plan is drawn from.
     pub seed: u64,
-    /// The trial's number.
     pub number: u32,
     /// The name of its variant, to be sure that both have made the same plan.
     pub variant: String,
@@ -82,43 +76,31 @@ pub struct TrialOrder {
     pub keep_for: Nanoseconds,
 }
 
-/// How a trial on an agent's machine ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TrialReport {
-    /// The end.
     pub(crate) end: EndThere,
-    /// The machine.
     pub(crate) environment: Environment,
 }
 
-/// The end of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EndThere {
-    /// It is recorded.
     Recorded(RecordedEnd),
-    /// It was stopped.
     Abandoned,
     /// It could not be begun, or not be recorded; says why.
     Unrecorded(String),
 }
 
-/// The end of a trial that is recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RecordedEnd {
-    /// All its steps were done.
     Finished {
         /// Whether all that was made for it could be removed.
         is_clean: bool,
     },
-    /// It failed.
     Failed {
-        /// Why.
         message: String,
-        /// The last lines of its server's log.
         log: Vec<String>,
-        /// Whether its server had come up.
         was_deployed: bool,
     },
 }
@@ -145,14 +127,11 @@ pub(crate) enum ServerOrder {
     Limit {
         /// Which volume, in the order in which they were made.
         volume: usize,
-        /// Whether it is bound.
         binds: bool,
     },
     /// Lower the limit of a volume to that of its dips, or raise it again.
     Dip {
-        /// Which volume.
         volume: usize,
-        /// Whether it is lowered.
         is_lower: bool,
     },
     /// Find out what the data take on the volume that they lie on.
@@ -163,25 +142,20 @@ pub(crate) enum ServerOrder {
     Halt,
     /// Send the data that are held to other agents that fetch them.
     Send {
-        /// How many there are.
         takers: usize,
     },
     /// Fetch data from another agent, and hold them.
     Fetch {
-        /// Where it sends them.
         from: SocketAddrV4,
         /// What it wants to hear first.
         token: Password,
         /// The folder for them, if not the usual one.
         data_folder: Option<String>,
     },
-    /// Start a router in front of servers of other agents.
     Route(Box<RouteOrder>),
-    /// Do something to it on purpose, while clients use it.
     Fault(FaultOrder),
     /// Start a command of a job beside it; [`Answer::CommandEnded`] says what comes of it.
     Run(Box<CommandOrder>),
-    /// Stop the command before its end.
     Interrupt,
     /// Remove what commands have left to each other.
     EndJob,
@@ -193,14 +167,11 @@ pub(crate) enum ServerOrder {
     Stop,
     /// Find out whether it still answers.
     Check,
-    /// Say how it is.
     Look {
-        /// How many lines of its log are wanted.
         log_lines: usize,
     },
 }
 
-/// Where the data of an agent's servers are to lie.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ProvideOrder {
     /// The volume to make for them; none if they lie in the folder for data.
@@ -211,28 +182,20 @@ pub(crate) struct ProvideOrder {
     pub(crate) data_folder: Option<String>,
 }
 
-/// A server to start.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StartOrder {
-    /// The product's name.
     pub(crate) product: String,
     /// What its version must begin with.
     pub(crate) version: Option<String>,
-    /// The storage engine of its tables.
     pub(crate) engine: Option<String>,
-    /// The folder with its programs.
     pub(crate) programs: Option<String>,
-    /// Where its programs must come from.
     pub(crate) from: Option<String>,
     /// Its settings; shares are of the agent's own machine.
     pub(crate) settings: BTreeMap<String, SettingValue>,
-    /// CPUs to bind it to.
     pub(crate) cpus: Vec<u32>,
     /// The address of the machine at which clients reach it.
     pub(crate) address: Ipv4Addr,
-    /// The password of these clients.
     pub(crate) password: Password,
-    /// What it is for among the members.
     pub(crate) part: PartOrder,
     /// The folder for its data, if not the usual one.
     pub(crate) data_folder: Option<String>,
@@ -241,9 +204,7 @@ pub(crate) struct StartOrder {
 /// A router to start, which is a server without data.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RouteOrder {
-    /// Its name in the registry.
     pub(crate) router: String,
-    /// Its options by name.
     pub(crate) options: BTreeMap<String, String>,
     /// The address of the server that it passes on to, without the password.
     pub(crate) to: String,
@@ -251,7 +212,6 @@ pub(crate) struct RouteOrder {
     pub(crate) also: Vec<String>,
     /// The most clients that will be connected.
     pub(crate) clients: usize,
-    /// CPUs to bind it to.
     pub(crate) cpus: Vec<u32>,
     /// The address of the machine at which clients reach it.
     pub(crate) address: Ipv4Addr,
@@ -261,29 +221,22 @@ pub(crate) struct RouteOrder {
     pub(crate) data_folder: Option<String>,
 }
 
-/// What a router says of itself when it is up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RouterUp {
     /// Its name in its own words.
     pub(crate) product: String,
-    /// Its version.
     pub(crate) version: String,
-    /// Its settings.
     pub(crate) settings: BTreeMap<String, String>,
-    /// Whether it supports named prepared statements.
     pub(crate) supports_named_statements: bool,
-    /// What is worth knowing about it.
     pub(crate) notes: Vec<String>,
 }
 
 /// A server that is up. Where and as whom it is used is what was ordered; the agent says at which port.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ServerUp {
-    /// The port of the address that was ordered.
     pub(crate) port: u16,
     /// The id of its process on the agent's machine.
     pub(crate) pid: Option<i32>,
-    /// Where its programs come from.
     pub(crate) build: Option<BuildFacts>,
     /// The port of this address at which other nodes of its cluster reach it.
     pub(crate) group: Option<u16>,
@@ -291,55 +244,35 @@ pub(crate) struct ServerUp {
     pub(crate) router: Option<RouterUp>,
 }
 
-/// What came of an order about the server.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ServerDone {
-    /// The place for its data is there.
     Provided(Box<PlaceFacts>),
-    /// The limit is as ordered.
     Limited,
-    /// What the data take.
     Measured(Box<VolumeUsage>),
-    /// It is up.
     Up(Box<ServerUp>),
-    /// It is gone.
     Stopped,
-    /// It answers.
     Alive,
-    /// A fault has happened to it.
     Acted(ActedThere),
     /// Whether it is back after one; why not, if it is not.
     Back(Option<AwayThere>),
-    /// The agent may do it.
     Allowed,
-    /// The page cache of its machine was emptied.
     CachesDropped {
-        /// Bytes that it held before …
         before_bytes: u64,
-        /// … and after.
         after_bytes: u64,
     },
-    /// The agent holds data.
     Held,
     /// The command has been started, or is to stop.
     Running,
-    /// Nothing is left of the job.
     JobEnded,
-    /// Its data can be fetched.
     Sending {
         /// The port of the address at which its server was ordered.
         port: u16,
-        /// What is wanted to be heard first.
         token: Password,
     },
-    /// How it is.
     Seen {
-        /// Why it is down, if it is.
         down: Option<String>,
-        /// The last lines of its log.
         log: Vec<String>,
-        /// Bytes of its data on disk.
         data_bytes: Option<u64>,
     },
 }
@@ -350,79 +283,55 @@ pub(crate) enum ServerDone {
 pub(crate) enum Answer {
     /// Who it is and where; the first message.
     Hello(Hello),
-    /// The time.
     Pong {
-        /// Of the ping.
         id: u64,
         /// When the ping came in, by the agent's clock.
         received: Nanoseconds,
         /// When this went out, by the same clock.
         sent: Nanoseconds,
-        /// The wall clock, in milliseconds since 1970 UTC.
         unix_ms: u64,
     },
-    /// All clients of the load are connected.
     Connected {
-        /// Which load.
         load: u64,
-        /// How many clients.
         clients: usize,
     },
     /// A second of load.
     Interval {
-        /// Which load.
         load: u64,
-        /// What was counted in it.
         part: IntervalPart,
     },
-    /// The load has ended.
     Ended(Box<LoadEnd>),
     /// The order about the server was followed.
     Done {
-        /// Of the order.
         task: u64,
-        /// What came of it.
         done: ServerDone,
     },
     /// It could not be followed.
     Undone {
-        /// Of the order.
         task: u64,
-        /// Why.
         message: String,
-        /// The last lines of the server's log.
         log: Vec<String>,
     },
     /// A command has ended, or could not be started.
     CommandEnded {
-        /// Of the order to run it.
         task: u64,
-        /// What has come of it, or why it could not be started.
         end: Result<CommandEnd, String>,
     },
-    /// What the probes read.
     Sampled {
-        /// Of the order.
         id: u64,
-        /// What was read.
         sample: Sample,
     },
-    /// Something happened in the trial.
     TrialEvent(Box<Event>),
     /// The next part of a file of the trial's record.
     TrialFile {
-        /// The file.
         name: String,
         /// Its bytes, in base64.
         part: String,
     },
     /// The trial has ended, and all its files have been sent.
     TrialEnded(Box<TrialReport>),
-    /// The load could not be run.
     Failed {
-        /// Which load.
         load: u64,
-        /// Why.
         message: String,
     },
 }
@@ -451,14 +360,11 @@ impl Answer {
     }
 }
 
-/// What the probes of a host have read at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
     /// Readings of the machine and of the server's processes, by name.
     pub(crate) machine: BTreeMap<String, f64>,
-    /// Readings of a router's own probes.
     pub(crate) router: BTreeMap<String, f64>,
-    /// What is worth knowing about them.
     pub(crate) notes: Vec<String>,
 }
 
@@ -466,7 +372,6 @@ pub(crate) struct Sample {
 /// that each side can say of which versions they are before it refuses the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
-    /// The version of the messages.
     pub(crate) protocol: u32,
     /// The version of Dyno.
     pub(crate) dyno: String,
@@ -500,13 +405,9 @@ pub(crate) struct LoadOrder {
     pub(crate) load: u64,
     /// The server's address, without a password.
     pub(crate) url: String,
-    /// The password.
     pub(crate) password: Option<Password>,
-    /// Whether statements may be prepared under a name.
     pub(crate) supports_named_statements: bool,
-    /// What the clients do.
     pub(crate) work: Work,
-    /// How, and how long.
     pub(crate) step: Step,
     /// Its index among the generators.
     pub(crate) index: usize,
@@ -534,11 +435,8 @@ impl fmt::Debug for Password {
 /// A workload to be planned: the same words give the same workload everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Work {
-    /// Its name in the catalogue.
     pub(crate) workload: String,
-    /// Its options, by name.
     pub(crate) options: BTreeMap<String, String>,
-    /// Clients that it is planned for.
     pub(crate) clients: usize,
     /// Length of its own steps.
     pub(crate) duration: Nanoseconds,
@@ -627,18 +525,14 @@ impl Step {
     }
 }
 
-/// What a generator says at the end of a load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LoadEnd {
-    /// Which load.
     pub(crate) load: u64,
-    /// What its share came to.
     pub(crate) end: SliceEnd,
     /// What its clients have counted for the audit.
     pub(crate) counts: Vec<u64>,
     /// User and system CPU seconds of the whole agent in the measure phase.
     pub(crate) process_cpu: Option<(f64, f64)>,
-    /// Resident memory of the agent.
     pub(crate) rss_bytes: u64,
     /// The network to the server, if it was to be measured and could be.
     pub(crate) network: Option<NetworkFacts>,

@@ -29,5 +29,4 @@ pub use trial::{FromTrial, RunTrial, run_trial, unrecorded};
 /// translation.
 pub(crate) const PROTOCOL: u32 = 7;
 
-/// The version of this Dyno.
 pub(crate) const DYNO: &str = env!("CARGO_PKG_VERSION");

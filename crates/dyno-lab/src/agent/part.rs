@@ -16,24 +16,18 @@ use super::message::Password;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PartOrder {
-    /// Nothing follows it.
     Alone,
-    /// Replicas follow it.
     Primary(ReplicationOrder),
-    /// It follows a primary.
     Replica {
         /// Its number, from 1.
         number: u32,
         /// The primary, without the password of its clients, which all members have.
         primary: String,
-        /// How it follows.
         replication: ReplicationOrder,
     },
-    /// It is one of a cluster.
     Node(NodeOrder),
 }
 
-/// How replicas follow their primary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReplicationOrder {
     replicas: u32,
@@ -41,7 +35,6 @@ pub(crate) struct ReplicationOrder {
     password: Password,
 }
 
-/// A node of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NodeOrder {
     number: u32,

@@ -32,7 +32,6 @@ use crate::hosts::measure_network;
 /// time every second.
 const SILENCE_MOST: Nanoseconds = Nanoseconds::from_secs(60);
 
-/// How often it looks for that, and whether it is to stop.
 const POLL: Duration = Duration::from_millis(100);
 
 /// How a generator's share of a step is run: [`run_slice`], or a simulation in tests.
@@ -48,7 +47,6 @@ pub type RunSlice = Arc<
         + Sync,
 >;
 
-/// What an agent works with.
 pub struct AgentSetup {
     clock: Arc<dyn Clock>,
     catalog: Catalog,
@@ -62,7 +60,6 @@ pub struct AgentSetup {
 }
 
 impl AgentSetup {
-    /// An agent on a machine of this name, with so many CPUs and these facts.
     pub fn new(
         clock: Arc<dyn Clock>,
         (machine, cpus): (String, u32),
@@ -76,19 +73,16 @@ impl AgentSetup {
         AgentSetup { clock, catalog, machine, facts, cpus, run, hosting: None, trials: None, boot }
     }
 
-    /// The same, with another way to run loads.
     #[must_use]
     pub fn running(self, run: RunSlice) -> AgentSetup {
         AgentSetup { run, ..self }
     }
 
-    /// The same, which can start a server.
     #[must_use]
     pub fn hosting(self, hosting: Hosting) -> AgentSetup {
         AgentSetup { hosting: Some(Arc::new(hosting)), ..self }
     }
 
-    /// The same, which can run whole trials.
     #[must_use]
     pub fn running_trials(self, run: Arc<RunTrial>) -> AgentSetup {
         AgentSetup { trials: Some(run), ..self }
@@ -192,13 +186,10 @@ struct Agent {
     load: Option<RunningLoad>,
     /// The workload of the last load: a trial's clients go on where they were in the step before.
     made: Option<(Work, MadeWorkload)>,
-    /// Its server, once it has been ordered to do something with one.
     server: Option<ServerThread>,
-    /// The trial that it runs, or has run.
     trial: Option<TrialThread>,
 }
 
-/// A load that goes on, or has ended.
 struct RunningLoad {
     number: u64,
     begin: Sender<Nanoseconds>,
@@ -334,7 +325,6 @@ fn endpoint(order: &LoadOrder) -> Result<Endpoint, String> {
     Ok(Endpoint { password, ..endpoint })
 }
 
-/// Runs a load to its end, and says what came of it.
 fn generate(
     setup: &AgentSetup,
     out: &Outlet,
@@ -401,7 +391,6 @@ fn share(
     Ok(LoadEnd { load, end: SliceEnd::of(&totals), counts, process_cpu, rss_bytes, network })
 }
 
-/// Waits until the controller has said when the load begins.
 fn await_begin(
     clock: &dyn Clock,
     begins: &Receiver<Nanoseconds>,

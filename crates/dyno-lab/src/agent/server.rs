@@ -35,11 +35,8 @@ use crate::deployment::recorded;
 /// ends with the agent, even if the agent is killed. The error says why not.
 pub type MakeKeeper = Box<dyn Fn(Option<&Path>) -> Result<Keeper, String> + Send + Sync>;
 
-/// What an agent starts servers with.
 pub struct Hosting {
-    /// The products whose servers it starts.
     pub products: Products,
-    /// Makes their keeper.
     pub keeper: MakeKeeper,
     /// Memory of the machine, of which settings may ask a share.
     pub memory: ByteCount,
@@ -49,7 +46,6 @@ pub struct Hosting {
 
 /// The thread with the agent's server, and the one that reads the machine's probes. They end with this.
 pub(super) struct ServerThread {
-    /// Raised when the agent ends.
     ended: AbortFlag,
     orders: Option<Sender<(u64, ServerOrder)>>,
     samples: Option<Sender<u64>>,
@@ -69,7 +65,6 @@ impl Drop for ServerThread {
     }
 }
 
-/// What the probes are to watch.
 #[derive(Default)]
 struct Watched {
     machine: HostSpec,
@@ -136,7 +131,6 @@ impl ServerThread {
     }
 }
 
-/// Reads the probes of this machine whenever it is asked to.
 fn sample(asked: &Receiver<u64>, watched: &WatchedNow, clock: &dyn Clock, out: &Outlet) {
     let mut sampler = Sampler::of(&HostSpec::default());
     let mut of_router = Vec::new();
@@ -164,7 +158,6 @@ fn sample(asked: &Receiver<u64>, watched: &WatchedNow, clock: &dyn Clock, out: &
     }
 }
 
-/// The server, and what it is kept with.
 struct Keeping {
     hosting: Arc<Hosting>,
     clock: Arc<dyn Clock>,
@@ -174,15 +167,12 @@ struct Keeping {
     /// Where its data live; under the keeper's root if it is not there.
     provided: Option<Provided>,
     running: Option<Box<dyn Server>>,
-    /// Whether that is a router, whose own probes nobody else can read.
     is_router: bool,
     /// Where the last server listened.
     address: Option<Ipv4Addr>,
     /// Data for the next server.
     held: Option<Staging>,
-    /// The same on their way to others.
     sending: Option<Sending>,
-    /// What runs beside it.
     job: Job,
 }
 
@@ -329,7 +319,6 @@ impl Keeping {
         stopped.and(released).map(|()| ServerDone::Stopped)
     }
 
-    /// Has a fault happen to the server.
     fn fault(&mut self, order: &FaultOrder) -> Result<ServerDone, DeployError> {
         let server = self.running.as_mut().ok_or_else(no_server)?;
         let done = order.follow(server.as_mut())?;
@@ -341,7 +330,6 @@ impl Keeping {
         Ok(done)
     }
 
-    /// Starts a router in front of servers of other agents.
     fn route(&mut self, order: RouteOrder) -> Result<ServerDone, DeployError> {
         if self.running.is_some() {
             return Err(DeployError::new("a server is running here already"));
@@ -382,7 +370,6 @@ impl Keeping {
         Ok(ServerDone::Up(Box::new(up)))
     }
 
-    /// Starts a command of a job beside the server.
     fn run(
         &mut self,
         task: u64,
@@ -397,7 +384,6 @@ impl Keeping {
         Ok(ServerDone::Running)
     }
 
-    /// Makes the place for the data of the servers to come.
     fn provide(&mut self, order: &ProvideOrder) -> Result<ServerDone, DeployError> {
         let keeper = self.keeper(order.data_folder.as_deref())?;
         let provided = self.provided.insert(Provided::make(&keeper, order, &self.clock)?);
@@ -409,7 +395,6 @@ impl Keeping {
         self.provided.as_ref().ok_or_else(none)
     }
 
-    /// Where the data of servers live.
     fn place(&self, keeper: &Arc<Keeper>) -> Place {
         let provided = self.provided.as_ref();
         provided.map_or_else(|| Place::under(keeper), |provided| provided.place().clone())
@@ -443,7 +428,6 @@ impl Keeping {
         Ok(ServerDone::Held)
     }
 
-    /// Offers the data that are held to other agents.
     fn send(&mut self, takers: usize) -> Result<ServerDone, DeployError> {
         let (Some(held), Some(address)) = (&self.held, self.address) else {
             return Err(DeployError::new("there are no data"));
@@ -454,7 +438,6 @@ impl Keeping {
         Ok(ServerDone::Sending { port, token })
     }
 
-    /// Watches the server that runs, and what probes of its own read.
     fn watch_server(&self, of_router: Vec<Box<dyn Probe>>) {
         let Some(server) = &self.running else { return };
         let machine = HostSpec {
@@ -476,7 +459,6 @@ fn no_server() -> DeployError {
     DeployError::new("there is no server")
 }
 
-/// What others have to know of a server that listens there.
 fn up(server: &dyn Server, listening: &Listening) -> ServerUp {
     ServerUp {
         port: listening.address.port(),

@@ -14,11 +14,9 @@ use dyno_database::DeployError;
 use dyno_host::{RunAs, receive_folder, send_folder};
 use dyno_load::AbortFlag;
 
-/// How long the other end may be silent.
 const SILENCE_MOST: Duration = Duration::from_secs(30);
 /// Connections beside those of the takers that are served at a time: strangers must not use up the agent's threads.
 const STRANGERS_MOST: usize = 64;
-/// How often somebody who waits looks whether the agent ends.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Data that are sent to whoever says the token. It ends with this.
@@ -68,10 +66,8 @@ pub(super) fn offer(
     Ok(Sending { address, token, stop, thread: Some(thread) })
 }
 
-/// Somebody who has connected.
 struct Taker<'scope> {
     work: thread::ScopedJoinHandle<'scope, bool>,
-    /// Ends the connection.
     end: AbortFlag,
     /// Raised once the token was said.
     is_known: AbortFlag,
@@ -138,7 +134,6 @@ fn send(
     send_folder(data, &mut buffered).is_ok()
 }
 
-/// How many pauses so long a time has.
 fn pauses(time: Duration) -> u128 {
     time.as_millis() / POLL.as_millis()
 }

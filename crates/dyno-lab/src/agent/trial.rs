@@ -25,21 +25,16 @@ const PART: usize = 256 << 10;
 /// ended by the guard.
 const END_LIMIT: Duration = Duration::from_secs(30);
 
-/// What a trial tells while it runs, and its record afterwards.
 #[derive(Debug)]
 pub enum FromTrial<'a> {
-    /// Something happened.
     Event(&'a Event),
     /// The next part of a file.
     File {
-        /// Its name.
         name: &'a str,
-        /// Its bytes.
         part: &'a [u8],
     },
 }
 
-/// Runs a trial of a study on this machine, and tells what comes of it.
 pub type RunTrial =
     dyn Fn(&TrialOrder, &AbortFlag, &mut dyn FnMut(FromTrial<'_>)) -> TrialReport + Send + Sync;
 

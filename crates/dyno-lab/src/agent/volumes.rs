@@ -42,12 +42,10 @@ impl Provided {
         Ok(made)
     }
 
-    /// Where data live.
     pub(super) fn place(&self) -> &Place {
         &self.place
     }
 
-    /// What is known of it.
     pub(super) fn facts(&self) -> PlaceFacts {
         recorded_place(self.place.facts())
     }

@@ -12,7 +12,6 @@ pub(crate) fn endpoint(variant: &Variant, url: &str) -> Result<Endpoint, UrlErro
     if is_observed(variant) { Endpoint::from_url_of_server(url) } else { Endpoint::from_url(url) }
 }
 
-/// Uses a server that is there already.
 pub(crate) fn attach(
     endpoint: &Endpoint,
     options: AttachOptions,

@@ -25,7 +25,6 @@ pub(crate) trait Instance: Send {
         None
     }
 
-    /// It as a replica of the primary; none if it is none.
     fn following(&self) -> Option<&Following> {
         None
     }
@@ -67,11 +66,9 @@ pub(crate) trait Instance: Send {
     }
 }
 
-/// What a step of load needs besides its specification.
 pub(crate) struct LoadOrder<'a> {
     pub(crate) lab: &'a Lab,
     pub(crate) workload: &'a MadeWorkload,
-    /// Stops the load before its time.
     pub(crate) abort: &'a AbortFlag,
     /// Opens connections to the member with the rows, if that is another one.
     pub(crate) rows: Option<Connector>,
@@ -79,7 +76,6 @@ pub(crate) struct LoadOrder<'a> {
     pub(crate) spread: Option<Connector>,
 }
 
-/// Puts a step of load on a server from this process.
 fn run_here(
     server: &dyn Server,
     spec: &StepSpec,

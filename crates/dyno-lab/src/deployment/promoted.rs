@@ -7,11 +7,8 @@ use dyno_workload::Connector;
 
 use super::Deployment;
 
-/// A replica that has taken the place of the primary.
 pub(crate) struct Promoted {
-    /// Its name among the members.
     pub(crate) name: String,
-    /// Opens connections to it.
     pub(crate) connector: Connector,
 }
 
@@ -25,7 +22,6 @@ pub(super) fn or_promoted(primary: &Connector, promoted: &Arc<OnceLock<Promoted>
 }
 
 impl Deployment {
-    /// The server of the member with this name, if it is up.
     pub(super) fn named(&self, name: &str) -> Option<&dyn Server> {
         let member = self.members.iter().find(|member| member.facts.name == name)?;
         member.instance.as_ref()?.server()

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use dyno_record::{BuildFacts, CommitSafety, PlaceFacts, ProductFacts, ServerFacts};
 
-/// A place's facts as the record keeps them.
 pub(crate) fn recorded_place(facts: dyno_host::PlaceFacts) -> PlaceFacts {
     let dyno_host::PlaceFacts { kind, path, filesystem, device, options, .. } = facts;
     PlaceFacts {
@@ -21,7 +20,6 @@ pub(crate) fn recorded_place(facts: dyno_host::PlaceFacts) -> PlaceFacts {
     }
 }
 
-/// Where programs came from, as the record keeps it.
 fn recorded_build(facts: dyno_database::BuildFacts) -> BuildFacts {
     let dyno_host::Origin { source, builder, package, package_version } = facts.origin;
     BuildFacts {
@@ -34,7 +32,6 @@ fn recorded_build(facts: dyno_database::BuildFacts) -> BuildFacts {
     }
 }
 
-/// Where programs came from, as an agent reports it.
 pub(crate) fn build_of(facts: BuildFacts) -> dyno_database::BuildFacts {
     let BuildFacts { source, builder, package, package_version, programs, configured } = facts;
     dyno_database::BuildFacts {
@@ -44,7 +41,6 @@ pub(crate) fn build_of(facts: BuildFacts) -> dyno_database::BuildFacts {
     }
 }
 
-/// A server's facts as the record keeps them.
 pub(crate) fn recorded(facts: dyno_database::ServerFacts) -> ServerFacts {
     let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     let safety = facts.durability.safety.map(|safety| match safety {

@@ -10,13 +10,9 @@ use crate::trial::TrialError;
 /// How long it may take: all that is not on disk yet is written first.
 const LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 
-/// A page cache that was emptied.
 pub(crate) struct Dropped {
-    /// Its host.
     pub(crate) host: String,
-    /// Bytes that it held before …
     pub(crate) before_bytes: u64,
-    /// … and after.
     pub(crate) after_bytes: u64,
 }
 

@@ -23,13 +23,11 @@ use crate::command::CommandEnd;
 const LINES: usize = 20;
 /// Bytes of one of them.
 const LINE_BYTES: u64 = 4096;
-/// Lines of them that are in a message.
 const LINES_SHOWN: usize = 3;
 /// Bytes that are written at once: an agent that takes so many reads.
 const PIECE: usize = 16 << 10;
 /// How long a command may take to end when its agent has said its last word.
 const END_LIMIT: Duration = Duration::from_secs(2);
-/// How long an agent may take to end when it is ordered to.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 /// What comes from an agent, by its index.
@@ -44,14 +42,12 @@ pub(super) enum Said {
 const INBOX: usize = 4096;
 const INBOX_BYTES: usize = 64 << 20;
 
-/// Where what agents say is put.
 #[derive(Clone)]
 pub(super) struct Inbox {
     answers: SyncSender<(usize, Said, usize)>,
     room: Arc<Room>,
 }
 
-/// What agents say, in the order in which it comes.
 pub(super) struct Answers {
     answers: Receiver<(usize, Said, usize)>,
     room: Arc<Room>,
@@ -63,7 +59,6 @@ struct Room {
     changed: Condvar,
 }
 
-/// An empty inbox.
 pub(super) fn inbox() -> (Inbox, Answers) {
     let (sender, receiver) = sync_channel(INBOX);
     let room = Arc::new(Room { taken: Mutex::new(Some(0)), changed: Condvar::new() });
@@ -116,7 +111,6 @@ impl Drop for Answers {
     }
 }
 
-/// A conversation with an agent.
 pub(crate) struct Channel {
     pub(super) name: String,
     clock: Arc<dyn Clock>,
@@ -170,7 +164,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Channel {
-    /// Begins the conversation with agent `idx` of this name, whose answers go into the inbox.
     pub(super) fn open(
         (name, idx): (&str, usize),
         (process, pipes): (Option<PipedProcess>, Pipes),
@@ -284,7 +277,6 @@ impl Channel {
         }
     }
 
-    /// Why nothing more comes, in words.
     fn in_words(&self, error: &FrameError) -> String {
         let ended = |limit| locked(&self.process).as_mut().and_then(|process| process.wait(limit));
         match error {
@@ -327,7 +319,6 @@ impl Channel {
         why
     }
 
-    /// Why the agent is lost; none while it is there.
     pub(super) fn lost(&self) -> Option<String> {
         locked(&self.state).lost.clone()
     }
@@ -432,7 +423,6 @@ impl Channel {
         state.commands.remove(&task)
     }
 
-    /// When it was last heard.
     pub(super) fn heard(&self) -> Nanoseconds {
         locked(&self.state).heard
     }
@@ -442,7 +432,6 @@ impl Channel {
         locked(&self.outbox).stuck
     }
 
-    /// How many round trips there are.
     pub(super) fn n_trips(&self) -> usize {
         locked(&self.state).trips.len()
     }
@@ -452,7 +441,6 @@ impl Channel {
         clock::best(&locked(&self.state).trips)
     }
 
-    /// Takes the round trips so far.
     pub(super) fn take_trips(&self) -> Vec<RoundTrip> {
         std::mem::take(&mut locked(&self.state).trips)
     }

@@ -8,7 +8,6 @@
 use dyno_record::{ClockFacts, ClockReading};
 use dyno_units::Nanoseconds;
 
-/// One round trip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RoundTrip {
     /// The middle of it, by the controller's clock.
@@ -45,13 +44,11 @@ impl RoundTrip {
         self.took.0.div_ceil(2)
     }
 
-    /// A time of the controller's clock by the agent's.
     pub(crate) fn to_agent(self, at: Nanoseconds) -> Nanoseconds {
         let time = i128::from(at.0) + i128::from(self.offset_ns);
         Nanoseconds(u64::try_from(time).unwrap_or_default())
     }
 
-    /// A time of the agent's clock by the controller's.
     pub(crate) fn to_controller(self, at: Nanoseconds) -> Nanoseconds {
         let time = i128::from(at.0) - i128::from(self.offset_ns);
         Nanoseconds(u64::try_from(time).unwrap_or_default())

@@ -9,7 +9,6 @@ use crate::agent::message::ServerOrder;
 use crate::command::{CommandEnd, CommandOrder, STOP_LIMIT};
 use crate::trial::TrialError;
 
-/// How long removing what commands have left may take.
 const REMOVE_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
 impl ServerHosts {

@@ -16,10 +16,8 @@ const LIMIT: Nanoseconds = Nanoseconds::from_secs(200);
 /// The same for starting it again: it may have to find out first what its data hold.
 const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(2000);
 
-/// The server of a host, to which things are done there.
 pub(super) struct HostedControl {
     hosts: Arc<ServerHosts>,
-    /// Of its host.
     idx: usize,
     clock: Arc<dyn Clock>,
 }

@@ -54,14 +54,11 @@ const HELLO_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
 const SILENCE_MOST: Nanoseconds = Nanoseconds::from_secs(10);
 /// Between two questions for the time.
 const BEAT: Duration = Duration::from_secs(1);
-/// How often somebody who waits looks whether the user wants to stop.
 const POLL: Duration = Duration::from_millis(100);
 /// How long a host that has had an agent is tried again, where the run does not go on without it.
 const LOST_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
-/// Between two tries.
 const LOST_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 
-/// How many agents are started on the hosts of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// So many hosts have to be there …
@@ -73,7 +70,6 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// One on each host of a pool that is there.
     pub(crate) fn on_all(pool: &HostPool) -> Wanted {
         Wanted { least: 1, most: pool.names.len(), has_further: false }
     }
@@ -102,7 +98,6 @@ pub(crate) struct Agents {
     is_local: bool,
 }
 
-/// Why the agents of a trial could not be started, and which of the hosts it was.
 #[derive(Debug)]
 struct StartError {
     host: Option<usize>,
@@ -189,7 +184,6 @@ impl Agents {
         }
     }
 
-    /// Starts an agent on each of these hosts.
     fn on(
         lab: &Lab,
         pool: &HostPool,
@@ -217,7 +211,6 @@ impl Agents {
         Ok(Agents { hosts: hosts_named, addresses, ..all })
     }
 
-    /// The same with what each is talked to through.
     fn with(
         names: &[String],
         start: StartAgent<'_>,
@@ -250,12 +243,10 @@ impl Agents {
         })
     }
 
-    /// Why one of the agents is lost; none while all are there.
     pub(crate) fn lost(&self) -> Option<String> {
         self.channels.0.iter().find_map(|channel| channel.lost())
     }
 
-    /// Whether the agents are processes of this machine.
     pub(crate) fn is_local(&self) -> bool {
         self.is_local
     }
@@ -307,7 +298,6 @@ fn after_loss(
     Ok(())
 }
 
-/// What messages call a host.
 fn called((name, place): &(String, Option<String>)) -> String {
     match place {
         Some(place) => format!("{name} ({place})"),

@@ -9,7 +9,6 @@ use dyno_workload::Connection;
 
 /// Connections that are opened to measure a round trip.
 const ROUND_TRIPS: usize = 20;
-/// How long each of them may take.
 const LIMIT: Nanoseconds = Nanoseconds::from_secs(2);
 /// Bytes of an answer by which bandwidth is measured, and how many of them there are.
 const ANSWER_BYTES: usize = 4 << 20;

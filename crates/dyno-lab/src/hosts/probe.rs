@@ -25,19 +25,13 @@ const LIMIT: Duration = Duration::from_millis(800);
 const NOTES_MOST: usize = 100;
 const READINGS_MOST: usize = 4096;
 
-/// The readings of Dyno's own probes.
 static KNOWN: LazyLock<Registry> = LazyLock::new(host_readings);
 
-/// The processes of a server, in the names of readings.
 const SERVER: &str = "server.";
-/// Any group of processes.
 const GROUP: &str = "*.";
 
-/// A host that is watched.
 pub(crate) struct WatchedHost {
-    /// Its index.
     pub(crate) idx: usize,
-    /// The name of the member that it has.
     pub(crate) member: String,
     /// Whether that member's processes are the server that is measured, or a part of it.
     pub(crate) is_measured: bool,
@@ -45,17 +39,14 @@ pub(crate) struct WatchedHost {
     pub(crate) of_router: Vec<Reading>,
 }
 
-/// A host by the names of its readings.
 #[derive(Clone)]
 struct Named {
-    /// What the study calls it.
     host: String,
     member: String,
     is_measured: bool,
     of_router: Vec<Reading>,
 }
 
-/// Reads the probes of all hosts.
 struct HostsProbe {
     channels: Vec<Arc<Channel>>,
     names: Vec<Named>,
@@ -69,7 +60,6 @@ struct HostsProbe {
 }
 
 impl ServerHosts {
-    /// A probe of these of its hosts.
     pub(crate) fn probe(&self, watched: Vec<WatchedHost>) -> Box<dyn Probe> {
         let channels = watched.iter().map(|one| Arc::clone(&self.channels[one.idx])).collect();
         let channels: Vec<Arc<Channel>> = channels;
@@ -88,7 +78,6 @@ impl ServerHosts {
     }
 }
 
-/// The readings of these hosts.
 fn registered(names: &[Named]) -> Vec<Reading> {
     let own = host_readings();
     let mut all: Vec<Reading> = Vec::new();

@@ -13,10 +13,8 @@ use super::server::ServerHosts;
 use crate::agent::message::RouterUp;
 use crate::trial::TrialError;
 
-/// A router on a host.
 pub(super) struct HostedRouter {
     hosts: Arc<ServerHosts>,
-    /// Of its host.
     idx: usize,
     endpoint: Endpoint,
     dialect: Dialect,

@@ -38,33 +38,27 @@ const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
 const DATA_LIMIT: Nanoseconds = Nanoseconds::from_secs(3600);
 /// How long an error of one host is kept back: the loss of another may be its cause.
 const LOST_PAUSE: Duration = Duration::from_millis(500);
-/// How long stopping it may take.
 const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(150);
-/// How long it may take to say how it is.
 pub(super) const LOOK_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// The agents on the hosts of a pool, each with one server at most. They end with this, and their servers with
 /// them. What a server is for among the members of its deployment is part of its specification, as on this machine.
 pub(crate) struct ServerHosts {
     pub(super) channels: Vec<Arc<Channel>>,
-    /// What the study calls the hosts.
     names: Vec<String>,
     pub(super) hellos: Vec<Hello>,
     /// Held while answers are waited for.
     agents: Mutex<Conversation>,
     pub(super) clock: Arc<dyn Clock>,
-    /// Raised when the user wants to stop.
     abort: AbortFlag,
     /// Of each host, the address at which its server is reached, as this machine knows it.
     addresses: Vec<Ipv4Addr>,
     password: Secret,
     pub(super) data_folder: Option<String>,
     cpus: Vec<u32>,
-    /// Of each host, its server, if that is up.
     up: Mutex<Vec<Option<ServerUp>>>,
 }
 
-/// The agents, and how many orders they were given.
 struct Conversation {
     all: Agents,
     n_tasks: Cell<u64>,
@@ -123,12 +117,10 @@ impl ServerHosts {
         })
     }
 
-    /// What the study calls the hosts.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// What is there, in words.
     pub(crate) fn in_words(&self) -> String {
         let hosts = self.channels.iter().zip(&self.hellos);
         let hosts: Vec<String> = hosts
@@ -137,7 +129,6 @@ impl ServerHosts {
         format!("hosts of servers: {}", hosts.join(", "))
     }
 
-    /// What is known of a host, and of the network to its server, which is reached there.
     pub(crate) fn facts(&self, idx: usize, server: Option<&Endpoint>) -> MemberHost {
         let hello = &self.hellos[idx];
         MemberHost {
@@ -150,7 +141,6 @@ impl ServerHosts {
         }
     }
 
-    /// The id of the process of a host's server there.
     pub(crate) fn pid(&self, idx: usize) -> Option<i32> {
         self.up()[idx].as_ref()?.pid
     }
@@ -180,7 +170,6 @@ impl ServerHosts {
         Ok(all)
     }
 
-    /// The order to start a server on a host.
     fn order(
         &self,
         database: &Database,
@@ -244,7 +233,6 @@ impl ServerHosts {
         Ok((Box::new(router), notes))
     }
 
-    /// The clock of this process.
     pub(super) fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.clock)
     }
@@ -502,7 +490,6 @@ impl ServerHosts {
     }
 }
 
-/// The address of a host that has this name.
 fn resolve(name: &str) -> Result<Ipv4Addr, TrialError> {
     let failed = |why: &dyn std::fmt::Display| {
         TrialError::new(format!(
@@ -525,10 +512,8 @@ pub(super) fn out_of_turn(channel: &Channel) -> TrialError {
 /// A server on a host: asked by its URL, watched and stopped through its agent.
 struct HostedServer {
     hosts: Arc<ServerHosts>,
-    /// Of its host.
     idx: usize,
     attached: Box<dyn Server>,
-    /// Where its programs come from, as its own machine sees it.
     build: Option<BuildFacts>,
 }
 

@@ -41,21 +41,16 @@ const STATEMENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 /// How often somebody looks whether generators have stopped, and how often at most.
 const STOP_LOOKS: usize = 100;
 
-/// What a load on several generators needs besides its specification.
 pub(crate) struct LoadRequest<'a> {
     /// The servers, of which each generator gets one, in turn.
     pub(crate) endpoints: &'a [Endpoint],
-    /// Whether statements may be prepared under a name.
     pub(crate) supports_named_statements: bool,
-    /// What the clients do.
     pub(crate) work: Work,
-    /// The same, as this process has made it.
     pub(crate) workload: &'a MadeWorkload,
     /// Threads of each generator, if the study says how many.
     pub(crate) workers: Option<u32>,
     /// Whether the network to the servers is measured before the first load.
     pub(crate) measures_network: bool,
-    /// Stops the load before its time.
     pub(crate) abort: &'a AbortFlag,
 }
 
@@ -66,15 +61,11 @@ impl LoadRequest<'_> {
     }
 }
 
-/// What several generators have measured.
 pub(crate) struct Generated {
-    /// All of them together.
     pub(crate) totals: StepTotals,
-    /// Each of them.
     pub(crate) hosts: Vec<HostSummary>,
     /// User and system CPU seconds of all agents in the measure phase; none if one could not tell.
     pub(crate) process_cpu: Option<(f64, f64)>,
-    /// What was done on each server.
     pub(crate) done_there: Vec<DoneThere>,
 }
 
@@ -143,7 +134,6 @@ impl Agents {
         ))
     }
 
-    /// Measures all clocks.
     fn measure_clocks(&self) -> Vec<Vec<RoundTrip>> {
         let channels = &self.channels.0;
         let before: Vec<usize> = channels.iter().map(|channel| channel.n_trips()).collect();
@@ -169,17 +159,14 @@ impl Agents {
     }
 }
 
-/// A load on its way.
 struct Course<'a> {
     generators: &'a Agents,
     load: u64,
     spec: &'a StepSpec,
     request: &'a LoadRequest<'a>,
-    /// How far each generator is.
     stages: Vec<Stage>,
 }
 
-/// How far a generator is with a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Asked,
@@ -203,7 +190,6 @@ impl Stage {
     }
 }
 
-/// What has come of one generator so far.
 #[derive(Default)]
 struct Share {
     committed: Vec<u64>,
@@ -264,7 +250,6 @@ impl Course<'_> {
         &self.generators.channels.0
     }
 
-    /// Gives each generator its share.
     fn order(&self) -> Result<(), LoadError> {
         let Agents { channels, is_local, .. } = self.generators;
         let (count, cpus) = (channels.0.len(), &self.spec.cpus);
@@ -375,12 +360,10 @@ impl Course<'_> {
         Ok((merge.finish()?, shares))
     }
 
-    /// What a generator sent is none of its results.
     fn invalid(&self, idx: usize, error: &LoadError) -> LoadError {
         LoadError(self.channels()[idx].lose(&format!("its agent sent invalid results: {error}")))
     }
 
-    /// A generator goes on although its load must have ended.
     fn overdue(&self) -> LoadError {
         let mut all = self.stages.iter().zip(self.channels());
         let late = all.find(|(stage, _)| **stage != Stage::Ended);
@@ -480,7 +463,6 @@ impl Share {
         Ok(())
     }
 
-    /// The generator has ended its share of the step.
     fn end(&mut self, end: LoadEnd, merge: &mut StepMerge) -> Result<(), LoadError> {
         merge.end(&end.end)?;
         if end.counts.iter().any(|count| *count > COUNT_MOST) {
@@ -491,7 +473,6 @@ impl Share {
     }
 }
 
-/// What one generator did, as the record keeps it.
 fn summary(names: &[Name], share: Share) -> HostSummary {
     let Some(LoadEnd { end, process_cpu, rss_bytes, network, .. }) = share.end else {
         return HostSummary::default();
@@ -533,7 +514,6 @@ fn summary(names: &[Name], share: Share) -> HostSummary {
     }
 }
 
-/// The fuzz target of agents' messages.
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz {
     use dyno_model::Load;

@@ -16,18 +16,13 @@ use crate::agent::message::{Answer, EndThere, Order, TrialOrder, TrialReport};
 use crate::run::Lab;
 use crate::trial::TrialError;
 
-/// How long a trial that is to stop may take to be torn down.
 const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
-/// What comes from a trial on a host.
 pub(crate) enum FromHost {
-    /// Something happened there.
     Event(Box<Event>),
     /// The next part of a file of its record.
     Part {
-        /// The file's name.
         name: String,
-        /// The bytes.
         bytes: Vec<u8>,
     },
     /// Something is worth knowing before it begins.
@@ -37,7 +32,6 @@ pub(crate) enum FromHost {
 /// Who takes it. What breaks stops the trial.
 pub(crate) type Take<'a> = &'a mut dyn FnMut(FromHost) -> ControlFlow<()>;
 
-/// A host on which trials run.
 pub(crate) struct TrialSite<'a> {
     pub(crate) pool: &'a HostPool,
     /// Its number in the pool.
@@ -48,7 +42,6 @@ pub(crate) struct TrialSite<'a> {
 }
 
 impl TrialSite<'_> {
-    /// What the study calls it.
     pub(crate) fn name(&self) -> &str {
         &self.pool.names[self.host]
     }
@@ -132,7 +125,6 @@ pub(crate) fn trial_sites<'a>(
     Ok((hosts.map(site).collect(), words))
 }
 
-/// Passes on what comes, to the end of the trial.
 fn follow(lab: &Lab, agents: &Agents, take: Take<'_>) -> Result<TrialReport, TrialError> {
     let channel = &agents.channels.0[0];
     let mut stop_until: Option<Nanoseconds> = None;

@@ -14,11 +14,9 @@ use crate::trial::TrialError;
 /// How long making, limiting or measuring volumes may take: what was written is on the device first.
 const VOLUME_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
 
-/// A volume on a host.
 #[derive(Clone)]
 pub(crate) struct HostedVolume {
     hosts: Arc<ServerHosts>,
-    /// Of its host.
     idx: usize,
     /// Its number there: of the data, then of the logs.
     number: usize,
@@ -80,21 +78,18 @@ impl HostedVolume {
         self.dips.as_ref()
     }
 
-    /// Binds its limit, or lifts it.
     pub(crate) fn set_limit(&self, binds: bool) -> Result<(), TrialError> {
         let order = ServerOrder::Limit { volume: self.number, binds };
         self.hosts.in_any_case(self.idx, order, VOLUME_LIMIT)?;
         Ok(())
     }
 
-    /// Lowers its limit to that of its dips, or raises it again.
     pub(crate) fn dip(&self, is_lower: bool) -> Result<(), TrialError> {
         let order = ServerOrder::Dip { volume: self.number, is_lower };
         self.hosts.in_any_case(self.idx, order, LOOK_LIMIT)?;
         Ok(())
     }
 
-    /// What the data take on it.
     pub(crate) fn usage(&self, lab: &Lab) -> Result<VolumeUsage, TrialError> {
         let order = vec![(self.idx, ServerOrder::Measure)];
         match self.hosts.ordered(lab, order, VOLUME_LIMIT)?.into_iter().next() {

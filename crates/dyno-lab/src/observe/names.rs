@@ -3,10 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes that a name may have.
 const BYTES_MOST: usize = 256;
 
-/// The names that one source has given so far, of which there may be so many.
 #[derive(Debug)]
 pub(crate) struct Names {
     known: BTreeSet<String>,

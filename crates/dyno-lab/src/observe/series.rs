@@ -13,7 +13,6 @@ pub struct Series {
 }
 
 impl Series {
-    /// Adds a sample.
     pub fn push(&mut self, sample: Sample) {
         for (name, value) in sample.values {
             // Looked up first, because a name that is there already needs no copy.
@@ -26,12 +25,10 @@ impl Series {
         }
     }
 
-    /// The names of the readings.
     pub fn names(&self) -> impl Iterator<Item = &String> {
         self.columns.keys()
     }
 
-    /// When and what a reading told.
     pub fn column(&self, name: &str) -> &[(Nanoseconds, f64)] {
         self.columns.get(name).map_or(&[], Vec::as_slice)
     }

@@ -15,7 +15,6 @@ const SHORTEST: Nanoseconds = Nanoseconds::from_millis(100);
 /// The most readings of a source, by name: ten times what a large deployment has.
 const READINGS_MOST: usize = 16_384;
 
-/// The most that is told of a source.
 const NOTES_MOST: usize = 1000;
 
 /// The readings that each source has of itself.
@@ -25,18 +24,14 @@ pub(super) const READINGS: &[Reading] = &[
     reading("probes.*.read_ms", Milliseconds, "time to read the probe", "how long reading this probe took").worse(),
 ];
 
-/// What a source tells.
 pub(super) enum Heard {
     Sample(Sample),
     Note(String),
     Done { source: usize, cpu: Nanoseconds },
 }
 
-/// What is read.
 pub(super) enum Reader {
-    /// All that the host tells cheaply.
     Host(Box<Sampler>),
-    /// One probe.
     Own(Box<dyn Probe>),
 }
 
@@ -59,7 +54,6 @@ impl Reader {
         }
     }
 
-    /// The command that reading it runs, if it runs one.
     pub(super) fn command(&self) -> Option<Arc<ProbeCommand>> {
         match self {
             Reader::Host(_) => None,
@@ -82,7 +76,6 @@ pub(super) struct Source {
     pub(super) reader: Reader,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) origin: Nanoseconds,
-    /// How long from one reading to the next at least.
     pub(super) period: Nanoseconds,
     pub(super) told: Told,
 }
@@ -103,7 +96,6 @@ impl Default for Told {
 }
 
 impl Source {
-    /// What is worth telling; what is too much is left out.
     fn take_notes(&mut self) -> Vec<String> {
         let mut notes = self.reader.take_notes();
         notes.truncate(NOTES_MOST - self.told.n_notes);

@@ -64,7 +64,6 @@ impl Watched {
         self
     }
 
-    /// Leaves out the probes of these names.
     pub fn without(mut self, names: &[&str]) -> Watched {
         self.probes.retain(|probe| !names.contains(&probe.name()));
         self
@@ -75,12 +74,10 @@ impl Watched {
         Watched { period, ..self }
     }
 
-    /// How long from one reading to the next at least.
     pub(super) fn period(&self) -> Nanoseconds {
         self.period
     }
 
-    /// The readings that its probes may give.
     pub(super) fn registry(&self) -> Registry {
         let mut all = Registry::new(self.sampler.registered());
         self.probes.iter().for_each(|probe| all.extend(probe.registered().iter()));

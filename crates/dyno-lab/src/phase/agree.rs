@@ -143,7 +143,6 @@ fn equal(name: String, found: Result<(Vec<String>, usize), String>) -> AuditRow 
     row(name, "all tables".to_owned(), measured, is_equal)
 }
 
-/// What is demanded of a replica.
 fn compare(
     replicating: &dyn Replicating,
     primary: &dyn Server,

@@ -40,7 +40,6 @@ impl Phase for Audit {
 }
 
 impl Trial<'_, '_> {
-    /// Takes rows of the audit and says how they came out.
     pub(super) fn audited(
         &mut self,
         rows: Vec<AuditRow>,
@@ -49,7 +48,6 @@ impl Trial<'_, '_> {
         self.audited_without(None, rows, began)
     }
 
-    /// The same of an audit that leaves something out, with the reason.
     fn audited_without(
         &mut self,
         left_out: Option<String>,
@@ -82,7 +80,6 @@ pub(crate) struct DoneThere {
 }
 
 impl DoneThere {
-    /// Adds what was done in another step.
     pub(crate) fn add(&mut self, other: &DoneThere) {
         self.did.add(&other.did);
         self.counts.resize(self.counts.len().max(other.counts.len()), 0);
@@ -133,7 +130,6 @@ impl Trial<'_, '_> {
         self.audited(rows, began)
     }
 
-    /// Asks each independent server about what was done there.
     fn audit_each(&mut self) -> Result<(), TrialError> {
         let began = self.lab.clock.now();
         let mut rows = Vec::new();
@@ -156,13 +152,10 @@ impl Trial<'_, '_> {
     }
 }
 
-/// The outcome of what was done.
 const COMMITTED: &str = "committed";
 
-/// The outcome of what the workload wanted rolled back.
 const ROLLED_BACK: &str = "rolled_back";
 
-/// What the clients did in one interval.
 pub(crate) fn totals(interval: &Interval) -> AuditTotals {
     AuditTotals {
         kinds: interval.kinds.iter().map(|kind| kind_totals(&kind.outcomes.0)).collect(),
@@ -171,7 +164,6 @@ pub(crate) fn totals(interval: &Interval) -> AuditTotals {
     }
 }
 
-/// The same of one generator's part of an interval.
 pub(crate) fn totals_of_part(part: &IntervalPart) -> AuditTotals {
     AuditTotals {
         kinds: part.kinds.iter().map(|kind| kind_totals(&kind.outcomes)).collect(),
@@ -246,7 +238,6 @@ fn recorded(row: dyno_workload::AuditRow) -> AuditRow {
     AuditRow { name, expected, measured, pass, is_undecided }
 }
 
-/// A demand that is not met, in words.
 fn failure(row: &AuditRow) -> String {
     format!("{}: expected {}, found {}", row.name, row.expected, row.measured)
 }

@@ -36,7 +36,6 @@ pub(super) enum Wanted {
     Nothing,
     /// None, because these data cannot be kept.
     Refused(String),
-    /// Data of these contents.
     Data(Box<Contents>),
 }
 
@@ -100,7 +99,6 @@ impl Trial<'_, '_> {
         Ok(())
     }
 
-    /// Where the server of a member runs.
     pub(super) fn site(&self, member: usize) -> Result<Site, TrialError> {
         match (&self.deployment.hosts, self.deployment.members[member].host) {
             (Some(hosts), Some(idx)) => Ok(Site::There(Arc::clone(hosts), idx)),
@@ -108,7 +106,6 @@ impl Trial<'_, '_> {
         }
     }
 
-    /// The place of a member whose server Dyno starts.
     pub(super) fn place(&self, member: usize) -> Result<Place, TrialError> {
         let member = &self.deployment.members[member];
         let missing = || {
@@ -163,7 +160,6 @@ impl Trial<'_, '_> {
         found
     }
 
-    /// The data set that fits a server and the trial's workload.
     pub(super) fn wanted(&self, spec: &ServerSpec, place: &Place) -> Wanted {
         if !self.order.design.reuse || self.variant.database.data == DataOrigin::Populated {
             return Wanted::Nothing;
@@ -188,7 +184,6 @@ impl Trial<'_, '_> {
         }
     }
 
-    /// Starts a server on a copy of a data set that was kept earlier.
     fn start_on_kept(
         &mut self,
         member: usize,

@@ -18,7 +18,6 @@ use crate::prepare::Population;
 use crate::run::Lab;
 use crate::trial::{Trial, TrialError, foreign, log_bytes};
 
-/// Fills the tables of the member with the rows.
 pub(super) struct Fill;
 
 impl Phase for Fill {
@@ -239,7 +238,6 @@ impl Trial<'_, '_> {
     }
 }
 
-/// A copy of a data set, on its way to a server at this place.
 pub(super) fn copy(lab: &Lab, kept: &Kept, place: &Place) -> Result<Staging, TrialError> {
     let staging = Staging::make(&lab.keeper, "data")?;
     let now = lab.clock.unix_millis();

@@ -39,7 +39,6 @@ impl Phase for Join {
 }
 
 impl Trial<'_, '_> {
-    /// The replication of the trial's primary; none if nothing follows it.
     fn replication(&self) -> Option<(ServerSpec, Replication)> {
         let mut sources = self.deployment.members.iter().map(|member| &member.source);
         let source = sources.find(|source| matches!(part_of(source), Part::Primary(_)))?;
@@ -229,7 +228,6 @@ impl Trial<'_, '_> {
         notes.into_iter().try_for_each(|note| self.note(note))
     }
 
-    /// The server that others join.
     fn primary(&self) -> Result<&dyn dyno_database::Server, TrialError> {
         let server = self.deployment.server();
         server.ok_or_else(|| TrialError::new("there is no server that others could join"))

@@ -25,7 +25,6 @@ impl Phase for LimitVolumes {
     }
 }
 
-/// Lifts them.
 pub(super) struct LiftLimits;
 
 impl Phase for LiftLimits {

@@ -12,7 +12,6 @@ use crate::run::Lab;
 use crate::trial::{Trial, TrialError};
 use crate::volume::{self, MadeVolume};
 
-/// Makes the place of each member that has data.
 pub(super) struct Provision;
 
 impl Phase for Provision {

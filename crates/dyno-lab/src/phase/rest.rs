@@ -23,7 +23,6 @@ impl Phase for Rest {
 }
 
 impl Trial<'_, '_> {
-    /// Waits for so long, unless time is simulated.
     pub(super) fn rest(&mut self, length: Nanoseconds) -> Result<(), TrialError> {
         if !self.deployment.is_simulated() && length > Nanoseconds::ZERO {
             self.event(EventKind::Rested { seconds: length.as_secs_f64() })?;

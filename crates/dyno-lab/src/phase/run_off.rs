@@ -14,10 +14,8 @@ use crate::live::readings_event;
 use crate::observe::{Observed, Observer, Series, six_digits};
 use crate::trial::{Trial, TrialError};
 
-/// How often the debt is read.
 const PAUSE: Nanoseconds = Nanoseconds::SECOND;
 
-/// What the wait is called.
 const WAIT: &str = "run-off";
 
 /// Readings in a row that have to say that it is paid: one may be a moment's.
@@ -25,7 +23,6 @@ const AGREEING: usize = 2;
 
 /// Watches the engine pay, where there is one.
 pub(super) struct RunOffPhase {
-    /// The most it may take.
     pub(super) limit: Nanoseconds,
 }
 
@@ -81,7 +78,6 @@ impl Phase for RunOffPhase {
     }
 }
 
-/// Writes down what the probes saw.
 fn keep(trial: &mut Trial<'_, '_>, observed: Observed) -> Result<Series, TrialError> {
     let Observed { samples, notes, cost } = observed;
     trial.results.probes_cpu_s += cost.cpu.as_secs_f64();
@@ -103,12 +99,9 @@ fn ended(run_off: &RunOff) -> EventKind {
     EventKind::WaitEnded { wait: WAIT.to_owned(), took_s, paid, notes: notes.collect() }
 }
 
-/// What was seen of the debt.
 #[derive(Default)]
 struct Seen {
-    /// Each reading and when it was taken.
     debts: Vec<(Nanoseconds, Debt)>,
-    /// When it was paid.
     caught_up_at: Option<Nanoseconds>,
     /// Why it could not be read any more.
     unseen: Option<String>,

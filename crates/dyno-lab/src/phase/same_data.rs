@@ -11,7 +11,6 @@ use crate::trial::{Trial, TrialError};
 /// How long a server may take to show what was written through another one: the nodes of some clusters apply
 /// the writes of others later.
 const LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
-/// How often the servers are asked meanwhile.
 const POLL: Nanoseconds = Nanoseconds::from_millis(100);
 
 /// Before the load: refuses a server of another version, one that is named twice, and one with other data.

@@ -89,7 +89,6 @@ fn load(request: &SearchRequest, level: f64) -> Load {
     }
 }
 
-/// What the search needs to know of a probe.
 fn seen(request: &SearchRequest, level: f64, summary: &StepSummary) -> Seen {
     let response = response_times(summary);
     let limited_ns = match request.limit.statistic {

@@ -8,7 +8,6 @@ use dyno_units::{Clock, Nanoseconds};
 use super::Phase;
 use crate::trial::{Trial, TrialError};
 
-/// How often the debt is read.
 const PAUSE: Nanoseconds = Nanoseconds::from_secs(1);
 
 /// Waits for the engine, where there is one that could have a debt. A debt that cannot be seen is
@@ -16,7 +15,6 @@ const PAUSE: Nanoseconds = Nanoseconds::from_secs(1);
 pub(super) struct Settle {
     /// The name of the step that comes next.
     pub(super) step: String,
-    /// The most it may take.
     pub(super) limit: Nanoseconds,
 }
 
@@ -53,7 +51,6 @@ impl Phase for Settle {
     }
 }
 
-/// A reading of the debt in a wait, as an event.
 pub(super) fn debt_read(
     wait: &str,
     limit: Nanoseconds,
@@ -70,11 +67,9 @@ pub(super) fn debt_read(
     }
 }
 
-/// A wait for a debt to be paid.
 pub(super) struct Waiting<'a> {
     pub(super) clock: &'a dyn Clock,
     pub(super) abort: &'a AbortFlag,
-    /// The most it may take.
     pub(super) limit: Nanoseconds,
 }
 
@@ -145,7 +140,6 @@ impl Waiting<'_> {
     }
 }
 
-/// What is not paid, in words.
 fn left(debt: &Debt) -> String {
     let unpaid = debt.parts.iter().filter(|part| part.value > part.caught_up_at);
     let parts: Vec<String> = unpaid

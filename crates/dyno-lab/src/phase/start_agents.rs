@@ -9,7 +9,6 @@ use crate::trial::{Trial, TrialError};
 
 /// Starts an agent on each host, and waits until all of them are there.
 pub(super) struct StartAgents {
-    /// The hosts.
     pub(super) pool: HostPool,
 }
 

@@ -18,9 +18,7 @@ use crate::observe::Watched;
 use crate::run::{Lab, RunOrder};
 use crate::trial::{Trial, TrialError};
 
-/// A step of the plan.
 pub(super) struct Step {
-    /// Its index.
     pub(super) step: usize,
     pub(super) planned: PlannedStep,
     /// What the variant's workload does in it, if it defines its steps itself.
@@ -125,7 +123,6 @@ impl Step {
         }
     }
 
-    /// Runs what goes on in the step: a load, if there is one, and the jobs.
     pub(super) fn run_activities(
         &self,
         trial: &mut Trial<'_, '_>,
@@ -245,7 +242,6 @@ impl Step {
     }
 }
 
-/// What happens to a server of the variant on purpose, in a step that is measured for so long.
 fn faults<'a>(
     variant: &Variant,
     length: Nanoseconds,

@@ -28,28 +28,22 @@ use crate::trial::{Results, TrialEnd, TrialError};
 /// What the threads have told and nobody has taken: then they wait, and with them the agents.
 const INBOX: usize = 16;
 
-/// What a thread tells of a trial.
 enum Told {
     /// It begins now, on the host of this name.
     Began(String),
-    /// Something came from it.
     From(FromHost),
-    /// It has ended, or could not be run.
     Ended(Result<(EndThere, TrialHost), TrialError>),
 }
 
 /// The trials of one machine, in their order.
 type Lane<'a> = Vec<(&'a TrialSite<'a>, TrialOrder)>;
 
-/// A trial that has begun.
 struct Running {
     /// None once it has ended.
     receiver: Option<TrialReceiver>,
     began: Nanoseconds,
     began_unix_ms: u64,
-    /// What was not shown yet.
     kept_back: KeptBack,
-    /// The readings that it may have.
     readings: Names,
 }
 
@@ -87,7 +81,6 @@ impl KeptBack {
     }
 }
 
-/// Whether it is how a trial ends.
 fn is_end(kind: &EventKind) -> bool {
     matches!(
         kind,
@@ -111,7 +104,6 @@ fn is_of_trial(kind: &EventKind, number: u32) -> bool {
     }
 }
 
-/// How a trial has ended that is recorded.
 fn end_event(end: &RecordedEnd, trial: u32) -> EventKind {
     match end {
         RecordedEnd::Finished { .. } => EventKind::TrialFinished { trial },
@@ -123,7 +115,6 @@ fn end_event(end: &RecordedEnd, trial: u32) -> EventKind {
 }
 
 impl<'a> Course<'a, '_> {
-    /// Runs the trials that have not ended yet, on their hosts.
     pub(super) fn all_trials_on_hosts(&mut self) -> anyhow::Result<()> {
         let sites = match self.sites() {
             Ok(sites) => sites,
@@ -270,7 +261,6 @@ impl<'a> Course<'a, '_> {
         }
     }
 
-    /// Records and shows what the threads tell, until they have ended.
     fn take_in(
         &mut self,
         wave: &[&'a PlannedTrial],
@@ -413,7 +403,6 @@ fn site_of<'a>(
     own.get((block.max(1) as usize - 1).checked_rem(own.len())?).copied()
 }
 
-/// Runs the trials of one machine.
 fn run_lane(
     lab: &Lab,
     lane: &[(&TrialSite<'_>, TrialOrder)],

@@ -14,7 +14,6 @@ use crate::usage::Usage;
 
 type Opened = Result<Box<dyn Connection>, ConnectError>;
 
-/// Waits in simulated time.
 pub(super) struct SimulatedReactor {
     clock: Arc<ManualClock>,
     queue: Queue,
@@ -37,7 +36,6 @@ impl SimulatedReactor {
         }
     }
 
-    /// Opens connections to the simulated server.
     pub(super) fn connector(&self) -> Connector {
         let queue = self.queue.clone();
         Arc::new(move || queue.connect())

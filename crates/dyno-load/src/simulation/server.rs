@@ -24,7 +24,6 @@ use super::store::{Store, StoringConnection, WriteLock};
 pub struct SimulatedServer {
     /// Statements served in parallel; at least 1.
     pub servers: usize,
-    /// How long it takes to serve a statement.
     pub service: ServiceTime,
     /// When the server does nothing, as start and length, in order and not overlapping.
     pub stalls: Vec<(Nanoseconds, Nanoseconds)>,
@@ -36,35 +35,29 @@ pub struct SimulatedServer {
     pub errors: Vec<(ErrorClass, f64)>,
     /// The share by which service times grow in an hour of the measurement phase.
     pub drift: f64,
-    /// How service times fluctuate.
     pub noise: Option<Noise>,
     /// The SQL it pretends to speak; if it has a store, it speaks that one's.
     pub dialect: Dialect,
     /// Where its rows are. Without a store it has none: a statement that reads returns one row,
     /// none to keep, and one that writes reports one row changed.
     pub store: Option<Store>,
-    /// Seed of all random streams.
     pub seed: Seed,
 }
 
-/// How long it takes to serve one statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceTime {
-    /// The same time for every statement.
     Constant(Nanoseconds),
     /// Exponentially distributed with this mean.
     Exponential(Nanoseconds),
 }
 
 impl ServiceTime {
-    /// The mean of the distribution.
     pub fn mean(self) -> Nanoseconds {
         match self {
             ServiceTime::Constant(mean) | ServiceTime::Exponential(mean) => mean,
         }
     }
 
-    /// The same distribution, `factor` times as long.
     pub fn scaled(self, factor: f64) -> ServiceTime {
         let scale = |mean: Nanoseconds| Nanoseconds((mean.0 as f64 * factor) as u64);
         match self {
@@ -102,13 +95,11 @@ impl SimulatedServer {
         }
     }
 
-    /// The same server with rows.
     pub fn with_store(mut self, store: Store) -> SimulatedServer {
         self.store = Some(store);
         self
     }
 
-    /// The same server with this seed.
     pub fn with_seed(mut self, seed: Seed) -> SimulatedServer {
         self.seed = seed;
         self
@@ -128,19 +119,16 @@ impl SimulatedServer {
         self
     }
 
-    /// The same server with one more way to fail, for this share of the statements.
     pub fn with_errors(mut self, class: ErrorClass, share: f64) -> SimulatedServer {
         self.errors.push((class, share));
         self
     }
 
-    /// The same server with drift.
     pub fn with_drift(mut self, drift: f64) -> SimulatedServer {
         self.drift = drift;
         self
     }
 
-    /// The same server with noise.
     pub fn with_noise(mut self, noise: Noise) -> SimulatedServer {
         self.noise = Some(noise);
         self
@@ -243,12 +231,10 @@ impl Queue {
         }))
     }
 
-    /// The number of the connection that was opened last.
     pub(super) fn newest_connection(&self) -> usize {
         self.lock().n_connections
     }
 
-    /// When the next statement will be over.
     pub(super) fn next_completion(&self) -> Option<Nanoseconds> {
         self.lock().completions.peek().map(|Reverse((at, _))| *at)
     }
@@ -266,7 +252,6 @@ impl Queue {
 }
 
 impl Inner {
-    /// Decides the fate of a statement.
     pub(super) fn submit(
         &mut self,
         now: Nanoseconds,
@@ -291,7 +276,6 @@ impl Inner {
         self.write_lock.ask(connection, may_fail).then(|| self.submit(now, connection, may_fail))
     }
 
-    /// The fate of a statement that has waited, once it is decided.
     pub(super) fn take_granted(&mut self, connection: usize) -> Option<Fate> {
         self.granted.remove(&connection)
     }
@@ -395,7 +379,6 @@ fn noise_second(now: Nanoseconds, measure_began: Nanoseconds) -> u64 {
     (now.0 + second - measure_began.0 % second) / second
 }
 
-/// The error of a statement that the server is set to fail.
 pub(super) fn injected_failure(class: ErrorClass) -> StatementError {
     StatementError::new(class, class.name(), "a failure was injected by the simulated server")
 }

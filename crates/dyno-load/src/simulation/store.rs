@@ -26,7 +26,6 @@ use super::server::{Fate, MayFail, Queue, injected_failure};
 pub struct Store(Connector);
 
 impl Store {
-    /// The database that this opens connections to.
     pub fn new(connector: Connector) -> Store {
         Store(connector)
     }
@@ -90,7 +89,6 @@ impl WriteLock {
     }
 }
 
-/// What a statement does to the transaction around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     Begins,
@@ -114,7 +112,6 @@ fn meaning(sql: &str) -> (bool, Effect) {
     }
 }
 
-/// What has become of the statement that was sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Idle,
@@ -123,7 +120,6 @@ enum State {
     Decided(Fate),
 }
 
-/// A connection to a simulated server that has rows.
 pub(super) struct StoringConnection {
     number: usize,
     queue: Queue,

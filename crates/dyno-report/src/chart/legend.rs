@@ -6,7 +6,6 @@
 use super::Frame;
 use crate::markup::{Markup, coordinate, escape};
 
-/// Height of a row.
 const ROW: f64 = 15.0;
 
 /// Width of a letter of a name, about.
@@ -21,16 +20,13 @@ const BIG_FROM: f64 = 500.0;
 /// Width of a swatch with the gaps around it.
 const SWATCH: f64 = 36.0;
 
-/// One line of the legend.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     /// Classes of its colour and dashes.
     pub(crate) class: String,
-    /// Its name.
     pub(crate) name: String,
 }
 
-/// A legend of a drawing of some width.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Legend {
     entries: Vec<Entry>,
@@ -39,7 +35,6 @@ pub(crate) struct Legend {
 }
 
 impl Legend {
-    /// A chart without a legend.
     pub(crate) fn none() -> Legend {
         Legend::default()
     }
@@ -66,7 +61,6 @@ impl Legend {
         }
     }
 
-    /// Height of all rows.
     fn height(&self) -> f64 {
         if self.entries.is_empty() {
             return 0.0;
@@ -78,12 +72,10 @@ impl Legend {
         if self.width >= BIG_FROM { LETTER * NARROW } else { LETTER }
     }
 
-    /// Room from edge to edge.
     fn room(&self) -> f64 {
         self.width - 2.0 * LEFT
     }
 
-    /// Letters of a name that have room.
     fn letters_most(&self) -> usize {
         ((self.room() - SWATCH) / self.letter()).max(4.0) as usize
     }
@@ -101,7 +93,6 @@ impl Legend {
         format!("legend{}", self.width)
     }
 
-    /// Draws it, or refers to it.
     pub(crate) fn draw(&self, out: &mut Markup) {
         match (self.entries.is_empty(), self.is_shared) {
             (true, _) => {}
@@ -116,7 +107,6 @@ impl Legend {
         }
     }
 
-    /// Defines it under its id.
     pub(crate) fn define(&self, out: &mut Markup) {
         if !self.entries.is_empty() {
             out.raw(format_args!("<g id=\"{}\" class=\"lg\">", self.id()));
@@ -146,7 +136,6 @@ impl Legend {
 /// Left edge of the legend: that of the tick labels.
 const LEFT: f64 = 10.0;
 
-/// A name with at most so many letters.
 pub(crate) fn shorten(name: &str, most: usize) -> String {
     if name.chars().count() <= most {
         return name.to_owned();

@@ -20,21 +20,14 @@ const STEPS_Y: f64 = 2000.0;
 pub(crate) enum Across {
     /// Seconds since the measurement phase began; before zero is warm-up.
     Seconds {
-        /// First second.
         from: f64,
         /// End of the last second.
         to: f64,
     },
     /// Times, by the logarithm of their microseconds to base 10.
-    Times {
-        /// Shortest.
-        from: f64,
-        /// Longest.
-        to: f64,
-    },
+    Times { from: f64, to: f64 },
     /// Quantiles by their nines: x = −log10(1 − q).
     Nines {
-        /// Place of the last quantile.
         to: f64,
         /// Place of the longest time, behind the last quantile.
         longest: f64,
@@ -105,36 +98,29 @@ fn log_time_ticks(from: f64, to: f64) -> Vec<(f64, String)> {
     all.map(label).filter(|(x, _)| *x >= from - 1e-9 && *x <= to + 1e-9).collect()
 }
 
-/// How a series is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shape {
     /// A line through points; breaks where values are missing.
     Line(Vec<Point>),
     /// The area between a lower and an upper line.
     Area(Vec<Point>, Vec<Point>),
-    /// A mark at each point, and no line.
     Marks(Vec<Point>),
 }
 
-/// A series.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Series {
     /// Its classes: colour and weight.
     pub(crate) class: String,
     /// Its name where values are read; none for those in the background.
     pub(crate) name: Option<String>,
-    /// Its points.
     pub(crate) shape: Shape,
 }
 
-/// A moment that is marked, or a stretch.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Moment {
-    /// Where on the x axis.
     pub(crate) at: f64,
     /// How long it is; zero for a moment.
     pub(crate) length: f64,
-    /// Its colour.
     pub(crate) class: String,
     /// Its own strip at the top of the plot among so many, where full height would cover the lines.
     pub(crate) lane: Option<(usize, usize)>,
@@ -147,7 +133,6 @@ const LANES: f64 = 360.0;
 const LANE_MOST: f64 = 60.0;
 
 impl Moment {
-    /// Draws it: a dotted line, and a light area where it is long.
     fn draw(&self, out: &mut Markup, place: &dyn Fn(f64) -> f64) {
         let is_long = self.length > 0.0;
         let from = coordinate(place(self.at));
@@ -183,39 +168,30 @@ const DESCRIBED_FROM: f64 = 500.0;
 /// Lines whose medians are part of a chart's label, at most.
 const DESCRIBED_MOST: usize = 4;
 
-/// A line chart.
 #[derive(Clone, Debug)]
 pub(crate) struct LinesChart {
     /// For those who cannot see it.
     pub(crate) label: String,
     /// Charts of one row share their cross hairs and their zoom.
     pub(crate) row: String,
-    /// The x axis.
     pub(crate) across: Across,
-    /// Unit of the values.
     pub(crate) unit: Unit,
-    /// Whether the y axis is logarithmic.
     pub(crate) is_log: bool,
     /// Smallest and largest value to show; zero is added to a linear axis.
     pub(crate) values: (f64, f64),
     /// The series, those in the background first.
     pub(crate) series: Vec<Series>,
-    /// A picture behind the series.
     pub(crate) picture: Option<Picture>,
     /// More attributes, as markup: what a script reads from.
     pub(crate) attributes: String,
-    /// Moments that are marked by a vertical line.
     pub(crate) moments: Vec<Moment>,
-    /// What its lines are.
     pub(crate) legend: Legend,
     /// The size, with room for the legend.
     pub(crate) frame: Frame,
-    /// Most points of a path.
     pub(crate) max_points: usize,
 }
 
 impl LinesChart {
-    /// Draws it.
     pub(crate) fn svg(&self) -> String {
         let mut out = Markup::new();
         let frame = &self.frame;
@@ -258,7 +234,6 @@ impl LinesChart {
         }
     }
 
-    /// The scale of values, onto the plot's own units.
     fn y_scale(&self) -> Scale {
         let (low, high) = self.values;
         if self.is_log && low > 0.0 {
@@ -379,7 +354,6 @@ impl LinesChart {
     }
 }
 
-/// A unit as the script knows it.
 pub(crate) fn unit_code(unit: &Unit) -> String {
     match unit {
         Unit::PerSecond => "1/s".to_owned(),
@@ -443,7 +417,6 @@ fn close_dot(path: &mut String, is_single: bool) {
     }
 }
 
-/// A dot at each point that has a value.
 fn marks_path(points: &[(i64, Option<i64>)]) -> String {
     let dots = points.iter().filter_map(|(x, y)| Some(format!("M{x} {}h0", (*y)?)));
     dots.collect()

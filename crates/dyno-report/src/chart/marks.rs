@@ -9,12 +9,9 @@ use super::{Frame, open_svg, variant_class, x_labels, y_axis};
 use crate::format::Unit;
 use crate::markup::{Markup, coordinate, escape};
 
-/// How marks are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// Grouped bars from zero.
     Bars,
-    /// A line for each variant.
     Lines,
     /// Points side by side, around zero.
     Effects,
@@ -23,13 +20,10 @@ pub(crate) enum Style {
 /// One variant at one step.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
-    /// Index of the variant.
     pub(crate) variant: usize,
     /// Place of the step among [`MarksChart::steps`].
     pub(crate) step: usize,
-    /// The value.
     pub(crate) value: f64,
-    /// Lower and upper bound.
     pub(crate) bounds: Option<(f64, f64)>,
     /// Each repetition's own value.
     pub(crate) dots: Vec<f64>,
@@ -37,20 +31,14 @@ pub(crate) struct Mark {
     pub(crate) tip: String,
 }
 
-/// A chart by step.
 #[derive(Clone, Debug)]
 pub(crate) struct MarksChart {
-    /// For those who cannot see it.
     pub(crate) label: String,
-    /// Labels of the steps.
     pub(crate) steps: Vec<String>,
     /// FindingsIndex of the steps on the x axis, in [0, 1]; for lines.
     pub(crate) places: Vec<f64>,
-    /// The marks.
     pub(crate) marks: Vec<Mark>,
-    /// Unit of the values.
     pub(crate) unit: Unit,
-    /// How they are drawn.
     pub(crate) style: Style,
     /// Whether the y axis is logarithmic; not for bars.
     pub(crate) is_log: bool,
@@ -58,13 +46,10 @@ pub(crate) struct MarksChart {
     pub(crate) band: Option<(f64, f64)>,
     /// Fitted lines: a variant, and places on the x axis in [0, 1] with values; for lines.
     pub(crate) curves: Vec<(usize, Vec<(f64, f64)>)>,
-    /// What its marks are.
     pub(crate) legend: Legend,
-    /// The size, with room for the legend.
     pub(crate) frame: Frame,
 }
 
-/// Where a mark is drawn.
 #[derive(Clone, Copy, Debug)]
 struct Spot {
     /// Its middle.
@@ -74,7 +59,6 @@ struct Spot {
 }
 
 impl MarksChart {
-    /// Draws it.
     pub(crate) fn svg(&self) -> String {
         let mut out = Markup::new();
         let frame = &self.frame;
@@ -97,7 +81,6 @@ impl MarksChart {
         out.finish()
     }
 
-    /// The variants that have marks, in order.
     fn variants(&self) -> Vec<usize> {
         let mut variants: Vec<usize> = self.marks.iter().map(|m| m.variant).collect();
         variants.sort_unstable();
@@ -131,7 +114,6 @@ impl MarksChart {
         Scale::linear(least(low, &self.unit), high, frame.bottom, frame.top)
     }
 
-    /// The x coordinate of each step's middle.
     fn centres(&self) -> Vec<f64> {
         let frame = &self.frame;
         let n = self.steps.len().max(1) as f64;
@@ -175,7 +157,6 @@ impl MarksChart {
         self.step_labels(out, centres);
     }
 
-    /// Labels below the axis.
     fn step_labels(&self, out: &mut Markup, centres: &[f64]) {
         let labels: Vec<(f64, String)> =
             centres.iter().copied().zip(self.steps.iter().cloned()).collect();
@@ -224,7 +205,6 @@ impl MarksChart {
         out.raw("</g>");
     }
 
-    /// The fitted line of a variant.
     fn curve(&self, out: &mut Markup, variant: usize, y: &Scale) {
         for (_, curve) in self.curves.iter().filter(|(of, _)| *of == variant) {
             let points: Vec<String> = curve
@@ -296,7 +276,6 @@ impl MarksChart {
 /// sight: with two repetitions bounds may be a thousand times as far, and nothing else would be seen.
 const REACH: f64 = 4.0;
 
-/// The same on a logarithmic axis, to either side.
 const REACH_LOG: f64 = 30.0;
 
 /// What an axis has to show: all values and repetitions, and bounds as far as they do not press the
@@ -328,7 +307,6 @@ pub(crate) fn has_cap(end: f64, scale: &Scale) -> bool {
     (scale.low..=scale.high).contains(&end)
 }
 
-/// What the chart says to those who cannot see it: its label, and some of its marks.
 pub(crate) fn described<'a>(label: &str, marks: impl Iterator<Item = &'a Mark>) -> String {
     let mut all = marks.map(|mark| mark.tip.as_str());
     let described: Vec<&str> = all.by_ref().take(DESCRIBED_MOST).collect();

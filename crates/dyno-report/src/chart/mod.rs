@@ -19,9 +19,7 @@ use crate::markup::{Markup, coordinate, escape};
 /// The size of a chart and of the margins around its plot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
-    /// Width of the drawing.
     pub(crate) width: f64,
-    /// Height of the drawing.
     pub(crate) height: f64,
     /// Left edge of the plot.
     pub(crate) left: f64,
@@ -39,12 +37,10 @@ impl Frame {
         Frame { width, height, left: 62.0, right: width - 14.0, top: 10.0, bottom: height - 26.0 }
     }
 
-    /// Width of the plot.
     pub(crate) fn plot_width(&self) -> f64 {
         self.right - self.left
     }
 
-    /// Height of the plot.
     pub(crate) fn plot_height(&self) -> f64 {
         self.bottom - self.top
     }
@@ -56,7 +52,6 @@ const BIG_FROM: f64 = 500.0;
 /// How many times as large, at most; the style sheet's sizes are made for it.
 const NARROW_TEXT: f64 = 1.4;
 
-/// Half of the width of a letter of a label, about.
 const HALF_LETTER: f64 = 3.3;
 
 /// Opens an SVG element. `attributes` are markup.
@@ -70,7 +65,6 @@ pub(crate) fn open_svg(out: &mut Markup, frame: &Frame, label: &str, attributes:
     ));
 }
 
-/// Draws grid lines and labels of the y axis.
 pub(crate) fn y_axis(out: &mut Markup, frame: &Frame, ticks: &[(f64, String)]) {
     let mut grid = String::new();
     for (y, _) in ticks {
@@ -106,7 +100,6 @@ pub(crate) fn x_labels(out: &mut Markup, frame: &Frame, labels: &[(f64, String)]
     }
 }
 
-/// Draws a text.
 pub(crate) fn text(out: &mut Markup, x: f64, y: f64, class: &str, content: &str) {
     out.raw(format_args!(
         "<text x=\"{}\" y=\"{}\" class=\"{class}\">{}</text>",

@@ -24,7 +24,6 @@ const COLOURS: [[u8; 3]; 8] = [
     [0x86, 0x69, 0x4b],
 ];
 
-/// A picture and where it lies in a plot.
 #[derive(Clone, Debug)]
 pub(crate) struct Picture {
     /// The PNG, as a `data:` address.

@@ -41,9 +41,7 @@ fn push_extremes(bucket: &[Point], out: &mut Vec<Point>) {
 pub(crate) struct Together {
     /// The median at each position; none where no series has a value.
     pub(crate) median: Vec<Point>,
-    /// The smallest value at each position.
     pub(crate) lowest: Vec<Point>,
-    /// The largest value at each position.
     pub(crate) highest: Vec<Point>,
 }
 
@@ -70,7 +68,6 @@ pub(crate) fn together(series: &[Vec<Point>]) -> Together {
     out
 }
 
-/// The median of sorted values.
 fn median(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     match sorted.len() {

@@ -9,17 +9,14 @@ use super::{Frame, open_svg, text, variant_class, x_labels};
 use crate::format::Unit;
 use crate::markup::{Markup, coordinate, escape};
 
-/// Height of a row.
 const ROW: f64 = 27.0;
 /// Width of a letter of a name, about.
 const LETTER: f64 = 6.3;
 /// What stands between the levels of a name.
 const BETWEEN: &str = " · ";
-/// Letters of a name that are shown.
 const LETTERS_MOST: usize = 28;
 /// Room at the right for the values in numbers.
 const VALUES: f64 = 74.0;
-/// The same with their bounds.
 const VALUES_AND_BOUNDS: f64 = 170.0;
 /// A drawing at least so wide has room for bounds.
 const WIDE: f64 = 600.0;
@@ -27,22 +24,17 @@ const WIDE: f64 = 600.0;
 /// A chart of one step.
 #[derive(Clone, Debug)]
 pub(crate) struct RowsChart {
-    /// For those who cannot see it.
     pub(crate) label: String,
     /// The marks in the order of their rows, each with the name of its variant.
     pub(crate) rows: Vec<(String, Mark)>,
-    /// Unit of the values.
     pub(crate) unit: Unit,
-    /// Whether the axis is logarithmic.
     pub(crate) is_log: bool,
     /// What does not matter: from and to.
     pub(crate) band: Option<(f64, f64)>,
-    /// Width of the drawing.
     pub(crate) width: f64,
 }
 
 impl RowsChart {
-    /// Draws it.
     pub(crate) fn svg(&self) -> String {
         let mut out = Markup::new();
         let frame = self.frame();

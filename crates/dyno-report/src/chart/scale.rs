@@ -2,19 +2,15 @@
 
 use crate::format;
 
-/// How a scale stretches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Equal differences take equal space.
     Linear,
-    /// Equal ratios take equal space.
     Log,
 }
 
 /// A scale from a range of values to a range of coordinates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
-    /// How it stretches.
     pub(crate) kind: Kind,
     /// The value at `from`.
     pub(crate) low: f64,

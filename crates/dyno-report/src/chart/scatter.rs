@@ -7,24 +7,16 @@ use super::{Frame, open_svg, text, variant_class, y_axis};
 use crate::format::Unit;
 use crate::markup::{Markup, coordinate, escape};
 
-/// One dot.
 #[derive(Clone, Debug)]
 pub(crate) struct Spot {
-    /// Its variant.
     pub(crate) variant: usize,
-    /// Where it lies across.
     pub(crate) x: f64,
-    /// Its value.
     pub(crate) y: f64,
-    /// Lower and upper bound of its value.
     pub(crate) bounds: Option<(f64, f64)>,
-    /// Whether the line goes through it.
     pub(crate) is_joined: bool,
-    /// What it tells a pointer.
     pub(crate) tip: String,
 }
 
-/// What joins dots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// A line of steps through all joined dots.
@@ -36,26 +28,18 @@ pub(crate) enum Line {
 /// The chart; the y axis begins at zero.
 #[derive(Clone, Debug)]
 pub(crate) struct Scatter {
-    /// For those who cannot see it.
     pub(crate) label: String,
-    /// The dots.
     pub(crate) spots: Vec<Spot>,
-    /// How they are joined.
     pub(crate) line: Line,
     /// What the x axis has to show; from zero to all dots if it is not given.
     pub(crate) x_range: Option<(f64, f64)>,
-    /// Unit of the x axis.
     pub(crate) x_unit: Unit,
-    /// Unit of the values.
     pub(crate) y_unit: Unit,
-    /// What its dots are.
     pub(crate) legend: Legend,
-    /// The size, with room for the legend.
     pub(crate) frame: Frame,
 }
 
 impl Scatter {
-    /// Draws it.
     pub(crate) fn svg(&self) -> String {
         let frame = &self.frame;
         let finite = || self.spots.iter().filter(|s| s.x.is_finite() && s.y.is_finite());
@@ -105,7 +89,6 @@ impl Scatter {
 }
 
 impl Scatter {
-    /// A line through the joined dots of each variant.
     fn join_variants(&self, out: &mut Markup, x: &Scale, y: &Scale) {
         let mut variants: Vec<usize> = self.spots.iter().map(|spot| spot.variant).collect();
         variants.dedup();

@@ -55,7 +55,6 @@ impl Ruler {
         ruler
     }
 
-    /// The effects at the ends of a strip, as text.
     pub(crate) fn ends(&self) -> (String, String) {
         let at = |place: f64| match self.is_log {
             true => Unit::Ratio.tick(place.exp()),

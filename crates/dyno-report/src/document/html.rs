@@ -4,7 +4,6 @@ use super::{Block, Cell, Section, Table};
 use crate::html::parts::{badge, caveat, swatch};
 use crate::markup::{Markup, escape, kept_together};
 
-/// Writes a section.
 pub(crate) fn section(out: &mut Markup, section: Section) {
     out.raw(format_args!("<section id=\"{}\">", section.id));
     if !section.title.is_empty() {
@@ -94,7 +93,6 @@ fn cell(out: &mut Markup, cell: &Cell, is_number: bool) {
 /// A name with more letters may wrap, between its words.
 const NAME_LONG: usize = 26;
 
-/// A variant's name with its colour.
 pub(crate) fn named(variant: usize, name: &str) -> String {
     let long = if name.chars().count() > NAME_LONG { " long" } else { "" };
     format!("{}<span class=\"name{long}\">{}</span>", swatch(variant), escape(name))

@@ -6,7 +6,6 @@ use dyno_units::is_unsafe_char;
 use super::{Block, Cell, Table};
 use crate::words;
 
-/// Writes blocks.
 pub(crate) fn blocks(out: &mut String, blocks: &[Block]) {
     for block in blocks {
         match block {
@@ -41,7 +40,6 @@ pub(crate) fn blocks(out: &mut String, blocks: &[Block]) {
     }
 }
 
-/// Writes a table, its title as a line before it.
 pub(crate) fn table(out: &mut String, table: &Table) {
     if !table.title.is_empty() {
         *out += &format!("{}:\n\n", escape(&table.title));
@@ -62,7 +60,6 @@ pub(crate) fn escape(text: &str) -> String {
     escape_keeping_ends(text).trim().to_owned()
 }
 
-/// The same, with blanks at both ends as they are.
 fn escape_keeping_ends(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

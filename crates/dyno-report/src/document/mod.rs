@@ -11,9 +11,7 @@ use dyno_analysis::Caveat;
 use crate::markup::Markup;
 use crate::words::Judged;
 
-/// A section of the page.
 pub(crate) struct Section {
-    /// Its id in the page's address.
     pub(crate) id: &'static str,
     /// Its name in the line above everything.
     pub(crate) nav: &'static str,
@@ -29,7 +27,6 @@ impl Section {
         Section { id, nav, title: title.to_owned(), lead: lead.to_owned(), blocks: Vec::new() }
     }
 
-    /// Adds a block.
     pub(crate) fn add(&mut self, block: Block) -> &mut Section {
         self.blocks.push(block);
         self
@@ -47,11 +44,8 @@ impl Section {
     }
 }
 
-/// A part of a section.
 pub(crate) enum Block {
-    /// The question.
     Title(String),
-    /// The answer in one sentence.
     Headline(String),
     Paragraph(String),
     /// Sentences of Dyno's own, in which `backticks` mark code.
@@ -60,7 +54,6 @@ pub(crate) enum Block {
     Messages(Vec<String>),
     Caveats(Vec<Caveat>),
     Table(Table),
-    /// What a reader opens.
     Fold {
         summary: String,
         is_open: bool,
@@ -70,7 +63,6 @@ pub(crate) enum Block {
     Drawn(Markup),
 }
 
-/// A table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     /// What it is about; may be empty.
@@ -87,13 +79,11 @@ pub(crate) struct Column {
     pub(crate) is_number: bool,
 }
 
-/// A cell.
 #[derive(Clone, Debug)]
 pub(crate) enum Cell {
     Text(String),
     /// The name of a variant, by its index: what follows in the row is of this variant.
     Variant(usize, String),
-    /// What is not as it should be.
     Bad(String),
     Verdict(Judged),
 }
@@ -149,7 +139,6 @@ impl Table {
         Table { title: self.title.clone(), columns, rows }
     }
 
-    /// Adds a row, in the order of the columns.
     pub(crate) fn row<C: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = C>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
         debug_assert_eq!(self.rows.last().map(Vec::len), Some(self.columns.len()));

@@ -8,7 +8,6 @@ use super::{Block, Cell, Table};
 use crate::markup::{FIXED, JOINER, kept_together};
 use crate::words::{self, Judged};
 
-/// How a text is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ink {
     Plain,
@@ -19,10 +18,8 @@ enum Ink {
     Open,
 }
 
-/// Narrowest width that is laid out for.
 const WIDTH_MIN: usize = 40;
 
-/// What is written to.
 pub(crate) struct Screen {
     /// Columns.
     width: usize,
@@ -130,7 +127,6 @@ impl Screen {
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 
-    /// Appends a text, wrapped at words, each line behind `indent`.
     fn paragraph(&self, out: &mut String, text: &str, indent: &str, ink: Ink) {
         for line in wrap(&clean(text), self.width.saturating_sub(indent.len())) {
             out.push_str(indent);
@@ -190,7 +186,6 @@ fn texts(table: &Table) -> Vec<Vec<String>> {
     std::iter::once(head).chain(rows).collect()
 }
 
-/// Widths of the columns as they need them.
 fn needed(rows: &[Vec<String>]) -> Vec<usize> {
     let of = |i: usize| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
     (0..rows[0].len()).map(of).collect()
@@ -204,7 +199,6 @@ fn explanations(table: &Table) -> Vec<usize> {
     (2..table.columns.len()).filter(is_one).rev().collect()
 }
 
-/// Least width to which a column is shortened.
 const COLUMN_MIN: usize = 8;
 
 /// Widths of the columns: what they need, explanations and then the first one shortened until the table fits.
@@ -243,7 +237,6 @@ fn shorten(text: &str, width: usize) -> String {
     short
 }
 
-/// The same without its middle.
 fn shorten_middle(text: &str, width: usize) -> String {
     let letters: Vec<char> = text.chars().collect();
     if letters.len() <= width {

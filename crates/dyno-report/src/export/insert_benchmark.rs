@@ -6,7 +6,6 @@ use dyno_analysis::insert_benchmark::{BOUNDS_NS, COLUMNS};
 use super::Table;
 use super::tables::{Builder, Cell, NUMBER, TEXT, WHOLE, name};
 
-/// Units of [`COLUMNS`].
 const UNITS: [&str; COLUMNS.len()] = [
     "1/s", "1/s", "1/s", "MiB/s", "1/s", "MiB/s", "", "KiB", "", "KiB", "1/s", "%", "", "µs",
     "GiB", "GiB", "GiB", "s", "1/s", "1/s",

@@ -28,34 +28,28 @@ pub use parquet::{ExportError, parquet};
 pub struct Table {
     /// Its name, as that of a file: `estimates`.
     pub name: &'static str,
-    /// Its columns.
     pub columns: Vec<Column>,
 }
 
-/// A column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     /// Its name: lower case, words joined by underscores; a reading as the probe names it.
     pub name: String,
     /// Its unit: `µs`, `1/s`; empty where it has none.
     pub unit: String,
-    /// Its values.
     pub values: Values,
 }
 
 /// Values of a column; none where there is no value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Words.
     Text(Vec<Option<String>>),
     /// Numbers; what is no number (not finite) is none.
     Number(Vec<Option<f64>>),
-    /// Whole numbers.
     Whole(Vec<Option<i64>>),
 }
 
 impl Values {
-    /// How many there are.
     pub fn len(&self) -> usize {
         match self {
             Values::Text(values) => values.len(),
@@ -64,7 +58,6 @@ impl Values {
         }
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -76,7 +69,6 @@ impl Table {
         self.columns.first().map_or(0, |column| column.values.len())
     }
 
-    /// Whether it has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

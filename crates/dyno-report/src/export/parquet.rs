@@ -12,13 +12,10 @@ use parquet::schema::types::Type;
 
 use super::{Column, Table, Values};
 
-/// A table that could not be made into a file.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make the table `{table}` into Parquet: {reason}")]
 pub struct ExportError {
-    /// The table.
     pub table: &'static str,
-    /// Why.
     pub reason: String,
 }
 

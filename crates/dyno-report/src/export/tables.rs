@@ -12,13 +12,11 @@ use crate::html::Distribution;
 use crate::html::readings::meanings;
 use crate::times::Times;
 
-/// A table that grows row by row.
 pub(super) struct Builder {
     name: &'static str,
     columns: Vec<Column>,
 }
 
-/// A value of a row.
 pub(super) enum Cell {
     Text(Option<String>),
     Number(Option<f64>),
@@ -70,7 +68,6 @@ impl Builder {
         Builder { name, columns: columns.iter().map(column).collect() }
     }
 
-    /// Adds a row, in the order of the columns.
     pub(super) fn row(&mut self, cells: Vec<Cell>) {
         debug_assert_eq!(cells.len(), self.columns.len(), "a row of {}", self.name);
         for (column, cell) in self.columns.iter_mut().zip(cells) {
@@ -161,7 +158,6 @@ pub(super) fn estimates(findings: &Findings) -> Table {
     table.finish()
 }
 
-/// One row for each comparison with a baseline.
 pub(super) fn comparisons(findings: &Findings) -> Table {
     let mut table = Builder::new(
         "comparisons",
@@ -248,9 +244,7 @@ pub(super) fn trials(findings: &Findings, runs: &[Run]) -> Table {
     table.finish()
 }
 
-/// Names of the place of a step of a trial.
 struct Place<'a> {
-    /// The run's place among the runs, and its name.
     index: usize,
     run: String,
     variant: Option<&'a String>,

@@ -109,12 +109,10 @@ fn command(manifest: &Manifest, variant: &VariantRecord, step: &StepRecord) -> O
     Some(words.join(" "))
 }
 
-/// A duration as the command line takes it.
 fn time(seconds: f64) -> String {
     format!("{seconds}s")
 }
 
-/// A word as a shell takes it.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

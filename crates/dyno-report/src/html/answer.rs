@@ -18,7 +18,6 @@ use crate::words::{self, Judged};
 /// Letters of a headline that is set in the largest size.
 const HEADLINE_LARGE: usize = 130;
 
-/// The section.
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let view = page.view;
     let answer = &view.findings.answer;
@@ -50,7 +49,6 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     Some(section)
 }
 
-/// A list of sentences.
 fn sentences(out: &mut Markup, view: &View<'_>, sentences: &[String]) {
     if sentences.is_empty() {
         return;
@@ -76,7 +74,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The rows, with columns for these metrics beside the main one.
 fn rows<'a>(view: &View<'a>, beside: &[MetricId]) -> Vec<Row<'a>> {
     let row = |(variant, step): (usize, usize)| {
         let main = view.main_comparison(variant, step);
@@ -174,7 +171,6 @@ fn verdict_row(out: &mut Markup, view: &View<'_>, row: &Row<'_>, is_first: bool)
     }
 }
 
-/// How to read the table.
 fn legend(view: &View<'_>, rows: &[Row<'_>]) -> String {
     let (confidence, threshold) = (view.confidence(), view.threshold());
     let mut text = format!(
@@ -190,7 +186,6 @@ fn legend(view: &View<'_>, rows: &[Row<'_>]) -> String {
     text
 }
 
-/// A column of effects.
 struct Column {
     heading: String,
     ruler: Ruler,
@@ -210,7 +205,6 @@ fn main_metrics(rows: &[Row<'_>]) -> Vec<MetricId> {
     all
 }
 
-/// How many comparisons ended with which verdict, for each main metric.
 fn tallies(view: &View<'_>, rows: &[Row<'_>]) -> String {
     let of =
         |metric: MetricId| format!("{}: {}", view.metric(metric).title, tally(view, rows, metric));
@@ -281,7 +275,6 @@ fn effect(
     out.raw("</td>");
 }
 
-/// Confidence interval and repetitions of an effect.
 fn spread(relative: &Estimate, style: EffectStyle) -> String {
     match style.interval(relative) {
         Some(interval) => format!("{interval}, n = {}", relative.n),
@@ -321,7 +314,6 @@ fn caveats(out: &mut Markup, view: &View<'_>) {
 /// A caveat that concerns all variants, or all steps, names as many; of more it says how many.
 const NAMED_MOST: usize = 3;
 
-/// The variants and steps that a caveat concerns.
 fn scope(view: &View<'_>, caveat: &Caveat) -> String {
     let variants: Vec<&str> = caveat.variants.iter().map(|v| view.variant(*v)).collect();
     let steps: Vec<&str> = caveat.steps.iter().map(|s| view.step(*s)).collect();

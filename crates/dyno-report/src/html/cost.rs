@@ -59,7 +59,6 @@ pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
     }
 }
 
-/// What is not known of any variant, and why.
 fn missing(out: &mut Markup, own: &[&AttributionFacts]) {
     let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for resource in own.iter().flat_map(|f| &f.uses) {
@@ -162,7 +161,6 @@ fn value(out: &mut Markup, variant: usize, estimate: &Estimate) {
     out.raw("</td>");
 }
 
-/// The same figures under the names of the field, as a legend.
 fn field_names(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts]) {
     let Some(first) = own.iter().find(|f| !f.field_names.is_empty()) else { return };
     let value_of = |facts: &'_ AttributionFacts, name: &str| {

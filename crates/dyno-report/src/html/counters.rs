@@ -28,14 +28,12 @@ const POINTS: (usize, usize) = (16, 240);
 /// With more variants than this, a chart of its own for each is more than anybody reads.
 const SIDE_BY_SIDE_MOST: usize = 8;
 
-/// A reading of the table: its name, unit, and median seconds by variant.
 struct Row<'a> {
     name: &'a str,
     unit: Unit,
     medians: Vec<(usize, Vec<Point>)>,
 }
 
-/// The section.
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let Page { view, steps, runs, points, .. } = *page;
     let mut section = Section::new(
@@ -65,13 +63,11 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     Some(section)
 }
 
-/// The readings of a step without a chart of their own.
 fn others<'a>(trials: &[TrialStep<'a>], meanings: &Meanings<'_>) -> BTreeSet<&'a str> {
     let names = trials.iter().flat_map(|t| t.readings.keys()).map(String::as_str);
     names.filter(|name| meanings.get(name).is_none_or(|one| one.chart.is_none())).collect()
 }
 
-/// The charts of the machine.
 fn machine(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>) {
     let names: BTreeSet<&String> = panel.trials.iter().flat_map(|t| t.readings.keys()).collect();
     let mut shown: Vec<(&str, &Reading)> = names
@@ -99,7 +95,6 @@ fn machine(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>) {
     topic(out, panel, title, &of(Topic::Pressure));
 }
 
-/// A heading and a chart for each reading.
 fn topic(out: &mut Markup, panel: &Panel<'_>, title: &str, readings: &[(&str, &Reading)]) {
     let mut charts = Markup::new();
     for (name, reading) in readings {
@@ -120,7 +115,6 @@ fn topic(out: &mut Markup, panel: &Panel<'_>, title: &str, readings: &[(&str, &R
     }
 }
 
-/// All other readings, in groups.
 fn table(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>, n_points: usize) {
     let names = others(panel.trials, meanings);
     let (constant, moving): (Vec<&str>, Vec<&str>) =

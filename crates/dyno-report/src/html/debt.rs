@@ -139,7 +139,6 @@ fn charts(out: &mut Markup, panel: &Panel<'_>, facts: &[&DebtFacts]) {
     out.raw("</div>");
 }
 
-/// The run-offs of finished trials, by variant.
 fn run_offs<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<(usize, &'a RunOff)> {
     let places = FindingsIndex::new(view.findings, runs);
     let mut found = Vec::new();
@@ -153,7 +152,6 @@ fn run_offs<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<(usize, &'a RunOff)> {
     found
 }
 
-/// After the load: when the debt was paid, and the curve of each reading of it.
 fn run_off(
     out: &mut Markup,
     view: &View<'_>,

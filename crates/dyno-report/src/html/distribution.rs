@@ -18,18 +18,15 @@ pub(crate) struct Distribution {
 }
 
 impl Distribution {
-    /// Adds a time and how often it was.
     pub(crate) fn add(&mut self, ns: u64, n: u64) {
         *self.counts.entry(ns).or_default() += n;
         self.n += n;
     }
 
-    /// Adds another one.
     pub(crate) fn merge(&mut self, other: &Distribution) {
         other.counts.iter().for_each(|(ns, n)| self.add(*ns, *n));
     }
 
-    /// The mean in microseconds; none where there is nothing.
     pub(crate) fn mean_us(&self) -> Option<f64> {
         let sum: f64 = self.counts.iter().map(|(ns, n)| *ns as f64 * *n as f64).sum();
         (self.n > 0).then(|| sum / self.n as f64 / 1000.0)
@@ -126,7 +123,6 @@ impl Distributions {
     }
 }
 
-/// Merges the histograms of all finished trials.
 pub(crate) fn gather(findings: &Findings, runs: &[Run]) -> Distributions {
     let places = FindingsIndex::new(findings, runs);
     let mut found = Distributions::default();

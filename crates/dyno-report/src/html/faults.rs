@@ -7,7 +7,6 @@ use crate::document::{Block, Cell, Section, Table};
 use crate::format::Unit;
 use crate::view::View;
 
-/// The section; none if there were no faults.
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let tables = tables(page.view);
     if tables.is_empty() {
@@ -113,7 +112,6 @@ pub(crate) fn tables(view: &View<'_>) -> Vec<Table> {
     tables
 }
 
-/// The replicas that were promoted, and what was lost; none if none was.
 fn promotions(view: &View<'_>, all: &[&FaultFacts]) -> Option<Table> {
     let heads = [
         "Variant",
@@ -162,7 +160,6 @@ fn promotions(view: &View<'_>, all: &[&FaultFacts]) -> Option<Table> {
     any.then_some(table)
 }
 
-/// The errors of steps with faults, by class; none if there were none.
 fn errors(view: &View<'_>, all: &[&FaultFacts]) -> Option<Table> {
     let mut table = Table::new(
         "Attempts that failed in these measurements",

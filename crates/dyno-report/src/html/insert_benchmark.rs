@@ -16,7 +16,6 @@ use crate::view::View;
 /// Half or twice the baseline's rate has the full colour.
 const FULL_COLOUR: f64 = std::f64::consts::LN_2;
 
-/// The section; none where no variant runs the Insert Benchmark.
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let view = page.view;
     let cells = author::cells(view);
@@ -37,7 +36,6 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     Some(section)
 }
 
-/// Cells by variant and step.
 struct Table<'a> {
     view: &'a View<'a>,
     cells: &'a [&'a InsertBenchmarkCell],
@@ -56,7 +54,6 @@ impl Table<'_> {
         all
     }
 
-    /// The steps that have what is asked for.
     fn steps(&self, has: impl Fn(&InsertBenchmarkCell) -> bool) -> Vec<usize> {
         let wanted = self.cells.iter().filter(|cell| has(cell));
         let mut all: Vec<usize> = wanted.map(|cell| cell.step).collect();
@@ -102,7 +99,6 @@ fn absent(out: &mut Markup) {
     out.raw("<td class=\"n none\">–</td>");
 }
 
-/// Average rates, and below each how it compares with the baseline.
 fn rates(out: &mut Markup, table: &Table<'_>) {
     out.element("h3", "Average rates");
     out.classed(
@@ -135,7 +131,6 @@ fn rates(out: &mut Markup, table: &Table<'_>) {
     });
 }
 
-/// What the author compares at a step.
 fn rate_of(cell: &InsertBenchmarkCell) -> Option<&Estimate> {
     cell.queries.as_ref().or(cell.indexed.as_ref()).or(cell.inserts.as_ref())
 }
@@ -157,7 +152,6 @@ fn colour(relative: f64) -> (&'static str, f64) {
     }
 }
 
-/// The insert rates of the read/write steps.
 fn kept(out: &mut Markup, table: &Table<'_>) {
     let steps = table.steps(|cell| cell.sla.is_some());
     if steps.is_empty() {
@@ -232,7 +226,6 @@ fn smallest(out: &mut Markup, table: &Table<'_>) {
     });
 }
 
-/// The author's columns, a table for each step.
 fn columns(out: &mut Markup, table: &Table<'_>) {
     let steps = 0..table.view.findings.steps.len();
     let all: Vec<(usize, TextTable)> =
@@ -273,7 +266,6 @@ fn columns(out: &mut Markup, table: &Table<'_>) {
     }
 }
 
-/// Response times in the author's buckets, a table for each step.
 fn responses(out: &mut Markup, table: &Table<'_>) {
     out.element("h3", "Response time buckets");
     out.classed(
@@ -322,7 +314,6 @@ fn bucket_row(
     out.classed("td", "n", Unit::Micros.show(buckets.max_s * 1e6)).raw("</tr>");
 }
 
-/// A share, darker the larger it is.
 fn bucket(out: &mut Markup, percent: f64, text: &str) {
     if text.is_empty() {
         out.raw("<td class=\"n\"></td>");

@@ -20,11 +20,9 @@ const GROUPS_MOST: usize = 8;
 struct Group {
     /// What begins the title of its rate: `Insert rate`, `new-order`.
     title: String,
-    /// What the rate counts.
     note: &'static str,
     /// One of them, in a sentence: `insert`.
     one: String,
-    /// The kinds.
     kinds: Vec<String>,
     /// Whether rows are counted, and not transactions.
     is_rows: bool,
@@ -112,7 +110,6 @@ fn groups(panel: &Panel<'_>) -> Vec<Group> {
     names.into_iter().take(GROUPS_MOST).map(group).collect()
 }
 
-/// The points of all trials.
 fn seconds(panel: &Panel<'_>, times: &Times, group: &Group) -> Seconds {
     let mut found = Seconds { rates: HashMap::new(), longest: HashMap::new() };
     for trial in panel.trials {
@@ -154,7 +151,6 @@ pub(crate) fn rates(trial: &TrialStep<'_>, kinds: &[String], scale: f64) -> Vec<
     whole.map(|((start, rate), _)| (start, Some(rate))).collect()
 }
 
-/// The longest response time of some kinds in each whole second.
 pub(crate) fn longest(trial: &TrialStep<'_>, times: &Times, kinds: &[String]) -> Vec<Point> {
     let mut by_second: HashMap<i64, f64> = HashMap::new();
     for kind in kinds {

@@ -9,7 +9,6 @@ use crate::markup::Markup;
 use crate::view::View;
 use crate::words::Judged;
 
-/// The columns of a kind, in their order.
 const SHOWN: [MetricId; 6] = [
     metrics::THROUGHPUT,
     metrics::RESPONSE_MEAN,
@@ -19,10 +18,8 @@ const SHOWN: [MetricId; 6] = [
     metrics::RESPONSE_MAX,
 ];
 
-/// The same in few letters: times are response times.
 const TITLES: [&str; 6] = ["Throughput", "Mean time", "p50", "p95", "p99", "Longest"];
 
-/// Whether an outcome is as it should be.
 fn is_good(outcome: &str) -> bool {
     matches!(outcome, "committed" | "rolled_back")
 }
@@ -33,7 +30,6 @@ pub(crate) fn of_step<'a>(view: &View<'a>, step: usize) -> Vec<&'a KindCell> {
     view.findings.kinds.iter().filter(|k| k.step == step && k.variant < n).collect()
 }
 
-/// The names of kinds at any step, in the order in which they come.
 pub(crate) fn names<'a>(view: &View<'a>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for kind in view.findings.kinds.iter().filter(|k| k.step < view.findings.steps.len()) {
@@ -50,7 +46,6 @@ pub(crate) fn in_order(view: &View<'_>, kinds: &mut [&str]) {
     kinds.sort_by_key(|kind| order.iter().position(|name| name == kind).unwrap_or(order.len()));
 }
 
-/// Writes a table for each step that has kinds.
 pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
     if view.findings.kinds.is_empty() {
         return;

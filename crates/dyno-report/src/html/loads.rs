@@ -22,7 +22,6 @@ const BARS_MAX: usize = 30;
 /// Ratio of largest to smallest value from which on a logarithmic axis is used for times.
 const LOG_FROM: f64 = 20.0;
 
-/// The section.
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let view = page.view;
     let lead = format!(
@@ -144,7 +143,6 @@ fn by_kind(out: &mut Markup, view: &View<'_>) {
     }
 }
 
-/// Which effect is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
     Relative,
@@ -264,7 +262,6 @@ impl Plot {
     }
 }
 
-/// The classes of a chart of a metric: absolute values, or effects.
 fn class_of(metric: MetricId, how: &str) -> String {
     format!("how-{how} of-{}", words::slug(metric))
 }
@@ -284,7 +281,6 @@ pub(crate) fn needs_log(found: &[((usize, usize), &Estimate)], unit: &Unit) -> b
     !has_zero && found.iter().any(|((_, step), _)| is_far(at(*step).collect()))
 }
 
-/// A chart of a metric's estimates.
 fn estimates(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     let found: Vec<((usize, usize), &Estimate)> =
         view.places().filter_map(|(v, s)| Some(((v, s), view.estimate(v, s, metric)?))).collect();
@@ -327,7 +323,6 @@ fn note(view: &View<'_>, metric: MetricId, is_log: bool) -> String {
     if is_log { format!("{text} · log scale") } else { text.to_string() }
 }
 
-/// A chart of effects against the baseline.
 fn effects(out: &mut Markup, view: &View<'_>, metric: MetricId, effect: Effect) {
     let found: Vec<&Comparison> =
         view.places().filter_map(|(v, s)| view.comparison(v, s, metric)).collect();

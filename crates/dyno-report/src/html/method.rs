@@ -15,7 +15,6 @@ use crate::markup::{Markup, escape};
 use crate::view::View;
 use crate::words;
 
-/// The section.
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let Page { view, runs, .. } = *page;
     let mut section = Section::new("method", "Method", "How it was done", "");
@@ -36,7 +35,6 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     Some(section)
 }
 
-/// Opens a table of names and values.
 fn open_facts(out: &mut Markup, caption: &str) {
     out.raw("<div class=\"scroll\"><table class=\"facts\">");
     out.element("caption", caption).raw("<tbody>");
@@ -68,7 +66,6 @@ fn fact_value<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
     }
 }
 
-/// Facts of the record with the words for them.
 const FACTS_IN_WORDS: [(&str, &str); 25] = [
     ("os", "operating system"),
     ("cpu.model", "CPU"),
@@ -186,7 +183,6 @@ fn joined(values: &BTreeSet<String>) -> String {
     values.iter().map(String::as_str).collect::<Vec<_>>().join(" · ")
 }
 
-/// What a run tells of its machine and of how it was done.
 fn add_facts(facts: &mut Facts, run: &Run) {
     let mut add = |name: &str, value: String| {
         facts.entry(name.to_owned()).or_default().insert(value);
@@ -231,7 +227,6 @@ fn data_sets(view: &View<'_>) -> Option<String> {
     (all > 0).then(|| format!("populated by {fresh}, reused by {reused}"))
 }
 
-/// What the laboratory itself took from the machine.
 fn own_share(out: &mut Markup, runs: &[Run]) {
     let trials = || runs.iter().flat_map(|r| &r.trials);
     let wall: f64 = trials().map(|t| t.probes_wall_s).sum();
@@ -352,7 +347,6 @@ fn settings_table<'a>(
     out.raw("</tbody></table></div>");
 }
 
-/// What sequential stopping did, where the study asks for it.
 fn stopping(out: &mut Markup, view: &View<'_>) {
     let Some(facts) = &view.findings.stopping else { return };
     out.element("h3", "Sequential stopping");
@@ -455,7 +449,6 @@ fn plan_row(out: &mut Markup, view: &View<'_>, trial: &TrialFacts) {
 /// Letters of a message that are shown at first: servers quote whole statements.
 const EXAMPLE_MOST: usize = 200;
 
-/// A message; a long one is folded.
 fn example(out: &mut Markup, message: &str) {
     match message.char_indices().nth(EXAMPLE_MOST) {
         None => _ = out.text(message),

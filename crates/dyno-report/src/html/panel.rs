@@ -35,22 +35,16 @@ const LOG_FROM: f64 = 40.0;
 /// With more variants than this, moments are marked above the lines instead of behind them.
 const MOMENTS_OVER_MOST: usize = 3;
 
-/// Most moments that are marked in a chart.
 const MOMENTS_MOST: usize = 200;
 
 /// One step of one finished trial.
 pub(crate) struct TrialStep<'a> {
-    /// Its variant.
     pub(crate) variant: usize,
     /// What the clients saw.
     pub(crate) intervals: &'a IntervalColumns,
-    /// What the probes read.
     pub(crate) readings: &'a BTreeMap<String, Vec<Option<f64>>>,
-    /// What they are.
     pub(crate) meanings: &'a BTreeMap<String, Reading>,
-    /// All that was measured.
     pub(crate) summary: &'a StepSummary,
-    /// Its run, its trial's number, and its step in the run.
     pub(crate) key: Key,
     /// Which of its intervals are whole seconds.
     pub(crate) is_whole: Vec<bool>,
@@ -72,35 +66,27 @@ fn whole_seconds(summary: &StepSummary) -> Vec<bool> {
     if whole.contains(&true) { whole } else { vec![true; starts.len()] }
 }
 
-/// What is drawn.
 #[derive(Clone)]
 pub(crate) struct Quantity {
-    /// Its name.
     pub(crate) title: String,
     /// What it is; may be empty.
     pub(crate) note: String,
-    /// Its unit.
     pub(crate) unit: Unit,
-    /// Where its values are.
     pub(crate) source: Source,
     /// Whether stalls and changes of level are marked: where all clients saw them.
     pub(crate) is_marked: bool,
 }
 
-/// Where its values are.
 #[derive(Clone)]
 pub(crate) enum Source {
     /// A rate; zero is a value.
     Rate(fn(&IntervalColumns) -> &Vec<f64>),
     /// A response time; zero means that nothing was done in that second.
     Time(fn(&IntervalColumns) -> &Vec<f64>),
-    /// A reading, by its name.
     Reading(String),
-    /// Points of each trial, by its key.
     Points(HashMap<Key, Vec<Point>>),
 }
 
-/// One quantity of one variant: a median with its repetitions behind it.
 struct LineSource<'a> {
     variant: usize,
     source: &'a Source,
@@ -145,7 +131,6 @@ pub(crate) fn points_most(view: &View<'_>, steps: &[Vec<TrialStep<'_>>]) -> usiz
     points.clamp(22, 3600)
 }
 
-/// About the number of paths in the charts of a step.
 fn n_paths(trials: &[TrialStep<'_>], n_variants: usize) -> usize {
     let lines = if trials.len() <= LIGHT_LINES_MAX {
         trials.len() + n_variants
@@ -161,25 +146,18 @@ fn n_paths(trials: &[TrialStep<'_>], n_variants: usize) -> usize {
     lines * (trials.iter().map(n_charts).max().unwrap_or(0) + COLUMNS)
 }
 
-/// The charts of one step.
 pub(crate) struct Panel<'a> {
-    /// The findings.
     pub(crate) view: &'a View<'a>,
-    /// The step.
     pub(crate) step: usize,
-    /// Its trials.
     pub(crate) trials: &'a [TrialStep<'a>],
-    /// Most points of a path.
     pub(crate) points: usize,
 }
 
 impl Panel<'_> {
-    /// Whether a quantity is zero in all seconds of all trials.
     pub(crate) fn is_zero(&self, source: &Source) -> bool {
         self.trials.iter().all(|t| points(t, source).iter().all(|p| p.1.unwrap_or(0.0) == 0.0))
     }
 
-    /// Whether a reading had the same value in all seconds of all trials.
     pub(crate) fn is_constant(&self, name: &str) -> bool {
         let mut values =
             self.trials.iter().filter_map(|t| t.readings.get(name)).flatten().flatten();
@@ -259,7 +237,6 @@ impl Panel<'_> {
         }
     }
 
-    /// A chart for each variant, with a line for each reading.
     pub(crate) fn by_variant(
         &self,
         out: &mut Markup,
@@ -441,7 +418,6 @@ fn joined(all: &[Vec<Point>]) -> Together {
     }
 }
 
-/// Lines of a chart: those behind, those in front, and their smallest and largest value.
 #[derive(Default)]
 struct Lines {
     back: Vec<Series>,

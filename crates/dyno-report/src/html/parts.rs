@@ -30,7 +30,6 @@ pub(crate) fn sticky_legend(out: &mut Markup, view: &View<'_>) {
     out.raw("</div>");
 }
 
-/// Buttons, one for each step.
 fn steps(out: &mut Markup, view: &View<'_>) {
     let n = view.findings.steps.len();
     if n < 2 {
@@ -60,12 +59,10 @@ pub(crate) fn open_panel(out: &mut Markup, view: &View<'_>, step: usize) {
     }
 }
 
-/// Whether others are compared with this variant.
 pub(crate) fn is_baseline(view: &View<'_>, variant: usize) -> bool {
     view.findings.variants.iter().any(|v| v.baseline == Some(variant))
 }
 
-/// A small line in a variant's colour and dash pattern.
 pub(crate) fn swatch(variant: usize) -> String {
     format!(
         "<svg class=\"sw {}\" viewBox=\"0 0 18 10\" aria-hidden=\"true\"><path d=\"M1 5H17\" \
@@ -74,12 +71,10 @@ pub(crate) fn swatch(variant: usize) -> String {
     )
 }
 
-/// A variant's name with its colour.
 pub(crate) fn name(view: &View<'_>, variant: usize) -> String {
     crate::document::html::named(variant, view.variant(variant))
 }
 
-/// A verdict as a badge.
 pub(crate) fn badge(judged: Judged) -> String {
     format!(
         "<span class=\"badge {}\"><span aria-hidden=\"true\">{}</span> {}</span>",
@@ -104,7 +99,6 @@ pub(crate) fn figure(out: &mut Markup, class: &str, title: &str, note: &str, svg
     out.raw("</figcaption>").raw(svg).raw("</figure>");
 }
 
-/// A value with its bounds and its repetitions in one line of text, for tips.
 pub(crate) fn describe(name: &str, step: &str, estimate: &Estimate) -> String {
     let value = format::value(estimate);
     let bounds = format::interval(estimate).map_or(String::new(), |b| format!(" ({b})"));

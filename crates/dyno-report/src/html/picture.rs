@@ -15,13 +15,10 @@ use crate::view::View;
 /// Most rows of a picture; with more steps than that, those of the last one are shown.
 const ROWS_MOST: usize = 16;
 
-/// Width of a picture of lines.
 pub(super) const LINES_WIDE: f64 = 640.0;
 
-/// Width of a picture of rows.
 const WIDE: f64 = 720.0;
 
-/// The same on a phone.
 const NARROW: f64 = 380.0;
 
 /// Most values that a picture's label reads out; the tables have them all.
@@ -63,7 +60,6 @@ fn rows_figure(out: &mut Markup, words: (&str, &str), chart: RowsChart) {
     figure(out, words, &svg);
 }
 
-/// A line for each variant over the loads.
 fn by_load(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     let marks: Vec<Mark> = view
         .places()
@@ -96,7 +92,6 @@ fn by_load(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     figure(out, (&title, &note), &chart.svg());
 }
 
-/// What hollow dots are.
 fn dots<'a>(marks: impl IntoIterator<Item = &'a Mark>) -> &'static str {
     match marks.into_iter().all(|mark| mark.dots.len() == 2) {
         true => "the two repetitions",
@@ -104,7 +99,6 @@ fn dots<'a>(marks: impl IntoIterator<Item = &'a Mark>) -> &'static str {
     }
 }
 
-/// What dots and lines of these rows are.
 fn key(view: &View<'_>, rows: &[(String, Mark)]) -> String {
     let has_line = rows.iter().any(|(_, mark)| mark.bounds.is_some());
     let line =
@@ -126,7 +120,6 @@ fn forests(out: &mut Markup, view: &View<'_>, effects: Vec<&Comparison>) {
     }
 }
 
-/// The effects in one metric, a row for each.
 fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
     if effects.len() > ROWS_MOST {
         let last = effects.iter().map(|c| c.step).max().unwrap_or(0);
@@ -191,7 +184,6 @@ fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
     rows_figure(out, (&title, &note), chart);
 }
 
-/// The values of several variants at one step.
 fn values(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     let found: Vec<((usize, usize), &Estimate)> = view
         .places()

@@ -87,10 +87,8 @@ pub(crate) fn section_below(out: &mut Markup, view: &View<'_>) {
     out.raw("</details>");
 }
 
-/// A cost out of what is known of a variant at a step.
 type CostPick = fn(&CostFacts) -> Option<&Estimate>;
 
-/// What stands below the effects.
 const COSTS: [(&str, CostPick); 2] = [
     (
         "Cost of a million transactions <span>lower is better: price per hour ÷ throughput</span>",
@@ -101,7 +99,6 @@ const COSTS: [(&str, CostPick); 2] = [
     }),
 ];
 
-/// A cell with a cost and its bounds.
 fn worth(out: &mut Markup, estimate: Option<&Estimate>) {
     let Some(estimate) = estimate else {
         out.raw("<td class=\"n none\">–</td>");
@@ -116,7 +113,6 @@ fn worth(out: &mut Markup, estimate: Option<&Estimate>) {
     out.element("small", format!("n = {}{bounds}", estimate.n)).raw("</td>");
 }
 
-/// Throughput by price, the frontier joined.
 fn frontier(out: &mut Markup, view: &View<'_>, step: usize, own: &[&CostFacts]) {
     let mut currencies: Vec<&str> = Vec::new();
     for price in own.iter().filter_map(|c| c.price_per_hour.as_ref()) {

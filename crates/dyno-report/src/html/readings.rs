@@ -7,10 +7,8 @@ use dyno_units::Reading;
 
 use crate::format::Unit;
 
-/// What the readings are, by name.
 pub(crate) type Meanings<'a> = BTreeMap<&'a str, &'a Reading>;
 
-/// What the readings of all trials are.
 pub(crate) fn meanings(runs: &[Run]) -> Meanings<'_> {
     let trials = runs.iter().flat_map(|run| &run.trials);
     let all = trials.flat_map(|trial| &trial.meanings);
@@ -22,7 +20,6 @@ pub(crate) fn unit_of_code(code: &str) -> Unit {
     Unit::from(&dyno_units::Unit::from(code))
 }
 
-/// The group of a reading in the table of further readings.
 pub(crate) fn group<'n>(meanings: &Meanings<'_>, name: &'n str) -> &'n str {
     meanings.get(name).map_or_else(|| Reading::default().group(name), |one| one.group(name))
 }

@@ -15,7 +15,6 @@ use crate::words;
 /// Points of a fitted line between two steps.
 const POINTS: usize = 8;
 
-/// The fitted laws as lines over the places of the steps.
 pub(crate) fn curves(view: &View<'_>) -> Vec<(usize, Vec<(f64, f64)>)> {
     let steps = &view.findings.steps;
     let clients: Vec<f64> = steps.iter().map(|step| step.clients as f64).collect();

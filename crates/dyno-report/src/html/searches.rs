@@ -7,7 +7,6 @@ use crate::format::Unit;
 use crate::view::View;
 use crate::words;
 
-/// Every load probe of every search, folded; none where nothing was searched.
 pub(crate) fn probes(view: &View<'_>) -> Option<Block> {
     let findings = view.findings;
     let is_known = |search: &&TrialSearch| {

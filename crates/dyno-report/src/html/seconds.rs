@@ -20,10 +20,8 @@ use crate::words;
 /// Stalls that are listed without being asked for.
 const STALLS_OPEN: usize = 12;
 
-/// Most stalls that are listed.
 const STALLS_MOST: usize = 200;
 
-/// The section.
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let Page { view, steps, times, points, .. } = *page;
     let mut section = Section::new(
@@ -165,7 +163,6 @@ fn no_stretch(view: &View<'_>, step: usize) -> &'static str {
     }
 }
 
-/// What the clients saw.
 fn clients(out: &mut Markup, panel: &Panel<'_>) {
     let quantity = |title: &str, note: &str, source: Source| Quantity {
         title: title.to_owned(),
@@ -219,7 +216,6 @@ fn clients(out: &mut Markup, panel: &Panel<'_>) {
     }
 }
 
-/// Every stall of a step, with what moved first among the readings.
 fn stalls(out: &mut Markup, view: &View<'_>, step: usize) {
     made_dips(out, view, step);
     let mut all: Vec<&StallFacts> =

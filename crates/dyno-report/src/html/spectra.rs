@@ -26,7 +26,6 @@ type Curves = Vec<(usize, Vec<Point>)>;
 /// A lower and an upper line of a variant.
 type Bands = Vec<(usize, (Vec<Point>, Vec<Point>))>;
 
-/// The section.
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let Page { view, distributions, times, .. } = *page;
     let mut section = Section::new(

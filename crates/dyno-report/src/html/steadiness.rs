@@ -105,7 +105,6 @@ fn span(values: &[f64], show: impl Fn(f64) -> String) -> String {
     if low == high { low } else { format::range(&low, &high) }
 }
 
-/// What comes again: how often, how strongly, and in how many trials.
 fn period(out: &mut Markup, trials: &[TimeFacts]) {
     let found: Vec<_> = trials.iter().filter_map(|facts| facts.period.as_ref()).collect();
     if found.is_empty() {

@@ -8,7 +8,6 @@ use crate::markup::{Markup, escape};
 use crate::view::View;
 use crate::{field, format};
 
-/// The section.
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let view = page.view;
     let effect = match view.findings.comparisons.is_empty() {
@@ -154,7 +153,6 @@ fn metrics_table(out: &mut Markup, view: &View<'_>, metrics: &[MetricId]) {
     out.raw("</tbody></table></div>");
 }
 
-/// Opens a row with the variant's name.
 fn row_head(out: &mut Markup, view: &View<'_>, variant: usize) {
     out.raw(format_args!("<tr class=\"v{variant}\"><th scope=\"row\">"));
     out.raw(parts::name(view, variant));

@@ -11,7 +11,6 @@ const PER_DOUBLING: f64 = 8.0;
 pub(crate) struct Column {
     /// Seconds of it that were measured, all repetitions together.
     pub(crate) seconds: f64,
-    /// The longest response time, in microseconds.
     pub(crate) max_us: f64,
     /// Transactions by bucket.
     pub(crate) counts: Counts,
@@ -64,9 +63,7 @@ impl Counts {
 pub(crate) struct Grid {
     /// Where the first column begins, seconds since the measurement phase began. A column begins at 0.
     pub(crate) from_s: f64,
-    /// The length of a column.
     pub(crate) column_s: f64,
-    /// The columns.
     pub(crate) columns: Vec<Column>,
 }
 
@@ -77,7 +74,6 @@ pub(crate) struct Window {
     pub(crate) n: u64,
     /// Seconds, all repetitions together.
     pub(crate) seconds: f64,
-    /// The longest response time, in microseconds.
     pub(crate) max_us: f64,
     counts: Counts,
 }
@@ -105,7 +101,6 @@ impl Window {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Buckets {
     counts: Vec<(u16, u64)>,
-    /// The longest, in microseconds.
     max_us: f64,
 }
 
@@ -131,7 +126,6 @@ impl Buckets {
         }
     }
 
-    /// Those of these times.
     #[cfg(test)]
     pub(crate) fn of(times: &[(u64, u64)]) -> Buckets {
         let mut buckets = Buckets::default();
@@ -140,18 +134,15 @@ impl Buckets {
     }
 }
 
-/// The bucket of a time.
 fn bucket(ns: u64) -> u16 {
     ((ns.max(1) as f64).log2() * PER_DOUBLING) as u16
 }
 
-/// Where a bucket begins, in microseconds.
 pub(crate) fn bucket_start_us(bucket: u16) -> f64 {
     (f64::from(bucket) / PER_DOUBLING).exp2() / 1000.0
 }
 
 impl Grid {
-    /// A grid over a span of time; empty.
     pub(crate) fn new((from_s, to_s): (f64, f64), column_s: f64) -> Grid {
         let from_s = (from_s / column_s).floor() * column_s;
         let n = ((to_s - from_s) / column_s).ceil().max(1.0) as usize;
@@ -171,7 +162,6 @@ impl Grid {
         }
     }
 
-    /// Adds times and how often.
     pub(crate) fn add(&mut self, at_s: f64, times: &Buckets) {
         let Some(column) = self.column(at_s) else { return };
         for (bucket, n) in &times.counts {
@@ -218,12 +208,10 @@ impl Grid {
         window
     }
 
-    /// Where the last column ends.
     pub(crate) fn to_s(&self) -> f64 {
         self.from_s + self.columns.len() as f64 * self.column_s
     }
 
-    /// Whether nothing is in it.
     pub(crate) fn is_empty(&self) -> bool {
         self.columns.iter().all(|column| column.counts.is_empty())
     }

@@ -33,7 +33,6 @@ const COLUMNS: (usize, usize) = (24, 300);
 /// With fewer columns than this, kinds of transactions are not kept apart.
 const COLUMNS_FOR_KINDS: usize = 60;
 
-/// Kinds of transactions that are kept apart at most.
 const KINDS_MOST: usize = 8;
 
 /// Lengths of columns, in seconds.
@@ -58,7 +57,6 @@ pub struct Times {
     is_by_kind: bool,
     /// By run, trial and step of the run: where its seconds go.
     targets: HashMap<(usize, u32, usize), Target>,
-    /// The second that is being added.
     second: grid::Buckets,
     /// The longest response time of each second, by kind of transaction, where a step has several:
     /// seconds since the measurement phase began, and microseconds.
@@ -72,7 +70,6 @@ pub struct Times {
 struct Target {
     variant: usize,
     step: usize,
-    /// Whether the step has several kinds of transaction.
     has_kinds: bool,
     /// Start of the first second in which anything was done, since the measurement phase began.
     first_s: Option<f64>,
@@ -81,7 +78,6 @@ struct Target {
 }
 
 impl Times {
-    /// Plans the grids for these runs; nothing is in them yet.
     pub fn new(findings: &Findings, runs: &[Run]) -> Times {
         let places = FindingsIndex::new(findings, runs);
         let mut found: Vec<Found<'_>> = Vec::new();
@@ -111,7 +107,6 @@ impl Times {
         times
     }
 
-    /// Lays out the grids.
     fn plan(&mut self, found: &[Found<'_>]) {
         let mut spans: BTreeMap<(usize, usize), (f64, f64)> = BTreeMap::new();
         let mut kinds: BTreeMap<usize, Vec<&str>> = BTreeMap::new();

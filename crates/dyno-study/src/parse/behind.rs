@@ -9,10 +9,8 @@ use crate::nearest::did_you_mean;
 use crate::vocabulary::{ProductWord, RouterWord, Vocabulary};
 use crate::{Behind, Diagnostic, FieldValue, Table};
 
-/// The key, and the fields of its table.
 const BEHIND: &str = "behind";
 
-/// The name of the router among its options.
 const PRODUCT: &str = "product";
 
 /// Checks what stands in front of a product that Dyno starts, and puts its options into `table` as the router
@@ -58,7 +56,6 @@ pub(super) fn check(
     }
 }
 
-/// The router that a table names.
 fn router<'v>(
     problems: &mut Problems,
     raw: &RawTable<'_>,
@@ -90,7 +87,6 @@ fn unknown(router: &RouterWord, option: &str, span: std::ops::Range<usize>) -> D
         .with_help(did_you_mean(option, names.chain([PRODUCT])))
 }
 
-/// What a table that was checked says.
 pub(super) fn of(table: &Table) -> Option<Behind> {
     let fields = table.fields.iter();
     let mut options: std::collections::BTreeMap<String, String> = fields

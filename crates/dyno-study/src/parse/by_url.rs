@@ -11,7 +11,6 @@ use super::table::RawTable;
 use super::value::{self, Entry};
 use crate::{Diagnostic, Table};
 
-/// The URL of a server that runs already.
 pub(super) fn url(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
     let url = value::text(problems, entry)?;
     if !is_url(&url) {
@@ -21,7 +20,6 @@ pub(super) fn url(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> 
     Some(url)
 }
 
-/// The URLs of servers that run already.
 pub(super) fn urls(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<String>> {
     let urls = value::texts(problems, entry)?;
     let items = match entry.value {

@@ -18,11 +18,8 @@ pub(super) struct Chosen<'t, 'a> {
     pub(super) choice: Choice,
 }
 
-/// The table of a kind that the variants have.
 pub(super) enum Choice {
-    /// It is varied.
     Varied,
-    /// This one.
     Fixed(String),
     /// None: the study has no such tables, and needs none.
     Without,
@@ -34,7 +31,6 @@ pub(super) enum Choice {
 pub(super) struct Involved<'t>(BTreeMap<&'static str, Vec<&'t NamedTable<'t>>>);
 
 impl<'t> Involved<'t> {
-    /// Those of the tables that are chosen or varied.
     pub(super) fn new(chosen: &'t [Chosen<'t, '_>], vary: &Vary<'_>) -> Involved<'t> {
         let of_kind = |Chosen { tables, choice }: &'t Chosen<'t, '_>| {
             let names: BTreeSet<String> = match (vary.names(tables.kind), choice) {
@@ -50,13 +46,11 @@ impl<'t> Involved<'t> {
         Involved(chosen.iter().map(of_kind).collect())
     }
 
-    /// Those of one kind, in file order.
     pub(super) fn of(&self, kind: &Kind) -> &[&'t NamedTable<'t>] {
         self.0.get(kind.name).map_or(&[], Vec::as_slice)
     }
 }
 
-/// Chooses the table of each kind.
 pub(super) fn choose<'t, 'a>(
     problems: &mut Problems,
     design: &Section<'_>,
@@ -103,7 +97,6 @@ fn choose_one(
     }
 }
 
-/// Reports what is given twice.
 pub(super) fn report_fixed_and_varied(problems: &mut Problems, span: &Range<usize>, name: &str) {
     problems.add(
         Diagnostic::new(span.clone(), format!("`{name}` is both fixed and varied"))

@@ -18,7 +18,6 @@ use crate::nearest::did_you_mean;
 use crate::vocabulary::{ProductWord, SettingRules, Vocabulary};
 use crate::{Cluster, DataOrigin, Database, Diagnostic, FieldValue, Product, Table};
 
-/// Databases.
 pub(crate) const KIND: Kind = Kind {
     name: "database",
     help: "The databases, one table each: [database.NAME].",
@@ -305,38 +304,28 @@ const KEYS: &[Key] = &[
     .afterwards(),
 ];
 
-/// The most servers over the same data.
 const SERVERS_MAX: u64 = 1_000;
 
-/// The most replicas of a server.
 const REPLICAS_MAX: u64 = 8;
 
-/// The most shards of a database.
 const SHARDS_MAX: u64 = 8;
 
-/// What `shard_by` may be.
 const SHARD_BY: [&str; 2] = ["table", "key"];
 
-/// The kinds of clusters.
 const CLUSTERS: [&str; 2] = ["galera", "group-replication"];
 
-/// The fewest and the most nodes of a cluster.
 const NODES_MIN: u64 = 2;
 const NODES_MAX: u64 = 8;
 
 /// How many nodes a cluster has if a study does not say.
 const NODES: u32 = 3;
 
-/// What `load_on` may be.
 const LOAD_ON: [&str; 2] = ["first", "all"];
 
-/// What `reads_on` may be.
 const READS_ON: [&str; 3] = ["primary", "replicas", "all"];
 
-/// What `replication` may be.
 const REPLICATION_WORDS: [&str; 2] = ["asynchronous", "synchronous"];
 
-/// Reads a table, and checks what it says as a whole.
 fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {
     let table = raw.read(problems, vocabulary);
     match (raw.entry("product"), raw.entry("url")) {
@@ -381,7 +370,6 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
 }
 
 impl Database {
-    /// A database with the values of a table that was checked.
     pub(super) fn of(table: &Table) -> Option<Database> {
         let text = |field: &str| table.text(field).map(str::to_owned);
         let url = text("url").map(Product::Url);
@@ -553,7 +541,6 @@ fn check_private<'v>(
     Some(word)
 }
 
-/// Reports what cannot be asked of the machine for a server.
 fn check_machine(
     problems: &mut Problems,
     raw: &RawTable<'_>,
@@ -587,7 +574,6 @@ fn check_machine(
     }
 }
 
-/// Reports replicas of a product that has none.
 fn check_replicas(problems: &mut Problems, raw: &RawTable<'_>, product: &str) {
     let replicas = raw
         .entry("replicas")
@@ -650,7 +636,6 @@ fn check_reads(problems: &mut Problems, raw: &RawTable<'_>) {
     }
 }
 
-/// Reports shards that a product lacks, and what cannot be combined with them.
 fn check_shards(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord) {
     let is_on = |given: &&Entry<'_>| given.value.as_integer().is_none_or(|one| one.as_str() != "0");
     let shards = raw.entry("shards").filter(is_on);

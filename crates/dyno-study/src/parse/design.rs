@@ -29,24 +29,17 @@ use crate::{
 
 /// Most trials that one study may ask for; more are a mistake in the study.
 pub(super) const TRIALS_MAX: usize = 100_000;
-/// Most steps in one trial.
 const STEPS_MAX: usize = 10_000;
 /// Most transactions in flight under an open load, where the study does not say.
 const OPEN_CLIENTS: u64 = 64;
 
-/// What was read of a design.
 pub(super) struct Read {
-    /// The design.
     pub(super) design: Design,
-    /// The variants that it asks for.
     pub(super) variants: Vec<Variant>,
-    /// Where the key of each factor is.
     pub(super) factor_spans: Vec<Range<usize>>,
-    /// Where the key `generators` is.
     pub(super) generators_span: Range<usize>,
 }
 
-/// Reads the design; none when something about it was wrong.
 pub(super) fn read(
     problems: &mut Problems,
     study: &Section<'_>,
@@ -149,7 +142,6 @@ fn check_jobs(
     }
 }
 
-/// Reads the load levels, which are the steps of each trial; none when something was wrong.
 fn read_loads(
     problems: &mut Problems,
     section: &Section<'_>,
@@ -339,7 +331,6 @@ impl Scalars {
         }
     }
 
-    /// A design with these values; the rest is empty.
     fn into_design(self) -> Design {
         Design {
             factors: Vec::new(),
@@ -398,7 +389,6 @@ impl Times {
     }
 }
 
-/// One demand on the answer, or a list of them.
 fn requirements(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<Requirement>> {
     if let DeValue::Array(_) = entry.value {
         let read = list(problems, entry, requirement, Requirement::to_string);
@@ -430,7 +420,6 @@ fn cpus(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<u32>> {
     list(problems, entry, reader, u32::to_string).and_then(|list| values(&list))
 }
 
-/// Names of probes, of those that there are.
 fn probes(problems: &mut Problems, entry: &Entry<'_>, all: &[String]) -> Option<Vec<String>> {
     let names: Vec<(&str, &String)> = all.iter().map(|name| (name.as_str(), name)).collect();
     let reader =

@@ -15,7 +15,6 @@ use crate::{
     Database, Diagnostic, FaultChoice, FaultKind, HostPool, Product, Table, Variant, Vocabulary,
 };
 
-/// Faults.
 pub(crate) const KIND: Kind = Kind {
     name: "fault",
     help: "Faults of servers that Dyno starts, at given times of each measurement: [fault.NAME].",
@@ -98,7 +97,6 @@ const KEYS: &[Key] = &[
         .fixed(INHERITED),
 ];
 
-/// Reads a table, and checks what it says as a whole.
 fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {
     let table = raw.read(problems, vocabulary);
     let before = problems.count();
@@ -239,7 +237,6 @@ pub(super) fn check(
 /// The key that is wrong, a message, a label and a help.
 type Wrong = (Option<&'static str>, String, String, String);
 
-/// Why a fault cannot happen to its member; none if it can.
 fn wrong_member(
     fault: &FaultChoice,
     (database, hosts): (&Database, &NamedTables<'_>),
@@ -332,7 +329,6 @@ pub(super) fn independent(database: &Database, pool: Option<&HostPool>) -> Vec<S
     pool.names.iter().take(database.servers_on(pool)).cloned().collect()
 }
 
-/// Why no replica can be promoted after a fault; none if one can, or none is to be.
 fn wrong_promotion(fault: &FaultChoice, database: &Database) -> Option<Wrong> {
     let (name, of) = (&fault.name, &database.name);
     let message = format!("the fault `{name}` cannot promote a replica of the database `{of}`");
@@ -364,14 +360,12 @@ fn wrong_promotion(fault: &FaultChoice, database: &Database) -> Option<Wrong> {
     }
 }
 
-/// The member that stands in front of a database; none if there is none.
 fn router_of(database: &Database, vocabulary: &Vocabulary) -> Option<String> {
     let behind = database.behind.as_ref()?;
     let word = vocabulary.routers.iter().find(|word| word.name == behind.product)?;
     Some(word.member.clone())
 }
 
-/// Why a fault does not happen in the measured time; none if it does.
 fn wrong_time(fault: &FaultChoice, duration: Nanoseconds) -> Option<Wrong> {
     let end = Nanoseconds(fault.at.0.saturating_add(fault.kind.length().0));
     (fault.at >= duration || end > duration).then(|| {

@@ -101,7 +101,6 @@ const KEYS: &[Key] = &[
     .example("\"{name}.internal\""),
 ];
 
-/// Most hosts of one table.
 pub(super) const HOSTS_MAX: usize = 1000;
 
 fn read_one(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {
@@ -155,7 +154,6 @@ fn check_count(problems: &mut Problems, raw: &RawTable<'_>, table: Option<&Table
     problems.add(wrong.with_label("each host has one name"));
 }
 
-/// The names of a table's hosts.
 fn names(table: &Table) -> Vec<String> {
     match (table.fields.get("names"), reach::requested(table)) {
         (Some(FieldValue::Texts(names)), _) => names.clone(),
@@ -165,7 +163,6 @@ fn names(table: &Table) -> Vec<String> {
 }
 
 impl HostPool {
-    /// The hosts of a table; none if it has been reported as wrong.
     fn of(table: &Table) -> Option<HostPool> {
         Some(HostPool {
             name: table.name.clone(),

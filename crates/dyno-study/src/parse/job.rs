@@ -16,7 +16,6 @@ use crate::{
     Database, Diagnostic, FieldValue, HostPool, JobChoice, Product, Table, Variant, Vocabulary,
 };
 
-/// Jobs.
 pub(crate) const KIND: Kind = Kind {
     name: "job",
     help: "Work that runs to completion and is timed at each load level: [job.NAME].",
@@ -151,7 +150,6 @@ const KEYS: &[Key] = &[
     .example("{ rows_per_s = \"1/s, higher\" }"),
 ];
 
-/// Reads a table, and checks what it says as a whole.
 fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {
     let table = raw.read(problems, vocabulary);
     let before = problems.count();
@@ -252,7 +250,6 @@ pub(super) fn check(
     }
 }
 
-/// What is wrong with a job.
 struct Wrong {
     key: &'static str,
     message: String,
@@ -260,7 +257,6 @@ struct Wrong {
     help: String,
 }
 
-/// Why a job cannot work with its member; none if it can.
 fn wrong_member(job: &JobChoice, database: &Database, pool: Option<&HostPool>) -> Option<Wrong> {
     let (name, of) = (&job.name, &database.name);
     let wrong = |message: String, label: &str, help: String| {
@@ -297,7 +293,6 @@ fn wrong_member(job: &JobChoice, database: &Database, pool: Option<&HostPool>) -
     )
 }
 
-/// Why the commands of a job cannot run on the host of its server; none if they can, or it is not on one.
 fn wrong_place(job: &JobChoice, variant: &Variant) -> Option<Wrong> {
     variant.database.on.as_ref().and(variant.other_database.as_ref())?;
     Some(Wrong {

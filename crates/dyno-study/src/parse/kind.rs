@@ -20,7 +20,6 @@ pub(crate) const KINDS: &[&Kind] = &[
     &probe::KIND,
 ];
 
-/// The kind whose tables choose a workload and take its options.
 pub(crate) const WORKLOAD: &Kind = &workload::KIND;
 
 /// Short ways to write a path: `setting.x` for `database.settings.x`, `option.x` for `workload.x`.
@@ -29,17 +28,14 @@ pub(crate) const SHORT: [Short; 2] = [
     Short { word: "option", kind: &workload::KIND, fields: "" },
 ];
 
-/// A short way to write a path.
 pub(crate) struct Short {
     /// What is written in place of table and beginning of the field.
     pub(crate) word: &'static str,
-    /// The kind of table.
     pub(crate) kind: &'static Kind,
     /// How the fields begin; empty for fields that are no keys, but options.
     pub(crate) fields: &'static str,
 }
 
-/// A kind of table.
 pub(crate) struct Kind {
     /// Its name: the first part of the table's.
     pub(crate) name: &'static str,
@@ -53,7 +49,6 @@ pub(crate) struct Kind {
     pub(crate) names: [&'static str; 2],
     /// What else can stand as the baseline's.
     pub(crate) baseline_note: &'static str,
-    /// Its fields.
     pub(crate) keys: &'static [Key],
     /// Whether further keys are options of the workload that the table chooses.
     pub(crate) has_options: bool,
@@ -89,7 +84,6 @@ impl Kind {
         self.keys.iter().find(|key| key.name == field).map(|key| key.shape)
     }
 
-    /// Names of the fields that can be varied.
     pub(crate) fn variable(&self) -> impl Iterator<Item = &'static Key> {
         self.keys.iter().filter(|key| self.is_chosen && key.fixed.is_none())
     }
@@ -98,7 +92,6 @@ impl Kind {
 /// What is varied: tables of a kind, or a field of them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FieldPath {
-    /// The kind of table.
     pub(crate) kind: &'static Kind,
     /// The field, with the name of the setting behind a dot; none for the tables themselves.
     pub(crate) field: Option<String>,
@@ -142,7 +135,6 @@ impl FieldPath {
     }
 }
 
-/// All that can be varied, as words to choose from.
 pub(crate) fn variable_paths() -> Vec<String> {
     let kinds = || KINDS.iter().filter(|kind| kind.is_chosen);
     let tables = kinds().map(|kind| kind.name.to_owned());

@@ -11,7 +11,6 @@ const TAG_MOST: usize = 128;
 /// Fewest hexadecimal digits of a digest.
 const DIGEST_LEAST: usize = 32;
 
-/// Suffixes of amounts.
 const SUFFIXES: [&str; 14] =
     ["", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
@@ -23,7 +22,6 @@ fn is_word(text: &str, others: &str) -> bool {
         && text.chars().all(|c| is_edge(c) || others.contains(c))
 }
 
-/// The same, without capitals.
 fn is_small_word(text: &str, others: &str) -> bool {
     is_word(text, others) && !text.contains(|c: char| c.is_ascii_uppercase())
 }
@@ -91,7 +89,6 @@ pub(super) fn is_label(name: &str, value: &str) -> bool {
     is_name && (value.is_empty() || is_part(value))
 }
 
-/// Whether it may be the name of a namespace.
 pub(super) fn is_namespace(text: &str) -> bool {
     text.len() <= PART_MOST && is_small_word(text, "-")
 }

@@ -8,15 +8,11 @@ use super::value::Given;
 use crate::Diagnostic;
 use crate::nearest::did_you_mean;
 
-/// Most tables of a circle that a message names.
 const CIRCLE_SHOWN: usize = 8;
 
-/// What is known of a table while chains are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// No chain has come by.
     New,
-    /// It is part of the chain that is being followed.
     InChain,
     /// It is resolved, or has a problem that was reported.
     Done,

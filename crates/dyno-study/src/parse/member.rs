@@ -9,13 +9,10 @@ use super::table::RawTable;
 use super::value::Entry;
 use crate::{Diagnostic, FieldValue, Table};
 
-/// The key of their CPUs.
 pub(super) const CPUS: &str = "member_cpus";
 
-/// The key of their memory limits.
 pub(super) const MEMORY: &str = "member_memory";
 
-/// The highest number of a CPU.
 const CPU_MAX: u32 = 4095;
 
 /// Reports values that are not CPUs or memory limits. Whether the deployment has these members is not known here.
@@ -48,7 +45,6 @@ pub(super) fn check(problems: &mut Problems, raw: &RawTable<'_>, table: &Table) 
     }
 }
 
-/// The CPUs of members, by their names, in a table that was checked.
 pub(super) fn cpus(table: &Table) -> BTreeMap<String, Vec<u32>> {
     let given = table.settings_in(CPUS).into_iter();
     given.filter_map(|(member, value)| Some((member, listed(&value)?))).collect()

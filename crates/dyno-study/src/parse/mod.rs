@@ -113,9 +113,7 @@ fn deepest_key(source: &str) -> Range<usize> {
 /// A study, with what is needed to say where something about it is wrong.
 struct Lowered {
     study: Study,
-    /// Where the key of each factor is.
     factor_spans: Vec<Range<usize>>,
-    /// Where the key `generators` is.
     generators_span: Range<usize>,
 }
 
@@ -162,7 +160,6 @@ fn lower(problems: &mut Problems, tree: &DeTable<'_>, vocabulary: &Vocabulary) -
     Some(Lowered { study, factor_spans, generators_span })
 }
 
-/// The tables of a kind of which every variant has one.
 fn of_kind<'t, 'a>(tables: &'t [NamedTables<'a>], kind: &Kind) -> &'t NamedTables<'a> {
     let mut found = tables.iter().filter(|tables| tables.kind == kind);
     found.next().unwrap_or_else(|| unreachable!("all kinds were read"))

@@ -69,5 +69,4 @@ pub(super) fn check<'a>(
     }
 }
 
-/// The field that is a price.
 const KEY: &str = "price_per_hour";

@@ -25,7 +25,6 @@ const NOT_ON_HOSTS: [(&str, &str); 8] = [
     ("fetch", "false"),
 ];
 
-/// The same, of tables in its table.
 const MAPS_NOT_ON_HOSTS: [&str; 4] = ["kernel", "router_settings", member::CPUS, member::MEMORY];
 
 /// Why a key is not for servers on hosts, and what to do.
@@ -57,7 +56,6 @@ fn why_not(key: &str) -> [&'static str; 2] {
 /// Keys of a deployment of several members, with the value that changes nothing.
 const SEVERAL_MEMBERS: [(&str, &str); 2] = [("replicas", "0"), ("cluster", "")];
 
-/// Reports what a table says of hosts, and cannot.
 pub(super) fn check_table(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord) {
     let Some(on) = raw.entry("on") else {
         if let Some(servers) = raw.entry("servers") {

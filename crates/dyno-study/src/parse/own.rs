@@ -90,7 +90,6 @@ pub(super) fn resolve(
     }
 }
 
-/// The numbers of clients that workloads are asked about, each once.
 fn clients_asked(loads: &[LoadLevel]) -> BTreeSet<usize> {
     loads.iter().map(LoadLevel::clients_least).collect()
 }
@@ -109,13 +108,11 @@ struct Asking<'a, 't> {
     loaded: HashMap<(Arc<WorkloadChoice>, bool), bool>,
     /// Whether the clients of a workload with these options can run on several generators.
     apart: HashMap<Arc<WorkloadChoice>, bool>,
-    /// Whether a workload with these options only reads, on a database.
     reads: HashMap<(Arc<WorkloadChoice>, String), bool>,
     /// The databases with a wrong URL, and what was said of it.
     told_urls: BTreeSet<(String, String)>,
     /// The steps of a workload with these options and so many clients; none where it cannot run.
     planned: HashMap<(Arc<WorkloadChoice>, usize), Option<Steps>>,
-    /// The first steps that were found.
     first: Option<Steps>,
 }
 
@@ -126,7 +123,6 @@ impl<'a> Asking<'a, '_> {
         word.rules.as_deref()
     }
 
-    /// Whether the workload of a variant can be planned for this request, if it can be asked at all.
     fn can_plan(&self, variant: &Variant, request: StepRequest) -> bool {
         match (
             self.planned.get(&(Arc::clone(&variant.workload), request.clients)),
@@ -158,7 +154,6 @@ impl<'a> Asking<'a, '_> {
         are_right
     }
 
-    /// Whether the workload of a variant can run on its database.
     fn check(&mut self, variant: &Variant, request: StepRequest) -> bool {
         let Some(rules) = self.rules(variant) else { return true };
         let (workload, database) = (&variant.workload, &variant.database);
@@ -175,7 +170,6 @@ impl<'a> Asking<'a, '_> {
         false
     }
 
-    /// Whether the clients of a variant's workload can run on several generators.
     fn check_apart(&mut self, variant: &Variant, request: StepRequest) -> bool {
         let Some(rules) = self.rules(variant) else { return true };
         let workload = &variant.workload;
@@ -209,7 +203,6 @@ impl<'a> Asking<'a, '_> {
         false
     }
 
-    /// Whether the workload of a variant can run under an open load, or a closed one.
     fn check_load(&mut self, variant: &Variant, request: StepRequest, is_open: bool) -> bool {
         let Some(rules) = self.rules(variant) else { return true };
         let workload = &variant.workload;
@@ -270,7 +263,6 @@ fn sends_something(steps: &[WorkloadStep]) -> bool {
     steps.iter().any(|step| step.connections() > 0)
 }
 
-/// Keys of the design that say something of a load.
 const OF_A_LOAD: [&str; 12] = [
     "clients",
     "rate",
@@ -383,7 +375,6 @@ fn own_loads(found: &[(&Variant, Steps)], request: StepRequest) -> Vec<LoadLevel
         .collect()
 }
 
-/// The step with the longest times of all variants.
 fn longest(found: &[(&Variant, Steps)], idx: usize, first: &WorkloadStep) -> WorkloadStep {
     let mut longest = first.clone();
     for (_, steps) in found {
@@ -393,10 +384,8 @@ fn longest(found: &[(&Variant, Steps)], idx: usize, first: &WorkloadStep) -> Wor
     longest
 }
 
-/// Where things stand in the file.
 struct Places<'t> {
     tree: &'t DeTable<'t>,
-    /// The keys of the factors.
     factor_spans: &'t [Range<usize>],
 }
 
@@ -412,17 +401,14 @@ impl<'t> Places<'t> {
         table.get_key_value(key).map(|(key, _)| key.span())
     }
 
-    /// A key of the design.
     fn of_design(&self, key: &str) -> Option<Range<usize>> {
         Self::key(Self::table(self.tree, "design")?, key)
     }
 
-    /// A key of `vary`.
     fn of_varied(&self, key: &str) -> Option<Range<usize>> {
         Self::key(Self::table(Self::table(self.tree, "design")?, "vary")?, key)
     }
 
-    /// The name of a workload's table.
     fn of_workload(&self, name: &str) -> Range<usize> {
         let place = Self::table(self.tree, "workload").and_then(|table| Self::key(table, name));
         place.unwrap_or(0..0)
@@ -437,7 +423,6 @@ impl<'t> Places<'t> {
         place.unwrap_or(0..0)
     }
 
-    /// What makes two variants differ: the factor that may make steps differ.
     fn of_difference(&self, first: &Variant, other: &Variant) -> Range<usize> {
         let levels = || first.levels.iter().zip(&other.levels).zip(self.factor_spans);
         let differing = |is_it: fn(&str) -> bool| {

@@ -55,7 +55,6 @@ const KEYS: &[Key] = &[
 /// The shortest time between readings: the length of an interval.
 const EVERY_LEAST: Nanoseconds = Nanoseconds::SECOND;
 
-/// Reads all probes of the file; none where something about one was wrong.
 pub(super) fn read(
     problems: &mut Problems,
     study: &Section<'_>,

@@ -5,7 +5,6 @@ use std::ops::Range;
 use crate::Diagnostic;
 use dyno_units::redact_secrets;
 
-/// All problems found so far.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
     syntax: Vec<Diagnostic>,
@@ -14,12 +13,10 @@ pub(super) struct Problems {
 }
 
 impl Problems {
-    /// Adds a problem of the TOML itself.
     pub(super) fn add_syntax(&mut self, diagnostic: Diagnostic) {
         self.syntax.push(diagnostic);
     }
 
-    /// Adds a problem with something that is there.
     pub(super) fn add(&mut self, diagnostic: Diagnostic) {
         self.wrong.push(diagnostic);
     }
@@ -30,12 +27,10 @@ impl Problems {
         self.missing.push(diagnostic);
     }
 
-    /// Whether there is none.
     pub(super) fn is_empty(&self) -> bool {
         self.syntax.is_empty() && self.wrong.is_empty() && self.missing.is_empty()
     }
 
-    /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.syntax.len() + self.wrong.len() + self.missing.len()
     }
@@ -66,7 +61,6 @@ fn without_passwords(diagnostic: Diagnostic) -> Diagnostic {
     }
 }
 
-/// Where the lines of a text begin.
 struct Lines {
     starts: Vec<usize>,
     end: usize,
@@ -79,7 +73,6 @@ impl Lines {
         Lines { starts, end: source.len() }
     }
 
-    /// The whole lines that a span lies in.
     fn of(&self, span: &Range<usize>) -> Range<usize> {
         let after = |at: usize| self.starts.partition_point(|start| *start <= at.min(self.end));
         let start = after(span.start).checked_sub(1).map_or(0, |line| self.starts[line]);
@@ -106,7 +99,6 @@ impl Lines {
 struct Stretches(Vec<Range<usize>>);
 
 impl Stretches {
-    /// Whether one of them touches a span.
     fn touch(&self, span: &Range<usize>) -> bool {
         let at = self.0.partition_point(|one| one.end < span.start);
         self.0.get(at).is_some_and(|one| one.start <= span.end)

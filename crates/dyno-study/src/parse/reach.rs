@@ -16,25 +16,19 @@ use crate::{Diagnostic, FieldValue, KubernetesRequest, Reach, SlurmRequest, Tabl
 /// The keys of which a table has one at most.
 const WAYS: [&str; 3] = ["reach", "slurm", "kubernetes"];
 
-/// What a request may contain, and how each value is checked.
 type Fields = &'static [(&'static str, Check)];
 
-/// What a value of a request must be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Check {
     /// Any text or number.
     Text,
-    /// How many hosts.
     Count,
     /// A duration above zero.
     Time,
     /// `NAME=VALUE`, separated by commas.
     Labels,
-    /// The name of an image.
     Image,
-    /// An amount as Kubernetes writes it.
     Amount,
-    /// The name of a namespace.
     Namespace,
     /// The id of a user who is not root.
     User,
@@ -76,7 +70,6 @@ const TIME: Nanoseconds = Nanoseconds::from_secs(3600);
 /// How long a request may wait if the study does not say it.
 const WAIT: Nanoseconds = Nanoseconds::from_secs(600);
 
-/// Checks how the hosts are reached.
 pub(super) fn check(problems: &mut Problems, raw: &RawTable<'_>, table: Option<&Table>) {
     let given: Vec<(&str, Range<usize>)> =
         WAYS.iter().filter_map(|way| Some((*way, place(raw, way)?))).collect();
@@ -105,7 +98,6 @@ pub(super) fn check(problems: &mut Problems, raw: &RawTable<'_>, table: Option<&
     }
 }
 
-/// Where a way stands; none if it is not given.
 fn place(raw: &RawTable<'_>, way: &str) -> Option<Range<usize>> {
     let own = raw.entry(way).or_else(|| raw.empty_map(way)).map(|entry| entry.key_span.clone());
     own.or_else(|| raw.named(way).map(|(_, entry)| entry.key_span.clone()).min_by_key(|s| s.start))
@@ -182,7 +174,6 @@ fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.len() <= 200 && !text.contains(is_odd)
 }
 
-/// A value as it is passed on.
 fn text_of(value: &FieldValue) -> String {
     match value {
         FieldValue::Setting(SettingValue::Text(text)) => text.clone(),
@@ -232,14 +223,12 @@ pub(super) fn requested(table: &Table) -> Option<usize> {
     of("slurm", NODES).or_else(|| of("kubernetes", REPLICAS))
 }
 
-/// Whether the number of hosts is given, besides their names.
 pub(super) fn has_count(table: &Table) -> bool {
     [("slurm", NODES), ("kubernetes", REPLICAS)]
         .iter()
         .any(|(way, name)| table.fields.contains_key(&format!("{way}.{name}")))
 }
 
-/// How the hosts of a table are reached; none if it has been reported as wrong.
 pub(super) fn read(table: &Table) -> Option<Reach> {
     let named = |way: &str| -> BTreeMap<String, &FieldValue> {
         let fields = table.fields.iter();

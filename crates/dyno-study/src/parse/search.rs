@@ -8,10 +8,8 @@ use super::value::{self, Entry, Given, Section, wrong_type, wrong_value};
 use super::vary::Vary;
 use crate::{Diagnostic, Limit, LoadLevel, Search};
 
-/// What is sought, by the name of its key.
 const KEYS: [&str; 2] = ["find_rate", "find_clients"];
 
-/// A search as it was written.
 pub(super) struct SearchRequest {
     limit: Given<Limit>,
     /// Whether a rate is sought, and not a number of clients.
@@ -21,7 +19,6 @@ pub(super) struct SearchRequest {
 }
 
 impl SearchRequest {
-    /// Reads the keys; none where there is no search.
     pub(super) fn read(
         problems: &mut Problems,
         section: &Section<'_>,
@@ -58,7 +55,6 @@ impl SearchRequest {
         Some(SearchRequest { limit, is_rate, precision })
     }
 
-    /// The step that searches.
     pub(super) fn load(&self, sought: crate::Sought) -> Option<LoadLevel> {
         let (limit, precision) = (self.limit.value?, self.precision?);
         Some(LoadLevel::Search(Search { sought, limit, precision }))

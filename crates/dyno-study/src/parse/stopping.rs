@@ -7,12 +7,9 @@ use crate::{Diagnostic, Factor, Order};
 /// Repetitions before the first look, where the study does not say.
 const REPETITIONS_MIN: u32 = 3;
 
-/// When variants get no more repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
-    /// When they have had all.
     Repetitions,
-    /// When their verdicts are settled.
     Settled,
 }
 

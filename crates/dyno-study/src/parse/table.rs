@@ -12,13 +12,10 @@ use super::workload;
 use crate::keys::{Shape, names};
 use crate::{Diagnostic, FieldValue, Table, Vocabulary};
 
-/// A table as it is written.
 #[derive(Clone, Debug)]
 pub(super) struct RawTable<'a> {
     pub(super) kind: &'static Kind,
-    /// Its name in the study.
     pub(super) name: &'a str,
-    /// Where the name is.
     pub(super) name_span: Range<usize>,
     /// The table that it inherits from.
     pub(super) like: Option<Given<String>>,
@@ -29,29 +26,24 @@ pub(super) struct RawTable<'a> {
 }
 
 impl<'a> RawTable<'a> {
-    /// A field, if it is given.
     pub(super) fn entry(&self, field: &str) -> Option<&Entry<'a>> {
         self.entries.get(field)
     }
 
-    /// A field that is a text.
     pub(super) fn text(&self, field: &str) -> Option<&str> {
         let text = self.entry(field)?.value.as_str()?;
         let is_right = !text.trim().is_empty() && !text.contains(|c: char| c.is_control());
         is_right.then_some(text)
     }
 
-    /// A table in this table that is empty.
     pub(super) fn empty_map(&self, map: &str) -> Option<&Entry<'a>> {
         self.empty.iter().find(|entry| entry.key == map)
     }
 
-    /// The settings by name.
     pub(super) fn settings(&self) -> impl Iterator<Item = (&str, &Entry<'a>)> {
         self.named("settings")
     }
 
-    /// What a table in this table holds, by name.
     pub(super) fn named<'r>(
         &'r self,
         map: &'r str,
@@ -62,12 +54,10 @@ impl<'a> RawTable<'a> {
         })
     }
 
-    /// Gives a field another value, as a level of a factor does.
     pub(super) fn set(&mut self, field: &str, entry: Entry<'a>) {
         self.entries.insert(field.to_owned(), entry);
     }
 
-    /// Gives a field a value if it has none.
     pub(super) fn set_default(&mut self, field: &str, entry: &Entry<'a>) {
         self.entries.entry(field.to_owned()).or_insert_with(|| entry.clone());
     }
@@ -85,7 +75,6 @@ impl<'a> RawTable<'a> {
         RawTable { entries, ..self.clone() }
     }
 
-    /// The value of a field, read as this table has it.
     pub(super) fn value(
         &self,
         problems: &mut Problems,
@@ -102,7 +91,6 @@ impl<'a> RawTable<'a> {
         }
     }
 
-    /// Reads all fields; none if one is wrong.
     pub(super) fn read(&self, problems: &mut Problems, vocabulary: &Vocabulary) -> Option<Table> {
         let mut fields = BTreeMap::new();
         for (field, entry) in &self.entries {
@@ -115,7 +103,6 @@ impl<'a> RawTable<'a> {
     }
 }
 
-/// All tables of a kind.
 #[derive(Debug)]
 pub(super) struct NamedTables<'a> {
     pub(super) kind: &'static Kind,
@@ -123,10 +110,8 @@ pub(super) struct NamedTables<'a> {
     pub(super) tables: Vec<NamedTable<'a>>,
 }
 
-/// A table as far as it could be read.
 #[derive(Debug)]
 pub(super) struct NamedTable<'a> {
-    /// Its name.
     pub(super) name: &'a str,
     /// As it is written, with what it inherits; none if that is not known.
     pub(super) raw: Option<RawTable<'a>>,
@@ -135,7 +120,6 @@ pub(super) struct NamedTable<'a> {
 }
 
 impl<'a> NamedTables<'a> {
-    /// Their names, in file order.
     pub(super) fn names(&self) -> Vec<&'a str> {
         self.tables.iter().map(|table| table.name).collect()
     }
@@ -145,11 +129,9 @@ impl<'a> NamedTables<'a> {
 pub(super) struct Implied<'a> {
     /// The workloads of tables by their names, each at the key of its table.
     pub(super) workloads: Vec<Entry<'a>>,
-    /// The price of the machine.
     pub(super) price: Option<Entry<'a>>,
 }
 
-/// Reads all tables of a kind.
 pub(super) fn read<'a>(
     problems: &mut Problems,
     study: &Section<'a>,

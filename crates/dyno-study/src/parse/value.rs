@@ -17,16 +17,12 @@ use crate::keys::{Key, Shape, names};
 use crate::nearest::{did_you_mean, nearest_words};
 use crate::{Diagnostic, FieldValue};
 
-/// A value in the file, with the key that it was given to.
 #[derive(Clone, Debug)]
 pub(super) struct Entry<'a> {
     /// The key, or that of the list which the value stands in.
     pub(super) key: &'a str,
-    /// Where the key is.
     pub(super) key_span: Range<usize>,
-    /// The value.
     pub(super) value: &'a DeValue<'a>,
-    /// Where the value is.
     pub(super) span: Range<usize>,
 }
 
@@ -34,23 +30,17 @@ pub(super) struct Entry<'a> {
 /// which has been reported then.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Given<T> {
-    /// The value.
     pub(super) value: Option<T>,
-    /// Where the value is.
     pub(super) span: Range<usize>,
-    /// Where its key is.
     pub(super) key_span: Range<usize>,
 }
 
-/// A table with the keys that it may have.
 pub(super) struct Section<'a> {
     table: &'a DeTable<'a>,
-    /// Where it begins.
     pub(super) span: Range<usize>,
     keys: &'static [Key],
 }
 
-/// The entries of a table in the order of the text.
 pub(super) fn entries<'a>(table: &'a DeTable<'a>) -> Vec<Entry<'a>> {
     let mut all: Vec<Entry<'a>> = table
         .iter()
@@ -98,7 +88,6 @@ impl<'a> Section<'a> {
         unknown.any(|key| nearest_words(key, &words).first() == Some(&name))
     }
 
-    /// The entry of a key.
     pub(super) fn entry(&self, name: &str) -> Option<Entry<'a>> {
         debug_assert!(names(self.keys).any(|key| key == name), "`{name}` is not in the key table");
         let (key, value) = self.table.get_key_value(name)?;
@@ -106,7 +95,6 @@ impl<'a> Section<'a> {
         Some(Entry { key: key.get_ref(), key_span, value: value.get_ref(), span })
     }
 
-    /// Reads a key, if it is there.
     pub(super) fn read<T>(
         &self,
         name: &str,
@@ -138,7 +126,6 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Reads an entry and remembers where it was.
 pub(super) fn given<T>(
     problems: &mut Problems,
     entry: &Entry<'_>,
@@ -148,7 +135,6 @@ pub(super) fn given<T>(
     Given { value, span: entry.span.clone(), key_span: entry.key_span.clone() }
 }
 
-/// The diagnostic for a key that a table does not have.
 pub(super) fn unknown_key<'w>(
     entry: &Entry<'_>,
     title: &str,
@@ -202,7 +188,6 @@ const OTHERS_WORDS: &[(&str, &str)] = &[
     ("fs", "filesystem"),
 ];
 
-/// What a value is, in words.
 fn kind_of(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::Array(_) => "a list",
@@ -215,7 +200,6 @@ fn kind_of(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// Reports a value of the wrong type.
 pub(super) fn wrong_type(problems: &mut Problems, entry: &Entry<'_>, expected: &str) {
     let found = kind_of(entry.value);
     let mut wrong =
@@ -256,7 +240,6 @@ pub(super) fn text(problems: &mut Problems, entry: &Entry<'_>) -> Option<String>
     Some(text.to_string())
 }
 
-/// `true` or `false`.
 pub(super) fn switch(problems: &mut Problems, entry: &Entry<'_>) -> Option<bool> {
     let DeValue::Boolean(is_on) = entry.value else {
         wrong_type(problems, entry, "`true` or `false`");
@@ -265,7 +248,6 @@ pub(super) fn switch(problems: &mut Problems, entry: &Entry<'_>) -> Option<bool>
     Some(*is_on)
 }
 
-/// One of a few words, given with what they mean.
 pub(super) fn word<T: Copy>(
     problems: &mut Problems,
     entry: &Entry<'_>,
@@ -288,7 +270,6 @@ pub(super) fn word<T: Copy>(
     None
 }
 
-/// A TOML integer as a number, if it fits.
 fn to_i64(integer: &DeInteger<'_>) -> Option<i64> {
     i64::from_str_radix(integer.as_str(), integer.radix()).ok()
 }
@@ -357,7 +338,6 @@ fn within(
 pub(super) enum Rate {
     /// Above zero.
     Steady(f64),
-    /// It changes.
     Stepped(SteppedRate),
 }
 
@@ -445,7 +425,6 @@ pub(super) fn duration(problems: &mut Problems, entry: &Entry<'_>) -> Option<Nan
     }
 }
 
-/// A duration above zero.
 pub(super) fn positive_duration(problems: &mut Problems, entry: &Entry<'_>) -> Option<Nanoseconds> {
     let duration = duration(problems, entry)?;
     if duration == Nanoseconds::ZERO {
@@ -583,7 +562,6 @@ fn size(problems: &mut Problems, entry: &Entry<'_>, least: u64) -> Option<ByteCo
     }
 }
 
-/// The value of a database setting.
 pub(super) fn setting(problems: &mut Problems, entry: &Entry<'_>) -> Option<SettingValue> {
     let value = match entry.value {
         DeValue::Boolean(is_on) => Some(SettingValue::Switch(*is_on)),
@@ -685,7 +663,6 @@ pub(super) fn list<T>(
     Some(all)
 }
 
-/// An item of a list, with the key of the list.
 pub(super) fn item_entry<'a>(list: &Entry<'a>, item: &'a Spanned<DeValue<'a>>) -> Entry<'a> {
     let key_span = list.key_span.clone();
     Entry { key: list.key, key_span, value: item.get_ref(), span: item.span() }
@@ -696,7 +673,6 @@ pub(super) fn values<T: Clone>(list: &[Given<T>]) -> Option<Vec<T>> {
     list.iter().map(|one| one.value.clone()).collect()
 }
 
-/// A table.
 pub(super) fn table<'a>(problems: &mut Problems, entry: &Entry<'a>) -> Option<&'a DeTable<'a>> {
     let DeValue::Table(table) = entry.value else {
         wrong_type(problems, entry, "a table");

@@ -99,7 +99,6 @@ fn shown(read: &ReadFactor<'_>, at: usize) -> String {
     if hidden == *level { hidden } else { format!("{hidden} ({})", at + 1) }
 }
 
-/// A table with the levels of some variants, and what it stands for.
 #[derive(Clone)]
 struct Made {
     table: Arc<Table>,
@@ -107,7 +106,6 @@ struct Made {
     workload: Option<Arc<WorkloadChoice>>,
 }
 
-/// A field of a table: its kind, its name, the field.
 type Field<'f> = (&'f Kind, &'f str, &'f str);
 
 /// Which table it is: its kind, its name, and for each factor that it takes a level of, which one.
@@ -259,17 +257,13 @@ impl Tables<'_, '_> {
     }
 }
 
-/// Which level of a factor the baseline of a variant has.
 enum BaselineLevel {
-    /// That of the variant itself.
     Same,
-    /// This one, as an index.
     Of(usize),
     /// One for each level of the variant.
     ByLevel(Vec<usize>),
 }
 
-/// The baseline's level of each factor.
 fn baseline_levels(
     factors: &[ReadFactor<'_>],
     baseline: &BTreeMap<String, String>,
@@ -333,7 +327,6 @@ fn name(factors: &[ReadFactor<'_>], levels: &[Level], tables: &[Made]) -> String
     }
 }
 
-/// Names that are taken.
 #[derive(Default)]
 struct Names {
     taken: BTreeSet<String>,

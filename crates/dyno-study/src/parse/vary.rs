@@ -20,40 +20,32 @@ use crate::keys::{CLIENTS_MAX, DESIGN, Key, Shape, names};
 use crate::nearest::did_you_mean;
 use crate::{Diagnostic, Factor, Vocabulary};
 
-/// Loads that are varied, and where.
 #[derive(Debug)]
 pub(super) struct Varied<T> {
     /// Its levels; none when one of them was wrong.
     pub(super) levels: Option<Vec<T>>,
-    /// Where its key is.
     pub(super) key_span: Range<usize>,
 }
 
 /// `vary` as it was written. Levels of fields are read when the tables are known that they go into.
 #[derive(Debug, Default)]
 pub(super) struct Vary<'a> {
-    /// Numbers of clients.
     pub(super) clients: Option<Varied<u64>>,
-    /// Offered rates.
     pub(super) rate: Option<Varied<Rate>>,
     /// What makes variants, in file order.
     varying: Vec<Varying<'a>>,
-    /// Where the key `vary` is.
     pub(super) span: Range<usize>,
 }
 
-/// A factor as it was written.
 #[derive(Debug)]
 struct Varying<'a> {
     path: FieldPath,
-    /// The same as it is written.
     written: String,
     entry: Entry<'a>,
     /// Of names of tables, which are read first.
     names: Option<ReadFactor<'a>>,
 }
 
-/// A value with the path at which it stands.
 pub(super) struct Leaf<'a> {
     /// The keys that lead to it, with dots between them.
     pub(super) path: String,
@@ -149,7 +141,6 @@ impl<'a> Vary<'a> {
         self.varying.push(Varying { path, written: text.to_owned(), entry, names });
     }
 
-    /// The tables of a kind, if they are varied.
     pub(super) fn names(&self, kind: &Kind) -> Option<&ReadFactor<'a>> {
         let mut names = self.varying.iter().filter_map(|varying| varying.names.as_ref());
         names.find(|names| names.path.kind == kind)
@@ -175,7 +166,6 @@ impl<'a> Vary<'a> {
     }
 }
 
-/// The path of a factor; none if nothing can be varied there, which is reported.
 fn path(problems: &mut Problems, text: &str, entry: &Entry<'_>) -> Option<FieldPath> {
     let span = || entry.key_span.clone();
     let cannot = |label: &str| {
@@ -262,21 +252,17 @@ pub(super) fn level(
     texts.into_iter().collect::<Option<Vec<String>>>()?.into_iter().next()
 }
 
-/// A factor as far as it could be read.
 #[derive(Clone, Debug)]
 pub(super) struct ReadFactor<'a> {
     /// The factor, with its right levels only.
     pub(super) factor: Factor,
-    /// What it varies.
     pub(super) path: FieldPath,
-    /// The same as it is written.
     pub(super) written: String,
     /// Its right levels as they are written.
     pub(super) entries: Vec<Entry<'a>>,
     /// Its levels that are wrong, as far as they are texts or numbers; and whether there are any,
     /// which has been reported then.
     wrong: Option<Vec<String>>,
-    /// Where its key is.
     pub(super) key_span: Range<usize>,
 }
 
@@ -306,7 +292,6 @@ impl<'a> ReadFactor<'a> {
         }
     }
 
-    /// The factor, if all of it is right.
     pub(super) fn whole(&self) -> Option<Factor> {
         self.wrong.is_none().then(|| self.factor.clone())
     }
@@ -354,14 +339,12 @@ pub(super) struct KnownNames<'a> {
 }
 
 impl<'a> KnownNames<'a> {
-    /// These names, in the order of the file.
     pub(super) fn new(in_order: Vec<&'a str>) -> KnownNames<'a> {
         let sorted = in_order.iter().copied().collect();
         KnownNames { in_order, sorted }
     }
 }
 
-/// A name that must be among `known`.
 pub(super) fn known_name(
     problems: &mut Problems,
     entry: &Entry<'_>,

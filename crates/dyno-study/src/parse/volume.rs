@@ -8,7 +8,6 @@ use crate::keys::{INHERITED, Key, Shape, key};
 use crate::nearest::did_you_mean;
 use crate::{Diagnostic, Table, Vocabulary};
 
-/// Volumes.
 pub(crate) const KIND: Kind = Kind {
     name: "volume",
     help: "Filesystems created for the data of servers that Dyno starts: [volume.NAME].",
@@ -87,10 +86,8 @@ const KEYS: &[Key] = &[
     .example("{ every = \"60s\", for = \"5s\", write_iops = 50 }"),
 ];
 
-/// What may stand in `limit`.
 const LIMITS: [&str; 4] = ["read_iops", "write_iops", "read_bandwidth", "write_bandwidth"];
 
-/// Reads a table, and checks what it says as a whole.
 fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {
     let table = raw.read(problems, vocabulary);
     let before = problems.count();
@@ -151,7 +148,6 @@ fn check_backing(problems: &mut Problems, raw: &RawTable<'_>) {
     }
 }
 
-/// Checks what is lower at times, and when.
 fn check_dips(problems: &mut Problems, raw: &RawTable<'_>, table: Option<&Table>) {
     let is_time = |name: &str| name == "every" || name == "for";
     for (name, entry) in raw.named("dips") {

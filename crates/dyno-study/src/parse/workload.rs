@@ -56,14 +56,12 @@ const KEYS: &[Key] = &[
     .fixed(DECLARED_FIXED),
 ];
 
-/// The workload of tables that declare one.
 const DECLARED: &str = "declared";
 
 /// The keys that declare a workload; they reach it as options.
 const TABLE: &str = "table";
 const TRANSACTION: &str = "transaction";
 
-/// Why what is declared is not varied.
 const DECLARED_FIXED: &str =
     "declare several workloads and vary `workload`, or vary `option.scale`";
 
@@ -80,7 +78,6 @@ pub(super) fn name_values<'a>(study: &value::Section<'a>) -> Vec<(Entry<'a>, DeV
     named.collect()
 }
 
-/// Whether a table declares transactions of its own.
 fn declares(table: &Entry<'_>) -> bool {
     matches!(table.value, DeValue::Table(keys) if keys.contains_key(TRANSACTION))
 }
@@ -108,7 +105,6 @@ fn find<'v>(vocabulary: &'v Vocabulary, name: &str) -> Option<&'v WorkloadWord> 
     vocabulary.workloads.iter().find(|word| word.name == name)
 }
 
-/// The workload of a table, if the vocabulary knows it.
 pub(super) fn word<'v>(raw: &RawTable<'_>, vocabulary: &'v Vocabulary) -> Option<&'v WorkloadWord> {
     find(vocabulary, raw.text("workload")?)
 }
@@ -171,7 +167,6 @@ fn check_declaration(
     found.is_empty()
 }
 
-/// The default of an option, as text like all values.
 fn default_text(option: &OptionSpec) -> String {
     let value = DeValue::String(option.default.as_ref().into());
     let entry = Entry { key: &option.name, key_span: 0..0, value: &value, span: 0..0 };
@@ -179,7 +174,6 @@ fn default_text(option: &OptionSpec) -> String {
 }
 
 impl WorkloadChoice {
-    /// The workload of a table that was checked, with its options.
     pub(super) fn of(table: &Table) -> Option<WorkloadChoice> {
         let is_option = |field: &str| {
             KEYS.iter().all(|key| key.name != field || matches!(key.shape, Shape::Declaration(_)))
@@ -220,7 +214,6 @@ fn report_unknown_workload(
     );
 }
 
-/// The value of an option of this workload, as text.
 pub(super) fn option(
     problems: &mut Problems,
     (name, entry): (&str, &Entry<'_>),
@@ -235,7 +228,6 @@ pub(super) fn option(
     }
 }
 
-/// Reports an option that a workload does not have.
 fn report_unknown_option(
     problems: &mut Problems,
     span: Range<usize>,

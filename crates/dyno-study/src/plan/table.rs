@@ -7,10 +7,8 @@ use dyno_units::{ByteCount, Nanoseconds};
 use super::{GUESSED_RATE, Plan, PlannedStep};
 use crate::LoadLevel;
 
-/// What the workload of a variant will put into its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VariantSize {
-    /// Rows in all tables.
     pub rows: u64,
     /// Estimated space on disk.
     pub bytes: ByteCount,
@@ -19,7 +17,6 @@ pub struct VariantSize {
 /// What the plan itself does not know.
 #[derive(Clone, Debug, Default)]
 pub struct TableContext {
-    /// The study's time budget.
     pub budget: Option<Nanoseconds>,
     /// Hosts that are requested, by their tables, and for how long.
     pub hosts: Vec<(String, Nanoseconds)>,
@@ -39,7 +36,6 @@ pub struct TableContext {
     pub disk: Vec<String>,
 }
 
-/// Writes the plan as text: variants, steps, trials in order, totals.
 pub fn render_table(plan: &Plan, context: &TableContext) -> String {
     let mut text = format!("{}\n\n", plan.title);
     push_section(&mut text, variants_table(plan, context));
@@ -156,7 +152,6 @@ fn push_section(text: &mut String, rows: Rows) {
     text.push('\n');
 }
 
-/// The last section: a word and a text in each line.
 fn totals(plan: &Plan, context: &TableContext) -> String {
     let mut lines = vec![("trials", trials_text(plan))];
     if let Some(run_off) = plan.run_off {
@@ -214,14 +209,12 @@ pub fn over_host_time(plan: &Plan, context: &TableContext) -> Vec<String> {
     short.map(text).collect()
 }
 
-/// What the run is likely to take, populating included.
 fn time_likely(plan: &Plan, context: &TableContext) -> Nanoseconds {
     let prepare = context.prepare.unwrap_or(Nanoseconds::ZERO);
     let populate = context.populate.iter().fold(Nanoseconds::ZERO, |sum, time| sum + *time);
     plan.time_likely(prepare, &context.measured) + populate
 }
 
-/// What the run takes at least and at most, populating included.
 fn time_bounds(plan: &Plan, context: &TableContext) -> (Nanoseconds, Nanoseconds) {
     let prepare = context.prepare.unwrap_or(Nanoseconds::ZERO);
     let populate = context.populate.iter().fold(Nanoseconds::ZERO, |sum, time| sum + *time);
@@ -229,7 +222,6 @@ fn time_bounds(plan: &Plan, context: &TableContext) -> (Nanoseconds, Nanoseconds
     (least + populate, most + populate)
 }
 
-/// What the run takes, how that is known, and whether the budget suffices.
 fn time_lines(plan: &Plan, context: &TableContext) -> Vec<(&'static str, String)> {
     let prepare = context.prepare.unwrap_or(Nanoseconds::ZERO);
     let populate = context.populate.iter().fold(Nanoseconds::ZERO, |sum, time| sum + *time);

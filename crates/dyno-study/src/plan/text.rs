@@ -23,10 +23,8 @@ use crate::{
     Variant,
 };
 
-/// The format of the text.
 pub const PLAN_FORMAT: u32 = 1;
 
-/// Writes the plan of a study.
 pub fn canonical_text(plan: &Plan, study: &Study) -> String {
     let mut text = Text(format!("plan-format = {PLAN_FORMAT}\n"));
     text.line("seed", plan.seed.0);
@@ -46,7 +44,6 @@ pub fn canonical_text(plan: &Plan, study: &Study) -> String {
     text.0
 }
 
-/// The word for an order in studies and records.
 pub fn order_word(order: Order) -> &'static str {
     match order {
         Order::Interleaved => "interleaved",
@@ -155,7 +152,6 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
     all
 }
 
-/// What is read beside the load, as values in TOML.
 fn add_probe(probe: &UserProbe, add: &mut impl FnMut(&str, String)) {
     let UserProbe { name, source, every, databases, hidden_variables: _ } = probe;
     let (kind, source) = match source {
@@ -169,7 +165,6 @@ fn add_probe(probe: &UserProbe, add: &mut impl FnMut(&str, String)) {
     add(&format!("probe.{name}.databases"), list(databases.iter().map(|name| quoted(name))));
 }
 
-/// A text that grows by lines.
 struct Text(String);
 
 impl Text {
@@ -288,7 +283,6 @@ fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<String>>().join(", "))
 }
 
-/// A text in quotes, with what cannot stand there escaped.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

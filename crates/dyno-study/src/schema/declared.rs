@@ -8,12 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::{DURATION, PERCENTAGE, number_or_text, text};
 
-/// Tables with these keys, by their names.
 pub(super) fn tables(keys: &[DeclaredKey]) -> Value {
     json!({ "type": "object", "minProperties": 1, "additionalProperties": table(keys) })
 }
 
-/// What several places refer to.
 pub(super) fn definitions() -> impl Iterator<Item = (String, Value)> {
     let all = [("declared-column", table(COLUMN)), ("declared-step", table(STEP))];
     let all = all.into_iter().chain([("declared-generator", generator())]);

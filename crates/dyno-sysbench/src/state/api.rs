@@ -26,7 +26,6 @@ const LONGEST_STRING: u32 = 64 << 20;
 /// Most buckets of a state's histograms, which are outside of Lua's memory as well.
 const MOST_BUCKETS: usize = 4 << 20;
 
-/// The table `host`.
 pub(super) fn table(
     lua: &Lua,
     setup: &Setup<'_>,
@@ -56,7 +55,6 @@ pub(super) fn table(
     Ok(host)
 }
 
-/// The functions about random numbers.
 pub(super) fn random(
     lua: &Lua,
     host: &Table,
@@ -114,7 +112,6 @@ pub(super) fn random(
     host.set("rand_unique", lua.create_function(move |_, ()| Ok(unique.draw()))?)
 }
 
-/// The functions that stop a script.
 pub(super) fn watch(lua: &Lua, host: &Table, watch: &Rc<Watch>) -> mlua::Result<()> {
     let text = |lua: &Lua, text: LuaString| match watched(&text.as_bytes()) {
         Some(watched) => Ok(Some(lua.create_string(watched)?)),

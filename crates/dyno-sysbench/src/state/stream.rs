@@ -17,7 +17,6 @@ const MOST_KEPT: usize = 1024;
 /// Values of a statement that are handed over one by one; those of others are asked for together.
 const MOST_GIVEN: usize = 64;
 
-/// What the functions need of a script.
 // Hot fields first, so that they share cache lines.
 #[repr(C, align(64))]
 struct Place {
@@ -33,7 +32,6 @@ struct Place {
     panic: RefCell<Option<Box<dyn Any + Send>>>,
 }
 
-/// Values, and the bytes of those that are texts.
 #[derive(Default)]
 pub(super) struct Given {
     pub(super) values: Vec<Held>,
@@ -68,7 +66,6 @@ impl Place {
 }
 
 thread_local! {
-    /// Those of the thread's states.
     static PLACES: RefCell<Vec<Option<Rc<Place>>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -79,7 +76,6 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Takes a place for these numbers.
     pub(super) fn open(random: &Rc<RefCell<Random>>) -> Stream {
         let place = Rc::new(Place {
             random: Rc::clone(random),
@@ -101,12 +97,10 @@ impl Stream {
         Stream { number, place }
     }
 
-    /// What scripts call it.
     pub(super) fn number(&self) -> usize {
         self.number
     }
 
-    /// From now on, these decide about the script's events.
     pub(super) fn set_events(&self, events: Rc<dyn Events>) {
         self.place.events.replace(Some(events));
     }
@@ -170,7 +164,6 @@ pub(super) fn drawn(random: &mut Random, kind: u32, low: f64, high: f64) -> u32 
     random.draw(distribution, low, high)
 }
 
-/// What `f` makes of a place, if there is one.
 #[inline]
 fn with<T>(stream: u32, f: impl FnOnce(&Place) -> Option<T>) -> Option<T> {
     // It must not panic: its caller is C.
@@ -309,7 +302,6 @@ extern "C" fn execute(stream: u32, statement: u32, n: u32, first: f64, second: f
     with(stream, execute).unwrap_or(-2.0)
 }
 
-/// Executes a statement with the values that were handed over.
 extern "C" fn execute_given(stream: u32, statement: u32) -> f64 {
     let execute = |place: &Place| {
         let mut given = place.given.try_borrow_mut().ok()?;

@@ -5,7 +5,6 @@ macro_rules! known {
     ($($name:ident = $id:literal;)*) => {
         $(#[doc = concat!("`", $id, "`")] pub const $name: &str = $id;)*
 
-        /// The names of all known readings.
         pub const ALL: &[&str] = &[$($id),*];
     };
 }

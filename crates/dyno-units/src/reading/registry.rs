@@ -11,7 +11,6 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry of these readings.
     pub fn new(readings: impl IntoIterator<Item = Reading>) -> Registry {
         Registry { all: readings.into_iter().collect() }
     }
@@ -25,7 +24,6 @@ impl Registry {
         }
     }
 
-    /// All readings, in the order in which they were registered.
     pub fn iter(&self) -> impl Iterator<Item = &Reading> {
         self.all.iter()
     }

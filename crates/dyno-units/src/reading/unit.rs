@@ -13,19 +13,12 @@ pub enum Unit {
     Number,
     /// A number of things at one moment.
     Count,
-    /// A rate: events per second.
     PerSecond,
-    /// An amount of data, in bytes.
     Bytes,
-    /// A data rate, in bytes per second.
     BytesPerSecond,
-    /// A share in percent.
     Percent,
-    /// A time or an age, in seconds.
     Seconds,
-    /// A time in milliseconds.
     Milliseconds,
-    /// A time in microseconds.
     Microseconds,
     /// CPU seconds per second: how many CPUs were busy.
     Cpus,
@@ -65,7 +58,6 @@ const CODES: [(&str, Unit); 21] = [
 ];
 
 impl Unit {
-    /// A unit with no entry of its own: `threads`.
     pub const fn other(name: &'static str) -> Unit {
         Unit::Other(Cow::Borrowed(name))
     }

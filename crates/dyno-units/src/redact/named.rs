@@ -45,7 +45,6 @@ const HARMLESS: [&str; 15] = [
     "secure_auth",
 ];
 
-/// How the names of others of them begin.
 const HARMLESS_BEGINNINGS: [&str; 5] = [
     "validate_password",
     "simple_password_check",

@@ -44,7 +44,6 @@ const OBJECTS: usize = FIXED.len();
 const HISTORIES: usize = OBJECTS + 1;
 const NOT_WHOLE: usize = OBJECTS + 2;
 
-/// What is known when the load has ended.
 pub(super) struct Audit<'a> {
     pub(super) settings: &'a Settings,
     pub(super) counts: &'a Counts,
@@ -52,7 +51,6 @@ pub(super) struct Audit<'a> {
     pub(super) answers: &'a [TextRows],
 }
 
-/// What bounds are made from.
 struct Facts {
     sums: Sums,
     reads: i128,
@@ -101,7 +99,6 @@ impl Audit<'_> {
         }
     }
 
-    /// All statements that were sent.
     fn statements(&self, facts: &Facts) -> AuditRow {
         let (read, write) = self.settings.n_statements();
         let least = facts.reads * i128::from(read) + facts.writes * i128::from(write);
@@ -183,7 +180,6 @@ impl Audit<'_> {
         (seen(missing), seen(facts.doubles(Line::Insert) as f64))
     }
 
-    /// The tables that never change.
     fn fixed_tables(&self) -> AuditRow {
         let expected: Vec<u64> =
             FIXED.iter().map(|(_, rows)| *rows).chain([self.settings.objects]).collect();

@@ -26,7 +26,6 @@ pub(super) enum Line {
     Update,
 }
 
-/// How many lines there are.
 const LINES: usize = 5;
 
 /// Replies and rows of each line.
@@ -55,7 +54,6 @@ impl Writes {
     }
 }
 
-/// The counters of one client.
 #[derive(Debug)]
 pub(super) struct ClientCounts {
     n_own: u64,
@@ -99,13 +97,11 @@ impl ClientCounts {
         }
     }
 
-    /// An attempt at a write begins.
     #[inline]
     pub(super) fn write_began(&self) {
         add(&self.writes[0], 1);
     }
 
-    /// An attempt at a write has ended this way.
     #[inline]
     pub(super) fn write_ended(&self, result: &Result<(), StatementError>) {
         match result {
@@ -117,13 +113,11 @@ impl ClientCounts {
         }
     }
 
-    /// The client drew this place in an object's history.
     #[inline]
     pub(super) fn drew_horder(&self, horder: u64) {
         add(&self.horders[horder as usize], 1);
     }
 
-    /// So many replies, and rows in them, count for this line.
     #[inline]
     pub(super) fn replied(&self, line: Line, n: u64, rows: u64) {
         let [replies, reported] = &self.lines[line as usize];
@@ -132,7 +126,6 @@ impl ClientCounts {
     }
 }
 
-/// The counters of all clients.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     // By the client's number and how many there were.
@@ -140,7 +133,6 @@ pub(super) struct Counts {
     lives: AtomicU64,
 }
 
-/// What all clients did.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
     /// Clients that began, of all steps.

@@ -45,7 +45,6 @@ use transactions::Client;
 
 const NAME: &str = "dbstress";
 
-/// The workload, for the catalogue.
 pub fn spec() -> WorkloadSpec {
     let summary = "db_STRESS: objects with a history of states, read and rewritten by many users";
     WorkloadSpec::new(NAME, summary, settings::OPTIONS.to_vec(), plan)
@@ -120,7 +119,6 @@ impl Workload for DbStress {
     }
 }
 
-/// The clients with what they counted.
 struct DbStressClients {
     workload: Arc<DbStress>,
     counts: Counts,

@@ -21,7 +21,6 @@ const MARGIN: u64 = 5;
 /// The most clients that the original was made for.
 const CLIENTS_V06: u64 = 2000;
 
-/// How objects are shared among the clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
     Slice,
@@ -72,7 +71,6 @@ impl Sharing {
     }
 }
 
-/// The first object of a client's slice.
 fn start(objects: u64, client: u64, clients: u64) -> u64 {
     (u128::from(objects) * u128::from(client) / u128::from(clients)) as u64
 }
@@ -87,7 +85,6 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Those of client number `client` of `clients`.
     pub(super) fn of(sharing: Sharing, objects: u64, (client, clients): (u64, u64)) -> Own {
         let each = |first: u64, stride: u64| {
             let n = objects.saturating_sub(first).div_ceil(stride);
@@ -112,13 +109,11 @@ impl Own {
         random.below(self.n())
     }
 
-    /// The object at this place.
     #[inline]
     pub(super) fn object(&self, place: u64) -> u64 {
         self.first + self.stride * place
     }
 
-    /// How many there are.
     pub(super) fn n(&self) -> u64 {
         self.n.max(1)
     }

@@ -17,7 +17,6 @@ use crate::{Dialect, Row, Table};
 
 use super::settings::{HISTORY, Settings};
 
-/// Tables of one set.
 pub(super) const TABLES: usize = 5;
 
 const ZONES: u64 = 10;
@@ -36,7 +35,6 @@ pub(super) fn tables(settings: &Settings, dialect: Dialect) -> Vec<Table> {
     (1..=settings.sets).flat_map(|set| tables_of_set(settings, set, dialect)).collect()
 }
 
-/// A table as it is described: its name, columns, key and rows.
 struct Plan {
     name: &'static str,
     definition: &'static str,

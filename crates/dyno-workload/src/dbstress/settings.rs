@@ -15,7 +15,6 @@ const OBJECTS_MAX: u64 = 9_999_999_999;
 /// Most sets of tables: each connection prepares the statements of all of them.
 const SETS_MAX: u64 = 100;
 
-/// Most repetitions of a statement in a transaction.
 pub(super) const REPEATS_MAX: usize = 20;
 
 pub(super) const OPTIONS: &[OptionSpec] = &[
@@ -72,7 +71,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
-/// How long pauses are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spread {
     Constant,
@@ -80,7 +78,6 @@ pub(super) enum Spread {
     Exponential,
 }
 
-/// The options as values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) sets: u64,
@@ -173,7 +170,6 @@ impl Settings {
         ((read + around) as u64, (write + around) as u64)
     }
 
-    /// Rows of history of one set, as they are filled in.
     pub(super) fn history_rows(&self) -> u64 {
         self.objects * HISTORY
     }

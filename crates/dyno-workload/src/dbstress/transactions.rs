@@ -17,7 +17,6 @@ use super::settings::{HISTORY, REPEATS_MAX, Settings, Spread};
 /// Statements of one set of tables, in the order of [`Line`].
 const LINES: [Line; 5] = [Line::Sel1, Line::Sel2, Line::Delete, Line::Insert, Line::Update];
 
-/// Numbers that dates are made from.
 const DATES: u64 = 100;
 
 impl Line {
@@ -53,7 +52,6 @@ impl Line {
     }
 }
 
-/// The statements of all sets.
 pub(super) fn statements(settings: &Settings, dialect: Dialect) -> Vec<Statement> {
     let statement = |set, line: Line| {
         let mut sql = line.sql(set);
@@ -65,7 +63,6 @@ pub(super) fn statements(settings: &Settings, dialect: Dialect) -> Vec<Statement
     (1..=settings.sets).flat_map(|set| LINES.map(|line| statement(set, line))).collect()
 }
 
-/// What a write puts into a row of history.
 #[derive(Clone, Copy, Debug, Default)]
 struct Change {
     horder: u8,
@@ -73,7 +70,6 @@ struct Change {
     date: u8,
 }
 
-/// A row's cells as text.
 struct Cells {
     state: [u8; 3],
     date: [u8; 10],
@@ -233,7 +229,6 @@ impl Client {
         Ok(())
     }
 
-    /// The statements of a transaction, with BEGIN and COMMIT if these are wanted.
     async fn attempt(&mut self, kind: usize, session: &mut Session) -> Result<(), StatementError> {
         // What an attempt that failed has done was rolled back.
         self.uncommitted = Default::default();

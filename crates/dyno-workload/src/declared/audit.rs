@@ -16,18 +16,15 @@ use super::schema::quoted;
 use super::sql::Effect;
 use super::transaction::{Action, Form};
 
-/// What all clients count.
 #[derive(Debug)]
 pub(super) struct Counts {
     /// By table: rows inserted, rows deleted.
     rows: CounterSet,
     /// By table: the most rows that one transaction inserted or deleted.
     largest: Arc<[AtomicU64]>,
-    /// The numbers that were drawn, with what to call them.
     drawn: Vec<(String, Arc<DrawnKeys>)>,
 }
 
-/// What one client counts.
 pub(super) struct Counting {
     rows: Arc<Counters>,
     largest: Arc<[AtomicU64]>,
@@ -36,20 +33,15 @@ pub(super) struct Counting {
     most: Vec<u64>,
 }
 
-/// Which rows a statement counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Change {
-    /// None that are audited.
     #[default]
     None,
-    /// Those inserted into this table.
     Insert(usize),
-    /// Those deleted from it.
     Delete(usize),
 }
 
 impl Change {
-    /// What a statement changes of the declared tables.
     pub(super) fn of(effect: &Effect, definition: &Definition) -> Change {
         match effect {
             Effect::Insert(table) => {
@@ -125,13 +117,11 @@ impl Counts {
 }
 
 impl Counting {
-    /// A transaction begins.
     #[inline]
     pub(super) fn begin(&mut self) {
         self.changes.fill([0; 2]);
     }
 
-    /// A statement has changed so many rows.
     #[inline]
     pub(super) fn note(&mut self, change: Change, n_rows: u64) {
         match change {
@@ -141,7 +131,6 @@ impl Counting {
         }
     }
 
-    /// What was noted is committed.
     #[inline]
     pub(super) fn commit(&mut self) {
         for (table, changes) in self.changes.iter_mut().enumerate() {
@@ -209,7 +198,6 @@ pub(super) fn judge(
     rows
 }
 
-/// The statements in all dialects that can be sent.
 fn all_forms(definition: &Definition) -> impl Iterator<Item = &Form> {
     let steps = definition.transactions.iter().flat_map(|transaction| &transaction.steps);
     let forms = steps.filter_map(|step| match &step.action {

@@ -1,6 +1,5 @@
 //! Days and seconds of the Gregorian calendar, as numbers since 1970 and as texts.
 
-/// Seconds of a day.
 const DAY: i64 = 86_400;
 
 /// Days since 1970-01-01 of a date (the method of H. Hinnant's `days_from_civil`).
@@ -50,7 +49,6 @@ pub(super) fn timestamp(text: &str) -> Option<i64> {
     parts.next().is_none().then(|| date(day).map(|day| day * DAY + seconds))?
 }
 
-/// Appends a number with so many digits.
 fn push(out: &mut Vec<u8>, number: i64, n_digits: u32) {
     for nth in (0..n_digits).rev() {
         out.push(b'0' + (number / 10_i64.pow(nth) % 10) as u8);

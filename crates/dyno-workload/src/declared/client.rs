@@ -19,7 +19,6 @@ use super::generator::{Drawing, Numbers};
 use super::transaction::{Action, Form, Let, ROWS, Sql, Think};
 use super::values::{Scratch, Slot, Values};
 
-/// One client.
 pub(super) struct Client {
     definition: Arc<Definition>,
     /// By transaction and step.
@@ -95,7 +94,6 @@ impl Client {
     }
 }
 
-/// The class under which a statement is counted.
 pub(super) fn class_of(form: &Form) -> StatementClass {
     match (form.is_read, form.is_write) {
         (true, _) => StatementClass::Read,
@@ -191,7 +189,6 @@ impl Transactions for Client {
     }
 }
 
-/// Draws values in their order.
 #[inline]
 fn draw_all(
     lets: &[Let],
@@ -201,7 +198,6 @@ fn draw_all(
     lets.iter().try_for_each(|one| one.generator.draw(one.at, values, drawing))
 }
 
-/// Sends a statement with its values.
 #[inline]
 fn send<'s>(session: &'s mut Session, values: &Values, prepared: &Prepared) -> Answer<'s> {
     // Those of few values write down these and nothing more: most statements are such.
@@ -220,7 +216,6 @@ fn send<'s>(session: &'s mut Session, values: &Values, prepared: &Prepared) -> A
     }
 }
 
-/// Sends a statement of more values.
 fn send_many<'s>(session: &'s mut Session, values: &Values, prepared: &Prepared) -> Answer<'s> {
     match prepared.values.len() {
         0..=8 => send_up_to::<8>(session, values, prepared),
@@ -229,7 +224,6 @@ fn send_many<'s>(session: &'s mut Session, values: &Values, prepared: &Prepared)
     }
 }
 
-/// Sends a statement of at most so many values.
 fn send_up_to<'s, const N: usize>(
     session: &'s mut Session,
     values: &Values,
@@ -277,7 +271,6 @@ fn take(
     Ok(())
 }
 
-/// Where a step is, for messages.
 fn step_name(definition: &Definition, (kind, step): (usize, usize)) -> String {
     let name = &definition.transactions[kind].name;
     match step {

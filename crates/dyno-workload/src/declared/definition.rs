@@ -17,17 +17,14 @@ use super::problems::{
 use super::read_generator::{Known, Numbering, generator};
 use super::transaction::{self, Transaction};
 
-/// All that a study declares of a workload.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Definition {
     pub(super) tables: Vec<DeclaredTable>,
     pub(super) transactions: Vec<Transaction>,
-    /// The names in expressions.
     pub(super) names: Names,
     pub(super) numbering: Numbering,
 }
 
-/// A table.
 #[derive(Clone, Debug)]
 pub(super) struct DeclaredTable {
     pub(super) name: String,
@@ -37,12 +34,10 @@ pub(super) struct DeclaredTable {
     pub(super) indexes: Vec<(bool, Vec<String>)>,
 }
 
-/// A column.
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) name: String,
     pub(super) kind: PerDialect,
-    /// Whether it is part of the primary key.
     pub(super) is_key: bool,
     /// Whether the server gives a value to rows that come without.
     pub(super) is_identity: bool,
@@ -50,12 +45,10 @@ pub(super) struct Column {
     pub(super) generator: Option<Generator>,
 }
 
-/// A text that may differ by dialect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PerDialect([Option<String>; 3]);
 
 impl PerDialect {
-    /// The text for this dialect, if there is one.
     pub(super) fn of(&self, dialect: Dialect) -> Option<&str> {
         self.0[place(dialect)].as_deref()
     }
@@ -81,16 +74,13 @@ const BYTES_TRIED: u64 = 64 << 20;
 /// Most bytes of text in a row, and in the values of a transaction: servers take no longer row as they are set up.
 pub(super) const TEXTS_MOST: usize = 64 << 20;
 
-/// What a declaration is read from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source<'a> {
     /// The tables, as text; empty if there are none.
     pub(super) tables: &'a str,
-    /// The transactions, as text.
     pub(super) transactions: &'a str,
     /// The number that the rows of the tables are multiplied by.
     pub(super) scale: u64,
-    /// Texts of the files that the study names.
     pub(super) files: &'a BTreeMap<String, Arc<str>>,
 }
 
@@ -269,7 +259,6 @@ impl Definition {
     }
 }
 
-/// What a text that a study gave holds.
 fn parsed(problems: &mut Problems, text: &str) -> Option<Tree> {
     Tree::from_text(text).map_err(|why| problems.add(why, "")).ok()
 }
@@ -368,7 +357,6 @@ pub(super) fn per_dialect(problems: &mut Problems, tree: &Tree) -> Option<PerDia
     Some(PerDialect(texts))
 }
 
-/// The columns of an index.
 fn index(problems: &mut Problems, tree: &Tree, columns: &[Column]) -> Option<Vec<String>> {
     let names = texts(problems, tree)?;
     let is_known = |name: &&String| columns.iter().any(|column| column.name == **name);

@@ -19,7 +19,6 @@ pub(super) struct Generator {
     pub(super) null_share: f64,
 }
 
-/// The kinds of generators.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Constant(Constant),
@@ -73,7 +72,6 @@ pub(super) enum Kind {
     },
 }
 
-/// A value that is known beforehand.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Constant {
     Integer(i64),
@@ -107,17 +105,14 @@ impl Normal {
     }
 }
 
-/// What a client takes its numbers of a sequence from.
 pub(super) struct Numbers {
     /// The first number, if the sequence goes on after a column; else each generator has its own.
     pub(super) first: Option<i64>,
     pub(super) sequence: Sequence,
 }
 
-/// What generators draw from.
 pub(super) struct Drawing<'a> {
     pub(super) random: &'a mut RandomStream,
-    /// The number of the row.
     pub(super) row: u64,
     pub(super) names: &'a Names,
     pub(super) scratch: &'a mut Scratch,
@@ -173,7 +168,6 @@ impl Generator {
         self.draw_other(at, values, drawing)
     }
 
-    /// Makes value `at` of any other kind than a number from a distribution.
     fn draw_other(
         &self,
         at: usize,
@@ -272,7 +266,6 @@ fn push_uuid(out: &mut Vec<u8>, random: &mut RandomStream) {
 }
 
 impl Kind {
-    /// A number that is counted: of which distribution, and which one it is.
     pub(super) fn counted(&self) -> Option<&Distribution> {
         match self {
             Kind::Number { items, counted: Some(_), .. } => Some(items),

@@ -45,13 +45,11 @@ use definition::{Definition, Source};
 use generator::Numbers;
 use transaction::{Action, Form, Sql};
 
-/// The name in the catalogue.
 pub const NAME: &str = "declared";
 
 /// The text of `table` where a study declares no tables.
 const NO_TABLES: &str = "{}";
 
-/// The files that generators name.
 type Files = BTreeMap<String, Arc<str>>;
 
 /// The workload of studies whose generators name these files, by the names that they use.
@@ -72,7 +70,6 @@ pub fn spec(files: BTreeMap<String, String>) -> WorkloadSpec {
     .checked_by(move |given| problems(given, &of_problems))
 }
 
-/// All that is wrong with a declaration, with its places.
 fn problems(given: &BTreeMap<String, String>, files: &Files) -> Vec<DefinitionProblem> {
     let text = |name: &str| given.get(name).map_or("{}", String::as_str);
     let scale = given.get("scale").and_then(|scale| dyno_units::parse_count(scale).ok());
@@ -138,7 +135,6 @@ struct Declared {
 }
 
 impl Declared {
-    /// All statements, with where each stands.
     fn statements_of(&self) -> impl Iterator<Item = (String, &Sql)> {
         self.definition.transactions.iter().flat_map(|transaction| {
             transaction.steps.iter().enumerate().filter_map(|(nth, step)| match &step.action {
@@ -252,7 +248,6 @@ impl Workload for Declared {
     }
 }
 
-/// The clients with what they count.
 struct DeclaredClients {
     workload: Arc<Declared>,
     counts: Counts,

@@ -11,7 +11,6 @@ pub(super) struct Problems {
 }
 
 impl Problems {
-    /// Reads something that stands under `key`.
     pub(super) fn within<T>(
         &mut self,
         key: impl Into<String>,
@@ -23,7 +22,6 @@ impl Problems {
         result
     }
 
-    /// Reads something that stands under these keys, one in the other.
     pub(super) fn path_of(&mut self, keys: &[&str], read: impl FnOnce(&mut Problems)) {
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
         let before = std::mem::replace(&mut self.path, keys);
@@ -46,23 +44,19 @@ impl Problems {
         });
     }
 
-    /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.found.len()
     }
 
-    /// All of them.
     pub(super) fn into_found(self) -> Vec<DefinitionProblem> {
         self.found
     }
 
-    /// A value of the wrong kind.
     pub(super) fn wrong_kind(&mut self, wanted: &str, found: &Tree) {
         self.add(format!("expected {wanted}, found {}", found.kind()), "");
     }
 }
 
-/// The entries of a table.
 pub(super) fn table<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<&'t [(String, Tree)]> {
     match tree {
         Tree::Table(entries) => Some(entries),
@@ -73,7 +67,6 @@ pub(super) fn table<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<&'t [
     }
 }
 
-/// The items of a list.
 pub(super) fn list<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<&'t [Tree]> {
     match tree {
         Tree::List(items) => Some(items),
@@ -84,7 +77,6 @@ pub(super) fn list<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<&'t [T
     }
 }
 
-/// A text.
 pub(super) fn text<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<&'t str> {
     match tree {
         Tree::Text(text) => Some(text),
@@ -106,7 +98,6 @@ pub(super) fn switch(problems: &mut Problems, tree: &Tree) -> Option<bool> {
     }
 }
 
-/// A number.
 pub(super) fn number(problems: &mut Problems, tree: &Tree) -> Option<f64> {
     match tree {
         Tree::Integer(number) => Some(*number as f64),
@@ -131,7 +122,6 @@ pub(super) fn count(problems: &mut Problems, tree: &Tree) -> Option<u64> {
     read
 }
 
-/// Texts: a list of them.
 pub(super) fn texts(problems: &mut Problems, tree: &Tree) -> Option<Vec<String>> {
     let items = list(problems, tree)?;
     let read = items.iter().enumerate().map(|(idx, item)| {
@@ -140,7 +130,6 @@ pub(super) fn texts(problems: &mut Problems, tree: &Tree) -> Option<Vec<String>>
     read.collect::<Vec<_>>().into_iter().collect()
 }
 
-/// The value under a key.
 pub(super) fn find<'t>(entries: &'t [(String, Tree)], key: &str) -> Option<&'t Tree> {
     entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
 }
@@ -166,7 +155,6 @@ pub(super) fn only<'k>(
     only_names(problems, entries, &known.into_iter().map(|key| key.name).collect::<Vec<_>>());
 }
 
-/// The same, of names.
 pub(super) fn only_names(problems: &mut Problems, entries: &[(String, Tree)], known: &[&str]) {
     for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
         let help = format!("the keys here are {}", known.join(", "));
@@ -176,7 +164,6 @@ pub(super) fn only_names(problems: &mut Problems, entries: &[(String, Tree)], kn
     }
 }
 
-/// Reads the value under a key, if there is one.
 pub(super) fn read<T>(
     problems: &mut Problems,
     entries: &[(String, Tree)],

@@ -19,30 +19,23 @@ use super::values::Formula;
 /// The exponent of `zipf` where none is given.
 const THETA: f64 = 0.99;
 
-/// Most digits behind the point.
 const DECIMALS_MOST: i64 = 9;
 
-/// Longest text of `letters`.
 const LETTERS_MOST: i64 = 1 << 24;
 
 /// Longest text of `text`, with the values in it: texts that are made of texts grow fast.
 const TEXT_MOST: usize = 1 << 24;
 
-/// What generators refer to.
 pub(super) struct Known<'a> {
     /// The values that can be used, by name, each with its place.
     pub(super) values: &'a BTreeMap<String, usize>,
     /// What `values` holds, for messages: "columns before this one".
     pub(super) what: &'static str,
-    /// Rows of the tables, by their names.
     pub(super) rows: &'a BTreeMap<String, u64>,
-    /// Texts of the files that the study names.
     pub(super) files: &'a BTreeMap<String, Arc<str>>,
-    /// The names in expressions.
     pub(super) names: &'a mut Names,
     /// What is counted while clients run; none for columns.
     pub(super) numbering: Option<&'a mut Numbering>,
-    /// Places whose values were used.
     pub(super) used: &'a mut Vec<usize>,
     /// Most bytes of the values that generators make, by their places.
     pub(super) rooms: &'a BTreeMap<usize, usize>,
@@ -67,7 +60,6 @@ pub(super) struct After {
 }
 
 impl After {
-    /// The question for the largest value of the column.
     pub(super) fn query(&self) -> String {
         let (table, column) = self.column.rsplit_once('.').unwrap_or_default();
         format!("SELECT MAX({column}) FROM {table}")
@@ -94,7 +86,6 @@ impl After {
 }
 
 impl Known<'_> {
-    /// The place of a value.
     fn place(&mut self, name: &str) -> Result<usize, String> {
         let Some(&place) = self.values.get(name) else {
             let there = match self.values.is_empty() {
@@ -110,7 +101,6 @@ impl Known<'_> {
     }
 }
 
-/// Reads a generator.
 pub(super) fn generator(
     problems: &mut Problems,
     tree: &Tree,
@@ -426,7 +416,6 @@ fn letters(problems: &mut Problems, value: &Tree) -> Option<Kind> {
     }
 }
 
-/// The first and the last of two moments.
 fn moments(
     problems: &mut Problems,
     value: &Tree,

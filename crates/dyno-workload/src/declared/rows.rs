@@ -38,7 +38,6 @@ fn make(
     values
 }
 
-/// Writes a row.
 pub(super) fn fill(definition: &Definition, table: (usize, Seed), number: u64, row: &mut Row) {
     let values = make(definition, table, number, |_, _| {});
     for (at, column) in definition.tables[table.0].columns.iter().enumerate() {

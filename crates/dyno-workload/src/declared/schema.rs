@@ -8,12 +8,10 @@ use crate::{Dialect, Table};
 
 use super::definition::{Column, DeclaredTable, Definition};
 
-/// All tables, in the order of the study.
 pub(super) fn tables(definition: &Definition, dialect: Dialect) -> Vec<Table> {
     definition.tables.iter().map(|declared| table(declared, dialect)).collect()
 }
 
-/// A name as it stands in a statement.
 pub(super) fn quoted(dialect: Dialect, name: &str) -> String {
     let quote = dialect.name_quote();
     format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
@@ -72,7 +70,6 @@ fn shortened(name: &str) -> &str {
     &name[..name.len().min(55)]
 }
 
-/// Types of whole numbers.
 const WHOLE: [&str; 7] = ["int", "integer", "bigint", "smallint", "tinyint", "mediumint", "int8"];
 
 /// The type of a column, with what makes it an identity.

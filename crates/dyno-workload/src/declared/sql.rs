@@ -8,10 +8,8 @@ use std::ops::Range;
 
 use crate::Dialect;
 
-/// A part of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Text, as it is.
     Text(String),
     /// A `:name`.
     Name(String),
@@ -28,7 +26,6 @@ pub(super) enum Token {
     Sign(char),
 }
 
-/// A statement that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scanned {
     /// Its text and its names, in their order, without a semicolon at the end.
@@ -42,7 +39,6 @@ pub(super) struct Scanned {
 /// What a statement does to the number of rows of tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Nothing.
     None,
     /// It adds the rows that it reports.
     Insert(String),
@@ -69,7 +65,6 @@ struct Scanner<'a> {
     scanned: Scanned,
     /// Where the text begins that is in no part yet.
     from: usize,
-    /// Where the token begins that is read.
     begin: usize,
     /// Whether placeholders of the server are tokens like others: `?` and `$`.
     has_placeholders: bool,
@@ -252,7 +247,6 @@ impl Scanned {
         }
     }
 
-    /// What it does to the number of rows.
     pub(super) fn effect(&self) -> Effect {
         match self.word(0) {
             "insert" => {
@@ -295,7 +289,6 @@ impl Scanned {
         }
     }
 
-    /// Whether it only reads.
     pub(super) fn is_read(&self) -> bool {
         match self.word(0) {
             "with" => {
@@ -306,7 +299,6 @@ impl Scanned {
         }
     }
 
-    /// Whether it changes rows.
     pub(super) fn is_write(&self) -> bool {
         let writes = ["insert", "update", "delete", "merge", "replace"];
         writes.contains(&self.word(0)) || (self.word(0) == "with" && !self.is_read())
@@ -318,7 +310,6 @@ fn begins_name(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_' || !c.is_ascii()
 }
 
-/// Whether a name goes on with it.
 pub(super) fn continues_name(c: char) -> bool {
     begins_name(c) || c.is_ascii_digit()
 }
@@ -328,7 +319,6 @@ impl Scanner<'_> {
         &self.text[self.at..]
     }
 
-    /// Adds the token that was read last.
     fn token(&mut self, token: Token) {
         self.scanned.tokens.push(token);
         self.scanned.spans.push(self.begin..self.at);
@@ -340,7 +330,6 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads one token, comment or blank.
     fn step(&mut self) -> Result<(), String> {
         let text = self.text;
         let rest = &text[self.at..];
@@ -415,7 +404,6 @@ impl Scanner<'_> {
             && self.scanned.tokens.last() == Some(&Token::Word("e".to_owned()))
     }
 
-    /// Reads a literal or a quoted name, and what it means.
     fn quoted(&mut self, quote: char, has_escapes: bool, wrong: &str) -> Result<String, String> {
         let mut meant = String::new();
         let mut chars = self.rest().char_indices().skip(1).peekable();

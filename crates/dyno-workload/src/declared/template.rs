@@ -7,16 +7,13 @@ use super::values::Values;
 /// Most digits that one draw makes.
 const DIGITS_MOST: usize = 18;
 
-/// A piece of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Piece {
-    /// The same bytes each time.
     Fixed(Vec<u8>),
     /// Random digits; at most [`DIGITS_MOST`].
     Digits(usize),
     /// Random letters from a to z.
     Letters(usize),
-    /// Another value, as text.
     Value(usize),
 }
 
@@ -98,7 +95,6 @@ pub(super) fn write(pieces: &[Piece], values: &mut Values, random: &mut RandomSt
     }
 }
 
-/// Powers of ten up to those of [`DIGITS_MOST`] digits.
 const POWERS: [u64; DIGITS_MOST + 1] = {
     let mut powers = [1; DIGITS_MOST + 1];
     let mut idx = 1;

@@ -17,11 +17,9 @@ use super::read_generator::{Known, Numbering, formula, generator};
 use super::sql::{Effect, Scanned};
 use super::values::Formula;
 
-/// A transaction.
 #[derive(Clone, Debug)]
 pub(super) struct Transaction {
     pub(super) name: String,
-    /// Its share among the transactions.
     pub(super) weight: u64,
     /// Whether its statements are one transaction of the database.
     pub(super) has_begin: bool,
@@ -29,22 +27,18 @@ pub(super) struct Transaction {
     pub(super) lets: Vec<Let>,
     pub(super) steps: Vec<Step>,
     pub(super) think: Think,
-    /// How many values it has.
     pub(super) n_values: usize,
     /// Bytes that its texts take, roughly.
     pub(super) room: usize,
 }
 
-/// A value that is drawn.
 #[derive(Clone, Debug)]
 pub(super) struct Let {
     pub(super) name: String,
-    /// The place of the value.
     pub(super) at: usize,
     pub(super) generator: Generator,
 }
 
-/// A step.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) times: u64,
@@ -54,15 +48,12 @@ pub(super) struct Step {
     pub(super) action: Action,
 }
 
-/// What a step does.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
     Sql(Sql),
-    /// Rolls back, by design.
     RollBack,
 }
 
-/// A statement.
 #[derive(Clone, Debug)]
 pub(super) struct Sql {
     /// As it is in each of [`Dialect::WITH_TRANSACTIONS`], or why it cannot be sent there.
@@ -73,7 +64,6 @@ pub(super) struct Sql {
     pub(super) rows: Option<(u64, u64)>,
 }
 
-/// A statement in a dialect.
 #[derive(Clone, Debug)]
 pub(super) struct Form {
     pub(super) prepared: String,
@@ -97,13 +87,11 @@ pub(super) enum Think {
 /// The place of the number of rows of the latest statement.
 pub(super) const ROWS: usize = 0;
 
-/// Most executions of a step in a transaction.
 const TIMES_MOST: u64 = 1_000_000;
 
 /// Most values of a statement: what all protocols take.
 const VALUES_MOST: usize = 255;
 
-/// The values of a transaction while it is read.
 struct Scope<'a> {
     definition: &'a Definition,
     /// The numbers given so far, and the names of expressions.
@@ -119,7 +107,6 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// What generators and expressions may refer to.
     fn known(&mut self) -> Known<'_> {
         Known {
             values: &self.values,
@@ -133,7 +120,6 @@ impl Scope<'_> {
         }
     }
 
-    /// A place for a new value.
     fn add(&mut self, problems: &mut Problems, name: &str) -> usize {
         if !is_valid_name(name) {
             problems.add(

@@ -13,17 +13,20 @@ pub(super) enum Slot {
     /// Nothing yet, or the SQL value NULL.
     #[default]
     Null,
-    /// A whole number.
     Integer(i64),
     /// A number in units of 10^-decimals.
-    Decimal { units: i64, decimals: u32 },
-    /// A floating-point number.
+    Decimal {
+        units: i64,
+        decimals: u32,
+    },
     Real(f64),
     /// A range of the bytes.
-    Text { start: usize, end: usize },
+    Text {
+        start: usize,
+        end: usize,
+    },
 }
 
-/// Values by their places.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     slots: Vec<Slot>,
@@ -62,7 +65,6 @@ impl Values {
         self.slots[at]
     }
 
-    /// Sets a value to the text that `write` appends.
     #[inline]
     pub(super) fn set_text_with(&mut self, at: usize, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
@@ -86,7 +88,6 @@ impl Values {
         }
     }
 
-    /// The bytes of a value that is a text.
     pub(super) fn text(&self, at: usize) -> Option<&[u8]> {
         match self.slots[at] {
             Slot::Text { start, end } => Some(&self.bytes[start..end]),
@@ -94,7 +95,6 @@ impl Values {
         }
     }
 
-    /// A value as it is sent.
     #[inline]
     pub(super) fn value(&self, at: usize) -> Value<'_> {
         match self.slots[at] {
@@ -130,7 +130,6 @@ pub(super) fn push_fixed(out: &mut Vec<u8>, units: i64, decimals: u32) {
     }
 }
 
-/// Appends a floating-point number in decimal.
 pub(super) fn push_real(out: &mut Vec<u8>, number: f64) {
     use std::io::Write as _;
     // Writing into memory cannot fail.

@@ -8,7 +8,6 @@ use crate::{AuditRow, AuditTotals, KindTotals, TextRows, number_in};
 
 use super::settings::{Settings, What};
 
-/// What all clients have drawn.
 #[derive(Debug)]
 pub(super) struct Counts {
     keys: Arc<DrawnKeys>,
@@ -17,7 +16,6 @@ pub(super) struct Counts {
     n_new: AtomicU64,
 }
 
-/// What one client draws.
 #[derive(Debug)]
 pub(super) struct Drawing {
     pub(super) keys: DrawnByClient,

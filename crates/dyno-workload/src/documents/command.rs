@@ -14,7 +14,6 @@ pub const INDEXED: &str = FIELDS[1];
 /// An operation on a collection, by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentCommand {
-    /// Makes the collection, empty.
     Make(String),
     /// Makes an index on the field [`INDEXED`].
     Index(String),

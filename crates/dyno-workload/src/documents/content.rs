@@ -8,7 +8,6 @@ const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 /// Letters of one random number.
 const OF_A_NUMBER: usize = 10;
 
-/// Fills `content` with random letters.
 pub(super) fn write_content(content: &mut [u8], random: &mut RandomStream) {
     for part in content.chunks_mut(OF_A_NUMBER) {
         let mut bits = random.next_u64();
@@ -37,7 +36,6 @@ impl Numbers {
         Numbers { n, step }
     }
 
-    /// The number of the document with this key.
     pub(super) fn of_key(self, key: u64) -> u64 {
         (u128::from(key) * u128::from(self.step) % u128::from(self.n)) as u64
     }

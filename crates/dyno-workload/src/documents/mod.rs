@@ -36,10 +36,8 @@ pub use command::{DocumentCommand, FIELDS, INDEXED};
 
 const NAME: &str = "documents";
 
-/// The collection.
 const COLLECTION: &str = "documents";
 
-/// The workload, for the catalogue.
 pub fn spec() -> WorkloadSpec {
     let summary = "documents: found by key, updated, inserted, and found by an indexed field";
     WorkloadSpec::new(NAME, summary, settings::options(), plan).on(Target::Documents)

@@ -43,7 +43,6 @@ pub(super) fn options() -> Vec<OptionSpec> {
     options
 }
 
-/// What an operation can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Find,
@@ -52,7 +51,6 @@ pub(super) enum What {
     Range,
 }
 
-/// The options as values.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     /// Documents before the load.
@@ -62,7 +60,6 @@ pub(super) struct Settings {
     pub(super) range_size: u64,
     /// The operations with a weight, and the share of each: they sum to 1.
     pub(super) shares: Vec<(What, f64)>,
-    /// How keys are drawn.
     pub(super) keys: Distribution,
 }
 

@@ -7,9 +7,7 @@ use std::str::FromStr;
 /// The files that a connection works on, and how it works on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSet {
-    /// Number of the first file.
     pub first: u64,
-    /// How many files there are from that one on.
     pub files: u64,
     /// Bytes of each file when it is whole; a limit for files that grow.
     pub size: u64,
@@ -23,11 +21,9 @@ pub struct FileSet {
     pub is_synced: bool,
     /// Bytes of each sector that do not compress.
     pub random: u64,
-    /// Determines the content.
     pub seed: u64,
 }
 
-/// What a connection to files is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileCommand {
     /// Makes the first file, empty. Refuses if all files of the set do not fit, or if operations
@@ -43,7 +39,6 @@ pub enum FileCommand {
     Write,
     /// Cuts a file to no bytes.
     Truncate,
-    /// Syncs the file: data and metadata.
     Fsync,
     /// Syncs the file's data, and of its metadata what is needed to read them.
     Fdatasync,
@@ -59,7 +54,6 @@ pub fn file_name(number: u64) -> String {
     format!("file{number}")
 }
 
-/// The number of the file with this name.
 pub fn file_number(name: &str) -> Option<u64> {
     name.strip_prefix("file")?.parse().ok()
 }

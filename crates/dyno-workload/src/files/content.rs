@@ -11,7 +11,6 @@ pub const SECTOR: usize = 512;
 /// Bytes of a sector's stamp.
 const STAMP: usize = 16;
 
-/// The content of the files of one set.
 #[derive(Clone, Debug)]
 pub struct Content {
     seed: u64,
@@ -20,10 +19,8 @@ pub struct Content {
     base: [u64; SECTOR / 8],
 }
 
-/// What was found in sectors that were read back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sectors {
-    /// All that were looked at.
     pub all: u64,
     /// Those that nobody has written: zeros.
     pub empty: u64,
@@ -70,7 +67,6 @@ impl Content {
         out[8..STAMP].copy_from_slice(&sequence.to_le_bytes());
     }
 
-    /// Fills a block that is to be written at this offset of this file by write number `sequence`.
     pub fn fill(&self, file: u64, offset: u64, sequence: u64, block: &mut [u8]) {
         let skipped = (offset % SECTOR as u64) as usize;
         let mut sector = offset / SECTOR as u64;

@@ -22,7 +22,6 @@ use crate::{
 
 const NAME: &str = "file-io";
 
-/// The workload, for the catalogue.
 pub(super) fn spec() -> WorkloadSpec {
     let summary = "reads and writes files at random or sequential offsets, without a server";
     WorkloadSpec::new(NAME, summary, options(), plan).on(Target::Files)
@@ -35,7 +34,6 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     Ok(Arc::new(FileIo { options: input.options.pairs(), settings, kinds }))
 }
 
-/// What an operation can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Read,
@@ -43,7 +41,6 @@ enum What {
     SyncedWrite,
 }
 
-/// The kinds of operations that there are with some options, and their names.
 #[derive(Clone, Debug)]
 struct Kinds {
     what: Vec<What>,
@@ -261,7 +258,6 @@ fn sent_rows(settings: &Settings, kinds: &Kinds, totals: &AuditTotals) -> Vec<Au
     rows
 }
 
-/// Where the operations of a client go.
 enum Places {
     Random {
         all: Distribution,

@@ -8,16 +8,12 @@ use super::{FileCommand, FileSet};
 use crate::options::Options;
 use crate::sysbench::distribution::{self, DistributionSpec};
 
-/// Where the next operation goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// To a place that is drawn.
     Random,
-    /// To the place behind the one before.
     Sequential,
 }
 
-/// What is done there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Operation {
     Read,
@@ -29,7 +25,6 @@ pub(super) enum Operation {
     Mixed(f64),
 }
 
-/// How writes get to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sync {
     /// When the kernel wants to.
@@ -103,12 +98,10 @@ const OWN: &[OptionSpec] = &[
     ),
 ];
 
-/// All options.
 pub(super) fn options() -> Vec<OptionSpec> {
     [OWN, distribution::OPTIONS].concat()
 }
 
-/// The options as values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Settings {
     pub(super) access: Access,
@@ -116,7 +109,6 @@ pub(super) struct Settings {
     pub(super) sync: Sync,
     pub(super) sync_every: u64,
     pub(super) distribution: DistributionSpec,
-    /// All files.
     pub(super) set: FileSet,
 }
 
@@ -126,12 +118,10 @@ const BLOCK_MAX: u64 = 64 << 20;
 const FILE_MAX: u64 = 1 << 52;
 const RATIO_MAX: f64 = 32.0;
 
-/// An option that cannot be so.
 pub(super) fn refuse<T>(name: &str, reason: impl Into<String>) -> Result<T, OptionError> {
     Err(OptionError { name: name.to_owned(), reason: reason.into() })
 }
 
-/// A size between two bounds.
 pub(super) fn size(options: &Options, name: &str, min: u64, max: u64) -> Result<u64, OptionError> {
     let value = options.size(name);
     if (min..=max).contains(&value) {
@@ -203,7 +193,6 @@ impl Settings {
         self.operation != Operation::Write
     }
 
-    /// Blocks of one file.
     pub(super) fn blocks(&self) -> u64 {
         self.set.size / self.set.block
     }

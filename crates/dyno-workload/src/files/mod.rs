@@ -27,7 +27,6 @@ use crate::{AuditRow, TextRows, number_in};
 pub use command::{FileCommand, FileSet, file_name, file_number};
 pub use content::{Content, SECTOR, Sectors};
 
-/// The workloads, for the catalogue.
 pub fn specs() -> Vec<WorkloadSpec> {
     vec![io::spec(), sync::spec()]
 }
@@ -39,7 +38,6 @@ const FIGURES: &[Metric] = &[
     metric("io.cpu_per_operation", Unit::Microseconds, Lower, "CPU per operation", "CPU time of Dyno's process, which does the operations itself, ÷ operations").secondary(),
 ];
 
-/// The figures of a step whose operations have blocks of this size.
 fn figures(step: &MeasuredStep<'_>, block: u64) -> Vec<(MetricId, f64)> {
     let operations: u64 = step.committed.iter().sum();
     let mut figures = Vec::new();

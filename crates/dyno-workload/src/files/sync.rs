@@ -44,7 +44,6 @@ const OPTIONS: &[OptionSpec] = &[
 /// The least and the longest time that `operations` may take, in seconds; in between one for each.
 const LIMIT_S: (u64, u64) = (60, 24 * 3600);
 
-/// The workload, for the catalogue.
 pub(super) fn spec() -> WorkloadSpec {
     let summary = "small writes to a file, each followed by a sync, without a server";
     WorkloadSpec::new(NAME, summary, OPTIONS.to_vec(), plan).on(Target::Files)
@@ -98,7 +97,6 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
 
 struct Fsync {
     options: Vec<(String, String)>,
-    /// The files of all clients.
     set: FileSet,
     sync: Sync,
     appends: bool,
@@ -112,7 +110,6 @@ const TRUNCATE: usize = 1;
 const SYNC: usize = 2;
 
 impl Fsync {
-    /// What a client prepares, with a file of its own.
     fn statements_of(&self, client: u64) -> Vec<Statement> {
         let own = FileSet { first: client, files: 1, ..self.set };
         let statement = |command: FileCommand, class| Statement::new(command.to_string(), class);

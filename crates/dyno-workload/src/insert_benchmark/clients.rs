@@ -21,7 +21,6 @@ use super::{Bench, Kind, rows};
 const AHEAD_PAUSE: (Nanoseconds, Nanoseconds) =
     (Nanoseconds::from_micros(250), Nanoseconds::from_millis(20));
 
-/// What one client works on: its step, its table and the size of its commits.
 #[derive(Clone)]
 pub(super) struct ClientRole {
     pub(super) bench: Arc<Bench>,
@@ -31,7 +30,6 @@ pub(super) struct ClientRole {
     pub(super) per_commit: u64,
     /// Whether inserter and deleter wait for each other.
     pub(super) is_coupled: bool,
-    /// Whether there is a deleter.
     pub(super) has_deletes: bool,
 }
 
@@ -86,12 +84,10 @@ impl Lead {
     }
 }
 
-/// The text in a buffer.
 pub(super) fn as_text(sql: &[u8]) -> &str {
     std::str::from_utf8(sql).expect("it is made of ASCII text alone")
 }
 
-/// Inserts batches of rows.
 pub(super) struct Inserter {
     role: ClientRole,
     lead: Lead,
@@ -297,7 +293,6 @@ impl Drop for Deleter {
     }
 }
 
-/// Makes the secondary indexes of one table.
 pub(super) struct Indexer {
     statements: Vec<String>,
     n_made: usize,

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use crate::{Reply, StatementError};
 
-/// The counters of one trial.
 #[derive(Debug)]
 pub(super) struct TrialCounters {
     tables: Vec<TableCounters>,
@@ -44,7 +43,6 @@ impl TrialCounters {
     }
 }
 
-/// Rows of one table.
 #[derive(Debug, Default)]
 pub(super) struct TableCounters {
     pub(super) inserts: RowCounters,
@@ -57,18 +55,15 @@ pub(super) struct TableCounters {
     pub(super) tail: AtomicI64,
 }
 
-/// Rows that were to be inserted, or deleted.
 #[derive(Debug, Default)]
 pub(super) struct RowCounters {
     /// Statements that the server confirmed.
     pub(super) statements: AtomicU64,
-    /// Rows they were to change.
     pub(super) expected: AtomicU64,
     /// Rows they changed, as reported by the server.
     pub(super) changed: AtomicU64,
     /// Rows of statements whose outcome is unknown.
     pub(super) unknown: AtomicU64,
-    /// How many such statements there are.
     pub(super) unknown_statements: AtomicU64,
 }
 
@@ -115,7 +110,6 @@ pub(super) struct Drift {
     pub(super) is_over: AtomicBool,
 }
 
-/// Queries and the rows they returned.
 #[derive(Debug, Default)]
 pub(super) struct QueryCounters {
     pub(super) queries: AtomicU64,
@@ -127,7 +121,6 @@ pub(super) fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-/// Adds to a counter.
 pub(super) fn add(counter: &AtomicU64, amount: u64) {
     counter.fetch_add(amount, Ordering::Relaxed);
 }

@@ -17,12 +17,10 @@ const BATCHES_LEAST: u64 = 20;
 /// for so long while its inserts stand still.
 const SECONDS_LEAST: u64 = 10;
 
-/// What a step is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     /// Rows are inserted into empty tables without secondary indexes.
     Load,
-    /// The secondary indexes are created.
     Index,
     /// Rows are inserted at the head and deleted at the tail, as fast as possible.
     Churn,
@@ -30,14 +28,12 @@ pub(super) enum Work {
     ReadWrite(Query),
 }
 
-/// The queries of a read/write step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Query {
     Range,
     Point,
 }
 
-/// What a client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Duty {
     Insert,
@@ -69,7 +65,6 @@ impl Duty {
     }
 }
 
-/// One step, as its clients need to know it.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     pub(super) own: WorkloadStep,
@@ -83,13 +78,11 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Whether rows are deleted as others are inserted.
     pub(super) fn has_deletes(&self) -> bool {
         self.duties.contains(&Duty::Delete)
     }
 }
 
-/// All steps, with their common properties.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) n_tables: usize,
@@ -134,7 +127,6 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Clients that insert into one table.
     fn inserters_per_table(&self) -> u64 {
         (self.clients / self.n_tables) as u64
     }

@@ -46,7 +46,6 @@ use settings::Settings;
 
 const NAME: &str = "insert-benchmark";
 
-/// The workload, for the catalogue.
 pub fn spec() -> WorkloadSpec {
     let summary =
         "the Insert Benchmark's steps l.i0 to qp1000: inserts, deletes at the tail and queries";
@@ -65,7 +64,6 @@ fn planned(input: &PlanInput<'_>) -> Result<InsertBenchmark, PlanError> {
     Ok(InsertBenchmark { options: input.options.pairs(), settings, layout, steps })
 }
 
-/// A kind of transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Insert,
@@ -102,7 +100,6 @@ impl Kind {
         self as usize
     }
 
-    /// Those of `market`, `register` and `pdc`.
     const RANGES: [Kind; 3] = [Kind::Market, Kind::Register, Kind::Pdc];
 }
 
@@ -113,16 +110,13 @@ struct InsertBenchmark {
     steps: Vec<WorkloadStep>,
 }
 
-/// What the clients of a trial share.
 struct Bench {
     settings: Settings,
     layout: Layout,
     counters: TrialCounters,
-    /// Those of inserted rows.
     products: Arc<DrawnKeys>,
 }
 
-/// The clients of a trial.
 struct BenchClients {
     bench: Arc<Bench>,
 }
@@ -184,7 +178,6 @@ fn client_of(
     }
 }
 
-/// Prepares a client's own statements and lets it begin.
 fn with_statements(
     client: impl crate::Transactions + 'static,
     statements: Vec<Statement>,

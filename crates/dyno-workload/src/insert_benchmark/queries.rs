@@ -26,7 +26,6 @@ pub(super) struct RangeClient {
 }
 
 impl RangeClient {
-    /// The client, and the statements it prepares.
     pub(super) fn new(role: ClientRole, dialect: Dialect) -> (RangeClient, Vec<Statement>) {
         let settings = &role.bench.settings;
         let (table, limit) = (schema::table_name(role.table), settings.values.rows_per_query);
@@ -175,7 +174,6 @@ impl PointClient {
         Ok(())
     }
 
-    /// Draws as many ids as a query has.
     fn draw_ids(&mut self, random: &mut RandomStream) {
         let smallest = self.role.bench.counters.table(self.role.table).tail.load(Ordering::Relaxed);
         let span = (self.largest - smallest).max(1) as u64;

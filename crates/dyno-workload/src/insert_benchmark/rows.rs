@@ -19,7 +19,6 @@ const LETTERS_PER_DRAW: usize = 10;
 /// Longest text of a row without its data: five numbers of at most ten digits, the time and signs.
 const ROW_BYTES: usize = 96;
 
-/// Room for the text of a statement of so many rows.
 pub(super) fn statement_room(values: &Values, rows: u64) -> usize {
     rows as usize * (ROW_BYTES + values.data_length_max as usize) + 2 * ROW_BYTES
 }

@@ -12,7 +12,6 @@ pub(super) fn table_name(idx: usize) -> String {
     format!("pi{}", idx + 1)
 }
 
-/// Table `idx`, empty.
 pub(super) fn table(schema: Schema, dialect: Dialect, idx: usize) -> Table {
     let name = table_name(idx);
     let (key, time) = match dialect {
@@ -159,12 +158,10 @@ pub(super) fn point_query(table: &str) -> String {
     format!("SELECT transactionid, productid, data FROM {table} WHERE transactionid IN (")
 }
 
-/// Asks for the smallest id.
 pub(super) fn min_query(table: &str) -> String {
     format!("select min(transactionid) from {table}")
 }
 
-/// Asks for the largest id.
 pub(super) fn max_query(table: &str) -> String {
     format!("select max(transactionid) from {table}")
 }
@@ -205,7 +202,6 @@ pub(super) enum DeleteEnd {
     Id,
 }
 
-/// The DELETE at the tail of a table.
 pub(super) fn delete(deletes: Deletes, dialect: Dialect, table: &str) -> DeleteText {
     let order = " order by transactionid asc limit ";
     let text = |before: String, after: &str, end, rest| DeleteText {

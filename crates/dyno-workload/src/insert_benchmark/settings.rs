@@ -16,7 +16,6 @@ pub(super) enum Schema {
     July2023,
 }
 
-/// Which read/write steps there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reads {
     /// A step of range queries for each rate.
@@ -34,18 +33,15 @@ pub(super) enum Limiter {
     Iibench,
 }
 
-/// How rows are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deletes {
     /// The first rows from an id on, since April 2024.
     Limit,
     /// All rows of a range of ids, before: misses rows where ids have gaps.
     Range,
-    /// No deletes.
     Off,
 }
 
-/// How a query goes to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueryForm {
     /// As a text with its values in it.
@@ -57,7 +53,6 @@ pub(super) enum QueryForm {
 }
 
 impl QueryProtocol {
-    /// How queries go to this product.
     pub(super) fn form(self, dialect: Dialect) -> QueryForm {
         match (self, dialect) {
             (QueryProtocol::AsRun, Dialect::PostgreSql) => QueryForm::Execute,
@@ -74,7 +69,6 @@ impl QueryProtocol {
     }
 }
 
-/// How queries are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueryProtocol {
     /// As the author runs it: text on MariaDB and MySQL, SQL-level PREPARE and EXECUTE on
@@ -181,7 +175,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
-/// The options as values.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) schema: Schema,
@@ -212,7 +205,6 @@ pub(super) struct Batches {
     pub(super) per_commit: u64,
 }
 
-/// What rows and queries are drawn from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Values {
     pub(super) data_length_min: u64,

@@ -30,7 +30,6 @@ use settings::{Key, Settings};
 
 const NAME: &str = "key-order";
 
-/// The workload, for the catalogue.
 pub fn spec() -> WorkloadSpec {
     let summary = "inserts alone, into tables with a sequential or a random primary key";
     WorkloadSpec::new(NAME, summary, settings::OPTIONS.to_vec(), plan)

@@ -25,7 +25,6 @@ pub(super) fn random_key(random: &mut RandomStream) -> [u8; KEY_BYTES] {
     key
 }
 
-/// The names of all tables up to their numbers.
 pub(super) fn name_prefix(key: Key) -> &'static str {
     match key {
         Key::Sequential => "test_sequential_pk",
@@ -38,7 +37,6 @@ pub(super) fn table_name(key: Key, idx: u64) -> String {
     format!("{}{}", name_prefix(key), idx + 1)
 }
 
-/// Table `idx`, and so many rows for it.
 pub(super) fn table(key: Key, dialect: Dialect, idx: u64, rows: u64) -> Table {
     let name = table_name(key, idx);
     let id = match (key, dialect) {

@@ -4,7 +4,6 @@ use dyno_model::{OptionError, OptionSpec};
 
 use crate::options::Options;
 
-/// What the primary key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     /// A number that the server gives, each larger than the one before.
@@ -14,7 +13,6 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// The columns that a row is given.
     pub(super) fn columns(self) -> &'static [&'static str] {
         match self {
             Key::Sequential => &["number"],
@@ -43,7 +41,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::count("numbers", "10000", "number of distinct values of the indexed column number"),
 ];
 
-/// The options as values.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) key: Key,

@@ -16,13 +16,11 @@ use crate::{
     StatementError, Tally, Value,
 };
 
-/// One client.
 pub(super) struct Client {
     shared: Arc<Shared>,
     runner: Runner,
     pace: Rc<dyn Pace>,
     events: Rc<EventLoop>,
-    /// The last error of the server.
     error: Option<StatementError>,
 }
 
@@ -87,7 +85,6 @@ impl Client {
         Some(Client { shared, runner, pace, events, error: None })
     }
 
-    /// Goes on until the script has ended.
     pub(super) async fn run(mut self) {
         let mut reply = Reply::Done;
         loop {
@@ -148,7 +145,6 @@ impl Client {
         self.runner.links.main.as_mut()
     }
 
-    /// Goes on with the script, which has the connections meanwhile.
     fn resume(&mut self, reply: Reply) -> Request {
         self.events.lend(std::mem::take(&mut self.runner.links));
         let request = self.runner.state.resume(reply);
@@ -161,13 +157,11 @@ impl Client {
         self.session().map(Session::take_tally).unwrap_or_default()
     }
 
-    /// The event has ended well.
     fn done(&mut self) {
         let tally = self.take_tally();
         self.events.done(tally);
     }
 
-    /// The next event, when it is due.
     async fn more(&mut self) -> Reply {
         let events = Rc::clone(&self.events);
         match poll_fn(|_| events.poll_more()).await {
@@ -191,7 +185,6 @@ impl Client {
         error.unwrap_or_else(|| StatementError::new(ErrorClass::Refused, "script", message))
     }
 
-    /// The event begins again.
     fn restart(&mut self) -> Reply {
         let error = self.last_error("the script begins its event again");
         let tally = self.take_tally();
@@ -386,7 +379,6 @@ impl Client {
         reply
     }
 
-    /// The script has ended.
     fn end(&mut self) {
         // Its statements need not have read the clock.
         self.runner.cells.ended(self.pace.now());
@@ -426,7 +418,6 @@ pub(super) fn value_of(held: Held, kind: Option<ParamKind>, bytes: &[u8]) -> Val
     }
 }
 
-/// A number as a parameter of this kind is sent.
 fn number_of(number: f64, kind: Option<ParamKind>) -> Value<'static> {
     match kind.unwrap_or_default() {
         ParamKind::Real => Value::Real(number),

@@ -2,7 +2,6 @@
 
 use dyno_sysbench::{Held, ParamKind};
 
-/// The statement with its values in place of the question marks.
 pub(super) fn with_values(sql: &str, kinds: &[ParamKind], values: &[Held], bytes: &[u8]) -> String {
     let mut out = String::with_capacity(sql.len() + 16 * values.len());
     let mut next = 0;

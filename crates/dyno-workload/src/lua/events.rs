@@ -22,7 +22,6 @@ const MOST_AT_ONCE: u32 = 1000;
 /// The kind of its transactions; there is one.
 pub(super) const KIND: usize = 0;
 
-/// The events of one client.
 // Hot fields first, so that they share cache lines.
 #[repr(C, align(64))]
 pub(super) struct EventLoop {
@@ -85,7 +84,6 @@ impl EventLoop {
         self.is_over.set(true);
     }
 
-    /// An event has ended well, which has done this.
     pub(super) fn done(&self, tally: Tally) {
         let Some(began) = self.began.take() else { return };
         let next = self.pace.done(KIND, tally, Ok(Ended::Committed));

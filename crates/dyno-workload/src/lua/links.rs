@@ -42,7 +42,6 @@ impl Quick {
         Some(Quick { prepared, class: made.class, n_kinds: made.kinds.len() as u8, kinds })
     }
 
-    /// The kind of a value, if it was said.
     #[inline]
     pub(super) fn kind(&self, at: usize) -> Option<ParamKind> {
         (at < usize::from(self.n_kinds)).then(|| self.kinds[at])
@@ -63,7 +62,6 @@ enum Use {
     #[default]
     Free,
     Taken,
-    /// The script has closed it.
     Closed,
 }
 
@@ -83,12 +81,10 @@ pub(super) struct Links {
     early: Option<(TextRows, usize)>,
 }
 
-/// A connection that a script has asked for.
 pub(super) enum Connected {
     Number(usize),
     /// The client's own, which was closed and is to be opened again.
     Again,
-    /// None: why.
     Refused(String),
 }
 
@@ -154,7 +150,6 @@ impl Links {
         number == 0 && self.main.is_some()
     }
 
-    /// The connection for cold calls.
     pub(super) fn cold(&mut self, number: usize) -> Option<&mut dyn Connection> {
         match number.checked_sub(1) {
             None => self.main.as_mut().map(Session::connection),
@@ -206,13 +201,11 @@ impl Links {
         (0..rows.n_columns()).map(value).collect()
     }
 
-    /// The client's own connection, and a statement that was prepared on it.
     #[inline]
     pub(super) fn own(&mut self, statement: usize) -> Option<(&mut Session, Quick)> {
         Some((self.main.as_mut()?, (*self.quick.get(statement)?)?))
     }
 
-    /// A statement has changed.
     fn changed(&mut self, number: usize, statement: usize) {
         let made = self.statements.get(number).and_then(|all| all.get(statement));
         if let (0, Some(made)) = (number, made) {

@@ -26,20 +26,16 @@ pub use single::{Ended, Single};
 pub use statistics::{ClientCells, Snapshot, Statistics};
 pub use study::{ScriptFile, declared, spec};
 
-/// The name in the catalogue.
 pub const NAME: &str = "sysbench";
 
 /// Errors of the server after which an event begins again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ignored {
-    /// All errors.
     All,
-    /// Those with these codes.
     Codes(Vec<String>),
 }
 
 impl Ignored {
-    /// Whether an error with this code is one of them.
     pub fn contains(&self, code: &str) -> bool {
         match self {
             Ignored::All => true,
@@ -48,16 +44,12 @@ impl Ignored {
     }
 }
 
-/// What is planned from a script.
 #[derive(Clone)]
 pub struct Settings {
-    /// The name of the workload.
     pub name: Name,
-    /// The one kind of its transactions.
     pub kind: Name,
     /// The path of the script, for messages.
     pub path: String,
-    /// Its text.
     pub text: String,
     /// What `sysbench.opt` has.
     pub options: Vec<(String, OptionValue)>,
@@ -65,15 +57,12 @@ pub struct Settings {
     pub globals: Vec<(String, OptionValue)>,
     /// The command line, as the script finds it.
     pub argv: Vec<String>,
-    /// The command.
     pub command: Option<String>,
-    /// How random numbers are drawn.
     pub random: RandomSettings,
     /// Decides about them; if there is none, the step's seed does.
     pub seed: Option<u64>,
     /// Whether statements are prepared by the server; else values are written into their texts.
     pub prepares: bool,
-    /// Errors after which an event begins again.
     pub ignored: Ignored,
     /// Events of all clients; none if the time ends them.
     pub events: Option<u64>,
@@ -89,7 +78,6 @@ pub struct Settings {
     pub is_trusted: bool,
     /// Whether scripts are compiled. A workload of more than [`MOST_COMPILED`] clients does without.
     pub is_compiled: bool,
-    /// What a state may take.
     pub limits: Limits,
     /// The workload whose tables are made and filled, if any are.
     pub tables: Option<Arc<dyn Workload>>,
@@ -99,13 +87,11 @@ pub struct Settings {
     pub connector: Option<Connector>,
     /// What the record keeps: names and values.
     pub recorded: Vec<(String, String)>,
-    /// The program that runs them.
     pub host: Arc<dyn Host>,
     /// Is called when all clients are about to begin.
     pub started: Arc<dyn Fn() + Send + Sync>,
     /// Is called when a client cannot go on, with the exit code that its script wants.
     pub broken: Arc<dyn Fn(Option<i32>) + Send + Sync>,
-    /// What the clients count.
     pub statistics: Arc<Statistics>,
     /// Numbers that do not repeat, of all clients.
     pub unique: Arc<Unique>,
@@ -151,7 +137,6 @@ impl Settings {
     }
 }
 
-/// The planned workload.
 pub struct LuaWorkload {
     settings: Arc<Settings>,
     kinds: Vec<Name>,
@@ -166,7 +151,6 @@ pub const MOST_COMPILED: usize = 1000;
 const LONGEST: Nanoseconds = Nanoseconds::from_secs(30 * 24 * 3600);
 
 impl LuaWorkload {
-    /// Plans the script for this load.
     pub fn new(mut settings: Settings, request: StepRequest) -> LuaWorkload {
         settings.is_compiled &= request.clients <= MOST_COMPILED;
         let kinds = vec![settings.kind.clone()];
@@ -259,7 +243,6 @@ impl Workload for LuaWorkload {
     }
 }
 
-/// What the clients of a trial share.
 pub(crate) struct Shared {
     settings: Arc<Settings>,
     next_event: AtomicU64,

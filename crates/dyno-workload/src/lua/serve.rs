@@ -10,13 +10,11 @@ use super::{Ended, Settings, emulate};
 use crate::pgbench::server_message;
 use crate::{Dialect, SqlState, StatementClass, StatementError};
 
-/// A script that runs, with what it has.
 pub(super) struct Runner {
     pub(super) settings: Arc<Settings>,
     pub(super) state: State,
     pub(super) cells: Arc<ClientCells>,
     pub(super) links: Links,
-    /// The name of the driver.
     pub(super) driver: &'static str,
 }
 
@@ -25,7 +23,6 @@ fn alone(error: &StatementError) -> &str {
     error.details.as_ref().map_or(&error.message, |details| &details.message)
 }
 
-/// The number of an error of MariaDB or MySQL, and its state.
 fn number_and_state(error: &StatementError) -> (u32, &str) {
     // Client libraries have one state for all errors of their own, and this number if there is no reply.
     let state = error.state.as_ref().map_or("HY000", SqlState::as_str);
@@ -41,7 +38,6 @@ impl Runner {
         self.driver == "pgsql"
     }
 
-    /// Whether the event begins again after this error.
     pub(super) fn is_ignored(&self, error: &StatementError) -> bool {
         match self.is_pgsql() {
             true => RETRIED_STATES.contains(&error.code.as_str()),

@@ -9,14 +9,11 @@ use super::serve::Runner;
 use super::{Settings, driver_of};
 use crate::Dialect;
 
-/// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Well.
     Well,
     /// It returned `false`.
     False,
-    /// The script wants to exit with this code.
     Exit(i32),
     /// By an error: the function that failed, or `script`, and the message.
     Broken(String, String),
@@ -54,7 +51,6 @@ impl Single {
         }
     }
 
-    /// The state.
     pub fn state(&self) -> &State {
         &self.runner.state
     }

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dyno_sysbench::{BUCKETS, Counter, Counters, Histogram, bucket_of};
 use dyno_units::Nanoseconds;
 
-/// What one client counts.
 // The hot fields fill one cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -41,7 +40,6 @@ impl Default for ClientCells {
 }
 
 impl ClientCells {
-    /// The client is at work at this time.
     pub fn began(&self, at: Nanoseconds) {
         if !self.is_running.load(Relaxed) && self.began.load(Relaxed) == u64::MAX {
             self.began.store(at.0, Relaxed);
@@ -50,12 +48,10 @@ impl ClientCells {
         self.latest.store(at.0.max(self.latest.load(Relaxed)), Relaxed);
     }
 
-    /// An event begins.
     pub fn event_began(&self) {
         self.is_in_event.store(true, Relaxed);
     }
 
-    /// An event has ended, which took so long.
     pub fn event_ended(&self, at: Nanoseconds, took: Nanoseconds) {
         self.counters.add(Counter::Event, 1);
         let bucket = &self.buckets[bucket_of(took.0 as f64 / 1e6)];
@@ -78,7 +74,6 @@ impl ClientCells {
         self.counters.add(counter, 1);
     }
 
-    /// The client has ended.
     pub fn ended(&self, at: Nanoseconds) {
         self.latest.store(at.0.max(self.latest.load(Relaxed)), Relaxed);
         self.is_running.store(false, Relaxed);
@@ -86,20 +81,16 @@ impl ClientCells {
     }
 }
 
-/// What all clients came to by a moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// Statements that returned rows.
     pub reads: u64,
     /// Statements that changed rows.
     pub writes: u64,
-    /// Other statements.
     pub others: u64,
     /// Errors that were ignored.
     pub errors: u64,
-    /// Reconnects.
     pub reconnects: u64,
-    /// Events.
     pub events: u64,
     /// Latencies, by sysbench's buckets.
     pub latencies: Histogram,
@@ -139,13 +130,11 @@ impl Snapshot {
         }
     }
 
-    /// Statements of all kinds.
     pub fn queries(&self) -> u64 {
         self.reads + self.writes + self.others
     }
 }
 
-/// What the clients of a run count; shared with whoever shows it.
 #[derive(Debug, Default)]
 pub struct Statistics {
     clients: Mutex<Vec<Arc<ClientCells>>>,
@@ -153,7 +142,6 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The counters of a new client.
     pub fn client(&self) -> Arc<ClientCells> {
         let cells = Arc::new(ClientCells::default());
         self.clients.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&cells));
@@ -178,7 +166,6 @@ impl Statistics {
         Some((Nanoseconds(began), Nanoseconds(latest.max(began))))
     }
 
-    /// What all clients came to by now.
     pub fn snapshot(&self) -> Snapshot {
         let mut all = Snapshot::default();
         for client in self.clients.lock().unwrap_or_else(PoisonError::into_inner).iter() {

@@ -13,16 +13,13 @@ use super::{Ignored, LuaWorkload, NAME, Settings, Statistics};
 use crate::Workload;
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 
-/// A script file that a study names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptFile {
     /// Its path, for messages.
     pub path: String,
-    /// Its text.
     pub text: String,
     /// The digest that the record keeps of it.
     pub digest: String,
-    /// The options that it declares.
     pub options: Vec<ScriptOption>,
 }
 
@@ -129,7 +126,6 @@ pub fn spec(files: BTreeMap<String, ScriptFile>, host: Arc<dyn Host>) -> Workloa
     WorkloadSpec::new(NAME, summary, options, move |input| plan(input, &files, &host))
 }
 
-/// The options of the built-in scripts.
 fn of_built_in(host: &Arc<dyn Host>) -> Vec<ScriptOption> {
     let all = dyno_sysbench::BUILT_IN
         .iter()
@@ -137,7 +133,6 @@ fn of_built_in(host: &Arc<dyn Host>) -> Vec<ScriptOption> {
     all.flatten().collect()
 }
 
-/// An option of a script as one of the workload.
 fn of_study(option: &ScriptOption) -> OptionSpec {
     let default = option.default.clone().unwrap_or_default();
     let is_count = default.parse::<u64>().is_ok();
@@ -231,7 +226,6 @@ fn plan(
 /// What `sysbench.opt` has, and what the record keeps.
 type Resolved = (Vec<(String, OptionValue)>, Vec<(String, String)>);
 
-/// The options of a script with the values that the study gives them.
 fn options(file: &ScriptFile, texts: &BTreeMap<String, String>, clients: usize) -> Resolved {
     let mut options = Vec::new();
     let mut recorded: Vec<(String, String)> = Vec::new();

@@ -17,10 +17,8 @@ use crate::{
     Workload,
 };
 
-/// The name in studies and records.
 pub const NAME: &str = "none";
 
-/// The name of its step.
 const STEP: Name = Name::Borrowed("observe");
 
 /// Probes and intervals are made for seconds.
@@ -36,7 +34,6 @@ const OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
-/// The workload, for the catalogue.
 pub fn spec() -> WorkloadSpec {
     let summary = "nothing is sent: observes a server, a process or this machine as it is";
     WorkloadSpec::new(NAME, summary, OPTIONS.to_vec(), plan).on(Target::Anything)

@@ -11,7 +11,6 @@ use super::statistics::{ClientCells, Failure};
 use super::{LogEntry, LogOutcome, Protocol, Settings};
 use crate::{ClientContext, Ended, ErrorClass, Pace, Session, StatementClass, StatementError};
 
-/// What the clients of a trial share.
 pub(super) struct Shared {
     pub(super) settings: Arc<Settings>,
     /// Of each script, by its commands: the statement that is prepared for it, and its class.
@@ -40,7 +39,6 @@ impl Shared {
     }
 }
 
-/// One client.
 pub(super) struct Client {
     pub(super) shared: Arc<Shared>,
     pub(super) cells: Arc<ClientCells>,
@@ -58,7 +56,6 @@ pub(super) struct Client {
     pub(super) ends: Vec<usize>,
 }
 
-/// How a transaction ended.
 enum Outcome {
     Done,
     Failed(Failure, StatementError),
@@ -191,7 +188,6 @@ impl Client {
         self.log(script, (LogOutcome::Skipped, 1), 0, pace.latest());
     }
 
-    /// One transaction, with its retries.
     async fn transaction(&mut self, script: usize, session: &mut Session, pace: &dyn Pace) -> Flow {
         pace.sent();
         let due = pace.due();
@@ -321,7 +317,6 @@ impl Client {
         settings.host.note(&format!("client {} {what} (try {tries}{most}{used})", self.id));
     }
 
-    /// Reports an error.
     pub(super) fn report(&self, message: std::fmt::Arguments<'_>) {
         self.shared.settings.host.error(&message.to_string());
     }
@@ -358,12 +353,10 @@ impl Client {
         }
     }
 
-    /// Whether statements go with parameters.
     pub(super) fn has_parameters(&self) -> bool {
         self.shared.settings.protocol != Protocol::Simple
     }
 
-    /// Whether the client goes on after this error.
     pub(super) fn survives(&self, error: &StatementError) -> bool {
         match failure_of(error) {
             Failure::Serialization | Failure::Deadlock => true,
@@ -374,7 +367,6 @@ impl Client {
     }
 }
 
-/// What a client does after a transaction.
 enum Flow {
     GoOn,
     End,

@@ -15,12 +15,7 @@ use crate::{COPY_REFUSED, ErrorClass, ErrorDetails, Pace, Session, StatementErro
 /// Why a transaction was not done to its end.
 pub(super) enum Stop {
     /// The server refused a command, and the client goes on.
-    Failed {
-        /// The server's error.
-        error: StatementError,
-        /// The command.
-        command: usize,
-    },
+    Failed { error: StatementError, command: usize },
     /// The client cannot go on; why was reported.
     Aborted(StatementError),
 }
@@ -35,13 +30,11 @@ struct Pipeline {
     n_sent: usize,
 }
 
-/// Why the client's script stopped.
 fn script_error(message: impl Into<String>) -> StatementError {
     StatementError::new(ErrorClass::Refused, "script", message)
 }
 
 impl Client {
-    /// Does the commands of a script.
     pub(super) async fn commands(
         &mut self,
         script: usize,
@@ -113,7 +106,6 @@ impl Client {
         }
     }
 
-    /// Reports that the script ended within a pipeline.
     #[cold]
     fn pipeline_left_open(&self) -> Stop {
         let message =
@@ -134,7 +126,6 @@ impl Client {
         Stop::Aborted(script_error(message))
     }
 
-    /// Reports that the server refused a command.
     #[cold]
     fn refused(
         &self,
@@ -209,7 +200,6 @@ impl Client {
         Ok(())
     }
 
-    /// Sends a command and waits for its reply.
     async fn sql(&mut self, place: Place, sql: &Sql, session: &mut Session) -> Result<(), Stop> {
         let Some((statement, class)) = self.shared.statements[place.script][place.command] else {
             return Ok(());
@@ -255,7 +245,6 @@ impl Client {
         }
     }
 
-    /// Calls `send` with the values of a command's variables.
     fn with_values<T>(&mut self, sql: &Sql, send: impl FnOnce(&[Value<'_>]) -> T) -> T {
         // Doubles are written first, so that the values can refer to their texts.
         self.buffer.clear();
@@ -400,7 +389,6 @@ impl Client {
         Ok(())
     }
 
-    /// Sends the pipeline and takes all replies.
     async fn end_pipeline(
         &mut self,
         place: Place,
@@ -500,7 +488,6 @@ impl Client {
         self.shared.settings.host.note(&format!("client {} {what}", self.id));
     }
 
-    /// A script that begins.
     #[inline]
     fn tell_of_script(&self, script: usize) {
         if self.shared.settings.is_debugging {
@@ -509,7 +496,6 @@ impl Client {
         }
     }
 
-    /// A backslash command with its words.
     #[inline]
     fn tell_of_command(&self, command: &dyno_pgbench::Command) {
         if self.shared.settings.is_debugging {
@@ -530,7 +516,6 @@ impl Client {
         self.tell(&format!("executing {}", shown.join(" ")));
     }
 
-    /// A statement that is about to be sent.
     #[cold]
     fn tell_of_sql(&mut self, place: Place, sql: &Sql) {
         match self.shared.settings.protocol {
@@ -558,7 +543,6 @@ impl Client {
 /// Longest shell command, in bytes.
 const SHELL_COMMAND_MOST: usize = 255;
 
-/// A command of a script.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     script: usize,

@@ -13,7 +13,6 @@ pub fn server_message(error: &StatementError, sql: Option<&str>) -> String {
     }
 }
 
-/// The same of the fields alone.
 pub fn message_of(details: &ErrorDetails, sql: Option<&str>) -> String {
     let ErrorDetails { severity, message, detail, hint, context, position } = details;
     let mut text = format!("{severity}:  {message}");

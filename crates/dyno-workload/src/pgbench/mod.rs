@@ -25,7 +25,6 @@ pub use study::{ScriptText, spec};
 /// The name in the catalogue, where scripts are run by `dyno pgbench`.
 pub const NAME: &str = "pgbench";
 
-/// How statements are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// As text with the values in it.
@@ -51,27 +50,20 @@ impl Protocol {
     }
 }
 
-/// A script of a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WeightedScript {
-    /// The script.
     pub script: Script,
-    /// Its name as a kind of transactions.
     pub kind: Name,
-    /// Its share among the scripts.
     pub weight: u32,
 }
 
-/// What is planned from scripts.
 #[derive(Clone)]
 pub struct Settings {
-    /// The name of the workload.
     pub name: Name,
     /// The scripts; at least one, and not all of weight 0.
     pub scripts: Vec<WeightedScript>,
     /// The names of their variables.
     pub names: Names,
-    /// How statements are sent.
     pub protocol: Protocol,
     /// Variables with their values, as texts; of several with the same name, the last.
     pub defines: Vec<(String, String)>,
@@ -102,19 +94,16 @@ pub struct Settings {
     pub measures_commands: bool,
     /// Whether errors that are retried or go on are reported.
     pub is_verbose: bool,
-    /// Whether what clients do is reported, step by step.
     pub is_debugging: bool,
     /// What the record keeps: names and values.
     pub options: Vec<(String, String)>,
     /// Where messages go, and who runs shell commands.
     pub host: Arc<dyn Host>,
-    /// What the clients count.
     pub statistics: Arc<Statistics>,
 }
 
 /// Who runs the scripts: what a workload cannot do itself.
 pub trait Host: Send + Sync {
-    /// Reports an error.
     fn error(&self, message: &str);
 
     /// Reports something that is none.
@@ -140,7 +129,6 @@ pub trait Host: Send + Sync {
         false
     }
 
-    /// A client was aborted.
     fn aborted(&self, client: usize) {
         let _ = client;
     }
@@ -162,37 +150,28 @@ impl Host for SilentHost {
     }
 }
 
-/// A transaction that has ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogEntry {
-    /// The client.
     pub client: usize,
     /// How many transactions the client has ended, with this one.
     pub number: u64,
-    /// The script.
     pub script: usize,
-    /// How it ended.
     pub outcome: LogOutcome,
     /// How late it began, in microseconds.
     pub lag_us: u64,
-    /// How often it was retried.
     pub retries: u32,
     /// When it ended, by the lab's clock.
     pub at: Nanoseconds,
 }
 
-/// How a transaction of the log ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogOutcome {
     /// Well, with this latency in microseconds.
     Done(u64),
-    /// It was not begun.
     Skipped,
-    /// By an error.
     Failed(Failure),
 }
 
-/// The planned workload.
 pub struct PgBench {
     settings: Arc<Settings>,
     kinds: Vec<Name>,
@@ -203,7 +182,6 @@ pub struct PgBench {
 const LONGEST: Nanoseconds = Nanoseconds::from_secs(30 * 24 * 3600);
 
 impl PgBench {
-    /// Plans the scripts for this load.
     pub fn new(mut settings: Settings, request: StepRequest) -> PgBench {
         for name in ["scale", "client_id", "default_seed", "random_seed"] {
             settings.names.slot(name);

@@ -9,20 +9,14 @@ use dyno_units::Nanoseconds;
 /// Number, extremes and sums of values, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
-    /// How many values.
     pub count: u64,
-    /// The least.
     pub min: u64,
-    /// The greatest.
     pub max: u64,
-    /// Their sum.
     pub sum: u64,
-    /// The sum of their squares.
     pub sum_of_squares: f64,
 }
 
 impl Moments {
-    /// Adds a value.
     pub fn push(&mut self, value: u64) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
         self.max = self.max.max(value);
@@ -31,7 +25,6 @@ impl Moments {
         self.sum_of_squares += value as f64 * value as f64;
     }
 
-    /// Adds other values.
     pub fn add(&mut self, other: &Moments) {
         if other.count == 0 {
             return;
@@ -76,14 +69,11 @@ impl MomentCells {
     }
 }
 
-/// What a script came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ScriptTotals {
-    /// Transactions that were done to their end.
     pub committed: u64,
     /// Transactions that were not begun, because they were too late.
     pub skipped: u64,
-    /// Retries.
     pub retries: u64,
     /// Transactions that were retried.
     pub retried: u64,
@@ -102,12 +92,10 @@ pub struct ScriptTotals {
 }
 
 impl ScriptTotals {
-    /// Transactions that failed.
     pub fn failed(&self) -> u64 {
         self.serialization + self.deadlock + self.other
     }
 
-    /// Adds those of another script, or client.
     pub fn add(&mut self, other: &ScriptTotals) {
         self.committed += other.committed;
         self.skipped += other.skipped;
@@ -122,14 +110,10 @@ impl ScriptTotals {
     }
 }
 
-/// How a transaction failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// By a serialization failure.
     Serialization,
-    /// As the victim of a deadlock.
     Deadlock,
-    /// By another error.
     Other,
 }
 
@@ -151,12 +135,9 @@ fn add(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Relaxed) + n, Relaxed);
 }
 
-/// What a command came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CommandTotals {
-    /// How often it was done.
     pub count: u64,
-    /// Microseconds in all.
     pub sum_us: u64,
     /// Retries of transactions that failed in it.
     pub retries: u64,
@@ -172,7 +153,6 @@ struct CommandCells {
     failures: AtomicU64,
 }
 
-/// What one client counts.
 #[derive(Debug)]
 pub(super) struct ClientCells {
     scripts: Vec<ScriptCells>,
@@ -240,7 +220,6 @@ impl ClientCells {
     }
 }
 
-/// What the clients of a run count; shared with whoever shows it.
 #[derive(Debug, Default)]
 pub struct Statistics {
     clients: Mutex<Vec<Arc<ClientCells>>>,
@@ -277,7 +256,6 @@ impl Statistics {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner).iter().map(read).collect()
     }
 
-    /// Clients that were aborted.
     pub fn n_aborted(&self) -> u64 {
         self.n_aborted.load(Relaxed)
     }
@@ -302,7 +280,6 @@ impl Statistics {
         Some((Nanoseconds(began), Nanoseconds(latest.max(began))))
     }
 
-    /// What the scripts came to, by their order.
     pub fn scripts(&self) -> Vec<ScriptTotals> {
         let mut totals: Vec<ScriptTotals> = Vec::new();
         for client in self.read(Arc::clone) {
@@ -326,7 +303,6 @@ impl Statistics {
         totals
     }
 
-    /// What the commands of a script came to, by their order.
     pub fn commands(&self, script: usize) -> Vec<CommandTotals> {
         let mut totals: Vec<CommandTotals> = Vec::new();
         for client in self.read(Arc::clone) {

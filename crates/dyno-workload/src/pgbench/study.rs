@@ -10,10 +10,8 @@ use super::{NAME, PgBench, Protocol, Settings, SilentHost, Statistics, WeightedS
 use crate::Workload;
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 
-/// A script file that a study names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptText {
-    /// Its text.
     pub text: String,
     /// The digest that the record keeps of it.
     pub digest: String,

@@ -19,7 +19,6 @@ impl Session {
         self.has_pipelines = self.connection.begin_pipeline();
     }
 
-    /// Appends an execution of prepared statement `statement`.
     pub fn push_execute(&mut self, statement: usize, values: &[Value<'_>]) {
         if self.has_pipelines {
             self.connection.send_execute(statement, values);
@@ -27,7 +26,6 @@ impl Session {
         self.asked.push_back(self.classes[statement]);
     }
 
-    /// Appends a text statement, counted as `class`.
     pub fn push_text(&mut self, sql: &str, class: StatementClass) {
         if self.has_pipelines {
             self.connection.send_text(sql);

@@ -2,7 +2,6 @@
 
 use dyno_units::RandomStream;
 
-/// Digits in a group.
 const GROUP_DIGITS: usize = 11;
 
 /// Groups in column `c`: 119 characters.
@@ -11,7 +10,6 @@ pub(super) const C_GROUPS: usize = 10;
 /// Groups in column `pad`: 59 characters.
 pub(super) const PAD_GROUPS: usize = 5;
 
-/// Characters of `n_groups` groups.
 pub(super) const fn text_len(n_groups: usize) -> usize {
     n_groups * (GROUP_DIGITS + 1) - 1
 }
@@ -55,7 +53,6 @@ fn group(value: u64) -> [u8; GROUP_DIGITS] {
     digits
 }
 
-/// Appends `value` in decimal.
 pub(super) fn push_number(out: &mut String, value: i64) {
     use std::fmt::Write;
     write!(out, "{value}").expect("writing to a String cannot fail");

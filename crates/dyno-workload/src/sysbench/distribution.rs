@@ -13,7 +13,6 @@ use dyno_model::{OptionError, OptionSpec};
 
 use crate::options::Options;
 
-/// Which distribution, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DistributionSpec {
     /// Every item equally likely. The default of sysbench's current source.
@@ -51,7 +50,6 @@ pub enum DistributionSpec {
     },
 }
 
-/// The options that choose a distribution.
 pub const OPTIONS: &[OptionSpec] = &[
     OptionSpec::word(
         "distribution",
@@ -152,7 +150,6 @@ enum Shape {
 }
 
 impl Distribution {
-    /// How many items there are.
     pub fn n_items(&self) -> u64 {
         self.n
     }
@@ -244,7 +241,6 @@ fn integral(x: f64, exponent: f64) -> f64 {
     ratio * ln_x
 }
 
-/// The inverse of [`integral`].
 fn integral_inverse(u: f64, exponent: f64) -> f64 {
     // Below -1 only by rounding.
     let t = (u * (1.0 - exponent)).max(-1.0);

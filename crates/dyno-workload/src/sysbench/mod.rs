@@ -47,7 +47,6 @@ use transactions::{
     BulkClient, InsertClient, InsertIds, MixClient, RandomKeysClient, RowText, Rows,
 };
 
-/// A script of the family: its name and one sentence.
 struct Script {
     name: &'static str,
     summary: &'static str,
@@ -79,7 +78,6 @@ const SCRIPTS: &[Script] = &[
     },
 ];
 
-/// All scripts, for the catalogue.
 pub fn specs() -> Vec<WorkloadSpec> {
     let spec = |(script, id): (&Script, ScriptId)| {
         let options = settings::option_specs(id);
@@ -102,7 +100,6 @@ fn plan(script: ScriptId, input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, Pl
     }))
 }
 
-/// A script with its options.
 #[derive(Clone)]
 struct Sysbench {
     name: Name,
@@ -149,7 +146,6 @@ impl Sysbench {
     }
 }
 
-/// The clients of a trial.
 struct SysbenchClients {
     script: Arc<Sysbench>,
     sequences: Sequences,
@@ -158,7 +154,6 @@ struct SysbenchClients {
     ledger: Option<Arc<Ledger>>,
 }
 
-/// What distinguishes one script from another.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Mix(Mix),
@@ -181,7 +176,6 @@ impl Shape {
         }
     }
 
-    /// Whether every client draws from all rows, by the distribution.
     fn draws_from_all_rows(self) -> bool {
         match self {
             Shape::Mix(_) | Shape::Insert => true,
@@ -362,7 +356,6 @@ impl SysbenchClients {
         }
     }
 
-    /// The rows for one further client to draw from.
     fn rows(&self) -> Rows {
         let drawn = self.drawn.as_ref().map(DrawnKeys::client);
         Rows { distribution: self.script.distribution.over(self.script.table_size), drawn }

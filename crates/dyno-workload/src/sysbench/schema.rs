@@ -23,22 +23,16 @@ use crate::{Dialect, Row, TABLE_MARK, Table};
 use super::digits::{C_GROUPS, PAD_GROUPS, push_groups};
 use super::distribution::Distribution;
 
-/// What decides tables and rows.
 #[derive(Clone, Debug)]
 pub(super) struct Schema {
-    /// How many tables there are.
     pub(super) n_tables: u64,
-    /// Rows to fill into each.
     pub(super) n_rows: u64,
-    /// Whether the server gives ids to rows that come without.
     pub(super) is_auto_increment: bool,
     /// Whether `id` has a plain index in place of the primary key.
     pub(super) is_id_secondary: bool,
-    /// Whether there is an index on `k`.
     pub(super) has_k_index: bool,
     /// Of the values of `k`, less one.
     pub(super) k: Distribution,
-    /// One seed for each table.
     pub(super) seeds: Vec<Seed>,
 }
 
@@ -107,7 +101,6 @@ impl Schema {
         !self.is_auto_increment || gives_none
     }
 
-    /// Writes row `number` of table `table_idx`.
     pub(super) fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {
         let mut random = row_stream(self.seeds[table_idx], number);
         row.push_integer(number as i64 + 1);
@@ -117,7 +110,6 @@ impl Schema {
     }
 }
 
-/// The statement that gathers a table's statistics.
 fn analyze(dialect: Dialect, number: u64) -> String {
     match dialect {
         Dialect::MySql => format!("ANALYZE TABLE sbtest{number}"),

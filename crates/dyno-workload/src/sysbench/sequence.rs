@@ -34,7 +34,6 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    /// Takes the next number.
     pub(crate) fn take(&mut self) -> u64 {
         let number = self.next;
         self.next += self.stride;

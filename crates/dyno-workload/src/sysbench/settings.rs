@@ -40,7 +40,6 @@ impl ScriptId {
         ScriptId::RandomRanges,
     ];
 
-    /// Whether its transactions are a mix of statements.
     fn sends_mix(self) -> bool {
         !matches!(
             self,
@@ -51,7 +50,6 @@ impl ScriptId {
         )
     }
 
-    /// The groups of options it has.
     fn groups(self) -> &'static [&'static [OptionSpec]] {
         match self {
             ScriptId::ReadOnly => &[TABLES, distribution::OPTIONS, BEGIN, POINTS, KEYS, RANGES],
@@ -146,7 +144,6 @@ const BULK: &[OptionSpec] = &[
     OptionSpec::count("statement_bytes", "524288", "length at which a statement is sent"),
 ];
 
-/// The options of a script.
 pub(super) fn option_specs(script: ScriptId) -> Vec<OptionSpec> {
     script.groups().concat()
 }
@@ -172,7 +169,6 @@ pub(super) struct Settings {
 const ROWS_MAX: u64 = 2_000_000_000;
 
 impl Settings {
-    /// Reads and checks the options of `script`.
     pub(super) fn read(script: ScriptId, options: &Options) -> Result<Settings, OptionError> {
         let reader = Reader { script, options };
         let has_rows = script != ScriptId::BulkInsert;
@@ -195,7 +191,6 @@ impl Settings {
         })
     }
 
-    /// The tables; `seed` decides their rows.
     pub(super) fn schema(&self, seed: Seed) -> Schema {
         // As in sysbench: with scattered ids, oltp_insert begins with empty tables.
         let is_empty = self.script == ScriptId::Insert && !self.is_auto_increment;

@@ -25,7 +25,6 @@ pub(super) enum StatementKind {
     Insert,
 }
 
-/// How many kinds there are.
 pub(super) const N_STATEMENT_KINDS: usize = 9;
 
 impl StatementKind {
@@ -41,7 +40,6 @@ impl StatementKind {
         StatementKind::Insert,
     ];
 
-    /// The four kinds of range scans.
     pub(super) const RANGES: [StatementKind; 4] = [
         StatementKind::SimpleRange,
         StatementKind::SumRange,
@@ -64,7 +62,6 @@ impl StatementKind {
 /// How often a transaction sends each kind of statement, and in which form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mix {
-    /// Whether there is a BEGIN and a COMMIT around the others.
     pub(super) has_begin: bool,
     /// How many of each kind, by [`StatementKind`] as an index.
     pub(super) counts: [u64; N_STATEMENT_KINDS],
@@ -82,7 +79,6 @@ pub(super) struct Mix {
 }
 
 impl Mix {
-    /// How many statements of this kind a transaction sends.
     pub(super) fn count(&self, kind: StatementKind) -> u64 {
         self.counts[kind as usize]
     }
@@ -91,17 +87,14 @@ impl Mix {
         self.counts[kind as usize] = count;
     }
 
-    /// Whether a transaction sends nothing at all.
     pub(super) fn is_empty(&self) -> bool {
         !self.has_begin && self.counts.iter().all(|count| *count == 0)
     }
 
-    /// Statements of one transaction.
     pub(super) fn n_statements(&self) -> u64 {
         self.counts.iter().sum::<u64>() + if self.has_begin { 2 } else { 0 }
     }
 
-    /// Whether a transaction changes rows.
     pub(super) fn has_writes(&self) -> bool {
         self.kinds().any(|kind| kind.class() == StatementClass::Write)
     }
@@ -160,7 +153,6 @@ impl Mix {
         }
     }
 
-    /// Where the statements are among the prepared ones.
     pub(super) fn places(&self, n_tables: u64) -> StatementPlaces {
         let mut places = StatementPlaces { first: [usize::MAX; N_STATEMENT_KINDS] };
         for (place, kind) in self.kinds().enumerate() {
@@ -199,14 +191,12 @@ pub(super) fn insert_statements(dialect: Dialect, n_tables: u64, has_ids: bool) 
         .collect()
 }
 
-/// The statement of `select_random_points`.
 pub(super) fn random_points_statement(dialect: Dialect, n_points: u64) -> Statement {
     let marks = question_marks(n_points);
     let sql = format!("SELECT id, k, c, pad FROM sbtest1 WHERE k IN ({marks})");
     Statement::new(dialect.placeholders(&sql), StatementClass::Read)
 }
 
-/// The statement of `select_random_ranges`.
 pub(super) fn random_ranges_statement(dialect: Dialect, n_ranges: u64) -> Statement {
     let mut sql = "SELECT count(k) FROM sbtest1 WHERE k BETWEEN ? AND ?".to_owned();
     for _ in 1..n_ranges {

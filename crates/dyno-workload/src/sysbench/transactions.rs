@@ -15,7 +15,6 @@ use super::distribution::Distribution;
 use super::sequence::{Sequence, scattered_id};
 use super::statements::{Mix, StatementKind, StatementPlaces};
 
-/// The rows that a client draws from, and what it drew.
 pub(super) struct Rows {
     pub(super) distribution: Distribution,
     pub(super) drawn: Option<DrawnByClient>,
@@ -33,12 +32,9 @@ impl Rows {
     }
 }
 
-/// A client of the scripts that send a mix of statements.
 pub(super) struct MixClient {
     mix: Mix,
-    /// Whether the mix has any range.
     has_ranges: bool,
-    /// Whether it writes.
     has_writes: bool,
     places: StatementPlaces,
     n_tables: u64,
@@ -196,7 +192,6 @@ impl Transactions for MixClient {
     }
 }
 
-/// A client of `oltp_insert`.
 pub(super) struct InsertClient {
     pub(super) n_tables: u64,
     pub(super) k: Rows,
@@ -205,9 +200,7 @@ pub(super) struct InsertClient {
     pub(super) note: Option<Note>,
 }
 
-/// Where the ids of inserted rows come from.
 pub(super) enum InsertIds {
-    /// A key that the server assigns.
     Server,
     /// Ascending, above this many rows that were filled in.
     After(u64, Sequence),
@@ -274,7 +267,6 @@ pub(super) struct BulkClient {
 const BULK_ROW_BYTES_MAX: usize = 44;
 
 impl BulkClient {
-    /// A client that fills table `table_idx` with statements of `bytes_max` bytes.
     pub(super) fn new(table_idx: u64, bytes_max: usize, ids: Sequence) -> BulkClient {
         let prefix = format!("INSERT INTO sbtest{} VALUES ", table_idx + 1);
         let mut sql = String::with_capacity(prefix.len() + bytes_max + BULK_ROW_BYTES_MAX);

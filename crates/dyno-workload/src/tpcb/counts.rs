@@ -8,7 +8,6 @@ use crate::skew::{DrawnByClient, DrawnKeys, KeyBins};
 use super::settings::{Settings, TELLERS};
 use super::transactions::Script;
 
-/// What all clients have drawn.
 #[derive(Debug)]
 pub(super) struct Counts {
     accounts: Arc<DrawnKeys>,

@@ -44,7 +44,6 @@ use transactions::{Client, Naming, Script};
 
 const NAME: &str = "tpcb";
 
-/// The workload, for the catalogue.
 pub fn spec() -> WorkloadSpec {
     let summary =
         "pgbench's TPC-B: adds an amount to the balances of an account, a teller and a branch";
@@ -152,7 +151,6 @@ impl Workload for TpcB {
     }
 }
 
-/// The clients with what they counted.
 struct TpcBClients {
     workload: Arc<TpcB>,
     counts: Counts,

@@ -45,7 +45,6 @@ pub(super) fn option_specs() -> Vec<OptionSpec> {
     [OPTIONS, distribution::OPTIONS].concat()
 }
 
-/// How statements are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// Prepared once, executed with values.
@@ -56,7 +55,6 @@ pub(super) enum Protocol {
     Extended,
 }
 
-/// The options as values.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     /// Number of branches, as pgbench's scale.

@@ -16,7 +16,6 @@ use super::settings::{Protocol, Settings, TELLERS};
 /// Largest amount, up or down, that a transaction moves.
 const DELTA_MOST: i64 = 5000;
 
-/// One of pgbench's built-in scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Script {
     TpcbLike,
@@ -35,7 +34,6 @@ pub(super) enum Line {
 }
 
 impl Script {
-    /// Its one kind of transaction.
     pub(super) fn kinds(self) -> &'static [Name] {
         match self {
             Script::TpcbLike => const { &[name("tpcb_like")] },
@@ -44,7 +42,6 @@ impl Script {
         }
     }
 
-    /// Whether there is a BEGIN and a COMMIT around its lines.
     pub(super) fn has_begin(self) -> bool {
         self != Script::SelectOnly
     }
@@ -66,12 +63,10 @@ impl Script {
         }
     }
 
-    /// Statements of one transaction.
     pub(super) fn n_statements(self) -> u64 {
         self.lines().len() as u64 + if self.has_begin() { 2 } else { 0 }
     }
 
-    /// Its lines as statements to prepare.
     pub(super) fn statements(self, dialect: Dialect, names_transactions: bool) -> Vec<Statement> {
         let statement = |line: &Line| {
             let sql = dialect.placeholders(line.sql(names_transactions));
@@ -126,7 +121,6 @@ impl Line {
         }
     }
 
-    /// Its values, and how many of them there are.
     fn values(self, drawn: &Drawn) -> ([i64; 4], usize) {
         let Drawn { aid, bid, tid, delta } = *drawn;
         match self {
@@ -139,7 +133,6 @@ impl Line {
     }
 }
 
-/// What is drawn for a transaction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Drawn {
     aid: i64,
@@ -177,7 +170,6 @@ impl Naming {
     }
 }
 
-/// One client of any of the scripts.
 pub(super) struct Client {
     script: Script,
     protocol: Protocol,

@@ -85,7 +85,6 @@ pub(super) fn queries(settings: &Settings) -> Vec<String> {
     (0..settings.sets).flat_map(of_set).collect()
 }
 
-/// The input of an audit.
 pub(super) struct Audit<'a> {
     pub(super) settings: &'a Settings,
     pub(super) schema: &'a Schema,
@@ -97,7 +96,6 @@ pub(super) struct Audit<'a> {
 }
 
 impl Audit<'_> {
-    /// All demands, each with what was found.
     pub(super) fn rows(&self) -> Vec<AuditRow> {
         let sums = self.counts.sums();
         let mut rows = self.conditions();

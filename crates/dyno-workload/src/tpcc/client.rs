@@ -97,7 +97,6 @@ impl Deck {
     }
 }
 
-/// A kind by [`WEIGHTS`].
 fn weighted(random: &mut RandomStream) -> usize {
     let mut left = random.below(100);
     for (kind, weight) in WEIGHTS.into_iter().enumerate() {

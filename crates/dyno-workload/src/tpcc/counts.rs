@@ -7,22 +7,17 @@ use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys, KeyBins};
 use super::KINDS;
 use super::random::NuRand;
 
-/// What is counted, beside drawn keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
-    /// Orders that were drawn.
     OrdersDrawn,
-    /// Lines of the new-orders drawn.
     LinesDrawn,
     /// Those of them that another warehouse was to supply.
     RemoteLinesDrawn,
-    /// Payments that were drawn.
     PaymentsDrawn,
     /// Those of them by a customer of another warehouse.
     RemotePaymentsDrawn,
     /// Customers that a payment or an order-status was to find.
     CustomersPicked,
-    /// Those of them that were looked for by name.
     PickedByName,
     /// Districts that a delivery found without a new order.
     EmptyDistricts,
@@ -36,7 +31,6 @@ const PER_KIND: usize = 4;
 
 const N_COUNTS: usize = Count::Done as usize + PER_KIND * KINDS.len();
 
-/// What all clients have counted.
 #[derive(Debug)]
 pub(super) struct Counts {
     pub(super) counters: CounterSet,
@@ -45,7 +39,6 @@ pub(super) struct Counts {
     pub(super) names: Arc<DrawnKeys>,
 }
 
-/// What one client counts.
 pub(super) struct Drawing {
     counters: Arc<Counters>,
     pub(super) items: DrawnByClient,
@@ -53,7 +46,6 @@ pub(super) struct Drawing {
     pub(super) names: DrawnByClient,
 }
 
-/// Transactions of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct OfKind {
     pub(super) done: u64,
@@ -83,13 +75,11 @@ impl Counts {
         }
     }
 
-    /// What all clients have counted up to now.
     pub(super) fn sums(&self) -> Sums {
         Sums(self.counters.sums())
     }
 }
 
-/// Sums over all clients.
 pub(super) struct Sums(Vec<u64>);
 
 impl Sums {

@@ -8,10 +8,8 @@ use super::random::{NuRand, push_last_name};
 use super::rows::LINES;
 use super::settings::{DISTRICTS, Fault, Settings, Sizes};
 
-/// Most lines of an order.
 pub(super) const LINES_MOST: usize = LINES.1 as usize;
 
-/// A line that is ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) item: i64,
@@ -42,7 +40,6 @@ impl NewOrder {
     }
 }
 
-/// Who is looked for.
 #[derive(Clone, Debug)]
 pub(super) struct Customer {
     pub(super) w: i64,
@@ -58,7 +55,6 @@ impl Customer {
     }
 }
 
-/// What a transaction of any kind is about.
 #[derive(Clone, Debug)]
 pub(super) struct Inputs {
     pub(super) w: i64,
@@ -70,7 +66,6 @@ pub(super) struct Inputs {
     pub(super) threshold: i64,
 }
 
-/// The home of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Terminal {
     /// Its set of tables, counted from 0.
@@ -97,7 +92,6 @@ impl Terminal {
     }
 }
 
-/// Draws the inputs of one client.
 pub(super) struct Source {
     terminal: Terminal,
     has_home: bool,

@@ -71,7 +71,6 @@ const ORDER_STATUS: usize = 2;
 const DELIVERY: usize = 3;
 const STOCK_LEVEL: usize = 4;
 
-/// The workload, for the catalogue.
 pub fn spec() -> WorkloadSpec {
     let summary = "TPC-C: orders, payments and deliveries of a wholesale supplier";
     WorkloadSpec::new(NAME, summary, OPTIONS.to_vec(), |input| plan(input, |settings| settings))
@@ -223,7 +222,6 @@ impl Workload for TpcC {
     }
 }
 
-/// The clients with what they counted.
 struct Terminals {
     workload: Arc<TpcC>,
     counts: Counts,

@@ -22,7 +22,6 @@ pub(super) struct Scratch {
     pub(super) forgets_stock: bool,
 }
 
-/// What a terminal shows of an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shown {
     /// Cents, with discount and taxes.
@@ -163,7 +162,6 @@ fn copy_dist(from: Option<&[u8]>, to: &mut [u8; DIST_LEN]) -> Result<(), Stateme
     Ok(())
 }
 
-/// The nine values of a line that is inserted.
 pub(super) fn line_values<'a>(
     order: &NewOrder,
     o_id: i64,

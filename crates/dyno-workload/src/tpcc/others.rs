@@ -12,7 +12,6 @@ use super::transaction::{Transaction, missing};
 /// Longest `c_data`.
 const DATA_MOST: usize = 500;
 
-/// Orders whose lines stock-level looks at.
 pub(super) const ORDERS_OF_STOCK_LEVEL: i64 = 20;
 
 /// Most times that a delivery looks for a district's oldest order, if others take it first.
@@ -54,14 +53,12 @@ impl Scratch {
         data.truncate(DATA_MOST);
     }
 
-    /// The values of [`Sql::PayBadCustomer`].
     pub(super) fn bad_customer_values(&self, inputs: &Inputs, id: i64) -> [Value<'_>; 6] {
         let Customer { w, d, .. } = inputs.customer;
         let [id, c_d, c_w, cents] = [id, d, w, inputs.cents].map(Value::Integer);
         [cents, cents, Value::Text(&self.data), c_w, c_d, id]
     }
 
-    /// The values of [`Sql::InsertHistory`].
     pub(super) fn history_values(&self, inputs: &Inputs, id: i64) -> [Value<'_>; 7] {
         let Inputs { w, d, ref customer, cents, .. } = *inputs;
         let mut values = [id, customer.d, customer.w, d, w, cents, 0].map(Value::Integer);
@@ -79,7 +76,6 @@ async fn customer_id(tx: &mut Transaction<'_>, customer: &Customer) -> Result<i6
     middle_customer(tx)
 }
 
-/// The values of [`Sql::CustomersByName`].
 pub(super) fn name_values(customer: &Customer) -> [Value<'_>; 3] {
     [Value::Integer(customer.w), Value::Integer(customer.d), Value::Text(&customer.name)]
 }
@@ -118,7 +114,6 @@ pub(super) async fn payment(
     tx.commit().await
 }
 
-/// Whether the customer just returned has bad credit.
 pub(super) fn has_bad_credit(tx: &Transaction<'_>) -> Result<bool, StatementError> {
     let credit = tx.kept().text(0, 9).ok_or_else(|| missing("customer of a payment"))?;
     Ok(credit == b"BC")

@@ -46,7 +46,6 @@ pub(super) async fn new_order(
     Ok(Some(new_order::shown(order.lines(), scratch, &rates)))
 }
 
-/// Sends all that is read for an order.
 fn ask_for_order(tx: &mut Transaction<'_>, order: &NewOrder, is_batched: bool) {
     let NewOrder { w, d, c, .. } = *order;
     tx.begin_together();
@@ -65,7 +64,6 @@ fn ask_for_order(tx: &mut Transaction<'_>, order: &NewOrder, is_batched: bool) {
     tx.send();
 }
 
-/// Takes the replies about the lines, one by one.
 async fn take_lines(
     tx: &mut Transaction<'_>,
     order: &NewOrder,
@@ -85,7 +83,6 @@ async fn take_lines(
     Ok(())
 }
 
-/// Takes the two replies about all lines.
 async fn take_all_lines(
     tx: &mut Transaction<'_>,
     order: &NewOrder,
@@ -98,7 +95,6 @@ async fn take_all_lines(
     new_order::read_stocks(tx, used, scratch)
 }
 
-/// Appends all writes of an order to the pipeline.
 fn write_order(
     tx: &mut Transaction<'_>,
     order: &NewOrder,

@@ -57,13 +57,11 @@ pub(super) const LINES: (u64, u64) = (5, 15);
 /// Orders of a block, one of each number of lines.
 const BLOCK_ORDERS: u64 = LINES.1 - LINES.0 + 1;
 
-/// Lines of a block.
 const BLOCK_LINES: u64 = (LINES.0 + LINES.1) * BLOCK_ORDERS / 2;
 
 /// The date of all rows of the population.
 const DATE: &[u8] = b"2026-01-01 00:00:00";
 
-/// The rows of one set of tables.
 #[derive(Clone, Debug)]
 pub(super) struct Rows {
     warehouses: u64,
@@ -79,12 +77,10 @@ impl Rows {
         Rows { warehouses, sizes, seed, name }
     }
 
-    /// Orders that all districts begin with.
     fn n_orders(&self) -> u64 {
         self.warehouses * DISTRICTS * self.sizes.customers
     }
 
-    /// How many rows a table begins with.
     pub(super) fn count(&self, table: TableId) -> u64 {
         match table {
             TableId::Item => self.sizes.items,
@@ -103,7 +99,6 @@ impl Rows {
         }
     }
 
-    /// Writes row `number` of a table.
     pub(super) fn fill(&self, table: TableId, number: u64, row: &mut Row) {
         let random = &mut self.seed.derive("row", number << 4 | table as u64).stream();
         match table {

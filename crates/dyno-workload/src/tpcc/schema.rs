@@ -53,7 +53,6 @@ impl TableId {
         }
     }
 
-    /// The columns of the primary key.
     fn key(self) -> &'static str {
         match self {
             TableId::Item => "i_id",
@@ -228,7 +227,6 @@ pub(super) fn suffix(set: u64, sets: u64) -> String {
     if sets == 1 { String::new() } else { (set + 1).to_string() }
 }
 
-/// All tables of all sets, and what is in them.
 #[derive(Clone, Debug)]
 pub(super) struct Schema {
     settings: Settings,
@@ -260,7 +258,6 @@ impl Schema {
         self.sets.iter().map(|rows| rows.count(table)).sum()
     }
 
-    /// Writes row `number` of table `table_idx` of [`Schema::tables`].
     pub(super) fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {
         let n = TableId::ALL.len();
         self.sets[table_idx / n].fill(TableId::ALL[table_idx % n], number, row);
@@ -321,7 +318,6 @@ impl Schema {
         statements
     }
 
-    /// What is to be done when all tables of a set are filled.
     fn after_all(&self, suffix: &str, dialect: Dialect) -> Vec<String> {
         let mut statements = Vec::new();
         if self.settings.has_foreign_keys {

@@ -13,7 +13,6 @@ const WAREHOUSES_MAX: u64 = 1_000_000;
 /// Most table sets: each connection prepares the statements of all of them.
 const SETS_MAX: u64 = 100;
 
-/// The options of the workload.
 pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::count("warehouses", "1", "warehouses of each table set; each is about 100 MB"),
     OptionSpec::count(
@@ -104,15 +103,12 @@ pub enum Fault {
     FlatSkew,
     /// A delivery leaves one of the ten districts out.
     SkipsDistricts,
-    /// No order is rolled back.
     NeverRollsBack,
     /// Every customer is looked up by number.
     NeverByName,
-    /// An order takes nothing from its stock.
     ForgetsStock,
 }
 
-/// How large a warehouse is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
     /// Items, and rows of stock of a warehouse.
@@ -135,7 +131,6 @@ impl Sizes {
         Sizes { items: 2000, customers: 60, undelivered: 18, names: 20 };
 }
 
-/// The options as values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     /// Warehouses of each table set.

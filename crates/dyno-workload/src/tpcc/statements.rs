@@ -49,7 +49,6 @@ pub(super) enum Sql {
     LowStock,
 }
 
-/// How many [`Sql`] there are.
 const N_SINGLE: usize = Sql::LowStock as usize + 1;
 
 /// Statements that do for all lines of an order what [`Sql`] does for one.
@@ -63,7 +62,6 @@ pub(super) enum BatchSql {
 
 const N_BATCH: usize = BatchSql::InsertLines as usize + (LINES.1 - LINES.0 + 1) as usize;
 
-/// What the statements of a connection are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatementMode {
     Single,
@@ -72,7 +70,6 @@ pub(super) enum StatementMode {
 }
 
 impl StatementMode {
-    /// Statements of one set.
     fn n_statements(self) -> usize {
         match self {
             StatementMode::Single => N_SINGLE,

@@ -4,7 +4,6 @@ use crate::{Dialect, ErrorClass, KeptRows, Reply, Session, StatementClass, State
 
 use super::statements::Sql;
 
-/// A transaction in progress: sends statements and counts them, their round trips and rows.
 pub(super) struct Transaction<'a> {
     session: &'a mut Session,
     /// Index of the first statement of the set.
@@ -52,7 +51,6 @@ impl<'a> Transaction<'a> {
         self.session.roll_back_as_designed().await
     }
 
-    /// Notes that a procedure has rolled back, as designed.
     pub(super) fn rolled_back_as_designed(&mut self) {
         self.session.rolled_back_as_designed();
     }
@@ -119,14 +117,12 @@ impl<'a> Transaction<'a> {
         self.n_pushed += 1;
     }
 
-    /// Sends what was pushed.
     pub(super) fn send(&mut self) {
         self.session.send_pipeline();
         self.statements += self.n_pushed;
         self.round_trips += u64::from(self.n_pushed > 0);
     }
 
-    /// The next reply to what was sent together.
     pub(super) async fn next(&mut self) -> Result<Reply, StatementError> {
         let reply = self.session.next_reply().await?;
         self.n_pushed -= 1;
@@ -155,7 +151,6 @@ impl<'a> Transaction<'a> {
         if is_piped { Ok(()) } else { self.commit().await }
     }
 
-    /// Sends what was pushed and rolls back, as the workload's design demands.
     pub(super) async fn send_and_roll_back_as_designed(&mut self) -> Result<(), StatementError> {
         self.push_text("ROLLBACK");
         self.send();

@@ -34,7 +34,6 @@ impl Checksum {
         }
     }
 
-    /// The sum over all vectors.
     fn sum(self, source: &dyn Source, dimensions: usize) -> Result<i128, DataError> {
         let (mut vector, mut bytes) = (vec![0.0; dimensions], Vec::new());
         let mut sum = 0;

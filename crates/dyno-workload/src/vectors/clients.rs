@@ -15,7 +15,6 @@ use super::{Bench, Kind, Work, schema};
 /// What was found in a step, by all of its clients, warm-up included.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Queries that were answered.
     queries: AtomicU64,
     /// Right neighbours in their answers.
     right: AtomicU64,
@@ -28,7 +27,6 @@ impl Found {
     }
 }
 
-/// The client with this place.
 pub(super) fn client(bench: &Arc<Bench>, mut context: ClientContext) -> ClientFuture {
     let dialect = context.session.dialect();
     let plan = &bench.plan;
@@ -81,10 +79,8 @@ fn refuse(context: ClientContext, why: &str) -> ClientFuture {
     Box::pin(drive(Refused { error }, context))
 }
 
-/// Queries as they are sent.
 pub(super) type Encoded = Arc<[Box<[u8]>]>;
 
-/// Asks for the nearest neighbours of random queries.
 struct Searcher {
     bench: Arc<Bench>,
     step: usize,

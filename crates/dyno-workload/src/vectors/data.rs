@@ -5,17 +5,14 @@ use std::os::unix::fs::FileExt;
 
 use dyno_units::Seed;
 
-/// Vectors that cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DataError(pub String);
 
 /// A set of vectors of the same length, which can be read in any order and from any thread.
 pub trait Source: Send + Sync {
-    /// How many there are.
     fn len(&self) -> u64;
 
-    /// Whether there is none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -164,7 +161,6 @@ impl Source for FvecsFile {
     }
 }
 
-/// Reads the first vectors of a source, one after the other.
 pub(super) fn first(source: &dyn Source, n: u64, dimensions: usize) -> Result<Vec<f32>, DataError> {
     let mut all = vec![0.0; n as usize * dimensions];
     for (row, vector) in (0..).zip(all.chunks_mut(dimensions)) {
@@ -173,11 +169,9 @@ pub(super) fn first(source: &dyn Source, n: u64, dimensions: usize) -> Result<Ve
     Ok(all)
 }
 
-/// Vectors in memory.
 pub struct InMemory {
     /// Their numbers, one vector after the other.
     pub numbers: Vec<f32>,
-    /// Numbers of a vector.
     pub dimensions: usize,
 }
 

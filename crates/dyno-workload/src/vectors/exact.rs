@@ -23,7 +23,6 @@ const TILE: (usize, usize) = (1024, 128);
 /// Scores that are looked at together: most hold no candidate.
 const LANES: usize = 16;
 
-/// The nearest neighbours of some queries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighbours {
     /// How many neighbours were looked for.
@@ -53,18 +52,13 @@ impl Neighbours {
     }
 }
 
-/// What is looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The queries, one after the other.
     pub queries: &'a [f32],
-    /// Numbers of a vector.
     pub dimensions: usize,
-    /// How many neighbours.
     pub k: usize,
-    /// By which distance.
     pub distance: Distance,
-    /// Threads that share the work.
     pub threads: usize,
 }
 
@@ -143,7 +137,6 @@ fn prepared(
     Ok(norms)
 }
 
-/// A block of the vectors that are searched.
 struct Block {
     first: u64,
     dimensions: usize,
@@ -193,7 +186,6 @@ impl Block {
         Ok(())
     }
 
-    /// Notes the vectors of this block that are among the best of these queries.
     fn search(&self, queries: &[f32], best: &mut [Best]) {
         let dimensions = self.dimensions;
         let (tile, n_tile) = TILE;
@@ -287,7 +279,6 @@ impl Best {
 struct Judge<'a> {
     source: &'a dyn Source,
     request: &'a Request<'a>,
-    /// The length of the longest vector.
     longest: f64,
 }
 
@@ -303,7 +294,6 @@ impl Judge<'_> {
         Ok(all.into_iter().filter(|(distance, _)| *distance <= bound).map(|(_, id)| id).collect())
     }
 
-    /// The distances of these vectors to the query.
     fn measured(
         &self,
         query: usize,

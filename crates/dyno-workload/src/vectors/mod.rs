@@ -55,7 +55,6 @@ const FIGURES: &[Metric] = &[
     metric("vectors.index_memory", Unit::Bytes, Lower, "server memory", "highest resident memory of the server's processes in any second while the index was built").secondary(),
 ];
 
-/// The workload, for the catalogue.
 pub fn spec() -> WorkloadSpec {
     let summary = "nearest neighbours of vectors: builds an index, and measures recall and queries per second";
     WorkloadSpec::new(NAME, summary, settings::OPTIONS.to_vec(), |input| {
@@ -73,12 +72,10 @@ enum Kind {
 
 const KINDS: &[Name] = &[name("query"), name("create_index"), name("index_size")];
 
-/// What a step is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     /// Queries by scans of the table.
     Exact,
-    /// The index is built.
     Build,
     /// Queries by the index, with this search parameter.
     Search(u64),
@@ -90,7 +87,6 @@ struct Shape {
     work: Work,
 }
 
-/// A planned workload.
 #[derive(Clone)]
 struct Vectors {
     options: Vec<(String, String)>,
@@ -196,12 +192,9 @@ fn own_step(step: impl Display, role: Role, limit: Nanoseconds) -> WorkloadStep 
     WorkloadStep { name, roles: vec![role], limit, settle: Nanoseconds::ZERO }
 }
 
-/// What the clients of a trial share.
 struct Bench {
     plan: Vectors,
-    /// The right answers.
     right: Result<Arc<Neighbours>, DataError>,
-    /// The queries as the server takes them.
     encoded: OnceLock<Result<Encoded, DataError>>,
     /// Of each step.
     found: Vec<Found>,
@@ -238,7 +231,6 @@ impl Bench {
 /// Right answers that were computed before, by all that they depend on: trials of a run have the same.
 static KNOWN: Mutex<Vec<(String, Arc<Neighbours>)>> = Mutex::new(Vec::new());
 
-/// As many are kept.
 const KNOWN_MOST: usize = 4;
 
 impl Vectors {
@@ -343,7 +335,6 @@ impl Workload for Vectors {
     }
 }
 
-/// The clients of a trial.
 struct BenchClients {
     bench: Arc<Bench>,
 }

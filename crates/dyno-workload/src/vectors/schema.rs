@@ -8,7 +8,6 @@ use crate::{Dialect, Row, Statement, StatementClass, Table};
 
 use super::settings::{Distance, Index};
 
-/// The table.
 pub(super) const TABLE: &str = "vectors";
 
 const INDEX: &str = "vectors_v";
@@ -52,7 +51,6 @@ pub(super) fn push_vector(out: &mut Vec<u8>, dialect: Dialect, vector: &[f32]) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Writes a row of the table.
 pub(super) fn push_row(row: &mut Row, dialect: Dialect, id: u64, vector: &[f32]) {
     row.push_integer(id as i64);
     row.push_text_with(|bytes| push_vector(bytes, dialect, vector));

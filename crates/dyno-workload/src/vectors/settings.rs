@@ -67,10 +67,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::count("limit_s", "14400", "time limit of building the index, in seconds"),
 ];
 
-/// How far apart two vectors are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distance {
-    /// The Euclidean distance.
     L2,
     /// One minus the cosine of the angle.
     Cosine,
@@ -95,7 +93,6 @@ impl Distance {
     }
 }
 
-/// The index of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Index {
     None,
@@ -222,7 +219,6 @@ impl Index {
         }
     }
 
-    /// The option that has the search parameters.
     pub(super) fn search_option(self) -> &'static str {
         match self {
             Index::IvfFlat { .. } => "probes",

@@ -39,7 +39,6 @@ pub(crate) fn check_deployments(lab: &Lab, plan: &Plan, design: &Design) -> anyh
     refuse(refused, "\nnothing was run")
 }
 
-/// The same as far as it is known without running a program.
 pub(crate) fn check_without_programs(
     (file, plan): (&StudyFile, &Plan),
     memory: ByteCount,
@@ -59,7 +58,6 @@ fn refuse(mut refused: Vec<(String, String)>, end: &str) -> anyhow::Result<()> {
     Err(crate::usage_error(anyhow!("{last_variant}: {last_why}{end}")))
 }
 
-/// Whether all volumes can be made here.
 pub(crate) fn check_volumes(
     keeper: &Keeper,
     format_devices: &[PathBuf],
@@ -104,7 +102,6 @@ pub(crate) fn warn_of_disk(plan: &Plan, lab: &Lab) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The question, the size of the run, and where its record goes.
 pub(crate) fn headline(products: &Products, plan: &Plan, design: &Design, folder: &Path) -> String {
     let start = start_time(products, plan);
     let whole = |time: Nanoseconds| Nanoseconds::from_secs(time.0.div_ceil(1_000_000_000));

@@ -27,7 +27,6 @@ pub(crate) fn url(endpoint: &Endpoint) -> String {
     }
 }
 
-/// Puts the password into the URLs of the study.
 pub(crate) fn put_password(study: &mut Study, endpoint: &Endpoint) -> anyhow::Result<()> {
     let password = endpoint.password.as_ref().map(|password| {
         PercentEncoded { bytes: password.reveal().as_bytes(), keep: b"" }.to_string()
@@ -73,7 +72,6 @@ impl Interruption {
         self.0.get().copied()
     }
 
-    /// What stands above the results of an interrupted run that has gone on for so long.
     pub(crate) fn heading(length: Nanoseconds) -> String {
         format!("interrupted after {:.2} s", length.as_secs_f64())
     }
@@ -93,7 +91,6 @@ pub(crate) fn tell_of_failed_record(error: &anyhow::Error, is_asked: bool) -> bo
     !is_asked
 }
 
-/// Runs the one trial.
 pub(crate) fn measure(
     lab: &Lab,
     study: (&Study, &str),
@@ -130,7 +127,6 @@ pub(crate) fn watch(
     Ok(())
 }
 
-/// The folder of the record.
 pub(crate) struct Folder {
     path: PathBuf,
     /// Its owner, where nobody wants the record.
@@ -192,12 +188,10 @@ impl Folder {
         Ok(Folder { path, passing })
     }
 
-    /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The folder, if it stays.
     pub(crate) fn kept(&self) -> Option<PathBuf> {
         (self.passing.is_none() && self.path.is_dir()).then(|| self.path.clone())
     }

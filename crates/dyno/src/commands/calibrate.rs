@@ -23,20 +23,16 @@ use crate::{End, lab, signals, terminal};
 
 /// Clients of the one worker.
 const CLIENTS: [u32; 3] = [1, 16, 64];
-/// Clients under open load.
 const OPEN_CLIENTS: u32 = 64;
 /// Offered rate of the open load, if the worker can do that …
 const OPEN_RATE: f64 = 20_000.0;
 /// … else this share of what it can do: beyond it would measure its own queue.
 const OPEN_SHARE: f64 = 0.7;
-/// Reads of the clock to measure its resolution.
 const CLOCK_READS: u32 = 200_000;
 /// A worker that waited for a CPU for more than this share of the time was disturbed.
 const RUN_QUEUE_MOST: f64 = 0.05;
-/// Longest warm-up.
 const WARM_UP_MOST: Nanoseconds = Nanoseconds::from_millis(500);
 
-/// Measures, prints and keeps the result.
 pub(crate) fn run(options: &CalibrateOptions) -> anyhow::Result<End> {
     let duration = options.duration;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
@@ -141,7 +137,6 @@ fn clock_facts(clock: &dyn Clock) -> ClockFacts {
     ClockFacts { resolution_ns: resolution, read_ns: took / f64::from(CLOCK_READS) }
 }
 
-/// What a measurement needs.
 struct Bench<'a> {
     wire: Wire,
     folder: &'a Folder,
@@ -244,7 +239,6 @@ fn open_facts(rate: f64, totals: &StepTotals) -> OpenFacts {
     }
 }
 
-/// The result as text.
 fn table(calibrated: &Calibrated) -> String {
     let Whose { machine, cpu_model, cpus, build, .. } = &calibrated.whose;
     let mut out = format!(

@@ -76,7 +76,6 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-/// Whether a variant has a private server that is started from programs.
 fn has_programs(products: &Products, plan: &Plan) -> bool {
     let here = plan.variants.iter().filter(|variant| variant.database.on.is_none());
     here.map(|variant| &variant.database.product).any(|product| match product {
@@ -128,7 +127,6 @@ fn statements(file: &StudyFile, plan: &Plan, start: bool) -> anyhow::Result<Stat
     Ok(dyno_lab::check_statements(words, (plan, design), lab.as_ref()))
 }
 
-/// Shows what databases refuse, each at its place in the study.
 fn say_refused(path: &Path, source: &str, refused: &[RefusedSql]) {
     let mut diagnostics: Vec<Diagnostic> = Vec::new();
     for RefusedSql { workload, title, problem } in refused {

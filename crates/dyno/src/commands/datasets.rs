@@ -9,7 +9,6 @@ use dyno_units::{ByteCount, utc_date_time};
 use crate::cli::DataSetsOptions;
 use crate::{End, lab, terminal};
 
-/// Lists data sets, or removes some.
 pub(crate) fn run(options: &DataSetsOptions) -> anyhow::Result<End> {
     let keeper = Arc::new(Keeper::new(&lab::data_root(options.data_folder.as_deref())?)?);
     let data_sets = DataSets::of(&keeper);

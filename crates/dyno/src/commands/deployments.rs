@@ -14,7 +14,6 @@ use super::{hold, table};
 use crate::clock::SystemClock;
 use crate::{End, lab, terminal};
 
-/// Lists all deployments.
 pub(crate) fn ls(json: bool) -> anyhow::Result<End> {
     let listed = Register::open(&lab::register()?)?.list()?;
     if json {
@@ -101,7 +100,6 @@ fn rows(listed: &[ListedDeployment]) -> String {
     table(&rows, &[5])
 }
 
-/// The deployment of a name, and its register.
 fn find(name: &str) -> anyhow::Result<(Register, ListedDeployment)> {
     let register = Register::open(&lab::register()?)?;
     let found = register.find(name).ok_or_else(|| missing(name))?;
@@ -202,7 +200,6 @@ fn client_folders(programs: &Path) -> Vec<std::path::PathBuf> {
     vec![programs.to_owned(), base.join("bin")]
 }
 
-/// Prints the last lines of the messages of a deployment's server.
 pub(crate) fn logs(name: &str, n_lines: usize) -> anyhow::Result<End> {
     let (name, wanted) = split(name);
     let (_, found) = find(name)?;

@@ -37,7 +37,6 @@ fn of_variant(products: &Products, variant: &Variant, data: &ExpectedData) -> Op
     Some(Taken { kept, running: kept.saturating_add(own.running + later) })
 }
 
-/// The size that bounds a log, by the variant's settings.
 fn size(variant: &Variant, log: &LogUse) -> u64 {
     let mut settings = variant.database.settings.iter();
     let value = settings.find(|(own, _)| own.replace('-', "_").eq_ignore_ascii_case(&log.setting));

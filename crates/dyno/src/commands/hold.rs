@@ -28,10 +28,8 @@ pub(crate) const COMMAND: &str = "hold";
 /// How many clients a router in front of a server of `dyno up` accepts.
 const CLIENTS_MOST: usize = 1000;
 
-/// Between two looks whether it is told to end, or a server is down.
 const POLL: Nanoseconds = Nanoseconds::from_millis(100);
 
-/// Starts what it is told to, and stays until it is told to end.
 pub(crate) fn run() -> anyhow::Result<End> {
     // It is a child that leads no group, so this cannot fail; if it does, it stays in the session.
     let _ = rustix::process::setsid();
@@ -66,7 +64,6 @@ fn say(said: &Said) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// A deployment that is up.
 struct Holder {
     hold: Hold,
     servers: Servers,
@@ -150,7 +147,6 @@ impl Holder {
         }
     }
 
-    /// Stops the servers and removes all that was made for it.
     fn end(mut self) -> anyhow::Result<End> {
         let was_down = self.registered.failure.is_some();
         match self.servers.stop() {
@@ -165,7 +161,6 @@ impl Holder {
     }
 }
 
-/// What the members of a deployment are started with.
 struct Deploying<'a> {
     order: &'a Order,
     register: Register,

@@ -85,7 +85,6 @@ pub(crate) fn table<const N: usize>(rows: &[[String; N]], right: &[usize]) -> St
 /// `gate --format json`: whoever removes a key, or changes its meaning, raises it.
 pub(crate) const JSON_FORMAT: u32 = 1;
 
-/// A study file that was read without an error.
 pub(crate) struct StudyFile {
     pub(crate) study: Study,
     pub(crate) source: String,
@@ -204,7 +203,6 @@ fn parse_with(name: &str, source: &str, vocabulary: &Vocabulary) -> Option<Study
     None
 }
 
-/// Shows what is wrong with the text of a study that messages call `name`.
 pub(crate) fn say_diagnostics(name: &str, source: &str, diagnostics: &[Diagnostic]) {
     let render = match terminal::messages_have_colours() {
         true => diagnostic::render_coloured,

@@ -22,7 +22,6 @@ const OPEN_TIME: Nanoseconds = Nanoseconds::from_secs(1);
 /// A cautious guess of how fast tables are filled on a small machine, indexes included.
 const POPULATE_ROWS_PER_S: u64 = 50_000;
 
-/// Prints the plan of a study.
 pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow::Result<End> {
     let Some(file) = read_study(path)? else { return Ok(End::Misused) };
     let study = &file.study;
@@ -59,7 +58,6 @@ pub(crate) fn show_manifests(path: &Path) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-/// What is known of a plan besides the plan itself.
 pub(crate) fn context(plan: &Plan, file: &StudyFile, past: &Past) -> anyhow::Result<TableContext> {
     let StudyFile { study, catalog, products, .. } = file;
     let data = dyno_lab::expected_disk(catalog, plan)?;
@@ -82,7 +80,6 @@ pub(crate) fn context(plan: &Plan, file: &StudyFile, past: &Past) -> anyhow::Res
     })
 }
 
-/// A guess of how long it takes to start and stop the server of a trial.
 pub(crate) fn start_time(products: &dyno_database::Products, plan: &Plan) -> Nanoseconds {
     let is_embedded = |product: &Product| match product {
         Product::Private(name) => products.spec(name).is_some_and(|product| product.is_embedded),

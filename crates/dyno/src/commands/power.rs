@@ -27,7 +27,6 @@ const RUNS_MOST: usize = 5;
 /// Values from which a spread is taken to be known.
 const FREEDOM_LEAST: f64 = 4.0;
 
-/// The noise that is expected between trials, and its source.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Noise {
     /// Coefficient of variation, as a fraction.
@@ -39,7 +38,6 @@ pub(crate) struct Noise {
 /// What earlier runs of the same workloads and products on this machine say.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Past {
-    /// The noise between their trials.
     pub(crate) noise: Noise,
     /// What steps took that end by quota, by name, if the workload had the same options.
     pub(crate) steps: BTreeMap<String, Nanoseconds>,
@@ -50,7 +48,6 @@ impl Past {
         Past { noise: Noise::ASSUMED, steps: BTreeMap::new() }
     }
 
-    /// What the runs in this folder say.
     pub(crate) fn of(plan: &Plan, folder: &Path, machine: &str) -> Past {
         let mut related: Vec<(u64, PathBuf)> = std::fs::read_dir(folder)
             .into_iter()
@@ -114,7 +111,6 @@ fn quota_times(plan: &Plan, run: &Run) -> BTreeMap<String, Nanoseconds> {
 }
 
 impl Noise {
-    /// What is assumed if nothing is known.
     pub(crate) const ASSUMED: Noise = Noise { value: NOISE_ASSUMED, runs: Vec::new() };
 
     fn in_words(&self) -> String {

@@ -17,7 +17,6 @@ use crate::clock::SystemClock;
 use crate::commands::{check_run_folder, counted};
 use crate::{End, terminal};
 
-/// Makes the report of runs again.
 pub(crate) fn run(options: &ReportOptions) -> anyhow::Result<End> {
     use dyno_units::Clock;
     let now = SystemClock::start().unix_millis();
@@ -47,7 +46,6 @@ pub(crate) fn run(options: &ReportOptions) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-/// How rows of tables are written.
 #[derive(Clone, Copy)]
 pub(crate) enum Rows {
     Csv,
@@ -56,7 +54,6 @@ pub(crate) enum Rows {
 }
 
 impl ReportFormat {
-    /// How rows are written, if it is a format of tables.
     pub(crate) fn rows(self) -> Option<Rows> {
         match self {
             ReportFormat::Csv => Some(Rows::Csv),
@@ -88,7 +85,6 @@ pub(crate) fn render(
     })
 }
 
-/// Writes all tables into a folder, and says which.
 pub(crate) fn write_tables(
     findings: &Findings,
     runs: &[Run],
@@ -123,7 +119,6 @@ pub(crate) fn html(findings: &Findings, runs: &[Run], now_unix_ms: u64) -> anyho
     Ok(dyno_report::html::render(findings, runs, &times, &dyno_units::utc_date_time(now_unix_ms)))
 }
 
-/// Most threads that read interval logs.
 const READERS_MOST: usize = 8;
 
 /// Reads the response times of all seconds, on as many threads as there are processors: a large
@@ -225,7 +220,6 @@ fn no_link(folder: PathBuf) -> anyhow::Result<PathBuf> {
 /// Longest name of a folder that names all runs.
 const NAME_BYTES: usize = 120;
 
-/// The name of the folder for the report of several runs.
 fn joined_name(names: &[String]) -> String {
     let all = names.join("+");
     if all.len() <= NAME_BYTES {
@@ -244,7 +238,6 @@ pub(crate) fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Run>> {
     read_apart(folders, "its trials would count twice; name different runs")
 }
 
-/// Two runs, one to be compared with the other.
 pub(crate) fn read_two(baseline: &Path, candidate: &Path) -> anyhow::Result<Vec<Run>> {
     let folders = [baseline.to_owned(), candidate.to_owned()];
     read_apart(&folders, "a run cannot be compared with itself")

@@ -25,7 +25,6 @@ pub(crate) fn end(findings: &Findings, counts: &dyn Fn(usize) -> bool) -> End {
     }
 }
 
-/// A demand, its place, and what was measured there.
 fn in_words(findings: &Findings, one: &RequirementFacts) -> String {
     let (variant, step) = (&findings.variants[one.variant], &findings.steps[one.step]);
     format!("{} ({} at {})", one.text, variant.name, step.name)

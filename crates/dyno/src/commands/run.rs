@@ -17,7 +17,6 @@ use crate::metrics::Metrics;
 use crate::progress::Progress;
 use crate::{End, lab, scripts, terminal};
 
-/// Runs a study, or continues it, and writes its report.
 pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let Some(StudyFile { mut study, source, catalog, products: known }) =
         read_study(&options.study)?
@@ -98,7 +97,6 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     })
 }
 
-/// Whether the study's demands are met.
 fn required(folder: &Path) -> anyhow::Result<End> {
     let run = crate::readings::read_run(folder)?;
     if run.manifest.requirements.is_empty() {

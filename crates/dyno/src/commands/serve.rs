@@ -9,7 +9,6 @@ use crate::cli::ServeOptions;
 use crate::serve::Server;
 use crate::{End, terminal};
 
-/// Serves until it is stopped.
 pub(crate) fn run(options: &ServeOptions) -> anyhow::Result<End> {
     let listener = listen(options).map_err(crate::usage_error)?;
     let address = listener.local_addr().context("cannot determine the listening address")?;

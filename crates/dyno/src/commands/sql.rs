@@ -8,7 +8,6 @@ use dyno_record::QueryRows;
 use crate::commands::{check_run_folder, counted};
 use crate::{End, terminal};
 
-/// Runs a query and prints its rows.
 pub(crate) fn run(folder: &Path, query: &str, is_tsv: bool) -> anyhow::Result<End> {
     check_run_folder(folder)?;
     let answer = dyno_record::query(folder, as_statement(query)).with_context(|| failed(query))?;
@@ -32,7 +31,6 @@ fn is_schema(query: &str) -> bool {
     query.trim().trim_end_matches(';') == ".schema"
 }
 
-/// One statement after the other, as SQLite's shell shows them.
 fn statements(answer: &QueryRows) -> String {
     answer.rows.iter().flatten().flatten().map(|sql| format!("{sql};\n")).collect()
 }

@@ -2,7 +2,6 @@
 
 use crate::End;
 
-/// Says what is missing.
 pub(crate) fn run(_: &[String]) -> anyhow::Result<End> {
     anyhow::bail!(
         "this build of Dyno has no Lua (it was made without the feature `lua`); build it with the \

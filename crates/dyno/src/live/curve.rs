@@ -14,7 +14,6 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    /// Adds the latest value.
     pub(crate) fn push(&mut self, value: f64) {
         if self.values.len() == KEPT {
             self.values.pop_front();

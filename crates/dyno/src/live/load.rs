@@ -12,7 +12,6 @@ use crate::readings::registry;
 /// Characters of a curve.
 const CURVE: usize = 40;
 
-/// What is known of the step that runs.
 #[derive(Default)]
 pub(crate) struct LoadView {
     throughput: Curve,
@@ -22,7 +21,6 @@ pub(crate) struct LoadView {
 }
 
 impl LoadView {
-    /// Takes a second of load.
     pub(crate) fn push(&mut self, throughput: f64, p95_us: f64) {
         self.throughput.push(throughput);
         self.p95_us.push(p95_us);
@@ -92,7 +90,6 @@ pub(super) fn part(name: &str, value: f64) -> Option<String> {
     Some(format!("{} {}", reading.title, with_unit(value, &reading.unit)))
 }
 
-/// The parts of the debt.
 fn parts(readings: &BTreeMap<String, f64>) -> impl Iterator<Item = String> {
     readings.iter().filter_map(|(name, value)| part(name, *value))
 }
@@ -125,7 +122,6 @@ pub(crate) fn deferred(
     (!parts.is_empty()).then(|| parts.join(", ") + trend.unwrap_or_default())
 }
 
-/// A number in few characters.
 pub(crate) fn short(value: f64) -> String {
     let size = value.abs();
     match size {

@@ -6,11 +6,9 @@ use dyno_units::Nanoseconds;
 /// How often each end of the bracket has to be seen.
 const AGREEING: u32 = 2;
 
-/// A running search.
 pub(crate) struct SearchView {
     /// How near the ends of the bracket have to come, as a fraction.
     precision: f64,
-    /// Time of one probe, as planned.
     probe: Nanoseconds,
     /// Probes that a search takes as a rule, and those that were seen.
     expected: u32,
@@ -21,7 +19,6 @@ pub(crate) struct SearchView {
 }
 
 impl SearchView {
-    /// A search of which no probe has been seen yet.
     pub(crate) fn new(search: &Search, probe: Nanoseconds) -> SearchView {
         SearchView {
             precision: search.precision,

@@ -13,7 +13,6 @@ use dyno_units::reading::instances;
 use crate::latest::Latest;
 use crate::readings::registry;
 
-/// The numbers that are exposed at this moment.
 #[derive(Default)]
 pub(super) struct Exposed {
     trial: u32,
@@ -51,7 +50,6 @@ impl Exposed {
     }
 }
 
-/// A family: what it is, and its samples.
 struct Family {
     kind: &'static str,
     unit: &'static str,

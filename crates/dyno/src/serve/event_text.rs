@@ -82,7 +82,6 @@ pub(super) fn in_words(event: &EventKind) -> String {
     }
 }
 
-/// The same for what is done to the host.
 fn host_in_words(event: &EventKind) -> String {
     match event {
         EventKind::KernelSet { settings } => {
@@ -111,7 +110,6 @@ fn host_in_words(event: &EventKind) -> String {
     }
 }
 
-/// What happened to a server on purpose.
 fn fault_in_words(fault: &Fault) -> String {
     let Fault { name, kind, member, began_s, ended_s, started_s, answered_s, .. } = fault;
     let done = match kind.as_str() {
@@ -137,7 +135,6 @@ fn fault_in_words(fault: &Fault) -> String {
     text
 }
 
-/// The same for what is done before the load begins.
 fn data_in_words(event: &EventKind) -> String {
     match event {
         EventKind::ServerReady { server, took_s, .. } => {

@@ -66,7 +66,6 @@ struct Watched {
 }
 
 impl Watched {
-    /// Sends what is new.
     fn look(
         &mut self,
         runs: &Runs,
@@ -158,7 +157,6 @@ fn send_event(line: &str, of: Option<&str>, send: &mut dyn FnMut(&str, Value)) {
 /// All kinds of transactions of a second, merged.
 #[derive(Default)]
 struct Seconds {
-    /// The variant that they belong to.
     variant: Option<String>,
     start_s: Option<f64>,
     step: usize,

@@ -37,17 +37,14 @@ const STREAMS_MOST: usize = 40;
 const REPORTS_MOST: usize = 8;
 const REPORT_BYTES_MOST: usize = 64 << 20;
 
-/// The server of one folder.
 pub(crate) struct Server {
     runs: Runs,
-    /// The list of all runs.
     index: Shared<Arc<str>>,
     clock: SystemClock,
     streams: (Places, Waiting),
     reports: Mutex<VecDeque<Made>>,
 }
 
-/// What was made of the records of a run, or of two.
 struct Made {
     what: What,
     /// These runs as they were when it was made.
@@ -62,7 +59,6 @@ enum What {
 }
 
 impl Server {
-    /// A server of the runs in a folder.
     pub(crate) fn new(folder: &Path) -> anyhow::Result<Server> {
         let folder = folder
             .canonicalize()
@@ -76,7 +72,6 @@ impl Server {
         })
     }
 
-    /// Answers connections until the process is stopped.
     pub(crate) fn run(self, listener: &TcpListener) {
         http::serve(listener, CONNECTIONS_MOST, move |exchange| self.answer(exchange));
     }

@@ -16,7 +16,6 @@ const LIVE_SCRIPT: &str = include_str!("live.js");
 const STYLE: &str = "<style>.pick span{display:none}@media screen and (max-width:600px){.pick \
      span{display:inline;margin-left:4px;font-size:12px}}</style>";
 
-/// The list of runs.
 pub(super) fn index(folder: &Path, found: &RunList, now_unix_ms: u64) -> String {
     let mut body = format!(
         "{STYLE}<section id=\"answer\"><p class=\"eyebrow\">{}</p><p class=\"headline\">{}</p><div \
@@ -50,12 +49,10 @@ pub(super) fn index(folder: &Path, found: &RunList, now_unix_ms: u64) -> String 
     shell("Runs", &body, INDEX_SCRIPT)
 }
 
-/// The answer with that page.
 pub(super) fn indexed(page: Arc<str>) -> Reply {
     Reply::html(Status::Good, page, &[SCRIPTS[0], INDEX_SCRIPT])
 }
 
-/// Most folders that are named of those that are not listed.
 const SKIPPED_MOST: usize = 20;
 
 /// A time in words, in steps of ten seconds, or of a minute if it is long.
@@ -103,7 +100,6 @@ fn row(run: &RunEntry, now_unix_ms: u64) -> String {
     )
 }
 
-/// The live page of a run.
 pub(super) fn live(run: &RunEntry) -> Reply {
     let title = run.about.as_ref().map_or(run.name.as_str(), |about| about.title.as_str());
     let address = encode(&run.name);
@@ -129,7 +125,6 @@ pub(super) fn live(run: &RunEntry) -> Reply {
     Reply::html(Status::Good, page, &[SCRIPTS[0], LIVE_SCRIPT])
 }
 
-/// The page of an error.
 pub(super) fn problem(status: Status, text: &str) -> Reply {
     let body = format!(
         "<section id=\"answer\"><p class=\"headline\">Something went wrong</p><p>{}</p><p><a \

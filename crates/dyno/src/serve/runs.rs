@@ -16,12 +16,10 @@ const FINDINGS_MOST: u64 = 64 << 20;
 /// Folders within folders that are searched.
 const DEPTH: usize = 4;
 
-/// A run that was found.
 pub(crate) struct RunEntry {
     /// Path of its folder below the served one: its name in requests.
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
-    /// What its manifest says, or why that cannot be read.
     pub(crate) about: Result<About, String>,
     /// Whether a Dyno is working on it: whether its lock is held.
     pub(crate) is_running: bool,
@@ -83,7 +81,6 @@ impl RunEntry {
     }
 }
 
-/// The contents of a folder.
 #[derive(Default)]
 pub(crate) struct RunList {
     /// The runs, the youngest first.
@@ -96,7 +93,6 @@ pub(crate) struct RunList {
 pub(crate) struct Runs {
     root: PathBuf,
     known: Mutex<HashMap<PathBuf, Known>>,
-    /// How often a run was read.
     #[cfg(test)]
     n_read: std::sync::atomic::AtomicUsize,
 }
@@ -124,12 +120,10 @@ impl Runs {
         }
     }
 
-    /// The served folder.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// All of them.
     pub(crate) fn all(&self) -> RunList {
         let mut found = RunList::default();
         self.search(&self.root, DEPTH, &mut found);

@@ -102,7 +102,6 @@ impl MySqlConnection {
         Ok(file_refused(&name))
     }
 
-    /// Receives the definitions and rows of one result.
     pub(in super::super) fn receive_rows(
         &mut self,
         count: ColumnCount,
@@ -160,12 +159,10 @@ impl MySqlConnection {
         if count.has_definitions { self.skip_definitions(count.n_columns) } else { Ok(()) }
     }
 
-    /// What was negotiated at the login.
     pub(in super::super) fn negotiated(&self) -> Negotiated {
         self.negotiated
     }
 
-    /// Reads the names of a result's columns.
     pub(in super::super) fn read_names(&mut self, n: u64) -> Result<(), StatementError> {
         self.names.clear();
         for _ in 0..n {
@@ -185,7 +182,6 @@ impl MySqlConnection {
         Ok(())
     }
 
-    /// Reads the column definitions of a statement that was prepared.
     pub(in super::super) fn read_definitions(
         &mut self,
         n: u64,
@@ -227,7 +223,6 @@ impl MySqlConnection {
     }
 }
 
-/// The memory of a cold result, in bytes, with so many bytes more.
 fn cold_room(n_kept: usize, more: usize) -> Result<usize, StatementError> {
     let n_kept = n_kept + more;
     if n_kept <= COLD_RESULT_MAX {

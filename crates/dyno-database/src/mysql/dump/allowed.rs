@@ -40,22 +40,17 @@ const REFUSED: [&str; 11] = [
 /// The longest statement, in bytes: one of a table with 8,192 partitions is shorter.
 const LONGEST: usize = 4 << 20;
 
-/// The most kinds of comments with a version in a statement.
 const OPENERS_MOST: usize = 6;
 
-/// Kinds of keys that are added later.
 const KEYS: [&str; 5] = ["key", "unique", "fulltext", "spatial", "constraint"];
 
-/// A piece of a statement.
 #[derive(Debug, PartialEq, Eq)]
 enum Token<'a> {
     /// A word without quotes, or a number.
     Word(&'a str),
     /// A name in backticks, with them.
     Name(&'a str),
-    /// A text in quotes.
     Text,
-    /// Anything else.
     Sign(char),
 }
 
@@ -141,7 +136,6 @@ fn after<'a>(statement: &'a str, verb: &str, own: &str, follows: &str) -> Result
     })
 }
 
-/// Refuses what is no list of keys to add.
 fn added(tokens: &[Token<'_>]) -> Result<(), String> {
     let is = |idx: usize, words: &[&str]| match tokens.get(idx) {
         Some(Token::Word(word)) => words.iter().any(|one| one.eq_ignore_ascii_case(word)),

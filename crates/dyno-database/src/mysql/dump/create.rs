@@ -1,7 +1,6 @@
 //! The definition of a table in parts: what must be there before its rows, and what is built faster from
 //! all of them.
 
-/// A definition in parts, as statements.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts {
     pub(super) create: String,
@@ -70,7 +69,6 @@ fn kind(definition: &str) -> Kind {
     }
 }
 
-/// The first column in the line of a primary key.
 fn leading_key(line: &str) -> Option<String> {
     let columns = line.trim().strip_prefix("PRIMARY KEY (`")?;
     // A backtick in a name is doubled.

@@ -71,7 +71,6 @@ enum Next {
     End,
 }
 
-/// Lines that were not yet passed on.
 struct Lines<'a> {
     text: Vec<u8>,
     sink: &'a mut dyn FnMut(&[u8]) -> Result<(), DumpError>,
@@ -88,7 +87,6 @@ impl Lines<'_> {
     }
 }
 
-/// Receives a row, or the end of the rows.
 fn receive(
     connection: &mut MySqlConnection,
     n_columns: u64,
@@ -116,7 +114,6 @@ fn receive(
     })?
 }
 
-/// Appends the line of a row.
 fn push_line(packet: &[u8], n_columns: u64, text: &mut Vec<u8>) -> Option<()> {
     let mut fields = Fields(packet);
     for idx in 0..n_columns {

@@ -12,7 +12,6 @@ use dyno_workload::Connector;
 use super::parse_innodb_status;
 use crate::probe::{Asker, Every, Item, Table, Values, all_of, cell, gauge, numbers_by_name, rate};
 
-/// Readings from the text of SHOW ENGINE INNODB STATUS.
 #[rustfmt::skip]
 const TEXT: &[Item] = &[
     gauge("history_list_length", reading("innodb.history_list_length", Count, "history list length", "undo logs of committed transactions that are not yet purged").worse().up(StallCause::Purge).row(520)),
@@ -118,7 +117,6 @@ const DERIVED: &[Reading] = &[
     reading("server.thread.page_cleaner.cpu_s_per_s", Cpus, "CPU of the page cleaner", "CPU time of the server's threads that flush dirty pages").up(StallCause::Flushing).instance_of("*.thread.*.cpu_s_per_s"),
 ];
 
-/// The readings that it may give.
 pub(super) fn registered() -> &'static [Reading] {
     static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[TEXT, METRICS], DERIVED));
     &ALL
@@ -130,7 +128,6 @@ const ASK_METRICS: [&str; 2] = [
     "SELECT name, count FROM information_schema.INNODB_METRICS WHERE enabled = 1",
 ];
 
-/// Reads InnoDB's status text and its metrics.
 pub(super) struct InnodbProbe {
     asker: Asker,
     text: Table,
@@ -175,7 +172,6 @@ impl Probe for InnodbProbe {
     }
 }
 
-/// The values of the status text.
 pub(super) fn status(asker: &mut Asker, now: Nanoseconds) -> Option<Values> {
     let rows = asker.rows(now, "SHOW ENGINE INNODB STATUS")?;
     // The columns are type, name and text.
@@ -194,7 +190,6 @@ impl Limit {
         Limit { due: Every::new(Nanoseconds::from_secs(60)), bytes: None }
     }
 
-    /// The checkpoint age in percent of its limit.
     fn percent(&mut self, asker: &mut Asker, now: Nanoseconds, values: &Values) -> Option<f64> {
         if self.due.is_due(now) {
             self.bytes = checkpoint_age_limit(&mut |sql| asker.rows(now, sql));

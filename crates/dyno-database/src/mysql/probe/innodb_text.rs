@@ -9,7 +9,6 @@
 use super::pattern::{leading_number, numbers};
 use crate::probe::Values;
 
-/// The part of the text that a line is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Section {
     None,
@@ -310,7 +309,6 @@ impl Parser {
         }
     }
 
-    /// Lines of the list of transactions.
     fn listed(&mut self, line: &str) {
         if line.starts_with("---TRANSACTION") {
             let Some((_, rest)) = line.split_once(", ACTIVE ") else { return };
@@ -376,7 +374,6 @@ impl Parser {
         }
     }
 
-    /// Values derived from those that were read.
     fn derive(&mut self) {
         let value = |name: &str| self.values.get(name).copied();
         let difference = |left: &str, right: &str| Some((value(left)? - value(right)?).max(0.0));

@@ -21,7 +21,6 @@ pub use rocksdb_text::{Level, RocksDbStatus, parse_rocksdb_status};
 
 use crate::probe::{DebtProbe, marked};
 
-/// The probes of a server that this connector reaches.
 pub(crate) fn probes(
     connector: &Connector,
     listing: Option<&ThreadListing>,
@@ -37,7 +36,6 @@ pub(crate) fn probes(
     probes
 }
 
-/// The readings that they may give.
 pub(crate) fn registered() -> &'static [Reading] {
     static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| {
         [status::registered(), innodb::registered(), rocksdb::registered(), threads::READINGS]

@@ -41,7 +41,6 @@ fn after_literal<'a>(mut line: &'a str, literal: &str) -> Option<&'a str> {
     Some(line)
 }
 
-/// A number at the front of a text, and the text after it.
 pub(super) fn leading_number(text: &str) -> Option<(f64, &str)> {
     let text = text.trim_start_matches([' ', '\t']);
     let is_part = |c: char| c.is_ascii_digit() || c == '.' || c == '-';

@@ -28,7 +28,6 @@ const ASK_PROCESSES: &str = "SELECT AVG(100 * (STAGE - 1 + PROGRESS / 100) / MAX
 const ASK_STAGES: &str = "SELECT AVG(100 * LEAST(WORK_COMPLETED / WORK_ESTIMATED, 1)) \
      FROM performance_schema.events_stages_current WHERE WORK_ESTIMATED > 0";
 
-/// Where a server reports progress.
 #[derive(Clone, Copy)]
 enum Source {
     Processes,
@@ -36,7 +35,6 @@ enum Source {
     Nowhere,
 }
 
-/// Reads it from a server that reports it.
 #[derive(Default)]
 pub(super) struct Progress {
     /// None before the server was asked.

@@ -23,7 +23,6 @@ const FAMILIES: &[Item] = &[
     gauge("num_live_versions", reading("rocksdb.live_versions", Count, "live versions", "versions of the list of files still in use")),
 ];
 
-/// Readings of the whole instance.
 #[rustfmt::skip]
 const INSTANCE: &[Item] = &[
     gauge("db_num_snapshots", reading("rocksdb.snapshots", Count, "snapshots", "open snapshots")),
@@ -40,7 +39,6 @@ const FILES: &[Item] = &[
     gauge("files", reading("rocksdb.files", Count, "files", "files")),
 ];
 
-/// From the status text.
 #[rustfmt::skip]
 const TEXT: &[Item] = &[
     gauge("pending", reading("rocksdb.pending_compaction_bytes", Bytes, "pending compaction", "bytes that wait for compaction, estimated from sizes and scores of levels if the server does not report them").up(StallCause::Compaction).row(600)),
@@ -62,7 +60,6 @@ const PATTERNS: &[Reading] = &[
     reading("server.thread.flush.cpu_s_per_s", Cpus, "CPU of flushing", "CPU time of the server's threads that flush memtables").up(StallCause::Flushing).instance_of("*.thread.*.cpu_s_per_s"),
 ];
 
-/// The readings that it may give.
 pub(super) fn registered() -> &'static [Reading] {
     static ALL: LazyLock<Vec<Reading>> =
         LazyLock::new(|| all_of(&[FAMILIES, INSTANCE, FILES, TEXT], PATTERNS));
@@ -78,7 +75,6 @@ const ASK_FILES: &str = "SELECT SUM(entry_deletes + entry_singledeletes) AS tomb
                          SUM(num_rows) AS entries, COUNT(DISTINCT sst_name) AS files \
                          FROM information_schema.ROCKSDB_INDEX_FILE_MAP";
 
-/// Reads RocksDB's views and its status text.
 pub(super) struct RocksDbProbe {
     asker: Asker,
     families: Table,

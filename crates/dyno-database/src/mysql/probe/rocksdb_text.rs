@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-/// The numbers of SHOW ENGINE ROCKSDB STATUS.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RocksDbStatus {
     /// Levels by column family.
@@ -24,9 +23,7 @@ pub struct Level {
     pub name: String,
     /// Number of SST files.
     pub files: f64,
-    /// Files that are being compacted.
     pub compacting: f64,
-    /// Size of the files, in bytes.
     pub bytes: f64,
     /// The compaction score: at 1 compaction is due.
     pub score: f64,
@@ -60,7 +57,6 @@ pub fn parse_rocksdb_status(text: &str) -> RocksDbStatus {
     status
 }
 
-/// Lines outside the tables.
 fn aside(line: &str, status: &mut RocksDbStatus) {
     if let Some(rest) = line.strip_prefix("Estimated pending compaction bytes:") {
         let number = rest.split_whitespace().next().and_then(amount);

@@ -11,7 +11,6 @@ use dyno_workload::{Connector, TextRows};
 use super::progress::{self, Progress};
 use crate::probe::{Asker, Item, Table, Values, all_of, cell, gauge, number, rate};
 
-/// Statements, rows and resources of the server.
 #[rustfmt::skip]
 const SERVER: &[Item] = &[
     rate("questions", reading("mysql.statements_per_s", PerSecond, "statements", "statements of clients (Questions)").better().role(Role::Statements).row(110).words("statements")),
@@ -57,7 +56,6 @@ const SERVER: &[Item] = &[
     gauge("memory_used", reading("mysql.memory_bytes", Bytes, "memory", "memory that the server has accounted for (MariaDB)")),
 ];
 
-/// Status variables that only InnoDB has.
 #[rustfmt::skip]
 const INNODB: &[Item] = &[
     rate("innodb_buffer_pool_read_requests", reading("innodb.pool_read_requests_per_s", PerSecond, "buffer pool reads", "pages requested from the buffer pool")),
@@ -91,7 +89,6 @@ const INNODB: &[Item] = &[
     gauge("innodb_buffer_pool_bytes_data", reading("innodb.pool_data_bytes", Bytes, "data in the buffer pool", "bytes of data in the buffer pool")),
 ];
 
-/// Status variables that only MyRocks has.
 #[rustfmt::skip]
 const ROCKSDB: &[Item] = &[
     rate("rocksdb_rows_read", reading("rocksdb.rows_read_per_s", PerSecond, "rows read", "rows read")),
@@ -141,7 +138,6 @@ const DERIVED: &[Reading] = &[
     reading("rocksdb.block_cache_hit_percent", Percent, "block cache hit ratio", "share of requested blocks found in the block cache").better(),
 ];
 
-/// The readings that it may give.
 pub(super) fn registered() -> &'static [Reading] {
     static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| {
         [all_of(&[SERVER, INNODB, ROCKSDB], DERIVED), progress::READINGS.to_vec()].concat()
@@ -166,7 +162,6 @@ fn wanted_numbers(rows: &TextRows) -> Values {
     rows.iter().filter_map(named).collect()
 }
 
-/// Reads SHOW GLOBAL STATUS.
 pub(super) struct StatusProbe {
     asker: Asker,
     server: Table,

@@ -27,7 +27,6 @@ const ASK_PROCESSES: &str =
     "SELECT TID, ID, USER, COMMAND FROM information_schema.PROCESSLIST WHERE TID > 0";
 const ASK_CONNECTED: &str = "SHOW GLOBAL STATUS LIKE 'Threads_connected'";
 
-/// The kind of thread that works for a connection.
 const CLIENT: ThreadGroup = ThreadGroup { name: "connection", is_foreground: true };
 /// The kind of thread that works for an internal connection: replication, events.
 const SERVICE: ThreadGroup = ThreadGroup { name: "replication", is_foreground: false };
@@ -103,7 +102,6 @@ impl Probe for ThreadsProbe {
     }
 }
 
-/// Threads of the performance schema.
 fn by_schema(rows: &TextRows) -> Vec<ListedThread> {
     let thread = |row: &Vec<Option<String>>| {
         let name = cell(row, 3)?;
@@ -119,7 +117,6 @@ fn by_schema(rows: &TextRows) -> Vec<ListedThread> {
     rows.iter().filter_map(thread).collect()
 }
 
-/// Threads of the list of processes.
 fn by_processes(rows: &TextRows) -> Vec<ListedThread> {
     let thread = |row: &Vec<Option<String>>| {
         let user = cell(row, 2).unwrap_or_default();
@@ -145,7 +142,6 @@ fn connection(row: &[Option<String>]) -> Option<u64> {
     cell(row, 1)?.parse().ok().filter(|number| *number > 0)
 }
 
-/// The probe of this server's threads.
 pub(super) fn probe(connector: &Connector, listing: &ThreadListing) -> Box<dyn Probe> {
     Box::new(ThreadsProbe::new(Arc::clone(connector), listing))
 }

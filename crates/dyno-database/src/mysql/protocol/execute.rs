@@ -13,12 +13,10 @@ use super::{HEADER_LEN, MAX_PAYLOAD, command, push_lenenc};
 /// Command, statement id, flags (no cursor), iteration count.
 const FIXED_LEN: usize = 1 + 4 + 1 + 4;
 
-/// Type codes of values, as the protocol numbers them.
 const TYPE_DOUBLE: u8 = 0x05;
 const TYPE_LONGLONG: u8 = 0x08;
 const TYPE_VAR_STRING: u8 = 0xfd;
 
-/// The request to execute one prepared statement.
 #[derive(Clone, Debug)]
 pub(crate) struct ExecuteTemplate {
     id: u32,
@@ -45,12 +43,10 @@ impl ExecuteTemplate {
         ExecuteTemplate { id: prepared.id, head, types, is_bound: false }
     }
 
-    /// The server's number of this statement.
     pub(crate) fn id(&self) -> u32 {
         self.id
     }
 
-    /// How many values it takes.
     pub(crate) fn n_parameters(&self) -> usize {
         self.types.len()
     }

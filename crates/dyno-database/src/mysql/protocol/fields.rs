@@ -62,7 +62,6 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Appends a length-encoded number.
 pub(crate) fn push_lenenc(out: &mut Vec<u8>, value: u64) {
     match value {
         0..=0xfa => out.push(value as u8),

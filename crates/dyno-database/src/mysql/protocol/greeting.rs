@@ -13,14 +13,12 @@ const MAX_PACKET: u32 = 1 << 30;
 pub(crate) struct Greeting {
     /// Version of the server, without the compatibility prefix that MariaDB sends.
     pub(crate) version: String,
-    /// The connection's number on the server.
     pub(crate) connection_id: u32,
     pub(crate) capabilities: u32,
     /// Zero but for MariaDB.
     pub(crate) mariadb_capabilities: u32,
     /// Random bytes that the password is mixed with.
     pub(crate) nonce: Vec<u8>,
-    /// The authentication plug-in that the server begins with.
     pub(crate) plugin: Vec<u8>,
 }
 
@@ -61,19 +59,16 @@ impl Greeting {
     }
 }
 
-/// What the client answers.
 pub(crate) struct Answer<'a> {
     pub(crate) capabilities: u32,
     pub(crate) mariadb_capabilities: u32,
     pub(crate) user: &'a str,
     pub(crate) catalog: Option<&'a str>,
     pub(crate) plugin: &'a [u8],
-    /// The plug-in's answer to the nonce.
     pub(crate) response: &'a [u8],
 }
 
 impl Answer<'_> {
-    /// The request to go on encrypted.
     pub(crate) fn tls_request(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32);
         out.extend_from_slice(&self.capabilities.to_le_bytes());
@@ -84,7 +79,6 @@ impl Answer<'_> {
         out
     }
 
-    /// The payload of the whole handshake response.
     pub(crate) fn payload(&self) -> Vec<u8> {
         let has = |bit: u32| self.capabilities & bit != 0;
         let mut out = self.tls_request();
@@ -123,7 +117,6 @@ fn push_text(out: &mut Vec<u8>, text: &[u8]) {
     out.push(0);
 }
 
-/// The capabilities to ask of a server that offers these.
 pub(crate) fn wanted(greeting: &Greeting, has_catalog: bool, is_encrypted: bool) -> (u32, u32) {
     let mut mine = capability::LONG_FLAG
         | capability::LOCAL_FILES

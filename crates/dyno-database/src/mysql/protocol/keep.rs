@@ -9,7 +9,6 @@ use dyno_workload::{KeptRows, StatementError};
 
 use super::{Fields, not_understood};
 
-/// A column of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(super) code: u8,
@@ -23,7 +22,6 @@ const NULL: u8 = 0xfb;
 const UNSIGNED: u16 = 0x20;
 
 impl Column {
-    /// Reads a column definition.
     pub(crate) fn read(payload: &[u8]) -> Option<Column> {
         let mut fields = Fields(payload);
         // Catalog, schema, table, its original name, name, original name.
@@ -80,13 +78,11 @@ impl RowKeeper {
         self.is_text = true;
     }
 
-    /// Whether the rows that come now are kept.
     #[inline]
     pub(crate) fn wants(&self) -> bool {
         self.wants
     }
 
-    /// A result with so many columns begins.
     pub(crate) fn result_begins(
         &mut self,
         n_columns: u64,
@@ -166,7 +162,6 @@ impl RowKeeper {
     }
 }
 
-/// Reads one value, by its column's type code.
 fn push(
     column: Column,
     fields: &mut Fields<'_>,

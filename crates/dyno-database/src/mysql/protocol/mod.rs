@@ -26,7 +26,6 @@ pub(crate) const MAX_PAYLOAD: usize = 0xff_ffff;
 /// not understood.
 pub(crate) const MAX_CONTROL: usize = 1 << 20;
 
-/// Capability bits of both sides.
 pub(crate) mod capability {
     /// Set by MySQL; a MariaDB server leaves it out and has extended capabilities instead.
     pub(crate) const MYSQL: u32 = 1;
@@ -49,13 +48,11 @@ pub(crate) mod capability {
     pub(crate) const MARIADB_CACHE_METADATA: u32 = 1 << 4;
 }
 
-/// Bits of the status that ends a result.
 pub(crate) mod status {
     pub(crate) const MORE_RESULTS: u16 = 0x0008;
     pub(crate) const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
 }
 
-/// First bytes of commands.
 pub(crate) mod command {
     pub(crate) const QUIT: u8 = 0x01;
     pub(crate) const QUERY: u8 = 0x03;
@@ -115,7 +112,6 @@ pub(crate) fn push_packets(out: &mut Vec<u8>, mut payload: &[u8], mut sequence: 
     }
 }
 
-/// Appends a packet's header.
 pub(crate) fn push_header(out: &mut Vec<u8>, len: usize, sequence: u8) {
     let [a, b, c, ..] = (len as u32).to_le_bytes();
     out.extend_from_slice(&[a, b, c, sequence]);

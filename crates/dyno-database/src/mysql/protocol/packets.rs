@@ -46,7 +46,6 @@ impl Outcome {
         Some(Outcome { affected, status: fields.u16()?, warnings: fields.u16()? })
     }
 
-    /// Reads an EOF packet.
     pub(crate) fn from_eof(payload: &[u8]) -> Option<Outcome> {
         let mut fields = Fields(payload);
         fields.u8()?;
@@ -54,7 +53,6 @@ impl Outcome {
         Some(Outcome { affected: 0, status: fields.u16()?, warnings })
     }
 
-    /// Reads the packet that ends the rows of a result.
     #[inline]
     pub(crate) fn from_end(payload: &[u8], negotiated: Negotiated) -> Option<Outcome> {
         match negotiated.deprecates_eof {
@@ -64,7 +62,6 @@ impl Outcome {
     }
 }
 
-/// The name of a column, from its definition.
 pub(crate) fn read_column_name(payload: &[u8]) -> Option<String> {
     let mut fields = Fields(payload);
     // Catalog (always `def`), schema, the table's alias and its name.
@@ -92,12 +89,9 @@ pub(crate) fn read_error(payload: &[u8]) -> StatementError {
     StatementError { state, ..StatementError::new(class_of(code), code.to_string(), message) }
 }
 
-/// The first packet of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnCount {
-    /// Columns of each row.
     pub(crate) n_columns: u64,
-    /// Whether their definitions follow.
     pub(crate) has_definitions: bool,
 }
 
@@ -134,7 +128,6 @@ impl Prepared {
     }
 }
 
-/// Reads a row of the text protocol.
 pub(crate) fn read_text_row(payload: &[u8], n_columns: u64) -> Option<Vec<Option<String>>> {
     let mut fields = Fields(payload);
     // Each value has a byte at least.

@@ -43,14 +43,11 @@ enum State {
     DefinitionsEnd,
     /// Rows, or their end.
     Rows,
-    /// The reply is complete.
     Done,
 }
 
-/// The progress of a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// More has to arrive.
     Partial,
     /// It is complete. The error is boxed to keep the result of every statement small.
     Complete(Result<Reply, Box<StatementError>>),
@@ -60,7 +57,6 @@ pub(crate) enum Progress {
 }
 
 impl ReplyReader {
-    /// A reader for a connection; it waits for no reply yet.
     pub(crate) fn new(negotiated: Negotiated) -> ReplyReader {
         ReplyReader {
             negotiated,
@@ -86,18 +82,15 @@ impl ReplyReader {
         self.reply = Reply::default();
     }
 
-    /// The same for a text statement whose rows are kept.
     pub(crate) fn begin_text(&mut self, sequence: u8) {
         self.begin(sequence, None);
         self.keeper.begin_text();
     }
 
-    /// The rows of the latest reply, if they were kept.
     pub(crate) fn keeper(&self) -> &RowKeeper {
         &self.keeper
     }
 
-    /// Whether a reply has begun and is not complete.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.state != State::Done
@@ -230,7 +223,6 @@ impl ReplyReader {
         }
     }
 
-    /// Skips a packet of this length.
     #[inline]
     fn pass(&mut self, len: usize, sequence: u8) -> Result<(), Box<StatementError>> {
         if sequence != self.sequence {
@@ -253,7 +245,6 @@ impl ReplyReader {
         Ok(())
     }
 
-    /// Reads a row or a column definition.
     fn keep(&mut self, payload: &[u8], sequence: u8) -> Result<(), StatementError> {
         if payload.len() == MAX_PAYLOAD {
             return Err(not_understood("a row of 16 MiB or more, which cannot be kept"));
@@ -294,7 +285,6 @@ impl ReplyReader {
         }
     }
 
-    /// Reads the first packet of a result.
     fn first(&mut self, payload: &[u8]) -> Option<Progress> {
         match payload.first() {
             Some(&packets::OK) => self.result_ended(Outcome::from_ok(payload), "an OK packet"),
@@ -364,7 +354,6 @@ impl ReplyReader {
     }
 }
 
-/// The error for a statement that made the server ask for a file.
 #[cold]
 pub(crate) fn file_refused(name: &str) -> StatementError {
     StatementError::new(

@@ -30,7 +30,6 @@ impl PgConnection {
         Ok(())
     }
 
-    /// Sends the rows of a COPY FROM STDIN.
     pub(super) fn copy(
         &mut self,
         sql: &str,
@@ -85,7 +84,6 @@ impl PgConnection {
     }
 }
 
-/// CopyFail with the reason.
 pub(super) fn write_copy_fail(out: &mut Vec<u8>) {
     out.push(b'f');
     out.extend_from_slice(&(4 + COPY_REFUSED.len() as u32 + 1).to_be_bytes());

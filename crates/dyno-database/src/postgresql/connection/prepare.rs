@@ -9,7 +9,6 @@ use crate::postgresql::prepared::{check_text, refused};
 use crate::postgresql::protocol::{ExecuteTemplate, column_types, parameter_types};
 
 impl PgConnection {
-    /// Forgets all statements that have names.
     pub(super) fn deallocate_all(&mut self) -> Result<(), StatementError> {
         match self.parses_each {
             // There are none, and a pooler would ask any of its servers.

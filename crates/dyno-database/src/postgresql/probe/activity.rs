@@ -34,7 +34,6 @@ const PATTERNS: &[Reading] = &[
     reading("server.thread.background_writer.cpu_s_per_s", Cpus, "CPU of the background writer", "CPU time of the server's processes that write buffers in the background").up(StallCause::Flushing).instance_of("*.thread.*.cpu_s_per_s"),
 ];
 
-/// The readings that it may give.
 pub(super) fn registered() -> &'static [Reading] {
     static ALL: LazyLock<Vec<Reading>> =
         LazyLock::new(|| [all_of(&[SESSIONS], PATTERNS), progress::READINGS.to_vec()].concat());
@@ -91,7 +90,6 @@ const ASK_ROLE: &str = "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAG
 /// transaction ids in about a second; a larger age means that a snapshot is held.
 const HELD_LONG: f64 = 100_000.0;
 
-/// Reads sessions, waits and horizons.
 pub(super) struct ActivityProbe {
     asker: Asker,
     sessions: Table,

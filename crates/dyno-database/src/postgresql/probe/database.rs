@@ -65,7 +65,6 @@ const CHECKPOINTS: &[Item] = &[
     rate("buffers_alloc", reading("pg.buffers_allocated_per_s", PerSecond, "buffers allocated", "buffers allocated for other blocks")),
 ];
 
-/// Position in the WAL.
 #[rustfmt::skip]
 const POSITION: &[Item] = &[
     rate("insert_lsn", reading("pg.wal_inserted_bytes_per_s", BytesPerSecond, "WAL inserted", "bytes of WAL, from its position")),
@@ -85,7 +84,6 @@ const PATTERNS: &[Reading] = &[
     reading("pg.io.*.hits_per_s", PerSecond, "buffer hits", "blocks found in shared buffers by processes of this kind (PostgreSQL 16 or later)"),
 ];
 
-/// The readings that it may give.
 pub(super) fn registered() -> &'static [Reading] {
     static ALL: LazyLock<Vec<Reading>> =
         LazyLock::new(|| all_of(&[DATABASE, WAL, CHECKPOINTS, POSITION], PATTERNS));
@@ -114,7 +112,6 @@ const ASK_IO: &str = "SELECT backend_type, sum(reads) AS reads, sum(writes) AS w
      sum(extends) AS extends, sum(fsyncs) AS fsyncs, sum(evictions) AS evictions, \
      sum(hits) AS hits FROM pg_catalog.pg_stat_io GROUP BY backend_type";
 
-/// Reads the statistics of the catalog and of the whole server.
 pub(super) struct DatabaseProbe {
     asker: Asker,
     version: Version,

@@ -32,7 +32,6 @@ pub(crate) fn probes(
     ]
 }
 
-/// The readings that they may give.
 pub(crate) fn registered() -> &'static [Reading] {
     static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| {
         [database::registered(), activity::registered(), tables::registered()].concat()

@@ -36,17 +36,12 @@ pub struct Pool {
     pub name: String,
     /// Clients that have a server, or need none now.
     pub clients_active: f64,
-    /// Clients that wait for a server.
     pub clients_waiting: f64,
-    /// Servers that a client has.
     pub servers_active: f64,
-    /// Servers that are free.
     pub servers_idle: f64,
     /// Servers idle for so long that they are checked first.
     pub servers_used: f64,
-    /// Servers that are being logged in to.
     pub servers_login: f64,
-    /// How long the first client in the queue has waited, in seconds.
     pub wait_longest_s: f64,
 }
 
@@ -86,7 +81,6 @@ const TOTALS: [(&str, &str, f64); 5] = [
     ("wait_time", "pgbouncer.wait_s_per_s", 1e-6),
 ];
 
-/// A probe of the console that this connector reaches.
 pub(crate) fn probe(connector: Connector) -> Box<dyn Probe> {
     Box::new(PgBouncerProbe { asker: Asker::without_session(connector), before: None })
 }

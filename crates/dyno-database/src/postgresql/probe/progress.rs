@@ -35,7 +35,6 @@ const ASK: &str = "\
      SELECT what, avg(LEAST(100.0 * done / total, 100)) FILTER (WHERE total > 0), sum(tuples) \
      FROM p GROUP BY what";
 
-/// Reads the views, on a version that has them.
 #[derive(Default)]
 pub(super) struct Progress {
     version: Version,

@@ -43,7 +43,6 @@ const PATTERNS: &[Reading] = &[
     reading("pg.table.*.bytes", Bytes, "size of the table", "size of this table with its indexes"),
 ];
 
-/// The readings that it may give.
 pub(super) fn registered() -> &'static [Reading] {
     static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[TOTALS, PROGRESS], PATTERNS));
     &ALL
@@ -74,7 +73,6 @@ const ASK_WORST: &str = "SELECT CASE schemaname WHEN 'public' THEN relname::text
      pg_catalog.pg_total_relation_size(relid) \
      FROM pg_catalog.pg_stat_user_tables ORDER BY n_dead_tup DESC, relname LIMIT 8";
 
-/// Reads the statistics of tables.
 pub(super) struct TablesProbe {
     asker: Asker,
     version: Version,

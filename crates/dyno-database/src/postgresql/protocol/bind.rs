@@ -5,7 +5,6 @@ use std::io::Write;
 
 use dyno_workload::{ErrorClass, StatementError, Value};
 
-/// The encoding of a value, by its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::postgresql) enum Encoding {
     Int2,
@@ -22,7 +21,6 @@ pub(in crate::postgresql) enum Encoding {
 }
 
 impl Encoding {
-    /// The encoding of a type id (`pg_type.oid`).
     pub(super) fn of_type(id: u32) -> Encoding {
         match id {
             16 => Encoding::Bool,

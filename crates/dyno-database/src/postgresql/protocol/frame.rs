@@ -2,7 +2,6 @@
 //!
 //! Format: PostgreSQL documentation, "Message Formats".
 
-/// Bytes before a message's body.
 pub(in crate::postgresql) const HEADER_BYTES: usize = 5;
 
 /// Longest message, in bytes: PostgreSQL makes no longer one (`MaxAllocSize`). Rows that are only
@@ -15,12 +14,10 @@ const LENGTH_MAX: usize = 1 << 30;
 pub(in crate::postgresql) struct ProtocolError(pub(in crate::postgresql) String);
 
 impl ProtocolError {
-    /// A body that ends before its last field.
     pub(super) fn cut_off(what: &str) -> ProtocolError {
         ProtocolError(format!("{what} is truncated"))
     }
 
-    /// A message that is not allowed here.
     pub(in crate::postgresql) fn unexpected(tag: u8) -> ProtocolError {
         ProtocolError(format!("unexpected message `{}`", char::from(tag).escape_default()))
     }
@@ -54,7 +51,6 @@ pub(in crate::postgresql) fn cut_text<'a>(
     Ok(text)
 }
 
-/// Removes `N` bytes from the front of `body`.
 pub(super) fn cut<const N: usize>(body: &mut &[u8], what: &str) -> Result<[u8; N], ProtocolError> {
     let (first, rest) =
         body.split_first_chunk::<N>().ok_or_else(|| ProtocolError::cut_off(what))?;

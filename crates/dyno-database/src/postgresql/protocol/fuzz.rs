@@ -53,7 +53,6 @@ fn scan(bytes: &[u8], piece: usize) -> String {
     "waits".to_owned()
 }
 
-/// The replies of a pipeline of three statements, as far as they come.
 pub(super) fn scan_pipeline(
     bytes: &[u8],
     piece: usize,

@@ -65,7 +65,6 @@ impl RowKeeper {
         }
     }
 
-    /// The last rows of the reply that was begun are kept.
     pub(in crate::postgresql) fn begin_last(&mut self) {
         self.wants = true;
         self.keeps_last = true;
@@ -78,7 +77,6 @@ impl RowKeeper {
         self.learns = true;
     }
 
-    /// Whether the body of such a message is read.
     #[inline]
     pub(in crate::postgresql) fn wants_message(&self, tag: u8) -> bool {
         self.wants && (tag == b'D' || self.keeps_last || self.learns)
@@ -95,7 +93,6 @@ impl RowKeeper {
         self.check_room()
     }
 
-    /// A command has ended.
     #[inline]
     pub(super) fn end_result(&mut self) -> Result<(), ProtocolError> {
         if self.keeps_last {
@@ -155,7 +152,6 @@ impl RowKeeper {
         &self.rows
     }
 
-    /// A `DataRow`.
     pub(super) fn row(&mut self, mut body: &[u8]) -> Result<(), ProtocolError> {
         let what = "a row";
         let n_columns = usize::from(u16::from_be_bytes(cut(&mut body, what)?));

@@ -12,7 +12,6 @@ const FIELD_MAX: usize = 16 << 10;
 /// Letters and digits of an SQLSTATE.
 const CODE_LEN: usize = 5;
 
-/// How many notices are kept.
 const NOTICES_KEPT: usize = 16;
 
 /// An `ErrorResponse` or a `NoticeResponse`.
@@ -22,7 +21,6 @@ pub(in crate::postgresql) struct ServerMessage {
     /// SQLSTATE.
     pub(in crate::postgresql) code: String,
     text: String,
-    /// Its fields as they came.
     pub(in crate::postgresql) details: ErrorDetails,
 }
 
@@ -78,7 +76,6 @@ impl ServerMessage {
         matches!(self.severity.as_str(), "FATAL" | "PANIC")
     }
 
-    /// What a client does about it.
     fn class(&self) -> ErrorClass {
         if self.is_fatal() {
             return ErrorClass::Disconnected;
@@ -99,13 +96,11 @@ impl ServerMessage {
         }
     }
 
-    /// The same as an error of a statement.
     pub(in crate::postgresql) fn to_error(&self) -> StatementError {
         let error = StatementError::new(self.class(), self.code.as_str(), self.text.as_str());
         StatementError { details: Some(Box::new(self.details.clone())), ..error }
     }
 
-    /// The same as one line.
     pub(in crate::postgresql) fn to_line(&self) -> String {
         format!("{}: {} ({})", self.severity, self.text, self.code)
     }

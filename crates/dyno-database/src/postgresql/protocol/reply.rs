@@ -14,18 +14,14 @@ const WHOLE_MAX: usize = 16 << 20;
 /// The most notices of one statement: whoever sends them without end would be listened to without end.
 pub(in crate::postgresql) const NOTICES_MOST: u64 = 1_000_000;
 
-/// The progress of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::postgresql) enum Scan {
-    /// The reply continues.
     More,
-    /// The reply is complete.
     Done,
     /// The server waits for rows of a COPY; they have to be refused.
     CopyIn,
 }
 
-/// Scans the replies of one connection, one after the other.
 #[derive(Debug, Default)]
 pub(in crate::postgresql) struct ReplyScanner {
     // Bytes of the current message that are still to be skipped.
@@ -124,12 +120,10 @@ impl ReplyScanner {
         Ok((at, Scan::More))
     }
 
-    /// The rows of the latest reply, if they were kept.
     pub(in crate::postgresql) fn kept_rows(&self) -> &KeptRows {
         self.keeper.rows()
     }
 
-    /// The last rows of the latest reply, if they were kept.
     pub(in crate::postgresql) fn last_rows(&self) -> &LastRows {
         self.keeper.last_rows()
     }
@@ -139,7 +133,6 @@ impl ReplyScanner {
         matches!(self.transaction, b'T' | b'E')
     }
 
-    /// The reply that was scanned, or the error in it.
     pub(in crate::postgresql) fn finish(&mut self) -> Result<Reply, StatementError> {
         match self.error.take() {
             Some(error) if error.is_fatal() || !self.copies => Err(error.to_error()),
@@ -172,7 +165,6 @@ impl ReplyScanner {
         &mut self.notices
     }
 
-    /// Keeps a notice that came outside a reply.
     pub(in crate::postgresql) fn keep_notice(&mut self, body: &[u8]) -> Result<(), ProtocolError> {
         self.notices.keep(body)
     }

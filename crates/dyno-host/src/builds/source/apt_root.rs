@@ -10,7 +10,6 @@ use super::{Job, LISTS};
 use crate::KeeperError;
 use crate::keeper::Keeper;
 
-/// How long package lists are used before they are read again.
 const LISTS_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// The suites of a distribution that may have other versions than the machine's own, in order.
@@ -19,7 +18,6 @@ const SUITES: &[(&str, &[&str])] = &[
     ("ubuntu", &["focal", "jammy", "noble", "plucky", "questing"]),
 ];
 
-/// The distribution of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Release {
     /// `debian`.
@@ -103,7 +101,6 @@ impl AptRoot {
         fs::write(self.folder.join("sources/dyno.sources"), sources).map_err(refuse)
     }
 
-    /// The version of the package that a suite has; none if it has none.
     pub(super) fn version(&self, package: &str) -> Option<String> {
         let arguments = self.arguments(&["show", "--no-all-versions", package]);
         let shown = self.cache.run(&self.folder, arguments).ok()?;
@@ -280,7 +277,6 @@ fn stanzas_of_lines(text: &str) -> Vec<Stanza> {
     text.lines().filter_map(stanza).collect()
 }
 
-/// Whether the machine has what an apt root needs.
 pub(super) fn problem(keeper: &Keeper) -> Option<String> {
     let tools = ["apt-get", "apt-cache", "dpkg-deb"];
     if let Some(missing) = tools.iter().find(|name| keeper.find_program(name, &[]).is_none()) {

@@ -89,7 +89,6 @@ impl Source for Maven {
     }
 }
 
-/// The tools that it needs, if one is missing.
 fn missing(keeper: &Keeper) -> Result<(), KeeperError> {
     Tool::find(keeper, "mvn", "maven")?;
     Tool::find(keeper, "xz", "xz-utils")?;
@@ -121,7 +120,6 @@ fn project_text(group: &str, artifact: &str, range: &str) -> String {
     )
 }
 
-/// A text from outside as the content of an element.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

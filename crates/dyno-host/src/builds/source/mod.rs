@@ -14,17 +14,13 @@ use crate::keeper::Keeper;
 /// All sources, in the order in which they are asked: one line each.
 const SOURCES: &[&dyn Source] = &[&debian::Debian, &maven::Maven, &python::Python];
 
-/// The folder of the store with package lists.
 pub(super) const LISTS: &str = ".lists";
-/// The folder of the store with tools that unpacking needs.
 pub(super) const TOOLS: &str = ".tools";
 
-/// A source of packages, as a list of them shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceInfo {
     /// Its name in `from` and `--from`: `debian`.
     pub name: &'static str,
-    /// What it is, in words.
     pub summary: &'static str,
     /// Why nothing can be fetched from it here; none if it can.
     pub problem: Option<String>,
@@ -40,12 +36,10 @@ pub fn package_sources(keeper: &Keeper) -> Vec<SourceInfo> {
     SOURCES.iter().map(info).collect()
 }
 
-/// The names of all sources of packages.
 pub fn package_source_names() -> impl Iterator<Item = &'static str> {
     SOURCES.iter().map(|source| source.name())
 }
 
-/// The source of this name.
 pub(super) fn named(name: &str) -> Result<&'static dyn Source, KeeperError> {
     let found = SOURCES.iter().copied().find(|source| source.name() == name);
     found.ok_or_else(|| KeeperError(format!("there is no source of packages called `{name}`")))
@@ -58,24 +52,18 @@ pub fn distribution() -> Option<String> {
     Some(format!("{} {}", release.title, release.suite))
 }
 
-/// What a source works with.
 pub(super) struct Job<'a> {
     pub(super) keeper: &'a Keeper,
-    /// The folder of the store.
     pub(super) store: &'a Path,
     pub(super) spec: &'a PackageSpec,
-    /// Is told in words what is being done.
     pub(super) say: &'a dyn Fn(&str),
     pub(super) now_unix_ms: u64,
 }
 
-/// What was downloaded.
 pub(super) struct Downloaded {
     /// Who built it: `Debian trixie`.
     pub(super) builder: String,
-    /// The package with the server.
     pub(super) package: String,
-    /// Its version.
     pub(super) version: String,
     /// The files, in the folder that was given.
     pub(super) files: Vec<String>,
@@ -120,7 +108,6 @@ fn file_names(folder: &Path) -> Result<Vec<String>, KeeperError> {
     Ok(names)
 }
 
-/// The paths of all files in a folder and below that a function picks.
 fn files_below(folder: &Path, is_picked: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let (mut open, mut found) = (vec![folder.to_owned()], Vec::new());
     while let Some(path) = open.pop() {

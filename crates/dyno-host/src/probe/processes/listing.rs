@@ -15,14 +15,12 @@ pub(super) const PROBE: ThreadGroup = ThreadGroup { name: "probe", is_foreground
 /// A thread of which only is known that it works for no client.
 const BACKGROUND: ThreadGroup = ThreadGroup { name: "", is_foreground: false };
 
-/// One thread in the server's own list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListedThread {
     /// The kernel's thread id.
     pub tid: i32,
     /// The server's id of the connection that it works for; `None` if it works for none.
     pub connection: Option<u64>,
-    /// Its purpose.
     pub group: ThreadGroup,
 }
 

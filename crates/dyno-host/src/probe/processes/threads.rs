@@ -26,13 +26,11 @@ pub struct ThreadGroup {
 /// to 15 bytes). `None` if these do not show it.
 pub type ThreadGroups = fn(process: &str, thread: &str) -> Option<ThreadGroup>;
 
-/// Threads that are read in a second.
 const THREADS_PER_S: usize = 128;
 
 /// Number of reads of a new thread in which its name is read: it may begin with its parent's name.
 const LOOKS: u32 = 3;
 
-/// What a thread has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     cpu_ns: u64,
@@ -44,23 +42,17 @@ struct Counts {
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     counts: Counts,
-    /// By its name.
     named: Option<ThreadGroup>,
-    /// By its name, or by the server's list.
     group: Option<ThreadGroup>,
     n_looks: u32,
 }
 
-/// How threads are classified.
 #[derive(Clone, Debug, Default)]
 pub(in crate::probe) struct ThreadKinds {
-    /// By their names.
     pub(in crate::probe) names: Option<ThreadGroups>,
-    /// By the server itself.
     pub(in crate::probe) listing: ThreadListing,
 }
 
-/// The threads of one group of processes.
 #[derive(Default)]
 pub(super) struct Threads {
     /// None for a group whose threads are not distinguished.
@@ -218,7 +210,6 @@ pub(super) fn parse_schedstat(text: &str) -> Option<(u64, u64)> {
     Some((found.next()?, found.next()?))
 }
 
-/// Puts a reading of a group of processes where it belongs.
 pub(super) fn adder<'r>(group: &'r str, readings: &'r mut Readings) -> impl FnMut(String, f64) {
     move |what, value| {
         readings.insert(format!("{group}.{what}"), value);

@@ -17,18 +17,14 @@ pub(crate) const ALL: &[&Filesystem] = &[
     &tmpfs::FILESYSTEM,
 ];
 
-/// A filesystem: how it is made and mounted.
 #[derive(Debug)]
 pub(crate) struct Filesystem {
     pub(crate) name: &'static str,
     pub(crate) sentence: &'static str,
-    /// What makes it.
     pub(crate) made_by: MadeBy,
-    /// The smallest that its programs make.
     pub(crate) least_size: ByteCount,
 }
 
-/// What makes a filesystem.
 #[derive(Debug)]
 pub(crate) enum MadeBy {
     /// A program, on a device.
@@ -39,7 +35,6 @@ pub(crate) enum MadeBy {
     Pool,
 }
 
-/// The program that makes a filesystem on a device.
 #[derive(Debug)]
 pub(crate) struct Maker {
     pub(crate) program: &'static str,
@@ -53,19 +48,16 @@ pub(crate) struct Maker {
 }
 
 impl Filesystem {
-    /// Whether it lies in memory.
     pub(crate) fn is_memory(&self) -> bool {
         matches!(self.made_by, MadeBy::Memory)
     }
 
-    /// The filesystem of this name.
     pub(crate) fn find(name: &str) -> Option<&'static Filesystem> {
         ALL.iter().copied().find(|one| one.name == name)
     }
 }
 
 impl Maker {
-    /// The arguments that make the filesystem with this label on this device.
     pub(crate) fn arguments<'a>(
         &'a self,
         options: &'a [String],

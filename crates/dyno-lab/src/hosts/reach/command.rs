@@ -7,7 +7,6 @@ use super::{Way, tool};
 /// Words at the end of the command that are not the way there: the program, and `agent`.
 const AGENT_WORDS: usize = 2;
 
-/// A command, and the names that are put into it.
 pub(super) struct Command {
     words: Vec<String>,
     names: Vec<String>,

@@ -25,10 +25,8 @@ done";
 /// Seconds of the first pause.
 const PAUSE_S: u32 = 5;
 
-/// How long a dismissed guard may take to end.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// A guard on its post.
 pub(super) struct Guard {
     process: Option<PipedProcess>,
     input: Mutex<Option<Box<dyn Write + Send>>>,

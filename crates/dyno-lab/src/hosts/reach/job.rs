@@ -11,10 +11,8 @@ const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 const ENDED: [&str; 4] = ["Failed", "FailureTarget", "Complete", "SuccessCriteriaMet"];
 /// Reasons for which a pod waits that do not go away.
 const FINAL: [&str; 3] = ["InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError"];
-/// Characters of a reason that are shown.
 const SHOWN: usize = 500;
 
-/// A Job, as the cluster describes it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct JobState {
     /// Why it runs no pods any more; none while it does.
@@ -25,7 +23,6 @@ pub(super) struct JobState {
     pub(super) ends: BTreeMap<String, String>,
 }
 
-/// A pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pod {
     pub(super) name: String,
@@ -73,7 +70,6 @@ impl JobState {
         Some(())
     }
 
-    /// Whether a pod of this number runs.
     pub(super) fn runs(&self, index: usize) -> bool {
         self.pods.get(&index).is_some_and(|pod| pod.waits.is_none())
     }
@@ -90,7 +86,6 @@ impl JobState {
     }
 }
 
-/// Why a Job runs no pods; none if it does.
 fn end_of(job: Option<&Value>) -> Option<String> {
     let Some(job) = job else { return Some("does not exist any more".to_owned()) };
     if !job["metadata"]["deletionTimestamp"].is_null() {
@@ -105,7 +100,6 @@ fn end_of(job: Option<&Value>) -> Option<String> {
     Some(format!("has ended{}", why.unwrap_or_default()))
 }
 
-/// Why a pod that has not started waits.
 fn reason(status: &Value, container: &Value) -> Option<String> {
     let scheduled = status["conditions"].as_array().and_then(|all| {
         all.iter().find(|one| one["type"] == "PodScheduled" && one["status"] == "False")
@@ -113,7 +107,6 @@ fn reason(status: &Value, container: &Value) -> Option<String> {
     said(&container["state"]["waiting"]).or_else(|| scheduled.and_then(said))
 }
 
-/// The reason and the message of something, in one line.
 fn said(value: &Value) -> Option<String> {
     let words = [&value["reason"], &value["message"]];
     let words: Vec<&str> = words.iter().filter_map(|word| word.as_str()).collect();

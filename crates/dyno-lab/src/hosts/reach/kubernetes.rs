@@ -18,7 +18,6 @@ use super::{Say, Way, counted, token};
 use crate::hosts::LOST_LIMIT;
 use crate::trial::TrialError;
 
-/// Between two looks whether the pods run.
 const LOOK: Nanoseconds = Nanoseconds::from_millis(500);
 /// What is asked for after its time to be deleted, in seconds.
 const DELETED_AFTER_S: u32 = 60;
@@ -55,20 +54,17 @@ const AWAY: [&str; 20] = [
     "has not ended within",
 ];
 
-/// Pods that run.
 pub(super) struct Kubernetes {
     request: KubernetesRequest,
     pool: String,
     lost: Lost,
     token: String,
-    /// The Job's name.
     job: String,
     places: Mutex<Vec<Place>>,
     program: String,
     guard: Guard,
 }
 
-/// The place of a host.
 #[derive(Clone, Default)]
 struct Place {
     /// The pod that ran there last.
@@ -177,12 +173,10 @@ fn kubectl(request: &KubernetesRequest, arguments: &[&str]) -> Vec<String> {
     ["kubectl".to_owned()].into_iter().chain(options).chain(words(arguments)).collect()
 }
 
-/// The command that deletes a Job with its pods.
 fn delete(request: &KubernetesRequest, job: &str) -> Vec<String> {
     kubectl(request, &["delete", "job", job, "--ignore-not-found", "--wait=false"])
 }
 
-/// Whether kubectl says that the API server cannot be reached, or has no time.
 fn is_away(message: &str) -> bool {
     let message = message.to_lowercase();
     AWAY.iter().any(|words| message.contains(words))
@@ -243,7 +237,6 @@ impl Kubernetes {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the cluster for the Job and its pods.
     fn look(&self, tools: &Tools, say: Say<'_>) -> Result<JobState, TrialError> {
         let of = format!("--selector={TOKEN}={}", self.token);
         let get = kubectl(&self.request, &["get", "job,pods", &of, "--output=json"]);

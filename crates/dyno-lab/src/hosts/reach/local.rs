@@ -3,7 +3,6 @@
 use super::{Way, tool};
 use crate::trial::TrialError;
 
-/// This machine.
 pub(super) struct Local {
     program: String,
 }

@@ -71,7 +71,6 @@ pub(super) trait Way: Send + Sync {
     }
 }
 
-/// Opens the way to the hosts of a pool.
 fn open(
     pool: &HostPool,
     program: Option<&Path>,
@@ -93,7 +92,6 @@ pub fn kubernetes_manifest(pool: &HostPool) -> Option<String> {
     serde_json::to_string_pretty(&kubernetes::manifest(pool, request, &token)).ok()
 }
 
-/// A token that nobody can guess.
 fn token() -> Result<String, TrialError> {
     let token = dyno_host::random_token()
         .map_err(|error| TrialError::new(format!("no random number can be drawn: {error}")))?;
@@ -117,7 +115,6 @@ impl fmt::Debug for HeldHosts {
     }
 }
 
-/// The hosts of a pool while they are held.
 pub(super) struct Reached {
     way: Box<dyn Way>,
     tools: Tools,
@@ -130,7 +127,6 @@ struct State {
     copied: BTreeMap<usize, String>,
     /// Hosts that have had an agent in this run.
     seen: BTreeSet<usize>,
-    /// Hosts that are no longer used.
     given_up: BTreeSet<usize>,
 }
 
@@ -203,7 +199,6 @@ impl HeldHosts {
         }
     }
 
-    /// Why the run cannot go on; none if it can.
     pub(crate) fn lost(&self) -> Option<String> {
         locked(&self.lost).clone()
     }
@@ -219,7 +214,6 @@ fn not_released(pool: &str, why: &str) -> String {
     format!("the hosts of {pool} could not be released: {why}")
 }
 
-/// What programs are run with for a pool.
 pub(super) fn tools(lab: &Lab, pool: &HostPool) -> Tools {
     Tools {
         abort: lab.abort.clone(),
@@ -229,18 +223,15 @@ pub(super) fn tools(lab: &Lab, pool: &HostPool) -> Tools {
 }
 
 impl Reached {
-    /// The hosts that are used, by their numbers.
     pub(super) fn hosts(&self, pool: &HostPool) -> Vec<usize> {
         let state = locked(&self.state);
         (0..pool.names.len()).filter(|host| !state.given_up.contains(host)).collect()
     }
 
-    /// What is at the other end, where the study does not name it.
     pub(super) fn place(&self, host: usize) -> Option<String> {
         self.way.place(host)
     }
 
-    /// The address at which servers on a host are reached.
     pub(super) fn address(&self, host: usize, pool: &HostPool) -> String {
         let name = &pool.names[host];
         let of_way = || self.way.address(host).unwrap_or_else(|| pool.address_of(name));
@@ -288,12 +279,10 @@ impl Reached {
         Err(gone)
     }
 
-    /// Notes that these hosts have agents.
     pub(super) fn have_agents(&self, hosts: &[usize]) {
         locked(&self.state).seen.extend(hosts);
     }
 
-    /// Whether a host has had an agent in this run.
     pub(super) fn has_had_agent(&self, host: usize) -> bool {
         locked(&self.state).seen.contains(&host)
     }
@@ -303,7 +292,6 @@ impl Reached {
         locked(&self.state).copied.remove(&host);
     }
 
-    /// Uses a host no longer.
     pub(super) fn give_up(&self, host: usize) {
         locked(&self.state).given_up.insert(host);
     }

@@ -13,7 +13,6 @@ use crate::trial::TrialError;
 /// How often it is asked what the queue says, in seconds.
 const QUEUE_EVERY: u32 = 2;
 
-/// An allocation.
 pub(super) struct Slurm {
     job: String,
     name: String,
@@ -71,7 +70,6 @@ fn is_away(message: &str) -> bool {
     words.iter().any(|words| message.contains(words))
 }
 
-/// The command that requests the nodes.
 fn salloc(pool: &HostPool, request: &SlurmRequest, name: &str) -> Vec<String> {
     let minutes = (request.time.as_secs_f64() / 60.0).ceil().max(1.0) as u64;
     let own = [
@@ -123,7 +121,6 @@ fn allocate(
     Ok(job)
 }
 
-/// What the queue says of a request; none if it says nothing.
 fn queue(name: &str, tools: &Tools) -> Option<String> {
     let format = "--format=%i|%T|%r|%S";
     let text = tools.ask(&words(&["squeue", "--noheader", "--name", name, format])).ok()?;
@@ -141,7 +138,6 @@ fn in_queue(line: &str) -> Option<String> {
     Some(format!("job {job} waits in the queue ({why}{start})"))
 }
 
-/// The nodes of a job.
 fn nodes(job: &str, tools: &Tools) -> Result<Vec<String>, TrialError> {
     let list = tools.ask(&words(&["squeue", "--noheader", "--jobs", job, "--format=%N"]))?;
     let names = tools.ask(&words(&["scontrol", "show", "hostnames", list.trim()]))?;

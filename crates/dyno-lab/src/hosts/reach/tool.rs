@@ -14,32 +14,24 @@ use super::Say;
 use crate::hosts::{LOST_LIMIT, LOST_PAUSE};
 use crate::trial::TrialError;
 
-/// Between two looks whether a program has ended.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long somebody who waits does not look whether the user wants to stop.
 const POLL: Nanoseconds = Nanoseconds::from_millis(100);
 /// How long what it printed may take to arrive after its end.
 const OUTPUT_LIMIT: Duration = Duration::from_secs(2);
-/// Bytes of its output that are read.
 const OUTPUT_MAX: u64 = 16 << 20;
-/// Bytes of its complaints that are in a message.
 const SHOWN: usize = 400;
 
 /// How long a command of a cluster manager may take that only asks or tells.
 pub(super) const USUAL_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
-/// What programs are run with.
 #[derive(Clone)]
 pub(crate) struct Tools {
-    /// Ends them.
     pub(crate) abort: AbortFlag,
     /// Environment variables that they do not inherit.
     pub(crate) hidden: Vec<String>,
-    /// By which they are waited for.
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// A program to be run.
 pub(super) struct Run<'a> {
     command: &'a [String],
     input: Option<Box<dyn Read + Send>>,
@@ -53,18 +45,15 @@ impl<'a> Run<'a> {
         Run { command, input: None, limit: USUAL_LIMIT, each_second }
     }
 
-    /// The same, with what it reads.
     pub(super) fn reading(self, input: impl Read + Send + 'static) -> Run<'a> {
         Run { input: Some(Box::new(input)), ..self }
     }
 
-    /// The same, within this time.
     pub(super) fn within(self, limit: Nanoseconds) -> Run<'a> {
         Run { limit, ..self }
     }
 }
 
-/// What a program that ended well has printed.
 #[derive(Debug)]
 pub(super) struct Printed {
     pub(super) output: String,
@@ -203,7 +192,6 @@ fn whole(from: Box<dyn Read + Send>) -> Receiver<String> {
     text
 }
 
-/// What a program complained of.
 fn complaint(errors: &Receiver<String>) -> String {
     last_words(&errors.recv_timeout(OUTPUT_LIMIT).unwrap_or_default())
 }
@@ -222,7 +210,6 @@ fn last_words(text: &str) -> String {
 }
 
 impl TrialError {
-    /// The same, with these words before the message.
     pub(in crate::hosts) fn before(self, words: &str) -> TrialError {
         match self {
             TrialError::Failed { message, log } => {
@@ -248,7 +235,6 @@ impl TrialError {
     }
 }
 
-/// Words as a command.
 pub(super) fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }

@@ -6,23 +6,19 @@ use crate::declared::sql::{Scanned, Token};
 use super::Reason;
 use super::statement::{Kind, first_word};
 
-/// A change of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
     None,
     /// A transaction begins; MySQL commits one that is under way.
     Begin,
-    /// The transaction ends.
     End(End),
     /// The transaction is committed by a statement that cannot be part of one.
     Commit,
     /// The session can no longer commit or roll back what it has done.
     Detach,
-    /// A savepoint is set.
     Savepoint(String),
     /// A savepoint is given up, and those after it.
     Release(String),
-    /// What was done since a savepoint is undone.
     RollBackTo(String),
     /// Tables are locked, which commits; or unlocked, which commits if any were locked.
     Lock(bool),
@@ -31,11 +27,9 @@ pub(super) enum Change {
         autocommit: Option<bool>,
         chains: Option<bool>,
     },
-    /// Another database is used.
     Use(String),
 }
 
-/// How a transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) rolls_back: bool,
@@ -59,7 +53,6 @@ const COMMITTING: &[&str] = &["flush", "reset", "install", "uninstall"];
 const COMPOUND: &[&str] =
     &["create", "alter", "if", "case", "for", "while", "loop", "repeat", "declare"];
 
-/// The statements of a text that was sent as one.
 pub(super) fn split(text: &str, dialect: Dialect) -> Vec<&str> {
     let whole = vec![text];
     if !text.contains(';') {
@@ -192,7 +185,6 @@ fn is_of_temporary(scanned: &Scanned) -> bool {
     matches!(first_word(scanned), "create" | "drop") && scanned.word(at) == "temporary"
 }
 
-/// The name of a savepoint.
 fn last_name(scanned: &Scanned) -> String {
     let last = scanned.tokens.len().saturating_sub(1);
     scanned.name(last).map(|(name, _)| name).unwrap_or_default()

@@ -21,7 +21,6 @@ use super::{CaptureError, Captured, Counts, Format, Reason, Request};
 
 /// Most values that stand for the list of an IN.
 const LIST_MOST: u64 = 100;
-/// Most rows of an INSERT.
 const ROWS_MOST: u64 = 100;
 /// The width of a range of a statement that returns one row: it is not known.
 const WIDTH: u64 = 99;
@@ -65,7 +64,6 @@ const WITHOUT_BLANK: &[&str] = &[
 ];
 /// What MySQL writes behind the first row of a digest's INSERT of several.
 const SEVERAL_ROWS: &str = "/* , ... */";
-/// The largest weight.
 const WEIGHT_MOST: u64 = u32::MAX as u64;
 
 /// A statement, with placeholders for its values, and how often it was executed.
@@ -73,20 +71,15 @@ const WEIGHT_MOST: u64 = u32::MAX as u64;
 pub struct CountedStatement {
     /// Its text; empty if the server has not kept it.
     pub text: String,
-    /// How often it was executed.
     pub executions: u64,
     /// Rows that all executions together returned or changed.
     pub rows: u64,
 }
 
-/// A column of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedColumn {
-    /// The table's name.
     pub table: String,
-    /// The column's name.
     pub name: String,
-    /// Whether its values are numbers.
     pub is_number: bool,
     /// Whether new rows need values of their own: it is unique, or the last column of a unique index.
     pub is_unique: bool,
@@ -204,18 +197,15 @@ enum Meaning {
     Column(usize, bool),
     /// So much more than the value before it: the end of a range.
     Above(String, u64),
-    /// It stays in the statement.
     Fixed(u64),
 }
 
-/// A statement that is replayed.
 struct Kept {
     verb: String,
     table: Option<String>,
     executions: u64,
     rows: u64,
     sql: String,
-    /// The names in it, in their order, and what they stand for.
     names: Vec<(String, Meaning)>,
 }
 
@@ -576,7 +566,6 @@ impl Reader<'_> {
         self.columns.iter().position(is_it)
     }
 
-    /// The column whose name ends at this token.
     fn column_before(&self, idx: usize) -> Option<usize> {
         let name = |idx: usize| match self.scanned.tokens.get(idx)? {
             Token::Word(name) => Some(name.to_lowercase()),
@@ -669,7 +658,6 @@ impl Reader<'_> {
         Ok(Meaning::Above(begin, if rows > 1 { rows - 1 } else { WIDTH }))
     }
 
-    /// The name of the placeholder at this token, which was read before.
     fn name_before(&self, idx: usize, names: &[(String, Meaning)]) -> Result<String, Reason> {
         match self.dialect {
             _ if !self.is_placeholder(idx) => Err(Reason::UnknownValue),

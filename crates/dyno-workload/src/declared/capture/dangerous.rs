@@ -73,10 +73,8 @@ const OF_POSTGRESQL_BEGIN: &[&str] = &[
 ];
 /// What is in the names of those that read what a text names: `query_to_xml`, `table_to_xml_and_xmlschema`.
 const READS_NAMED: &str = "_to_xml";
-/// Words of hints that change settings.
 const SETTING_HINTS: &[&str] = &["set", "set_var", "resource_group"];
 
-/// Whether a database belongs to the server.
 pub(super) fn is_system(schema: &str, dialect: Dialect) -> bool {
     dialect == Dialect::MySql && SCHEMAS.iter().any(|name| name.eq_ignore_ascii_case(schema))
 }

@@ -157,7 +157,6 @@ const NAMING_TYPES: &[&str] =
 /// Most tokens of a call that are looked at.
 const CALL_MOST: usize = 200;
 
-/// Where a literal stands.
 pub(super) struct Place<'a> {
     pub(super) scanned: &'a Scanned,
     pub(super) dialect: Dialect,
@@ -258,7 +257,6 @@ impl Place<'_> {
         self.is_text && literal.contains(char::is_alphabetic) && (is_part || is_typed)
     }
 
-    /// Whether it is an argument that says what a function does.
     fn is_argument(&self) -> bool {
         let (mut depth, mut nth) = (0_u32, 0);
         for idx in (self.at.saturating_sub(CALL_MOST)..self.at).rev() {

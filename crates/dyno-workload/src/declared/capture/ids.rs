@@ -140,7 +140,6 @@ pub(super) struct Sequences {
     places: BTreeMap<(usize, usize), String>,
 }
 
-/// The numbers of new rows in one column.
 #[derive(Debug)]
 struct Numbers {
     /// Table and column, as SQL has them.
@@ -177,7 +176,6 @@ impl Sequences {
         sequences
     }
 
-    /// The generator of the numbers of a place that go on after a column.
     pub(super) fn generator(&self, kind: usize, place: usize) -> Option<String> {
         let Numbers { column, highest } = self.of.get(self.places.get(&(kind, place))?)?;
         Some(format!("{{ sequence = {}, after = {} }}", highest + 1, quoted(column)))

@@ -5,16 +5,13 @@ use std::io::{self, BufRead};
 /// The most bytes of a line that are kept, and of a statement.
 pub(super) const BYTES_MOST: usize = 1 << 20;
 
-/// A line without its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     /// Its text; bytes that are not UTF-8 are replaced.
     pub(super) text: String,
-    /// Whether there was more of it.
     pub(super) is_cut: bool,
 }
 
-/// The lines of a log.
 pub(super) struct Lines<'a> {
     log: &'a mut dyn BufRead,
 }
@@ -24,7 +21,6 @@ impl Lines<'_> {
         Lines { log }
     }
 
-    /// The next line, or none at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<Line>> {
         let mut bytes: Vec<u8> = Vec::new();
         let mut is_cut = false;
@@ -65,7 +61,6 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Adds a line of it.
     pub(super) fn add(&mut self, text: &str, is_cut: bool) {
         self.is_cut |= is_cut;
         if self.text.len() + text.len() >= BYTES_MOST {
@@ -83,7 +78,6 @@ impl Gathered {
         (!self.is_cut).then_some(self.text.as_str())
     }
 
-    /// Whether nothing was added.
     pub(super) fn is_empty(&self) -> bool {
         self.text.trim().is_empty() && !self.is_cut
     }

@@ -1,23 +1,19 @@
 //! What stands before each message of PostgreSQL's log, by the server's setting `log_line_prefix`.
 
-/// A prefix that was understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Prefix {
     parts: Vec<Part>,
-    /// The setting.
     pub(super) text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Literal(char),
-    /// An escape, by its letter.
     Escape(char),
     /// What follows is missing in messages of processes that serve no client.
     Stop,
 }
 
-/// What a line with a prefix says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Prefixed<'a> {
     /// The session, or its process.
@@ -28,7 +24,6 @@ pub(super) struct Prefixed<'a> {
     pub(super) message: &'a str,
 }
 
-/// What may stand after a prefix.
 const SEVERITIES: &[&str] = &[
     "LOG",
     "DETAIL",
@@ -136,7 +131,6 @@ impl Prefix {
         best.filter(|(n, _)| is_said || n * 2 >= n_messages).map(|(_, prefix)| prefix)
     }
 
-    /// Reads a line that begins a message, or a part of it.
     pub(super) fn matches<'a>(&self, line: &'a str) -> Option<Prefixed<'a>> {
         let mut found = Prefixed::default();
         let mut steps = STEPS_MOST;

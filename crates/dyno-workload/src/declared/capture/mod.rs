@@ -43,7 +43,6 @@ use lines::Lines;
 use log_line_prefix::Prefix;
 use sessions::Sessions;
 
-/// What is captured, and how.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The format of the log; none to recognise it.
@@ -65,16 +64,11 @@ pub struct Request {
     pub source: String,
 }
 
-/// A format of logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// The general log of MariaDB and MySQL.
     MySqlGeneral,
-    /// Their slow log.
     MySqlSlow,
-    /// PostgreSQL's log as plain text.
     PostgreSqlPlain,
-    /// PostgreSQL's log as CSV.
     PostgreSqlCsv,
     /// Digests that MariaDB or MySQL has counted; no log.
     MySqlDigests,
@@ -99,7 +93,6 @@ impl Format {
         }
     }
 
-    /// What it is, for comments.
     pub fn text(self) -> &'static str {
         match self {
             Format::MySqlGeneral => "general log of MariaDB or MySQL",
@@ -111,12 +104,10 @@ impl Format {
         }
     }
 
-    /// Whether it is a log, and not what a server has counted.
     pub fn is_log(self) -> bool {
         Format::ALL.contains(&self)
     }
 
-    /// The dialect of its statements.
     fn dialect(self) -> Dialect {
         match self {
             Format::MySqlGeneral | Format::MySqlSlow | Format::MySqlDigests => Dialect::MySql,
@@ -132,17 +123,12 @@ impl Format {
 pub enum Reason {
     /// It makes or changes users, rights or passwords.
     Users,
-    /// It changes tables, indexes and the like.
     Schema,
-    /// It concerns the session or the server.
     Session,
-    /// It uses a variable of the session.
     Variable,
     /// A savepoint, or one of two-phase commit.
     Savepoint,
-    /// It reads or writes a file.
     File,
-    /// It has binary data in it.
     Binary,
     /// It has a placeholder whose value is unknown.
     Placeholder,
@@ -150,9 +136,7 @@ pub enum Reason {
     Colon,
     /// Several statements were sent as one.
     Several,
-    /// It has too many values.
     ManyValues,
-    /// It is too long.
     Long,
     /// It has an end that is missing, or is cut off.
     NotUnderstood,
@@ -160,7 +144,6 @@ pub enum Reason {
     Unfinished,
     /// It was rolled back to a savepoint.
     RolledBack,
-    /// The server refused it.
     Failed,
     /// It is part of a stored routine.
     Inner,
@@ -174,15 +157,12 @@ pub enum Reason {
     ManyStatements,
     /// There were too many different statements, transactions or sessions before it.
     Limits,
-    /// It belongs to another database.
     OtherSchema,
     /// It belongs to a rare kind of transaction.
     Rare,
-    /// What one of its values stands for is not known.
     UnknownValue,
     /// It has a literal that the server has not replaced by a placeholder.
     Literal,
-    /// The server has counted it without its text.
     NoText,
     /// Its table is one of many that differ by a number, and not among the most frequent.
     ManyTables,
@@ -235,13 +215,10 @@ impl Reason {
 /// What became of the statements of a log. `read` is the sum of all others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// All statements of the log.
     pub read: u64,
-    /// Those that the study replays.
     pub replayed: u64,
     /// BEGIN, COMMIT and ROLLBACK, which have become the transactions.
     pub control: u64,
-    /// Those left out, by the reason.
     pub left_out: BTreeMap<Reason, u64>,
 }
 
@@ -254,30 +231,21 @@ impl Counts {
     }
 }
 
-/// A captured workload.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    /// The study.
     pub study: String,
-    /// The format that was read.
     pub format: Format,
     /// The database whose statements were captured, if the log says.
     pub schema: Option<String>,
-    /// Kinds of transactions in the study.
     pub kinds: usize,
-    /// Transactions of these kinds in the log.
     pub transactions: u64,
-    /// What became of the statements.
     pub counts: Counts,
 }
 
-/// Why nothing could be captured.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// The log cannot be read.
     #[error("it cannot be read")]
     Io(#[from] io::Error),
-    /// Its format is unknown.
     #[error(
         "the first lines look like neither a general or slow log of MariaDB or MySQL nor a log of PostgreSQL; if \
          it is one, give --format and, for PostgreSQL, --prefix with the value of log_line_prefix"
@@ -286,15 +254,12 @@ pub enum CaptureError {
     /// The setting `log_line_prefix` that was given, or none that fits.
     #[error("{0}")]
     Prefix(String),
-    /// Values of a column cannot be read.
     #[error("{0}")]
     Values(String),
-    /// It has no statement that could be replayed.
     #[error("it contains nothing to replay: {0}")]
     Nothing(String),
 }
 
-/// Lines in which the format is looked for.
 const LINES_TO_RECOGNISE: usize = 200;
 
 /// Makes a study of a log.
@@ -353,13 +318,10 @@ pub fn capture(log: &mut dyn BufRead, request: &Request) -> Result<Captured, Cap
 
 /// A reader of a format. It is given each line, and tells the sessions what it finds.
 trait Reader {
-    /// The next line.
     fn line(&mut self, line: &lines::Line, to: &mut Sessions);
-    /// There are no more lines.
     fn end(&mut self, to: &mut Sessions);
 }
 
-/// The format that has such lines.
 fn recognise(line: &str) -> Option<Format> {
     if mysql_general::header(line).is_some() || mysql_general::header_with_blanks(line).is_some() {
         return Some(Format::MySqlGeneral);

@@ -44,18 +44,13 @@ const COMMANDS: &[&str] = &[
     "Error",
 ];
 
-/// The beginning of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header<'a> {
-    /// The connection.
     pub(super) session: &'a str,
-    /// The command.
     pub(super) command: &'a str,
-    /// What follows it on its line.
     pub(super) argument: &'a str,
 }
 
-/// Reads the beginning of an entry.
 pub(super) fn header(line: &str) -> Option<Header<'_>> {
     let rest = match line.strip_prefix("\t\t") {
         Some(rest) => rest,
@@ -109,7 +104,6 @@ fn rest_of_time(line: &str) -> Option<(&str, &str)> {
     (is_one && line.len() > 15).then(|| line.split_at(15))
 }
 
-/// The number at the beginning, and the rest.
 fn number(text: &str) -> Option<(&str, &str)> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     (digits > 0).then(|| text.split_at(digits))
@@ -129,13 +123,11 @@ pub(super) fn is_opening(line: &str) -> bool {
     line.contains(", Version: ") && line.ends_with("started with:")
 }
 
-/// A reader of the general log.
 #[derive(Default)]
 pub(super) struct General {
     open: Option<Entry>,
     /// Whether its columns are separated by tabs, as a server does.
     has_tabs: bool,
-    /// Lines to pass over.
     skip: usize,
 }
 

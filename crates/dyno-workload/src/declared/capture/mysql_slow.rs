@@ -14,7 +14,6 @@ const SHARED: &str = "- connections, which this log does not number: statements 
      those of one connection";
 const ALONE: &str = "- who sent some of the statements: each of these is its own transaction";
 
-/// A reader of the slow log.
 #[derive(Default)]
 pub(super) struct Slow {
     /// The connection, or who it is if the log does not number connections; none if it says neither.
@@ -26,7 +25,6 @@ pub(super) struct Slow {
     body: Gathered,
     /// Whether the lines before were those with `#`.
     is_head: bool,
-    /// Lines to pass over.
     skip: usize,
 }
 
@@ -130,7 +128,6 @@ impl Slow {
     }
 }
 
-/// The word after a mark.
 fn after<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
     text.split_once(mark)?.1.split_whitespace().next()
 }

@@ -6,7 +6,6 @@ use super::lines::{Gathered, Line};
 use super::log_line_prefix::Prefix;
 use super::sessions::Sessions;
 
-/// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Severity {
     Log,
@@ -26,19 +25,16 @@ impl Severity {
     }
 }
 
-/// What a session said or was said of it.
 struct Message {
     severity: Severity,
     session: String,
     database: Option<String>,
     text: Gathered,
     detail: Option<Gathered>,
-    /// The statement that an error is about.
     statement: Option<Gathered>,
 }
 
 impl Message {
-    /// Tells the sessions what it says.
     fn tell(self, to: &mut Sessions) {
         let Message { severity, session, database, text, detail, statement } = self;
         match severity {
@@ -121,15 +117,12 @@ fn parameters(detail: &str) -> Vec<Option<String>> {
     all
 }
 
-/// Most prefixes of one log that are tried.
 const PREFIXES_MOST: usize = 4;
 
-/// A reader of the plain log.
 pub(super) struct Plain {
     /// The latest one first: sessions read the setting again one after the other.
     prefixes: Vec<Prefix>,
     open: Option<Message>,
-    /// Where lines go that continue one.
     part: Part,
 }
 
@@ -146,7 +139,6 @@ impl Plain {
         Plain { prefixes: vec![prefix], open: None, part: Part::None }
     }
 
-    /// The part of the message to which further lines belong.
     fn gathered(&mut self) -> Option<&mut Gathered> {
         let open = self.open.as_mut()?;
         match self.part {
@@ -214,7 +206,6 @@ impl Reader for Plain {
     }
 }
 
-/// The columns of the log as CSV.
 mod column {
     pub(super) const DATABASE: usize = 2;
     pub(super) const SESSION: usize = 5;
@@ -224,7 +215,6 @@ mod column {
     pub(super) const STATEMENT: usize = 19;
 }
 
-/// A reader of the log as CSV.
 #[derive(Default)]
 pub(super) struct Csv {
     record: Gathered,
@@ -281,7 +271,6 @@ impl Reader for Csv {
     }
 }
 
-/// The first fields of a record.
 fn fields(record: &str) -> Vec<String> {
     let mut fields = Vec::new();
     let mut rest = record;

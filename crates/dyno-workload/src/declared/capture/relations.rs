@@ -10,17 +10,14 @@ const LATEST: usize = 8;
 const PLACES_MOST: usize = 1024;
 /// How many values before one it is compared with, besides those that are equal.
 const WINDOW: usize = 48;
-/// Most relations of a value at once.
 const RELATIONS_MOST: usize = 6;
 /// Fewer observations may show the same difference by chance.
 const DIFFERENCES_LEAST: u64 = 8;
 /// In so many of a hundred observations a relation holds that stands in the study.
 const PERCENT_LEAST: u64 = 95;
 
-/// A value as it is compared with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Compared {
-    /// A whole number.
     Number(i64),
     /// Anything else, by its hash.
     Other(u64),

@@ -13,9 +13,7 @@ use super::statement::{Form, Kind, read};
 use super::values::{Budget, Seen, Stats};
 use super::{Counts, Reason};
 
-/// Most statements of a transaction.
 const STATEMENTS_MOST: usize = 1000;
-/// Most sessions at once.
 const SESSIONS_MOST: usize = 20_000;
 /// Most different statements, and most different transactions.
 const DIFFERENT_MOST: usize = 10_000;
@@ -62,7 +60,6 @@ pub(super) struct Shape {
     pub(super) relations: Relations,
 }
 
-/// A step of a kind of transaction.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) template: u32,
@@ -72,7 +69,6 @@ pub(super) struct Step {
     pub(super) executions: u64,
     /// Transactions that executed it.
     pub(super) runs: u64,
-    /// What was seen of each value.
     pub(super) values: Vec<Stats>,
     /// The same of the first executions in a row, once it was executed more than once.
     firsts: Vec<Stats>,
@@ -95,7 +91,6 @@ struct Done {
     values: Vec<Vec<Seen>>,
 }
 
-/// A session, as the server sees it.
 #[derive(Default)]
 struct Session {
     schema: Option<Rc<str>>,
@@ -103,7 +98,6 @@ struct Session {
     autocommit: Option<bool>,
     /// Whether the end of a transaction begins the next one, unless it says otherwise.
     chains: bool,
-    /// Whether a transaction was begun.
     is_begun: bool,
     /// Whether the statements that are read were sent as one, which makes them one transaction.
     is_joined: bool,
@@ -127,7 +121,6 @@ struct Session {
 #[derive(Clone, Copy)]
 struct Ending {
     rolls_back: bool,
-    /// Whether the next transaction begins at once.
     chains: bool,
 }
 
@@ -136,17 +129,14 @@ impl Session {
         self.autocommit == Some(false)
     }
 
-    /// Sets how the transaction ends.
     fn end(&mut self, rolls_back: bool, chains: bool) {
         self.ending = Some(Ending { rolls_back: rolls_back || self.is_aborted, chains });
     }
 }
 
-/// Sessions whose beginning is not in the log.
 const PRESUMED: &str = "- whether statements of sessions that are older than the log commit by themselves: where such a \
      session ended a transaction without having begun it, it is assumed that they do not";
 
-/// All sessions of a log, and what they have done.
 pub(super) struct Sessions {
     dialect: Dialect,
     /// Whether the log has all statements, so that a COMMIT tells of statements before.
@@ -169,7 +159,6 @@ pub(super) struct Sessions {
     doubts: BTreeSet<&'static str>,
 }
 
-/// All that was found.
 pub(super) struct Found {
     pub(super) has_texts: bool,
     pub(super) templates: Vec<Template>,
@@ -204,7 +193,6 @@ impl Sessions {
         }
     }
 
-    /// Whether texts are kept, and calls of routines.
     pub(super) fn keep(&mut self, has_texts: bool, has_routines: bool) {
         self.has_texts = has_texts;
         self.has_routines = has_routines;
@@ -234,12 +222,10 @@ impl Sessions {
         }
     }
 
-    /// The log does not say this of its sessions.
     pub(super) fn doubt(&mut self, what: &'static str) {
         self.doubts.insert(what);
     }
 
-    /// A session is in this database from now on.
     pub(super) fn uses(&mut self, session: &str, schema: &str) {
         let name = match self.schemas.get(schema) {
             Some(name) => Rc::clone(name),
@@ -312,7 +298,6 @@ impl Sessions {
         self.counts.leave_out(Reason::Inner, 1);
     }
 
-    /// A statement has no end: the log was cut off there.
     pub(super) fn cut_off(&mut self) {
         self.counts.read += 1;
         self.counts.leave_out(Reason::NotUnderstood, 1);
@@ -396,7 +381,6 @@ impl Sessions {
         }
     }
 
-    /// Why a statement that could be replayed is not.
     fn left_out(&self, session: &str, form: &Form) -> Option<Reason> {
         let schema = self.open.get(session).and_then(|one| one.schema.as_deref());
         if schema.is_some_and(|schema| is_system(schema, self.dialect)) {
@@ -542,7 +526,6 @@ impl Sessions {
         }
     }
 
-    /// Ends the transaction of a session.
     fn finish(&mut self, session: &str, rolls_back: bool) {
         let Some(one) = self.open.get_mut(session) else { return };
         let done = std::mem::take(&mut one.done);
@@ -583,7 +566,6 @@ impl Sessions {
         self.shapes[idx].add(&done, &mut self.budget);
     }
 
-    /// What was found when the log has ended.
     pub(super) fn end(mut self) -> Found {
         self.restarted();
         Found {
@@ -597,7 +579,6 @@ impl Sessions {
     }
 }
 
-/// What a statement is told by.
 fn hash(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     crate::declared::sql::trimmed(text).hash(&mut hasher);
@@ -636,7 +617,6 @@ impl Shape {
         }
     }
 
-    /// Adds a transaction of this kind.
     fn add(&mut self, done: &[Done], budget: &mut Budget) {
         self.transactions += 1;
         self.statements += done.len() as u64;
@@ -721,7 +701,6 @@ impl Step {
     }
 }
 
-/// A value, or a list, as it is compared with others.
 fn compared(seen: &Vec<Seen>) -> Compared {
     match &seen[..] {
         [one] => one.compared(),

@@ -25,7 +25,6 @@ pub(super) const TABLE: char = '\u{5}';
 /// Stands in a form where that number was again.
 pub(super) const SAME_TABLE: char = '\u{6}';
 
-/// Most digits of the number of a table.
 const TABLE_DIGITS_MOST: usize = 9;
 
 /// Most values of a statement that a study can declare.
@@ -33,12 +32,10 @@ pub(super) const VALUES_MOST: usize = 255;
 /// Most bytes of a form.
 const FORM_MOST: usize = 64 << 10;
 
-/// What a statement is.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     /// It begins or ends a transaction.
     Control(Change),
-    /// It is to be replayed.
     Replayed(Box<Form>),
     /// It is left out, whatever it changes of the session.
     LeftOut(Reason, Change),
@@ -57,12 +54,10 @@ pub(super) struct Form {
     pub(super) table: Option<String>,
     /// The number of its table, if that has been taken out.
     pub(super) table_number: Option<u64>,
-    /// Whether it adds rows.
     pub(super) is_insert: bool,
 }
 
 impl Form {
-    /// Whether it calls a routine or runs code.
     pub(super) fn is_routine(&self) -> bool {
         is_routine(&self.verb)
     }
@@ -302,7 +297,6 @@ fn is_secret(scanned: &Scanned) -> bool {
     })
 }
 
-/// Whether a name suggests that what it names is a secret.
 pub(super) fn names_secret(name: &str) -> bool {
     let name = name.to_lowercase();
     SECRET.iter().any(|part| name.contains(part))
@@ -367,11 +361,9 @@ fn numbered(scanned: &Scanned) -> Vec<usize> {
     (0..scanned.tokens.len()).filter(|idx| is_named(idx) || qualifies(*idx)).collect()
 }
 
-/// Makes a form of a statement.
 struct Former<'a> {
     text: &'a str,
     scanned: &'a Scanned,
-    /// The values of its parameters.
     bound: &'a [Option<String>],
     dialect: Dialect,
     out: String,
@@ -380,9 +372,7 @@ struct Former<'a> {
     values: Vec<Vec<Seen>>,
     /// The last number that stayed in the text.
     fixed: Option<usize>,
-    /// The token to be read.
     at: usize,
-    /// Where the last token ended.
     end: usize,
     /// The tokens that name the numbered table, in their order.
     numbered: Vec<usize>,
@@ -444,7 +434,6 @@ impl Former<'_> {
         self.token(idx) == Some(&Token::Sign(sign))
     }
 
-    /// The word before this token.
     fn word_before(&self, idx: usize) -> &str {
         idx.checked_sub(1).map_or("", |idx| self.scanned.word(idx))
     }
@@ -495,7 +484,6 @@ impl Former<'_> {
         self.bound.get(number.checked_sub(1)?)?.as_deref()
     }
 
-    /// Writes a parameter that is NULL.
     fn null(&mut self) -> bool {
         let is_null = self.is_sign(self.at, '$');
         if is_null {
@@ -534,7 +522,6 @@ impl Former<'_> {
         Ok(true)
     }
 
-    /// Reads one value and writes its mark.
     fn literal(&mut self) -> Result<bool, Reason> {
         let at = self.at;
         let Some((after, seen, is_text)) = self.value(at)? else { return Ok(false) };
@@ -680,7 +667,6 @@ impl Former<'_> {
     }
 }
 
-/// What a literal means.
 fn meant(raw: &str, has_escapes: bool) -> String {
     if raw.starts_with('$') {
         let tag = raw[1..].find('$').map_or(1, |end| end + 2);

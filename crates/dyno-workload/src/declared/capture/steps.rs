@@ -18,15 +18,12 @@ pub(super) const TABLES_MOST: usize = 64;
 const ALTERNATIVES_MOST: u64 = 512;
 /// Most executions of a step that a study takes.
 const TIMES_MOST: u64 = 1_000_000;
-/// The largest weight.
 const WEIGHT_MOST: u64 = u32::MAX as u64;
 
-/// Whether a character of a form stands for a value.
 pub(super) fn is_mark(c: char) -> bool {
     [NUMBER, TEXT, NUMBERS, TEXTS, TABLE].contains(&c)
 }
 
-/// Writes a kind of transaction: so many of all.
 pub(super) fn transaction(
     out: &mut String,
     (name, kind, all): (&str, usize, u64),
@@ -60,12 +57,10 @@ pub(super) fn transaction(
     out.push_str(&steps);
 }
 
-/// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Origin {
     /// The place of the value that is drawn for it; its own, if it is drawn itself.
     pub(super) place: usize,
-    /// How much more it is.
     pub(super) above: i64,
     /// In how many of all observations that was so; none if it is drawn itself.
     pub(super) held: Option<(u64, u64)>,
@@ -77,7 +72,6 @@ impl Origin {
     }
 }
 
-/// Where the values of a transaction come from.
 pub(super) struct Naming<'a> {
     pub(super) shape: &'a Shape,
     templates: &'a [Template],
@@ -94,7 +88,6 @@ pub(super) struct Naming<'a> {
     new: BTreeSet<usize>,
 }
 
-/// What there is at a place.
 struct Place<'a> {
     mark: char,
     step: &'a Step,
@@ -218,7 +211,6 @@ impl<'a> Naming<'a> {
         (step.tables.len() > 1).then(|| self.offsets[step_idx] + idx)
     }
 
-    /// What was seen at a place.
     fn stats(&self, place: usize) -> &'a Stats {
         let (step_idx, idx) = self.step_of(place);
         self.shape.steps[step_idx].stats(idx)
@@ -236,14 +228,11 @@ fn times(step: &Step) -> u64 {
     ((step.executions + runs / 2) / runs).clamp(1, TIMES_MOST)
 }
 
-/// A transaction that is written.
 struct Writer<'a> {
     naming: &'a Naming<'a>,
-    /// Which kind of transaction it is.
     kind: usize,
     sequences: &'a Sequences,
     path: String,
-    /// Generators of the transaction.
     lets: String,
     steps: String,
 }
@@ -308,7 +297,6 @@ impl Writer<'_> {
         times
     }
 
-    /// Writes the generators of values that are drawn once for the transaction.
     fn transaction_lets(&mut self, step_idx: usize) {
         let naming = self.naming;
         let (step, offset) = (&naming.shape.steps[step_idx], naming.offsets[step_idx]);
@@ -334,7 +322,6 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a statement.
     fn statement(
         &mut self,
         step_idx: usize,
@@ -443,7 +430,6 @@ fn value_name(at: usize) -> String {
     format!("v{}", at + 1)
 }
 
-/// A generator that draws the number of a table.
 fn one_of(tables: &BTreeMap<u64, u64>) -> String {
     let join = |numbers: Vec<String>| numbers.join(", ");
     let numbers = join(tables.keys().map(u64::to_string).collect());

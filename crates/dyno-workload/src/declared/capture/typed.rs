@@ -13,18 +13,14 @@ pub(super) struct Typed {
     pub(super) detail: Box<str>,
 }
 
-/// The forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// A UUID with dashes.
     Uuid,
-    /// Many hexadecimal digits.
     Hexadecimal,
     /// `t`, `f`, `true`, `false`.
     Boolean,
-    /// A date and a time with a time zone.
     Zoned,
-    /// A time of day.
     Time,
     /// A network address, perhaps with the length of its network.
     Address,
@@ -42,7 +38,6 @@ pub(super) enum Form {
 const HEXADECIMAL_LEAST: usize = 16;
 /// Longest text that is looked at, other than markup.
 const LENGTH_MOST: usize = 100;
-/// Units of intervals.
 const UNITS: &[&str] = &[
     "microsecond",
     "millisecond",
@@ -62,7 +57,6 @@ const UNITS: &[&str] = &[
     "ago",
 ];
 
-/// The form of a text, if it has one of them.
 pub(super) fn typed(text: &str) -> Option<Typed> {
     let of = |form, detail: &str| Some(Typed { form, detail: detail.into() });
     if text.starts_with('<') && text.ends_with('>') {
@@ -200,7 +194,6 @@ fn digits(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect()
 }
 
-/// A template of intervals like this one.
 fn interval(text: &str) -> Option<String> {
     let has_digit = text.bytes().any(|byte| byte.is_ascii_digit());
     let is_iso = text.strip_prefix('P').is_some_and(|rest| {
@@ -233,7 +226,6 @@ fn interval(text: &str) -> Option<String> {
     has_unit.then(|| out.join(" "))
 }
 
-/// Where a range begins.
 fn lower(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(')'));
     let inner = inner.or_else(|| text.strip_prefix('(').and_then(|rest| rest.strip_suffix(']')));

@@ -16,7 +16,6 @@ const FEW: usize = 20;
 const SHOWN_MOST: usize = 200;
 /// Fewer executions with the same text may be of one user.
 const WORD_LEAST: u64 = 5;
-/// Longest word of a program.
 const WORD_MOST: usize = 32;
 /// Most digits of a number that is written as a text.
 const DIGITS_MOST: usize = 15;
@@ -41,14 +40,11 @@ impl Budget {
     }
 }
 
-/// A value, as far as it is looked at.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Seen {
     hash: u64,
     number: Option<Number>,
-    /// Length of a text in characters.
     chars: usize,
-    /// What a text is, if its form says so.
     typed: Option<Typed>,
     /// A text that looks like a word of the program.
     word: Option<Box<str>>,
@@ -145,7 +141,6 @@ fn pattern(text: &str) -> Option<Box<str>> {
 pub(super) enum Shown {
     /// All that are frequent.
     All,
-    /// Words of the program.
     Words,
     None,
 }
@@ -161,7 +156,6 @@ fn is_word(text: &str) -> bool {
 }
 
 impl Seen {
-    /// The value as it is compared with others of its transaction.
     pub(super) fn compared(&self) -> Compared {
         // Texts have characters; one that is a number equals only texts.
         match self.number.and_then(|number| number.integer).filter(|_| self.chars == 0) {
@@ -170,7 +164,6 @@ impl Seen {
         }
     }
 
-    /// A number, if it is one.
     pub(super) fn number(text: &str) -> Option<Seen> {
         let number = parse_number(text)?;
         Some(Seen {
@@ -216,16 +209,13 @@ impl Seen {
         Seen { is_bound: true, ..number.unwrap_or_else(|| Seen::text(text, shown)) }
     }
 
-    /// Whether it is a parameter that can be a number.
     pub(super) fn is_bound_number(&self) -> bool {
         self.is_bound && self.number.is_some() && self.chars == 0
     }
 }
 
-/// What was seen at a place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stats {
-    /// How many values.
     pub(super) n: u64,
     lowest: f64,
     highest: f64,
@@ -247,7 +237,6 @@ pub(super) struct Stats {
     /// Lengths of the moments: 10 for dates.
     moment_chars: usize,
     pattern: Option<Box<str>>,
-    /// What all texts are.
     typed: Option<Typed>,
     /// The first text, if it looks like a word of the program.
     word: Option<Box<str>>,
@@ -263,7 +252,6 @@ pub(super) struct Stats {
 }
 
 impl Stats {
-    /// Adds a value.
     pub(super) fn add(&mut self, seen: &Seen, budget: &mut Budget) {
         let is_first = self.n == 0;
         self.n += 1;

@@ -11,7 +11,6 @@ use super::sessions::{Found, Shape, Template};
 use super::steps::{Naming, TABLES_MOST, transaction};
 use super::{CaptureError, Captured, Format, Reason, Request};
 
-/// Writes the study of what was found.
 pub(super) fn study(
     mut found: Found,
     format: Format,
@@ -83,7 +82,6 @@ fn leave_out_tables(shape: &mut Shape) -> u64 {
     n
 }
 
-/// The tables of the statements that are replayed.
 fn tables(shapes: &[Shape], templates: &[Template]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for step in shapes.iter().flat_map(|shape| &shape.steps) {
@@ -171,7 +169,6 @@ fn head(
     );
 }
 
-/// What the study does not have of the workload.
 fn unknown(has_texts: bool, format: Format) -> Vec<&'static str> {
     let mut lines = vec![
         "What the log does not say, and this study therefore lacks:",

@@ -107,7 +107,6 @@ pub(in crate::tpcc) fn note_before(suffix: &str, sizes: &Sizes) -> Vec<String> {
     (1..).zip(queries(suffix, sizes)).map(note).collect()
 }
 
-/// The same statement about the tables of a set.
 pub(in crate::tpcc) fn with_suffix(sql: &str, suffix: &str) -> String {
     const TABLES: [&str; 9] = [
         "item",

@@ -16,10 +16,8 @@ use dyno_units::{ByteCount, Seed};
 use crate::commands::{StudyFile, beforehand, products, read_study_as_it_is};
 use crate::lab;
 
-/// The name of the study's file.
 const STUDY: &str = "study.toml";
 
-/// Runs a trial in folders of a keeper.
 pub(super) fn run(
     order: &TrialOrder,
     abort: &AbortFlag,
@@ -101,7 +99,6 @@ fn in_folder(
     Ok(run_trial(lab, &run, order.number, tell))
 }
 
-/// What is checked of the trial's variant before it begins, as before a run.
 fn check(lab: &Lab, only: &Plan, study: &Study, fetch: bool) -> anyhow::Result<()> {
     beforehand::warn_of_disk(only, lab)?;
     beforehand::check_volumes(&lab.keeper, &[], only)?;
@@ -109,7 +106,6 @@ fn check(lab: &Lab, only: &Plan, study: &Study, fetch: bool) -> anyhow::Result<(
     beforehand::check_settings(lab, only, &study.design)
 }
 
-/// Writes the study, and the files that it names, into a folder of Dyno's own.
 fn write_files(order: &TrialOrder, folder: &Path) -> anyhow::Result<()> {
     fs::write(folder.join(STUDY), &order.study).context("the study cannot be written")?;
     for (name, text) in &order.files {

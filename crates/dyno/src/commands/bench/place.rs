@@ -10,7 +10,6 @@ use dyno_lab::Lab;
 
 use crate::lab;
 
-/// A place for one record.
 pub(super) struct Place {
     path: PathBuf,
     passing: Option<Passing>,
@@ -70,7 +69,6 @@ impl Place {
     }
 }
 
-/// How the records of failed benches are called.
 const FAILED: &str = "failed-bench";
 /// The most of them that are kept, and for how many days.
 const FAILED_MOST: usize = 20;

@@ -17,7 +17,6 @@ use super::{job, search};
 use crate::calibration;
 use crate::commands::report;
 
-/// The names of response times in the result, and the metrics they are.
 const RESPONSE_TIMES: [(&str, MetricId); 6] = [
     ("mean", metrics::RESPONSE_MEAN),
     ("p50", metrics::RESPONSE_P50),
@@ -87,7 +86,6 @@ fn caveats(findings: &Findings) -> Value {
     Value::Array(shown.collect())
 }
 
-/// What is true of the whole trial.
 fn of_trial(run: &Run, trial: &TrialSummary) -> Value {
     let manifest = &run.manifest;
     json!({
@@ -111,7 +109,6 @@ fn of_trial(run: &Run, trial: &TrialSummary) -> Value {
     })
 }
 
-/// What is true of a step.
 fn of_step(planned: &StepRecord, step: &StepSummary, cell: Option<&Cell>) -> anyhow::Result<Value> {
     let mut service = new_histogram();
     let mut outcomes: BTreeMap<&str, u64> = BTreeMap::new();
@@ -170,7 +167,6 @@ fn of_step(planned: &StepRecord, step: &StepSummary, cell: Option<&Cell>) -> any
     Ok(result)
 }
 
-/// Each kind of transaction that occurred, by itself.
 fn kinds(step: &StepSummary, seconds: f64) -> anyhow::Result<Vec<Value>> {
     let result = |kind: &KindSummary| -> anyhow::Result<Value> {
         let response = decoded(&kind.response)?;
@@ -196,7 +192,6 @@ fn times(histogram: &Histogram<u64>) -> Value {
     json!(known.map(|(name, value)| (name, value.ok())).into_iter().collect::<BTreeMap<_, _>>())
 }
 
-/// The part of the result that is about the load generator.
 fn generator(step: &StepSummary, per_statement: &dyn Fn(f64) -> Value) -> Value {
     json!({
         "workers": step.generator.workers,
@@ -214,7 +209,6 @@ fn generator(step: &StepSummary, per_statement: &dyn Fn(f64) -> Value) -> Value 
     })
 }
 
-/// Why it is not known how close the generator came to what it can do.
 fn why_no_share(
     trial: &TrialSummary,
     step: &StepSummary,
@@ -232,7 +226,6 @@ fn why_no_share(
     Some(reason.to_owned())
 }
 
-/// The result for a person.
 pub(super) fn text(result: &Value) -> String {
     let text = match result["steps"].as_array() {
         Some(steps) => steps_text(result, steps),
@@ -284,7 +277,6 @@ fn for_command_line(advice: &str) -> String {
     advice
 }
 
-/// The caveats for a person, each with what to do.
 fn caveats_text(caveats: &Value) -> String {
     let word =
         |caveat: &Value, name: &str| for_command_line(caveat[name].as_str().unwrap_or_default());
@@ -331,7 +323,6 @@ fn steps_text(result: &Value, steps: &[Value]) -> String {
     format!("{lines}audit           {}\n", audit(&result["audit"]))
 }
 
-/// What a step that ran out of its longest time was to become.
 fn unfinished(step: &Value) -> &'static str {
     match step["ended_by"].as_str() {
         Some("limit") => ", NOT FINISHED within its time limit",
@@ -340,7 +331,6 @@ fn unfinished(step: &Value) -> &'static str {
     }
 }
 
-/// The outcomes that are no commits.
 fn failures(outcomes: &Value) -> String {
     let failures: Vec<String> = outcomes
         .as_object()
@@ -413,7 +403,6 @@ fn summary(result: &Value) -> String {
     )
 }
 
-/// Why it is not known how much more the generator could do.
 fn no_headroom(why: &Value) -> String {
     match why.as_str() {
         Some(why) if why.contains("dyno calibrate") => {
@@ -438,7 +427,6 @@ fn new_orders(step: &Value, options: &BTreeMap<String, String>, planned: &StepRe
     })
 }
 
-/// The same for a person; nothing for other workloads.
 fn new_orders_line(new_orders: &Value) -> String {
     let rate = new_orders["per_minute"].as_f64();
     let name = match new_orders["name"].as_str() {
@@ -451,7 +439,6 @@ fn new_orders_line(new_orders: &Value) -> String {
     })
 }
 
-/// What a step of the Insert Benchmark did, each kind of work by itself.
 fn insert_benchmark(cell: &InsertBenchmarkCell) -> Value {
     let rate = |estimate: &Option<Estimate>| estimate.as_ref().map(|estimate| estimate.value);
     json!({
@@ -463,7 +450,6 @@ fn insert_benchmark(cell: &InsertBenchmarkCell) -> Value {
     })
 }
 
-/// The same for a person; the transactions of all kinds for other workloads.
 fn throughput_of(step: &Value) -> String {
     let cell = &step["insert_benchmark"];
     let rates = [
@@ -479,7 +465,6 @@ fn throughput_of(step: &Value) -> String {
     rates.join(", ")
 }
 
-/// The audit for a person: how many demands are met, and which are not.
 fn audit(rows: &Value) -> String {
     let rows = rows.as_array().map(Vec::as_slice).unwrap_or_default();
     let word = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();

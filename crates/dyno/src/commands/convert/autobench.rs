@@ -24,25 +24,21 @@ const MIX: [(&str, &str, u64); 6] = [
     ("distinct_ranges", "SB_DISTINCT_RANGES", 1),
 ];
 
-/// What of them such a test has fixed.
 const NO_RANGES: [(&str, u64); 4] =
     [("simple_ranges", 0), ("sum_ranges", 0), ("order_ranges", 0), ("distinct_ranges", 0)];
 
 /// Most instances, servers and numbers of threads that are taken.
 const MANY: u64 = 1000;
 
-/// The lines of the file, and what became of them.
 struct Conf {
     lines: Vec<Line>,
     /// Names that the study says the same as.
     translated: BTreeSet<&'static str>,
     /// Why others are not translated, if there is more to say than [`reasons::of`].
     left: Vec<(&'static str, String)>,
-    /// What differs although it is translated.
     remarks: Vec<String>,
 }
 
-/// The servers, and the load on them.
 struct Servers {
     /// Those that are loaded: host and port.
     loaded: Vec<(String, u64)>,
@@ -305,7 +301,6 @@ impl Conf {
         }
     }
 
-    /// Whether transactions go without BEGIN and COMMIT.
     fn skips_transactions(&mut self, test: &str) -> bool {
         if test != "oltp_ro" {
             self.leave("SB_USE_TRX", "it has an effect only with SYSBENCH_TEST=oltp_ro");
@@ -459,7 +454,6 @@ impl Conf {
         Converted { study: out, n_translated: n_all - n_left, n_left }
     }
 
-    /// Why a line is not translated; none if it is.
     fn why_left(&self, line: &Line) -> Option<String> {
         let value = match &line.value {
             Err(why) => return Some((*why).to_owned()),

@@ -126,7 +126,6 @@ const REASONS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Why the line that sets this name has no counterpart.
 pub(super) fn of(name: &str) -> &'static str {
     let is_it = |pattern: &&str| match pattern.split_once('*') {
         Some((head, tail)) => {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// A line with something on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     /// Its number in the file, from 1.

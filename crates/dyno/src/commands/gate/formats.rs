@@ -5,7 +5,6 @@ use std::path::Path;
 use dyno_analysis::{Findings, Gate, GateCall, GateRow};
 use serde_json::json;
 
-/// What the columns of a row are called.
 const HEADINGS: [&str; 5] = ["variant", "metric", "difference", "worst case", "verdict"];
 
 /// From this harm on, in percent, a factor is easier to read.
@@ -49,7 +48,6 @@ fn verdict(row: &GateRow) -> &'static str {
     }
 }
 
-/// A row in words: place, metric, difference, worst case, verdict.
 fn cells(findings: &Findings, row: &GateRow) -> [String; 5] {
     [
         place(findings, row),

@@ -21,7 +21,6 @@ const TPM: Metric = metric(
     "transactions per minute as the database counted them, which differs between products",
 );
 
-/// Reads all results of a log.
 fn read(text: &str, _rate: Option<f64>) -> Result<Found, ReadError> {
     let (mut users, mut minutes, mut version) = (None, None, None);
     let mut runs = Vec::new();

@@ -6,7 +6,6 @@ use hdrhistogram::Histogram;
 
 use dyno_units::Metric;
 
-/// One run of another tool.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured {
     /// The tool with its version, where its output has one: `sysbench 1.0.20`.
@@ -19,7 +18,6 @@ pub(super) struct Measured {
     pub(super) clients: u64,
     /// Offered rate in transactions per second, if there was one.
     pub(super) rate: Option<f64>,
-    /// Measured time in seconds.
     pub(super) seconds: f64,
     /// By kind of transaction; empty if the output does not count transactions.
     pub(super) kinds: Vec<Kind>,
@@ -29,13 +27,11 @@ pub(super) struct Measured {
     pub(super) retries: u64,
     /// Arrivals that were due and never sent.
     pub(super) missed: u64,
-    /// The course of throughput, where the output has it.
     pub(super) intervals: Vec<Interval>,
     /// What else the output says, each with what it is.
     pub(super) figures: Vec<(Metric, f64)>,
 }
 
-/// One kind of transaction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kind {
     pub(super) name: String,
@@ -59,7 +55,6 @@ impl Times {
         Times { response, service }
     }
 
-    /// Notes `n` commits with this response and service time.
     pub(super) fn note(&mut self, response_ns: u64, service_ns: u64, n: u64) {
         // The histograms grow, so that there is no value which they refuse.
         self.response.auto(true);
@@ -69,12 +64,10 @@ impl Times {
     }
 }
 
-/// A stretch of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Interval {
     /// Seconds since the run began.
     pub(super) start_s: f64,
-    /// Its length in seconds.
     pub(super) length_s: f64,
     /// Commits per second.
     pub(super) throughput: f64,
@@ -85,7 +78,6 @@ pub(super) struct Interval {
 }
 
 impl Measured {
-    /// Commits of all kinds.
     pub(super) fn committed(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.committed).sum()
     }
@@ -118,7 +110,6 @@ pub(super) fn number(text: &str) -> Option<f64> {
     (value.is_finite() && value >= 0.0).then_some(value)
 }
 
-/// A count: a whole number.
 pub(super) fn whole(text: &str) -> Option<u64> {
     let text = text.trim_start();
     let end = text.find(|c: char| !c.is_ascii_digit());

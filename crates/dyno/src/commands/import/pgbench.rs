@@ -23,7 +23,6 @@ const DEVIATION: Metric =
 const CONNECTION: Metric =
     metric("pgbench.connection_time", Unit::Milliseconds, Lower, "initial connection time (pgbench)", "as pgbench printed it");
 
-/// Reads all runs of an output.
 fn read(text: &str, rate: Option<f64>) -> Result<Found, ReadError> {
     let mut found = Found::default();
     let mut run = Run::default();
@@ -55,14 +54,12 @@ struct Progress {
 }
 
 impl Progress {
-    /// Why a run with this course has no results, if there was one.
     fn cut(&self) -> Option<ReadError> {
         let what = "a run was cut short: there are no results behind its progress";
         (!self.intervals.is_empty()).then(|| ReadError::at(self.line, what))
     }
 }
 
-/// A run that is being read.
 #[derive(Default)]
 struct Run {
     line: usize,
@@ -170,7 +167,6 @@ impl Run {
         Ok(())
     }
 
-    /// The run, or why it has no results.
     fn finish(self, rate: Option<f64>) -> Result<Result<Measured, ReadError>, ReadError> {
         if self.has_lag && rate.is_none() {
             return Err(ReadError::at(self.line, super::NO_RATE));

@@ -14,16 +14,13 @@ use dyno_units::Metric;
 
 use super::measured::{Kind, Measured};
 
-/// What is not in the output of other tools.
 const NOT_RECORDED: &str = "not recorded";
 
-/// A run, and when its file was written.
 pub(super) struct Imported {
     pub(super) run: Measured,
     pub(super) ended_unix_ms: Option<u64>,
 }
 
-/// What is asked for beside the runs.
 pub(super) struct Order<'a> {
     pub(super) title: Option<&'a str>,
     pub(super) baseline: Option<&'a str>,

@@ -29,7 +29,6 @@ const QUERIES: Metric =
 const P95: Metric =
     metric("sysbench.latency_p95", Unit::Microseconds, Lower, "p95 latency (sysbench)", "the 95th percentile that sysbench printed, from a histogram whose buckets are 1.8 % wide").secondary();
 
-/// Reads all runs of an output.
 fn read(text: &str, _rate: Option<f64>) -> Result<Found, ReadError> {
     let mut found = Found::default();
     let mut run = Run::default();
@@ -51,7 +50,6 @@ fn read(text: &str, _rate: Option<f64>) -> Result<Found, ReadError> {
     found.checked()
 }
 
-/// A run that is being read.
 #[derive(Default)]
 struct Run {
     /// Where it begins, from 1.
@@ -129,7 +127,6 @@ impl Run {
         Ok(())
     }
 
-    /// Counts and times.
     fn count(&mut self, line: &str) {
         let of = |label: &str| behind(line, label).and_then(number);
         let n = |label: &str| behind(line, label).and_then(whole);

@@ -4,12 +4,10 @@
 /// An option: its letter, if it has one, its long name, and whether it takes a value.
 pub(super) type Spec = (Option<char>, &'static str, bool);
 
-/// A word of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Given {
     /// An option, by its long name, with its value (empty if it takes none).
     Option(&'static str, String),
-    /// A word that is no option.
     Operand(String),
 }
 

@@ -12,7 +12,6 @@ use dyno_workload::pgbench::{Failure, Host, LogEntry, LogOutcome, ScriptTotals};
 use super::options::Options;
 use crate::terminal;
 
-/// The host of a run.
 pub(super) struct Terminal {
     logs: Option<Logs>,
     /// Raised by the first client that is aborted, if that ends the run.
@@ -22,7 +21,6 @@ pub(super) struct Terminal {
     n_threads: usize,
 }
 
-/// How transactions are logged.
 struct Logs {
     files: Vec<Mutex<LogFile>>,
     /// Microseconds from the lab's clock to Unix time.
@@ -176,7 +174,6 @@ impl LogFile {
         totals.retried += u64::from(entry.retries > 0);
     }
 
-    /// Writes the intervals that are over by now.
     fn end_intervals(&mut self, now_us: u64, style: Style) {
         let length = style.aggregate_s * 1_000_000;
         while let Some(began) = self.began_us

@@ -33,13 +33,11 @@ const NO_UNLOGGED_PARENTS: u32 = 180_000;
 /// Time between two lines of progress with `--quiet`.
 const QUIET: Nanoseconds = Nanoseconds::from_secs(5);
 
-/// A statement that failed.
 pub(super) struct Failed {
     pub(super) error: StatementError,
     pub(super) sql: String,
 }
 
-/// Makes the tables by these steps.
 pub(super) fn run(
     options: &Options,
     connection: &mut dyn Connection,
@@ -285,7 +283,6 @@ impl Maker<'_> {
     }
 }
 
-/// A name as an identifier.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -30,7 +30,6 @@ use dyno_units::Clock;
 /// The version of pgbench whose output this is.
 const VERSION: &str = concat!("15 (Dyno ", env!("CARGO_PKG_VERSION"), ")");
 
-/// Runs `dyno pgbench` with these words behind it.
 pub(crate) fn run(words: &[String]) -> anyhow::Result<End> {
     match words.first().map(String::as_str) {
         Some("--help" | "-?") => {
@@ -125,7 +124,6 @@ fn perform(words: &[String]) -> Result<End, Stop> {
     Ok(conclude(&ended, record.as_deref(), options.record.is_some()))
 }
 
-/// Says how the run ended and where its record is; `is_asked` if it was asked for.
 fn conclude(ended: &Ended, record: Option<&Path>, is_asked: bool) -> End {
     match ended {
         Ended::Well | Ended::Stopped => {}
@@ -165,7 +163,6 @@ fn seed(text: Option<&str>, clock: &dyn Clock, whence: &str) -> Result<u64, Stop
     Ok(seed)
 }
 
-/// The name of this process's user.
 fn system_user() -> Option<String> {
     let uid = rustix::process::geteuid().as_raw().to_string();
     let passwd = std::fs::read_to_string("/etc/passwd").ok()?;
@@ -213,7 +210,6 @@ fn failed(what: &str, error: &StatementError) -> Stop {
     options::refused(format!("{what}: {}", server_message(error, None)))
 }
 
-/// The one value of a query.
 fn value(connection: &mut dyn Connection, sql: &str) -> Result<Option<String>, StatementError> {
     let rows = connection.query(sql)?;
     Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
@@ -247,7 +243,6 @@ fn tell_of_run(options: &Options, endpoint: &Endpoint) {
     ));
 }
 
-/// What the tables say of their scale and their partitions.
 fn table_facts(
     options: &Options,
     connection: &mut dyn Connection,
@@ -335,7 +330,6 @@ fn initialize(
     Ok(End::Good)
 }
 
-/// The help.
 const HELP: &str = "\
 pgbench is a benchmarking tool for PostgreSQL; this is Dyno, which accepts its command lines and scripts.
 

@@ -7,7 +7,6 @@ use dyno_workload::pgbench::{Protocol, WeightedScript};
 
 use super::getopt::{self, Given, Spec};
 
-/// All options.
 const SPECS: &[Spec] = &[
     (Some('b'), "builtin", true),
     (Some('c'), "client", true),
@@ -60,7 +59,6 @@ const SPECS: &[Spec] = &[
     (None, "no-record", false),
 ];
 
-/// Options that only initialization takes.
 const OF_INIT: [&str; 9] = [
     "fillfactor",
     "init-steps",
@@ -73,7 +71,6 @@ const OF_INIT: [&str; 9] = [
     "partition-method",
 ];
 
-/// Options that both take.
 const OF_BOTH: [&str; 11] = [
     "dbname",
     "host",
@@ -88,7 +85,6 @@ const OF_BOTH: [&str; 11] = [
     "no-record",
 ];
 
-/// How `pgbench_accounts` is partitioned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartitionMethod {
     Range,
@@ -104,7 +100,6 @@ impl PartitionMethod {
     }
 }
 
-/// What was asked for.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
     pub(super) is_init: bool,
@@ -164,12 +159,10 @@ pub(super) enum Stop {
     Shown(String),
 }
 
-/// A refusal for one reason.
 pub(super) fn refused(message: impl Into<String>) -> Stop {
     Stop::Refused(vec![format!("error: {}", message.into())])
 }
 
-/// Where options come from besides the command line.
 pub(super) struct Sources<'a> {
     /// Reads a script file; `-` is standard input.
     pub(super) read_file: &'a mut dyn FnMut(&str) -> io::Result<Vec<u8>>,
@@ -177,7 +170,6 @@ pub(super) struct Sources<'a> {
 
 const TRY_HELP: &str = "hint: Try \"dyno pgbench --help\" for more information.";
 
-/// Most scripts.
 const SCRIPTS_MOST: usize = 128;
 
 impl Options {
@@ -477,7 +469,6 @@ impl Options {
         too_many.map(refused).next().map_or(Ok(()), Err)
     }
 
-    /// Options that cannot be given together.
     fn contradiction(&self) -> Option<String> {
         let Options { duration, aggregate, log, .. } = *self;
         let is_sampled = self.sampling > 0.0;
@@ -513,7 +504,6 @@ impl Options {
     }
 }
 
-/// The seed of random numbers, as an option or the environment gives it.
 pub(super) fn seed(text: Option<&str>, now_us: u64, strong: u64) -> Result<u64, Stop> {
     match text {
         None | Some("time") => Ok(now_us),

@@ -8,10 +8,8 @@ use dyno_workload::pgbench::{Moments, ScriptTotals, Statistics};
 use super::options::{Options, PartitionMethod};
 use crate::commands::beside::Interruption;
 
-/// What is known of the tables.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TableFacts {
-    /// The scale factor.
     pub(super) scale: i64,
     /// How `pgbench_accounts` is partitioned, and into how many parts.
     pub(super) partitions: Option<(PartitionMethod, i64)>,
@@ -109,7 +107,6 @@ fn parameters(options: &Options, tables: TableFacts) -> String {
     out
 }
 
-/// Failures, retries and what was skipped, each line behind `prefix`.
 fn failures(out: &mut String, prefix: &str, options: &Options, of: &ScriptTotals, ended: u64) {
     let mut count = |what: &str, n: u64| {
         let share = percent(n, ended);
@@ -272,7 +269,6 @@ fn commands(out: &mut String, options: &Options, idx: usize, statistics: &Statis
     }
 }
 
-/// What the last report of progress said.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reported {
     pub(super) at: Nanoseconds,

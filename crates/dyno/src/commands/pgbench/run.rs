@@ -21,15 +21,11 @@ use crate::commands::beside::{self, Folder, Interruption};
 use crate::written::Written;
 use crate::{lab, terminal, vocabulary};
 
-/// How a run ended.
 pub(super) enum Ended {
-    /// All clients did what they were to do.
     Well,
-    /// Some clients were aborted.
     Aborted,
     /// It was ended by the first client that was aborted; there are no results.
     Stopped,
-    /// It could not be done: why.
     Failed(String),
 }
 
@@ -105,7 +101,6 @@ pub(super) fn run(
     }
 }
 
-/// The catalogue with the scripts as its workload.
 fn catalog(
     options: &Options,
     tables: TableFacts,
@@ -148,7 +143,6 @@ fn catalog(
     catalog
 }
 
-/// What the record keeps of the options: what the load depends on.
 fn recorded(options: &Options, tables: TableFacts) -> Vec<(String, String)> {
     let mut recorded = vec![
         ("protocol".to_owned(), options.protocol.word().to_owned()),
@@ -184,7 +178,6 @@ fn recorded(options: &Options, tables: TableFacts) -> Vec<(String, String)> {
     recorded
 }
 
-/// The run as a study.
 fn study(
     options: &Options,
     endpoint: &Endpoint,
@@ -221,7 +214,6 @@ fn study(
     Ok((study, source))
 }
 
-/// Reports progress every so many seconds.
 struct Progress<'a> {
     options: &'a Options,
     clock: &'a dyn Clock,

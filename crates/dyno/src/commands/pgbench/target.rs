@@ -9,15 +9,11 @@ use dyno_units::percent_decode;
 
 use super::options::Options;
 
-/// What is read besides the options.
 pub(super) struct Surroundings<'a> {
-    /// The environment.
     pub(super) variable: &'a dyn Fn(&str) -> Option<String>,
-    /// The name of the system's user.
     pub(super) system_user: &'a dyn Fn() -> Option<String>,
     /// Reads a small file, if it is there and nobody else may read it.
     pub(super) read_private: &'a dyn Fn(&Path) -> Option<String>,
-    /// Whether a file is there.
     pub(super) exists: &'a dyn Fn(&Path) -> bool,
 }
 
@@ -52,7 +48,6 @@ const APPLICATION: &str = "pgbench";
 const REFUSED_VARIABLES: [&str; 4] =
     ["PGHOSTADDR", "PGSERVICE", "PGCHANNELBINDING", "PGTARGETSESSIONATTRS"];
 
-/// The server and the database.
 pub(super) fn resolve(options: &Options, from: &Surroundings<'_>) -> Result<Endpoint, String> {
     let mut given: BTreeMap<String, String> = BTreeMap::new();
     let mut set = |name: &str, value: &Option<String>| {
@@ -204,7 +199,6 @@ fn from_pairs(text: &str) -> Result<BTreeMap<String, String>, String> {
     Ok(pairs)
 }
 
-/// The parts of a URL.
 fn from_url(url: &str) -> Result<BTreeMap<String, String>, String> {
     let decode = |text: &str| {
         let bytes = percent_decode(text).and_then(|bytes| String::from_utf8(bytes).ok());

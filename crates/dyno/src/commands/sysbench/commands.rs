@@ -6,7 +6,6 @@ use dyno_workload::lua::{Ended, Settings, Single};
 use super::{Session, Stop, run, target};
 use crate::{End, terminal};
 
-/// Does the command that was given.
 pub(super) fn dispatch(session: Session) -> Result<End, Stop> {
     let name = session.script.file_name();
     let Some(command) = session.options.command.clone() else {
@@ -57,7 +56,6 @@ fn help(session: &Session) -> Result<End, Stop> {
     }
 }
 
-/// How the program ends after a call.
 pub(super) fn end_of(settings: &Settings, ended: Ended, is_command: bool) -> End {
     match ended {
         Ended::Well | Ended::Exit(0) => End::Good,

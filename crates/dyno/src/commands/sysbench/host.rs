@@ -16,14 +16,12 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use crate::commands::beside::is_there;
 use crate::terminal;
 
-/// The host of `dyno sysbench`.
 pub(super) struct Terminal {
     verbosity: u64,
     pub(super) abort: AbortFlag,
     /// The folder of the script; none for a built-in one, whose modules are built in, too.
     folder: Option<PathBuf>,
     package_path: String,
-    /// Digests of the modules that scripts have required.
     modules: Mutex<BTreeMap<String, String>>,
     /// The last message, and how often it was repeated.
     last: Mutex<(String, u64)>,
@@ -66,7 +64,6 @@ impl Terminal {
         }
     }
 
-    /// Scripts that have not ended by this time are stopped.
     pub(super) fn end_scripts_at(&self, clock: &Arc<dyn Clock>, at: Option<Nanoseconds>) {
         let end = at.map(|at| (Arc::clone(clock), at));
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = end;

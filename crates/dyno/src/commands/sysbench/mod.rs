@@ -35,9 +35,7 @@ use crate::{End, signals, terminal};
 /// The version of sysbench whose output this is.
 const VERSION: &str = concat!("1.0.20 (Dyno ", env!("CARGO_PKG_VERSION"), ")");
 
-/// A script that was found.
 struct Script {
-    /// The name as it was given.
     name: String,
     path: String,
     text: String,
@@ -53,7 +51,6 @@ impl Script {
     }
 }
 
-/// All that commands need.
 struct Session {
     options: Options,
     script: Script,
@@ -70,7 +67,6 @@ struct Session {
 enum Stop {
     /// Something was said about it.
     Said,
-    /// An error that is to be reported.
     Error(anyhow::Error),
 }
 
@@ -80,7 +76,6 @@ impl<E: Into<anyhow::Error>> From<E> for Stop {
     }
 }
 
-/// Runs `dyno sysbench` with these words behind it.
 pub(crate) fn run(words: &[String]) -> anyhow::Result<End> {
     let performed = perform(words);
     signals::die_of_first();

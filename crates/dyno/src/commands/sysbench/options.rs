@@ -17,12 +17,9 @@ const ALIASES: [(&str, &str, f64); 4] = [
     ("num_threads", "threads", 1.0),
 ];
 
-/// A command line that was read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
-    /// The script or test.
     pub(super) test: Option<String>,
-    /// The command.
     pub(super) command: Option<String>,
     /// Texts of options that the tool knows, by names with underscores.
     given: BTreeMap<String, OptionValue>,
@@ -32,13 +29,11 @@ pub(super) struct Options {
     pub(super) unknown: Vec<(String, Option<String>, String)>,
     pub(super) record: Option<String>,
     pub(super) no_record: bool,
-    /// What is to be said about names of earlier versions.
     pub(super) warnings: Vec<String>,
     /// The whole line, for the script.
     pub(super) argv: Vec<String>,
 }
 
-/// A command line that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
     /// For standard error, and the exit code is 1.
@@ -157,12 +152,10 @@ impl Options {
         }
     }
 
-    /// An option that is on or off.
     pub(super) fn is_on(&self, name: &str) -> bool {
         self.value(name) == OptionValue::Bool(true)
     }
 
-    /// A number.
     pub(super) fn number(&self, name: &str) -> f64 {
         match self.value(name) {
             OptionValue::Number(number) => number,
@@ -170,12 +163,10 @@ impl Options {
         }
     }
 
-    /// A whole number that is not negative.
     pub(super) fn count(&self, name: &str) -> u64 {
         self.number(name).max(0.0) as u64
     }
 
-    /// A text.
     pub(super) fn text(&self, name: &str) -> String {
         match self.value(name) {
             OptionValue::Text(text) => text,
@@ -183,7 +174,6 @@ impl Options {
         }
     }
 
-    /// Texts.
     pub(super) fn list(&self, name: &str) -> Vec<String> {
         match self.value(name) {
             OptionValue::List(texts) => texts,
@@ -233,7 +223,6 @@ impl Options {
     }
 }
 
-/// The help on all options.
 pub(super) fn help() -> String {
     let mut out = String::from(
         "Usage:\n  dyno sysbench [options]... [testname] [command]\n\n\

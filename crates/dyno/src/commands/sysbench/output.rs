@@ -10,7 +10,6 @@ use super::options::Options;
 /// What is printed before the threads are made.
 pub(super) const INITIALIZING: &str = "Initializing worker threads...\n";
 
-/// The first lines of a run.
 pub(super) fn header(options: &Options) -> String {
     let mut out = String::from("Running the test with following options:\n");
     let mut line = |text: String| {
@@ -47,16 +46,13 @@ pub(super) fn header(options: &Options) -> String {
 /// A span of time and what the clients did in it.
 #[derive(Clone, Debug)]
 pub(super) struct Stretch {
-    /// What they did.
     pub(super) done: Snapshot,
-    /// Its length in seconds.
     pub(super) seconds: f64,
     /// From the beginning of the run to its end, in seconds.
     pub(super) at: f64,
 }
 
 impl Stretch {
-    /// A count as a rate.
     pub(super) fn per_second(&self, n: u64) -> f64 {
         n as f64 / self.seconds.max(1e-9)
     }
@@ -84,7 +80,6 @@ impl Stretch {
     }
 }
 
-/// The line of an interval.
 pub(super) fn interval(options: &Options, stretch: &Stretch, uses_database: bool) -> String {
     let done = &stretch.done;
     let percentile = options.number("percentile");

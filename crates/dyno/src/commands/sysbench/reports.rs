@@ -12,7 +12,6 @@ use super::options::Options;
 use super::output::{self, Stretch};
 use crate::commands::beside::Interruption;
 
-/// What was counted by a moment.
 #[derive(Clone, Debug, Default)]
 struct Mark {
     at: Nanoseconds,
@@ -41,7 +40,6 @@ fn end_of(
     latest.max(planned.min(at))
 }
 
-/// Reports on a run.
 pub(super) struct Reports<'a> {
     pub(super) options: &'a Options,
     pub(super) settings: Arc<Settings>,

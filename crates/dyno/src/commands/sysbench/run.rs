@@ -69,7 +69,6 @@ struct Broken {
     exit_code: AtomicI64,
 }
 
-/// Runs the script's events and prints the reports.
 pub(super) fn run(session: Session) -> Result<End, Stop> {
     let Session { options, script, settings, mut single, host, endpoint, clock, interruption } =
         session;
@@ -194,7 +193,6 @@ fn with_ends(
     }
 }
 
-/// The catalogue with the script as its workload.
 fn catalog(settings: &Arc<Settings>) -> Catalog {
     let mut catalog = Catalog::built_in();
     let settings = Arc::clone(settings);
@@ -215,7 +213,6 @@ const LONGEST_S: u64 = 30 * 24 * 3600;
 /// threads is given less of the CPUs than one with many.
 const MOST_WORKERS: u64 = 256;
 
-/// The run as a study.
 fn study(
     options: &Options,
     script: &Script,

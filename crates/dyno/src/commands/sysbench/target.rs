@@ -15,7 +15,6 @@ const SOCKETS: [&str; 4] = [
     "/tmp/mysql.sock",
 ];
 
-/// Which dialect the driver speaks.
 pub(super) fn dialect(options: &Options) -> Dialect {
     match options.text("db_driver").as_str() {
         "pgsql" => Dialect::PostgreSql,
@@ -23,7 +22,6 @@ pub(super) fn dialect(options: &Options) -> Dialect {
     }
 }
 
-/// The server and the database; `variable` reads the environment, `exists` says whether a file is there.
 pub(super) fn resolve(
     options: &Options,
     variable: &dyn Fn(&str) -> Option<String>,

@@ -2,7 +2,6 @@
 
 use dyno_sysbench::{Kind, OptionValue, normal_name};
 
-/// An option that the tool knows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) name: &'static str,
@@ -36,7 +35,6 @@ impl Known {
     }
 }
 
-/// Options that belong together.
 pub(super) struct Group {
     pub(super) title: &'static str,
     pub(super) options: &'static [Known],

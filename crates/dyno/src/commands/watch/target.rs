@@ -7,7 +7,6 @@ use dyno_host::RunningProcess;
 use super::WatchOptions;
 use crate::secrets;
 
-/// What is watched.
 pub(super) struct Target {
     /// For people; holds no password.
     pub(super) name: String,
@@ -42,7 +41,6 @@ impl Target {
         Ok(Target { name, is_server: options.url.is_some(), named, found })
     }
 
-    /// Whether the process that the user named is there no more.
     pub(super) fn has_ended(&self) -> bool {
         self.named.is_some_and(|process| !process.is_alive())
     }

@@ -43,11 +43,9 @@ impl Columns {
     }
 }
 
-/// Shows what is watched.
 pub(super) struct View {
     name: String,
     registry: Registry,
-    /// What the readings are that came, by name.
     known: BTreeMap<String, Reading>,
     is_table: bool,
     n_cpus: u32,
@@ -100,7 +98,6 @@ impl View {
         }
     }
 
-    /// Shows the latest.
     pub(super) fn draw(&mut self, elapsed: Nanoseconds, unix_ms: u64) {
         if self.is_table {
             let lines = self.table(elapsed, unix_ms);
@@ -190,7 +187,6 @@ impl View {
         Some(row.trim_end().to_owned())
     }
 
-    /// One line of the latest values.
     fn plain(&self, elapsed: Nanoseconds) -> String {
         let mut parts: Vec<String> = vec![format!("{elapsed}")];
         parts.extend(self.silence());

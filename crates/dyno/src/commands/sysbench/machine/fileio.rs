@@ -87,7 +87,6 @@ pub(super) const SPEC: Spec = Spec {
 /// Buffers begin at a multiple of this, for direct I/O.
 const ALIGNMENT: usize = 4096;
 
-/// The largest block.
 const BLOCK_MOST: f64 = (1_u32 << 30) as f64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -369,7 +368,6 @@ fn cleanup(values: &Values, host: &Terminal) -> Result<(), String> {
     Ok(())
 }
 
-/// What one event does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Request {
     Read { file: u64, at: u64, len: u64 },
@@ -377,7 +375,6 @@ enum Request {
     Sync { file: u64 },
 }
 
-/// What all threads have asked for so far.
 #[derive(Debug, Default)]
 struct Next {
     file: u64,

@@ -10,7 +10,6 @@ use dyno_workload::lua::ClientCells;
 
 use super::{Client, Spec, Test};
 
-/// Most locks of a run.
 const LOCKS_MOST: u64 = 1 << 26;
 
 pub(super) const THREADS: Spec = Spec {
@@ -96,7 +95,6 @@ impl Test for Mutexes {
     }
 }
 
-/// Does one event, which is all.
 struct Locker<'a> {
     test: &'a Mutexes,
     random: RandomStream,

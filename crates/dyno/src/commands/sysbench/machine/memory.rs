@@ -10,7 +10,6 @@ use dyno_workload::lua::ClientCells;
 
 use super::{Client, Options, Spec, Stretch, Test};
 
-/// Bytes of a word.
 const WORD: u64 = 8;
 
 /// The largest block: all threads may have one.

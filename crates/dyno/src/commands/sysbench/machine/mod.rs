@@ -60,7 +60,6 @@ trait Client {
     /// Does what was drawn, and counts it, events excepted.
     fn perform(&mut self, cells: &ClientCells) -> Result<(), String>;
 
-    /// Does what comes after the last event.
     fn finish(&mut self, _cells: &ClientCells) -> Result<(), String> {
         Ok(())
     }
@@ -69,7 +68,6 @@ trait Client {
 /// A command of a test besides `run` and `help`.
 type Command = fn(&Values, &Terminal) -> Result<(), String>;
 
-/// A test as it is found by its name.
 struct Spec {
     name: &'static str,
     options: &'static [Declared],
@@ -82,12 +80,10 @@ type Declared = (&'static str, Kind, Option<&'static str>, &'static str);
 
 const TESTS: [Spec; 5] = [cpu::SPEC, memory::SPEC, locks::THREADS, locks::MUTEX, fileio::SPEC];
 
-/// The names of the tests.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     TESTS.iter().map(|test| test.name)
 }
 
-/// The values of a test's own options.
 struct Values(Vec<(String, OptionValue)>);
 
 impl Values {
@@ -214,7 +210,6 @@ fn dispatch(spec: &Spec, options: &Options, verbosity: u64) -> Result<End, Stop>
     }
 }
 
-/// What the threads of a run share.
 struct Shared<'a> {
     clock: &'a dyn Clock,
     abort: &'a AbortFlag,
@@ -267,7 +262,6 @@ impl Shared<'_> {
         Some(due)
     }
 
-    /// One thread's events, one after the other.
     fn work(&self, client: &mut dyn Client, cells: &ClientCells) -> Result<(), String> {
         let mut now = self.clock.now();
         cells.began(now);
@@ -371,14 +365,12 @@ fn run(
     Ok(End::Good)
 }
 
-/// What was counted by a moment.
 #[derive(Clone, Default)]
 struct Mark {
     at: Nanoseconds,
     counted: Snapshot,
 }
 
-/// Reports while a run goes on and at its end.
 struct Reports<'a> {
     test: &'a dyn Test,
     options: &'a Options,
@@ -466,7 +458,6 @@ impl Reports<'_> {
         self.last = mark;
     }
 
-    /// The report on what came after the last one.
     fn finish(&mut self, now: Nanoseconds) {
         let mark = self.mark(now);
         let stretch = self.stretch(&self.base, &mark, self.base.at);
