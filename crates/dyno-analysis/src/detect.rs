@@ -202,12 +202,11 @@ fn is_limited(place: &Place<'_>) -> bool {
 
 /// The share of a variant's finished trials in which the generator may have been a limit at a step.
 pub(crate) fn limited_share(joined: &Joined<'_>, variant: usize, step: usize) -> f64 {
-    let own = joined.trials.iter().filter(|trial| trial.variant == variant);
     let place = |trial: &JoinedTrial<'_>| {
         let (summary, trial) = (trial.step(step)?, trial.summary?);
         Some(is_limited(&Place { variant, step, trial, summary }))
     };
-    let limited: Vec<bool> = own.filter_map(place).collect();
+    let limited: Vec<bool> = joined.finished_of(variant).filter_map(place).collect();
     limited.iter().filter(|is| **is).count() as f64 / limited.len().max(1) as f64
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Joined<'a> {
     /// Every trial of every plan. Blocks and repetitions are counted on from run to run, so that
     /// no block has trials of two runs.
     pub(crate) trials: Vec<JoinedTrial<'a>>,
+    /// Of each variant, the indexes of its trials that finished: a plan may have many others.
+    finished: Vec<Vec<usize>>,
     /// The machine on which each of the variants ran.
     pub(crate) machines: Vec<String>,
     pub(crate) cpus: Vec<u32>,
@@ -104,7 +106,7 @@ pub(crate) enum Matching {
 impl<'a> Joined<'a> {
     /// What is known of the product of a variant's server; nothing where no trial has finished.
     pub(crate) fn product_facts(&self, variant: usize) -> ProductFacts {
-        let mut trials = self.trials.iter().filter(|trial| trial.variant == variant);
+        let mut trials = self.finished_of(variant);
         let facts = trials.find_map(|trial| Some(trial.finished()?.server.product_facts()));
         facts.map(Cow::into_owned).unwrap_or_default()
     }
@@ -114,6 +116,7 @@ impl<'a> Joined<'a> {
             variants: Vec::new(),
             steps: Vec::new(),
             trials: Vec::new(),
+            finished: Vec::new(),
             machines: Vec::new(),
             cpus: Vec::new(),
             interleaved: runs.iter().all(|run| run.manifest.order == "interleaved"),
@@ -141,6 +144,12 @@ impl<'a> Joined<'a> {
         if runs.first().is_some_and(|first| first.manifest.steps.len() < joined.steps.len()) {
             joined.order_steps();
         }
+        joined.finished = vec![Vec::new(); joined.variants.len()];
+        for (idx, trial) in joined.trials.iter().enumerate() {
+            if trial.finished().is_some() {
+                joined.finished[trial.variant].push(idx);
+            }
+        }
         let trials = joined.trials.iter().filter_map(|trial| trial.summary);
         joined.metrics.extend(trials.flat_map(|summary| &summary.metrics));
         joined.main = (0..joined.steps.len()).map(|step| main_metric(&joined, step)).collect();
@@ -166,13 +175,17 @@ impl<'a> Joined<'a> {
 
     /// What the finished trials of a variant measured at a step, in the order of the trials.
     pub(crate) fn summaries(&self, variant: usize, step: usize) -> Vec<&'a StepSummary> {
-        let own = self.trials.iter().filter(|trial| trial.variant == variant);
-        own.filter_map(|trial| trial.step(step)).collect()
+        self.finished_of(variant).filter_map(|trial| trial.step(step)).collect()
+    }
+
+    /// The finished trials of a variant, in their order.
+    pub(crate) fn finished_of(&self, variant: usize) -> impl Iterator<Item = &JoinedTrial<'a>> {
+        self.finished[variant].iter().map(|idx| &self.trials[*idx])
     }
 
     pub(crate) fn meaning(&self, variant: usize, reading: &str) -> Option<&'a Reading> {
-        let own = self.trials.iter().filter(|trial| trial.variant == variant);
-        own.filter_map(|trial| trial.finished()).find_map(|ended| ended.meanings.get(reading))
+        let mut own = self.finished_of(variant).filter_map(|trial| trial.finished());
+        own.find_map(|ended| ended.meanings.get(reading))
     }
 
     /// Takes over the variants of a run; returns their joined indexes. `sources` holds the run and
@@ -281,14 +294,18 @@ impl<'a> Joined<'a> {
 
     fn take_steps(&mut self, manifest: &Manifest) -> Vec<usize> {
         let mut indexes = Vec::new();
+        // Two steps of one plan may be the same load twice: those stay two.
+        let mut is_taken = vec![false; self.steps.len()];
         for step in &manifest.steps {
-            // Two steps of one plan may be the same load twice: those stay two.
-            let found = (0..self.steps.len())
-                .find(|&idx| is_same_step(&self.steps[idx], step) && !indexes.contains(&idx));
-            indexes.push(found.unwrap_or_else(|| {
+            let found = (0..is_taken.len())
+                .find(|&idx| !is_taken[idx] && is_same_step(&self.steps[idx], step));
+            let idx = found.unwrap_or_else(|| {
                 self.steps.push(step.clone());
+                is_taken.push(true);
                 self.steps.len() - 1
-            }));
+            });
+            is_taken[idx] = true;
+            indexes.push(idx);
         }
         indexes
     }
