@@ -164,6 +164,18 @@ fn keys<'a>(lines: &mut impl Iterator<Item = &'a str>, end: &str) -> Vec<Key> {
     keys
 }
 
+/// Fields that stand in one line, each with its comma.
+fn fields(line: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for part in line.split_inclusive(", ").map(|part| part.trim_end_matches(", ")) {
+        match all.last_mut().filter(|last| nesting(last) != 0) {
+            Some(last) => *last += &format!(", {part}"),
+            None => all.push(part.to_owned()),
+        }
+    }
+    all.iter().map(|field| format!("{field},")).collect()
+}
+
 fn variants<'a>(lines: &mut impl Iterator<Item = &'a str>, serde: &Serde) -> Body {
     let mut all = Vec::new();
     let mut attributes = Vec::new();
@@ -177,10 +189,17 @@ fn variants<'a>(lines: &mut impl Iterator<Item = &'a str>, serde: &Serde) -> Bod
             let content = match &line[name.len()..] {
                 "," => Content::Nothing,
                 " {" => Content::Keys(keys(lines, "    },")),
-                rest => match rest.strip_prefix('(').and_then(|rest| rest.strip_suffix("),")) {
-                    Some(inner) => Content::Value(shape(inner)),
-                    None => panic!("not a variant: {line}"),
-                },
+                rest => {
+                    let within = |open, close| rest.strip_prefix(open)?.strip_suffix(close);
+                    match (within("(", "),"), within(" { ", " },")) {
+                        (Some(inner), _) => Content::Value(shape(inner)),
+                        (_, Some(inner)) => {
+                            let fields = fields(inner);
+                            Content::Keys(keys(&mut fields.iter().map(String::as_str), "}"))
+                        }
+                        _ => panic!("not a variant: {line}"),
+                    }
+                }
             };
             let word = own.rename.unwrap_or(match serde.is_snake {
                 true => snake(&name),
@@ -348,6 +367,7 @@ enum Kind {
     At {
         from: u64,
     },
+    On { from: u64, map: BTreeMap<String, f64> },
 }
 
 #[derive(Serialize)]
@@ -370,8 +390,13 @@ struct Other {
     let pair = Shape::Tuple(vec![Shape::Scalar("integer"), Shape::Scalar("number")]);
     let map = Shape::Map(Box::new(Shape::List(Box::new(pair))));
     let from = vec![key("from", Shape::Scalar("integer"))];
-    let kinds =
-        vec![("not_there".to_owned(), Content::Nothing), ("at".to_owned(), Content::Keys(from))];
+    let numbers = Shape::Map(Box::new(Shape::Scalar("number")));
+    let on = vec![key("from", Shape::Scalar("integer")), key("map", numbers)];
+    let kinds = vec![
+        ("not_there".to_owned(), Content::Nothing),
+        ("at".to_owned(), Content::Keys(from)),
+        ("on".to_owned(), Content::Keys(on)),
+    ];
     let expected = [
         (
             "Thing",

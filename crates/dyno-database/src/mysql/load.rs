@@ -192,12 +192,24 @@ fn load_piece(
     }
     let n_sent = send_rows(connection, source)?;
     let answer = connection.channel().packet_in()?;
+    stored(connection, &answer, n_sent)
+}
+
+/// How many rows are stored, by the server's answer to them.
+///
+/// # Errors
+///
+/// They are not all there, or not as they were sent.
+pub(super) fn stored(
+    connection: &mut MySqlConnection,
+    answer: &[u8],
+    n_sent: u64,
+) -> Result<u64, StatementError> {
     if answer.first() == Some(&packets::ERROR) {
-        return Err(packets::read_error(&answer));
+        return Err(packets::read_error(answer));
     }
-    let Some(outcome) = packets::Outcome::from_ok(&answer) else {
-        return Err(not_understood("the reply to the end of the data"));
-    };
+    let outcome = packets::Outcome::from_ok(answer)
+        .ok_or_else(|| not_understood("the reply to the rows that were sent"))?;
     if outcome.warnings > 0 || outcome.affected != n_sent {
         refuse_changed(connection, n_sent, outcome.affected)?;
     }
@@ -243,7 +255,7 @@ fn send_data(connection: &mut MySqlConnection, packet: &mut Vec<u8>) -> Result<(
 
 /// LOAD DATA LOCAL turns errors into warnings and skips rows; a workload's data must be stored
 /// exactly. Notes are ignored.
-pub(super) fn refuse_changed(
+fn refuse_changed(
     connection: &mut MySqlConnection,
     n_sent: u64,
     n_stored: u64,

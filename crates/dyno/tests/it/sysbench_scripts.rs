@@ -220,7 +220,7 @@ fn results_are_printed_whatever_happens_to_the_record() {
         assert_eq!(number(&answer.out, "total number of events:") as u64, 2, "{}", answer.out);
         assert!(answer.err.contains(expected), "{}", answer.err);
     };
-    check("", "", 0, "warning: no record is kept: cannot create runs/sysbench");
+    check("", "", 0, "warning: no record is kept: cannot write runs/sysbench");
     check("runs", "", 0, "warning: the record of these results is not whole");
     check("mine", "--record=mine", 1, "warning: the record of these results");
 }

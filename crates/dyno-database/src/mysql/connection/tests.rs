@@ -175,10 +175,52 @@ fn check_bounded(start: &[u8], payload: &[u8], first: u8, part: &str) {
     server.join().unwrap();
 }
 
+/// A column with the name `c`.
+const DEFINITION: &[u8] = b"\x03def\0\0\0\x01c\0\x0c\x3f\0\x0b\0\0\0\xfd\0\0\0\0\0";
+
+#[test]
+fn rows_that_a_server_leaves_out_or_changes_are_refused() {
+    let check = |n_warnings: u8, n_stored: u8, level: Option<&str>, expected: Result<u64, &str>| {
+        let (mut connection, mut peer, _folder) = pair();
+        connection.set_blocking(true, 60_000_000_000).unwrap();
+        let mut out = Vec::new();
+        let mut next = push_packets(&mut out, &[3], 1);
+        for _ in 0..3 {
+            next = push_packets(&mut out, DEFINITION, next);
+        }
+        let cells = level.map(|level| [level, "1265", "Data truncated"]);
+        for cells in cells {
+            let cell = |text: &str| [&[text.len() as u8], text.as_bytes()].concat();
+            next = push_packets(&mut out, &cells.map(cell).concat(), next);
+        }
+        push_packets(&mut out, &[0xfe, 0, 0, 2, 0, 0, 0], next);
+        let is_asked = n_warnings > 0 || n_stored != 2;
+        let server = std::thread::spawn(move || {
+            if is_asked {
+                read_packet(&mut peer);
+                peer.write_all(&out).unwrap();
+            }
+        });
+        let answer = [0, n_stored, 0, 2, 0, n_warnings, 0];
+        let found = crate::mysql::load::stored(&mut connection, &answer, 2);
+        match (&found, expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(*found, expected),
+            (Err(error), Err(part)) => assert!(error.message.contains(part), "{error}"),
+            _ => panic!("{found:?}, not {expected:?}"),
+        }
+        drop(connection);
+        server.join().unwrap();
+    };
+    check(0, 2, None, Ok(2));
+    check(1, 2, Some("Note"), Ok(2));
+    check(1, 2, Some("Warning"), Err("some altered: Data truncated"));
+    check(0, 1, None, Err("1 of 2 rows were stored"));
+    check(1, 1, Some("Warning"), Err("1 of 2 rows were stored, some altered: Data truncated"));
+}
+
 #[test]
 fn what_a_server_may_send_is_bounded() {
     const LONG: &[u8] = &[b'x'; 1 << 18];
-    const DEFINITION: &[u8] = b"\x03def\0\0\0\x01c\0\x0c\x3f\0\x0b\0\0\0\xfd\0\0\0\0\0";
     let result = |n: &[u8], rest: &[&[u8]]| {
         let mut out = Vec::new();
         let mut sequence = push_packets(&mut out, n, 1);

@@ -7,7 +7,7 @@ use dyno_workload::{Connection as _, Row, StatementError};
 use super::super::channel::lost;
 use super::super::connection::MySqlConnection;
 use super::super::load::{
-    LOCAL_FILES_OFF, insert_head, load_statement, push_row, refuse_changed, takes_text,
+    LOCAL_FILES_OFF, insert_head, load_statement, push_row, stored, takes_text,
 };
 use super::super::protocol::packets::{self, ColumnCount, Outcome};
 use super::super::protocol::{Fields, HEADER_LEN, MAX_PAYLOAD, command, not_understood};
@@ -191,15 +191,7 @@ fn load(
     }
     connection.channel().packet_out(&[])?;
     let answer = connection.channel().packet_in()?;
-    if answer.first() == Some(&packets::ERROR) {
-        return Err(packets::read_error(&answer));
-    }
-    let outcome = Outcome::from_ok(&answer)
-        .ok_or_else(|| not_understood("the reply to the end of the data"))?;
-    if outcome.warnings > 0 || outcome.affected != n_rows {
-        refuse_changed(connection, n_rows, outcome.affected)?;
-    }
-    Ok(outcome.affected)
+    stored(connection, &answer, n_rows)
 }
 
 /// The bytes of a dump are those that the server stores, so that they are not converted; what takes no
@@ -268,15 +260,7 @@ fn run_bytes(
 ) -> Result<u64, StatementError> {
     connection.channel().command(command::QUERY, sql)?;
     let answer = connection.channel().packet_in()?;
-    if answer.first() == Some(&packets::ERROR) {
-        return Err(packets::read_error(&answer));
-    }
-    let outcome =
-        Outcome::from_ok(&answer).ok_or_else(|| not_understood("the reply to an INSERT"))?;
-    if outcome.warnings > 0 || outcome.affected != n_rows {
-        refuse_changed(connection, n_rows, outcome.affected)?;
-    }
-    Ok(outcome.affected)
+    stored(connection, &answer, n_rows)
 }
 
 #[cfg(test)]
