@@ -2,7 +2,7 @@
 
 use dyno_analysis::{Comparison, Findings, MetricId, is_watched, metrics};
 
-use crate::document::terminal::{Screen, clean};
+use crate::document::terminal::Screen;
 use crate::document::{Block, Cell, Table};
 use crate::field;
 use crate::format;
@@ -20,11 +20,6 @@ pub fn render(findings: &Findings, width: usize, colour: bool) -> String {
     let mut out = String::new();
     screen.blocks(&mut out, &document(&View::new(findings), &screen));
     out
-}
-
-/// One line that tells where the report is: to be printed behind what [`render`] returns.
-pub fn report_line(path: &str) -> String {
-    format!("Report: {}\n", clean(path))
 }
 
 fn document(view: &View<'_>, screen: &Screen) -> Vec<Block> {

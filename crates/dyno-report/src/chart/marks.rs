@@ -35,7 +35,7 @@ pub(crate) struct Mark {
 pub(crate) struct MarksChart {
     pub(crate) label: String,
     pub(crate) steps: Vec<String>,
-    /// FindingsIndex of the steps on the x axis, in [0, 1]; for lines.
+    /// Places of the steps on the x axis, in [0, 1]; for lines.
     pub(crate) places: Vec<f64>,
     pub(crate) marks: Vec<Mark>,
     pub(crate) unit: Unit,
@@ -367,7 +367,7 @@ fn error_bar(out: &mut Markup, mark: &Mark, x: f64, y: &Scale, is_on_bar: bool) 
     ));
 }
 
-/// FindingsIndex of steps on a log2-like axis, in [0, 1]; linear where the values span less than a factor
+/// Places of steps on a log2-like axis, in [0, 1]; linear where the values span less than a factor
 /// of eight; evenly spaced where they do not rise.
 pub(crate) fn places(values: &[f64]) -> Vec<f64> {
     let n = values.len();

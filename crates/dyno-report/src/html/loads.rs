@@ -180,7 +180,7 @@ pub(crate) fn step_axis(view: &View<'_>) -> StepAxis {
     StepAxis { labels, places: places(&clients), name }
 }
 
-/// FindingsIndex of steps that have no load to be placed by.
+/// Places of steps that have no load to be placed by.
 fn evenly(n: usize) -> Vec<f64> {
     (0..n).map(|i| if n < 2 { 0.5 } else { i as f64 / (n - 1) as f64 }).collect()
 }
