@@ -292,7 +292,8 @@ pub(crate) fn readings() -> impl Iterator<Item = &'static Reading> {
 /// What a thread of any server that Dyno knows is for, by the title of its process and its name.
 pub fn thread_group(process: &str, thread: &str) -> Option<ThreadGroup> {
     let all = FAMILIES.iter().filter_map(|family| family.protocol);
-    all.filter_map(|protocol| (protocol.spec().thread_group)(process, thread)).next()
+    let groups = all.filter_map(|protocol| protocol.spec().thread_group);
+    groups.filter_map(|group| group(process, thread)).next()
 }
 
 #[cfg(test)]

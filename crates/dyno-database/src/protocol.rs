@@ -90,7 +90,7 @@ pub struct ProtocolSpec {
     pub data_folder: &'static str,
     /// What a file in the data folder holds, by its path in there.
     pub file_kind: fn(&Path) -> FileKind,
-    pub thread_group: ThreadGroups,
+    pub thread_group: Option<ThreadGroups>,
 }
 
 impl ProtocolSpec {

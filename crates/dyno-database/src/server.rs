@@ -150,8 +150,7 @@ pub trait Server: Send {
     /// How the kinds of its threads are recognised by their names; `None` if names do not show
     /// them.
     fn thread_groups(&self) -> Option<ThreadGroups> {
-        let endpoint = self.endpoint().filter(|_| self.stores_data())?;
-        Some(endpoint.protocol.spec().thread_group)
+        self.endpoint().filter(|_| self.stores_data())?.protocol.spec().thread_group
     }
 
     /// Environment variables by which a program that Dyno starts as this server's user reaches it:
@@ -159,6 +158,7 @@ pub trait Server: Send {
     /// password is in nobody's environment.
     fn client_environment(&self) -> Vec<(String, String)> {
         match (self.own(), self.endpoint()) {
+            // MySQL's clients read MYSQL_UNIX_PORT, but option files have the last word.
             (Some(_), Some(endpoint)) if self.stores_data() => {
                 endpoint.client_environment(|_| Vec::new())
             }

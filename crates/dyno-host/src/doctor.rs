@@ -117,7 +117,7 @@ pub struct Symptoms {
     pub cgroup_memory_bytes: Option<u64>,
     /// Times that CPU time was refused between the two snapshots.
     pub n_throttled: Option<u64>,
-    /// The group of the kernel's scheduler that Dyno is in, if it is in one: `its session's`.
+    /// The group of the kernel's scheduler that Dyno is in, if it is in one: `that of its session`.
     pub scheduling_group: Option<String>,
     pub mitigations: Option<String>,
 }

@@ -6,12 +6,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::cgroup::group_folders;
 use crate::process_table::descendants;
-
-/// The usual weight of a group in version 1 of control groups, and in version 2.
-const USUAL: [f64; 2] = [1024.0, 100.0];
 
 /// How the names of groups of sessions begin.
 const AUTOGROUP: &str = "/autogroup-";
@@ -72,11 +70,15 @@ fn weights(ours: &[Group], theirs: &[Group]) -> [String; 2] {
     })
 }
 
-/// The groups that a process is in, the topmost left out: those above before those below.
+/// The groups that a process is in, the topmost left out: those above before those below. None if there is no such
+/// process.
 fn groups(root: &Path, process: &str) -> Option<Vec<Group>> {
     let folder = root.join("proc").join(process);
-    let memberships = fs::read_to_string(folder.join("cgroup")).ok()?;
-    let mut found = control_groups(&root.join("sys/fs/cgroup"), &memberships);
+    fs::metadata(&folder).ok()?;
+    let mounts = root.join("sys/fs/cgroup");
+    let folders = group_folders(root, process);
+    let mut found: Vec<Group> =
+        folders.iter().rev().filter_map(|folder| group(&mounts, folder)).collect();
     let enabled = fs::read_to_string(root.join("proc/sys/kernel/sched_autogroup_enabled"));
     if found.is_empty() && enabled.is_ok_and(|text| text.trim() == "1") {
         found.extend(parse_autogroup(&fs::read_to_string(folder.join("autogroup")).ok()?));
@@ -84,46 +86,17 @@ fn groups(root: &Path, process: &str) -> Option<Vec<Group>> {
     Some(found)
 }
 
-fn control_groups(mounts: &Path, memberships: &str) -> Vec<Group> {
-    let parsed = memberships.lines().filter_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        Some((parts.next()?, parts.next()?))
-    });
-    let parsed: Vec<(&str, &str)> = parsed.collect();
-    let is_v1 = |(names, _): &&(&str, &str)| names.split(',').any(|name| name == "cpu");
-    if let Some((names, path)) = parsed.iter().find(is_v1) {
-        let all = [mounts.join("cpu"), mounts.join(names)];
-        let found = all.iter().map(|mount| below(mount, path, ("cpu.shares", USUAL[0])));
-        return found.max_by_key(Vec::len).unwrap_or_default();
-    }
-    let Some((_, path)) = parsed.iter().find(|(names, _)| names.is_empty()) else {
-        return Vec::new();
+/// The group of this folder, if the scheduler divides CPUs by it.
+fn group(mounts: &Path, folder: &Path) -> Option<Group> {
+    let number = |file: &str| -> Option<f64> {
+        fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
     };
-    let mut found = below(mounts, path, ("cpu.weight", USUAL[1]));
-    // Only the topmost group of a machine has no weight: one that has is the topmost of a container.
-    if let Some(weight) = weight(mounts, ("cpu.weight", USUAL[1])) {
-        found.insert(0, Group { name: "/".to_owned(), weight });
-    }
-    found
-}
-
-/// The groups of a path that have a weight, without the root.
-fn below(mount: &Path, path: &str, file: (&str, f64)) -> Vec<Group> {
-    let parts = Path::new(path.trim_start_matches('/')).iter();
-    let steps = parts.scan(PathBuf::new(), |so_far, part| {
-        so_far.push(part);
-        Some(so_far.clone())
-    });
-    let group = |path: PathBuf| {
-        let weight = weight(&mount.join(&path), file)?;
-        Some(Group { name: path.display().to_string(), weight })
-    };
-    steps.filter_map(group).collect()
-}
-
-fn weight(folder: &Path, (file, usual): (&str, f64)) -> Option<f64> {
-    let text = fs::read_to_string(folder.join(file)).ok()?;
-    Some(text.trim().parse::<f64>().ok()? / usual)
+    // In version 1 the topmost group has a weight too. In version 2 only one of a container has.
+    let is_topmost = folder.parent() == Some(mounts);
+    let shares = || number("cpu.shares").filter(|_| !is_topmost).map(|shares| shares / 1024.0);
+    let weight = number("cpu.weight").map(|weight| weight / 100.0).or_else(shares)?;
+    let name = folder.strip_prefix(mounts).unwrap_or(folder).display().to_string();
+    Some(Group { name, weight })
 }
 
 /// `/autogroup-17 nice 0`. A step of niceness is a factor of 1.25 (`sched_prio_to_weight` of the kernel).

@@ -121,7 +121,7 @@ fn on_url(workload: &dyn Workload, variant: &Variant, url: &str) -> Outcome {
     let mut connection = connector().map_err(|error| error.to_string())?;
     connection.set_cold_limit(ANSWER_LIMIT.0);
     let mut found = prepare_rolled_back(workload, &mut *connection)?;
-    let why = "they were prepared and not executed; `dyno run` does so when a trial begins, and rolls back";
+    let why = "they were prepared, not executed; each trial executes every kind once before its load, and rolls back";
     found.untried.push(("the transactions".to_owned(), why.to_owned()));
     Ok(found)
 }

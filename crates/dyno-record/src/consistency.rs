@@ -35,7 +35,7 @@ pub(crate) fn check_trial(manifest: &Manifest, trial: &TrialSummary) -> Result<(
     }
     let all = trial.steps.iter().flat_map(counts).fold(0, u64::saturating_add);
     if all > COUNT_MOST {
-        return Err(format!("its counts are larger than {COUNT_MOST}"));
+        return Err(format!("its counts add up to more than {COUNT_MOST}"));
     }
     if trial.metrics.len() > FIGURES_MOST {
         return Err(format!("it declares more than {FIGURES_MOST} metrics"));

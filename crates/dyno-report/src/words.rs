@@ -92,7 +92,7 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
         CaveatKind::DifferentMemory => "different memory",
         CaveatKind::DifferentBuilders => "different builders",
         CaveatKind::DifferentProtocol => "different connections",
-        CaveatKind::DifferentScheduling => "scheduled in different ways",
+        CaveatKind::DifferentScheduling => "different scheduling groups",
         CaveatKind::DifferentTls => "encryption on one side",
         CaveatKind::DataChangedSize => "data set changed size",
         CaveatKind::UnexpectedCaching => "unexpected caching",

@@ -173,7 +173,7 @@ fn different_protocol(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
     )
 }
 
-/// Servers on the generator's machine of which the kernel's scheduler made groups in different ways.
+/// Servers on the generator's machine that the kernel schedules in different groups.
 fn different_scheduling(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let group = |idx: usize| trial_of(joined, idx)?.server.machine.get(SCHEDULING_GROUP);
     let what = |idx: usize, baseline: usize| {
@@ -189,7 +189,7 @@ fn different_scheduling(joined: &Joined<'_>, findings: &Findings) -> Option<Cave
     differing(
         findings,
         CaveatKind::DifferentScheduling,
-        ("The kernel's scheduler has the servers in different groups.", advice),
+        ("The kernel schedules the servers in different groups.", advice),
         what,
     )
 }

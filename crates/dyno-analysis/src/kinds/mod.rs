@@ -107,7 +107,7 @@ pub(crate) fn kinds(
             }
             let summaries = joined.summaries(variant, step);
             // What a role that names its kinds has kept is the same for each of them.
-            let mut of_roles: BTreeMap<*const RoleRecord, Option<OfferedFacts>> = BTreeMap::new();
+            let mut of_roles: BTreeMap<&str, Option<OfferedFacts>> = BTreeMap::new();
             for kind in names(&here) {
                 let place = KindCell { variant, step, kind, ..KindCell::default() };
                 let mut cell = of_kind(place, (&here, &summaries), &rule);
@@ -116,7 +116,9 @@ pub(crate) fn kinds(
                 let offer = |role| offered(role, &cell.kind, &here, &summaries, &rule);
                 cell.offered = role.and_then(|role| match role.kinds.is_empty() {
                     true => offer(role),
-                    false => of_roles.entry(role).or_insert_with(|| offer(role)).clone(),
+                    false => {
+                        of_roles.entry(role.name.as_str()).or_insert_with(|| offer(role)).clone()
+                    }
                 });
                 all.push(cell);
             }

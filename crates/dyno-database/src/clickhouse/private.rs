@@ -50,7 +50,7 @@ struct PrivateServer {
     endpoint: Endpoint,
     guard: Guard,
     connector: Connector,
-    programs: Installation,
+    installation: Installation,
     /// Settings of the server itself, which it does not report.
     of_server: Vec<(String, String)>,
     ports: Ports,
@@ -76,7 +76,7 @@ pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
 pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
     let Launch { spec, data, place, clock } = *launch;
     check_spec(spec)?;
-    let programs = programs::find(spec, place.keeper())?;
+    let installation = programs::find(spec, place.keeper())?;
     let given = settings::spelled(&spec.settings)?;
     let all = free_loopback_ports(1 + usize::from(spec.admits_client)).map_err(no_port)?;
     let port = all[0];
@@ -97,7 +97,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let file = folder.write(settings::CONFIGURATION_FILE, &text)?;
     folder.put_data(data, kind)?;
     let process = ProcessSpec {
-        program: programs.programs.join(PROGRAM),
+        program: installation.programs.join(PROGRAM),
         arguments: vec![format!("--config-file={}", file.display())],
         environment: vec![("TMPDIR".to_owned(), tmp.display().to_string())],
         log: folder.log(),
@@ -109,7 +109,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let (server, ()) = OwnServer::start(folder, &process, kind, clock, || ping(&endpoint))
         .map_err(with_reasons)?;
     let guard = guard(server.control(), port);
-    match finish(spec, (&programs, &given), data, (&endpoint, &guard)) {
+    match finish(spec, (&installation, &given), data, (&endpoint, &guard)) {
         Ok(()) => {
             let connector = connection::connector(endpoint.clone(), Some(Arc::clone(&guard)));
             let of_server = given
@@ -121,7 +121,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
                 endpoint,
                 guard,
                 connector,
-                programs,
+                installation,
                 of_server,
                 ports,
             }))
@@ -184,7 +184,7 @@ fn guard(control: ServerControl, port: u16) -> Guard {
 /// Checks version and settings, and makes the catalog.
 fn finish(
     spec: &ServerSpec,
-    (programs, given): (&Installation, &std::collections::BTreeMap<String, String>),
+    (installation, given): (&Installation, &std::collections::BTreeMap<String, String>),
     data: Option<&Path>,
     (endpoint, guard): (&Endpoint, &Guard),
 ) -> Result<(), DeployError> {
@@ -196,7 +196,7 @@ fn finish(
     {
         return Err(DeployError::new(format!(
             "ClickHouse in {} is {version}, not {wanted}",
-            programs.programs.display()
+            installation.programs.display()
         )));
     }
     let reported = settings::reported(&mut connection)?;
@@ -249,7 +249,7 @@ impl Server for PrivateServer {
         let mut facts = facts::ask(&self.endpoint, &mut connection)?;
         facts.settings.extend(self.of_server.iter().cloned());
         let configured = facts::configured(&mut connection);
-        Ok(ServerFacts { build: Some(self.programs.facts(configured)), ..facts })
+        Ok(ServerFacts { build: Some(self.installation.facts(configured)), ..facts })
     }
 
     fn client_port(&self) -> Option<u16> {

@@ -92,11 +92,11 @@ impl Product for ClickHouse {
 
     fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
         private::check_spec(spec)?;
-        let programs = programs::find(spec, place.keeper())?;
+        let installation = programs::find(spec, place.keeper())?;
         Ok(DataShape {
             product: spec.product.clone(),
-            build: build_of(&programs.programs.join(programs::PROGRAM))?,
-            version: programs.version,
+            build: build_of(&installation.programs.join(programs::PROGRAM))?,
+            version: installation.version,
             engine: None,
             settings: RUNTIME_SETTINGS.shaping(settings::spelled(&spec.settings)?)?,
         })
@@ -157,7 +157,7 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     data_folder: "SELECT replaceRegexpOne(data_path, 'data/default/$', '') FROM system.databases \
                   WHERE name = 'default'",
     file_kind: files::file_kind,
-    thread_group: files::thread_group,
+    thread_group: Some(files::thread_group),
 };
 
 impl Protocol for HttpProtocol {

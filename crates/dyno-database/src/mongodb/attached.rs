@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bson::raw::RawBsonRef;
 use bson::rawdoc;
-use dyno_host::ThreadGroups;
 use dyno_units::Clock;
 use dyno_workload::{Connection as _, Connector, Dialect};
 
@@ -68,10 +67,6 @@ impl Server for AttachedServer {
 
     fn local(&self) -> Option<&LocalServer> {
         self.local.as_ref()
-    }
-
-    fn thread_groups(&self) -> Option<ThreadGroups> {
-        None
     }
 
     fn facts(&self) -> Result<ServerFacts, DeployError> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{FileKind, ProcessSpec, ThreadGroups};
+use dyno_host::{FileKind, ProcessSpec};
 use dyno_units::Clock;
 use dyno_workload::{Connection, Connector, Dialect};
 
@@ -39,7 +39,7 @@ struct PrivateServer {
     server: OwnServer,
     endpoint: Endpoint,
     connector: Connector,
-    programs: Installation,
+    installation: Installation,
     settings: BTreeMap<String, String>,
 }
 
@@ -66,15 +66,15 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     if data.is_some() {
         return Err(DeployError::new("FerretDB's data are not kept, so they cannot be reused"));
     }
-    let programs = programs::find(spec, place.keeper())?;
+    let installation = programs::find(spec, place.keeper())?;
     let settings = settings::spelled(&spec.settings)?;
     if let Some(wanted) = &spec.version
-        && !version_fits(&programs.version, wanted)
+        && !version_fits(&installation.version, wanted)
     {
         return Err(DeployError::new(format!(
             "FerretDB in {} is {}, not {wanted}",
-            programs.programs.display(),
-            programs.version
+            installation.programs.display(),
+            installation.version
         )));
     }
     let folder = ServerFolder::make(place, &spec.product)?;
@@ -82,7 +82,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let socket = folder.run().join(SOCKET);
     let process = ProcessSpec {
         program: PathBuf::from("/bin/sh"),
-        arguments: arguments(&programs.programs.join(PROGRAM), &folder, &socket, &settings),
+        arguments: arguments(&installation.programs.join(PROGRAM), &folder, &socket, &settings),
         environment: vec![
             ("TMPDIR".to_owned(), folder.tmp().display().to_string()),
             // It reports nothing to anybody.
@@ -97,7 +97,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let reach = || super::open(&endpoint).map(drop).map_err(|error| error.message);
     let (server, ()) = OwnServer::start(folder, &process, KIND, clock, reach)?;
     let connector = super::connector(endpoint.clone());
-    Ok(Box::new(PrivateServer { server, endpoint, connector, programs, settings }))
+    Ok(Box::new(PrivateServer { server, endpoint, connector, installation, settings }))
 }
 
 /// It does not start where one that was killed has left its socket, so that is removed first, as the server's user.
@@ -179,16 +179,12 @@ impl Server for PrivateServer {
         Some(&self.endpoint)
     }
 
-    fn thread_groups(&self) -> Option<ThreadGroups> {
-        None
-    }
-
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         let mut facts = facts::ask(&self.endpoint, &mut super::open(&self.endpoint)?)?;
         facts.durability = settings::durability(&self.settings);
         facts.durability_settings = &settings::DURABILITY;
         facts.settings.extend(self.settings.clone());
-        facts.build = Some(self.programs.facts(None));
+        facts.build = Some(self.installation.facts(None));
         Ok(facts)
     }
 

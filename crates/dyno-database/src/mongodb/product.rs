@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_host::{Keeper, ThreadGroup};
+use dyno_host::Keeper;
 use dyno_units::SettingValue;
 use dyno_workload::{Connector, Target};
 
@@ -118,13 +118,8 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     // Where it lies is not asked: most users may not know it.
     data_folder: super::connection::PING,
     file_kind: private::file_kind,
-    thread_group,
+    thread_group: None,
 };
-
-/// Threads of these servers have no names that would say what they are for.
-fn thread_group(_process: &str, _thread: &str) -> Option<ThreadGroup> {
-    None
-}
 
 impl Protocol for MongoProtocol {
     fn spec(&self) -> &'static ProtocolSpec {

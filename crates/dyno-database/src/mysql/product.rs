@@ -230,7 +230,7 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     programs: &["mysqld", "mariadbd"],
     data_folder: "SELECT @@datadir",
     file_kind: files::file_kind,
-    thread_group: files::thread_group,
+    thread_group: Some(files::thread_group),
 };
 
 impl Protocol for MySqlProtocol {

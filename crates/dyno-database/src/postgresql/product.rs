@@ -201,7 +201,7 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     programs: &["postgres", "postmaster", "pgbouncer", "edb-postgres"],
     data_folder: "SHOW data_directory",
     file_kind: files::file_kind,
-    thread_group: files::thread_group,
+    thread_group: Some(files::thread_group),
 };
 
 fn join_socket(folder: PathBuf, port: u16) -> PathBuf {

@@ -123,12 +123,12 @@ pub(super) fn control_group(symptoms: &Symptoms) -> Check {
 pub(super) fn scheduling_group(symptoms: &Symptoms) -> Check {
     let (name, why) = (
         "scheduling group",
-        "CPUs are shared among groups of processes: a server in Dyno's group and one in another are not alike",
+        "CPUs are divided among groups of processes first: a server in Dyno's group and one in another perform differently",
     );
     let Some(group) = &symptoms.scheduling_group else {
         return check(name, why, Good, "none", "");
     };
-    let advice = "compare servers that are alike in it (the report says it of each variant)";
+    let advice = "compare only servers with the same `scheduling_group`, which the report lists for each variant";
     check(name, why, Notice, format!("Dyno is in {group}"), advice)
 }
 

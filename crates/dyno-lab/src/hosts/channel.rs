@@ -24,7 +24,7 @@ const LINES: usize = 20;
 /// Bytes of one of them.
 const LINE_BYTES: u64 = 4096;
 const LINES_SHOWN: usize = 3;
-/// Bytes that are written at once: an agent that takes so many reads.
+/// Bytes that are written at once: an agent that takes that many is still reading.
 const PIECE: usize = 16 << 10;
 /// How long a command may take to end when its agent has said its last word.
 const END_LIMIT: Duration = Duration::from_secs(2);
@@ -137,7 +137,7 @@ struct Outbox {
 enum Outgoing {
     /// An order, as a frame.
     Order(Vec<u8>),
-    /// The time is asked for, at the moment when it is written.
+    /// A question for the time, made when it is written: its round trip begins then.
     Ping,
 }
 

@@ -446,8 +446,7 @@ fn check_on_a_standing(product: &str, url: impl Fn(&Standing) -> String, words: 
                  { sql = \"SELECT id FROM their\" }, { sql = \"SELECT id FROM theirs\" }";
     bench.write("right.toml", &study(&url(&standing), right));
     let answer = bench.dyno_good(&["check", "right.toml"]);
-    let said =
-        "not checked: the transactions of `mine` on `x`: they were prepared and not executed";
+    let said = "not checked: the transactions of `mine` on `x`: they were prepared, not executed";
     assert_eq!(answer.out.matches("not checked").count(), 1, "{}", answer.out);
     assert!(answer.out.contains(said), "{}", answer.out);
     bench.write("wrong.toml", &study(&url(&standing), wrong));
