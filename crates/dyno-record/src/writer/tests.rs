@@ -763,7 +763,7 @@ fn counts_that_cannot_be_are_refused_and_not_added_up() {
         change(&mut summary.steps[0]);
         run.begin_trial(&plan, "a").unwrap().finish(summary).unwrap();
         let error = crate::read_run(&path).unwrap_err().to_string();
-        assert!(error.contains("its counts are larger than 9007199254740992"), "{error}");
+        assert!(error.contains("its counts add up to more than 9007199254740992"), "{error}");
     }
 }
 
