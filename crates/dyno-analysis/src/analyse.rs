@@ -1,4 +1,4 @@
-//! Records → findings: the sequence of the analysis and the facts that need no statistics.
+//! Records → findings: the sequence of the analysis, and facts that need no statistics.
 
 use std::collections::BTreeMap;
 
@@ -36,11 +36,10 @@ const FORMAT: u32 = 1;
 #[derive(Clone, Debug)]
 pub struct Options {
     pub confidence: f64,
-    /// Threshold; the record's own where none.
+    /// `None` for the record's own.
     pub threshold: Option<f64>,
     pub seed: u64,
-    /// Whether a run is a gate: each variant that has a baseline is judged against it, paired by block
-    /// where trials were interleaved. Two runs that are compared are one anyway.
+    /// Judges each variant against its baseline, as always if two runs are compared.
     pub gate: bool,
 }
 
@@ -50,20 +49,17 @@ impl Default for Options {
     }
 }
 
-/// Analyses runs of one study together.
-///
-/// Variants that are the same thing (name, levels, product, version, workload, options, settings
-/// asked for) under the same conditions (machine, storage, CPUs, times) are one variant with the
-/// repetitions of all runs. Others of the same name get further levels that tell them apart
-/// (`machine`, `version`, `filesystem` …, or `run`), and a baseline among them is compared with its
-/// namesake in the first run that has one, unless their workloads are not alike.
+/// Analyses runs of one study together. Variants that are alike (name, levels, product, version,
+/// workload, options, settings) under the same conditions (machine, storage, CPUs, times) become
+/// one, with the repetitions of all runs. Other namesakes get distinguishing levels (`machine`,
+/// `version`, `filesystem` …, or `run`), and a baseline among them is compared with its namesake in
+/// the first run, if their workloads are alike.
 pub fn analyse(runs: &[Run], options: &Options) -> Findings {
     analyse_joined(runs, options, Matching::Join)
 }
 
-/// Analyses `candidate` against `baseline`: every variant of the one is compared with the variant
-/// of the same name in the other, even if they seem to be the same thing. Variants of the
-/// baseline run are compared as its own study says.
+/// Compares every variant of `candidate` with its namesake in `baseline`, even if they are alike.
+/// Variants of the baseline run are compared as its study says.
 pub fn analyse_against(baseline: &Run, candidate: &Run, options: &Options) -> Findings {
     let runs = [baseline.clone(), candidate.clone()];
     analyse_joined(&runs, options, Matching::Against)
@@ -77,7 +73,7 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
         confidence: options.confidence,
     };
     let trial_hosts = trial_hosts(&joined);
-    // Of several machines, that with the most.
+    // Of several machines, the largest.
     let most = trial_hosts.iter().map(|host| host.environment.cpus).max();
     let cpus = most.or(first.map(|manifest| manifest.environment.cpus)).unwrap_or(0);
     let measured = measure_all(&joined);
@@ -134,7 +130,7 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
     findings.scaling = scaling(&findings.steps, &findings.cells, &measured, &levels);
     findings.caveats = caveats(&joined, &measured, &findings, runs);
     if is_watched(&findings) {
-        // Nothing was measured that more repetitions or a longer time would make surer.
+        // Watching measures nothing that repetitions or a longer time would improve.
         findings.caveats.retain(|caveat| caveat.kind == CaveatKind::ServerRestarted);
     }
     findings.answer = answer(&findings, &ranker);
@@ -151,7 +147,7 @@ fn tell_gate(
     let (gate, rows) = judge(joined, findings, measured, levels);
     let is_compared = findings.comparisons.iter().any(|c| c.variant >= joined.n_first);
     if !is_compared && !findings.cells.is_empty() && !is_watched(findings) {
-        // What each variant did by itself answers no question about the two.
+        // Results of the variants alone do not answer the question.
         let names = || findings.variants.iter().map(|variant| variant.name.as_str());
         findings.answer = Answer {
             headline: "Nothing in the two runs can be compared.".to_owned(),
@@ -165,7 +161,7 @@ fn tell_gate(
 
 fn step_facts(joined: &Joined<'_>, runs: &[Run], cpus: u32) -> Vec<StepFacts> {
     let is_low = |clients: u64| clients <= u64::from(cpus);
-    // Runs may have measured the same step for different times.
+    // Times may differ between runs.
     let is_for_one_time = |step: &dyno_record::StepRecord| {
         let mut others = runs.iter().flat_map(|run| &run.manifest.steps);
         step.search.is_none()
@@ -199,7 +195,7 @@ fn variant_facts(joined: &Joined<'_>, idx: usize) -> VariantFacts {
         .collect();
     let is_finished = |trial: &&&TrialSummary| trial.outcome == TrialOutcome::Finished;
     let finished = ended.iter().filter(is_finished).count();
-    // A failed trial may have learnt the facts of its server before it failed.
+    // A failed trial may have learnt its server's facts.
     let trial = ended.iter().find(is_finished).or(ended.first());
     let server = trial.map(|trial| trial.server.clone()).unwrap_or_default();
     let levels = record.levels.iter().map(|level| (level.factor.clone(), level.level.clone()));
@@ -225,7 +221,7 @@ fn variant_facts(joined: &Joined<'_>, idx: usize) -> VariantFacts {
     }
 }
 
-/// The memory for data of the further shards of a trial, which hold parts of its data.
+/// Further shards hold parts of a trial's data.
 fn memory_of_shards(trial: Option<&&TrialSummary>) -> f64 {
     let members = trial.iter().flat_map(|trial| &trial.members);
     let shards = members.filter(|member| member.role == MemberRole::Shard);
@@ -272,13 +268,13 @@ fn trial_facts(trial: &JoinedTrial<'_>) -> TrialFacts {
     facts
 }
 
-/// Trials that are missing because their variant was settled without them are not needed.
+/// Missing trials of settled variants are not needed.
 fn tell_unneeded(findings: &mut Findings, joined: &Joined<'_>, runs: &[Run]) {
     let mut all = findings.trials.iter_mut().zip(&joined.trials);
     for run in runs {
         let settled = stopping::decide(run).settled;
         let n_variants = run.manifest.variants.len();
-        // Joining leaves out trials of variants that are not there.
+        // Joining leaves out trials of missing variants.
         for plan in run.manifest.trials.iter().filter(|plan| plan.variant < n_variants) {
             let Some((facts, trial)) = all.next() else { return };
             let is_settled = settled.iter().any(|(variant, _)| *variant == plan.variant);
@@ -312,8 +308,7 @@ fn memory_in_words(bytes: u64) -> String {
     format!("{} {unit}", number.trim_end_matches(".0"))
 }
 
-/// `ext4 on vda`: where the data of a member lie. None where Dyno did not put them there, or the kernel
-/// did not say.
+/// `ext4 on vda`: storage of a member's data; `None` if not Dyno's, or unknown to the kernel.
 fn storage(member: &MemberFacts) -> Option<String> {
     let place = member.place.as_ref().filter(|_| member.role != MemberRole::Router)?;
     let filesystem = place.filesystem.as_deref()?;
@@ -321,7 +316,7 @@ fn storage(member: &MemberFacts) -> Option<String> {
     Some(device.map_or_else(|| filesystem.to_owned(), |device| format!("{filesystem} on {device}")))
 }
 
-/// Facts of the machine; of several machines, all values that differ.
+/// Of several machines, all differing values.
 fn environment(runs: &[Run]) -> BTreeMap<String, String> {
     let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut add = |name: &str, value: String| {
@@ -347,7 +342,7 @@ fn environment(runs: &[Run]) -> BTreeMap<String, String> {
     for environment in runs.iter().flat_map(of_run) {
         add("machine", environment.machine.clone());
         add("cpus", environment.cpus.to_string());
-        // Of imported results the machine is not known.
+        // Unknown for imported results.
         if environment.memory_bytes > 0 {
             add("memory", memory_in_words(environment.memory_bytes));
         }

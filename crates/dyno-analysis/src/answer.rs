@@ -1,12 +1,7 @@
-//! The answer in words: one headline, at most five lines that support it, and every comparison in
-//! a sentence for those who want to quote it.
-//!
-//! What is said first follows from what the study varies: the cost of safe commits where it varies
-//! durability, who is fastest where it varies servers, how throughput scales where it varies the load,
-//! what the work costs where it gives prices. The title only decides which of these comes first.
-//!
-//! A sentence says no more than its verdict. "Measured highest" is said of observed means; "is
-//! fastest", "better" and "worse" only of comparisons that were decided.
+//! The answer in words: a headline, at most five lines below, and a sentence for every comparison.
+//! What the study varies decides what comes first: the cost of safe commits (durability), who is
+//! fastest (servers), scaling (load), cost (prices); the title only decides among these. "Measured
+//! highest" is said of observed means; "fastest", "better", "worse" only of decided comparisons.
 
 mod against;
 mod ahead;
@@ -42,13 +37,13 @@ use crate::{
     StepSearch, metrics,
 };
 
-/// Most lines below the headline.
+/// Lines below the headline.
 const LINES_MOST: usize = 5;
 
-/// Most sentences about comparisons; the others are in the tables.
+/// Sentences about comparisons; the others are in the tables.
 const DETAILS_MOST: usize = 24;
 
-/// What a statement is about, in the order in which it is said unless the title asks otherwise.
+/// In the default order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Topic {
     Safety,
@@ -67,7 +62,7 @@ enum Topic {
 }
 
 impl Topic {
-    /// Beginnings of the words by which a title asks for it.
+    /// Prefixes of words in titles that ask for the topic.
     fn words(self) -> &'static [&'static str] {
         match self {
             Topic::Safety => &["durab", "safe", "commit"],
@@ -86,11 +81,11 @@ impl Topic {
         }
     }
 
-    /// Where the title asks for it, counted in words.
+    /// Position in words.
     fn asked_at(self, title: &str) -> Option<usize> {
         let title = title.to_lowercase();
         let mut words = title.split(|c: char| !c.is_alphanumeric());
-        // "Reads and writes" are operations, not reads of the disk.
+        // "Reads and writes" are operations, not disk reads.
         if self == Topic::Reads && words.clone().any(|word| word == "writes") {
             return None;
         }
@@ -117,7 +112,7 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
     let mut statements = statements;
     let mut lines: Vec<String> = writer.failed_audits().into_iter().collect();
     if headline.starts_with(durability::HEADLINE) {
-        // What each level costs is what was asked for: everything else that is said gives way.
+        // The cost of each level was asked for; other lines give way.
         let n_levels = writer.safety_lines(LINES_MOST).map_or(0, |lines| lines.len());
         statements.truncate(LINES_MOST.saturating_sub(lines.len() + n_levels));
     }
@@ -146,7 +141,7 @@ struct AnswerWriter<'a> {
 }
 
 impl AnswerWriter<'_> {
-    /// What can be said, the headline first; never empty.
+    /// The headline first; never empty.
     fn statements(&self) -> Vec<String> {
         let mut found: Vec<(Topic, String)> = Vec::new();
         let safety = self.cost_of_safety();
@@ -198,7 +193,7 @@ impl AnswerWriter<'_> {
         &self.findings.variants[variant].name
     }
 
-    /// The load of a step, to be read after "at".
+    /// To follow "at".
     fn step(&self, step: usize) -> String {
         let facts = &self.findings.steps[step];
         if let Some(search) = &facts.search {
@@ -228,7 +223,7 @@ impl AnswerWriter<'_> {
         if n == 2 { format!("both {noun}s") } else { format!("all {n} {noun}s") }
     }
 
-    /// Whether runs were joined that did not do the same work at the same steps.
+    /// Joined runs differ in workload or steps.
     fn is_mismatched(&self) -> bool {
         let mismatched = [CaveatKind::DifferentWorkload, CaveatKind::DifferentSteps];
         self.findings.caveats.iter().any(|caveat| mismatched.contains(&caveat.kind))
@@ -238,7 +233,7 @@ impl AnswerWriter<'_> {
         &self.findings.metrics.get(metric).title
     }
 
-    /// A value whose unit says what is counted: `8,590 transactions/s`.
+    /// `8,590 transactions/s`.
     fn value_named(&self, metric: MetricId, estimate: &Estimate) -> String {
         metrics::with_thing(metric, &value(estimate))
     }
@@ -301,7 +296,7 @@ impl AnswerWriter<'_> {
         Answer { headline, lines, ..Answer::default() }
     }
 
-    // Descriptions: without comparisons.
+    // Without comparisons.
 
     fn described(&self) -> String {
         if self.findings.variants.iter().any(|v| v.baseline.is_some()) {
@@ -371,7 +366,7 @@ impl AnswerWriter<'_> {
         }
     }
 
-    /// `, p95 1.25 ms`; empty where nothing is known of it.
+    /// `, p95 1.25 ms`, or empty.
     fn p95_of(&self, cell: &Cell) -> String {
         cell.metrics
             .get(&metrics::RESPONSE_P95)
@@ -389,7 +384,7 @@ impl AnswerWriter<'_> {
                 let value = self.value_named(metrics::THROUGHPUT, rate);
                 format!("{name} does {value} {at}{}.", self.p95_of(cell))
             }
-            // Without load there is what a job declares.
+            // Without load a job declares the metric.
             None if cell.metrics.contains_key(&main) => {
                 let title = &self.findings.metrics.get(main).title;
                 format!("The {title} of {name} is {}.", value(&cell.metrics[&main]))

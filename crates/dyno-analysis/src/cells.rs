@@ -1,4 +1,4 @@
-//! Estimates: one variant at one step, all its repetitions.
+//! Estimates of one variant at one step over all repetitions.
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,16 @@ pub(crate) struct Measured {
     pub(crate) variant: usize,
     pub(crate) step: usize,
     pub(crate) block: u32,
-    /// Values by metric, or why there is none.
+    /// Errors say why there is none.
     pub(crate) values: BTreeMap<MetricId, Result<f64, String>>,
     pub(crate) committed: u64,
-    /// Each kind of transaction by itself, in the order of the workload.
+    /// In the order of the workload.
     pub(crate) kinds: Vec<KindMeasured>,
 }
 
 pub(crate) struct KindMeasured {
     pub(crate) name: String,
-    /// Throughput, and response times where it committed.
+    /// Throughput, and response times if it committed.
     pub(crate) values: BTreeMap<MetricId, f64>,
 }
 
@@ -37,7 +37,7 @@ impl Measured {
     }
 }
 
-/// Reads the numbers out of every finished trial, in the order of the trials.
+/// Of every finished trial, in order.
 pub(crate) fn measure_all(joined: &Joined<'_>) -> Vec<Measured> {
     let mut all = Vec::new();
     for trial in &joined.trials {
@@ -57,8 +57,8 @@ pub(crate) fn measure_all(joined: &Joined<'_>) -> Vec<Measured> {
     all
 }
 
-/// Takes a quantile away from all trials of a variant at a step if some of them have too few observations
-/// for it. Those are the slow ones: an estimate from the others would favour the variant.
+/// Removes a quantile of a variant at a step if some trials have too few observations: these are
+/// the slow ones, and the rest would favour the variant.
 fn without_partial_quantiles(all: &mut [Measured]) {
     let mut missing = BTreeMap::new();
     for one in all.iter() {
@@ -94,16 +94,13 @@ fn by_kind(summary: &StepSummary) -> Vec<KindMeasured> {
     kinds
 }
 
-/// An estimate from these values: their geometric mean with bounds on the scale of logarithms, so
-/// that bounds of what cannot be negative stay positive, and ratios of estimates are the effects
-/// that are shown beside them. Where a value is zero there is no logarithm: then it is
-/// [`estimate_arithmetic`], and says so.
+/// The geometric mean, with bounds on the scale of logarithms, so that bounds stay positive and
+/// ratios of estimates agree with effects. With a zero, [`estimate_arithmetic`], and says so.
 pub(crate) fn estimate(values: Vec<f64>, unit: &str, confidence: f64) -> Estimate {
     estimate_resolved(values, unit, confidence, 0.0)
 }
 
-/// As [`estimate`], of values that the instrument tells no finer than `resolution`, a standard
-/// deviation of their logarithms: the bounds are not narrower than it makes them.
+/// `resolution`: the instrument's, as a standard deviation of logarithms; bounds are no narrower.
 pub(crate) fn estimate_resolved(
     values: Vec<f64>,
     unit: &str,
@@ -120,16 +117,14 @@ pub(crate) fn estimate_resolved(
     described(values, unit, (value, Mean::Geometric), (bounds, why))
 }
 
-/// An estimate of something that is often zero: the arithmetic mean, with Student's bounds, the lower
-/// one cut at zero.
+/// For values that are often zero, with Student's bounds, the lower one cut at zero.
 pub(crate) fn estimate_arithmetic(values: Vec<f64>, unit: &str, confidence: f64) -> Estimate {
     let bounds = bounds_of_mean(&values, confidence).map(|(low, high)| (low.max(0.0), high));
     let value = mean(&values);
     described(values, unit, (value, Mean::Arithmetic), (bounds, NoBounds::OneRepetition))
 }
 
-/// An estimate of a resource: of bytes, which are often zero, the arithmetic mean, in whatever unit they
-/// are given (`B`, `KiB`, `MiB/s`).
+/// Arithmetic for bytes in any unit (`B`, `KiB`, `MiB/s`), as they are often zero.
 pub(crate) fn estimate_resource(values: Vec<f64>, unit: &str, confidence: f64) -> Estimate {
     match unit.trim_end_matches("/s").ends_with('B') {
         true => estimate_arithmetic(values, unit, confidence),
@@ -137,8 +132,7 @@ pub(crate) fn estimate_resource(values: Vec<f64>, unit: &str, confidence: f64) -
     }
 }
 
-/// An estimate of a metric, by what suits its unit. `resolution` is as in [`estimate_resolved`]. Of a
-/// share the interval is cut at the most that is possible, as it is at zero by the logarithms.
+/// By the unit; `resolution` as in [`estimate_resolved`]. Intervals of shares end at the maximum.
 pub(crate) fn estimate_metric(
     metric: &Metric,
     values: Vec<f64>,
@@ -146,7 +140,7 @@ pub(crate) fn estimate_metric(
     resolution: f64,
 ) -> Estimate {
     let mut estimate = estimate_unbounded(metric, values, confidence, resolution);
-    // A value beyond the most is a mistake of whoever measured it: it is not hidden.
+    // A value beyond the maximum is an error of the measuring code, and stays visible.
     if let Some(most) = metric.at_most.filter(|most| estimate.max <= *most) {
         estimate.value = estimate.value.min(most);
         estimate.high = estimate.high.map(|high| high.min(most));
@@ -173,7 +167,7 @@ fn estimate_unbounded(
     }
 }
 
-/// The largest of all values: bounds of a mean would say nothing of it.
+/// Without bounds: those of a mean do not apply.
 pub(crate) fn largest(values: Vec<f64>, unit: &str) -> Estimate {
     let value = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     described(values, unit, (value, Mean::Geometric), (None, NoBounds::Largest))
@@ -199,14 +193,14 @@ fn described(
     }
 }
 
-/// An estimate of something that may be negative: the arithmetic mean with Student's bounds.
+/// For values that may be negative: arithmetic mean, Student's bounds.
 pub(crate) fn estimate_signed(values: Vec<f64>, unit: &str, confidence: f64) -> Estimate {
     let bounds = bounds_of_mean(&values, confidence);
     let value = mean(&values);
     described(values, unit, (value, Mean::Arithmetic), (bounds, NoBounds::OneRepetition))
 }
 
-/// The cells: one for each variant and step that a finished trial measured.
+/// For each variant and step that a finished trial measured.
 pub(crate) fn cells(joined: &Joined<'_>, measured: &[Measured], levels: &Levels<'_>) -> Vec<Cell> {
     let mut cells = Vec::new();
     for variant in 0..joined.variants.len() {
@@ -259,7 +253,7 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
     let by_second = |(number, summary): &(u32, &StepSummary)| {
         time::judge(*number, &measured_seconds(summary), rule.threshold)
     };
-    // A load that changes on purpose keeps no level.
+    // A load that changes on purpose has no level.
     let is_steady_load = joined.steps[cell.step].stepped.is_none();
     let judged = ended.iter().filter(|(_, s)| s.search.is_none() && is_steady_load);
     cell.time = judged.map(by_second).collect();
@@ -282,7 +276,7 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
     cell
 }
 
-/// Throughput in each whole second of the measurement phase.
+/// In whole seconds of the measurement phase.
 pub(crate) fn measured_seconds(summary: &StepSummary) -> Vec<f64> {
     let intervals = &summary.intervals;
     let is_whole =
@@ -291,9 +285,8 @@ pub(crate) fn measured_seconds(summary: &StepSummary) -> Vec<f64> {
     seconds.filter(|(start_s, _)| is_whole(**start_s)).map(|(_, value)| *value).collect()
 }
 
-/// Quantiles and response times in µs of all repetitions together: ten points for each power of
-/// ten that 1 − quantile falls, as far as an observation lies beyond, and the extremes. Empty where
-/// nothing committed or a histogram cannot be decoded.
+/// Quantiles and response times in µs of all repetitions: ten points for each power of ten of 1 −
+/// quantile, while an observation lies beyond, and the extremes. Empty without readable times.
 fn spectrum(summaries: &[&StepSummary]) -> Vec<(f64, f64)> {
     let kinds = summaries.iter().flat_map(|summary| &summary.kinds);
     let total = match merged(kinds.map(|kind| &kind.response)) {
@@ -364,14 +357,14 @@ mod tests {
         check(&recall, &[0.90, 0.97, 1.0], &|high| high == 1.0);
         check(&recall, &[1.0, 1.0, 1.0], &|high| high == 1.0);
         check(&recall, &[0.50, 0.51, 0.52], &|high| high < 0.56);
-        // What is no share may be larger, and a share that is too large is seen to be.
+        // Only shares are bounded, and a share above its maximum stays visible.
         check(&plain, &[0.90, 0.97, 0.999], &|high| high > 1.0);
         check(&recall, &[0.90, 0.97, 1.2], &|high| high > 1.0);
     }
 
     #[test]
     fn a_zero_among_bytes_does_not_change_the_estimate() {
-        // A geometric mean would be next to nothing with 1 byte, and not exist with 0.
+        // A geometric mean would be almost nothing with 1 byte, and not exist with 0.
         let of =
             |first: f64| estimate_resource(vec![first, first, first, 1475.0, 593.0], "B", 0.95);
         let (zero, one) = (of(0.0), of(1.0));

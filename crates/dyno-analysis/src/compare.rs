@@ -27,13 +27,12 @@ pub(crate) use others::other_effects;
 pub(crate) struct Samples {
     ours: Vec<f64>,
     theirs: Vec<f64>,
-    /// Values of the blocks that have both; none where blocks do not pair them.
+    /// Of blocks that have both; `None` if blocks do not pair them.
     pairs: Option<Vec<(f64, f64)>>,
 }
 
 impl Samples {
-    /// From values with their blocks. Pairs are used if trials were interleaved and at least two
-    /// blocks have both, or if there is nothing better.
+    /// Paired if trials were interleaved and two blocks have both, or nothing else is possible.
     pub(crate) fn new(ours: &[(u32, f64)], theirs: &[(u32, f64)], interleaved: bool) -> Samples {
         let partner = |block: u32| theirs.iter().find(|(other, _)| *other == block);
         let pairs: Vec<(f64, f64)> = ours
@@ -57,7 +56,7 @@ impl Samples {
         }
     }
 
-    /// The same samples on the scale of natural logarithms; none where a value is not above zero.
+    /// `None` unless all values are above zero.
     fn logs(&self) -> Option<Samples> {
         let (ours, theirs) = self.taking_part();
         if ours.iter().chain(&theirs).any(|&value| value <= 0.0) {
@@ -81,7 +80,7 @@ impl Samples {
         self.pairs.is_some()
     }
 
-    /// The effect on the scale of logarithms; none with a single repetition, or where a value is zero.
+    /// `None` with one repetition, or with a zero.
     pub(crate) fn log_effect(&self, resolution: f64) -> Option<Effect> {
         self.logs()?.effect(resolution)
     }
@@ -97,7 +96,7 @@ impl Samples {
         self.pairs.as_ref().map(|pairs| pairs.iter().map(|(our, their)| our - their).collect())
     }
 
-    /// Each repetition's own difference; without pairs, to the mean of theirs.
+    /// By repetition; without pairs, to the mean of the baseline.
     fn own_differences(&self) -> Vec<f64> {
         self.differences().unwrap_or_else(|| {
             let center = mean(&self.theirs);
@@ -105,7 +104,7 @@ impl Samples {
         })
     }
 
-    /// The p-value by permutation; none with fewer than three repetitions.
+    /// `None` with fewer than three repetitions.
     fn permutation_p(&self, seed: Seed) -> Option<f64> {
         let mut random = seed.stream();
         match self.differences() {
@@ -145,7 +144,7 @@ fn difference_estimate(
     }
 }
 
-/// A difference of logarithms as a percentage of the baseline.
+/// Of the baseline.
 fn in_percent(logarithmic: Estimate) -> Estimate {
     let percent = |log: f64| log.exp_m1() * 100.0;
     let bounds = logarithmic.low.zip(logarithmic.high);
@@ -165,8 +164,8 @@ fn in_percent(logarithmic: Estimate) -> Estimate {
     }
 }
 
-/// A relative effect in the unit of its metric: as much of the baseline's geometric mean, which is
-/// taken as known. A difference of arithmetic means could contradict the ratio that is shown beside it.
+/// In the metric's unit, as a share of the baseline's geometric mean, taken as known. A difference
+/// of arithmetic means could contradict the ratio.
 fn in_units(relative: &Estimate, base: f64, unit: &str) -> Estimate {
     let of = |percent: f64| base * percent / 100.0;
     Estimate {
@@ -182,8 +181,7 @@ fn in_units(relative: &Estimate, base: f64, unit: &str) -> Estimate {
     }
 }
 
-/// The effect in percent where a value is zero, so that there is no logarithm: the ratio of the
-/// means, without bounds. None where the baseline's mean is zero.
+/// The ratio of the means, without logarithms and bounds; `None` if the baseline's mean is zero.
 fn without_logs(samples: &Samples) -> Option<Estimate> {
     let (ours, theirs) = samples.taking_part();
     let base = mean(&theirs);
@@ -205,8 +203,8 @@ fn without_logs(samples: &Samples) -> Option<Estimate> {
     })
 }
 
-/// The standard deviation that the instrument alone gives to the logarithm of a value of this size:
-/// that of a value anywhere in a class of the histogram, or between the ends of a search, width / √12.
+/// The instrument's standard deviation of a logarithm: that of a uniform value in a histogram
+/// class, or between the ends of a search, width / √12.
 pub(crate) fn resolution(metric: MetricId, step: &StepRecord, typical: f64) -> f64 {
     match metric {
         metrics::RATE_AT_LIMIT | metrics::CLIENTS_AT_LIMIT => searches::resolution(step, typical),
@@ -214,7 +212,7 @@ pub(crate) fn resolution(metric: MetricId, step: &StepRecord, typical: f64) -> f
     }
 }
 
-/// That of a quantile of this size in µs: the width of its class.
+/// Of a quantile's class in the histogram.
 pub(crate) fn resolution_of_class(metric: MetricId, typical_us: f64) -> f64 {
     let is_exact = quantile(metric).is_none();
     let ns = (typical_us * 1e3) as u64;
@@ -226,15 +224,15 @@ pub(crate) fn resolution_of_class(metric: MetricId, typical_us: f64) -> f64 {
     width as f64 / ns as f64 / 12_f64.sqrt()
 }
 
-/// The rule, and the level of each variant's comparisons where a run was looked at before its end.
+/// With the level of each variant's comparisons if there were looks before the end.
 pub(crate) struct Levels<'a> {
     pub(crate) rule: &'a Rule,
-    /// Whether variants may have been stopped at looks, each at its own.
+    /// At looks.
     pub(crate) stops_early: bool,
     pub(crate) looks: Option<RepeatedLooks>,
-    /// Of comparisons, by variant; none where there was one look only.
+    /// Of comparisons, by variant; `None` with one look only.
     pub(crate) of_variants: Option<Vec<f64>>,
-    /// Of the estimates of single cells, likewise.
+    /// Of estimates of single cells; `None` with one look only.
     pub(crate) of_cells: Option<Vec<f64>>,
 }
 
@@ -243,8 +241,7 @@ impl Levels<'_> {
         self.with(self.of_variants.as_ref().map(|levels| levels[variant]))
     }
 
-    /// The rule for the estimates of a variant's own cells. Their bounds are those of all looks
-    /// together, so that when a variant was stopped does not matter to them.
+    /// Bounds are those of all looks together, whenever the variant was stopped.
     pub(crate) fn of_cells(&self, variant: usize) -> Rule {
         self.with(self.of_cells.as_ref().map(|levels| levels[variant]))
     }
@@ -254,18 +251,18 @@ impl Levels<'_> {
     }
 }
 
-/// What is decided about one comparison before its family is known.
+/// Before its family is known.
 pub(crate) struct Draft {
     pub(crate) comparison: Comparison,
     pub(crate) effect: Option<Effect>,
     pub(crate) is_total_loss: bool,
-    /// The logarithms; none where a value is zero.
+    /// `None` with a zero.
     logs: Option<Samples>,
     is_more_better: bool,
 }
 
 impl Draft {
-    /// Lets the comparison rest on the common error of its family. `rule` is its own.
+    /// Uses the common error of the family. `rule` is the comparison's own.
     pub(crate) fn pool(&mut self, error: PooledError, rule: &Rule) {
         let (Some(own), Some(logs)) = (self.effect, &self.logs) else { return };
         let effect = own.with_error(error);
@@ -286,7 +283,7 @@ impl Draft {
     }
 }
 
-/// Compares every variant that has a baseline with it, at every step that both measured.
+/// At every step that both measured.
 pub(crate) fn comparisons(
     joined: &Joined<'_>,
     measured: &[Measured],
@@ -297,7 +294,7 @@ pub(crate) fn comparisons(
     for metric in joined.metrics.compared() {
         let seed = seed.derive(metric.id.as_str(), 0);
         let drafts = drafts(joined, measured, (metric, levels), seed);
-        // What the first of two runs compared among itself is another question.
+        // Comparisons within the first of two runs are their own family.
         let (of_first, others): (Vec<Draft>, Vec<Draft>) =
             drafts.into_iter().partition(|draft| draft.comparison.variant < joined.n_first);
         all.extend(decide_family(of_first, levels));
@@ -365,7 +362,7 @@ fn values_of(
     measured.iter().filter(is_here).filter_map(value).collect()
 }
 
-/// One comparison without its place and its verdict; none where nothing can be compared.
+/// Without place and verdict; `None` if nothing can be compared.
 pub(crate) fn draft(
     samples: &Samples,
     (metric, step): (&Metric, &StepRecord),
@@ -388,7 +385,7 @@ pub(crate) fn draft(
         (Some(_), Some(base)) => in_units(&relative, base, unit_of(metric)),
         _ => difference_estimate(samples, samples.effect(0.0), rule.confidence, unit_of(metric)),
     };
-    // Of what is better if it is less (CPU by ticks) a zero is no loss.
+    // Where less is better (CPU by ticks), a zero is no loss.
     let is_total_loss = metric.better == Direction::Higher
         && ours.iter().all(|&value| value == 0.0)
         && theirs.iter().all(|&value| value > 0.0)
@@ -413,7 +410,7 @@ pub(crate) fn draft(
     Some(Draft { comparison, effect, is_total_loss, logs, is_more_better })
 }
 
-/// Decides the comparisons of one metric together, each at the level of its variant.
+/// All of one metric, each at the level of its variant.
 pub(crate) fn decide_family(drafts: Vec<Draft>, levels: &Levels<'_>) -> Vec<Comparison> {
     let level = |draft: &Draft| 1.0 - levels.of(draft.comparison.variant).confidence;
     decide_drafts(drafts, level, levels.rule)
@@ -459,7 +456,7 @@ mod tests {
     #[test]
     fn the_resolution_is_that_of_the_histogram() {
         let width = |metric, us: f64| resolution_of_class(metric, us) * 12_f64.sqrt() * us * 1e3;
-        // Classes of 1 ns up to 2.048 µs; above, of 1/1024 of their power of two.
+        // 1 ns wide up to 2.048 µs; above, 1/1024 of the power of two.
         for us in [0.5, 1.0, 2.0] {
             assert!((width(metrics::RESPONSE_P50, us) - 1.0).abs() < 1e-6);
         }
@@ -482,7 +479,7 @@ mod tests {
     fn blocks_pair_what_they_both_have() {
         let ours = [(1, 10.0), (2, 20.0), (4, 40.0)];
         check(&ours, &[(4, 4.0), (2, 2.0)], Some(&[(20.0, 2.0), (40.0, 4.0)]));
-        // One pair is less than what two samples of two tell.
+        // One pair tells less than two samples of two.
         check(&ours, &[(1, 1.0), (3, 3.0)], None);
         check(&ours[..1], &[(1, 1.0), (3, 3.0)], Some(&[(10.0, 1.0)]));
         check(&ours, &[], None);

@@ -1,4 +1,4 @@
-//! Finds the reasons to trust the findings less, and says what to do about each.
+//! Finds reasons to trust the findings less, with advice.
 
 mod alike;
 mod course;
@@ -36,22 +36,22 @@ use crate::words::{count, list, rate, seconds, share};
 use crate::{Caveat, CaveatKind, Findings, MetricId, TrialFacts, metrics};
 
 const REPETITIONS_ENOUGH: u32 = 3;
-/// A worker that is busy more than this share of the time delays what it measures.
+/// Busier workers delay what they measure.
 const BUSY_MOST: f64 = 0.7;
-/// A worker that does more than this share of what it can do is close to being the limit.
+/// Of what a worker can do; more is close to the limit.
 const CALIBRATED_MOST: f64 = 0.7;
-/// Workers that wait for a CPU more than this share of the time delay what they measure.
+/// Of the time; workers that wait more for a CPU delay what they measure.
 const RUN_QUEUE_MOST: f64 = 0.05;
-/// From this share of all CPU time on, in percent, the CPUs count as full.
+/// From here on the CPUs count as full.
 const CPUS_FULL_PCT: f64 = 90.0;
-/// Transient errors below this share of attempts are part of ordinary operation.
+/// Rarer transient errors are ordinary.
 pub(crate) const TRANSIENT_MOST: f64 = 0.001;
-/// Outcomes that a retry may mend, and those that a workload with random keys produces by itself.
+/// A retry may mend them, or a workload with random keys produces them.
 pub(crate) const TRANSIENT: [&str; 4] =
     ["deadlock", "serialization", "lock_timeout", "duplicate_key"];
 pub(crate) const DESIGNED: [&str; 2] = ["committed", "rolled_back"];
 
-/// All caveats, in the order of their kinds.
+/// In the order of their kinds.
 pub(crate) fn caveats(
     joined: &Joined<'_>,
     measured: &[Measured],
@@ -136,7 +136,7 @@ fn sorted(indexes: impl Iterator<Item = usize>) -> Vec<usize> {
 fn place_name(findings: &Findings, variant: usize, step: usize) -> String {
     let facts = &findings.steps[step];
     let load = facts.search.as_ref().map_or(&facts.name, |search| &search.limit);
-    // A job without load is a step of its own, and no load level.
+    // A job without load is a step, but no load level.
     let is_job = facts.clients == 0
         && facts.rate.is_none()
         && facts.search.is_none()
@@ -174,7 +174,7 @@ fn too_few_repetitions(joined: &Joined<'_>, findings: &Findings) -> Option<Cavea
     })
 }
 
-/// How long its workers waited for a CPU, as a share of their time.
+/// Of the workers' time.
 fn queue_share(place: &Place<'_>) -> f64 {
     let generator = &place.summary.generator;
     let time = f64::from(generator.workers.max(1)) * place.summary.measured_s;
@@ -189,8 +189,7 @@ fn used(place: &Place<'_>) -> f64 {
     place.summary.generator.share_of_calibrated.unwrap_or(0.0)
 }
 
-/// Whether the load generator may have been a limit. In the generator's own process the workers'
-/// time is the database's time, too: a limit of the generator cannot be distinguished from one of the database.
+/// A database within the generator's process uses its time too, so its limit is not seen.
 fn is_limited(place: &Place<'_>) -> bool {
     let server = place.trial.server.product_facts();
     !server.in_process
@@ -200,7 +199,7 @@ fn is_limited(place: &Place<'_>) -> bool {
             || queue_share(place) > RUN_QUEUE_MOST)
 }
 
-/// The share of a variant's finished trials in which the generator may have been a limit at a step.
+/// Of a variant's finished trials.
 pub(crate) fn limited_share(joined: &Joined<'_>, variant: usize, step: usize) -> f64 {
     let place = |trial: &JoinedTrial<'_>| {
         let (summary, trial) = (trial.step(step)?, trial.summary?);
@@ -240,7 +239,7 @@ fn generator_limit(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let waits = worst(&queue_share).filter(|(most, _)| *most > RUN_QUEUE_MOST);
     let only_waits = parts.is_empty();
     if let Some((most, place)) = waits {
-        // With all CPUs at work it is known what they waited for: each other, the server, other programs.
+        // With all CPUs busy, it is known what they waited for.
         let busiest = limited.iter().max_by(|a, b| queue_share(a).total_cmp(&queue_share(b)));
         let cpus = busiest.and_then(|place| mean_rate(place.summary, known::CPU_BUSY_PCT).ok());
         let full = match cpus.filter(|pct| *pct >= CPUS_FULL_PCT) {
@@ -287,7 +286,7 @@ fn errors(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     // By variant and step.
     let mut attempts: BTreeMap<(usize, usize), Attempts<'_>> = BTreeMap::new();
     let mut examples: BTreeMap<&str, &str> = BTreeMap::new();
-    // What fails about a fault that was made is told with the fault.
+    // Errors of a fault are reported with the fault.
     for place in places(joined).into_iter().filter(|place| place.summary.faults.is_empty()) {
         let Attempts { all, failed } = attempts.entry((place.variant, place.step)).or_default();
         for (outcome, &n) in place.summary.kinds.iter().flat_map(|kind| &kind.outcomes) {
@@ -335,7 +334,7 @@ fn errors(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     })
 }
 
-/// Letters of an example in a caveat. Servers quote whole statements; the report's list of errors does, too.
+/// Servers quote whole statements; the report's list has them in full.
 const EXAMPLE_MOST: usize = 160;
 
 fn shortened(example: &str) -> Cow<'_, str> {
@@ -392,7 +391,7 @@ fn different_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Cave
     })
 }
 
-/// Whether a study varies what a commit of two variants survives: a setting that decides it, or the volume.
+/// By a setting that decides it, or the volume.
 pub(crate) fn is_durability_varied(joined: &Joined<'_>, (one, other): (usize, usize)) -> bool {
     let (a, b) = (&joined.variants[one], &joined.variants[other]);
     let names = [one, other].map(|idx| joined.product_facts(idx).durability_settings);
@@ -404,7 +403,7 @@ pub(crate) fn is_durability_varied(joined: &Joined<'_>, (one, other): (usize, us
         || names.iter().flatten().any(|name| a.settings.get(name) != b.settings.get(name))
 }
 
-/// `every commit is synced (a, b); not synced (c)`: each durability once, with the variants that have it.
+/// `every commit is synced (a, b); not synced (c)`
 fn by_durability(findings: &Findings) -> String {
     let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
     for variant in findings.variants.iter().filter(|variant| !variant.durability.is_empty()) {
@@ -488,8 +487,7 @@ fn audit_failed(findings: &Findings) -> Option<Caveat> {
     })
 }
 
-/// One caveat for each reported quantile that too few observations lie beyond, in some trial.
-/// A quantile that rests on few observations in some trial.
+/// A quantile with too few observations beyond it in some trial.
 struct Short<'a> {
     metric: MetricId,
     places: Vec<&'a Measured>,
@@ -501,9 +499,9 @@ impl Short<'_> {
     fn of(measured: &[Measured], metric: MetricId) -> Option<Short<'_>> {
         let beyond = 1.0 - quantile(metric)?;
         let is_few = |n: u64| n > 0 && metrics::few_beyond(1.0 - beyond, n).is_some();
-        // A step that ends by quota has as many transactions as that, however long it takes.
+        // Quotas fix the number of transactions.
         let ends_by_quota = |m: &Measured| m.values.contains_key(&metrics::STEP_TIME);
-        // What was only watched has none, nor have results of a tool that printed none.
+        // Watched and some imported steps have no times.
         let has_times = |m: &Measured| m.values.contains_key(&metric);
         let is_short = |m: &&Measured| is_few(m.committed) && has_times(m) && !ends_by_quota(m);
         let places: Vec<&Measured> = measured.iter().filter(is_short).collect();
@@ -516,7 +514,7 @@ impl Short<'_> {
         (self.least.committed as f64 * share + 1e-6).round()
     }
 
-    /// Throughput is transactions over measured time, so this is the time that would do.
+    /// By throughput.
     fn seconds(&self) -> f64 {
         (self.needed / self.least.value(metrics::THROUGHPUT).unwrap_or(0.0)).ceil()
     }
@@ -538,13 +536,12 @@ impl Short<'_> {
     }
 }
 
-/// One caveat for all quantiles that rest on too few observations: whoever has too few for p95 has
-/// too few for what is beyond it.
+/// One for all quantiles: a short nearer one implies a short further one.
 fn short_measurement(measured: &[Measured], findings: &Findings) -> Option<Caveat> {
     let quantiles = [metrics::RESPONSE_P95, metrics::RESPONSE_P99, metrics::RESPONSE_P999];
     let short: Vec<Short<'_>> =
         quantiles.into_iter().filter_map(|metric| Short::of(measured, metric)).collect();
-    // The furthest quantile is short wherever a nearer one is.
+    // Short wherever a nearer one is.
     let last = short.last()?;
     let parts =
         |tell: &dyn Fn(&Short<'_>) -> String| list(&short.iter().map(tell).collect::<Vec<_>>());

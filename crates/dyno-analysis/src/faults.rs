@@ -1,7 +1,5 @@
-//! Faults that happened to servers on purpose: what became of the load.
-//!
-//! METHOD: `docs/method/stalls-and-steadiness.md`. A fault is judged by the throughput of its own trial before
-//! it. Whatever is not seen within the step (a recovery, an answer) is no number.
+//! Faults made on purpose, and what became of the load (docs/method/stalls-and-steadiness.md). A
+//! fault is judged by its trial's throughput before; what the step does not show is `None`.
 
 use std::collections::BTreeMap;
 
@@ -13,63 +11,58 @@ use crate::metrics::Value;
 use crate::stalls::Bins;
 use crate::statistics::{mean, median};
 
-/// Seconds before the first fault of a step that tell what throughput was.
+/// Seconds before a step's first fault, for the throughput before.
 const BEFORE_MOST: usize = 30;
 
-/// Fewer seconds before the first fault tell nothing.
+/// Fewer seconds say nothing.
 const BEFORE_LEAST: usize = 3;
 
-/// The share of the throughput before it from which on a load has recovered …
+/// Share of the throughput before, for a recovered load …
 const RECOVERED: f64 = 0.9;
 
-/// … if each of so many seconds has it.
+/// … which has to hold in each of so many seconds.
 const RECOVERED_FOR: usize = 3;
 
-/// The width of the bins in which commits are counted, in seconds.
 const BIN_S: f64 = 0.1;
 
-/// A fault, and what became of the load. Times are in seconds.
+/// Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FaultFacts {
     pub variant: usize,
     pub step: usize,
-    /// The trial's number in its own run.
+    /// In its own run.
     pub trial: u32,
     pub fault: Fault,
-    /// Transactions per second before the first fault of the step: the median of at most 30 seconds. None of
-    /// fewer than 3, or where nothing was committed.
+    /// Transactions per second before the step's first fault: median of at most 30 seconds; `None`
+    /// with fewer than 3, or without commits.
     pub before: Option<f64>,
-    /// How many of these seconds had less than 90 % of their median.
+    /// Of these seconds, those below 90 % of their median.
     pub before_below: u32,
     pub before_seconds: u32,
-    /// Transactions in the worst second that began after it and before the load had recovered.
+    /// Transactions in the worst second between the fault and the recovery.
     pub lowest: Option<f64>,
-    /// The longest time after it in which nothing was committed.
+    /// Longest time without commits after it.
     pub away_s: Option<f64>,
-    /// From its beginning until the server answered a statement again; of `stop`, until it was let go on. None
-    /// if it did not.
+    /// Until the server answered a statement again; for `stop`, until it was resumed.
     pub answered_after_s: Option<f64>,
-    /// From its beginning until the replica that was promoted committed for a client, to a tenth of a second. None
-    /// if it did not, or none was promoted.
+    /// Until the promoted replica committed for a client, to 0.1 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_commit_after_s: Option<f64>,
-    /// The least and the most confirmed transactions that the replica that was promoted lacks; none if that is
-    /// not known, or none was promoted.
+    /// Least and most confirmed transactions that the promoted replica lacks, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<(u64, u64)>,
-    /// From its beginning to the first of three seconds that each had at least 90 % of the throughput before.
-    /// None if there were none within the step, or before the next fault.
+    /// Until the first of three seconds with at least 90 % of the throughput before, each; `None`
+    /// if there were none before the next fault or the end.
     pub recovered_after_s: Option<f64>,
-    /// The longest response time of a transaction that ended between the fault and the recovery, or the return
-    /// of the server if that was later, in µs.
+    /// Longest response time, in µs, that ended before recovery, or the server's return if later.
     pub longest_us: Option<f64>,
-    /// Attempts that failed in that time.
+    /// Failed attempts in that time.
     pub errors: f64,
-    /// Attempts of the whole measured time that failed, by class.
+    /// Failed attempts in the measured time, by class.
     pub error_classes: BTreeMap<String, u64>,
 }
 
-/// The faults of all finished trials, in the order of trials, steps and times.
+/// In the order of trials, steps and times.
 pub(crate) fn faults(joined: &Joined<'_>) -> Vec<FaultFacts> {
     let mut all = Vec::new();
     for trial in &joined.trials {
@@ -94,11 +87,10 @@ fn of_summary(summary: &StepSummary) -> Vec<FaultFacts> {
         let recovered_s = before.level.and_then(|level| recovered(level, window, &commits));
         let until = recovered_s.unwrap_or(window.1);
         let end_s = if fault.kind == "stop" { fault.ended_s } else { fault.answered_s };
-        // Bins of a tenth of a second may show the recovery a little before the server is back, with whose
-        // return the longest waits end.
+        // Bins may show the recovery before the server's return, which ends the longest waits.
         let seen_until = end_s.map_or(until, |end| until.max(end + BIN_S)).min(window.1);
         let seconds = |column: &[f64]| -> Vec<f64> {
-            // Intervals that touch the time: one second is the finest that the record tells.
+            // The record is by second: all intervals that touch the time.
             let all = summary.intervals.start_s.iter().zip(column);
             let within = all.filter(|(start, _)| **start + 1.0 > window.0 && **start < seen_until);
             within.map(|(_, value)| *value).collect()
@@ -126,7 +118,7 @@ fn of_summary(summary: &StepSummary) -> Vec<FaultFacts> {
     summary.faults.iter().zip(ends).map(of_fault).collect()
 }
 
-/// Seconds in whole milliseconds.
+/// To milliseconds.
 fn rounded(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
 }
@@ -139,8 +131,7 @@ struct Before {
 }
 
 impl Before {
-    /// Of the whole seconds of the measured time before a fault, the last ones; `commits` counts those
-    /// between two times.
+    /// The last whole measured seconds before a fault; `commits` counts between two times.
     fn of(began_s: f64, commits: &impl Fn(f64, f64) -> f64) -> Before {
         let n = (began_s.max(0.0).floor() as usize).min(BEFORE_MOST);
         if n < BEFORE_LEAST {
@@ -154,8 +145,7 @@ impl Before {
     }
 }
 
-/// When the load had recovered: the first tenth of a second of the window with a commit from which on three
-/// seconds had each at least 90 % of this level.
+/// The first tenth of a second with a commit that begins three seconds of at least 90 % each.
 fn recovered(
     level: f64,
     (from, to): (f64, f64),
@@ -165,7 +155,7 @@ fn recovered(
     let starts = (0_u32..).map(|tenth| from + f64::from(tenth) / 10.0);
     let mut starts = starts.take_while(|start| *start <= last + 1e-9);
     starts.find(|start| {
-        // A burst of what had to wait does not make up for a time in which nothing was done.
+        // A burst does not make up for a time without work.
         let begins = commits(*start, start + 0.1) > 0.0;
         begins
             && (0..RECOVERED_FOR).all(|second| {
@@ -176,15 +166,14 @@ fn recovered(
     })
 }
 
-/// Commits in the worst whole second of a window, by tenths; none where it has none.
+/// In the worst whole second, in steps of 0.1 s; `None` without a whole second.
 fn lowest((from, to): (f64, f64), commits: &impl Fn(f64, f64) -> f64) -> Option<f64> {
     let starts = (0_u32..).map(|tenth| from + f64::from(tenth) / 10.0);
     let starts = starts.take_while(|start| *start + 1.0 <= to + 1e-9);
     starts.map(|start| commits(start, start + 1.0)).reduce(f64::min)
 }
 
-/// The longest time of a window in which nothing was committed, to a tenth of a second: bins that reach into
-/// it, cut at its ends. None where it has no bins.
+/// To 0.1 s: bins are cut at the ends of the window. `None` without bins.
 fn away(bins: &Bins, (from, to): (f64, f64)) -> Option<f64> {
     let (mut longest, mut current): (Option<f64>, f64) = (None, 0.0);
     for (idx, start) in bins.start_s.iter().enumerate() {
@@ -199,7 +188,7 @@ fn away(bins: &Bins, (from, to): (f64, f64)) -> Option<f64> {
     longest
 }
 
-/// When something was committed first in a window, to a tenth of a second; none if nothing was.
+/// To 0.1 s.
 fn first_commit(bins: &Bins, (from, to): (f64, f64)) -> Option<f64> {
     let ends = bins.start_s.iter().zip(&bins.width_s).map(|(start, width)| start + width);
     let mut all = bins.start_s.iter().zip(ends).zip(&bins.counts);
@@ -208,7 +197,6 @@ fn first_commit(bins: &Bins, (from, to): (f64, f64)) -> Option<f64> {
     Some(start.max(from))
 }
 
-/// The least and the most confirmed transactions that a promoted replica lacks.
 fn lost(fault: &Fault) -> Option<(u64, u64)> {
     Some(fault.promotion.as_ref()?.survived.as_ref()?.lost())
 }
@@ -223,8 +211,7 @@ fn error_classes(summary: &StepSummary) -> BTreeMap<String, u64> {
     all
 }
 
-/// The mean over the faults of a step of one of their times, or why it has none; none of a step without
-/// faults.
+/// Over the faults of a step, or why there is no mean; `None` without faults.
 fn mean_of(summary: &StepSummary, why: &str, of: fn(&FaultFacts) -> Option<f64>) -> Value {
     let faults = of_summary(summary);
     if faults.is_empty() {
@@ -242,8 +229,7 @@ pub(crate) fn answer_of(summary: &StepSummary) -> Value {
     mean_of(summary, "the server did not respond again", |fault| fault.answered_after_s)
 }
 
-/// How many confirmed transactions are missing, at least, after replicas were promoted; none of a step in which
-/// none was.
+/// Confirmed transactions missing at least, after promotions; `None` without any.
 pub(crate) fn lost_of(summary: &StepSummary) -> Value {
     let promotions = || summary.faults.iter().filter(|fault| fault.promotion.is_some());
     promotions().next()?;
@@ -262,14 +248,14 @@ pub(crate) fn recovery_of(summary: &StepSummary) -> Value {
 mod tests {
     use super::*;
 
-    /// Commits between two times, where each tenth of a second has so many.
+    /// With these counts of tenths of a second.
     fn commits(tenths: &[f64]) -> impl Fn(f64, f64) -> f64 {
         let starts: Vec<f64> = (0..tenths.len()).map(|i| i as f64 / 10.0).collect();
         let bins = Bins::new(&starts, &vec![0.1; tenths.len()], tenths.to_vec());
         move |from, to| bins.between(from, to)
     }
 
-    /// Tenths of a second of a load with this many commits in each, in stretches.
+    /// Counts of tenths of a second, as stretches.
     fn series(stretches: &[(usize, f64)]) -> Vec<f64> {
         stretches.iter().flat_map(|(n, value)| vec![*value; *n]).collect()
     }
@@ -283,7 +269,7 @@ mod tests {
                 assert_eq!((level, found.n, found.n_below), expected, "{stretches:?}");
             };
         check(&[(100, 10.0)], 5.0, (Some(100.0), 5, 0));
-        // A second of five was slow; the first half second is no whole one.
+        // One of five seconds was slow; the first half second is not whole.
         check(&[(15, 10.0), (10, 2.0), (100, 10.0)], 5.5, (Some(100.0), 5, 1));
         check(&[(1000, 10.0)], 60.0, (Some(100.0), 30, 0));
         check(&[(1000, 10.0)], 2.9, (None, 0, 0));
@@ -299,16 +285,16 @@ mod tests {
             let found = found.map(|at| (at * 10.0).round() / 10.0);
             assert_eq!(found, expected, "{stretches:?}");
         };
-        // Away from second 10 to 14, and whole at once.
+        // Away from second 10 to 14, then whole.
         check(&[(100, 10.0), (40, 0.0), (100, 10.0)], Some(14.0));
-        // Catching up does not count, nor does one that is followed by a relapse.
+        // Neither catching up nor a time before a relapse counts.
         check(&[(100, 10.0), (40, 0.0), (20, 30.0), (20, 0.0), (60, 10.0)], Some(18.0));
-        // It comes back at 80 %, and rises to 95 %.
+        // Back at 80 %, then 95 %.
         check(&[(100, 10.0), (20, 0.0), (50, 8.0), (60, 9.5)], Some(16.7));
         check(&[(100, 10.0), (20, 0.0), (100, 8.0)], None);
-        // There is no time left to see that it stays.
+        // Not enough time left.
         check(&[(100, 10.0), (40, 0.0), (29, 10.0)], None);
-        // Nothing happened to it.
+        // No effect.
         check(&[(300, 10.0)], Some(10.0));
     }
 
@@ -324,7 +310,6 @@ mod tests {
         check(&[(200, 1.0)], 0.0);
         check(&[(90, 1.0), (52, 0.0), (58, 1.0)], 4.2);
         check(&[(110, 1.0), (20, 0.0), (5, 1.0), (35, 0.0), (30, 1.0)], 3.5);
-        // It never came back.
         check(&[(120, 1.0), (80, 0.0)], 8.0);
     }
 
@@ -368,7 +353,7 @@ mod tests {
         check(Some(survived(100, 4, 60)), Some((40, 44)), Some(Ok(40.0)));
         check(Some(survived(100, 4, 103)), Some((0, 1)), Some(Ok(0.0)));
         check(Some(survived(2, 4, 0)), Some((2, 2)), Some(Ok(2.0)));
-        // Found by their rows, whatever is in doubt.
+        // Found by rows, whatever is in doubt.
         let exact = |lost| Some(Survived { lost: Some(lost), ..survived(100, 32, 100) });
         check(exact(0), Some((0, 0)), Some(Ok(0.0)));
         check(exact(3), Some((3, 3)), Some(Ok(3.0)));
@@ -396,7 +381,7 @@ mod tests {
         step.faults = vec![at(4.0)];
         assert_eq!(recovery_of(&step), Some(Ok(0.0)));
         assert_eq!(answer_of(&step), Some(Ok(1.5)));
-        // What had waited for a server that was let go on a little after the bins show commits.
+        // Waiting transactions end slightly after bins show commits.
         let stop = Fault { kind: "stop".to_owned(), ended_s: Some(6.0005), ..at(4.0) };
         let mut waited = step.clone();
         waited.kinds[0].commits_100ms = Some(dyno_record::EncodedCounts::encode(
@@ -409,7 +394,7 @@ mod tests {
         waited.faults = vec![stop];
         let found = &of_summary(&waited)[0];
         assert_eq!((found.recovered_after_s, found.longest_us), (Some(1.9), Some(2e6)));
-        // The second one comes too late to see that the load stays.
+        // The second fault is too late to see a recovery.
         step.faults.push(at(n as f64 - 1.0));
         assert!(matches!(recovery_of(&step), Some(Err(_))), "{:?}", recovery_of(&step));
         assert_eq!(answer_of(&step), Some(Ok(1.5)));

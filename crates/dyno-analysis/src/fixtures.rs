@@ -1,4 +1,4 @@
-//! Records built in code, for tests: a study whose truth is known.
+//! Records built in code, for tests with a known truth.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,9 +12,8 @@ use dyno_units::Reading;
 
 pub(crate) const MEASURED_S: f64 = 10.0;
 
-/// A run in which every trial of the plan has finished. The first variant is the baseline. Each
-/// trial commits what `throughput` (variant, step, repetition from 0) says, and takes
-/// clients ÷ throughput for a transaction, with a tail.
+/// All trials have finished, and the first variant is the baseline. `throughput` gets variant, step
+/// and repetition from 0; a transaction takes clients ÷ throughput, with a tail.
 pub(crate) fn run(
     variants: &[&str],
     clients: &[u64],
@@ -131,12 +130,12 @@ fn trial(plan: &TrialPlan, steps: Vec<StepSummary>) -> TrialSummary {
     }
 }
 
-/// A step that committed `throughput` transactions a second, each of about `response_s`.
+/// Of about `response_s` per transaction.
 pub(crate) fn step_summary(step: usize, throughput: f64, response_s: f64) -> StepSummary {
     let committed = (throughput * MEASURED_S).round() as u64;
     let mut response = new_histogram();
     response.auto(true);
-    // Response times from 0.5 to 2 times the mean, spread evenly over a hundred classes.
+    // From 0.5 to 2 times the mean, evenly over a hundred classes.
     for class in 0..100_u64 {
         let ns = response_s * 1e9 * (0.5 + 1.5 * class as f64 / 99.0);
         let n = (committed * (class + 1)) / 100 - (committed * class) / 100;
@@ -177,7 +176,7 @@ pub(crate) fn step_summary(step: usize, throughput: f64, response_s: f64) -> Ste
         },
         readings: BTreeMap::from([(
             "disk.write_bytes_per_s".to_owned(),
-            // The warm-up wrote a lot more: it must not count.
+            // Must not count.
             (0..n_intervals + 2).map(|i| Some(if i < 2 { 1e9 } else { 5_000.0 })).collect(),
         )]),
         ..StepSummary::default()
@@ -193,7 +192,7 @@ pub(crate) fn register(run: &mut Run, readings: &[Reading]) {
     }
 }
 
-/// Turns a step into one of this throughput; its readings stay.
+/// Readings stay.
 pub(crate) fn at_rate(step: &mut StepSummary, throughput: f64) {
     let readings = std::mem::take(&mut step.readings);
     *step = StepSummary { readings, ..step_summary(step.step, throughput, 4.0 / throughput) };
@@ -208,7 +207,7 @@ pub(crate) fn fail(run: &mut Run, number: u32, message: &str) {
     trial.steps.clear();
 }
 
-/// Turns all steps into open load at their number of clients times 100 a second.
+/// At 100 a second per client.
 pub(crate) fn make_open(run: &mut Run) {
     for step in &mut run.manifest.steps {
         let rate = step.clients as f64 * 100.0;
@@ -218,7 +217,7 @@ pub(crate) fn make_open(run: &mut Run) {
     }
 }
 
-/// Repetition noise of known size: up to ±1 %, never the same twice in a row.
+/// Repetition noise up to ±1 %, never the same twice in a row.
 pub(crate) fn wobble(variant: usize, step: usize, repetition: u32) -> f64 {
     let phase = variant as f64 * 2.1 + step as f64 * 0.7 + f64::from(repetition) * 1.9;
     1.0 + 0.01 * phase.sin()

@@ -1,7 +1,5 @@
-//! The gate: one word on a candidate, for those who must go on or stop.
-//!
-//! It asks whether harm of the threshold or more is excluded (`decide`). What METHOD.md calls invalid
-//! whatever the verdict is no reason to pass, and none to call anything worse.
+//! The gate: one word on a candidate, whether harm of the threshold or more is excluded (`decide`).
+//! What METHOD.md calls invalid is a reason neither to pass nor to call anything worse.
 
 mod decide;
 
@@ -23,21 +21,20 @@ pub use decide::{GateCall, GateDecision, GateInput, decide_gate, gate_calls};
 #[cfg(test)]
 mod tests;
 
-/// From this share of arrivals on that were never sent, what is left is the easy part.
+/// Share of arrivals never sent, beyond which only the easy part is left.
 const MISSED_LEAST: f64 = 0.01;
-/// A side on which the generator was a limit in this share of the trials was limited by it.
+/// Share of a side's trials in which the generator was a limit.
 const LIMITED_LEAST: f64 = 0.5;
 const REASONS_NAMED: usize = 4;
 
 const NAMES_MOST: usize = 6;
 
-/// Harm, a difference of logarithms, in percent of the baseline: half the throughput and half as much
-/// response time again are both 50 %.
+/// Harm, a difference of logarithms, in percent: half the throughput, 1.5 times the time are 50 %.
 fn in_percent(is_more_better: bool, harm: f64) -> f64 {
     100.0 * if is_more_better { -(-harm).exp_m1() } else { harm.exp_m1() }
 }
 
-/// `7.9 %`, without a sign.
+/// `7.9 %`.
 fn unsigned(value: f64) -> String {
     percent(value).trim_start_matches('+').to_owned()
 }
@@ -45,11 +42,11 @@ fn unsigned(value: f64) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", content = "reasons", rename_all = "snake_case")]
 pub enum Gate {
-    /// Everything was compared soundly, and nothing is worse.
+    /// All comparisons are sound, and none is worse.
     NoWorse,
-    /// These are worse, and their comparisons are sound.
+    /// By sound comparisons.
     Worse(Vec<String>),
-    /// Nothing is known to be worse, and these are not known or not sound.
+    /// Nothing is known to be worse, but these are unknown or unsound.
     #[serde(alias = "cannot_say")]
     Inconclusive(Vec<String>),
 }
@@ -101,31 +98,27 @@ fn first_of(reasons: &[String]) -> String {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GateRow {
-    /// Index of the candidate.
+    /// The candidate.
     pub variant: usize,
     pub baseline: usize,
     pub step: usize,
     pub metric: MetricId,
-    /// Whether it must be shown to be no worse: the main metric of the step. Others may only say that
-    /// it is worse.
+    /// Must be shown to be no worse: the step's main metric. Others can only say worse.
     pub is_required: bool,
-    /// Whether trials were paired by block; trials of two runs are not.
+    /// By block, unlike trials of two runs.
     pub paired: bool,
     /// Repetitions.
     pub n: u32,
-    /// The harm that was measured, in percent: above zero where the candidate is worse. None without
-    /// bounds.
+    /// As measured, above zero if worse; `None` without bounds.
     pub harm_percent: Option<f64>,
-    /// The most harm that is not excluded, in percent (one-sided, 97.5 % for a confidence of 95 %).
+    /// Largest harm not excluded (one-sided, 97.5 % for a confidence of 95 %).
     pub limit_percent: Option<f64>,
     pub call: GateCall,
-    /// Repetitions of a new run with which the whole gate passes with a probability of 80 % if there
-    /// is no difference.
+    /// Repetitions of a new run that pass with a probability of 80 % if there is no difference.
     pub repetitions_needed: Option<u32>,
 }
 
-/// Judges candidates: where the second of two runs is compared with the first, its variants, else all
-/// variants that have a baseline. Each must be compared soundly at each step.
+/// Judges the second run's variants, or else all with a baseline; each needs a sound comparison.
 pub(crate) fn judge(
     joined: &Joined<'_>,
     findings: &Findings,
@@ -155,7 +148,7 @@ pub(crate) fn judge(
     if rows.is_empty() && unknown.is_empty() {
         unknown.push("nothing could be compared".to_owned());
     }
-    // Names of variants may be anybody's: a line of theirs must not be taken for one of the gate's.
+    // Names may come from anybody: they must not pass for a line of the gate.
     let in_a_line =
         |reasons: Vec<String>| reasons.iter().map(|reason| clean_text(reason)).collect();
     let gate = match (worse.is_empty(), unknown.is_empty()) {
@@ -180,7 +173,7 @@ impl Judged<'_> {
         format!("{} at {}", self.name(variant), self.findings.steps[step].name)
     }
 
-    /// Variants that are compared with nothing, or that nothing is compared with.
+    /// Not compared at all.
     fn without_namesake(&self, n_first: usize) -> Vec<String> {
         let variants = &self.findings.variants;
         let second = n_first..variants.len();
@@ -224,9 +217,8 @@ impl Judged<'_> {
         (!names.is_empty()).then(|| format!("{} {are} in the {run} run only", list(&names)))
     }
 
-    /// The metrics that are judged at a step, and whether it must be shown that they are no worse: the
-    /// main one. Where that is throughput, response times may say that it is worse, and the other way
-    /// round; and so may what activities of the step declare.
+    /// A step's judged metrics, and whether they must be shown to be no worse: the main one.
+    /// The others (throughput or p95, metrics of activities) can only say worse.
     fn metrics(&self, step: usize) -> Vec<(MetricId, bool)> {
         let main = self.findings.steps[step].main_metric;
         let watched = match main {
@@ -312,7 +304,7 @@ impl Judged<'_> {
         }
     }
 
-    /// Why a required comparison is open, to be read behind its place.
+    /// To follow the place of a required comparison.
     fn why_open(&self, row: &GateRow) -> String {
         let Some(limit) = row.limit_percent else {
             return format!("has no interval (n = {})", row.n);
@@ -329,7 +321,7 @@ impl Judged<'_> {
         format!("may be up to {} worse, which is more than the threshold{needed}", unsigned(limit))
     }
 
-    /// Why the comparison of a variant with its baseline at a step is invalid, whatever its verdict.
+    /// Why a comparison is invalid, whatever its verdict.
     fn doubts(
         &self,
         (variant, baseline): (usize, usize),
@@ -349,7 +341,7 @@ impl Judged<'_> {
                 self.name(baseline)
             ));
         }
-        // In one run both sides had the same data, cache and place: what differs is what is judged.
+        // Within a run both sides had the same data, cache and place: that difference is judged.
         if self.joined.n_first > 0
             && is_cached_on_one_side(self.joined, self.findings, (variant, baseline), step)
         {
@@ -393,8 +385,7 @@ impl Judged<'_> {
         reasons
     }
 
-    /// What is in order where both sides have it, and not where one has: conflicts of transactions,
-    /// and a load generator at its limit.
+    /// Sound on both sides, but not on one: conflicts of transactions, a generator at its limit.
     fn one_sided(&self, (variant, baseline): (usize, usize), step: usize) -> Vec<String> {
         let conflicts = |variant: usize| {
             self.cell(variant, step).is_some_and(|cell| {
@@ -424,7 +415,7 @@ impl Judged<'_> {
         reasons
     }
 
-    /// Whether commits promise other things by accident: a study that varies it asks just that.
+    /// By accident, not because the study varies it.
     fn is_durability_different(&self, a: usize, b: usize) -> bool {
         let promise = |idx: usize| self.findings.variants[idx].durability.as_str();
         let is_asked = is_durability_varied(self.joined, (a, b));

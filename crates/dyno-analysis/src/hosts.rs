@@ -1,4 +1,4 @@
-//! The hosts that generated the load: what each did, and how its clock was.
+//! Generating hosts: their work, and their clocks.
 
 use std::collections::BTreeMap;
 
@@ -7,53 +7,51 @@ use serde::{Deserialize, Serialize};
 
 use crate::join::Joined;
 
-/// What one host did at one step of one variant, all finished trials together.
+/// At one step of one variant, all finished trials together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostFacts {
     pub variant: usize,
     pub step: usize,
-    /// The host's name in the study.
+    /// Its name in the study.
     pub host: String,
-    /// The server that it loaded, as a URL without a password, if the load was divided among several.
+    /// As a URL without a password, if the load was divided among servers.
     pub server: Option<String>,
-    /// What the machine calls itself.
+    /// The machine's own name.
     pub machine: String,
     /// Trials.
     pub n: u32,
-    /// Its part of the committed transactions, as a fraction.
+    /// Of the commits, as a fraction.
     pub share: f64,
-    /// The part that it was to have: of the arrivals that were due, or of the clients.
+    /// The planned share, of the due arrivals or of the clients.
     pub share_meant: f64,
-    /// Committed transactions per second.
+    /// Commits per second.
     pub throughput: f64,
-    /// CPU time of the agent for a committed transaction, in microseconds; none if it is not known.
+    /// Of the agent per commit; `None` if unknown.
     pub cpu_us: Option<f64>,
-    /// CPU time of the busiest worker as a share of the time, the most of all trials.
+    /// Share of the time on CPU; the most of all trials.
     pub busiest_worker: f64,
-    /// How long its workers waited for a CPU as a share of their time, the most of all trials.
+    /// Share of the time that workers waited for a CPU; the most of all trials.
     pub run_queue: f64,
-    /// p99 of lag, sent − due, in microseconds, the most of all trials.
+    /// sent − due; the most of all trials.
     pub lag_p99_us: f64,
-    /// Its clock in the trial in which that was known worst; none if it could not be measured.
+    /// In the trial with the largest error; `None` if not measured.
     pub clock: Option<ClockFacts>,
-    /// The network to its server before the first load, in the trial in which round trips took longest; none if it
-    /// was not measured.
+    /// To its server before the load, by the longest round trips; `None` if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkFacts>,
-    /// The furthest that its clock was from what was known of it, from the beginning of a step to its
-    /// end, in microseconds: by its drift, and by what is not known.
+    /// Largest distance of its clock from its estimate within a step: by drift, and by uncertainty.
     pub clock_moved_us: f64,
 }
 
-/// A host on which an agent started a server, all trials together.
+/// On which an agent started a server; all trials together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerHostFacts {
-    /// The host's name in the study.
+    /// Its name in the study.
     pub host: String,
-    /// The members that it had, with their roles: `replica-1 (replica)`; `server` if each server is independent.
+    /// With roles: `replica-1 (replica)`; `server` if each server is independent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<String>,
-    /// What the machine calls itself.
+    /// The machine's own name.
     pub machine: String,
     pub dyno: String,
     /// CPUs that the agent may use.
@@ -61,12 +59,11 @@ pub struct ServerHostFacts {
     pub facts: BTreeMap<String, String>,
     /// Trials in which it had a server.
     pub n: u32,
-    /// The network between it and the machine that ran the study, in the trial in which round trips took longest;
-    /// none if it could not be measured.
+    /// To the machine that ran the study, by the longest round trips; `None` if not measured.
     pub network: Option<NetworkFacts>,
 }
 
-/// The hosts of servers, in the order in which they first had one. A machine that changed is another one.
+/// In the order of their first server. A changed machine is another one.
 pub(crate) fn server_hosts(joined: &Joined<'_>) -> Vec<ServerHostFacts> {
     let mut all: Vec<ServerHostFacts> = Vec::new();
     let summaries = joined.trials.iter().filter_map(|trial| trial.summary);
@@ -76,7 +73,7 @@ pub(crate) fn server_hosts(joined: &Joined<'_>) -> Vec<ServerHostFacts> {
         };
         let name = if name.is_empty() { &member.name } else { name };
         let is = match *name == member.name {
-            // An independent one.
+            // Independent.
             true => "server".to_owned(),
             false => format!("{} ({})", member.name, role(member.role)),
         };
@@ -121,18 +118,17 @@ fn role(role: MemberRole) -> &'static str {
     }
 }
 
-/// The network in the trial in which round trips took longest.
+/// By the longest round trips.
 fn worst<'n>(all: impl Iterator<Item = &'n NetworkFacts>) -> Option<NetworkFacts> {
     all.max_by(|a, b| a.round_trip_us.total_cmp(&b.round_trip_us)).cloned()
 }
 
 type OfTrial<'a> = (&'a HostSummary, &'a StepSummary);
 
-/// The hosts of every variant and step; none where the load was generated by the machine that runs the
-/// study.
+/// By variant and step; empty if the machine that runs the study generated the load.
 pub(crate) fn hosts(joined: &Joined<'_>) -> Vec<HostFacts> {
     let mut all: BTreeMap<(usize, usize, usize), Vec<OfTrial<'_>>> = BTreeMap::new();
-    // Where some were lost, others have their places.
+    // Lost hosts are replaced by others.
     let mut names: Vec<&str> = Vec::new();
     for trial in &joined.trials {
         for step in 0..joined.steps.len() {
@@ -168,7 +164,7 @@ fn facts((variant, step): (usize, usize), trials: &[(&HostSummary, &StepSummary)
         step.hosts.iter().map(of).sum::<f64>()
     };
     let meant = |host: &HostSummary, step: &StepSummary| {
-        // Under closed load, what is due is what was sent.
+        // Under closed load, due is sent.
         let is_open = step.hosts.iter().any(|host| !is_empty(host));
         match is_open {
             true => share(host.due as f64, of_all(step, &|host| host.due as f64)),
@@ -209,12 +205,12 @@ fn facts((variant, step): (usize, usize), trials: &[(&HostSummary, &StepSummary)
     }
 }
 
-/// Whether it recorded no lag: arrivals had no schedule.
+/// Without lag there was no schedule.
 fn is_empty(host: &HostSummary) -> bool {
     host.lag.decode().is_none_or(|lag| lag.is_empty())
 }
 
-/// How far the clock was from where it was thought to be, at the end.
+/// At the end.
 fn moved_us(clock: &ClockFacts) -> f64 {
     let after = clock.after.as_ref();
     clock.bound_us + after.map_or(0.0, |after| after.offset_us.abs() - after.bound_us).max(0.0)

@@ -1,8 +1,5 @@
-//! Several runs seen as one: variants, steps and trials under common indexes.
-//!
-//! What is the same thing in two runs becomes one variant with the repetitions of both. What has
-//! the same name and is not the same thing keeps apart under a further level, which says in what
-//! it differs. Variants of different workloads are never compared.
+//! Several runs as one. Equal variants get the repetitions of all runs; other namesakes get a level
+//! that says how they differ. Variants of different workloads are never compared.
 
 mod matching;
 mod order;
@@ -25,60 +22,58 @@ use crate::metrics::{self, Metrics};
 use matching::{Difference, Matched, distinctive_levels, level};
 
 pub(crate) struct Joined<'a> {
-    /// The variants; baselines are indexes into this list.
+    /// Baselines are indexes into this list.
     pub(crate) variants: Vec<VariantRecord>,
     pub(crate) steps: Vec<StepRecord>,
-    /// Every trial of every plan. Blocks and repetitions are counted on from run to run, so that
-    /// no block has trials of two runs.
+    /// Blocks and repetitions are numbered on, so that no block has trials of two runs.
     pub(crate) trials: Vec<JoinedTrial<'a>>,
-    /// Of each variant, the indexes of its trials that finished: a plan may have many others.
+    /// Indexes of finished trials by variant: a plan may have many others.
     finished: Vec<Vec<usize>>,
-    /// The machine on which each of the variants ran.
+    /// By variant.
     pub(crate) machines: Vec<String>,
     pub(crate) cpus: Vec<u32>,
     pub(crate) interleaved: bool,
-    /// Whether all runs bound both the generator and the servers to CPUs.
+    /// In all runs, both for the generator and the servers.
     pub(crate) has_bound_cpus: bool,
-    /// Variants of later runs whose workload no earlier run has.
+    /// Variants of later runs with a workload that no earlier run has.
     pub(crate) mismatches: Vec<Mismatch>,
     pub(crate) metrics: Metrics,
-    /// The main metric of each step.
+    /// By step.
     pub(crate) main: Vec<MetricId>,
     pub(crate) n_runs: usize,
-    /// Of each run, the joined index of each of its own variants.
+    /// Joined index by run and variant.
     pub(crate) of_runs: Vec<Vec<usize>>,
-    /// Variants of the first run, which are listed first, where the second is compared with it; else
-    /// none.
+    /// Variants of the first run, which are listed first, if the second is compared with it.
     pub(crate) n_first: usize,
 }
 
-/// A variant whose workload is not that of an earlier run.
+/// Its workload differs from an earlier run's.
 pub(crate) struct Mismatch {
     pub(crate) variant: usize,
-    /// Index of its namesake in an earlier run, or of any variant there if it has none.
+    /// Its namesake in an earlier run, or any variant there.
     pub(crate) other: usize,
-    /// In what, with the namesake's level first: `workload oltp_read_only and oltp_point_select`.
+    /// The namesake's level first: `workload oltp_read_only and oltp_point_select`.
     pub(crate) what: Vec<String>,
-    /// Whether the other one has its name in its own run.
+    /// Whether `other` has its name.
     pub(crate) is_namesake: bool,
 }
 
 pub(crate) struct JoinedTrial<'a> {
-    /// Its number in its own run.
+    /// In its own run.
     pub(crate) number: u32,
     pub(crate) variant: usize,
     /// Counted from 1 over all runs.
     pub(crate) repetition: u32,
     /// Counted from 1 over all runs.
     pub(crate) block: u32,
-    /// None while it is missing.
+    /// `None` while it is missing.
     pub(crate) summary: Option<&'a TrialSummary>,
-    /// Joined index of each of its own run's steps, which all trials of the run share.
+    /// Joined index by step of its own run; shared by the run's trials.
     step_indexes: Rc<[usize]>,
 }
 
 impl<'a> JoinedTrial<'a> {
-    /// The summary, if all its steps were done.
+    /// If all its steps were done.
     pub(crate) fn finished(&self) -> Option<&'a TrialSummary> {
         self.summary.filter(|summary| summary.outcome == TrialOutcome::Finished)
     }
@@ -87,24 +82,24 @@ impl<'a> JoinedTrial<'a> {
         self.step_indexes.contains(&step)
     }
 
-    /// What it measured at a step; none where it failed, is missing, or measured no time.
+    /// `None` if it failed, is missing, or measured no time.
     pub(crate) fn step(&self, step: usize) -> Option<&'a StepSummary> {
         let is_it = |summary: &&StepSummary| self.step_indexes.get(summary.step) == Some(&step);
         self.finished()?.steps.iter().find(is_it).filter(|summary| summary.measured_s > 0.0)
     }
 }
 
-/// How variants of the same name in different runs are distinguished.
+/// For namesakes of different runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Matching {
-    /// The same thing is the same variant.
+    /// Equal variants become one.
     Join,
-    /// Each run's variants are its own, compared with those of the first run.
+    /// Each run's variants are its own, compared with the first run's.
     Against,
 }
 
 impl<'a> Joined<'a> {
-    /// What is known of the product of a variant's server; nothing where no trial has finished.
+    /// Empty if no trial has finished.
     pub(crate) fn product_facts(&self, variant: usize) -> ProductFacts {
         let mut trials = self.finished_of(variant);
         let facts = trials.find_map(|trial| Some(trial.finished()?.server.product_facts()));
@@ -156,8 +151,7 @@ impl<'a> Joined<'a> {
         joined
     }
 
-    /// What a trial measured at a step, for metrics to be derived from; none as in
-    /// [`JoinedTrial::step`].
+    /// To derive metrics from; `None` as for [`JoinedTrial::step`].
     pub(crate) fn source(
         &self,
         trial: &JoinedTrial<'a>,
@@ -173,12 +167,12 @@ impl<'a> Joined<'a> {
         ))
     }
 
-    /// What the finished trials of a variant measured at a step, in the order of the trials.
+    /// Of finished trials, in order.
     pub(crate) fn summaries(&self, variant: usize, step: usize) -> Vec<&'a StepSummary> {
         self.finished_of(variant).filter_map(|trial| trial.step(step)).collect()
     }
 
-    /// The finished trials of a variant, in their order.
+    /// In order.
     pub(crate) fn finished_of(&self, variant: usize) -> impl Iterator<Item = &JoinedTrial<'a>> {
         self.finished[variant].iter().map(|idx| &self.trials[*idx])
     }
@@ -188,8 +182,7 @@ impl<'a> Joined<'a> {
         own.find_map(|ended| ended.meanings.get(reading))
     }
 
-    /// Takes over the variants of a run; returns their joined indexes. `sources` holds the run and
-    /// the index within it from which each joined variant came first.
+    /// Returns joined indexes. `sources`: run and own index of each variant's first occurrence.
     fn take_variants(
         &mut self,
         runs: &[Run],
@@ -225,7 +218,7 @@ impl<'a> Joined<'a> {
         indexes
     }
 
-    /// Takes over one variant that is not the same thing as any of `earlier` runs; returns its index.
+    /// For a variant that equals none of `earlier`.
     fn take_variant(
         &mut self,
         ours: Matched<'_>,
@@ -247,12 +240,12 @@ impl<'a> Joined<'a> {
             self.mismatches.retain(|mismatch| !mismatch.what.is_empty());
         }
         let mut taken = ours.variant().clone();
-        // Its own baseline is set when all of the run's variants have an index.
+        // Its own baseline is set once all variants of the run have an index.
         let is_compared = matching == Matching::Against || taken.baseline.is_none();
         taken.baseline = namesake.filter(|it| is_compared && is_alike(it)).map(|(idx, _)| *idx);
         if let Some((namesake, theirs)) = namesake {
             let (differences, words) = distinctive_levels(ours, *theirs, matching);
-            // Where two runs are compared, both sides say which run they are.
+            // If two runs are compared, both names say the run.
             let is_run = differences.first().is_some_and(|d| d.factor == "run");
             if matching == Matching::Against && is_run {
                 let name =
@@ -294,7 +287,7 @@ impl<'a> Joined<'a> {
 
     fn take_steps(&mut self, manifest: &Manifest) -> Vec<usize> {
         let mut indexes = Vec::new();
-        // Two steps of one plan may be the same load twice: those stay two.
+        // A plan's equal steps stay apart.
         let mut is_taken = vec![false; self.steps.len()];
         for step in &manifest.steps {
             let found = (0..is_taken.len())
@@ -332,7 +325,7 @@ impl<'a> Joined<'a> {
                 summary: summary_of(run, plan),
                 step_indexes: Rc::clone(&steps),
             });
-            // Where whole trials run on hosts, the machine is one of these.
+            // The machine of whole trials is their host.
             if let Some(host) = summary_of(run, plan).and_then(|summary| summary.host.as_ref()) {
                 self.machines[variant].clone_from(&host.pool);
                 self.cpus[variant] = host.environment.cpus;
@@ -341,8 +334,7 @@ impl<'a> Joined<'a> {
     }
 }
 
-/// Two of these runs that are one and the same, read twice or from a copy of its folder: their
-/// indexes. Its trials would count twice.
+/// Two runs that are one, perhaps from a copy of its folder: its trials would count twice.
 pub fn same_runs(runs: &[Run]) -> Option<(usize, usize)> {
     let identity = |run: &Run| {
         let manifest = &run.manifest;
@@ -356,8 +348,7 @@ pub fn same_runs(runs: &[Run]) -> Option<(usize, usize)> {
     (0..runs.len()).find_map(of)
 }
 
-/// Two of these runs that declare a metric with another unit, or the other direction, with that metric: the first
-/// declaration would count for the values of both. They may be one run.
+/// Two runs, perhaps one, that declare a metric with different unit or direction, and the metric.
 pub fn unlike_metrics(runs: &[Run]) -> Option<(usize, usize, MetricId)> {
     let mut known: BTreeMap<MetricId, (usize, &Metric)> = BTreeMap::new();
     let trials =
@@ -375,14 +366,14 @@ pub fn unlike_metrics(runs: &[Run]) -> Option<(usize, usize, MetricId)> {
 /// Run and index within it.
 type Source = (usize, usize);
 
-/// Whether two steps are the same load. How long it lasts is a condition of the variants.
+/// Lengths are conditions of the variants.
 fn is_same_step(a: &StepRecord, b: &StepRecord) -> bool {
     (a.clients, a.rate, &a.arrivals) == (b.clients, b.rate, &b.arrivals)
         && (&a.name, &a.search, plain(&a.own), &a.stepped)
             == (&b.name, &b.search, plain(&b.own), &b.stepped)
 }
 
-/// What a workload says of its step, without the kinds of roles: older records do not tell those.
+/// Without the kinds of roles, which older records lack.
 fn plain(own: &Option<OwnStepRecord>) -> Option<OwnStepRecord> {
     let mut own = own.clone()?;
     own.roles.iter_mut().for_each(|role| role.kinds.clear());

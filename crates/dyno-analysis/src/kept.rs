@@ -1,17 +1,14 @@
-//! In which seconds an offered rate was kept.
-//!
-//! Statements are whole: of two a second, a server that manages one has kept no less than the rate less one
-//! that lies on the other side of a second's edge. So seconds are judged in windows that are long enough for
-//! many statements of each client.
+//! The seconds in which an offered rate was kept, judged in windows that hold many statements of
+//! each client: of two statements a second, one may lie beyond a second's edge.
 
 const STATEMENTS_LEAST: f64 = 20.0;
 
-/// As a share of the rate, what has to be done.
+/// Share of the rate that has to be done.
 pub const KEPT: f64 = 0.95;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Offered {
-    /// Statements a second, of all clients.
+    /// Per second, of all clients.
     pub statements: f64,
     pub clients: f64,
 }
@@ -22,9 +19,8 @@ impl Offered {
         if each > 0.0 { (STATEMENTS_LEAST / each).ceil().clamp(1.0, 1e6) as usize } else { 1 }
     }
 
-    /// Of each second, from what was done in it, whether its window kept the rate; a statement of each client
-    /// may lie on the other side of the window's edge. The last window takes what is left over; nothing where
-    /// there is not one whole window.
+    /// For each second, whether its window kept the rate, less one statement of each client at an
+    /// edge. The last window includes the remaining seconds; empty without a whole window.
     pub fn kept(self, seconds: &[f64]) -> Vec<bool> {
         let length = self.window_s();
         let n_windows = seconds.len() / length;
@@ -33,7 +29,7 @@ impl Offered {
             let own = &seconds[window * length..end];
             let done: f64 = own.iter().sum();
             let wanted = KEPT * self.statements * own.len() as f64 - self.clients;
-            // Counts are whole; what is between two of them is rounding.
+            // Counts are whole, so this is rounding.
             std::iter::repeat_n(done >= wanted - 1e-6, own.len())
         };
         (0..n_windows).flat_map(of_window).collect()
@@ -58,7 +54,7 @@ impl KeptSeconds {
         }
     }
 
-    /// The share in which it was kept; none of no seconds.
+    /// `None` without seconds.
     pub fn share(self) -> Option<f64> {
         (self.all > 0).then(|| f64::from(self.kept) / f64::from(self.all))
     }
@@ -79,20 +75,20 @@ mod tests {
 
     #[test]
     fn half_of_a_low_rate_is_not_the_rate() {
-        // The Insert Benchmark's default: 100 rows a second in statements of 50, one client and four.
+        // The Insert Benchmark's default: 100 rows a second, 50 a statement; one client and four.
         check((2.0, 1.0), &[1.0; 30], (10, 0.0, 30));
         check((8.0, 4.0), &[4.0; 30], (10, 0.0, 30));
         check((8.0, 4.0), &[6.0; 30], (10, 0.0, 30));
         check((2.0, 1.0), &[2.0; 30], (10, 1.0, 0));
-        // Statements that are a little late or early are on time.
+        // Slightly late or early statements count.
         check((2.0, 1.0), &[1.0, 3.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 1.0, 2.0], (10, 1.0, 0));
-        // A window of one second where it holds enough.
+        // A window of one second suffices here.
         check((100.0, 2.0), &[100.0, 92.0, 50.0, 110.0], (1, 0.5, 2));
-        // What is left over belongs to the last window.
+        // The last window has the rest.
         check((2.0, 1.0), &[2.0; 19], (10, 1.0, 0));
         let late: Vec<f64> = (0..25).map(|s| if s < 10 { 2.0 } else { 0.0 }).collect();
         check((2.0, 1.0), &late, (10, 10.0 / 25.0, 15));
-        // Less than a window tells nothing.
+        // Less than a window.
         check((2.0, 1.0), &[2.0; 9], (10, -1.0, 0));
         check((0.0, 0.0), &[], (1, -1.0, 0));
     }

@@ -1,8 +1,6 @@
-//! Record → [`Findings`]: estimates, comparisons, verdicts, caveats.
-//!
-//! Pure: takes records, gives findings; no clock, no randomness but a seed, no runtime, no file.
-//! The numbers are a function of the record and nothing else, so old records and records from
-//! other machines are analysed by the same rules. METHOD.md explains every formula.
+//! Record → [`Findings`]: estimates, comparisons, verdicts, caveats; METHOD.md explains every
+//! formula. A pure function of the record, without clock, file or randomness but a seed, so that
+//! old and foreign records are analysed by the same rules.
 
 mod analyse;
 mod answer;

@@ -1,5 +1,4 @@
-//! The main metric of a step: the one number that the answer, the verdict shown first, sequential
-//! stopping and the gate all go by. Every other metric describes.
+//! The main metric of a step, by which answer, first verdict, sequential stopping and gate judge.
 
 use dyno_record::{OwnStepRecord, RoleRecord};
 use dyno_units::{MetricId, MetricRole};
@@ -7,8 +6,7 @@ use dyno_units::{MetricId, MetricRole};
 use crate::join::Joined;
 use crate::{metrics, searches};
 
-/// The main metric of a step.
-///
+/// The main metric of a step:
 /// * a search: what it found, the sustained rate or number of clients;
 /// * a step that ends when its quotas are done, none of which is done at a given rate: the time it
 ///   took;
@@ -32,8 +30,7 @@ pub(crate) fn main_metric(joined: &Joined<'_>, step: usize) -> MetricId {
     }
 }
 
-/// Whether the server decides how long the step takes. Where a role has a rate and a quota, the
-/// schedule decides.
+/// Whether the server decides the step's length. With rate and quota, the schedule does.
 fn takes_its_time(own: &OwnStepRecord) -> bool {
     let is_scheduled = |role: &RoleRecord| role.quota.is_some() && role.rate.is_some();
     own.ends_by_quota && !own.roles.iter().any(is_scheduled)
@@ -43,7 +40,7 @@ fn is_open(own: &OwnStepRecord) -> bool {
     !own.roles.is_empty() && own.roles.iter().all(|role| role.rate.is_some())
 }
 
-/// The first figure of a step without load that is declared to be main; if none is, the first.
+/// The first figure declared as main in a step without load, else the first.
 fn declared(joined: &Joined<'_>, step: usize) -> Option<MetricId> {
     let is_measured = |id: MetricId| {
         let mut steps = joined.trials.iter().filter_map(|trial| trial.step(step));
@@ -101,7 +98,7 @@ mod tests {
         check(mixed, metrics::THROUGHPUT);
     }
 
-    /// A step with roles that have a rate, a quota, both or neither.
+    /// With a rate, a quota, both or neither.
     fn roles(run: &mut dyno_record::Run, roles: &[(Option<f64>, Option<u64>)]) {
         let role = |&(rate, quota): &(Option<f64>, Option<u64>)| RoleRecord {
             name: "client".to_owned(),
@@ -125,7 +122,7 @@ mod tests {
         check(&[(None, quota)], metrics::STEP_TIME);
         check(&[(None, quota), (None, None)], metrics::STEP_TIME);
         check(&[(None, quota), (rate, None)], metrics::STEP_TIME);
-        // The query steps of the Insert Benchmark: inserts at a rate, queries one after the other.
+        // As in the Insert Benchmark's query steps.
         check(&[(rate, quota), (rate, quota), (None, None)], metrics::THROUGHPUT);
         check(&[(rate, quota), (None, quota)], metrics::THROUGHPUT);
         check(&[(rate, None), (None, None)], metrics::THROUGHPUT);

@@ -1,5 +1,4 @@
-//! The metrics that are derived from the record of a step, a line each; those that activities declare
-//! are in the record itself.
+//! The metrics derived from a step's record, a line each; activities declare others.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -24,7 +23,7 @@ macro_rules! ids {
     };
 }
 
-// Those that something is said of by name. Each is registered below.
+// Used by name; registered below.
 ids! {
     RATE_AT_LIMIT = "rate_at_limit";
     CLIENTS_AT_LIMIT = "clients_at_limit";
@@ -43,7 +42,7 @@ ids! {
     DISK_WRITTEN = "disk_written_per_transaction";
 }
 
-/// The built-in metrics, in the order in which they are shown.
+/// In the order in which they are shown.
 #[rustfmt::skip]
 const BUILT_IN: &[BuiltIn] = &[
     built_in(metric("rate_at_limit", PerSecond, Higher, "sustained rate", "highest offered rate that met the limit twice").main(), Derived(|step| step.rate_at_limit())).of("transactions"),
@@ -87,12 +86,12 @@ impl BuiltIn {
     }
 }
 
-/// What a rate is a rate of, in the plural: `transactions`. None of other metrics.
+/// What a rate counts, in the plural: `transactions`.
 pub fn thing(metric: MetricId) -> Option<&'static str> {
     find(metric)?.thing
 }
 
-/// A value of a metric as it was written, with what it counts: `8,590 transactions/s` of `8,590/s`.
+/// `8,590 transactions/s` for `8,590/s`.
 pub fn with_thing(metric: MetricId, value: &str) -> String {
     match (thing(metric), value.strip_suffix("/s")) {
         (Some(thing), Some(number)) => format!("{number} {thing}/s"),
@@ -100,7 +99,7 @@ pub fn with_thing(metric: MetricId, value: &str) -> String {
     }
 }
 
-/// A value, or why there is none. None where the step does not have such a thing at all.
+/// Or why there is none; `None` if the step has no such thing.
 pub(crate) type Value = Option<Result<f64, String>>;
 
 #[derive(Clone, Copy)]
@@ -119,7 +118,7 @@ pub(crate) enum Statistic {
 }
 
 impl Statistic {
-    /// Its word in a study: `p99`.
+    /// In a study: `p99`.
     fn word(self) -> &'static str {
         match self {
             Mean => "mean",
@@ -128,7 +127,7 @@ impl Statistic {
         }
     }
 
-    /// Its value in µs, or why there is none.
+    /// In µs, or why there is none.
     pub(crate) fn of(self, histogram: &Histogram<u64>) -> Result<f64, String> {
         if histogram.is_empty() {
             return Err(NOTHING_COMMITTED.to_owned());
@@ -137,7 +136,7 @@ impl Statistic {
             Mean => histogram.mean(),
             Longest => histogram.max() as f64,
             Quantile(_, quantile) => {
-                // With none beyond it, it would be the largest of them under another name.
+                // Otherwise it would be the largest value under another name.
                 let (n, least) = (histogram.len(), (1.0 / (1.0 - quantile)).round());
                 if (n as f64) < least {
                     return Err(format!(
@@ -151,8 +150,7 @@ impl Statistic {
     }
 }
 
-/// Statistics of times by their names in JSON, in µs, or why there is none: the same rules as for the
-/// metrics of response times.
+/// By their names in JSON, in µs, or why there is none: as for metrics of response times.
 pub fn statistics(histogram: &Histogram<u64>) -> [(&'static str, Result<f64, String>); 6] {
     let quantile = |word, quantile| (word, Quantile(word, quantile).of(histogram));
     [
@@ -171,7 +169,7 @@ fn find(metric: MetricId) -> Option<&'static BuiltIn> {
     BUILT_IN.iter().find(|row| row.metric.id == metric)
 }
 
-/// The quantile, of metrics that are quantiles of response or service times.
+/// Of metrics that are quantiles of response or service times.
 pub(crate) fn quantile(metric: MetricId) -> Option<f64> {
     match find(metric)?.derivation {
         Response(Quantile(_, quantile)) | Service(Quantile(_, quantile)) => Some(quantile),
@@ -179,14 +177,13 @@ pub(crate) fn quantile(metric: MetricId) -> Option<f64> {
     }
 }
 
-/// Fewest observations beyond a quantile that make it an estimate and not an anecdote.
+/// For an estimate; fewer are an anecdote.
 pub(crate) const BEYOND_LEAST: f64 = 20.0;
 
-/// About how many of so many observations lie beyond a quantile, if those are fewer than
-/// [`BEYOND_LEAST`].
+/// Observations beyond a quantile, if fewer than [`BEYOND_LEAST`].
 pub(crate) fn few_beyond(quantile: f64, observations: u64) -> Option<u64> {
     let beyond = (1.0 - quantile) * observations as f64;
-    // Half an observation of room, for 1 − 0.95 is not quite 0.05.
+    // Tolerance, as 1 − 0.95 is not quite 0.05.
     (beyond < BEYOND_LEAST - 0.5).then_some((beyond + 1e-6).round() as u64)
 }
 
@@ -197,8 +194,7 @@ pub(crate) fn response_statistics() -> impl Iterator<Item = (MetricId, Statistic
     })
 }
 
-/// The metrics of some findings, in the order in which they are shown: the built-in ones, then those
-/// that were declared.
+/// In the order in which they are shown: built-in ones, then declared ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Metrics(Vec<Metric>);
@@ -209,12 +205,12 @@ impl Default for Metrics {
     }
 }
 
-/// What a metric is that somebody removed from findings.
+/// For a metric that was removed from findings.
 static UNKNOWN: Metric =
     metric("unknown", Unit::Number, Direction::Neither, "unknown metric", "not declared");
 
 impl Metrics {
-    /// Takes over what was declared; of two with the same id the first counts.
+    /// Of two with the same id the first counts.
     pub(crate) fn extend<'m>(&mut self, declared: impl IntoIterator<Item = &'m Metric>) {
         for metric in declared {
             if self.0.iter().all(|known| known.id != metric.id) {
@@ -231,12 +227,11 @@ impl Metrics {
         self.0.iter()
     }
 
-    /// Those that may be the main metric of a step.
     pub fn main(&self) -> impl Iterator<Item = MetricId> {
         self.0.iter().filter(|metric| metric.role == MetricRole::Main).map(|metric| metric.id)
     }
 
-    /// Those that are compared: each is a family of its own.
+    /// Each is its own family.
     pub(crate) fn compared(&self) -> impl Iterator<Item = &Metric> {
         self.0.iter().filter(|m| m.role != MetricRole::Context && m.better != Direction::Neither)
     }
@@ -245,8 +240,7 @@ impl Metrics {
         self.0.iter().filter(|metric| find(metric.id).is_none())
     }
 
-    /// The metric that a requirement names, by its id or by the word for a statistic of response times
-    /// (`p99`).
+    /// By id, or by the word for a statistic of response times (`p99`).
     pub(crate) fn required(&self, word: &str) -> Option<&Metric> {
         let statistic = response_statistics().find(|(_, statistic)| statistic.word() == word);
         let id = statistic.map(|(id, _)| id);
@@ -308,7 +302,7 @@ impl<'a> Source<'a> {
         (has_load(self.step) && !had_job_alone) || !self.summary.kinds.is_empty()
     }
 
-    /// Whether a server was only watched: nobody waited for a response.
+    /// Nobody waited for a response.
     fn is_watched(&self) -> bool {
         sends_nothing(&self.variant.workload)
     }
@@ -353,7 +347,7 @@ impl<'a> Source<'a> {
         self.has_load().then(|| Ok(self.committed() as f64 / self.summary.measured_s))
     }
 
-    /// Of steps that end by quota, and of trials that were done in time.
+    /// For steps that end by quota, and trials done in time.
     fn step_time(&self) -> Value {
         self.step.own_of(self.variant).filter(|own| own.ends_by_quota)?;
         let is_done = self.summary.ended_by.as_deref() == Some("quota");
@@ -361,7 +355,7 @@ impl<'a> Source<'a> {
         Some(is_done.then_some(self.summary.measured_s * 1e6).ok_or_else(unfinished))
     }
 
-    /// A value by transaction. Of a server that was only watched there is one if it counts them.
+    /// For a watched server, if it counts transactions.
     fn per_transaction(&self, total: Result<f64, String>) -> Value {
         let value = total.and_then(|total| match self.committed() {
             0 => Err(NOTHING_COMMITTED.to_owned()),
@@ -402,8 +396,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// The mean of a reading over the measured intervals, weighted by their length, times the measured
-    /// time, by transaction: as in the attribution.
+    /// By transaction, as in the attribution: the intervals' weighted mean times the measured time.
     fn disk_bytes(&self, reading: &str) -> Value {
         if self.summary.imported.is_some() {
             return None;
@@ -425,13 +418,13 @@ pub(crate) fn committed(summary: &StepSummary) -> u64 {
     summary.kinds.iter().map(committed_of).sum()
 }
 
-/// The longest response time of all kinds together, in µs; none where nothing committed.
+/// Of all kinds, in µs; `None` without commits.
 pub(crate) fn longest_response_us(summary: &StepSummary) -> Option<f64> {
     let response = merged(summary.kinds.iter().map(|kind| &kind.response));
     Longest.of(&response.ok()?).ok()
 }
 
-/// All of these together, or that one cannot be decoded.
+/// Fails if one cannot be decoded.
 pub(crate) fn merged<'a>(
     encoded: impl Iterator<Item = &'a EncodedHistogram>,
 ) -> Result<Histogram<u64>, String> {
@@ -485,7 +478,6 @@ mod tests {
         }
     }
 
-    /// Without an observation beyond it, a percentile would be the longest time under another name.
     #[test]
     fn a_percentile_needs_an_observation_beyond_it() {
         let of = |n: u64, word: &'static str, quantile: f64| {

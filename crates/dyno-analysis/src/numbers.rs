@@ -1,16 +1,14 @@
-//! Numbers as people read them, in one style for sentences, tables, charts and the terminal.
+//! Numbers as people read them, in one style for sentences, tables, charts and the terminal:
 //!
-//! The style, which holds wherever Dyno shows a number:
-//!
-//! - Three significant digits: more than that no benchmark repeats. Where a confidence interval is so narrow
-//!   that its ends would look the same, value and ends have as many as it takes to tell them apart, up to
-//!   six. Uncertainty is always written as an interval (`41,200/s (40,800–41,700)`), never as `±`.
-//! - Rates and counts are written out up to 99,999, with commas between thousands (`12,300/s`); from
-//!   there on they take k, M, G (`123k/s`), for nobody compares six digits at a glance.
+//! - Three significant digits, as no benchmark repeats more. If the ends of an interval would look
+//!   the same, it and the value have as many as distinguish them, up to six. Uncertainty is an
+//!   interval (`41,200/s (40,800–41,700)`), never `±`.
+//! - Rates and counts are written out up to 99,999 with commas (`12,300/s`), then with k, M, G
+//!   (`123k/s`).
 //! - Times and sizes take the unit that leaves at least 1: `1.25 ms`, `4.10 kB`.
-//! - Effects are percentages with a sign while they lie between half and twice the baseline (`−12.3 %`),
-//!   and factors beyond (`2.31×`). One column, one sentence or one chart uses one of the two.
-//! - What was measured keeps its trailing zeros (`4.00 ms`), what was given has none (`4 ms`).
+//! - Effects are percentages with a sign between half and twice the baseline (`−12.3 %`), and
+//!   factors beyond (`2.31×`); a column, a sentence or a chart uses one of the two.
+//! - Measured values keep trailing zeros (`4.00 ms`), given ones have none (`4 ms`).
 
 use dyno_units::{self as units, Metric};
 
@@ -25,19 +23,19 @@ pub enum Unit {
     Seconds,
     Bytes,
     BytesPerSecond,
-    /// A difference in percent: always with its sign.
+    /// In percent, with its sign.
     Effect,
-    /// A ratio to the baseline; values are ratios.
+    /// To the baseline.
     Ratio,
     Percent,
     /// CPU seconds per second.
     Cpus,
     Count,
-    /// Any other, written behind the number.
+    /// Written after the number.
     Other(String),
 }
 
-/// The unit of an estimate that is a level in percent, and not an effect: it has no sign.
+/// For a level in percent, which has no sign, unlike an effect.
 pub const PERCENT_LEVEL: &str = "percent";
 
 impl From<&units::Unit> for Unit {
@@ -80,18 +78,17 @@ impl Unit {
         Unit::from(&metric.unit)
     }
 
-    /// Writes a measured value with three significant digits.
+    /// A measured value, with three significant digits.
     pub fn show(&self, value: f64) -> String {
         self.write(value, DIGITS, false)
     }
 
-    /// Writes a given value, or one beside an axis: without trailing zeros.
+    /// A given value, or one at an axis: without trailing zeros.
     pub fn tick(&self, value: f64) -> String {
         self.write(value, DIGITS, true)
     }
 
-    /// Writes a value beside an axis, where there is room for a few letters: a longer unit is named by
-    /// [`Unit::beside_axis`] once.
+    /// At an axis, with room for a few letters; [`Unit::beside_axis`] names longer units once.
     pub fn on_axis(&self, value: f64) -> String {
         match self.beside_axis() {
             Some(_) => Unit::Count.tick(value),
@@ -99,7 +96,7 @@ impl Unit {
         }
     }
 
-    /// The unit, if it is too long to stand at each tick of an axis.
+    /// If it is too long for each tick of an axis.
     pub fn beside_axis(&self) -> Option<&str> {
         match self {
             Unit::Other(unit) if unit.chars().count() > AXIS_UNIT_MOST => Some(unit),
@@ -143,7 +140,7 @@ impl Unit {
     }
 }
 
-/// One of what a unit counts: `process` of `processes`. Abbreviations such as `ms` have no plural.
+/// `process` of `processes`. Abbreviations such as `ms` have no plural.
 fn singular(unit: &str) -> &str {
     if unit.chars().count() <= AXIS_UNIT_MOST {
         return unit;
@@ -154,7 +151,7 @@ fn singular(unit: &str) -> &str {
         .unwrap_or(unit)
 }
 
-/// Letters of a unit that fit behind a number at an axis.
+/// Letters after a number at an axis.
 const AXIS_UNIT_MOST: usize = 3;
 
 type Scales = [(f64, &'static str)];
@@ -167,13 +164,13 @@ const SIZES: [(f64, &str); 5] =
 /// From here on rates and counts take k, M, G.
 const SCALED_FROM: f64 = 100_000.0;
 
-/// A rate or a count: written out below [`SCALED_FROM`], with a scale from there on.
+/// A rate or a count: scaled from [`SCALED_FROM`] on.
 fn counted(value: f64, digits: i32, trim: bool) -> String {
     let rounded = round_significant(value, digits);
     if rounded.abs() >= SCALED_FROM {
         return scaled(value, &COUNTS, digits, trim);
     }
-    // A whole number below a thousand is exact: 7, not 7.00. A mean of logarithms misses it by a hair.
+    // A whole number below a thousand is exact (7, not 7.00), but for rounding of logarithms.
     let is_whole = (value - value.round()).abs() <= 1e-9 * value.abs();
     let is_exact = value.abs() < 1000.0 && is_whole;
     with_commas(&significant(value, digits, trim || is_exact))
@@ -188,7 +185,7 @@ fn with_commas(text: &str) -> String {
     format!("{sign}{}{point}{}", grouped(whole), rest.unwrap_or_default())
 }
 
-/// Writes with the largest scale that leaves at least 1, judged after rounding: 999.7 µs is `1.00 ms`.
+/// With the largest scale that leaves at least 1 after rounding: 999.7 µs is `1.00 ms`.
 fn scaled(value: f64, scales: &Scales, digits: i32, trim: bool) -> String {
     let size = value.abs();
     if size == 0.0 {
@@ -209,11 +206,11 @@ fn round_significant(value: f64, digits: i32) -> f64 {
     (value * power).round() / power
 }
 
-/// Writes with a number of significant digits, and the true minus sign.
+/// With the true minus sign.
 pub fn significant(value: f64, digits: i32, trim: bool) -> String {
     let rounded = round_significant(value, digits);
     if rounded != 0.0 && rounded.abs() < 1e-4 {
-        // `0.00000033` is counted by nobody.
+        // Nobody counts the zeros of `0.00000033`.
         return format!("{rounded:.0$e}", if trim { 0 } else { digits as usize - 1 })
             .replace('-', "−");
     }
@@ -226,7 +223,7 @@ pub fn significant(value: f64, digits: i32, trim: bool) -> String {
     if rounded < 0.0 { format!("−{text}") } else { text }
 }
 
-/// Writes a difference in percent: sign always, one decimal, none from 100 % on.
+/// Difference in percent: always with sign; one decimal, none from 100 % on.
 fn percent(value: f64, digits: i32, trim: bool) -> String {
     let is_short = value.abs() >= 99.95 || (trim && value.fract() == 0.0);
     let decimals = (digits - if is_short { 3 } else { 2 }) as usize;
@@ -244,7 +241,7 @@ fn ratio(value: f64, digits: i32, trim: bool) -> String {
     format!("{}×", with_commas(&significant(value, digits, trim)))
 }
 
-/// A whole number with groups of three digits: `1,250,000`.
+/// `1,250,000`.
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::new();
@@ -257,14 +254,12 @@ pub fn grouped(value: u64) -> String {
     out
 }
 
-/// The ratio to the baseline that an effect in percent is.
 pub fn as_ratio(percent: f64) -> f64 {
     1.0 + percent / 100.0
 }
 
 impl Estimate {
-    /// Whether this relative effect is shown as a ratio (`2.31×`) and not in percent: from twice, or
-    /// half, the baseline on, or where a bound is ten times, or a tenth, of it.
+    /// A ratio (`2.31×`) from twice or half the baseline on, or if a bound is ten times or a tenth.
     pub fn shows_as_ratio(&self) -> bool {
         let is_far = self.value >= 100.0 || self.value <= -50.0;
         let is_wide =
@@ -273,7 +268,7 @@ impl Estimate {
     }
 }
 
-/// How relative effects are written: the same way throughout a sentence, a column, a chart.
+/// The same throughout a sentence, a column, a chart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EffectStyle {
     /// `−12.3 %`.
@@ -284,7 +279,7 @@ pub enum EffectStyle {
 }
 
 impl EffectStyle {
-    /// The style that suits all of these relative effects: ratios where one of them is shown as one.
+    /// Ratios if one of them is shown as one.
     pub fn of<'a>(effects: impl IntoIterator<Item = &'a Estimate>) -> EffectStyle {
         match effects.into_iter().any(Estimate::shows_as_ratio) {
             true => EffectStyle::Ratio,
@@ -292,7 +287,7 @@ impl EffectStyle {
         }
     }
 
-    /// Writes an effect that is given in percent of the baseline.
+    /// In percent of the baseline.
     pub fn show(self, percent: f64) -> String {
         self.show_digits(percent, DIGITS)
     }
@@ -306,13 +301,13 @@ impl EffectStyle {
         }
     }
 
-    /// Value and interval of an effect: `−12.3 % (−13.4 to −11.2)`, `2.31× (2.23–2.39)`.
+    /// `−12.3 % (−13.4 to −11.2)`, `2.31× (2.23–2.39)`
     pub fn with_ci(self, relative: &Estimate) -> String {
         let (value, spread) = self.value_and_spread(relative);
         if spread.is_empty() { value } else { format!("{value} {spread}") }
     }
 
-    /// The two parts of [`EffectStyle::with_ci`].
+    /// The parts of [`EffectStyle::with_ci`].
     pub fn value_and_spread(self, relative: &Estimate) -> (String, String) {
         let written = Written::new(relative, &|value, digits| self.show_digits(value, digits));
         (written.value, written.interval.map_or(String::new(), |text| in_brackets(&text)))
@@ -325,24 +320,23 @@ impl EffectStyle {
 
 const DIGITS: i32 = 3;
 
-/// The most of them, where an interval is so narrow that its ends would look the same with fewer.
+/// For intervals whose ends look the same with fewer.
 const DIGITS_MOST: i32 = 6;
 
-/// What stands in place of an interval whose ends are the same with [`DIGITS_MOST`] digits.
+/// For an interval whose ends are equal with [`DIGITS_MOST`] digits.
 pub(crate) const NO_SPREAD: &str = "no spread";
 
-/// What is said of an interval that spans more than [`WIDEST_BOUNDS`].
+/// For an interval beyond [`WIDEST_BOUNDS`].
 const TOO_WIDE: &str = "CI wider than a factor of 100";
 
 fn is_too_wide(estimate: &Estimate, low: f64, high: f64) -> bool {
     let of = |value: f64| if estimate.unit == "%" { as_ratio(value) } else { value };
     let (low, high) = (of(low), of(high));
-    // Zero is a bound of its own kind: values that may be nothing span no factor.
+    // Values that may be zero span no factor.
     low > 0.0 && high / low > WIDEST_BOUNDS
 }
 
-/// The two values of an estimate from two repetitions. With two, an interval rests on a single
-/// difference, and its ends surprise more than they inform.
+/// Shown for two repetitions: an interval from a single difference surprises more than it informs.
 fn pair(estimate: &Estimate) -> Option<(f64, f64)> {
     match estimate.values[..] {
         [a, b] if estimate.n == 2 && a.is_finite() && b.is_finite() => Some((a.min(b), a.max(b))),
@@ -350,14 +344,13 @@ fn pair(estimate: &Estimate) -> Option<(f64, f64)> {
     }
 }
 
-/// The bounds of an estimate that are drawn; of two repetitions none, but their values.
+/// For drawing; `None` for two repetitions, which show their values.
 pub fn bounds(estimate: &Estimate) -> Option<(f64, f64)> {
     let bounds = estimate.low.zip(estimate.high).filter(|_| pair(estimate).is_none());
     bounds.filter(|(low, high)| low.is_finite() && high.is_finite())
 }
 
-/// An estimate as text. Its value and the ends of its interval have as many digits as it takes to tell
-/// the ends apart.
+/// With as many digits as distinguish the ends of the interval.
 struct Written {
     value: String,
     interval: Option<String>,
@@ -397,45 +390,44 @@ impl Written {
     }
 }
 
-/// The confidence interval of an estimate: `40,800–41,700/s`. Of two repetitions their values, and
-/// none where there is no interval; one that spans more than [`WIDEST_BOUNDS`] is said to be that wide.
+/// `40,800–41,700/s`; for two repetitions their values. Beyond [`WIDEST_BOUNDS`], says so.
 pub fn interval(estimate: &Estimate) -> Option<String> {
     Written::of(estimate).interval
 }
 
-/// A range whose unit is said once if both ends have the same: `1.20–1.30 ms`, `−4.0 to −2.0 %`.
+/// The unit is written once if both ends have it: `1.20–1.30 ms`, `−4.0 to −2.0 %`.
 pub fn range(low: &str, high: &str) -> String {
     let unit_of = |text: &str| text.find([' ', '/', '×']).map_or("", |at| &text[at..]).to_owned();
     let (of_low, of_high) = (unit_of(low), unit_of(high));
-    // Of things that are counted, one end may be singular: `1–3 processes`.
+    // One end may be singular: `1–3 processes`.
     let is_same = of_low == of_high || (!of_low.is_empty() && of_high.starts_with(&of_low));
     let low = if is_same { low.strip_suffix(of_low.as_str()).unwrap_or(low) } else { low };
-    // Nothing is nothing in any unit.
+    // Zero needs no unit.
     let low = if low.strip_prefix('0').is_some_and(|unit| unit == of_low) { "0" } else { low };
     let is_signed = |text: &str| text.starts_with(['+', '−']);
     let joint = if is_signed(low) || is_signed(high) { " to " } else { "–" };
     format!("{low}{joint}{high}")
 }
 
-/// An estimate's value; relative effects as ratios if they are large.
+/// Large relative effects are ratios.
 pub fn value(estimate: &Estimate) -> String {
     Written::of(estimate).value
 }
 
-/// A value and its interval: `41,200/s (40,800–41,700)`. Of two repetitions `392/s (380 and 404)`.
+/// `41,200/s (40,800–41,700)`; for two repetitions `392/s (380 and 404)`.
 pub fn with_ci(estimate: &Estimate) -> String {
     let (value, spread) = value_and_spread(estimate);
     if spread.is_empty() { value } else { format!("{value} {spread}") }
 }
 
-/// The two parts of [`with_ci`]; no interval where there is none.
+/// The parts of [`with_ci`].
 pub fn value_and_spread(estimate: &Estimate) -> (String, String) {
     let written = Written::of(estimate);
     (written.value, written.interval.map_or(String::new(), |text| in_brackets(&text)))
 }
 
-/// An interval behind its value: the unit of rates, effects, ratios and work per unit is not written
-/// twice; times, sizes and sizes per second may change theirs.
+/// To follow a value: without the unit of rates, effects, ratios and work per unit; times, sizes
+/// and sizes per second may change theirs.
 fn in_brackets(interval: &str) -> String {
     let per =
         interval.find(" per ").map_or("", |at| interval[at..].split(" and ").next().unwrap_or(""));
@@ -448,7 +440,7 @@ fn in_brackets(interval: &str) -> String {
     format!("({interval})")
 }
 
-/// A p-value: `p = 0.012`, `p < 0.001`, `p = 1`.
+/// `p = 0.012`, `p < 0.001`, `p = 1`
 pub fn p_value(p: f64) -> String {
     match p {
         p if p < 0.001 => "p < 0.001".to_owned(),

@@ -1,7 +1,4 @@
-//! What the study demands of every variant at every step, and whether it is met.
-//!
-//! Judged by the bounds of the estimate: met where all of them keep to the demand, not met where none
-//! does, else not decided. A single repetition has no bounds, and is judged by its value.
+//! Demands on every variant at every step: decided if all bounds agree; one repetition by value.
 
 use dyno_record::{RequirementRecord, Run};
 use dyno_units::Unit;
@@ -11,13 +8,13 @@ use crate::{Cell, Direction, Metrics};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequirementFacts {
-    /// What is demanded: `p99 ≤ 20 ms`.
+    /// `p99 ≤ 20 ms`.
     pub text: String,
     pub variant: usize,
     pub step: usize,
-    /// What was measured, in the unit of the metric; none where nothing was.
+    /// In the metric's unit; `None` if not measured.
     pub value: Option<f64>,
-    /// Its bounds; none with a single repetition.
+    /// `None` with a single repetition.
     pub bounds: Option<(f64, f64)>,
     pub outcome: RequirementOutcome,
 }
@@ -25,7 +22,7 @@ pub struct RequirementFacts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequirementOutcome {
-    /// All of the bounds keep to it.
+    /// By all of the bounds.
     Met,
     /// None of the bounds does, or nothing committed.
     NotMet,
@@ -34,7 +31,7 @@ pub enum RequirementOutcome {
     Inconclusive,
 }
 
-/// All demands of the first of these runs at all places.
+/// Of the first of these runs.
 pub(crate) fn requirements(
     runs: &[Run],
     metrics: &Metrics,
@@ -48,7 +45,7 @@ pub(crate) fn requirements(
 fn judge(requirement: &RequirementRecord, metrics: &Metrics, cell: &Cell) -> RequirementFacts {
     let metric = metrics.required(&requirement.measure);
     let estimate = metric.and_then(|metric| cell.metrics.get(&metric.id));
-    // Bounds that are written as times are in microseconds.
+    // Bounds written as times are in microseconds.
     let bound = requirement.bound
         * match metric.map(|metric| &metric.unit) {
             _ if requirement.is_in_own_unit => 1.0,
@@ -64,7 +61,7 @@ fn judge(requirement: &RequirementRecord, metrics: &Metrics, cell: &Cell) -> Req
         (None, ..) => RequirementOutcome::Inconclusive,
         (Some(_), None, _) => RequirementOutcome::NotMet,
         (_, Some(one), None) if one.n > 1 => {
-            // Without bounds (a maximum has none): by every repetition.
+            // Without bounds (as for a maximum), by every repetition.
             match (keeps(one.min), keeps(one.max)) {
                 (true, true) => RequirementOutcome::Met,
                 (false, false) => RequirementOutcome::NotMet,
@@ -116,7 +113,7 @@ mod tests {
         check("throughput", 900.0, 5, Met);
         check("throughput", 1000.0, 5, Inconclusive);
         check("throughput", 1100.0, 5, NotMet);
-        // Four clients at 1000/s have 4 ms each on average, and at most 8 ms.
+        // Four clients at 1000/s: 4 ms on average, at most 8 ms.
         check("p95", 10_000.0, 5, Met);
         check("p95", 2_000.0, 5, NotMet);
         check("mean", 1e9, 5, Met);

@@ -1,4 +1,4 @@
-//! Searches for the highest load under a limit: what each trial found, and when that is doubtful.
+//! Searches for the highest load under a limit: what each trial found, and how sure it is.
 
 use dyno_record::{SearchRecord, SearchSummary, StepRecord};
 
@@ -19,13 +19,11 @@ pub(crate) fn metric(search: &SearchRecord) -> MetricId {
     if search.sought == "clients" { metrics::CLIENTS_AT_LIMIT } else { metrics::RATE_AT_LIMIT }
 }
 
-/// Whether a metric is compared at a step. Where the load was searched, each variant has its own:
-/// response times at different loads say nothing of the variants, and the throughput of an open load
-/// is the rate that was found.
+/// Searched loads differ: response times do not compare, and open throughput is the found rate.
 pub(crate) fn is_compared(metric: MetricId, step: &StepRecord) -> bool {
     let sought = step.search.as_ref().map(self::metric);
     match (metric, sought) {
-        // Which variants end it by quota is a matter of each of them: others have no such value.
+        // Variants that do not end it by quota have no such value.
         (metrics::STEP_TIME, _) => step.own.is_some(),
         (metrics::RATE_AT_LIMIT | metrics::CLIENTS_AT_LIMIT, sought) => sought == Some(metric),
         (_, None) => true,
@@ -34,10 +32,9 @@ pub(crate) fn is_compared(metric: MetricId, step: &StepRecord) -> bool {
     }
 }
 
-/// What a search found, as one number: the middle of its last bracket, on a logarithmic scale. The truth
-/// lies in the bracket, so its lower end alone would be too low by half of its width on average. Of clients,
-/// the bracket ends with the most that did not yet exceed the limit, one less than those that did. Where
-/// nothing exceeded the limit it is the highest load tried; none where nothing met it.
+/// The middle of the last bracket, on a logarithmic scale: its lower end would be too low by half
+/// the width on average. The bracket of clients ends one below those that exceeded the limit. The
+/// highest load tried if nothing exceeded the limit; `None` if nothing met it.
 pub(crate) fn value(sought: &SearchRecord, search: &SearchSummary) -> Option<f64> {
     let held = search.found?;
     let Some(broken) = search.lowest_broken.filter(|broken| *broken > held) else {
@@ -50,13 +47,13 @@ pub(crate) fn value(sought: &SearchRecord, search: &SearchSummary) -> Option<f64
     Some((held * end).sqrt())
 }
 
-/// The standard deviation that the precision of the search alone gives to the logarithm of what it
-/// found: the truth is anywhere between the load that held and the one that broke.
+/// Standard deviation of the logarithm by the search's precision: the truth is anywhere between the
+/// load that held and the one that broke.
 pub(crate) fn resolution(step: &StepRecord, typical: f64) -> f64 {
     let Some(search) = &step.search else { return 0.0 };
     let narrowest = search.precision.ln_1p();
     let width = match metric(search) {
-        // From one client to the next it is a large step while there are few.
+        // With few clients, one more is a large step.
         metrics::CLIENTS_AT_LIMIT => narrowest.max((1.0 / typical).ln_1p()),
         _ => narrowest,
     };
@@ -91,7 +88,7 @@ pub(crate) fn searches(joined: &Joined<'_>) -> Vec<TrialSearch> {
     all
 }
 
-/// Searches that found no load that holds, or none that breaks, or came to no end.
+/// Without a load that holds, or one that breaks, or an end.
 pub(crate) fn unsettled(findings: &Findings) -> Option<Caveat> {
     let is_doubtful =
         |one: &&TrialSearch| one.found.is_none() || one.lowest_broken.is_none() || !one.settled;
@@ -133,7 +130,7 @@ pub(crate) fn unsettled(findings: &Findings) -> Option<Caveat> {
     })
 }
 
-/// The lowest load that broke, in words, for a search that found none that held.
+/// For a search that found none that held.
 pub(crate) fn why_absent(sought: &SearchRecord, lowest_broken: Option<f64>) -> String {
     match lowest_broken {
         Some(level) => {

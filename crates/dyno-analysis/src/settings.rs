@@ -1,15 +1,13 @@
-//! Which settings differ between variants on purpose, and which only because every server has
-//! its own folder, port and start time.
+//! Settings that differ on purpose, unlike those of each server: folder, port, start time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::join::Joined;
 use crate::{SettingDifference, VariantFacts};
 
-/// Settings that differ from server to server without being a choice. `*` at either end stands for
-/// anything.
+/// Differ from server to server by themselves. `*` at either end stands for anything.
 const IGNORED: &[&str] = &[
-    // Where a server lives and what it is called.
+    // Locations and names.
     "*dir",
     "*_directory",
     "*_directories",
@@ -38,7 +36,7 @@ const IGNORED: &[&str] = &[
     "ssl_cert",
     "ssl_key",
     "tls_*_key",
-    // What changes by itself.
+    // Change by themselves.
     "timestamp",
     "uptime*",
     "pseudo_thread_id",
@@ -75,11 +73,8 @@ fn is_ignored(name: &str) -> bool {
     IGNORED.iter().any(|pattern| fits(&pattern))
 }
 
-/// Settings whose value in force differs between variants that have it, and settings asked for
-/// whose values differ.
-///
-/// Left out are ignored ones, those that differ among the trials of one variant (they are no
-/// property of it), and, unless asked for, those that only other products have.
+/// In force in variants that have them, or as asked for. Left out are ignored ones, those that
+/// differ among one variant's trials and, unless asked for, those of other products only.
 pub(crate) fn setting_differences(
     joined: &Joined<'_>,
     variants: &[VariantFacts],
@@ -116,8 +111,7 @@ fn differs_within_a_product(variants: &[VariantFacts], values: &[Option<String>]
         }
     }
     by_product.into_values().any(|values| !all_same(values.into_iter()))
-        // One name in several products is the same setting in name only, yet worth seeing where
-        // each of them has it.
+        // The same name in several products, worth seeing if all have it.
         || (values.iter().all(Option::is_some) && !all_same(values.iter()))
 }
 
@@ -126,7 +120,7 @@ fn all_same<'a>(mut values: impl Iterator<Item = &'a Option<String>>) -> bool {
     values.all(|value| Some(value) == first)
 }
 
-/// Settings that are not the same in all trials of a variant.
+/// Among the trials of a variant.
 fn unsteady_settings<'a>(joined: &Joined<'a>) -> BTreeSet<&'a str> {
     let mut first: BTreeMap<(usize, &str), &str> = BTreeMap::new();
     let mut unsteady = BTreeSet::new();
@@ -203,7 +197,7 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_told() {
-        // Ports differ in the fixture; equal settings and places do not count.
+        // The fixture's ports differ; equal settings and places do not count.
         assert_eq!(differences(&|_| {}), []);
         let found = differences(&|run| {
             set(run, 0, "sync_binlog", "0");

@@ -1,14 +1,13 @@
-//! TPC-C's throughput under the names that the field has for it.
+//! TPC-C's throughput as the field names it.
 
 use std::collections::BTreeMap;
 
 pub const WORKLOAD: &str = "tpcc";
 
-/// Terminals of a warehouse in the specification.
+/// Of a warehouse, by the specification.
 const TERMINALS: u64 = 10;
 
-/// How transactions follow each other: `paced`, `unpaced` or `open`. A number of new-orders means
-/// little without it.
+/// `paced`, `unpaced` or `open`: new-orders mean little without it.
 pub fn mode(options: &BTreeMap<String, String>, is_open: bool) -> &str {
     match options.get("mode").map_or("unpaced", String::as_str) {
         "unpaced" if is_open => "open",
@@ -16,9 +15,8 @@ pub fn mode(options: &BTreeMap<String, String>, is_open: bool) -> &str {
     }
 }
 
-/// What the field calls new-orders a minute: `tpmC` where the load is the specification's (all ten
-/// terminals of each warehouse key and think, on one set of tables of full size, each at home in its
-/// warehouse, with the consistency conditions checked), else `NOPM`.
+/// `tpmC` if the load is the specification's (ten terminals of each warehouse key and think, at
+/// their warehouse, on one full-size table set, with consistency checked), else `NOPM`.
 pub fn new_orders_name(
     options: &BTreeMap<String, String>,
     clients: u64,

@@ -1,4 +1,4 @@
-//! The hosts on which whole trials ran: machines, and which trials ran where.
+//! Hosts of whole trials, and which trials ran where.
 
 use dyno_record::{Environment, Manifest, TrialSummary};
 use dyno_units::ByteCount;
@@ -6,33 +6,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::join::Joined;
 
-/// Facts in which two machines of one kind are alike.
+/// Equal in machines of one kind.
 const KIND: [&str; 4] = ["cpu.model", "cpu.architecture", "cgroup.cpus", "cgroup.memory_bytes"];
 
-/// Facts that tell a machine that was changed during a run.
+/// Different if a machine was changed during a run.
 const STAY: [&str; 4] = ["cpu.model", "kernel", "filesystem", "filesystem.device"];
 
-/// Memories that differ by less than this part are of one size: firmware and kernel keep some of it.
+/// Relative difference: firmware and kernel keep some memory.
 const MEMORY_ALIKE: f64 = 0.02;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialHostFacts {
-    /// The table of the study that names it.
+    /// The table of the study.
     pub pool: String,
     pub host: String,
     /// What is there, if the study does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     pub environment: Environment,
-    /// Indexes of the variants of which it ran trials.
+    /// With trials there.
     pub variants: Vec<usize>,
     pub blocks: Vec<u32>,
-    /// Trials that ended there.
+    /// Ended there.
     pub n: u32,
 }
 
 impl TrialHostFacts {
-    /// Whether another machine is of the same kind: CPUs and memory.
+    /// By CPUs and memory.
     pub(crate) fn is_alike(&self, other: &TrialHostFacts) -> bool {
         let (ours, theirs) = (&self.environment, &other.environment);
         let (a, b) = (ours.memory_bytes as f64, theirs.memory_bytes as f64);
@@ -42,7 +42,7 @@ impl TrialHostFacts {
             && KIND.iter().all(fact)
     }
 
-    /// CPUs, and the part of them that control groups allow: `2 (limit 0.5)`.
+    /// With the limit of control groups: `2 (limit 0.5)`.
     pub fn cpus_in_words(&self) -> String {
         format!("{}{}", self.environment.cpus, self.cpu_limit_in_words())
     }
@@ -52,14 +52,14 @@ impl TrialHostFacts {
         limit.map(|limit| format!(" (limit {limit})")).unwrap_or_default()
     }
 
-    /// Memory, and the part of it that control groups allow.
+    /// With the limit of control groups.
     pub fn memory_in_words(&self) -> String {
         let limit = self.environment.memory_limit_bytes();
         let limit = limit.map(|bytes| format!(" (limit {})", ByteCount(bytes)));
         format!("{}{}", ByteCount(self.environment.memory_bytes), limit.unwrap_or_default())
     }
 
-    /// The machine in a few words: `AMD EPYC, 2 CPUs, 4 GiB`.
+    /// `AMD EPYC, 2 CPUs, 4 GiB`.
     pub(crate) fn in_words(&self) -> String {
         let Environment { cpus, facts, .. } = &self.environment;
         let model = facts.get("cpu.model").map(|model| format!("{model}, ")).unwrap_or_default();
@@ -69,12 +69,12 @@ impl TrialHostFacts {
     }
 }
 
-/// The hosts of all trials that have ended, in the order of the trials. A machine that changed is another one.
+/// Of all ended trials, in order. A changed machine is another one.
 pub(crate) fn trial_hosts(joined: &Joined<'_>) -> Vec<TrialHostFacts> {
     let mut all: Vec<TrialHostFacts> = Vec::new();
     for trial in &joined.trials {
         let Some(host) = trial.summary.and_then(|summary| summary.host.as_ref()) else { continue };
-        // Some facts change from trial to trial without making another machine of it.
+        // Other facts may change on the same machine.
         let stays = |environment: &Environment| {
             let fact = |name: &str| environment.facts.get(name).cloned();
             let Environment { machine, cpus, memory_bytes, .. } = environment;
@@ -115,7 +115,7 @@ pub(crate) fn environment_of<'a>(
     trial.host.as_ref().map_or(&manifest.environment, |host| &host.environment)
 }
 
-/// What tells the machine of a trial from those of others of the same run; empty for the one that ran the study.
+/// Unique in a run; empty for the machine that ran the study.
 pub(crate) fn machine_of(trial: &TrialSummary) -> (&str, &str) {
     trial.host.as_ref().map_or(("", ""), |host| (host.pool.as_str(), host.name.as_str()))
 }

@@ -1,4 +1,4 @@
-//! Searches of vectors: recall against queries a second, and the step that answers a study's recall.
+//! Vector searches: recall against queries a second, and the step with a study's recall.
 
 use dyno_record::VariantRecord;
 use dyno_units::MetricId;
@@ -14,36 +14,35 @@ const SEARCH: MetricId = MetricId::new("vectors.search");
 const INDEX_SIZE: MetricId = MetricId::new("vectors.index_size");
 const INDEX_MEMORY: MetricId = MetricId::new("vectors.index_memory");
 
-/// The recall that is asked for if the options do not say it: the workload's own default.
+/// The workload's default.
 const RECALL_ASKED: f64 = 0.95;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VectorFacts {
     pub variant: usize,
     pub recall_asked: f64,
-    /// The option with the search parameter: `ef_search` or `probes`.
+    /// `ef_search` or `probes`.
     pub parameter: String,
-    /// Searches by the index, in the order of the steps.
+    /// By the index, in the order of the steps.
     pub points: Vec<VectorPoint>,
-    /// Scans of the whole table.
+    /// Of the whole table.
     pub exact: Option<VectorPoint>,
-    /// Index among `points` of the search with the most queries a second of those that surely have the recall
-    /// asked for: by the lower end of its interval, with one repetition by its value. None if no search has it.
+    /// Fastest of `points` whose recall (the lower end of its interval, if any) is enough.
     pub reached: Option<usize>,
-    /// How long it took to build the index, in microseconds.
+    /// In microseconds.
     pub build: Option<Estimate>,
-    /// Bytes of the index on disk.
+    /// On disk, in bytes.
     pub index_size: Option<Estimate>,
-    /// Most memory of the server while it was built, in bytes.
+    /// Most memory of the server meanwhile, in bytes.
     pub index_memory: Option<Estimate>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VectorPoint {
     pub step: usize,
-    /// The value of the search parameter; none for scans.
+    /// Search parameter; `None` for scans.
     pub search: Option<f64>,
-    /// Share of the nearest neighbours that were found.
+    /// Share of the nearest neighbours found.
     pub recall: Estimate,
     /// Queries a second, of all clients.
     pub rate: Estimate,
@@ -64,7 +63,7 @@ fn facts(variant: usize, record: &VariantRecord, cells: &[&Cell]) -> VectorFacts
     let point = |cell: &&&Cell| {
         Some(VectorPoint {
             step: cell.step,
-            // A whole number, and the same in all trials; its geometric mean is it but for rounding.
+            // The same whole number in all trials, but for rounding of the mean.
             search: cell.metrics.get(&SEARCH).map(|estimate| estimate.value.round()),
             recall: cell.metrics.get(&RECALL)?.clone(),
             rate: cell.metrics.get(&metrics::THROUGHPUT)?.clone(),
@@ -75,7 +74,7 @@ fn facts(variant: usize, record: &VariantRecord, cells: &[&Cell]) -> VectorFacts
     let reached = points.iter().enumerate().filter(|(_, point)| has_recall(point, recall_asked));
     let reached = reached.max_by(|a, b| a.1.rate.value.total_cmp(&b.1.rate.value));
     let build = cells.iter().find(|cell| cell.metrics.contains_key(&INDEX_SIZE));
-    // Where the size is not known, the step is still the one that ends by quota.
+    // Without a known size, the step that ends by quota.
     let build =
         build.or_else(|| cells.iter().find(|c| c.metrics.contains_key(&metrics::STEP_TIME)));
     let of_build = |id: MetricId| build.and_then(|cell| cell.metrics.get(&id)).cloned();
@@ -93,14 +92,12 @@ fn facts(variant: usize, record: &VariantRecord, cells: &[&Cell]) -> VectorFacts
 }
 
 impl VectorFacts {
-    /// Whether a search surely has the recall that is asked for.
     pub fn has_recall(&self, point: &VectorPoint) -> bool {
         has_recall(point, self.recall_asked)
     }
 }
 
-/// Of several steps with a recall near the one asked for, some have more of it by chance, and the fastest of
-/// them are those with less: so the mean alone is not enough.
+/// Several steps near the requested recall exceed it by chance, so the mean is not enough.
 fn has_recall(point: &VectorPoint, asked: f64) -> bool {
     let least = match point.recall.n {
         1 => Some(point.recall.value),
@@ -110,9 +107,9 @@ fn has_recall(point: &VectorPoint, asked: f64) -> bool {
     least.is_some_and(|least| least >= asked * (1.0 - 1e-9))
 }
 
-/// Recall with three digits, rounded down: only what found all neighbours has 1.000.
+/// Three digits, rounded down: 1.000 means all neighbours.
 pub fn recall_text(recall: f64) -> String {
-    // What a mean of ones is short of one by rounding is one.
+    // A mean of ones may miss one by rounding.
     let thousandths = (recall * 1000.0 + 1e-6).floor();
     format!("{:.3}", thousandths / 1000.0)
 }
@@ -127,7 +124,7 @@ pub(crate) mod tests {
     use crate::fixtures::run;
     use crate::{Findings, Options, analyse};
 
-    /// Two variants at the steps exact, index, search 1 and search 2, with these recalls of the searches.
+    /// Steps exact, index, search 1 and search 2, with these recalls of the searches.
     pub(crate) fn run_of(recalls: [[f64; 2]; 2], rates: [[f64; 2]; 2]) -> Run {
         let mut run = run(&["pg", "maria"], &[2, 2, 2, 2], 3, |variant, step, repetition| {
             let noise = 1.0 + 0.01 * f64::from(repetition);
@@ -184,7 +181,7 @@ pub(crate) mod tests {
         assert_eq!(found[0].index_size.as_ref().map(|size| size.value), Some(8e7));
         let build = found[0].build.as_ref().map(|time| time.value.round());
         assert_eq!(build, Some(10e6));
-        // Not the one with the most recall, nor the first.
+        // Neither the one with the most recall nor the first.
         let found = findings([[0.96, 0.99]; 2], [[900.0, 1000.0]; 2]).vectors;
         assert_eq!(found[0].reached, Some(1));
     }

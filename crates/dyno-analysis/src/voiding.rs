@@ -1,13 +1,10 @@
-//! Blocks that the host has spoiled: they are void, and measured once more.
-//!
-//! The rule sees readings of the host alone, never what was measured: CPU time that the hypervisor took
-//! away, user CPU time of other processes, and how long the canary took before the trial. What the kernel
-//! does, and how long the canary took afterwards, does not count: a variant whose slow starts write back or
-//! reclaim more than its others would have its slow starts discarded. Each trial is held against the quietest
-//! trial *of the same variant* (and on the same host) so far; so what a variant always does to the host does
-//! not make it void either, and on a machine that is always busy nothing is. It is asked whenever a block has ended, of all that have ended until then; so the first block
-//! may become void when a quieter one has ended. What it says is kept in the record, and never taken
-//! back.
+//! Blocks spoiled by the host, which are void and measured again. The rule sees readings of the
+//! host alone: CPU time taken by the hypervisor, other processes' user CPU time, and the canary
+//! before a trial. Kernel work and the canary afterwards do not count, as a variant's slow starts
+//! may cause them. Each trial is compared with the quietest one *of the same variant* (on the same
+//! host) so far, so neither a variant's usual effect on the host nor an always busy machine makes
+//! blocks void. All ended blocks are judged whenever one has ended; decisions are recorded, and
+//! final.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,18 +16,17 @@ use crate::trial_hosts::{environment_of, machine_of};
 use crate::words::{count, list, seconds};
 use crate::{Caveat, CaveatKind};
 
-/// Steps that are shorter than this, in seconds, tell nothing about the host: it is read once a
-/// second.
+/// In seconds; the host is read once a second, so shorter steps tell nothing.
 const STEP_LEAST_S: f64 = 1.0;
 
-/// What the host did to one trial; none where it was not read.
+/// By trial; `None` if not read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Disturbance {
     /// Share of all CPUs that the hypervisor gave to others.
     steal: Option<f64>,
     /// Share of all CPUs that other processes used in user mode.
     others: Option<f64>,
-    /// Seconds that the canary took before the trial.
+    /// Seconds of the canary before the trial.
     canary: Option<f64>,
 }
 
@@ -54,7 +50,7 @@ impl Disturbance {
         }
     }
 
-    /// The less of both, criterion by criterion.
+    /// By criterion.
     fn quieter(self, other: Disturbance) -> Disturbance {
         let less = |a: Option<f64>, b: Option<f64>| match (a, b) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -68,9 +64,8 @@ impl Disturbance {
     }
 }
 
-/// The blocks of a run so far that are void by the rule of its manifest and have not been set aside
-/// yet, with the reasons in words; no more than may still be repeated. Only blocks count of which all
-/// trials have ended.
+/// Void blocks by the manifest's rule, not set aside yet, with reasons; at most as many as may be
+/// repeated. Only complete blocks count.
 pub fn void_blocks(run: &Run) -> Vec<(u32, Vec<String>)> {
     let Some(rule) = &run.manifest.voiding else { return Vec::new() };
     let left = (rule.repeats_max as usize).saturating_sub(run.voids.len());
@@ -86,7 +81,7 @@ pub fn void_blocks(run: &Run) -> Vec<(u32, Vec<String>)> {
             (trial, Disturbance::of(trial, cpus))
         })
         .collect();
-    // Machines differ in what they take for the same work.
+    // Machines differ in speed.
     let same = |trial: &'_ TrialSummary| {
         let (pool, host) = machine_of(trial);
         (trial.variant, pool.to_owned(), host.to_owned())
@@ -107,21 +102,17 @@ pub fn void_blocks(run: &Run) -> Vec<(u32, Vec<String>)> {
     void.into_iter().take(left).collect()
 }
 
-/// Beyond what a trial is discarded; none of each that was not read.
+/// For discarding a trial; `None` if not read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
-    /// Share of all CPUs that the hypervisor gave to others.
     pub(crate) steal: Option<f64>,
-    /// Share of all CPUs that other processes used in user mode.
     pub(crate) others: Option<f64>,
-    /// Seconds of the CPU probe before the trial.
     pub(crate) canary: Option<f64>,
-    /// Whether as many blocks of the run were discarded as may be.
+    /// No more blocks of the run may be discarded.
     pub(crate) is_last: bool,
 }
 
-/// The limits of a trial that was kept, by the quietest kept trial of its variant on its machine; none
-/// of any where its run discards nothing.
+/// By the quietest kept trial of its variant on its machine; empty if its run discards nothing.
 pub(crate) fn limits(runs: &[Run], kept: &TrialSummary) -> Limits {
     let of = |run: &&Run| run.trials.iter().any(|trial| std::ptr::eq(trial, kept));
     let Some(run) = runs.iter().find(of) else { return Limits::default() };
@@ -147,8 +138,7 @@ fn is_at_limit(run: &Run) -> bool {
 
 const QUIETEST: &str = "this variant's quietest trial";
 
-/// What of the host was worse than at the quietest trial of the same variant by more than the rule
-/// allows, in words.
+/// What exceeded the quietest trial of the same variant by more than allowed, in words.
 fn rule_broken(
     rule: &dyno_record::VoidingRecord,
     found: &Disturbance,
@@ -158,7 +148,7 @@ fn rule_broken(
         found.zip(least).filter(|(found, least)| found - least > most)
     };
     let whole = |share: f64| format!("{:.0} %", share * 100.0);
-    // A value that is beyond its limit is not written like it.
+    // A value and its exceeded limit must not look alike.
     let both = |found: f64, limit: f64| match whole(found) == whole(limit) {
         true => [found, limit].map(|share| format!("{:.1} %", share * 100.0)),
         false => [found, limit].map(whole),
@@ -188,8 +178,7 @@ fn rule_broken(
 
 const PROBE: &str = "the CPU probe";
 
-/// That as many blocks of a run were discarded as may be, so that what was disturbed after them was kept;
-/// empty where no run came that far.
+/// If a run discarded as many blocks as allowed, says that later disturbed ones were kept.
 fn at_limit(runs: &[Run]) -> String {
     let numbers = |run: &Run| {
         let n_blocks = run.manifest.trials.iter().map(|plan| plan.block).max().unwrap_or(0);
@@ -214,7 +203,7 @@ fn at_limit(runs: &[Run]) -> String {
 
 #[derive(Debug, Default, PartialEq)]
 struct Reasons {
-    /// Of each variant by name: blocks with such a trial, and those in which no other variant had one.
+    /// By variant name: blocks with such a trial, and those without one of another variant.
     of: BTreeMap<String, (u32, u32)>,
     blocks: u32,
     variants: usize,
@@ -240,9 +229,8 @@ impl Reasons {
         reasons
     }
 
-    /// The variant that alone was the reason more often than chance explains: in at least three blocks, and
-    /// so often in at most one of twenty runs in which each variant is hit alike. With the number of blocks
-    /// and this share of runs.
+    /// The variant that alone was the reason in at least three blocks, and so often in at most one
+    /// of twenty runs in which all are hit alike; with its blocks and this share.
     fn suspect(&self) -> Option<(&str, u32, f64)> {
         let (name, (_, alone)) = self.of.iter().max_by_key(|(_, (_, alone))| *alone)?;
         let share = 1.0 / self.variants.max(1) as f64;
@@ -252,7 +240,7 @@ impl Reasons {
     }
 }
 
-/// As often at least has a variant to be the only reason before it is suspected.
+/// Blocks with one reason only, for a suspicion.
 const SUSPECT_LEAST: u32 = 3;
 
 fn binomial(n: u32, k: u32, share: f64) -> f64 {
@@ -260,7 +248,7 @@ fn binomial(n: u32, k: u32, share: f64) -> f64 {
     ways * share.powi(k as i32) * (1.0 - share).powi((n - k) as i32)
 }
 
-/// The variant of the trial that a reason is about: `trial 5 (…): …`.
+/// From a reason such as `trial 5 (…): …`.
 fn variant_of<'a>(why: &str, run: &'a Run) -> Option<&'a str> {
     let number: u32 = why.strip_prefix("trial ")?.split(' ').next()?.parse().ok()?;
     let plan = run.manifest.trials.iter().find(|plan| plan.number == number)?;
@@ -296,8 +284,7 @@ fn suspicion(runs: &[Run]) -> String {
 
 const REASONS_MOST: usize = 4;
 
-/// Says which blocks were void, why, and whether more of them would have been: `before` are the caveats
-/// that a reader has read by then.
+/// Names void blocks, reasons, and whether more would be void; readers see `before` first.
 pub(crate) fn caveat(void: &[VoidBlock], runs: &[Run], before: &[Caveat]) -> Option<Caveat> {
     if void.is_empty() {
         return None;
@@ -312,7 +299,7 @@ pub(crate) fn caveat(void: &[VoidBlock], runs: &[Run], before: &[Caveat]) -> Opt
         }
         (false, _) => "",
     };
-    // The blocks of several runs are in the order of the runs.
+    // In the order of the runs.
     let of: Vec<usize> =
         runs.iter().enumerate().flat_map(|(idx, run)| run.voids.iter().map(move |_| idx)).collect();
     let reason = |(idx, one): (usize, &VoidBlock)| {

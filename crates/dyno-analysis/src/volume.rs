@@ -1,20 +1,19 @@
-//! What a sync reaches on the volume under a server: its settings promise nothing that the volume does not
-//! keep.
+//! What a sync reaches on a server's volume: settings promise no more than the volume keeps.
 
 use dyno_record::{CommitSafety, MemberRole, PlaceFacts, TrialSummary};
 
 /// What a volume takes from a promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Loss {
-    /// What a commit survives there at best; none where that is not known, so that the settings decide.
+    /// What a commit survives at best; `None` if unknown: the settings decide.
     pub(crate) at_best: Option<CommitSafety>,
     pub(crate) why: String,
 }
 
-/// Kernel filesystems whose option `nobarrier` (or `barrier=0`) leaves the disk's cache unflushed.
+/// They leave the disk's cache unflushed.
 const NO_BARRIER: [&str; 3] = ["nobarrier", "barrier=0", "nobarriers"];
 
-/// What the volumes of a trial's servers take from what their settings promise; the worst of them.
+/// The worst of a trial's servers' volumes.
 pub(crate) fn loss_of(trial: &TrialSummary) -> Option<Loss> {
     let holds_data = |role: MemberRole| {
         use MemberRole::{Node, Primary, Shard, Store};
@@ -25,14 +24,14 @@ pub(crate) fn loss_of(trial: &TrialSummary) -> Option<Loss> {
     losses.max_by_key(|loss| loss.at_best)
 }
 
-/// What this place takes; none where a sync is one.
+/// `None` if a sync is one.
 fn loss(place: &PlaceFacts) -> Option<Loss> {
     let filesystem = place.filesystem.as_deref().unwrap_or_default();
     let option = |name: &str| {
         let options = place.options.as_deref().unwrap_or_default();
         options.split(',').any(|option| option == name)
     };
-    // A dataset's properties are in the words for its kind.
+    // A dataset's properties are in its kind.
     let property = |name: &str| place.kind.split(' ').any(|word| word == name);
     let loss = |at_best: CommitSafety, why: &str| {
         Some(Loss { at_best: Some(at_best), why: why.to_owned() })
@@ -53,7 +52,7 @@ fn loss(place: &PlaceFacts) -> Option<Loss> {
         () if is_zfs && property("sync=disabled") => {
             loss(CommitSafety::LastCommitsAtRisk, "the volume ignores syncs (ZFS, sync=disabled)")
         }
-        // What has no cache, or does not say so, has nothing to flush.
+        // Without a known cache there is nothing to flush.
         () if NO_BARRIER.iter().any(|name| option(name))
             && place.write_cache.as_deref() != Some("write through") =>
         {
@@ -70,7 +69,7 @@ fn loss(place: &PlaceFacts) -> Option<Loss> {
     }
 }
 
-/// What a commit survives by the settings of its server and by its volume, in words and in order.
+/// By the server's settings and its volume.
 pub(crate) fn durability(
     (words, safety): (&str, Option<CommitSafety>),
     loss: Option<&Loss>,

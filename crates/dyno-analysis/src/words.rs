@@ -1,10 +1,9 @@
-//! Words and numbers of sentences. How numbers look is decided in [`crate::numbers`].
+//! Words and numbers of sentences. [`crate::numbers`] decides how numbers look.
 
 use crate::Estimate;
 use crate::numbers::{NO_SPREAD, Unit, interval, significant};
 
-/// A number with `digits` significant digits, commas between thousands, no trailing zeros behind
-/// the point.
+/// With commas between thousands, without trailing zeros.
 fn trimmed(value: f64, digits: i32) -> String {
     if value.abs() >= 1000.0 {
         return Unit::Count.tick(value);
@@ -15,22 +14,22 @@ fn trimmed(value: f64, digits: i32) -> String {
     significant(value, digits, true)
 }
 
-/// A measured rate: `12,300/s`.
+/// `12,300/s`.
 pub(crate) fn rate(value: f64) -> String {
     Unit::PerSecond.show(value)
 }
 
-/// A number of anything: `0.42`, `12,300`.
+/// `0.42`, `12,300`.
 pub(crate) fn number(value: f64) -> String {
     trimmed(value, 3)
 }
 
-/// A size: `4.10 kB`, `2.53 GB`.
+/// `4.10 kB`, `2.53 GB`.
 pub(crate) fn bytes(value: f64) -> String {
     Unit::Bytes.show(value)
 }
 
-/// A length of time from its seconds: `250 ms`, `12.5 s`, `1,800 s`.
+/// `250 ms`, `12.5 s`, `1,800 s`.
 pub(crate) fn seconds(value: f64) -> String {
     match value {
         v if v != 0.0 && v.abs() < 1.0 => format!("{} ms", trimmed(v * 1e3, 3)),
@@ -38,25 +37,24 @@ pub(crate) fn seconds(value: f64) -> String {
     }
 }
 
-/// A percentage with its sign: `+131 %`, `−2.5 %`.
+/// `+131 %`, `−2.5 %`.
 pub(crate) fn percent(value: f64) -> String {
     Unit::Effect.show(value)
 }
 
-/// A share in percent, without a sign: `3 %`, `0.05 %`.
+/// `3 %`, `0.05 %`.
 pub(crate) fn share(fraction: f64) -> String {
-    // Near the whole it is the missing rest that counts: 99.9 % is not 100 %.
+    // Near the whole the missing rest counts: 99.9 % is not 100 %.
     let digits = if fraction > 0.95 && fraction < 1.0 { 4 } else { 2 };
     format!("{} %", trimmed(fraction * 100.0, digits))
 }
 
-/// The size of a difference in percent, for a sentence that says its direction: `12.3 %`.
+/// `12.3 %`, for a sentence that says the direction.
 pub(crate) fn size(percent: f64) -> String {
     Unit::Effect.show(percent.abs()).trim_start_matches('+').to_owned()
 }
 
-/// Confidence interval and repetitions: `95 % CI 11–13/s, n = 3`. Of two repetitions their values,
-/// of one only that it is one.
+/// `95 % CI 11–13/s, n = 3`; for two repetitions their values, for one only that it is one.
 pub(crate) fn ci(estimate: &Estimate, confidence: f64, interval: Option<String>) -> String {
     match (interval, estimate.n) {
         (Some(interval), n) if interval == NO_SPREAD => format!("{interval}, n = {n}"),
@@ -90,7 +88,7 @@ pub(crate) fn list<T: AsRef<str>>(items: &[T]) -> String {
     }
 }
 
-/// Load levels by name; of numbers of clients the noun is said once: `1, 2 and 4 clients`.
+/// With the noun of numbers said once: `1, 2 and 4 clients`.
 pub(crate) fn loads<T: AsRef<str>>(names: &[T]) -> String {
     let number = |name: &T| -> Option<String> {
         let name = name.as_ref();
@@ -104,7 +102,7 @@ pub(crate) fn loads<T: AsRef<str>>(names: &[T]) -> String {
     }
 }
 
-/// The text with its first letter large; p95 stays small.
+/// But p95 stays small.
 pub(crate) fn capital(text: &str) -> String {
     let is_quantile = text.starts_with('p') && text[1..].starts_with(|c: char| c.is_ascii_digit());
     if is_quantile {
@@ -115,7 +113,7 @@ pub(crate) fn capital(text: &str) -> String {
     first.into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }
 
-/// The beginning of a sentence: as [`capital`], but a name is never altered.
+/// As [`capital`], but a name is never altered.
 pub(crate) fn begin<'a>(text: &str, mut names: impl Iterator<Item = &'a str>) -> String {
     let is_first = |name: &str| {
         let rest = text.strip_prefix(name);

@@ -1,31 +1,29 @@
-//! The limits that control groups set for Dyno and its servers: CPU time and memory, versions 1 and
-//! 2.
-//!
-//! A limit of any group above counts as well, so the tightest one is reported.
+//! Limits of control groups for Dyno and its servers: CPU time and memory, versions 1 and 2.
+//! Limits of parent groups count as well: the tightest one is reported.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Limits {
-    /// CPU seconds per second; none for no limit.
+    /// CPU seconds per second; `None` for no limit.
     pub(crate) cpus: Option<f64>,
-    /// None for no limit.
+    /// `None` for no limit.
     pub(crate) memory_bytes: Option<u64>,
-    /// Times that CPU time was refused so far; none if the kernel does not report it.
+    /// Times that CPU time was refused so far, if the kernel reports it.
     pub(crate) n_throttled: Option<u64>,
 }
 
-/// Version 1 expresses "no limit" as a number near 2^63.
+/// "No limit" is a number near 2^63.
 const V1_MEMORY_UNLIMITED: u64 = 1 << 62;
 
 impl Limits {
-    /// Reads the limits of the calling process. `root` holds `proc` and `sys`.
+    /// Limits of the calling process. `root` holds `proc` and `sys`.
     pub(crate) fn read(root: &Path) -> Limits {
         Limits::of(root, "self")
     }
 
-    /// Reads the limits of a process, named by its folder in `proc`.
+    /// `process` is its folder in `proc`.
     pub(crate) fn of(root: &Path, process: &str) -> Limits {
         let mut found = Limits::default();
         for folder in group_folders(root, process) {
@@ -54,7 +52,7 @@ impl Limits {
     }
 }
 
-/// Folders of the control groups of a process, its own before those above it.
+/// The process's own group before its parents.
 pub(crate) fn group_folders(root: &Path, process: &str) -> Vec<PathBuf> {
     let memberships =
         fs::read_to_string(root.join("proc").join(process).join("cgroup")).unwrap_or_default();
@@ -68,8 +66,7 @@ pub(crate) fn group_folders(root: &Path, process: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The group's folder and those of all groups above it. In a container the path may be the host's
-/// and not be there; the topmost folder then is the container's own.
+/// With all parents; the topmost folder if the path is missing, as in a container.
 fn folders(cgroup_root: &Path, controllers: &str, path: &str) -> Vec<PathBuf> {
     let mounts: Vec<PathBuf> = if controllers.is_empty() {
         vec![cgroup_root.to_owned(), cgroup_root.join("unified")]
@@ -89,7 +86,7 @@ fn parse_cpu_max(text: &str) -> Option<f64> {
     quota(quota_us.parse().ok()?, period_us.parse().ok()?)
 }
 
-/// Version 1 writes -1 for no limit.
+/// Version 1 has -1 for no limit.
 fn quota(quota_us: i64, period_us: i64) -> Option<f64> {
     (quota_us > 0 && period_us > 0).then(|| quota_us as f64 / period_us as f64)
 }

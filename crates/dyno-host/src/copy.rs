@@ -1,9 +1,6 @@
-//! Copies a folder of database files so that the copy has the same layout on disk.
-//!
-//! The layout of files on disk affects a server, so the copy keeps what a plain copy would lose:
-//! holes stay holes, and space that was allocated ahead (a redo log that is not written yet) is
-//! allocated in the copy, too. Blocks are never shared with the original, as a filesystem could do
-//! (`cp --reflink`): a server's first write to a shared block costs more than to one of its own.
+//! Copies a folder of database files with its layout on disk, which affects a server: holes stay
+//! holes, and allocated space (a redo log not written yet) is allocated. Blocks are never shared
+//! with the original (`cp --reflink`): the first write to a shared block costs more.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::fs;
@@ -22,21 +19,20 @@ use rustix::io::Errno;
 use crate::RunAs;
 use crate::storage::open_folder;
 
-/// Bytes copied between two checks of whether to continue.
+/// Between two checks of whether to go on.
 const PIECE: usize = 1 << 20;
 
-/// What becomes of space that the files of the original reserve.
+/// For reserved space of the original.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyLayout {
-    /// It is reserved in the copy as well, before that is written.
+    /// Reserves it before writing.
     #[default]
     AsOriginal,
-    /// Files are written and nothing is reserved, as `tar` and `cp` do. Some filesystems store what is
-    /// written over reserved space in another way: btrfs does not compress it.
+    /// Only writes, as `tar` and `cp` do: some filesystems do not compress reserved space (btrfs).
     Written,
 }
 
-/// A folder that was not copied; what there is of the copy stays.
+/// What there is of the copy stays.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     #[error("copying was stopped")]
@@ -45,20 +41,18 @@ pub enum CopyError {
     Failed(String),
 }
 
-/// Whether anybody waits until a copy is on the disk, and what becomes of the original in memory.
+/// Whether to wait for the disk, and to keep the original in memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CopyUse {
-    /// Nobody waits, and the original stays in memory.
+    /// Without waiting; the original stays in memory.
     AtOnce,
-    /// The original is not read again soon; the memory is for the copy.
+    /// Memory is for the copy: the original is not read again soon.
     Lasting,
 }
 
-/// Copies a folder and all in it to `to`, which must not exist yet, and waits until it is on the
-/// disk. The copy belongs to `owner`, or else to Dyno's user, and has the same permissions; its
-/// ownership is set when it is complete. Holds plain files and folders only, and files of the
-/// folder's own user: anything else, a symbolic link above all, is refused. `is_stopped` is called
-/// repeatedly; copying ends once it returns true.
+/// Copies a folder to `to`, which must not exist, and waits for the disk. The complete copy is
+/// given to `owner`, or else stays Dyno's user's; permissions are kept. Refuses all but plain files
+/// and folders of the folder's own user. Ends once `is_stopped`, asked repeatedly, is true.
 pub fn copy_folder(
     from: &Path,
     to: &Path,
@@ -70,8 +64,7 @@ pub fn copy_folder(
     sync_folder(to).map_err(|error| failed(to, error))
 }
 
-/// The same of a small folder that is read again soon, to a copy that is used at once: as files that a program
-/// has just written, the copy may be in memory only, and the original stays there.
+/// As [`copy_folder`], but without waiting for the disk, and the original stays in memory.
 pub fn copy_new_folder(
     from: &Path,
     to: &Path,
@@ -97,7 +90,7 @@ fn c_path(path: &Path) -> Result<CString, CopyError> {
     CString::new(path.as_os_str().as_bytes()).map_err(|error| failed(path, error))
 }
 
-/// Waits until all that was written on the filesystem of this folder is on the disk.
+/// Waits until the folder's filesystem has written all to the disk.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     Ok(rustix::fs::syncfs(fs::File::open(folder)?)?)
 }
@@ -114,11 +107,9 @@ struct Copying<'a> {
     is_stopped: &'a dyn Fn() -> bool,
 }
 
-/// Folders are entered one name at a time by their descriptors, and no link is followed: it makes
-/// no difference who else can rename things in the original.
+/// Enters folders by name and descriptor and follows no link, so renames by others do no harm.
 impl Copying<'_> {
-    /// Copies what has this name in the folder `from`, to this name in the folder `to`. The paths
-    /// are for messages.
+    /// Paths are for messages.
     fn entry(
         &self,
         (from, from_name, from_path): (BorrowedFd<'_>, &CStr, &Path),
@@ -136,7 +127,7 @@ impl Copying<'_> {
                 self.give(copy.as_fd(), &facts).map_err(|error| failed(to_path, error))
             }
             FileType::RegularFile => {
-                // If it has become a pipe by now, opening it does not wait for its other end.
+                // It may have become a pipe by now: do not wait.
                 let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 let source = rustix::fs::openat(from, from_name, flags, Mode::empty())
                     .map_err(|error| failed(from_path, error))?;
@@ -155,7 +146,7 @@ impl Copying<'_> {
         }
     }
 
-    /// Sets the owner of a complete copy, the contents of a folder before the folder.
+    /// The contents of a folder before the folder.
     fn give(&self, copy: BorrowedFd<'_>, facts: &Stat) -> rustix::io::Result<()> {
         if let Some(RunAs { uid, gid }) = self.owner {
             rustix::fs::fchown(copy, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
@@ -193,7 +184,7 @@ impl Copying<'_> {
             return Err(failed(from, "it is neither a regular file nor a folder"));
         }
         if facts.uid() != self.of_user {
-            // A hard link, which a server has made to what only root may read.
+            // A hard link, which a server made to what only root may read.
             let why = format!(
                 "it belongs to user {}, but the folder to user {}",
                 facts.uid(),
@@ -205,7 +196,7 @@ impl Copying<'_> {
         copy.set_len(len).map_err(|error| failed(to, error))?;
         let is_allocated = len > 0 && facts.blocks().saturating_mul(512) >= len;
         if is_allocated && self.layout == CopyLayout::AsOriginal {
-            // If the filesystem cannot do it, the original's space was not preallocated either.
+            // If this fails, the original's space was not preallocated either.
             let _ = rustix::fs::fallocate(copy, FallocateFlags::empty(), 0, len);
         }
         let mut at = 0;
@@ -216,13 +207,12 @@ impl Copying<'_> {
             at = end;
         }
         if self.copy_use == CopyUse::Lasting {
-            // Only a hint.
             let _ = rustix::fs::fadvise(source, 0, None, Advice::DontNeed);
         }
         Ok(())
     }
 
-    /// Copies bytes; false if it was stopped.
+    /// False if stopped.
     fn range(&self, source: &fs::File, copy: &fs::File, range: Range<u64>) -> io::Result<bool> {
         let Range { start: begin, end } = range;
         let mut piece = vec![0; PIECE.min((end - begin) as usize)];
@@ -240,7 +230,7 @@ impl Copying<'_> {
     }
 }
 
-/// The next range of the file, from `at` on, that is not a hole; `None` at its end.
+/// Next range that is not a hole, from `at` on.
 fn next_data(file: &fs::File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
     if at >= len {
         return Ok(None);

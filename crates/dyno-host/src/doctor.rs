@@ -1,7 +1,4 @@
-//! Examines a host as a laboratory: what makes measurements here noisy, slow or untrue.
-//!
-//! Main types: `Symptoms`, all that was found, and `Check`, the verdict on one of them. Everything
-//! between the two is pure; `Symptoms::read` is the thin part that reads files.
+//! Examines a host as a laboratory: what makes measurements noisy, slow or untrue.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,25 +15,23 @@ mod checks;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckState {
-    /// Fit for measurements.
     Good,
     /// The kernel does not report it.
     Unknown,
     /// Tolerable, but worth knowing.
     Notice,
-    /// The host is unfit for measurements until this is changed.
+    /// Unfit for measurements until changed.
     Bad,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was examined: `CPU governor`.
+    /// `CPU governor`.
     pub name: &'static str,
     pub state: CheckState,
     pub found: String,
-    /// Why it matters to measurements.
     pub why: &'static str,
-    /// What to do about it; empty if there is nothing to do.
+    /// Empty if there is nothing to do.
     pub advice: String,
 }
 
@@ -44,15 +39,14 @@ pub struct Check {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BusyProcess {
     pub pid: i32,
-    /// The name of the program, as in `/proc/PID/comm`.
+    /// As in `/proc/PID/comm`.
     pub name: String,
-    /// The user that it runs as: a name, or a number if the host has no name for it; none if
-    /// the process has ended.
+    /// Name, or number if the host has no name; `None` if the process has ended.
     pub user: Option<String>,
     pub cpu_s_per_s: f64,
 }
 
-/// The counters of one moment. Two of them show what happened on the host in between.
+/// Counters at one moment; two show what happened in between.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     cpu: Option<CpuCounters>,
@@ -61,7 +55,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Reads the counters. `root` is where `proc` and `sys` are: `/` but in tests.
+    /// `root` holds `proc` and `sys`.
     pub fn read(root: &Path) -> Snapshot {
         let host = Host::new(root);
         Snapshot {
@@ -72,63 +66,62 @@ impl Snapshot {
     }
 }
 
-/// All that was found on a host. What the kernel does not report is `None`.
+/// `None` if the kernel does not report it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Symptoms {
     /// CPUs that Dyno may use.
     pub cpus: u32,
-    /// How the clock of the CPUs is chosen: `performance`, `powersave`.
+    /// `performance`, `powersave`.
     pub governor: Option<String>,
-    /// The driver of CPU frequency: `intel_pstate`, `acpi-cpufreq`.
+    /// `intel_pstate`, `acpi-cpufreq`.
     pub governor_driver: Option<String>,
-    /// Whether CPUs may run faster than their base clock for a while.
+    /// Whether CPUs may exceed their base clock for a while.
     pub has_turbo: Option<bool>,
-    /// The kernel's clock source: `tsc`.
+    /// `tsc`.
     pub clock_source: Option<String>,
     /// `always`, `madvise` or `never`.
     pub transparent_huge_pages: Option<String>,
-    /// Memory of the host in bytes, or of its control group if that has less.
+    /// Of the host, or of its control group if less.
     pub memory_bytes: Option<u64>,
-    /// Memory that programs could still get, in bytes.
+    /// Bytes that programs could still get.
     pub available_bytes: Option<u64>,
-    /// Swap space and how much of it is used, in bytes.
+    /// Total and used, in bytes.
     pub swap: Option<(u64, u64)>,
-    /// How eagerly the kernel swaps, 0 to 200.
+    /// 0 to 200.
     pub swappiness: Option<u32>,
-    /// Space left in the data folder, in bytes.
+    /// In the data folder.
     pub free_disk_bytes: Option<u64>,
-    /// Filesystem of the data folder: `ext4`.
+    /// Of the data folder: `ext4`.
     pub filesystem: Option<String>,
     pub is_rotational: Option<bool>,
-    /// Soft and hard limit of open files; `u64::MAX` for no limit.
+    /// Soft and hard limit; `u64::MAX` for none.
     pub open_files: Option<(u64, u64)>,
-    /// What kind of virtual machine the host is, if it seems to be one.
+    /// `None` if the host seems to be real.
     pub virtualisation: Option<String>,
-    /// The load average of the last minute.
+    /// Of the last minute.
     pub load_average: Option<f64>,
-    /// Share of all CPUs that did work between the two snapshots, in per cent.
+    /// Share of all CPUs that worked between the snapshots, in per cent.
     pub busy_pct: Option<f64>,
-    /// Share of all CPUs that the hypervisor gave to others between the two snapshots, in per cent.
+    /// Share of all CPUs that the hypervisor gave to others between the snapshots, in per cent.
     pub steal_pct: Option<f64>,
-    /// The processes, Dyno left out, that took the most CPU time between the two snapshots.
+    /// By CPU time between the snapshots, without Dyno.
     pub busiest: Vec<BusyProcess>,
-    /// CPU seconds per second that the control group allows, if it limits them.
+    /// CPU seconds per second; `None` for no limit.
     pub cgroup_cpus: Option<f64>,
     pub cgroup_memory_bytes: Option<u64>,
-    /// Times that CPU time was refused between the two snapshots.
+    /// Times that CPU time was refused between the snapshots.
     pub n_throttled: Option<u64>,
-    /// The group of the kernel's scheduler that Dyno is in, if it is in one: `that of its session`.
+    /// Of the kernel's scheduler, if Dyno is in one: `that of its session`.
     pub scheduling_group: Option<String>,
     pub mitigations: Option<String>,
 }
 
 const BUSIEST_MAX: usize = 3;
-/// Share of a CPU below which a process is not listed.
+/// As a share of a CPU.
 const BUSY_CPU_MIN: f64 = 0.01;
 
 impl Symptoms {
-    /// Reads what is to be found. `before` and `after` are snapshots some seconds apart, with
-    /// Dyno idle between them. `root` is where `proc` and `sys` are: `/` but in tests.
+    /// `before` and `after` are some seconds apart, with Dyno idle. `root` holds `proc` and `sys`.
     pub fn read(root: &Path, data_folder: &Path, before: &Snapshot, after: &Snapshot) -> Symptoms {
         let host = Host::new(root);
         let mut found = Symptoms {
@@ -189,18 +182,18 @@ impl Symptoms {
         if all > 0.0 {
             self.busy_pct = Some(100.0 * busy(&grown) as f64 / all);
             self.steal_pct = Some(100.0 * stolen(&grown) as f64 / all);
-            // Each CPU counts the ticks that went by.
+            // Each CPU counts the elapsed ticks.
             let ticks = all / cpu_after.n_cpus().max(1) as f64;
             self.busiest = busiest(&before.processes, &after.processes, ticks);
         }
     }
 }
 
-/// The user that a process runs as, by the host's own list of users.
+/// From `/etc/passwd` of the host.
 fn user_of(root: &Path, pid: i32) -> Option<String> {
     let status = std::fs::read_to_string(root.join(format!("proc/{pid}/status"))).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    // Real, effective, saved, and that of the filesystem.
+    // Real, effective, saved, filesystem.
     let uid = line.split_whitespace().nth(1)?;
     let users = std::fs::read_to_string(root.join("etc/passwd")).unwrap_or_default();
     let name = users.lines().find_map(|line| {
@@ -211,7 +204,7 @@ fn user_of(root: &Path, pid: i32) -> Option<String> {
     Some(name.unwrap_or_else(|| format!("number {uid}")))
 }
 
-/// The processes that took the most CPU time between two moments, `ticks` apart.
+/// By CPU time; the moments are `ticks` apart.
 fn busiest(before: &[ProcessStat], after: &[ProcessStat], ticks: f64) -> Vec<BusyProcess> {
     let own_pid = rustix::process::getpid().as_raw_nonzero().get();
     let earlier: BTreeMap<_, _> =
@@ -220,7 +213,7 @@ fn busiest(before: &[ProcessStat], after: &[ProcessStat], ticks: f64) -> Vec<Bus
         .iter()
         .filter(|stat| stat.pid != own_pid)
         .map(|stat| {
-            // One that was born meanwhile began at zero.
+            // A new process began at zero.
             let began = earlier.get(&stat.identity()).copied().unwrap_or(0);
             BusyProcess {
                 pid: stat.pid,
@@ -236,7 +229,7 @@ fn busiest(before: &[ProcessStat], after: &[ProcessStat], ticks: f64) -> Vec<Bus
     all
 }
 
-/// Examines a host. The checks are in the order in which a user would fix things.
+/// In the order in which a user would fix things.
 pub fn examine(symptoms: &Symptoms) -> Vec<Check> {
     vec![
         checks::cpus(symptoms),

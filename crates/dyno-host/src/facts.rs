@@ -1,6 +1,4 @@
-//! What a host is: its CPUs, memory, kernel and disks, as a record keeps them.
-//!
-//! Facts are observed, not chosen. A fact that the kernel does not report is left out.
+//! A host's CPUs, memory, kernel and disks for the record, as far as the kernel reports them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,21 +13,19 @@ pub struct Facts {
     pub machine: String,
     /// CPUs that Dyno may use.
     pub cpus: u32,
-    /// Memory, in bytes; 0 if the kernel does not report it.
+    /// 0 if the kernel does not report it.
     pub memory_bytes: u64,
-    /// Everything else by name: `cpu.model`, `cpu.governor`, `kernel`, `clock_source`,
-    /// `filesystem`, `disk.scheduler` …
+    /// `cpu.model`, `cpu.governor`, `kernel`, `clock_source`, `filesystem`, `disk.scheduler` …
     pub facts: BTreeMap<String, String>,
 }
 
-/// What tells the kernel that runs from all others, and from itself after a restart; empty where it does not say.
+/// Identifies the running kernel since its start; empty if unknown.
 pub fn boot_id() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
 }
 
-/// Finds the facts. `root` is where `proc`, `sys` and `etc` are: `/` but in tests. `data_folder`
-/// is where servers keep their data; it may not be there yet.
+/// `root` holds `proc`, `sys` and `etc`. `data_folder` need not exist.
 pub fn environment(root: &Path, data_folder: &Path) -> Facts {
     let host = Host::new(root);
     let mut found = FactList::default();
@@ -46,9 +42,9 @@ pub fn environment(root: &Path, data_folder: &Path) -> Facts {
     }
 }
 
-/// CPUs that this process may run on.
+/// CPUs that this process may use.
 pub(crate) fn usable_cpus() -> u32 {
-    // It fails only if there are more CPUs than fit a set; then the standard library knows.
+    // Fails only if there are more CPUs than a set holds.
     let by_set = rustix::thread::sched_getaffinity(None).ok().map(|set| set.count());
     by_set.unwrap_or_else(|| {
         std::thread::available_parallelism()
@@ -56,7 +52,7 @@ pub(crate) fn usable_cpus() -> u32 {
     })
 }
 
-/// Reads single facts. What cannot be read is `None`.
+/// Single facts; `None` if unreadable.
 pub(crate) struct Host {
     root: PathBuf,
 }
@@ -115,7 +111,7 @@ impl Host {
         Some(chosen(&text).to_owned())
     }
 
-    /// What kind of virtual machine it is, or none if nothing hints at one.
+    /// `None` if nothing hints at a virtual machine.
     pub(crate) fn virtualisation(&self) -> Option<String> {
         let product = self.line("sys/class/dmi/id/product_name");
         let vendor = self.line("sys/class/dmi/id/sys_vendor");
@@ -138,7 +134,7 @@ impl Host {
         ];
         let text = parts.join(" ");
         let is_named = is_known.iter().any(|name| text.to_lowercase().contains(name));
-        // A metal instance of a cloud has the cloud's name, but no hypervisor under it.
+        // A cloud's metal instance has the cloud's name, but no hypervisor.
         let is_metal = text.contains(".metal");
         if has_flag || hypervisor.is_some() || (is_named && !is_metal) {
             return Some(if text.is_empty() { "unidentified hypervisor".into() } else { text });
@@ -146,7 +142,7 @@ impl Host {
         None
     }
 
-    /// What kind of container Dyno runs in, or none if nothing hints at one.
+    /// `None` if nothing hints at a container.
     pub(crate) fn container(&self) -> Option<&'static str> {
         if self.exists(".dockerenv") {
             return Some("docker");
@@ -158,7 +154,7 @@ impl Host {
         ["docker", "kubepods", "lxc", "containerd"].into_iter().find(|kind| groups.contains(kind))
     }
 
-    /// The first value of this key.
+    /// First value of the key.
     fn cpuinfo(&self, key: &str) -> Option<String> {
         self.text("proc/cpuinfo")?.lines().find_map(|line| {
             let (found, value) = line.split_once(':')?;
@@ -167,7 +163,7 @@ impl Host {
         })
     }
 
-    /// Soft and hard limit of open files; none for no limit.
+    /// Soft and hard limit; `None` for no limit.
     pub(crate) fn open_files(&self) -> Option<(Option<u64>, Option<u64>)> {
         let limits = self.text("proc/self/limits")?;
         let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
@@ -179,7 +175,7 @@ impl Host {
         Some((next()?, next()?))
     }
 
-    /// How many CPU vulnerabilities the kernel mitigates, and how many remain open.
+    /// Mitigated CPU vulnerabilities, and open ones.
     pub(crate) fn mitigations(&self) -> Option<(usize, usize)> {
         let folder = self.root.join("sys/devices/system/cpu/vulnerabilities");
         let texts: Vec<String> = fs::read_dir(folder)
@@ -195,7 +191,7 @@ impl Host {
         line.split_ascii_whitespace().any(|word| word == "mitigations=off")
     }
 
-    /// The mount and the disk of a folder, or of its nearest parent that exists.
+    /// Of the folder, or its nearest existing parent.
     pub(crate) fn storage(&self, folder: &Path) -> Option<(Mount, Disk)> {
         let folder = nearest_existing(folder)?;
         let mount = Mount::of(&self.text("proc/self/mountinfo")?, &folder)?;
@@ -254,7 +250,7 @@ fn add_cpu(host: &Host, found: &mut FactList) {
     found.add("architecture", Some(std::env::consts::ARCH));
 }
 
-/// `2 mitigated, 1 not`; `off` if they were switched off.
+/// `2 mitigated, 1 not`, or `off`.
 pub(crate) fn mitigations_in_words(host: &Host) -> Option<String> {
     if host.has_mitigations_off() {
         return Some("off".into());
@@ -273,7 +269,7 @@ fn add_kernel(host: &Host, found: &mut FactList) {
     found.add("load_average", load);
 }
 
-/// The pretty name in `/etc/os-release`.
+/// From `/etc/os-release`.
 fn os_name(text: &str) -> Option<String> {
     let field = |key: &str| {
         let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;

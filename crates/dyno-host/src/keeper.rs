@@ -1,7 +1,4 @@
-//! Keeps the processes and folders that Dyno creates, and cleans up those that a killed run left
-//! over.
-//!
-//! Main type: `Keeper`. It knows folders, processes and users; nothing about databases.
+//! Keeps the processes and folders that Dyno creates, and cleans up after killed runs.
 
 mod account;
 mod answer;
@@ -49,85 +46,80 @@ use crate::container::{Engine, Image, Program};
 use crate::kernel::KernelSettings;
 use crate::process_table::ProcessStat;
 
-/// The longest path of a server folder, so that a Unix socket in a folder inside it stays under 108
-/// bytes.
+/// So that a Unix socket in a folder inside has a path under 108 bytes.
 const PATH_BYTES_MAX: usize = 79;
-/// The environment variable that marks a process with the folder it was started in.
+/// Environment variable that marks a process with its folder.
 pub(crate) const FOLDER_MARK: &str = "DYNO_FOLDER";
-/// How much of a failed program's output is quoted in the error.
+/// Quoted output of a failed program.
 const OUTPUT_BYTES_MAX: u64 = 4096;
 const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
-/// Takes a program as root and starts it as another user, whom `$0` gives a name. Its arguments:
-/// the file with the name, user id, group id, the program and its arguments. Only this process sees
-/// the other `/etc/passwd`.
+/// Starts a program as another user, whose name only this process sees in `/etc/passwd`. Run by
+/// root; arguments: the file with the name (`$0`), user id, group id, program and its arguments.
 const WITH_A_NAME: &str = "mount --bind \"$0\" /etc/passwd && uid=$1 gid=$2 && shift 2 && \
     exec setpriv --reuid=\"$uid\" --regid=\"$gid\" --clear-groups --no-new-privs \
     --bounding-set=-all --inh-caps=-all -- \"$@\"";
 
-/// How many folders this process has named: two of its keepers may have one root.
+/// Folders named by this process: two keepers may have one root.
 static N_FOLDERS: AtomicU64 = AtomicU64::new(0);
 
-/// Makes server folders under one root and starts processes in them. Beside each folder lies an
-/// owner file that names the Dyno process (id, start time, boot) and the processes started in it;
-/// it is locked for as long as this lives.
+/// Makes server folders under one root and starts processes in them. The owner file beside each
+/// folder names Dyno's process and its processes, and is locked while the keeper lives.
 #[derive(Debug)]
 pub struct Keeper {
     root: PathBuf,
     proc_root: PathBuf,
     me: Whoami,
     account: Option<Account>,
-    /// PATH of the processes it starts.
+    /// PATH of started processes.
     path: OsString,
     program_folders: Vec<PathBuf>,
-    /// Builds that were fetched, if it may use any.
+    /// Fetched builds, if they may be used.
     pub(crate) builds: Option<BuildStore>,
-    /// The root of the keeper of initial data, if any are kept.
+    /// Root of the keeper of initial data.
     initial_data: Option<PathBuf>,
-    /// The container engine that is wanted, by name or path; none for the first that answers.
+    /// By name or path; `None` for the first that answers.
     wanted_engine: Option<OsString>,
-    /// The engine, or why there is none, once somebody has asked.
+    /// Once asked for.
     engine: OnceLock<Result<Engine, String>>,
-    /// What programs of images have said: it is always the same.
+    /// Answers of images' programs, which never change.
     said: Mutex<BTreeMap<contained::Question, Answer>>,
-    /// The owner files, locked, by their folders; held while one is changed.
+    /// By folder, locked; held while one is changed.
     owner_files: Mutex<BTreeMap<PathBuf, File>>,
     kernel: KernelSettings,
     has_own_sessions: bool,
 }
 
-/// A process to start. It runs as the keeper's unprivileged user if Dyno is root, else as Dyno's
-/// own, and can never get more rights than that.
+/// Runs as the unprivileged user if Dyno is root, else as Dyno's own, and can never gain rights.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessSpec {
     pub program: PathBuf,
-    /// Its arguments; never a secret.
+    /// Never a secret.
     pub arguments: Vec<String>,
-    /// Environment variables to set. It gets no others but PATH, `LANG=C.UTF-8`, `TZ=UTC` and
-    /// the mark of its folder, so that it does the same whoever starts Dyno.
+    /// All variables but PATH, `LANG=C.UTF-8`, `TZ=UTC` and the mark of its folder.
     pub environment: Vec<(String, String)>,
-    /// File right in the folder to which its output and errors are appended.
+    /// Directly in the folder; output and errors are appended.
     pub log: PathBuf,
-    /// CPUs to bind it to; empty for none.
+    /// Empty for none.
     pub cpus: Vec<u32>,
-    /// What it may take of the machine, with all that it starts.
+    /// Include all that the process starts.
     pub limits: ServerLimits,
-    /// Whether the program refuses to run as a user without a name.
+    /// Whether it refuses to run as a user without a name.
     pub needs_name: bool,
-    /// What to run before the folder is removed, if it died.
+    /// Run before the folder is removed, if the server died.
     pub after_crash: Option<AfterCrash>,
-    /// The image that the program is in: then it runs in a container. None for a program of this machine.
+    /// For a program in a container; `None` for one of this machine.
     pub image: Option<Image>,
-    /// Folders of Dyno's outside of its folder that it needs in a container.
+    /// Other folders of Dyno's that it needs in a container.
     pub mounts: Vec<PathBuf>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: ExitStatus,
-    /// Standard output and standard error of the program.
+    /// Standard output.
     pub out: String,
-    /// Its standard error.
+    /// Standard error.
     pub errors: String,
 }
 
@@ -136,9 +128,8 @@ pub struct Answer {
 pub struct KeeperError(pub String);
 
 impl Keeper {
-    /// A keeper for servers under `root`, which is made if it is missing. Fails if others could
-    /// write in the root or put another folder in its place, or if Dyno is root and there is no
-    /// user to run servers as.
+    /// Makes `root` if it is missing. Fails if others could write in it or replace it, or if Dyno
+    /// is root and there is no user for servers.
     pub fn new(root: &Path) -> Result<Keeper, KeeperError> {
         let account = Account::find()?;
         let has_own_sessions = account.is_some();
@@ -164,22 +155,19 @@ impl Keeper {
         })
     }
 
-    /// The same keeper, whose processes each have a session of their own, or share Dyno's. A session is also a group of the
-    /// kernel's scheduler (`sched_autogroup`). If Dyno is root, processes have their own unless this says otherwise: those that
-    /// share root's can type into its terminal.
+    /// Whether each process has its own session, also a group of the scheduler (`sched_autogroup`),
+    /// or Dyno's. Root's default is own ones: a process in root's session can type into a terminal.
     pub fn with_own_sessions(mut self, has_own_sessions: bool) -> Keeper {
         self.has_own_sessions = has_own_sessions;
         self
     }
 
-    /// The settings of the machine's kernel that it may change, and puts back.
     pub fn kernel(&self) -> &KernelSettings {
         &self.kernel
     }
 
-    /// The same keeper, which also looks for programs in the absolute folders of this PATH value,
-    /// before the usual places. The processes it starts get them, too, unless they run as another
-    /// user than Dyno.
+    /// Also finds programs in the absolute folders of this PATH value, before the usual places.
+    /// Started processes get it, unless they run as another user.
     pub fn with_path(mut self, path_value: &OsStr) -> Keeper {
         let mut folders = program::path_folders(path_value);
         for usual in std::mem::take(&mut self.program_folders) {
@@ -194,26 +182,24 @@ impl Keeper {
         self
     }
 
-    /// The folder under which all others are made, with no symbolic link in its path.
+    /// Without a symbolic link in its path.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The user that servers run as: none when Dyno is not root, else one of Dyno's own.
+    /// `None` unless Dyno is root.
     pub fn run_as(&self) -> Option<RunAs> {
         self.account.map(|account| account.user)
     }
 
-    /// Looks for a program: in `extra_folders`, then in PATH if it was given, then in the
-    /// usual places, the `sbin` folders included.
+    /// In `extra_folders`, PATH if it was given, and the usual places with the `sbin` folders.
     pub fn find_program(&self, name: &str, extra_folders: &[PathBuf]) -> Option<PathBuf> {
         let folders = extra_folders.iter().chain(&self.program_folders);
         program::find(name, folders.map(PathBuf::as_path))
     }
 
-    /// Makes a fresh folder for a server, with the owner file beside it. It belongs to Dyno's user
-    /// alone; what a server writes goes into folders inside it ([`Keeper::make_inner`]). `name` is
-    /// a hint. The path is short enough (< 80 bytes) for a Unix socket one folder further down.
+    /// A fresh folder of Dyno's user and its owner file; `name` is a hint. Servers write inside
+    /// ([`Keeper::make_inner`]), where paths (< 80 bytes) have room for a Unix socket.
     pub fn make_folder(&self, name: &str) -> Result<PathBuf, KeeperError> {
         let folder = self.fresh_path(&files::tidy_name(name));
         let n_bytes = folder.as_os_str().len();
@@ -226,11 +212,11 @@ impl Keeper {
                 self.root.display()
             )));
         }
-        // First the owner file: a folder without one could never be removed by a later run.
+        // A folder without an owner file could never be removed by a later run.
         let owner = Owner::new(&folder, &self.me)?;
         self.owner_files().insert(folder.clone(), owner.write()?);
         files::make_folder(&folder, None).and_then(|()| owner.sign()).map_err(|error| {
-            // The folder is empty or missing; the error that matters is already there.
+            // The folder is empty or missing; the first error matters.
             let _ = leftovers::remove(&folder);
             self.owner_files().remove(&folder);
             KeeperError(format!("the folder {} cannot be created: {error}", folder.display()))
@@ -238,7 +224,7 @@ impl Keeper {
         Ok(folder)
     }
 
-    /// Makes a folder inside a folder of this keeper, private to the user that servers run as.
+    /// Private to the user of servers, in a folder of this keeper.
     pub fn make_inner(&self, folder: &Path, name: &str) -> Result<PathBuf, KeeperError> {
         self.owned(folder)?;
         let inner = inside(folder, name)?;
@@ -247,7 +233,7 @@ impl Keeper {
         Ok(inner)
     }
 
-    /// Writes a file into a folder of this keeper, where none of this name is, for servers to read.
+    /// For servers to read. The file must not exist.
     pub fn write_file(
         &self,
         folder: &Path,
@@ -261,8 +247,7 @@ impl Keeper {
         Ok(path)
     }
 
-    /// Writes a file into a folder of this keeper, where none of this name is, that only the user that
-    /// servers run as can read: a password.
+    /// For a password: readable by the servers' user only. The file must not exist.
     pub fn write_secret(
         &self,
         folder: &Path,
@@ -276,8 +261,7 @@ impl Keeper {
         Ok(path)
     }
 
-    /// Writes a program into a folder of this keeper, where none of this name is, for servers and commands
-    /// to run.
+    /// For servers and commands to run. The file must not exist.
     pub fn write_program(
         &self,
         folder: &Path,
@@ -291,7 +275,7 @@ impl Keeper {
         Ok(path)
     }
 
-    /// What a program prints, as `--version` does: run as a server would be, but in no folder.
+    /// Standard output of a successful program, such as with `--version`; see [`Keeper::output`].
     pub fn ask<'a>(
         &self,
         program: impl Into<Program<'a>>,
@@ -302,7 +286,7 @@ impl Keeper {
         if !answer.status.success() {
             let how = kept::in_words(answer.status);
             let said = match program.image {
-                // The engine's own errors are there.
+                // Has the engine's own errors.
                 Some(_) => format!(": {}", crate::builds::last_words(&answer.errors)),
                 None => String::new(),
             };
@@ -312,8 +296,7 @@ impl Keeper {
         Ok(answer.out.trim().to_owned())
     }
 
-    /// The output of a program, however it ends: run as a server would be, with none of Dyno's
-    /// rights and nothing of its environment, but in no folder.
+    /// The output, however the program ends. It runs as a server would, but in no folder.
     pub fn output<'a>(
         &self,
         program: impl Into<Program<'a>>,
@@ -338,7 +321,7 @@ impl Keeper {
         command.args(arguments).current_dir("/").stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         self.clean(&mut command);
-        // It has no folder; a name that none has marks what it starts.
+        // It has no folder, so its mark is a name that no folder has.
         let mark = self.fresh_path("answer");
         command.env(FOLDER_MARK, &mark);
         if let Some(user) = self.run_as() {
@@ -352,8 +335,7 @@ impl Keeper {
         })
     }
 
-    /// The output of a program that reads a file with this text: as [`Keeper::output`], with the
-    /// arguments that `arguments` makes of the file's path. The file is removed afterwards.
+    /// As [`Keeper::output`], with a temporary file of this text; `arguments` gets its path.
     pub fn output_with_file<'a>(
         &self,
         program: impl Into<Program<'a>>,
@@ -377,7 +359,7 @@ impl Keeper {
         removed.map(|()| answer)
     }
 
-    /// Runs a program in a folder to its end (initdb …); its output when it fails is in the error.
+    /// Runs a program to its end (initdb …); the error has its output.
     pub fn run(
         &self,
         folder: &Path,
@@ -387,7 +369,6 @@ impl Keeper {
     ) -> Result<(), KeeperError> {
         let log_begin = fs::symlink_metadata(&spec.log).map_or(0, |facts| facts.len());
         let mut process = match &spec.image {
-            // Nobody asks for the id of a process that ends by itself.
             Some(image) => self.spawn_client(folder, spec, image)?.0,
             None => self.spawn(folder, spec)?,
         };
@@ -414,7 +395,7 @@ impl Keeper {
         }
     }
 
-    /// Starts a server process in a folder and notes it in the owner file.
+    /// Notes the process in the owner file.
     pub fn spawn(&self, folder: &Path, spec: &ProcessSpec) -> Result<KeptProcess, KeeperError> {
         if let Some(image) = &spec.image {
             return self.spawn_contained(folder, spec, image);
@@ -423,14 +404,14 @@ impl Keeper {
         let (mut command, rights) = self.command(folder, spec)?;
         let groups = self.make_groups(folder, &spec.limits)?;
         let child = confine::start(&mut command, &spec.cpus, rights)?;
-        // From here on, dropping it on an error kills it.
+        // From here on, dropping it kills it.
         let process = KeptProcess::new(child);
         group::add(&groups, process.pid())?;
         self.note(folder, process.pid(), spec.after_crash.as_ref())?;
         Ok(process)
     }
 
-    /// Makes the control groups of the processes of a folder; they are noted first.
+    /// The groups are noted before they are made.
     fn make_groups(
         &self,
         folder: &Path,
@@ -443,7 +424,7 @@ impl Keeper {
         {
             let mut owner_files = self.owner_files();
             let (_, mut owner) = Owner::read(folder)?;
-            // A server that is started again joins those of its first process.
+            // A restarted server joins the groups of its first process.
             if owner.groups == groups {
                 return Ok(groups);
             }
@@ -454,8 +435,7 @@ impl Keeper {
         Ok(groups)
     }
 
-    /// Lets the user that servers run as, if it is another one, pass through a folder of this
-    /// keeper.
+    /// Lets the servers' user pass through the folder.
     fn open_to_servers(&self, folder: &Path) -> Result<(), KeeperError> {
         self.owned(folder)?;
         let Some(user) = self.run_as() else { return Ok(()) };
@@ -465,8 +445,7 @@ impl Keeper {
         })
     }
 
-    /// Lets the user that servers run as pass through a folder of this keeper, and through what is
-    /// mounted in it.
+    /// Lets the servers' user pass through the folder, and through `mounted` in it.
     pub(crate) fn let_servers_through(
         &self,
         folder: &Path,
@@ -479,8 +458,8 @@ impl Keeper {
         })
     }
 
-    /// Removes a folder that this Dyno made (proved by its owner file) and in which none of the
-    /// noted processes runs any more. What has detached itself from them is ended first.
+    /// Removes a folder of this Dyno, proved by its owner file; refused while a noted process runs.
+    /// Detached processes are ended first.
     pub fn remove_folder(&self, folder: &Path) -> Result<(), KeeperError> {
         let owner = self.owned(folder)?;
         if let Some(process) = owner.processes.iter().find(|p| p.is_alive(&self.proc_root)) {
@@ -490,7 +469,7 @@ impl Keeper {
                 process.pid
             )));
         }
-        // What still uses a server's shared memory keeps it from being removed.
+        // They may use shared memory, which then cannot be removed.
         leftovers::end_detached(&self.proc_root, folder, self.uid_of_processes());
         self.clean_up_after_crash(&owner);
         owner.remove_containers()?;
@@ -500,15 +479,15 @@ impl Keeper {
         Ok(())
     }
 
-    /// Ends processes and removes folders of Dyno runs that are no longer alive, and puts back what they
-    /// have changed in the kernel. Returns what it did, in words. Touches nothing that it cannot prove a dead Dyno made.
+    /// Ends processes and removes folders of dead Dynos, and puts back their kernel settings;
+    /// returns what it did. Touches nothing without proof.
     pub fn end_leftovers(&self, clock: &dyn Clock) -> Vec<String> {
         let mut done = leftovers::end_all(self, clock);
         done.extend(self.kernel.put_back_left_over(clock));
         done
     }
 
-    /// The owner file of a folder, which must be a folder of this Dyno under this root.
+    /// Must be a folder of this Dyno under this root.
     fn owned(&self, folder: &Path) -> Result<Owner, KeeperError> {
         if folder.parent() != Some(&self.root) {
             return Err(KeeperError(format!(
@@ -528,12 +507,12 @@ impl Keeper {
         Ok(owner)
     }
 
-    /// A path that no other Dyno and no other keeper of this one has made.
+    /// No other Dyno or keeper has used it.
     fn fresh_path(&self, name: &str) -> PathBuf {
         loop {
             let n = N_FOLDERS.fetch_add(1, Ordering::Relaxed);
             let me = &self.me.dyno;
-            // FNV-1a: spreads the few numbers that make this process and folder unique.
+            // FNV-1a of the numbers that make process and folder unique.
             let mut hash = 0xcbf2_9ce4_8422_2325_u64;
             for word in [u64::from(me.pid.unsigned_abs()), me.start_ticks, n] {
                 for byte in word.to_le_bytes() {
@@ -572,8 +551,7 @@ impl Keeper {
         Ok((command, rights))
     }
 
-    /// A command that runs as a user without a name in the system: in a mount namespace of its own
-    /// the user has one. The program's arguments follow.
+    /// In a mount namespace where the user has a name. The program's arguments follow.
     fn named(
         &self,
         folder: &Path,
@@ -611,7 +589,6 @@ impl Keeper {
         self.run_as().map_or(rustix::process::geteuid().as_raw(), |user| user.uid)
     }
 
-    /// Takes all of Dyno's own environment away from a command.
     fn clean(&self, command: &mut Command) {
         command.env_clear().env("PATH", &self.path).env("LANG", "C.UTF-8").env("TZ", "UTC");
     }
@@ -620,7 +597,7 @@ impl Keeper {
         self.owner_files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a process in the owner file, and removes those that have ended.
+    /// Also removes processes that have ended.
     fn note(
         &self,
         folder: &Path,
@@ -630,7 +607,7 @@ impl Keeper {
         let mut owner_files = self.owner_files();
         let (_, mut owner) = Owner::read(folder)?;
         owner.processes.retain(|process| process.is_alive(&self.proc_root));
-        // It may have ended already; then there is nothing to note.
+        // It may have ended already.
         if let Some(stat) = ProcessStat::read(&self.proc_root, pid) {
             owner.processes.push(stat.identity());
         }
@@ -643,7 +620,7 @@ impl Keeper {
 }
 
 fn joined(folders: &[PathBuf]) -> OsString {
-    // Folders that were split out of a PATH value hold no colon, so they always join.
+    // Folders of a PATH value have no colon.
     std::env::join_paths(folders).expect("no folder holds a colon")
 }
 
@@ -655,22 +632,21 @@ fn inside(folder: &Path, name: &str) -> Result<PathBuf, KeeperError> {
     Err(KeeperError(format!("`{name}` is not the name of a file in {}", folder.display())))
 }
 
-/// Makes the root folder and makes sure that only Dyno's user can change what lies in it, and that no other
-/// user can put another one in its place. Other users may pass through it if servers have to.
+/// Makes the root; no other user may be able to change or replace it, only to pass through it.
 pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf, KeeperError> {
     let refuse =
         |why: String| KeeperError(format!("servers cannot be placed in {}: {why}", root.display()));
-    // Owner files, servers and their settings name it as text.
+    // Owner files, servers and settings name it as text.
     let check_name = |path: &Path| match path.to_str() {
         Some(_) => Ok(()),
         None => Err(refuse("its path is not UTF-8; choose another".into())),
     };
     check_name(root)?;
-    // Before anything is made: on a way that another user can change, it would be made where they want it.
+    // Before anything is made: another user may control where it would be made.
     let me = rustix::process::geteuid().as_raw();
     let above = root.parent().unwrap_or(root);
     for (passed, facts) in way_to(above).map_err(|e| refuse(e.to_string()))? {
-        // The mode of a link says nothing; who owns it can replace it.
+        // A link's mode says nothing; its owner can replace it.
         let mode = if facts.is_symlink() { 0o755 } else { facts.mode() };
         if let Some(why) = way_in(facts.uid(), mode, me) {
             let passed = passed.display();
@@ -682,7 +658,7 @@ pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf,
     }
     let mut builder = fs::DirBuilder::new();
     builder.mode(if is_passed_through { 0o711 } else { 0o700 });
-    // The folder alone: a mistyped path must not fill another disk.
+    // Not its parents: a mistyped path must not fill another disk.
     match builder.create(root) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -702,26 +678,24 @@ pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf,
         let why = "other users can write to it; remove that permission with `chmod go-w`";
         return Err(refuse(why.into()));
     }
-    // Paths in owner files and on command lines are compared, so they need one form.
+    // Paths in owner files and on command lines are compared.
     let root = fs::canonicalize(root).map_err(|e| refuse(e.to_string()))?;
     check_name(&root)?;
     Ok(root)
 }
 
-/// Why users other than root and Dyno's could replace the contents of a folder of this owner and
-/// mode, if they could.
+/// How users other than root and Dyno's could replace the contents of such a folder.
 fn way_in(owner: u32, mode: u32, me: u32) -> Option<String> {
     const STICKY: u32 = 0o1000;
     if owner != 0 && owner != me {
         return Some(format!("belongs to user {owner}"));
     }
-    // In a sticky folder (/tmp) no user can rename the files of another.
+    // In a sticky folder (/tmp) users cannot rename others' files.
     let is_open = mode & 0o022 != 0 && mode & STICKY == 0;
     is_open.then(|| format!("is writable by other users (its mode is {:o})", mode & 0o7777))
 }
 
-/// A server that cannot enter a parent of its folder fails in obscure ways, so this is checked
-/// first.
+/// Otherwise servers fail in obscure ways.
 fn check_reachable(folder: &Path, user: RunAs) -> Result<(), KeeperError> {
     for parent in folder.ancestors().skip(1) {
         let facts = fs::metadata(parent)
@@ -743,8 +717,7 @@ fn check_reachable(folder: &Path, user: RunAs) -> Result<(), KeeperError> {
     Ok(())
 }
 
-/// Opens a log in a folder to append to. A process that has it open holds a shared lock on it, by
-/// which another Dyno sees that a process of the folder is alive, wherever it runs.
+/// Each process with the log open shares a lock on it, which shows other Dynos that it is alive.
 fn open_log(folder: &Path, log: &Path) -> Result<File, KeeperError> {
     let refuse =
         |why: String| KeeperError(format!("the log {} cannot be opened: {why}", log.display()));
@@ -757,7 +730,7 @@ fn open_log(folder: &Path, log: &Path) -> Result<File, KeeperError> {
     Ok(file)
 }
 
-/// What a program wrote to its log, shortened to the end, ready to follow a message.
+/// The end of a program's log, to follow a message.
 fn output(log: &Path, begin: u64) -> String {
     match files::end_of(log, begin, OUTPUT_BYTES_MAX) {
         Ok(bytes) if bytes.is_empty() => "; it wrote nothing".into(),

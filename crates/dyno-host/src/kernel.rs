@@ -1,9 +1,7 @@
-//! Settings of the machine's kernel that a study changes for a trial, and how they are put back.
-//!
-//! They belong to the machine and not to a folder. So what was changed is noted in one file for every Dyno on
-//! the machine, in `/run`, which a boot empties as it resets the settings. The file is locked by the run
-//! that may change them: another one is refused. It is written whole before the first setting is changed,
-//! and what a killed Dyno has left changed, the next one puts back.
+//! Kernel settings that a study changes for a trial, and how they are put back. They belong to the
+//! machine: changes are noted in one file for all Dynos in `/run`, which a boot empties as it
+//! resets the settings. The file is written before the first change and locked by the run that may
+//! change settings; the next Dyno puts back what a killed one changed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,29 +19,28 @@ use crate::keeper::{open_own, take_lock};
 use crate::storage::chosen;
 
 const NOTE: &str = "run/dyno-kernel.json";
-/// How often, and after which pause, the lock is asked for: a process that is being started shares the
-/// locks of its parent until it runs its own program.
+/// A starting process shares its parent's locks until it runs its own program.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Nanoseconds = Nanoseconds::from_millis(5);
 
 struct Known {
     name: &'static str,
     values: Values,
-    /// The other one of a pair: the kernel sets it to zero when this one is set.
+    /// Of a pair: set to zero by the kernel when this one is set.
     partner: Option<&'static str>,
 }
 
 #[derive(Clone, Copy)]
 enum Values {
-    /// A whole number from the first to the second.
+    /// A whole number in this range.
     Numbers(u64, u64),
     Words(&'static [&'static str]),
 }
 
 use Values::{Numbers, Words};
 
-/// All that may be changed. Left out on purpose: what acts once and has no value (`vm.drop_caches`), and
-/// what can make other programs fail (`vm.overcommit_memory`, `vm.min_free_kbytes`, `vm.panic_on_oom`).
+/// All that may be changed. Not what acts once and has no value (`vm.drop_caches`), and not what
+/// can make other programs fail (`vm.overcommit_memory`, `vm.min_free_kbytes`, `vm.panic_on_oom`).
 #[rustfmt::skip]
 const KNOWN: &[Known] = &[
     known("transparent_hugepage.defrag", Words(&["always", "defer", "defer+madvise", "madvise", "never"])),
@@ -51,7 +48,7 @@ const KNOWN: &[Known] = &[
     known("vm.compaction_proactiveness", Numbers(0, 100)),
     pair("vm.dirty_background_bytes", Numbers(1, 1 << 40), "vm.dirty_background_ratio"),
     pair("vm.dirty_background_ratio", Numbers(0, 100), "vm.dirty_background_bytes"),
-    // The kernel takes no less than two pages, which have up to 64 KiB.
+    // The kernel's minimum is two pages of up to 64 KiB.
     pair("vm.dirty_bytes", Numbers(131_072, 1 << 40), "vm.dirty_ratio"),
     known("vm.dirty_expire_centisecs", Numbers(0, 8_640_000)),
     pair("vm.dirty_ratio", Numbers(1, 100), "vm.dirty_bytes"),
@@ -97,7 +94,7 @@ pub fn kernel_settings() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|known| known.name)
 }
 
-/// Why a study cannot give a setting of the kernel this value; none if it can, on a machine that has it.
+/// Why no study can set this value; `None` if it can, given a machine with the setting.
 pub fn kernel_setting_problem(name: &str, value: &str) -> Option<String> {
     let Some(known) = Known::find(name) else {
         let names: Vec<&str> = kernel_settings().collect();
@@ -118,13 +115,13 @@ struct Change {
     name: String,
     before: String,
     value: String,
-    /// The setting to write to put it back, itself or the other one of its pair, and what.
+    /// Name and value that put it back: its own, or its partner's.
     back: (String, String),
 }
 
 #[derive(Default, Serialize, Deserialize)]
 struct Note {
-    /// The process of the Dyno that has locked the file.
+    /// Of the Dyno that has locked the file.
     pid: u32,
     changes: Vec<Change>,
 }
@@ -132,7 +129,7 @@ struct Note {
 #[derive(Debug, Default)]
 struct PutBack {
     put_back: Vec<String>,
-    /// What somebody else has changed since.
+    /// Changed by somebody else since.
     left_alone: Vec<String>,
 }
 
@@ -142,7 +139,7 @@ struct Held {
     changes: Vec<Change>,
 }
 
-/// The settings of this machine's kernel, as far as Dyno may change them.
+/// Those that Dyno may change.
 #[derive(Debug)]
 pub struct KernelSettings {
     root: PathBuf,
@@ -150,12 +147,12 @@ pub struct KernelSettings {
 }
 
 impl KernelSettings {
-    /// Those of the machine whose `proc`, `sys` and `run` are in this folder.
+    /// `root` holds `proc`, `sys` and `run`.
     pub(crate) fn new(root: &Path) -> KernelSettings {
         KernelSettings { root: root.to_owned(), held: Mutex::default() }
     }
 
-    /// Why these cannot be set here, together and now; nothing if they can.
+    /// Why these cannot be set now and together; empty if they can.
     pub fn problems(&self, settings: &BTreeMap<String, String>) -> Vec<String> {
         let mut problems = Vec::new();
         for (name, value) in settings {
@@ -187,12 +184,8 @@ impl KernelSettings {
         problems
     }
 
-    /// Takes the right to change them, until [`KernelSettings::release`] or the end of this process. What a
-    /// killed Dyno has left changed is put back first; returned is what was done, in words.
-    ///
-    /// # Errors
-    ///
-    /// Another Dyno has it, or the file that says so cannot be made.
+    /// Locks the settings until [`KernelSettings::release`] or the process ends, and returns how it
+    /// put back a killed Dyno's. Fails if another Dyno has the lock, or the file cannot be made.
     pub fn hold(&self, clock: &dyn Clock) -> Result<Vec<String>, KeeperError> {
         let mut held = self.held();
         if held.is_some() {
@@ -206,7 +199,7 @@ impl KernelSettings {
             }
             let flags = OFlags::RDWR | OFlags::CREATE;
             let file = open_own(&path, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
-            // Whoever had it may have removed it meanwhile: then there is another one.
+            // The previous holder may have removed the file.
             if take_lock(&file, &path) {
                 let done = self.put_back_all(&read(&file).changes)?;
                 *held = Some(Held { file, changes: Vec::new() });
@@ -218,11 +211,7 @@ impl KernelSettings {
         })))
     }
 
-    /// Sets them; only while they are held. They stay until [`KernelSettings::put_back`].
-    ///
-    /// # Errors
-    ///
-    /// The kernel does not take one of them; all are then as they were before.
+    /// Only while held, until [`KernelSettings::put_back`]; if the kernel refuses one, none stays.
     pub fn change(&self, settings: &BTreeMap<String, String>) -> Result<(), KeeperError> {
         let mut held = self.held();
         let Some(held) = held.as_mut() else {
@@ -230,7 +219,7 @@ impl KernelSettings {
         };
         self.restore(held)?;
         let changes = self.planned(settings)?;
-        // Noted before the first one is changed: a Dyno that is killed here has changed nothing yet.
+        // A Dyno killed here has changed nothing yet.
         held.write(changes)?;
         let result = held.changes.iter().try_for_each(|change| {
             self.write(&change.name, &change.value)?;
@@ -244,41 +233,36 @@ impl KernelSettings {
             )))
         });
         if result.is_err() {
-            // The error that matters is already there; what stays is tried again at the end.
+            // The first error matters; the end of the trial tries again.
             let _ = self.restore(held);
         }
         result
     }
 
-    /// Puts back what was changed. Returns, in words, what somebody else has changed since: that is left
-    /// alone.
-    ///
-    /// # Errors
-    ///
-    /// Something stays changed.
+    /// Returns what others changed since, which is left alone. Fails if something stays changed.
     pub fn put_back(&self) -> Result<Vec<String>, KeeperError> {
         self.held().as_mut().map_or(Ok(Vec::new()), |held| self.restore(held))
     }
 
-    /// Puts back what was changed, and gives up the right to change more.
+    /// Puts changes back, and unlocks.
     pub fn release(&self) {
         let mut held = self.held();
         let Some(mut lock) = held.take() else { return };
-        // What cannot be put back stays noted for the next Dyno.
+        // What stays is noted for the next Dyno.
         if self.restore(&mut lock).is_ok() {
             let _ = fs::remove_file(self.root.join(NOTE));
         }
     }
 
-    /// The values in force of these settings, of those that there are here.
+    /// In force; without those that do not exist here.
     pub fn values<'n>(&self, names: impl Iterator<Item = &'n str>) -> BTreeMap<String, String> {
         let value = |name: &str| Some((name.to_owned(), self.read(name).ok()?));
         names.filter_map(value).collect()
     }
 
-    /// Puts back what a killed Dyno has left changed. Returns what was done, in words.
+    /// For a killed Dyno. Returns what was done.
     pub(crate) fn put_back_left_over(&self, clock: &dyn Clock) -> Vec<String> {
-        // One of another user, such as root's, is for that user's Dyno.
+        // Another user's note, such as root's, is for that user's Dyno.
         let me = rustix::process::geteuid().as_raw();
         let note = fs::symlink_metadata(self.root.join(NOTE));
         if self.held().is_some() || note.map_or(true, |facts| facts.uid() != me) {
@@ -286,7 +270,7 @@ impl KernelSettings {
         }
         let said = match self.hold(clock) {
             Ok(said) => said,
-            // One that still runs keeps what it has changed.
+            // A running Dyno keeps its changes.
             Err(_) if self.held_by_another().is_some() => return Vec::new(),
             Err(why) => {
                 vec![format!("a run that was killed has left kernel settings changed: {why}")]
@@ -312,7 +296,7 @@ impl KernelSettings {
         })
     }
 
-    /// What setting these changes. What has its value already is left alone.
+    /// Without settings that already have the value.
     fn planned(&self, settings: &BTreeMap<String, String>) -> Result<Vec<Change>, KeeperError> {
         let mut changes = Vec::new();
         for (name, value) in settings {
@@ -320,7 +304,7 @@ impl KernelSettings {
             if same(&before, value) {
                 continue;
             }
-            // Of a pair, one is zero and does not count.
+            // One of a pair is zero and does not count.
             let partner = Known::find(name).and_then(|known| known.partner);
             let of_partner = match partner {
                 Some(partner) => Some((partner.to_owned(), self.read(partner)?)),
@@ -334,7 +318,7 @@ impl KernelSettings {
         Ok(changes)
     }
 
-    /// Puts back what was changed under this lock; returned is what is left alone.
+    /// Returns what is left alone.
     fn restore(&self, held: &mut Held) -> Result<Vec<String>, KeeperError> {
         if held.changes.is_empty() {
             return Ok(Vec::new());
@@ -344,11 +328,11 @@ impl KernelSettings {
         Ok(done.left_alone)
     }
 
-    /// Puts back what is still as it was set. All of it is tried before an error is returned.
+    /// Only what is still as it was set. Tries all before returning an error.
     fn put_back_all(&self, changes: &[Change]) -> Result<PutBack, KeeperError> {
         let (mut done, mut failed) = (PutBack::default(), Vec::new());
         for Change { name, before, value, back } in changes.iter().rev() {
-            // A note of another version, or one that somebody else has written.
+            // From another version, or forged.
             let is_known = Known::find(name)
                 .is_some_and(|known| back.0 == *name || known.partner == Some(back.0.as_str()));
             if !is_known {
@@ -408,15 +392,14 @@ impl Drop for KernelSettings {
 }
 
 impl Held {
-    /// Notes these changes, and no others.
+    /// Replaces the note.
     fn write(&mut self, changes: Vec<Change>) -> Result<(), KeeperError> {
         let failed = |error: std::io::Error| {
             KeeperError(format!("the changes to the kernel cannot be recorded: {error}"))
         };
         let note = Note { pid: std::process::id(), changes };
         let text = serde_json::to_vec(&note).map_err(|error| failed(error.into()))?;
-        // It is cut off first: a Dyno that is killed in between leaves a note that says nothing, and
-        // nothing is changed while it is written.
+        // Truncated first: a Dyno killed in between leaves an empty note, when nothing is changed.
         self.file.set_len(0).map_err(failed)?;
         self.file.rewind().map_err(failed)?;
         self.file.write_all(&text).map_err(failed)?;
@@ -425,7 +408,7 @@ impl Held {
     }
 }
 
-/// What a file notes; nothing if it was not written to its end.
+/// Empty if the file is incomplete.
 fn read(file: &File) -> Note {
     let mut text = String::new();
     let is_read = file.take(1 << 16).read_to_string(&mut text).is_ok();

@@ -1,7 +1,5 @@
-//! A machine: its processes, its facts, and what its kernel reports every second.
-//!
-//! Knows no database and no load. A process that Dyno starts is marked on disk so that a later run
-//! can prove that it is Dyno's; nothing else is ever ended.
+//! A machine: its processes, its facts, and what its kernel reports; no databases. Processes that
+//! Dyno starts are marked on disk, so that a later run can prove whose they are; it ends no others.
 
 #![cfg_attr(
     test,

@@ -1,4 +1,4 @@
-//! Which process of this host listens where: for servers that Dyno did not start.
+//! Which process listens where, for servers that Dyno did not start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,45 +11,40 @@ use std::path::Path;
 
 use crate::process_table::{ProcessStat, descendants, list_pids};
 
-/// The state of a socket that listens, in `/proc/net/tcp` (net/tcp_states.h of the kernel).
+/// In `/proc/net/tcp` (net/tcp_states.h of the kernel).
 const LISTENING: &str = "0A";
 
-/// Most links that are followed to find who holds a socket: each costs a system call.
+/// In search of a socket's process; each costs a system call.
 const LINKS_MOST: usize = 200_000;
 
-/// The process that listens on a Unix socket; `None` if there is none, or it cannot be determined.
+/// `None` if there is none, or it cannot be determined.
 pub fn listener_of_socket(path: &Path) -> Option<i32> {
     let stream = UnixStream::connect(path).ok()?;
     let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
     Some(peer.pid.as_raw_nonzero().get())
 }
 
-/// The process of one of these names that gets a client's connections to a TCP port of this host, by this name of
-/// the host: other users may listen on the same port of another address. A process's name is what the
-/// kernel calls it, cut to 15 bytes; it prevents port forwarders from being taken for servers. None
-/// if there is none, or if another user's processes cannot be looked into.
+/// The process, with one of these names, that gets a client's connections to this name and port of
+/// the host: another user may listen on the port of another address. Names are the kernel's, cut to
+/// 15 bytes; they exclude port forwarders. `None` also if another user's processes cannot be read.
 pub fn listener_of_port(host: &str, port: u16, names: &[&str]) -> Option<i32> {
     let text = |file: &str| fs::read_to_string(file).unwrap_or_default();
     let text = text("/proc/net/tcp") + &text("/proc/net/tcp6");
-    // A client tries the addresses in this order, too.
+    // In the order in which a client tries them.
     let mut addresses = (host, port).to_socket_addrs().ok()?;
     let inodes = addresses.find_map(|address| listening_inodes(&text, address))?;
     holder(Path::new("/proc"), &inodes, names)
 }
 
-/// The network addresses at which a process or one of its descendants listens, as `127.0.0.1:5432`: for servers
-/// that must not. Dyno must be able to see their open files.
-///
-/// # Errors
-///
-/// It cannot be determined.
+/// Network addresses, as `127.0.0.1:5432`, at which the process or a descendant listens, for
+/// servers that must not. Fails if Dyno cannot see their open files.
 pub fn listens_by_network(pid: i32) -> io::Result<Vec<String>> {
     let proc_root = Path::new("/proc");
     let mut found: BTreeSet<String> = own_listens(proc_root, pid)?.into_iter().collect();
     for child in descendants(proc_root, pid) {
         match own_listens(proc_root, child.pid) {
             Ok(addresses) => found.extend(addresses),
-            // It has ended meanwhile.
+            // It has ended.
             Err(_) if ProcessStat::read(proc_root, child.pid).is_none_or(|one| !one.is_alive()) => {
             }
             Err(error) => return Err(error),
@@ -59,13 +54,13 @@ pub fn listens_by_network(pid: i32) -> io::Result<Vec<String>> {
 }
 
 fn own_listens(proc_root: &Path, pid: i32) -> io::Result<BTreeSet<String>> {
-    // Sockets of its own network namespace, which may differ from Dyno's.
+    // Its network namespace may differ from Dyno's.
     let process = proc_root.join(pid.to_string());
     let mut sockets = BTreeMap::new();
     for file in ["net/tcp", "net/tcp6"] {
         match fs::read_to_string(process.join(file)) {
             Ok(text) => sockets.extend(listening_addresses(&text)),
-            // A kernel without IPv6.
+            // Without IPv6.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -81,8 +76,7 @@ fn own_listens(proc_root: &Path, pid: i32) -> io::Result<BTreeSet<String>> {
     Ok(found)
 }
 
-/// The sockets that listen, by inode, with their addresses as the kernel writes them but for the
-/// port, from the text of `/proc/net/tcp` or `tcp6`.
+/// Listening sockets by inode, from `/proc/net/tcp` or `tcp6`; addresses as the kernel writes them.
 fn listening_addresses(text: &str) -> BTreeMap<u64, String> {
     let socket = |line: &str| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -95,7 +89,7 @@ fn listening_addresses(text: &str) -> BTreeMap<u64, String> {
     text.lines().filter_map(socket).collect()
 }
 
-/// `0100007F` as 127.0.0.1; others stay as they are.
+/// `0100007F` as 127.0.0.1; others unchanged.
 fn readable(address: &str) -> String {
     match u32::from_str_radix(address, 16) {
         Ok(bits) if address.len() == 8 => Ipv4Addr::from(bits.to_ne_bytes()).to_string(),
@@ -103,13 +97,12 @@ fn readable(address: &str) -> String {
     }
 }
 
-/// The inode of a socket, from what a link in `/proc/PID/fd` names.
+/// From the target of a link in `/proc/PID/fd`.
 fn socket_inode(target: &Path) -> Option<u64> {
     target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// The user on this host at the other end of a connection that `stream` is one end of; none if that end is
-/// on another host, or is gone.
+/// The user at the other end of the connection; `None` if that is on another host, or gone.
 pub fn user_of_client(stream: &TcpStream) -> Option<u32> {
     let ends = (stream.peer_addr().ok()?, stream.local_addr().ok()?);
     ["/proc/net/tcp", "/proc/net/tcp6"]
@@ -117,21 +110,20 @@ pub fn user_of_client(stream: &TcpStream) -> Option<u32> {
         .find_map(|file| user_of_ends(&fs::read_to_string(file).ok()?, ends))
 }
 
-/// The owner of the socket with these two ends, from the text of `/proc/net/tcp` or `tcp6`. Its own port alone does
-/// not say whose it is: many connections to other places may have the same one.
+/// From `/proc/net/tcp` or `tcp6`. Both ends count: connections elsewhere may use the same port.
 fn user_of_ends(text: &str, (own, other): (SocketAddr, SocketAddr)) -> Option<u32> {
     let (own, other) = (written(own), written(other));
     text.lines().find_map(|line| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         let has = |ends: &[String], word: &str| ends.iter().any(|end| end == word);
         let is_it = has(&own, words.get(1)?) && has(&other, words.get(2)?);
-        // A socket that its process has closed is nobody's, and the kernel calls it root's.
+        // A closed socket is nobody's; the kernel calls it root's.
         let is_open = *words.get(9)? != "0";
         (is_it && is_open).then(|| words.get(7)?.parse().ok()).flatten()
     })
 }
 
-/// An address as the kernel writes it; one of IPv4 also as a socket of IPv6 has it.
+/// As the kernel writes it; IPv4 also as mapped to IPv6.
 fn written(address: SocketAddr) -> Vec<String> {
     let words = |bytes: &[u8]| -> String {
         let words = bytes.chunks_exact(4).map(|word| {
@@ -146,36 +138,24 @@ fn written(address: SocketAddr) -> Vec<String> {
     ips.into_iter().map(|ip| format!("{ip}:{:04X}", address.port())).collect()
 }
 
-/// A port of the loopback that nothing listens at now.
-///
-/// # Errors
-///
-/// There is none, or this host has no loopback.
+/// Nothing listens there now. Fails without a loopback.
 pub fn free_loopback_port() -> io::Result<u16> {
     Ok(free_loopback_ports(1)?[0])
 }
 
-/// Ports of the loopback that nothing listens at now, each another one.
-///
-/// # Errors
-///
-/// There are not as many, or this host has no loopback.
+/// Different ones; nothing listens there now.
 pub fn free_loopback_ports(n_ports: usize) -> io::Result<Vec<u16>> {
     free_ports(Ipv4Addr::LOCALHOST, n_ports)
 }
 
-/// Ports of an address of this host that nothing listens at now, each another one.
-///
-/// # Errors
-///
-/// There are not as many, or this host does not have the address.
+/// Different ones; nothing listens there now. Fails if the host does not have the address.
 pub fn free_ports(address: Ipv4Addr, n_ports: usize) -> io::Result<Vec<u16>> {
     let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let range = ports_to_try(&text);
-    // They are held together, so that none is given twice.
+    // Held together, so that none is given twice.
     let bind = |_| {
         let tried = (0..PORTS_TRIED).filter(|_| range.len() > PORTS_TRIED).find_map(|_| {
-            // Another number each time.
+            // A random one.
             let number = RandomState::new().build_hasher().finish();
             let port = range.start + (number % range.len() as u64) as u16;
             std::net::TcpListener::bind((address, port)).ok()
@@ -186,11 +166,10 @@ pub fn free_ports(address: Ipv4Addr, n_ports: usize) -> io::Result<Vec<u16>> {
     held.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
 }
 
-/// How many ports are tried before the kernel is asked for one.
+/// Before the kernel is asked.
 const PORTS_TRIED: usize = 100;
 
-/// Ports among which free ones are looked for: those below the ones that the kernel gives to whoever asks for any, as
-/// each client does. A server that begins to listen a moment later would find such a port taken now and then.
+/// Ports below those that the kernel gives to clients, which might take one before a server does.
 fn ports_to_try(given_by_kernel: &str) -> Range<u16> {
     const USUAL: Range<u16> = 15_000..30_000;
     let first = given_by_kernel.split_ascii_whitespace().next().and_then(|word| word.parse().ok());
@@ -201,7 +180,7 @@ pub fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// The process of one of these names that has one of these sockets open.
+/// With one of these names.
 fn holder(proc_root: &Path, inodes: &BTreeSet<u64>, names: &[&str]) -> Option<i32> {
     let mut n_left = LINKS_MOST;
     let is_named = |stat: &ProcessStat| names.contains(&stat.name.as_str());
@@ -210,13 +189,13 @@ fn holder(proc_root: &Path, inodes: &BTreeSet<u64>, names: &[&str]) -> Option<i3
         .filter_map(|pid| ProcessStat::read(proc_root, pid).filter(is_named));
     let holders: Vec<ProcessStat> =
         named.filter(|stat| holds(proc_root, stat.pid, inodes, &mut n_left)).collect();
-    // Children may hold it as well: the server is the one that is not a child of another.
+    // Children may hold it too: the server is nobody's child among the holders.
     let is_child = |stat: &&ProcessStat| holders.iter().any(|other| other.pid == stat.parent);
     holders.iter().find(|stat| !is_child(stat)).map(|stat| stat.pid)
 }
 
-/// Inodes of the sockets that get connections to an address, from the text of `/proc/net/tcp` and `tcp6`: those that
-/// listen on it, or else on all addresses, as in the kernel. None if there are none.
+/// The sockets that get connections to an address, from `/proc/net/tcp` and `tcp6`: those that
+/// listen on it, or else on all addresses, as in the kernel.
 fn listening_inodes(text: &str, address: SocketAddr) -> Option<BTreeSet<u64>> {
     let all = |ip: IpAddr| written(SocketAddr::new(ip, address.port()));
     let all_v4 = all(Ipv4Addr::UNSPECIFIED.into());
@@ -275,7 +254,7 @@ mod tests {
         check(text, "127.0.0.1:3306", Some(12345));
         check(text, "127.0.0.1:3307", None);
         check("", "127.0.0.1:3306", None);
-        // Whoever listens on another address of the port gets none of the connections.
+        // A listener on another address gets none of the connections.
         let line =
             |address: &str, inode: u64| format!("0: {address}:0CEA x 0A 0 0 0 0 0 {inode}\n");
         let (v4, v6) = ("00000000", "00000000000000000000000000000000");
@@ -287,7 +266,7 @@ mod tests {
         check(&text, "127.0.0.3:3306", Some(3));
         check(&text, "[::1]:3306", Some(2));
         check(&text, "[::2]:3306", Some(1));
-        // One that listens on all addresses of IPv6 gets those of IPv4 as well.
+        // Listening on all IPv6 addresses includes IPv4.
         check(&line(v6, 6), "127.0.0.1:3306", Some(6));
         check(&line("0000000000000000FFFF00000100007F", 7), "127.0.0.1:3306", Some(7));
     }
@@ -320,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_client_is_known_by_both_ends_of_its_connection() {
-        // Ports 0x1F90 and 0x20E9: the same client port is used by another user for another server.
+        // Ports 0x1F90 and 0x20E9; another user has the same client port for another server.
         let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
                0: 0100007F:20E9 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 11\n\
                1: 0100007F:1F90 0100007F:0016 01 00000000:00000000 00:00000000 00000000  1000        0 12\n\
@@ -334,7 +313,7 @@ mod tests {
             assert_eq!(user_of_ends(text, (address(port), address(0x20e9))), expected, "{port}");
         };
         check("127.0.0.1", 0x1f90, Some(12345));
-        // It was closed.
+        // Closed.
         check("127.0.0.1", 0x1f91, None);
         check("127.0.0.1", 0x1f92, Some(7));
         check("::1", 0x1f93, Some(8));

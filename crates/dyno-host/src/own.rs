@@ -7,8 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::process_table::ProcessStat;
 
-/// CPU time of this process so far, all its threads together, in seconds: in programs, and in the
-/// kernel. None if the kernel does not report it. Resolution: one clock tick, usually 10 ms.
+/// Seconds in programs and in the kernel, all threads. Resolution: one clock tick, usually 10 ms.
 pub fn own_cpu() -> Option<(f64, f64)> {
     let text = std::fs::read_to_string(Path::new("/proc/self/stat")).ok()?;
     let (user, system) = ProcessStat::parse_user_and_system(&text)?;
@@ -16,21 +15,18 @@ pub fn own_cpu() -> Option<(f64, f64)> {
     Some((user as f64 / per_second, system as f64 / per_second))
 }
 
-/// Resident memory of this process, in bytes; none if the kernel does not report it.
 pub fn own_rss_bytes() -> Option<u64> {
     let text = std::fs::read_to_string(Path::new("/proc/self/statm")).ok()?;
     let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
 }
 
-/// CPU time of the calling thread so far.
 pub fn thread_cpu() -> Nanoseconds {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Nanoseconds(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
-/// CPU time of this process's children that have ended and were collected, in seconds; none if the
-/// kernel does not report it. The kernel adds it up exactly and reports whole clock ticks.
+/// Seconds of children that ended and were collected, in whole clock ticks.
 pub fn children_cpu() -> Option<f64> {
     let text = std::fs::read_to_string(Path::new("/proc/self/stat")).ok()?;
     let ticks = ProcessStat::parse(&text)?.reaped_ticks;

@@ -1,4 +1,4 @@
-//! The page cache of the operating system: how large it is, and how it is emptied.
+//! The operating system's page cache: its size, and how it is emptied.
 
 use std::fs;
 
@@ -6,10 +6,10 @@ use rustix::fs::{Access, access, sync};
 
 use crate::KeeperError;
 
-/// The kernel empties the page cache when 1 is written here, as far as its pages are clean.
+/// Writing 1 here drops all clean pages.
 const DROP: &str = "/proc/sys/vm/drop_caches";
 
-/// Why the page cache cannot be emptied here; none where it can.
+/// `None` if it can be emptied.
 pub fn page_cache_problem() -> Option<String> {
     access(DROP, Access::WRITE_OK).err().map(|error| {
         format!(
@@ -18,12 +18,7 @@ pub fn page_cache_problem() -> Option<String> {
     })
 }
 
-/// Writes all dirty pages back and empties the page cache. Returns what it held before and after, in
-/// bytes.
-///
-/// # Errors
-///
-/// Without the right to do so.
+/// Writes back and empties the cache; returns its bytes before and after. Fails without the right.
 pub fn drop_page_cache() -> Result<(u64, u64), KeeperError> {
     let failed = |path: &str, error: std::io::Error| KeeperError(format!("{path}: {error}"));
     let cached = || {
@@ -31,13 +26,12 @@ pub fn drop_page_cache() -> Result<(u64, u64), KeeperError> {
         Ok::<u64, KeeperError>(cached_bytes(&text))
     };
     let before = cached()?;
-    // Only clean pages can be dropped.
     sync();
     fs::write(DROP, "1").map_err(|error| failed(DROP, error))?;
     Ok((before, cached()?))
 }
 
-/// What the page cache holds by `/proc/meminfo`: `Cached` and `Buffers`, in bytes.
+/// `Cached` and `Buffers` of `/proc/meminfo`.
 fn cached_bytes(meminfo: &str) -> u64 {
     let kilobytes = |name: &str| -> u64 {
         let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -64,7 +58,7 @@ mod tests {
             eprintln!("skipped: {problem}");
             return;
         }
-        // What others read meanwhile is cached again: so much is not, each time.
+        // Others may read so much meanwhile, but not each time.
         let is_smaller = |_| {
             let file = tempfile::NamedTempFile::new_in("/var/tmp").expect("a file");
             fs::write(file.path(), vec![7; 64 << 20]).expect("written");

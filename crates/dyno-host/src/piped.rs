@@ -1,7 +1,5 @@
-//! A process that is talked to through its standard input and output, and ends with them.
-//!
-//! Unlike a server it has no folder and no owner file: its input closes when Dyno ends, however that
-//! happens, and that is its order to end.
+//! A process used through its standard input and output. It has no folder and no owner file: its
+//! input closes when Dyno ends, and that tells it to end.
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -30,13 +28,8 @@ impl std::fmt::Debug for Pipes {
 }
 
 impl PipedProcess {
-    /// Starts a program with its arguments, without a shell, in a process group of its own, so that
-    /// Ctrl-C in a terminal reaches Dyno first. It inherits the environment but for the variables in
-    /// `hidden`.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be started.
+    /// Without a shell, in its own process group, so that Dyno gets Ctrl-C first. The environment
+    /// is inherited without the variables in `hidden`.
     pub fn start(command: &[String], hidden: &[String]) -> io::Result<(PipedProcess, Pipes)> {
         let (program, arguments) = command
             .split_first()
@@ -57,12 +50,12 @@ impl PipedProcess {
         Ok((PipedProcess { child }, pipes))
     }
 
-    /// Its id, which is also that of its group.
+    /// Also the id of its group.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// How it ended, in words; none if it still runs after this long.
+    /// How it ended; `None` if it runs after the limit.
     pub fn wait(&mut self, limit: Duration) -> Option<String> {
         let mut waited = Duration::ZERO;
         loop {
@@ -77,16 +70,16 @@ impl PipedProcess {
         }
     }
 
-    /// Whether it ended well; if not, how it ended, in words. None if it still runs after this long.
+    /// `Err` says how it ended badly; `None` if it runs after the limit.
     pub fn result(&mut self, limit: Duration) -> Option<Result<(), String>> {
         let how = self.wait(limit)?;
         let is_good = matches!(self.child.try_wait(), Ok(Some(status)) if status.success());
         Some(if is_good { Ok(()) } else { Err(how) })
     }
 
-    /// Kills it and what it has started in its group, and waits for its end.
+    /// With its group; waits for its end.
     pub fn kill(&mut self) {
-        // As long as nobody has waited for it, its id is its own.
+        // Not waited for, so its id is its own.
         if matches!(self.child.try_wait(), Ok(None))
             && let Some(pid) = Pid::from_raw(self.child.id().cast_signed())
         {
@@ -144,7 +137,7 @@ mod tests {
         }
         assert_eq!(process.wait(Duration::ZERO), None);
         process.kill();
-        // The sleeper held the other end of this.
+        // The sleeper held the other end.
         let mut rest = String::new();
         pipes.output.read_to_string(&mut rest).expect("it is closed");
         assert!(text.parse::<u32>().is_ok() && rest.is_empty(), "{text} {rest}");

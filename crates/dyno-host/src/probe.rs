@@ -1,8 +1,5 @@
-//! What the kernel reports every second: probes and the sampler that reads them all.
-//!
-//! Main type: `Sampler`. Every probe is one file with the same shape: a struct that holds its open
-//! files and the counters of the read before, pure parsers over text, and a table of its readings.
-//! A file that is missing or garbled gives no readings; it is never a failure.
+//! Probes of the kernel, read once a second by a [`Sampler`]: each file has a probe with its
+//! parsers and table of readings. Missing or garbled files give no readings, and never fail.
 
 mod arc;
 mod cgroups;
@@ -40,18 +37,16 @@ pub use spec::{HOST_PROBES, HostSpec};
 use spec::{PROBES, Surroundings, Thread};
 pub use user::{CommandProbe, Failures, ProbeCommand, USER_READINGS, reading_name};
 
-/// Readings of one moment, by name. A reading that is not available is missing.
+/// By name; unavailable readings are missing.
 pub type Readings = BTreeMap<String, f64>;
 
-/// Reads one thing of the kernel once per interval.
 pub trait Probe: Send {
     fn registered(&self) -> Cow<'static, [Reading]>;
 
-    /// Reads, and puts into `readings` what is available. Rates are over the time since the read
-    /// before, so the first read gives none.
+    /// Adds what is available. Rates are since the last read, so the first read gives none.
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings);
 
-    /// Its name in messages and in readings of its cost: the first word of its own readings.
+    /// For messages and readings of its cost: the first word of its readings.
     fn name(&self) -> &str {
         match self.registered() {
             Cow::Borrowed([first, ..]) => first.id.split('.').next().unwrap_or("probe"),
@@ -59,7 +54,7 @@ pub trait Probe: Send {
         }
     }
 
-    /// How long from one read to the next, if it has a thread of its own.
+    /// Between reads, if it has its own thread.
     fn every(&self) -> Nanoseconds {
         Nanoseconds::SECOND
     }
@@ -68,14 +63,13 @@ pub trait Probe: Send {
         None
     }
 
-    /// Notes for the user since the last call, such as that it cannot be read, each
-    /// thing once.
+    /// For the user, since the last call, each once: for example that it cannot be read.
     fn take_notes(&mut self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Every reading of every host, in the order of relevance.
+/// In the order of relevance.
 pub fn host_readings() -> Registry {
     let of_probes = PROBES.iter().flat_map(|(table, ..)| *table);
     Registry::new(of_probes.chain(REST_READINGS).chain(USER_READINGS).cloned())
@@ -88,21 +82,21 @@ const REST_READINGS: &[Reading] = &[
     reading("rest.cpu_system_s_per_s", Cpus, "everything else, system", "system CPU time of everything else, interrupts included, as far as sampled"),
 ];
 
-/// Reads all probes, and measures what that costs.
+/// Also measures its cost.
 pub struct Sampler {
     probes: Vec<Box<dyn Probe>>,
     group_names: Vec<String>,
-    /// By how much the groups have exceeded the busy time so far, in CPU s/s: this is subtracted
-    /// from the rest of the next intervals, in the order of [`REST_PARTS`].
+    /// By how much the groups exceeded busy time so far, in CPU s/s, to be subtracted from later
+    /// rests; in the order of [`REST_PARTS`].
     owed: [f64; REST_PARTS],
     cost: Nanoseconds,
 }
 
-/// Parts of CPU time that have a rest: all, user, system.
+/// All, user, system.
 const REST_PARTS: usize = 3;
 
 impl Sampler {
-    /// All cheap probes of this host; see [`Sampler::of`].
+    /// See [`Sampler::of`].
     pub fn new(server_pids: &[i32]) -> Sampler {
         Sampler::of(&HostSpec { server_pids: server_pids.to_vec(), ..HostSpec::default() })
     }
@@ -117,7 +111,7 @@ impl Sampler {
         self.probes.push(probe);
     }
 
-    /// Reads all probes. Rates are over the time since the read before.
+    /// Rates are over the time since the last read.
     pub fn read(&mut self, now: Nanoseconds) -> Readings {
         let begin = thread_cpu();
         let mut readings = Readings::new();
@@ -134,12 +128,11 @@ impl Sampler {
         of_probes.chain(REST_READINGS.iter().cloned()).collect()
     }
 
-    /// CPU time that all reads so far have taken.
     pub fn cost(&self) -> Nanoseconds {
         self.cost
     }
 
-    /// The machine's busy time that no group of processes explains.
+    /// Busy time that no group of processes explains.
     fn add_rest(&mut self, readings: &mut Readings) {
         let sum = |names: &[&str]| -> Option<f64> {
             names.iter().map(|name| readings.get(&format!("cpu.{name}_s_per_s")).copied()).sum()
@@ -151,11 +144,10 @@ impl Sampler {
         ];
         for ((what, busy), owed) in parts.into_iter().zip(&mut self.owed) {
             let share = |name: &String| readings.get(&format!("{name}.{what}")).copied();
-            // A group whose share is unknown makes the rest unknown.
+            // An unknown share makes the rest unknown.
             let explained: Option<f64> = self.group_names.iter().map(share).sum();
             if let (Some(busy), Some(explained)) = (busy, explained) {
-                // The two come from clocks of different grain and can disagree by a few ticks. What
-                // a second has too little, the next one has too much: carried over, the sums agree.
+                // The two clocks disagree by a few ticks: what one second lacks, the next has.
                 let rest = busy - explained - *owed;
                 *owed = (-rest).max(0.0);
                 readings.insert(format!("rest.{what}"), rest.max(0.0));
@@ -164,7 +156,7 @@ impl Sampler {
     }
 }
 
-/// The server, if it is on this host, and the generator.
+/// The server, if on this host, and the generator.
 fn usual_groups(server_pids: &[i32]) -> Vec<ProcessGroup> {
     let mut groups = Vec::new();
     if !server_pids.is_empty() {
@@ -183,24 +175,23 @@ fn usual_groups(server_pids: &[i32]) -> Vec<ProcessGroup> {
     groups
 }
 
-/// The load average of the last minute, from the text of `/proc/loadavg`.
+/// Of the last minute, from `/proc/loadavg`.
 pub(crate) fn load_average(text: &str) -> Option<f64> {
     load::parse(text).0
 }
 
-/// Seconds since the read before; none for the first read, or if no time has passed.
+/// `None` for the first read, or if no time has passed.
 fn seconds_since(before: Option<Nanoseconds>, now: Nanoseconds) -> Option<f64> {
     let seconds = now.saturating_sub(before?).as_secs_f64();
     (seconds > 0.0).then_some(seconds)
 }
 
-/// Growth of a counter. The kernel's counters can step back a little, or start again at 0: no
-/// growth.
+/// Counters that step back, or restart at 0, have no growth.
 fn growth(before: u64, now: u64) -> f64 {
     now.saturating_sub(before) as f64
 }
 
-/// The numbers of a line, as far as they are numbers.
+/// Up to the first word that is none.
 fn numbers(text: &str) -> impl Iterator<Item = u64> + '_ {
     text.split_ascii_whitespace().map_while(|word| word.parse().ok())
 }

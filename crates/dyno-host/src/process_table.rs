@@ -1,7 +1,4 @@
-//! Reads the kernel's table of processes: a process's identity, start time and parent.
-//!
-//! Main type: `ProcessStat`. A process id alone proves nothing, because ids are reused; an id
-//! together with the start time names one process of one boot.
+//! The kernel's table of processes. An id with the start time names a single process of one boot.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,49 +6,48 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// Names one process of one boot.
+/// Unique within a boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct ProcessIdentity {
     pub(crate) pid: i32,
-    /// When it started: clock ticks since boot.
+    /// Clock ticks since boot.
     pub(crate) start_ticks: u64,
 }
 
-/// What `/proc/PID/stat` contains, as far as Dyno needs it (proc_pid_stat(5)).
+/// The needed part of `/proc/PID/stat` (proc_pid_stat(5)).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
     pub(crate) pid: i32,
-    /// The program's name, cut by the kernel to 15 bytes.
+    /// Cut by the kernel to 15 bytes.
     pub(crate) name: String,
     /// `R`, `S`, `D`, `T`, `Z` …
     pub(crate) state: char,
     pub(crate) parent: i32,
     pub(crate) group: i32,
-    /// CPU time of the process itself, in clock ticks.
+    /// CPU time of the process itself.
     pub(crate) own_ticks: u64,
-    /// The part of it that was spent in the kernel.
+    /// Of these, in the kernel.
     pub(crate) system_ticks: u64,
-    /// Page faults of the process itself: served from memory, and by a disk.
+    /// Of the process itself: from memory, and from disk.
     pub(crate) faults: (u64, u64),
-    /// CPU time of its children that have ended and were waited for, in clock ticks.
+    /// CPU time of ended children that were waited for.
     pub(crate) reaped_ticks: u64,
     pub(crate) n_threads: u64,
-    /// Start time, in clock ticks since boot.
+    /// Clock ticks since boot.
     pub(crate) start_ticks: u64,
     pub(crate) rss_pages: u64,
 }
 
 impl ProcessStat {
-    /// Reads the one line of `/proc/PID/stat`; none if it is not such a line.
+    /// From `/proc/PID/stat`.
     pub(crate) fn parse(line: &str) -> Option<ProcessStat> {
-        // The name is in parentheses and may contain parentheses and blanks itself: it ends at the
-        // last.
+        // The name may contain parentheses and blanks: it ends at the last parenthesis.
         let (open, close) = (line.find('(')?, line.rfind(')')?);
         let name = line.get(open + 1..close)?;
         let mut fields = line.get(close + 1..)?.split_ascii_whitespace();
         let state = fields.next()?.chars().next()?;
         let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        // Field 10 of the manual page is the fifth after the group, which is field 5.
+        // Field 10 of the manual page is the fifth after the group, field 5.
         let mut ticks =
             || fields.next()?.parse::<i64>().ok().map(|n| u64::try_from(n).unwrap_or(0));
         let mut skip = |count: usize| (0..count).try_for_each(|_| ticks().map(|_| ()));
@@ -86,7 +82,7 @@ impl ProcessStat {
         })
     }
 
-    /// User and system CPU time of the line of `/proc/PID/stat`, in clock ticks.
+    /// In clock ticks, from `/proc/PID/stat`.
     pub(crate) fn parse_user_and_system(line: &str) -> Option<(u64, u64)> {
         let mut fields = line.get(line.rfind(')')? + 1..)?.split_ascii_whitespace().skip(11);
         Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
@@ -97,12 +93,12 @@ impl ProcessStat {
         ProcessStat::parse(&String::from_utf8_lossy(&bytes))
     }
 
-    /// Whether it can still run: a zombie has ended and only waits to be collected.
+    /// A zombie has ended.
     pub(crate) fn is_alive(&self) -> bool {
         !matches!(self.state, 'Z' | 'X' | 'x')
     }
 
-    /// Whether a signal (`T`) or a debugger (`t`) has stopped it.
+    /// By a signal (`T`) or a debugger (`t`).
     pub(crate) fn is_stopped(&self) -> bool {
         matches!(self.state, 'T' | 't')
     }
@@ -119,13 +115,12 @@ impl ProcessIdentity {
     }
 }
 
-/// A process of this host. Another one that gets its id after its end is not it.
+/// A later process with its id is not the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunningProcess(ProcessIdentity);
 
 impl RunningProcess {
-    /// The process that runs under this id; none if none does. One that has ended and only waits to be
-    /// collected does not run.
+    /// `None` if there is none, or only a zombie.
     pub fn find(pid: i32) -> Option<RunningProcess> {
         let stat = ProcessStat::read(Path::new("/proc"), pid).filter(ProcessStat::is_alive)?;
         Some(RunningProcess(stat.identity()))
@@ -140,7 +135,7 @@ impl RunningProcess {
     }
 }
 
-/// Ids of all processes of this host; empty if the folder cannot be read.
+/// Empty if the folder cannot be read.
 pub(crate) fn list_pids(proc_root: &Path) -> Vec<i32> {
     let Ok(entries) = fs::read_dir(proc_root) else { return Vec::new() };
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
@@ -150,7 +145,7 @@ pub(crate) fn list_processes(proc_root: &Path) -> Vec<ProcessStat> {
     list_pids(proc_root).into_iter().filter_map(|pid| ProcessStat::read(proc_root, pid)).collect()
 }
 
-/// `roots` and all their living descendants among `parents` (child → parent).
+/// `roots` and their living descendants; `parents` is child → parent.
 pub(crate) fn with_descendants(roots: &[i32], parents: &BTreeMap<i32, i32>) -> BTreeSet<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for (child, parent) in parents {
@@ -167,7 +162,7 @@ pub(crate) fn with_descendants(roots: &[i32], parents: &BTreeMap<i32, i32>) -> B
     found
 }
 
-/// The living descendants of a process, without itself.
+/// Living, without the process itself.
 pub(crate) fn descendants(proc_root: &Path, pid: i32) -> Vec<ProcessStat> {
     let all = list_processes(proc_root);
     let parents = all.iter().map(|stat| (stat.pid, stat.parent)).collect();
@@ -180,7 +175,7 @@ pub(crate) fn descendants(proc_root: &Path, pid: i32) -> Vec<ProcessStat> {
 mod tests {
     use super::*;
 
-    /// A line as Linux 6.1 writes it.
+    /// Of Linux 6.1.
     const POSTGRES: &str = "4242 (postgres) S 1 4242 4242 0 -1 4194560 5231 17 2 0 31 12 7 5 20 0 \
         3 0 123456 227155968 6912 18446744073709551615 1 1 0 0 0 0 4194304 19935232 84487 0 0 0 17 \
         1 0 0 0 0 0 0 0 0 0 0 0 0 0";

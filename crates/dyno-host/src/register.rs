@@ -1,9 +1,6 @@
-//! The register of deployments that outlive the command that made them.
-//!
-//! Main type: [`Register`]. Each deployment has a holder: a Dyno that stays, whose keeper owns the
-//! servers as in a run, and which holds the lock of `NAME.lock` for as long as it lives. `NAME.json` says
-//! what it holds. A holder is asked to end only if its lock is held and its process is the noted one; what
-//! a dead holder leaves, the keeper of the next Dyno proves and removes.
+//! The register of deployments that outlive their command. Each has a holder: a Dyno process that
+//! stays, owns the servers, and locks `NAME.lock`; `NAME.json` describes them. A holder is ended
+//! only if its process is noted and holds the lock; the next Dyno cleans up after a dead one.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -21,7 +18,7 @@ use crate::process_table::{ProcessIdentity, ProcessStat, descendants};
 const LOCK: &str = ".lock";
 const DESCRIPTION: &str = ".json";
 const SECRETS: &str = ".secrets";
-/// How long a holder may take to stop its servers, which write all that is dirty.
+/// For the servers of a holder, which write all dirty pages.
 const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(150);
 const KILL_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 const POLL: Nanoseconds = Nanoseconds::from_millis(20);
@@ -31,9 +28,9 @@ const NAME_BYTES_MAX: usize = 64;
 pub struct Registered {
     pub name: String,
     pub since_unix_ms: u64,
-    /// The root of the keeper that owns its servers.
+    /// Of the keeper that owns the servers.
     pub root: PathBuf,
-    /// Its servers; empty while they start.
+    /// Empty while they start.
     pub members: Vec<RegisteredMember>,
     /// Why a server is down, or was not stopped in order.
     #[serde(default)]
@@ -43,16 +40,16 @@ pub struct Registered {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegisteredMember {
     pub name: String,
-    /// What it is for: `primary`.
+    /// `primary`.
     pub role: String,
     pub product: String,
     pub version: String,
-    /// Where it is reached, without a password; with the file that holds it, if there is one.
+    /// Without a password, but with the file that holds it.
     pub url: String,
-    /// The port of the loopback for the product's own client, if it is another one than that of the URL.
+    /// Loopback port for the product's client, if not the URL's.
     #[serde(default)]
     pub client_port: Option<u16>,
-    /// Its process, whose descendants belong to it.
+    /// With its descendants.
     pub pid: i32,
     pub data: PathBuf,
     pub log: PathBuf,
@@ -62,11 +59,11 @@ pub struct RegisteredMember {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedDeployment {
     pub registered: Registered,
-    /// Whether a Dyno still holds it: else its servers are left over, or gone.
+    /// Otherwise the servers are left over, or gone.
     pub is_held: bool,
 }
 
-/// What `NAME.json` says.
+/// The contents of `NAME.json`.
 #[derive(Clone, Serialize, Deserialize)]
 struct Description {
     holder: ProcessIdentity,
@@ -74,38 +71,30 @@ struct Description {
     registered: Registered,
 }
 
-/// The folder with all deployments of a user.
+/// Of one user.
 #[derive(Clone, Debug)]
 pub struct Register {
     folder: PathBuf,
 }
 
-/// A name in the register that this Dyno holds. Dropping it frees the name.
+/// A name that this Dyno holds; freed when dropped.
 #[derive(Debug)]
 pub struct Hold {
     folder: PathBuf,
     name: String,
     holder: ProcessIdentity,
-    /// Whether what was written last stays, for whoever ends this holder to read.
+    /// Keeps the last description, for the process that ends this holder.
     leaves_failure: bool,
     _lock: File,
 }
 
 impl Register {
-    /// The register in this folder, which is made if it is missing.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be made, or others could write in it.
+    /// Made if missing. Fails if others could write in it.
     pub fn open(folder: &Path) -> Result<Register, KeeperError> {
         Ok(Register { folder: make_root(folder, false)? })
     }
 
-    /// All deployments, by name.
-    ///
-    /// # Errors
-    ///
-    /// The folder cannot be read.
+    /// By name.
     pub fn list(&self) -> Result<Vec<ListedDeployment>, KeeperError> {
         let entries = fs::read_dir(&self.folder)
             .map_err(|e| KeeperError(format!("{} cannot be read: {e}", self.folder.display())))?;
@@ -121,7 +110,7 @@ impl Register {
         check_name(name).ok()?;
         let lock = self.path(name, LOCK);
         let is_held = match open_own(&lock, OFlags::RDWR, Mode::empty()) {
-            // The lock is free again when the file is closed.
+            // Closing the file frees the lock.
             Ok(file) => !take_lock(&file, &lock),
             Err(_) => return None,
         };
@@ -132,11 +121,7 @@ impl Register {
         Some(ListedDeployment { registered, is_held })
     }
 
-    /// Takes a name for this Dyno.
-    ///
-    /// # Errors
-    ///
-    /// It is no name, or it is taken.
+    /// Fails if the name is invalid or taken.
     pub fn hold(&self, name: &str) -> Result<Hold, KeeperError> {
         check_name(name)?;
         let path = self.path(name, LOCK);
@@ -164,12 +149,8 @@ impl Register {
         Ok(hold)
     }
 
-    /// Asks the holder of a deployment to end, and waits for it; one that does not is killed. Whether one
-    /// was there: else, and if it was killed, what it left is for the caller to clean up.
-    ///
-    /// # Errors
-    ///
-    /// The lock is held by a process that is not the noted one, as in another container.
+    /// Tells a holder to end, and kills it after the limit. False if there was none: then, and
+    /// after a kill, the caller cleans up. Fails if another process than noted holds the lock.
     pub fn end_holder(&self, name: &str, clock: &dyn Clock) -> Result<bool, KeeperError> {
         check_name(name)?;
         if !self.find(name).is_some_and(|found| found.is_held) {
@@ -178,7 +159,7 @@ impl Register {
         let proc_root = Path::new("/proc");
         let holder = self.read(name).map(|found| found.holder);
         let Some(holder) = holder.filter(|holder| holder.is_alive(proc_root)) else {
-            // A process that was just killed holds its lock until its last thread is gone.
+            // A killed process holds its lock until its last thread is gone.
             if self.is_free_within(name, KILL_LIMIT, clock) {
                 return Ok(false);
             }
@@ -189,7 +170,7 @@ impl Register {
         };
         for (signal, limit) in [(Signal::TERM, STOP_LIMIT), (Signal::KILL, KILL_LIMIT)] {
             signal_identity(proc_root, holder, signal);
-            // One that is suspended would not hear of it.
+            // In case it is suspended.
             signal_identity(proc_root, holder, Signal::CONT);
             if self.is_free_within(name, limit, clock) {
                 return Ok(true);
@@ -198,7 +179,7 @@ impl Register {
         Err(KeeperError(format!("process {}, which owns `{name}`, does not exit", holder.pid)))
     }
 
-    /// Whether nobody holds a deployment any more at some time before the limit.
+    /// Within the limit.
     fn is_free_within(&self, name: &str, limit: Nanoseconds, clock: &dyn Clock) -> bool {
         let until = clock.now() + limit;
         loop {
@@ -212,11 +193,7 @@ impl Register {
         }
     }
 
-    /// Writes a file of a deployment that only its user can read, and that is removed with it.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be written.
+    /// Readable by the user only; removed with the deployment.
     pub fn keep_secret(&self, name: &str, file: &str, text: &str) -> Result<PathBuf, KeeperError> {
         check_name(name)?;
         check_name(file)?;
@@ -232,11 +209,7 @@ impl Register {
         Ok(path)
     }
 
-    /// Takes a deployment without a holder off the register. Returns what its holder said at last.
-    ///
-    /// # Errors
-    ///
-    /// It is held, or cannot be removed.
+    /// Removes a deployment; returns its holder's last failure. Fails if it is still held.
     pub fn forget(&self, name: &str) -> Result<Option<String>, KeeperError> {
         check_name(name)?;
         if self.find(name).is_some_and(|found| found.is_held) {
@@ -251,7 +224,7 @@ impl Register {
 
     fn read(&self, name: &str) -> Option<Description> {
         let path = self.path(name, DESCRIPTION);
-        // Only a file of its own user's counts.
+        // Must be a file of its own user.
         let file = open_own(&path, OFlags::RDONLY, Mode::empty()).ok()?;
         serde_json::from_reader(file).ok()
     }
@@ -262,11 +235,7 @@ impl Register {
 }
 
 impl Hold {
-    /// Writes what is known of the deployment, whole or not at all.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be written.
+    /// Whole or not at all.
     pub fn publish(&self, registered: &Registered) -> Result<(), KeeperError> {
         let path = self.folder.join(format!("{}{DESCRIPTION}", self.name));
         let fresh = self.folder.join(format!("{}.new", self.name));
@@ -280,7 +249,7 @@ impl Hold {
         write().map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))
     }
 
-    /// Frees the name, but leaves what was written last for whoever ends this holder.
+    /// Frees the name, but keeps the last description for the process that ends this holder.
     pub fn leave(mut self) {
         self.leaves_failure = true;
     }
@@ -297,7 +266,7 @@ impl Drop for Hold {
     }
 }
 
-/// Resident memory of a process and its descendants, in bytes; pages that they share count in each.
+/// In bytes, with descendants; shared pages count in each.
 pub fn memory_of(pid: i32) -> u64 {
     let proc_root = Path::new("/proc");
     let own = ProcessStat::read(proc_root, pid).filter(ProcessStat::is_alive);
@@ -350,8 +319,7 @@ mod tests {
         (folder, register)
     }
 
-    /// Waits until a lock that this process let go is free: a child that another test starts at that moment
-    /// has it until it runs its program.
+    /// A child that another test starts shares the lock until it runs its program.
     fn wait_until_free(register: &Register, name: &str) {
         while register.find(name).is_some_and(|found| found.is_held) {
             std::thread::yield_now();
@@ -422,7 +390,7 @@ mod tests {
         let mut child =
             Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().expect("it runs");
         let pid = i32::try_from(child.id()).expect("it fits");
-        // The id of another process, as if it had been given away.
+        // With a reused id.
         let holder = ProcessIdentity { pid, start_ticks: 1 };
         let description = Description { holder, registered: Registered::default() };
         let text = serde_json::to_vec(&description).expect("it is JSON");
@@ -435,7 +403,7 @@ mod tests {
         drop(hold);
     }
 
-    /// A clock on which whoever sleeps wakes up after a lock was freed; before, something is looked at.
+    /// On the first sleep calls `look`, then frees the lock.
     struct Freeing<'a> {
         clock: ManualClock,
         look: &'a (dyn Fn() + Sync),
@@ -467,7 +435,7 @@ mod tests {
         let (_folder, register) = register();
         let hold = register.hold("a").expect("it is free");
         let own = ProcessStat::read(Path::new("/proc"), hold.holder.pid).expect("it is this one");
-        // What is noted is gone, but its lock is not yet free.
+        // The noted process is gone, its lock not yet free.
         let holder = ProcessIdentity { start_ticks: own.start_ticks + 1, pid: own.pid };
         let description = Description { holder, registered: Registered::default() };
         let text = serde_json::to_vec(&description).expect("it is JSON");
@@ -479,7 +447,7 @@ mod tests {
         register.forget("a").expect("removed");
     }
 
-    /// The state of a process, as `/proc` has it: `S`, `T` …
+    /// `S`, `T` …
     fn state_of(pid: i32) -> Option<char> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         stat.rsplit_once(") ")?.1.chars().next()

@@ -1,8 +1,6 @@
-//! The groups in which the kernel's scheduler puts processes. Each group gets its share of the CPUs, whatever its number of
-//! threads, so that a server that shares the generator's group runs otherwise than one with a group of its own.
-//!
-//! A process is in the control group of its CPU controller; if that is the topmost one and `sched_autogroup_enabled` is 1, it
-//! is in the group of its session (`sched(7)`).
+//! Groups of the kernel's scheduler, each with its share of the CPUs whatever its threads: control
+//! groups of the CPU controller, or in the topmost one, with `sched_autogroup_enabled` = 1,
+//! sessions (`sched(7)`). A server in the generator's group runs differently.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,19 +9,18 @@ use std::path::Path;
 use crate::cgroup::group_folders;
 use crate::process_table::descendants;
 
-/// How the names of groups of sessions begin.
+/// Prefix of sessions' groups.
 const AUTOGROUP: &str = "/autogroup-";
 
-/// A group below the topmost one.
+/// Below the topmost.
 #[derive(Clone, Debug, PartialEq)]
 struct Group {
     name: String,
-    /// Its part of the CPUs beside those of its siblings; 1 is the usual one.
+    /// Beside its siblings; 1 is usual.
     weight: f64,
 }
 
-/// Whether these processes, with their descendants, share this process's scheduling group, in words; none where the kernel
-/// does not say.
+/// Whether these processes and descendants share this process's group, in words; `None` if unknown.
 pub fn scheduling_group(pids: &[i32]) -> Option<String> {
     let servers = pids.iter().flat_map(|&pid| {
         let below = descendants(Path::new("/proc"), pid).into_iter().map(|stat| stat.pid);
@@ -33,8 +30,7 @@ pub fn scheduling_group(pids: &[i32]) -> Option<String> {
     in_words(Path::new("/"), &servers, "self")
 }
 
-/// The group that this process is in: `that of its session`, `that of system.slice/dyno.service`; none where it is in the
-/// topmost one. `root` holds `proc` and `sys`.
+/// `that of its session`, `that of system.slice/dyno.service`; `None` for the topmost.
 pub(crate) fn own_group(root: &Path) -> Option<String> {
     let name = groups(root, "self")?.pop()?.name;
     Some(match name.starts_with(AUTOGROUP) {
@@ -43,10 +39,10 @@ pub(crate) fn own_group(root: &Path) -> Option<String> {
     })
 }
 
-/// `root` holds `proc` and `sys`; processes are named by their folders in `proc`.
+/// `root` holds `proc` and `sys`; processes are folders in `proc`.
 fn in_words(root: &Path, servers: &[String], generator: &str) -> Option<String> {
     let generator = groups(root, generator)?;
-    // One that has ended meanwhile says nothing.
+    // Ended processes are ignored.
     let found: Vec<Vec<Group>> = servers.iter().filter_map(|pid| groups(root, pid)).collect();
     let other = found.iter().find(|groups| **groups != generator);
     let Some(other) = other else {
@@ -59,8 +55,7 @@ fn in_words(root: &Path, servers: &[String], generator: &str) -> Option<String> 
     Some(format!("{whose}, CPU weights {ours} : {theirs}"))
 }
 
-/// The weights of the first groups that differ. Processes of a group that contains the other one compete with it one by one:
-/// `–`.
+/// Of the first groups that differ; `–` for processes that compete one by one in a parent group.
 fn weights(ours: &[Group], theirs: &[Group]) -> [String; 2] {
     let is_common = |(a, b): &(&Group, &Group)| a.name == b.name;
     let n_common = ours.iter().zip(theirs).take_while(is_common).count();
@@ -70,8 +65,7 @@ fn weights(ours: &[Group], theirs: &[Group]) -> [String; 2] {
     })
 }
 
-/// The groups that a process is in, the topmost left out: those above before those below. None if there is no such
-/// process.
+/// Parents first, without the topmost. `None` without such a process.
 fn groups(root: &Path, process: &str) -> Option<Vec<Group>> {
     let folder = root.join("proc").join(process);
     fs::metadata(&folder).ok()?;
@@ -86,12 +80,12 @@ fn groups(root: &Path, process: &str) -> Option<Vec<Group>> {
     Some(found)
 }
 
-/// The group of this folder, if the scheduler divides CPUs by it.
+/// If the scheduler divides CPUs by it.
 fn group(mounts: &Path, folder: &Path) -> Option<Group> {
     let number = |file: &str| -> Option<f64> {
         fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
     };
-    // In version 1 the topmost group has a weight too. In version 2 only one of a container has.
+    // Topmost groups have a weight in version 1, and in containers also in version 2.
     let is_topmost = folder.parent() == Some(mounts);
     let shares = || number("cpu.shares").filter(|_| !is_topmost).map(|shares| shares / 1024.0);
     let weight = number("cpu.weight").map(|weight| weight / 100.0).or_else(shares)?;
@@ -99,7 +93,7 @@ fn group(mounts: &Path, folder: &Path) -> Option<Group> {
     Some(Group { name, weight })
 }
 
-/// `/autogroup-17 nice 0`. A step of niceness is a factor of 1.25 (`sched_prio_to_weight` of the kernel).
+/// `/autogroup-17 nice 0`. A nice step is a factor of 1.25 (the kernel's `sched_prio_to_weight`).
 fn parse_autogroup(text: &str) -> Option<Group> {
     let (name, nice) = text.trim().split_once(" nice ")?;
     let nice: i32 = nice.parse().ok().filter(|_| name.starts_with(AUTOGROUP))?;
@@ -110,7 +104,7 @@ fn parse_autogroup(text: &str) -> Option<Group> {
 mod tests {
     use super::*;
 
-    /// What is said of servers 7, 8 … beside the process `self`.
+    /// For servers 7, 8 … and the process `self`.
     #[track_caller]
     fn check(files: &[(&str, &str)], servers: &[&str], expected: Option<&str>) {
         let root = tempfile::tempdir().expect("a folder");
@@ -146,7 +140,7 @@ mod tests {
         let several = "one for each of its processes, CPU weights 1 : 1";
         check(&files("1", [a, a, b]), &["7", "8"], Some(several));
         check(&files("0", [a, b, c]), &["7", "8"], Some("the generator's"));
-        // One that has ended says nothing, and neither does a kernel without groups.
+        // An ended process, or a kernel without groups, says nothing.
         check(&files("1", [a, a, a]), &["7", "9"], Some("the generator's"));
         check(&files("1", [a, a, a]), &["9"], None);
         check(&[AUTOGROUPS], &["7"], None);
@@ -170,9 +164,9 @@ mod tests {
             ("sys/fs/cgroup/system.slice/cpu.weight", "50\n"),
         ];
         check(&v2, "its own, CPU weights 0.5 : 1");
-        // Without the CPU controller the groups are none of the scheduler's.
+        // Without the CPU controller groups do not count.
         check(&v2[..2], "the generator's");
-        // Both in a container whose topmost group is one of the machine's.
+        // In a container with its own topmost group.
         let container = [
             ("proc/self/cgroup", "0::/\n"),
             ("proc/7/cgroup", "0::/db\n"),

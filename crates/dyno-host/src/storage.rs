@@ -1,4 +1,4 @@
-//! The storage of a folder: its filesystem, its disk, the bytes it takes and the bytes left.
+//! The storage of a folder: filesystem, disk, bytes used and left.
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
@@ -10,20 +10,17 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-/// Bytes that a folder takes on disk, everything in it included: allocated blocks, so that holes
-/// in sparse files do not count. A file with several names counts once; symbolic links are not
-/// followed, even if one replaces a folder meanwhile; what vanishes meanwhile
-/// does not count. A plain file is measured as well.
+/// Allocated bytes of a folder or file, without holes; a file with several names counts once. Links
+/// are not followed, even if one replaces a folder meanwhile; vanished files do not count.
 pub fn folder_bytes(path: &Path) -> io::Result<u64> {
-    // An inode with several names is encountered several times.
+    // For inodes with several names.
     let mut met = BTreeSet::new();
     let mut n_bytes = 0;
     visit(path, &mut |facts, _| n_bytes += disk_bytes(facts, &mut met))?;
     Ok(n_bytes)
 }
 
-/// The lengths of all regular files in a folder, holes included. Links and what vanishes are treated as
-/// by [`folder_bytes`].
+/// Lengths of all regular files, holes included; links and vanished files as for [`folder_bytes`].
 pub(crate) fn folder_length(path: &Path) -> io::Result<u64> {
     let mut n_bytes = 0;
     visit(path, &mut |facts, _| {
@@ -34,15 +31,14 @@ pub(crate) fn folder_length(path: &Path) -> io::Result<u64> {
     Ok(n_bytes)
 }
 
-/// Shows the regular files in a folder, opened for reading, with their lengths. What cannot be opened is
-/// left out, like links and what vanishes.
+/// Regular files, opened for reading, with their lengths. Files that cannot be opened are left out.
 pub(crate) fn visit_files(path: &Path, see: &mut dyn FnMut(&File, u64)) -> io::Result<()> {
     visit(path, &mut |facts, at| {
         let Some((folder, name)) = at else { return };
         if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
             return;
         }
-        // If it has become a pipe by now, opening it does not wait for its other end.
+        // It may have become a pipe by now: do not wait.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         if let Ok(file) = rustix::fs::openat(folder, name, flags, Mode::empty()) {
             see(&File::from(file), u64::try_from(facts.st_size).unwrap_or(0));
@@ -50,10 +46,10 @@ pub(crate) fn visit_files(path: &Path, see: &mut dyn FnMut(&File, u64)) -> io::R
     })
 }
 
-/// What an entry is, and its name in an open folder; the topmost one has none.
+/// Facts, and the name in an open folder; `None` for the topmost.
 type See<'a> = dyn FnMut(&Stat, Option<(BorrowedFd<'_>, &CStr)>) + 'a;
 
-/// Shows the facts of a folder and of everything in it, by descriptors.
+/// The folder and everything in it, by descriptors.
 fn visit(path: &Path, see: &mut See<'_>) -> io::Result<()> {
     let facts = rustix::fs::lstat(path)?;
     see(&facts, None);
@@ -79,7 +75,7 @@ fn visit(path: &Path, see: &mut See<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a folder by its name in another one, not through a symbolic link.
+/// Not through a symbolic link.
 pub(crate) fn open_folder(
     parent: impl AsFd,
     name: impl rustix::path::Arg,
@@ -88,13 +84,13 @@ pub(crate) fn open_folder(
     rustix::fs::openat(parent, name, flags, Mode::empty())
 }
 
-/// Bytes that Dyno could still write on the filesystem of this path, which must exist.
+/// For Dyno, on the filesystem of an existing path.
 pub fn free_bytes(path: &Path) -> io::Result<u64> {
     let facts = rustix::fs::statvfs(path)?;
     Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
 }
 
-/// Bytes that the filesystem of this path, which must exist, could hold in all.
+/// Of the filesystem of an existing path.
 pub fn size_bytes(path: &Path) -> io::Result<u64> {
     let facts = rustix::fs::statvfs(path)?;
     Ok(facts.f_blocks.saturating_mul(facts.f_frsize))
@@ -103,7 +99,7 @@ pub fn size_bytes(path: &Path) -> io::Result<u64> {
 fn disk_bytes(facts: &Stat, met: &mut BTreeSet<(u64, u64)>) -> u64 {
     let is_folder = FileType::from_raw_mode(facts.st_mode) == FileType::Directory;
     let is_first = is_folder || facts.st_nlink < 2 || met.insert((facts.st_dev, facts.st_ino));
-    // `stat` counts in blocks of 512 bytes, whatever the filesystem's own.
+    // `stat` counts blocks of 512 bytes.
     if is_first { facts.st_blocks.unsigned_abs() * 512 } else { 0 }
 }
 
@@ -116,28 +112,28 @@ fn unless_gone<T>(result: rustix::io::Result<T>) -> rustix::io::Result<Option<T>
     }
 }
 
-/// The path itself, or the nearest of its parents that exists, without symbolic links.
+/// The path or its nearest parent, without symbolic links.
 pub(crate) fn nearest_existing(path: &Path) -> Option<PathBuf> {
     path.ancestors().find_map(|parent| fs::canonicalize(parent).ok())
 }
 
-/// A mounted filesystem, as listed in `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+/// From `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// Major and minor number: `8:1`.
+    /// `8:1`.
     pub(crate) device_number: String,
     pub(crate) point: PathBuf,
-    /// Options of the mount and of the filesystem.
+    /// Of the mount and of the filesystem.
     pub(crate) options: String,
-    /// Type of the filesystem: `ext4`.
+    /// `ext4`.
     pub(crate) filesystem: String,
-    /// Mount source: `/dev/sda1`.
+    /// `/dev/sda1`.
     pub(crate) device: String,
 }
 
 impl Mount {
     fn parse(line: &str) -> Option<Mount> {
-        // Between the two halves is a number of optional fields that ends with a dash.
+        // A number of optional fields ends with a dash.
         let (left, right) = line.split_once(" - ")?;
         let mut left = left.split(' ');
         let device_number = left.nth(2)?.to_owned();
@@ -154,28 +150,28 @@ impl Mount {
         Some(Mount { device_number, point, options: options.join(","), filesystem, device })
     }
 
-    /// All mounts, in the order in which they were made.
+    /// In the order in which they were made.
     pub(crate) fn all(mountinfo: &str) -> Vec<Mount> {
         mountinfo.lines().filter_map(Mount::parse).collect()
     }
 
-    /// Those at this very path; each hides the ones before it.
+    /// Each hides the ones before it.
     pub(crate) fn at(mountinfo: &str, path: &Path) -> Vec<Mount> {
         Mount::all(mountinfo).into_iter().filter(|mount| mount.point == path).collect()
     }
 
-    /// The mount that holds this absolute path.
+    /// That holds this absolute path.
     pub(crate) fn of(mountinfo: &str, path: &Path) -> Option<Mount> {
         mountinfo
             .lines()
             .filter_map(Mount::parse)
             .filter(|mount| path.starts_with(&mount.point))
-            // Of two on the same point the later one hides the other, and `max` takes the last.
+            // `max` takes the last, which hides others on the same point.
             .max_by_key(|mount| mount.point.components().count())
     }
 }
 
-/// The kernel writes a blank as `\040`, and likewise tabs, ends of line and backslashes.
+/// Blanks are written as `\040`; likewise tabs, line ends and backslashes.
 pub(crate) fn unescaped(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -197,26 +193,26 @@ pub(crate) fn unescaped(text: &str) -> String {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Disk {
-    /// Kernel name of the disk: `sda`, `nvme0n1`.
+    /// `sda`, `nvme0n1`.
     pub(crate) name: Option<String>,
     pub(crate) model: Option<String>,
-    /// The one in force: `mq-deadline`.
+    /// `mq-deadline`.
     pub(crate) scheduler: Option<String>,
     pub(crate) is_rotational: Option<bool>,
-    /// `write back` if a sync must flush the disk's own cache, else `write through`.
+    /// `write back` if a sync has to flush the disk's cache, else `write through`.
     pub(crate) write_cache: Option<String>,
-    /// Of a loop device, the file that it shows as a disk.
+    /// The file behind a loop device.
     pub(crate) loop_file: Option<String>,
-    /// Of a loop device, whether it goes past the page cache of that file.
+    /// Whether a loop device bypasses that file's page cache.
     pub(crate) is_loop_direct: Option<bool>,
 }
 
 impl Disk {
-    /// Finds the disk of a mount under `/sys`; all unknown for filesystems without one.
+    /// All unknown for filesystems without a disk.
     pub(crate) fn of(sys_root: &Path, mount: &Mount) -> Disk {
         let by_number = sys_root.join("dev/block").join(&mount.device_number);
         let by_name = mount.device.strip_prefix("/dev/").map(|name| {
-            // Filesystems such as btrfs have a number of their own, but name a device.
+            // Filesystems such as btrfs have their own number, but name a device.
             sys_root.join("class/block").join(name)
         });
         let Some(folder) = std::iter::once(by_number)
@@ -225,7 +221,7 @@ impl Disk {
         else {
             return Disk::default();
         };
-        // A partition lies in the folder of its disk, which has the queue.
+        // A partition is in its disk's folder, which has the queue.
         let disk = folder.ancestors().take(2).find(|disk| disk.join("queue").is_dir());
         let Some(disk) = disk else { return Disk::default() };
         let read = |path: &str| {
@@ -244,7 +240,7 @@ impl Disk {
     }
 }
 
-/// The word in square brackets, by which the kernel marks the choice in force; else all of it.
+/// The word in square brackets (the choice in force), else all.
 pub(crate) fn chosen(text: &str) -> &str {
     let bracketed = || text.split_once('[')?.1.split_once(']').map(|(word, _)| word);
     bracketed().unwrap_or(text.trim())
@@ -273,7 +269,7 @@ mod tests {
         assert!(with_links < with_rows + (64 << 10), "{with_rows} then {with_links}");
         assert!(folder_bytes(&path("sub/rows")).expect("measured") >= 1 << 20);
         assert!(folder_bytes(&path("missing")).is_err());
-        // Each name has the length of its file; links and folders have none.
+        // By name; links and folders have none.
         assert_eq!(folder_length(folder.path()).expect("measured"), (2 << 20) + (1 << 30));
     }
 

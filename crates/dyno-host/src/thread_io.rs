@@ -1,4 +1,4 @@
-//! What threads of this process read from files and wrote to them.
+//! What this process's threads read from files and wrote to them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,14 +6,11 @@ use std::path::Path;
 
 use crate::process_table::list_pids;
 
-/// What a thread has read and written so far (proc_pid_io(5)): from files and caches, not through
-/// sockets by `send` and `recv`.
+/// So far (proc_pid_io(5)): files and caches, not sockets by `send` and `recv`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadIo {
-    /// System calls that read.
     pub read_calls: u64,
     pub read_bytes: u64,
-    /// System calls that wrote.
     pub write_calls: u64,
     pub written_bytes: u64,
 }
@@ -53,13 +50,12 @@ impl ThreadIo {
     }
 }
 
-/// What the calling thread has read and written so far; none if the kernel does not report it.
+/// Of the calling thread.
 pub fn thread_io() -> Option<ThreadIo> {
     ThreadIo::parse(&fs::read_to_string("/proc/thread-self/io").ok()?)
 }
 
-/// The threads of this process whose names begin so, by the kernel's number of them; empty if
-/// the kernel does not report it.
+/// By thread id, for names that begin so; empty if the kernel does not report it.
 pub fn own_thread_io(name: &str) -> BTreeMap<i32, ThreadIo> {
     let tasks = Path::new("/proc/self/task");
     let io = |tid: i32| {

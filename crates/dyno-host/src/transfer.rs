@@ -1,6 +1,4 @@
-//! Sends a folder of database files to another machine, and receives it there.
-//!
-//! It travels as a tar archive, followed by a mark: an archive without it was cut off.
+//! Sends a folder of database files to another machine, as a tar archive that ends with a mark.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
@@ -17,16 +15,16 @@ use crate::RunAs;
 use crate::copy::sync_folder;
 use crate::storage::open_folder;
 
-/// What follows the archive.
+/// After the archive.
 const END: &[u8; 8] = b"dyno-end";
 
-/// The most bytes between the last entry and the end of all: zeros, and the mark.
+/// After the last entry: zeros, and the mark.
 const REST_MOST: u64 = 1 << 16;
 
-/// Bytes that a name may have, its folders included.
+/// With its folders.
 const NAME_MOST: u64 = 4096;
 
-/// An entry with the reason why there are no more.
+/// Entry with the reason why there are no more.
 const FAILED: u8 = b'F';
 
 const REASON_MOST: u64 = 1000;
@@ -39,12 +37,7 @@ fn failed(path: &Path, error: impl std::fmt::Display) -> TransferError {
     TransferError(format!("{}: {error}", path.display()))
 }
 
-/// Sends all that is in a folder. It holds plain files and folders only, and files of the folder's own user: anything
-/// else, a symbolic link above all, is refused. Nothing writes there meanwhile.
-///
-/// # Errors
-///
-/// It cannot be read, or the other end is gone.
+/// Refuses all but plain files and folders of the folder's user. Nothing may write there meanwhile.
 pub fn send_folder(from: &Path, out: &mut dyn Write) -> Result<(), TransferError> {
     let name = CString::new(from.as_os_str().as_bytes()).map_err(|error| failed(from, error))?;
     let of_user = fs::symlink_metadata(from).map_err(|error| failed(from, error))?.uid();
@@ -55,7 +48,7 @@ pub fn send_folder(from: &Path, out: &mut dyn Write) -> Result<(), TransferError
         header.set_entry_type(EntryType::new(FAILED));
         header.set_mode(0o600);
         header.set_size(error.0.len() as u64);
-        // The other end says it, unless it is gone, or was sent half a file.
+        // The other end reports it, unless it is gone, or has half a file.
         let _ = sending.archive.append_data(&mut header, "failed", error.0.as_bytes());
         return Err(error);
     }
@@ -71,10 +64,9 @@ struct Sending<'a> {
     of_user: u32,
 }
 
-/// Folders are entered one name at a time by their descriptors, and no link is followed: it makes no difference who
-/// else can rename things in them.
+/// Enters folders by name and descriptor and follows no link, so renames by others do no harm.
 impl Sending<'_> {
-    /// Sends what is in a folder, which has this path in the one that is sent.
+    /// `path` is within the sent folder.
     fn folder(&mut self, folder: &OwnedFd, path: &Path) -> Result<(), TransferError> {
         for entry in Dir::read_from(folder).map_err(|error| failed(path, error))? {
             let entry = entry.map_err(|error| failed(path, error))?;
@@ -108,7 +100,7 @@ impl Sending<'_> {
                 self.folder(&inner, path)
             }
             FileType::RegularFile => {
-                // If it has become a pipe by now, opening it does not wait for its other end.
+                // It may have become a pipe by now: do not wait.
                 let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 let file = rustix::fs::openat(folder, name, flags, Mode::empty())
                     .map_err(|error| failed(path, error))?;
@@ -128,12 +120,8 @@ impl Sending<'_> {
     }
 }
 
-/// Receives a folder into `to`, which must not exist yet, and waits until it is on the disk. It belongs to `owner`, or
-/// else to Dyno's user, as soon as it is complete.
-///
-/// # Errors
-///
-/// It cannot be written, was cut off, or holds what no folder of a server does.
+/// `to` must not exist. Waits until the folder is on the disk; it then belongs to `owner`, or else
+/// to Dyno's user. Fails if it was cut off, or holds what no server's folder does.
 pub fn receive_folder(
     from: &mut dyn Read,
     to: &Path,
@@ -146,7 +134,7 @@ pub fn receive_folder(
     make(to)?;
     let mut folders: Vec<(PathBuf, u32)> = vec![(to.to_owned(), 0o700)];
     let mut archive = Archive::new(from);
-    // As they come: long names are read here, where they are bounded.
+    // Raw, as long names are bounded here.
     let entries = archive.entries().map_err(|error| failed(to, error))?.raw(true);
     let mut long_name = None;
     for entry in entries {
@@ -185,7 +173,7 @@ pub fn receive_folder(
             }
             kind if kind.as_byte() == FAILED => {
                 let mut reason = String::new();
-                // What is no text is no reason.
+                // Ignore a reason that is no text.
                 let _ = entry.take(REASON_MOST).read_to_string(&mut reason);
                 return Err(TransferError(format!("the other end: {reason}")));
             }
@@ -197,7 +185,7 @@ pub fn receive_folder(
     if read.is_err() || !rest.ends_with(END) {
         return Err(failed(to, "the folder was cut off on its way"));
     }
-    // The outermost is the last: until then nobody else gets in.
+    // The outermost is last: until then nobody else gets in.
     for (path, mode) in folders.iter().rev() {
         let given = File::open(path).and_then(|folder| give(&folder, *mode, owner));
         given.map_err(|error| failed(path, error))?;
@@ -205,7 +193,7 @@ pub fn receive_folder(
     sync_folder(to).map_err(|error| failed(to, error))
 }
 
-/// A name that is too long for a header.
+/// Too long for a header.
 fn read_name(from: &mut dyn Read) -> io::Result<PathBuf> {
     let mut name = Vec::new();
     from.take(NAME_MOST + 1).read_to_end(&mut name)?;
@@ -270,7 +258,7 @@ mod tests {
         assert!(to.join("inner/empty").is_dir());
         let facts = fs::metadata(to.join("none")).unwrap();
         assert_eq!((facts.len(), facts.mode() & 0o777), (0, 0o640));
-        // Never into what is there.
+        // Never into an existing folder.
         assert!(receive_folder(&mut &bytes[..], &to, None).is_err());
     }
 
@@ -306,7 +294,7 @@ mod tests {
             header.set_entry_type(kind);
             header.set_mode(0o600);
             header.set_size(0);
-            // As somebody who means harm would write it.
+            // As an attacker would.
             header.as_gnu_mut().unwrap().name[..path.len()].copy_from_slice(path.as_bytes());
             header.set_cksum();
             archive.append(&header, io::empty()).unwrap();

@@ -1,9 +1,6 @@
-//! How long one controller takes to add up what a thousand generators send every second, and how much
-//! memory that takes: `cargo run -p dyno-load --example merge_agents [GENERATORS [SECONDS]]`.
-//!
-//! Each generator sends three kinds of transactions with a thousand response times a second of each, as
-//! the text of a message; here it is read and added up on one thread. What takes less than a second for
-//! a second of load is done in real time.
+//! Time and memory that one controller needs for a thousand generators' reports of a second, read
+//! and added up on one thread: `cargo run -p dyno-load --example merge_agents [GENERATORS
+//! [SECONDS]]`. Each report has a thousand response times for each of three kinds of transactions.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures, and says so")]
 
@@ -16,7 +13,7 @@ use hdrhistogram::Histogram;
 
 const KINDS: usize = 3;
 const TIMES: u64 = 1000;
-/// Generators send unlike texts, so many of them.
+/// As many different texts, which the generators take in turns.
 const TEXTS: usize = 50;
 
 fn times(random: &mut RandomStream) -> TimesPart {

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that any thread may raise, once, and that every worker checks.
+/// Any thread may raise it, once; every worker checks it.
 #[derive(Clone, Debug, Default)]
 pub struct AbortFlag {
     raised: Arc<AtomicBool>,
-    /// A flag that counts as well.
     parent: Option<Arc<AtomicBool>>,
 }
 
@@ -16,12 +15,12 @@ impl AbortFlag {
         AbortFlag::default()
     }
 
-    /// A flag that is raised with this one, and can be raised without it.
+    /// A flag that is also raised with this one.
     pub fn child(&self) -> AbortFlag {
         AbortFlag { raised: Arc::default(), parent: Some(Arc::clone(&self.raised)) }
     }
 
-    /// Raises the flag; it stays raised. Safe in a signal handler.
+    /// Safe in a signal handler; the flag stays raised.
     pub fn raise(&self) {
         self.raised.store(true, Ordering::Relaxed);
     }
@@ -34,7 +33,6 @@ impl AbortFlag {
 }
 
 impl From<Arc<AtomicBool>> for AbortFlag {
-    /// Shares a flag that something else raises, such as a signal handler.
     fn from(raised: Arc<AtomicBool>) -> AbortFlag {
         AbortFlag { raised, parent: None }
     }

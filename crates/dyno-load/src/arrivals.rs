@@ -7,14 +7,12 @@ use crate::StepSpec;
 use crate::load::{ArrivalSource, ClientPlan};
 use crate::schedule::{Course, Schedule, Slice};
 
-/// How far arrivals may fall behind before the oldest are given up as missed. No user waits
-/// longer for an answer, and a server that recovers is not flooded with stale requests.
+/// An arrival this late is missed: no user waits longer, and a recovering server is not flooded.
 pub(crate) const BACKLOG_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
-/// The arrivals of one worker under open load.
+/// The arrivals that a worker's clients share, under open load.
 pub(crate) struct ArrivalQueue {
-    /// The next arrival to be sent. Arrivals that wait are those between this position and the
-    /// present; nothing is stored for them.
+    /// The next arrival to be sent. Those from it to now wait; nothing is stored for them.
     pub(crate) to_send: Schedule,
     /// The next arrival to be counted as due.
     pub(crate) to_count: Schedule,
@@ -25,7 +23,7 @@ impl ArrivalQueue {
         ArrivalQueue { to_count: schedule.clone(), to_send: schedule }
     }
 
-    /// The arrivals of worker `slice.index`, if its clients share any.
+    /// `None` if the clients share no arrivals.
     pub(crate) fn shared(
         spec: &StepSpec,
         began: Nanoseconds,
@@ -46,21 +44,18 @@ impl ArrivalQueue {
     }
 }
 
-/// The arrivals of one client that has a schedule of its own.
-///
-/// A client with a quota has no more arrivals than it takes to do it: one for each transaction,
-/// and one more for each that was missed or abandoned.
+/// The arrivals of a client with its own schedule. With a quota, there is one for each transaction
+/// of the quota, and one more for each that was missed or abandoned.
 pub(crate) struct OwnArrivals {
     queue: ArrivalQueue,
-    // Counted as due, and neither sent nor missed.
+    // Due, and neither sent nor missed.
     n_waiting: u64,
     // How many more may become due.
     n_wanted: u64,
 }
 
 impl OwnArrivals {
-    /// The arrivals of a client with this plan, if it has a schedule of its own. The
-    /// constant schedules of a role interleave.
+    /// `None` if the client has no schedule of its own. Constant schedules of a role interleave.
     pub(crate) fn of(
         spec: &StepSpec,
         plan: &ClientPlan,
@@ -76,7 +71,6 @@ impl OwnArrivals {
         Some(OwnArrivals { queue: ArrivalQueue::new(schedule), n_waiting: 0, n_wanted })
     }
 
-    /// Counts the arrivals due before `end` that were not counted yet.
     pub(crate) fn count(&mut self, end: Nanoseconds) -> u64 {
         let mut n = 0;
         while self.queue.to_count.peek() < end && self.n_wanted > 0 {
@@ -92,8 +86,7 @@ impl OwnArrivals {
         self.n_wanted -= 1;
     }
 
-    /// Gives up the arrivals due before `end`; returns how many of them were due at `counted_from`
-    /// or later.
+    /// Gives up arrivals due before `end`; returns how many were due at `counted_from` or later.
     pub(crate) fn give_up(&mut self, end: Nanoseconds, counted_from: Nanoseconds) -> u64 {
         let mut n_counted = 0;
         while self.queue.to_send.peek() < end && self.n_waiting > 0 {
@@ -105,17 +98,16 @@ impl OwnArrivals {
         n_counted
     }
 
-    /// When the next arrival that was not sent yet is due.
     pub(crate) fn peek(&self) -> Nanoseconds {
         self.queue.to_send.peek()
     }
 
-    /// Takes the next arrival if it is due: its due time, and how many it counted for that.
+    /// The due time of the next arrival if it is due, and how many arrivals that counted.
     pub(crate) fn take(&mut self, now: Nanoseconds) -> Option<(Nanoseconds, u64)> {
         if self.peek() > now {
             return None;
         }
-        // One that is due at this very moment was not counted before.
+        // An arrival due at this moment was not counted before.
         let is_new = self.n_waiting == 0;
         if is_new {
             self.count_next();
@@ -124,7 +116,6 @@ impl OwnArrivals {
         Some((self.queue.to_send.take(), u64::from(is_new)))
     }
 
-    /// A transaction was abandoned: its client needs another arrival.
     pub(crate) fn want_another(&mut self) {
         self.n_wanted = self.n_wanted.saturating_add(1);
     }
@@ -174,10 +165,9 @@ mod tests {
         let mut mine = arrivals(1, 0, Some(3));
         assert_eq!(mine.count(MS(5000)), 3);
         assert_eq!(mine.take(MS(5000)), Some((MS(1000), 0)));
-        // That one was abandoned.
         mine.want_another();
         assert_eq!(mine.count(MS(5000)), 1);
-        // The two that have waited longest are missed, one of them reported elsewhere.
+        // The two oldest are missed, one of them reported elsewhere.
         assert_eq!(mine.give_up(MS(1201), MS(1150)), 1);
         assert_eq!(mine.count(MS(5000)), 2);
         assert_eq!(mine.count(MS(5000)), 0);

@@ -1,28 +1,23 @@
-//! The canary: a small fixed piece of work that shows whether the host is as fast as before.
-//!
-//! The same work every time: arithmetic that no CPU can do ahead, and reads from memory at
-//! addresses that depend on the value read before. A host that is busy with other work, has slowed
-//! its CPUs down, or has contended memory takes longer.
+//! The canary: a fixed piece of work that shows whether the host is as fast as before.
+//! Its arithmetic and memory reads each depend on the one before, so no CPU can do them ahead.
 
 use dyno_units::{Clock, Nanoseconds};
 
-/// Words of the table that is walked: 8 MiB, more than the second-level cache of a CPU.
+/// 8 MiB, more than a CPU's second-level cache.
 const WORDS: usize = 1 << 20;
 
-/// Steps of the walk, by which the whole takes about 50 ms on a CPU of 2020.
+/// The whole takes about 50 ms on a CPU of 2020.
 const STEPS: usize = 1 << 20;
 
-/// Does the work, and returns how long it took on this clock. It allocates 8 MiB and gives them
-/// back.
+/// Does the work and returns how long it took. Allocates 8 MiB for the time of the call.
 pub fn canary(clock: &dyn Clock) -> Nanoseconds {
     let began = clock.now();
     let end = walk(&mut table());
-    // Without a use of its result, the compiler could remove the work.
+    // Otherwise the compiler could remove the work.
     std::hint::black_box(end);
     clock.now().saturating_sub(began)
 }
 
-/// Fixed numbers without a pattern.
 fn table() -> Vec<u64> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     (0..WORDS).map(|_| next(&mut state)).collect()
@@ -36,7 +31,7 @@ fn next(state: &mut u64) -> u64 {
     *state
 }
 
-/// Goes from word to word, each named by the one before, and writes back where it was.
+/// Each word names the next one, and is overwritten.
 fn walk(table: &mut [u64]) -> u64 {
     let mut state = 1_u64;
     for _ in 0..STEPS {

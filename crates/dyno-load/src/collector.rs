@@ -16,23 +16,20 @@ use crate::steady::Steadiness;
 use crate::timeline::Timeline;
 use crate::{AbortFlag, EndedBy, GeneratorUse, Interval, LoadError, Phase, StepTotals};
 
-/// Merges the workers' intervals.
 pub(crate) struct Collector {
     timeline: Timeline,
-    // None if the step lasts for a fixed time.
+    // `None` if the step has a fixed length.
     finish: Option<Arc<Finish>>,
-    // None if throughput need not become steady.
+    // `None` if throughput need not become steady.
     steadiness: Option<Steadiness>,
     is_steady: bool,
     n_workers: usize,
     n_kinds: usize,
-    // Intervals that some workers have reported and others not yet, oldest first.
+    // Intervals that not all workers have reported yet, oldest first.
     partial: VecDeque<Partial>,
     // Empty ones, for reuse.
     spare: Vec<Counted>,
-    // The interval that is being reported.
     interval: Interval,
-    // Index of the oldest.
     next_idx: u64,
     began: Vec<Phase>,
     measured: Counted,
@@ -40,7 +37,7 @@ pub(crate) struct Collector {
     end: WorkerEnd,
     busiest: Nanoseconds,
     n_ended: usize,
-    // Workers that have reported their last interval.
+    // Workers whose last interval is in.
     n_last: usize,
     returns: Vec<Sender<WorkerInterval>>,
     // Raised to end all workers when one cannot go on.
@@ -52,10 +49,10 @@ pub(crate) struct Collector {
 
 /// What ends a step before its longest time.
 pub(crate) struct Until {
-    /// When it ends, set by its clients or by the collector.
+    /// Set by the clients or by the collector.
     pub(crate) finish: Option<Arc<Finish>>,
     pub(crate) steady_for: Option<Nanoseconds>,
-    /// How long no transaction may commit while clients fail to reconnect; none for any length.
+    /// How long nothing may commit while clients fail to reconnect; `None` for no limit.
     pub(crate) gone_limit: Option<Nanoseconds>,
 }
 
@@ -78,7 +75,7 @@ impl Collector {
         Collector { returns, ..Collector::of_parts((timeline, n_workers), until, n_kinds, stop) }
     }
 
-    /// A collector of what `n_workers` others count in processes of their own.
+    /// For `n_workers` in other processes.
     pub(crate) fn of_parts(
         (timeline, n_workers): (Timeline, usize),
         until: Until,
@@ -118,7 +115,7 @@ impl Collector {
         self.n_ended == self.n_workers
     }
 
-    /// Announces the phases that have begun by now; returns when the next one begins.
+    /// Reports the phases that have begun; returns when the next one begins.
     pub(crate) fn announce(
         &mut self,
         now: Nanoseconds,
@@ -139,7 +136,7 @@ impl Collector {
         None
     }
 
-    /// Accepts a worker's report and passes on the intervals that are now complete.
+    /// Passes on the intervals that this report completes.
     pub(crate) fn accept(&mut self, report: Report, observe: &mut dyn FnMut(StepEvent<'_>)) {
         match report {
             Report::Connected => {}
@@ -160,7 +157,7 @@ impl Collector {
         self.stop.raise();
     }
 
-    /// Accepts what another process has counted in an interval; false if it does not fit the step.
+    /// Adds an interval of another process; false if it does not fit the step.
     pub(crate) fn accept_part(
         &mut self,
         part: &IntervalPart,
@@ -176,12 +173,11 @@ impl Collector {
         fits
     }
 
-    /// Adds up the end of a worker, or of a generator as if it was one.
     pub(crate) fn accept_end(&mut self, end: WorkerEnd) {
         self.add_end(end);
     }
 
-    /// The interval of this index, as far as it has been reported; none if it has been passed on.
+    /// `None` if it has been passed on.
     fn partial_at(&mut self, idx: u64) -> Option<&mut Partial> {
         let position = idx.checked_sub(self.next_idx)?;
         while self.partial.len() as u64 <= position {
@@ -209,17 +205,16 @@ impl Collector {
         partial.connect_error = report.connect_error.take().or(partial.connect_error.take());
         self.n_last += usize::from(std::mem::take(&mut report.is_last));
         report.counted.clear();
-        // A worker that has ended does not want it back.
+        // A worker that has ended does not want the interval back.
         let _ = self.returns[report.worker_idx].send(report);
     }
 
-    /// When all quotas were done, all clients had ended, or throughput was found steady, if that is known.
+    /// When quotas, clients or steadiness ended the step; `None` before.
     fn finished_at(&self) -> Option<Nanoseconds> {
         self.finish.as_ref().map(|finish| finish.at()).filter(|at| *at < Nanoseconds(u64::MAX))
     }
 
-    /// Cuts the last interval if the step has ended, and adds to it what workers recorded
-    /// before they noticed the end.
+    /// Cuts the last interval at the step's end and adds what workers recorded before they knew it.
     fn cut(&mut self, end: Nanoseconds) {
         let Some(last) = self.timeline.last_idx(end).checked_sub(self.next_idx) else { return };
         while self.partial.len() as u64 > last + 1 {
@@ -237,8 +232,7 @@ impl Collector {
     }
 
     fn is_front_complete(&self, finished_at: Option<Nanoseconds>) -> bool {
-        // For the last one it is not enough that all workers have reported it: some may not have
-        // known that it is the last.
+        // Workers that have reported the last interval may not know yet that it is the last.
         let is_last = finished_at.is_some_and(|at| self.timeline.last_idx(at) <= self.next_idx);
         let Some(front) = self.partial.front() else { return false };
         front.n_reported == self.n_workers && (!is_last || self.n_last == self.n_workers)
@@ -268,10 +262,10 @@ impl Collector {
         }
     }
 
-    /// Ends a step whose throughput has become steady, with the second that has begun meanwhile.
+    /// Ends a steady step at the end of the running second.
     fn watch_throughput(&mut self, counted: &Counted) {
         let (Some(finish), Some(steadiness)) = (&self.finish, &mut self.steadiness) else { return };
-        // The last interval of a phase may be shorter: too short to be a rate like the others.
+        // A shorter last interval gives no comparable rate.
         if self.is_steady
             || counted.phase != Phase::Measure
             || counted.length != Nanoseconds::SECOND
@@ -279,7 +273,7 @@ impl Collector {
         {
             return;
         }
-        // Some workers may have reported later intervals already; none is beyond those.
+        // Some workers may have reported later intervals already; none is beyond these.
         let running = self.next_idx + self.partial.len() as u64;
         if let Some(span) = self.timeline.span(running) {
             self.is_steady = true;
@@ -287,7 +281,6 @@ impl Collector {
         }
     }
 
-    /// Ends a step whose server is permanently gone.
     fn watch_server(&mut self, partial: &Partial) {
         if partial.counted.committed() > 0 {
             self.gone_for = Nanoseconds::ZERO;

@@ -1,4 +1,4 @@
-//! One interval while it is being counted: by a worker, and by the collector over all workers.
+//! An interval while a worker, or the collector, is counting it.
 
 use dyno_units::Nanoseconds;
 use dyno_workload::Tally;
@@ -8,7 +8,6 @@ use crate::timeline::Span;
 use crate::times::{TimeCounts, new_histogram};
 use crate::{BIN_LENGTH, BINS, Interval, KindInterval, Outcomes, Phase};
 
-/// An interval that is being counted; it becomes an [`Interval`].
 #[derive(Debug)]
 pub(crate) struct Counted {
     pub(crate) phase: Phase,
@@ -26,7 +25,7 @@ pub(crate) struct Counted {
 #[derive(Debug, Default)]
 pub(crate) struct KindCounts {
     pub(crate) outcomes: Outcomes,
-    // Under closed load response and service are the same time, which is recorded once.
+    // Under closed load response and service time are the same, and recorded once.
     both: TimeCounts,
     response: TimeCounts,
     service: TimeCounts,
@@ -113,7 +112,7 @@ impl Counted {
         self.length = span.end - span.start;
     }
 
-    /// Empties it, keeping its memory.
+    /// Keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.kinds.iter_mut().for_each(KindCounts::clear);
         self.lag.clear();
@@ -124,7 +123,7 @@ impl Counted {
         self.tally = Tally::default();
     }
 
-    /// Adds the counts of another one, bin by bin; start and length stay.
+    /// Bin by bin; start and length stay.
     pub(crate) fn add(&mut self, other: &Counted) {
         for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
             for (mine, theirs) in mine.bins.iter_mut().zip(theirs.bins) {
@@ -134,7 +133,7 @@ impl Counted {
         self.add_but_bins(other);
     }
 
-    /// Adds the counts of a later one, as if all was done at the end of this one.
+    /// Adds a later interval's counts to the last bin of this one.
     pub(crate) fn add_late(&mut self, late: &Counted) {
         let last = bin(self.length.saturating_sub(Nanoseconds(1)));
         for (mine, theirs) in self.kinds.iter_mut().zip(&late.kinds) {
@@ -155,8 +154,7 @@ impl Counted {
         self.tally.add(&other.tally);
     }
 
-    /// Adds what a generator has counted in this interval; false if it does not fit, and then part of
-    /// it may have been added.
+    /// Adds a generator's counts; false if they do not fit, and then some may have been added.
     pub(crate) fn add_part(&mut self, part: &IntervalPart) -> bool {
         if part.kinds.len() != self.kinds.len() {
             return false;
@@ -182,7 +180,7 @@ impl Counted {
         self.kinds.iter().map(|kind| kind.outcomes.committed()).sum()
     }
 
-    /// Writes it into `target`, which has as many kinds, in place of what is there.
+    /// Overwrites `target`, which has as many kinds.
     pub(crate) fn write_to(&self, target: &mut Interval) {
         target.phase = self.phase;
         target.start = self.start;

@@ -27,10 +27,8 @@ pub struct Job {
     pub abort: AbortFlag,
 }
 
-/// The events of a running step, in this order: all connections open, phases and intervals.
-///
-/// An interval is reported when the last worker has finished it. The measurement phase is reported when
-/// it begins, which may be a moment before the last interval of the warm-up.
+/// Events of a running step. An interval is reported when the last worker has finished it; the
+/// measurement phase may be reported just before the last interval of the warm-up.
 #[derive(Debug)]
 pub enum StepEvent<'a> {
     /// All connections are open and their statements prepared.
@@ -45,21 +43,17 @@ pub enum StepEvent<'a> {
     Interval(&'a Interval),
 }
 
-/// Runs one step of load and reports its events to `observe`, on the calling thread.
+/// Runs one step and reports its events to `observe`, on the calling thread.
 ///
-/// Opens a connection for each client, begins the warm-up when all are open, measures, awaits the
-/// attempts in flight for the statement's time limit (five seconds if there is none), and
-/// closes all connections. If clients have quotas, the measurement phase ends when the last quota is
-/// done; if throughput has to become steady, at the end of the second in which it has; otherwise
-/// with the step's duration. An idle worker notices the end within a tenth of a second, and what it
-/// does meanwhile counts as done at the end.
+/// Opens all connections, warms up, measures, awaits attempts in flight for the statement's time
+/// limit (five seconds if none), and closes the connections. The measurement ends with the last
+/// quota, or with the second in which throughput has become steady, or with the step's duration. An
+/// idle worker notices the end within 0.1 s; what it does meanwhile counts as done at the end.
 ///
-/// # Errors
-///
-/// The specification is not possible; a connection cannot be opened or its statements cannot be
-/// prepared; a worker cannot be started; no transaction has committed for as long as the specification
-/// allows ([`StepSpec::gone_limit`]) while clients failed to reconnect; quotas were done in the warm-up. A raised abort flag is no error once the
-/// load has begun: see [`StepTotals::aborted`].
+/// Fails if the specification is impossible, a connection, its statements or a worker cannot be
+/// made, nothing commits for [`StepSpec::gone_limit`] while clients fail to reconnect, or quotas
+/// are done in the warm-up. A raised abort flag is no error once the load has begun: see
+/// [`StepTotals::aborted`].
 pub fn run_step(
     spec: &StepSpec,
     job: &Job,
@@ -68,17 +62,11 @@ pub fn run_step(
     run_slice(spec, job, Slice::WHOLE, &mut |_| Ok(job.clock.now()), observe)
 }
 
-/// Runs the share of a step that one of several generators has: its slice of the schedule and of the
-/// clients, which [`Slice::part`] cuts again for its workers. Each generator counts by its own clock,
-/// and a [`crate::StepMerge`] adds up what they send.
+/// Runs one generator's slice of a step's schedule and clients; [`Slice::part`] cuts it for the
+/// workers. Each generator uses its own clock; a [`crate::StepMerge`] adds up what they send.
 ///
-/// `begin` is called when all connections of this generator are open, with how long that took; it
-/// returns when the step begins, by the job's clock.
-///
-/// # Errors
-///
-/// As [`run_step`]; also those of `begin`, a slice without a client, and a step whose end the
-/// generators would have to agree on ([`check_slice`]).
+/// `begin` gets the time that opening the connections took, and returns when the step begins. Fails
+/// as [`run_step`] and `begin` do, if the slice has no client, or if [`check_slice`] refuses it.
 pub fn run_slice(
     spec: &StepSpec,
     job: &Job,
@@ -109,7 +97,7 @@ pub fn run_slice(
 
 struct WorkerPool<'scope> {
     reports: Receiver<Report>,
-    // A worker whose order channel is dropped ends.
+    // Dropping a worker's channel ends the worker.
     orders: Vec<Sender<Timeline>>,
     returns: Vec<Sender<WorkerInterval>>,
     threads: Vec<ScopedJoinHandle<'scope, ()>>,
@@ -169,7 +157,7 @@ impl<'scope> WorkerPool<'scope> {
         Ok(())
     }
 
-    /// Ends all workers because of `error`, and returns it.
+    /// Ends all workers; returns `error`.
     fn cancel(self, error: LoadError) -> LoadError {
         self.stop.raise();
         drop(self.orders);
@@ -192,7 +180,7 @@ impl<'scope> WorkerPool<'scope> {
         let until = Until { finish, steady_for, gone_limit: self.gone_limit };
         let mut collector = Collector::new(timeline, until, n_kinds, self.returns, stop);
         for order in &self.orders {
-            // A worker that cannot take its order has failed and reported it.
+            // A worker that cannot take its order has reported its failure.
             let _ = order.send(timeline);
         }
         while !collector.is_complete() {
@@ -219,7 +207,7 @@ struct WorkerTask<'a> {
     spec: &'a StepSpec,
     job: &'a Job,
     index: usize,
-    /// Its share of the step, among the workers of all generators.
+    /// Among the workers of all generators.
     slice: Slice,
     stop: AbortFlag,
     finish: Arc<Finish>,
@@ -230,14 +218,13 @@ impl WorkerTask<'_> {
         let reports = outlet.reports.clone();
         let last_report = match self.work(outlet, orders) {
             Ok(Some(worker)) => Report::Ended(worker.end(self.spec)),
-            // The step was cancelled before it began.
             Ok(None) => return,
             Err(error) => Report::Failed(error),
         };
         let _ = reports.send(last_report);
     }
 
-    /// Runs the worker to its end; `None` if the step never began.
+    /// `None` if the step never began.
     fn work(
         &self,
         outlet: Outlet,
@@ -263,7 +250,7 @@ impl WorkerTask<'_> {
         worker.open_clients(&setup, job.connector.as_ref())?;
         worker.state().recorder.borrow().report(Report::Connected);
         let Ok(timeline) = orders.recv() else { return Ok(None) };
-        // The generators of a step begin together, at a time that lies ahead.
+        // All generators begin together, at a time that lies ahead.
         job.clock.sleep_until(timeline.began);
         worker.begin(timeline, spec, slice);
         while worker.turn()? {}

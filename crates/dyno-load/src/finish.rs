@@ -1,6 +1,4 @@
-//! The end of a step that ends before its longest time: how many clients still have a quota to
-//! do (or, without quotas, have more to do) and when the last of them had finished, or when throughput
-//! had become steady.
+//! The early end of a step: by the last client's quota, the end of all clients, or steadiness.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,19 +8,18 @@ use dyno_units::Nanoseconds;
 use crate::StepSpec;
 use crate::load::ClientPlans;
 
-/// When a step ends, once that is known; shared by its workers.
+/// Shared by the workers of a step.
 #[derive(Debug)]
 pub(crate) struct Finish {
     n_left: AtomicUsize,
-    // When the latest of the quotas that are done was.
+    // When the latest quota so far was done.
     latest: AtomicU64,
-    // Never, as long as some are not.
     at: AtomicU64,
     is_planned: bool,
 }
 
 impl Finish {
-    /// The finish of a step. One that lasts for a fixed time ends earlier only if all clients do.
+    /// A step of fixed length ends earlier only if all clients do.
     pub(crate) fn of(spec: &StepSpec) -> Arc<Finish> {
         let n_with_quota = spec.load.n_with_quota();
         let n_left = if n_with_quota > 0 { n_with_quota } else { spec.load.clients() };
@@ -34,27 +31,24 @@ impl Finish {
         })
     }
 
-    /// Whether the step is to end before its longest time.
     pub(crate) fn is_planned(&self) -> bool {
         self.is_planned
     }
 
-    /// Ends the step at `at`, unless it ends before.
     pub(crate) fn end_at(&self, at: Nanoseconds) {
         self.at.fetch_min(at.0, Ordering::AcqRel);
     }
 
-    /// One client's quota is done, or it has ended, since `now`. To be called once for each.
+    /// The client's quota is done, or the client has ended. Called once for each client.
     pub(crate) fn client_done(&self, now: Nanoseconds) {
         self.latest.fetch_max(now.0, Ordering::AcqRel);
-        // Clients may arrive here in another order than they finished in.
+        // Clients may arrive here in another order than they finished.
         if self.n_left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.at.fetch_min(self.latest.load(Ordering::Acquire), Ordering::AcqRel);
         }
     }
 
-    /// The end of the measurement phase: when all quotas were done, or throughput was found steady.
-    /// The end of time until then.
+    /// The end of the measurement phase; the end of time until it is known.
     #[inline]
     pub(crate) fn at(&self) -> Nanoseconds {
         Nanoseconds(self.at.load(Ordering::Acquire))

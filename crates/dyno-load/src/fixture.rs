@@ -12,19 +12,19 @@ use dyno_workload::{
 
 use crate::{Interval, StepSpec};
 
-/// Transactions of one kind for each number of prepared reads: kind 0 has one, kind 1 has two …
+/// Kind 0 has one prepared read, kind 1 two, and so on.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Reads {
     pub(crate) n_kinds: usize,
-    /// Kinds are those of the roles, one read each, and not drawn.
+    /// The kinds are the roles, one read each.
     pub(crate) by_role: bool,
-    /// Pause before a transaction, always the same.
+    /// Constant pause before a transaction.
     pub(crate) keying: Nanoseconds,
-    /// Pause after one, exponential with this mean.
+    /// Exponential pause after one; the mean.
     pub(crate) thinking: Nanoseconds,
-    /// Every so many transactions, one is rolled back as designed; 0 for none.
+    /// Rolls back one of so many transactions; 0 for none.
     pub(crate) rolls_back_each: u64,
-    /// Client 0 ends after so many transactions, client 1 after twice as many …; 0 if they do not end.
+    /// Client 0 ends after so many transactions, client 1 after twice as many; 0 for never.
     pub(crate) ends_after: u64,
 }
 
@@ -93,7 +93,7 @@ async fn some(n: u64, context: ClientContext) {
         let result = session.execute(0, &[]).await;
         pace.done(0, session.take_tally(), result.as_ref().map(|_| Ended::Committed));
     }
-    // It may say so more than once.
+    // Saying so twice must not matter.
     pace.finished();
     pace.finished();
 }

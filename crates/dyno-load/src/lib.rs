@@ -1,28 +1,16 @@
 //! When and how transactions are sent: schedules, clients, attempts, histograms.
 //!
-//! The path between `due` and `done` allocates nothing, locks nothing and logs nothing. This crate
-//! knows no database, no host and no study: it is small enough to be read in full.
-//!
-//! How it works, from the outside in:
-//!
-//! - [`run_step`] starts the workers (OS threads), lets them open all connections, gives them one
-//!   common start, and merges what they report each second into [`Interval`]s.
-//! - A worker turns one loop: it wakes the clients that are due, polls them, and waits for
-//!   replies. A client is a future that the worker polls itself; there is no runtime.
-//! - Each client has a pace, which keeps `due`, `sent` and `done` and counts the outcome.
-//! - One trait hides how a worker waits: with epoll on a real server, with a simulated clock in
+//! - [`run_step`] starts the workers (OS threads), opens all connections, and merges the reports of
+//!   each second into [`Interval`]s.
+//! - A worker polls its clients, which are futures, itself: there is no runtime. Between `due` and
+//!   `done` nothing is allocated, locked or logged.
+//! - A trait hides how a worker waits: with epoll on a real server, with a simulated clock in
 //!   [`simulation`], so that the code that measures is the code that is tested.
+//! - Several generators run one step together: each has a slice ([`run_slice`]) and sends what it
+//!   counts each second as an [`IntervalPart`]; a [`StepMerge`] adds the parts up.
 //!
-//! Several generators, on several hosts, run one step as one: each has a slice of the schedule and of
-//! the clients ([`run_slice`]), sends what it counted each second as an [`IntervalPart`], and a
-//! [`StepMerge`] adds the parts up as a collector adds up its workers.
-//!
-//! A step ends by time; or, if clients have quotas, when the last of these is done.
-//!
-//! What counts: an attempt belongs to the interval in which it is done. An attempt that is done
-//! after the end of the measurement phase belongs to none and is counted in
-//! [`StepTotals::in_flight_at_end`]; an arrival that was due before the end and never sent is
-//! missed.
+//! An attempt belongs to the interval in which it is done; after the measurement phase, to none:
+//! see [`StepTotals::in_flight_at_end`]. An arrival due in that phase and never sent is missed.
 
 mod abort;
 mod arrivals;

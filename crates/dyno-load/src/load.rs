@@ -1,4 +1,4 @@
-//! The clients of a load, and whether a step with it can be run.
+//! The clients of a load, and whether it can be run.
 
 use dyno_model::{Arrivals, Load, Name, Pacing, Role, name};
 use dyno_units::Nanoseconds;
@@ -6,12 +6,11 @@ use dyno_units::Nanoseconds;
 use crate::schedule::Slice;
 use crate::{LoadError, StepSpec};
 
-/// A load, split into what each of its clients does.
 pub(crate) trait ClientPlans {
-    /// The names of its roles and their clients; one without a name if it has no roles.
+    /// Roles with their numbers of clients; a load without roles has one without a name.
     fn roles(&self) -> Vec<(Name, usize)>;
 
-    /// The plan of this client, counted over all roles.
+    /// Clients are counted over all roles.
     fn client_plan(&self, client_idx: usize) -> ClientPlan;
 
     fn n_with_quota(&self) -> usize;
@@ -72,29 +71,28 @@ impl ClientPlans for Load {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ClientPlan {
     pub(crate) source: ArrivalSource,
-    /// Transactions it has to commit.
+    /// Transactions to commit.
     pub(crate) quota: Option<u64>,
     pub(crate) role: usize,
     pub(crate) idx_in_role: usize,
     pub(crate) n_in_role: usize,
 }
 
-/// What makes a client begin its next transaction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ArrivalSource {
-    /// The end of the one before.
+    /// The end of the previous transaction.
     Closed,
-    /// An arrival that the clients of a worker share.
+    /// An arrival shared by the worker's clients.
     Shared,
-    /// An arrival of its own schedule.
+    /// An arrival of the client's own schedule.
     Own {
-        /// Arrivals per second, of this client.
+        /// Per second and client.
         rate: f64,
         arrivals: Arrivals,
     },
-    /// As closed, but in bursts that begin a second apart.
+    /// Closed, but in bursts that begin a second apart.
     Bursts {
-        /// Transactions of one burst; at least 1.
+        /// At least 1.
         per_burst: u64,
     },
 }
@@ -109,7 +107,7 @@ impl ArrivalSource {
         }
     }
 
-    /// Whether a schedule says when transactions are due, whatever the server does.
+    /// Whether transactions are due by a schedule, whatever the server does.
     #[inline]
     pub(crate) fn is_scheduled(self) -> bool {
         matches!(self, ArrivalSource::Shared | ArrivalSource::Own { .. })

@@ -12,26 +12,25 @@ use crate::recorder::WorkerEnd;
 use crate::timeline::Timeline;
 use crate::{AbortFlag, LoadError, OUTCOMES, RoleTotals, StepEvent, StepSpec, StepTotals};
 
-/// What a generator says when its share of a step has ended.
+/// What a generator reports at the end of its share.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SliceEnd {
     pub workers: usize,
     pub clients: usize,
-    /// User CPU time of its workers in the measure phase.
+    /// User CPU time of the workers in the measurement phase.
     pub cpu_user: Nanoseconds,
-    /// System CPU time of its workers in the measure phase.
     pub cpu_system: Nanoseconds,
-    /// Time that its workers waited for a CPU, if its kernel reports it.
+    /// Time that workers waited for a CPU, if the kernel reports it.
     pub run_queue: Option<Nanoseconds>,
-    /// CPU time of its busiest worker as a share of the measure phase.
+    /// CPU time of the busiest worker as a share of the measurement phase.
     pub busiest_worker: f64,
     pub in_flight_at_end: u64,
-    /// First message of each outcome that was an error.
+    /// First message of each error outcome.
     pub error_examples: BTreeMap<String, String>,
-    /// Transactions that its clients committed, warm-up included.
+    /// Warm-up included.
     pub committed: u64,
     pub measured: IntervalPart,
-    /// Length of its measure phase by its own clock.
+    /// The measurement phase by the generator's own clock.
     pub measured_for: Nanoseconds,
 }
 
@@ -58,7 +57,7 @@ impl SliceEnd {
 
 pub struct StepMerge {
     collector: Collector,
-    /// Of each generator, the interval that it sends next.
+    /// The next interval of each generator.
     next: Vec<u64>,
     roles: Vec<RoleTotals>,
     workers: usize,
@@ -85,7 +84,7 @@ impl StepMerge {
         }
     }
 
-    /// Announces the phases that have begun by now; returns when the next one begins.
+    /// Reports the phases that have begun; returns when the next one begins.
     pub fn announce(
         &mut self,
         now: Nanoseconds,
@@ -94,12 +93,8 @@ impl StepMerge {
         self.collector.announce(now, observe)
     }
 
-    /// Adds an interval of a generator, and passes on those that all of them have sent.
-    ///
-    /// # Errors
-    ///
-    /// It is not the interval that this generator sends next, it is not one of this step, it is damaged,
-    /// or its counts are impossible.
+    /// Passes on the intervals that all generators have sent. Fails if this is not the generator's
+    /// next interval, is not one of this step, is damaged, or has impossible counts.
     pub fn add(
         &mut self,
         generator: usize,
@@ -122,11 +117,7 @@ impl StepMerge {
         Err(LoadError(format!("interval {} does not belong to this step", part.idx)))
     }
 
-    /// A generator has ended its share.
-    ///
-    /// # Errors
-    ///
-    /// Its counts are impossible.
+    /// Fails if the counts are impossible.
     pub fn end(&mut self, end: &SliceEnd) -> Result<(), LoadError> {
         let threads = [end.workers, end.clients].map(|n| n as u64);
         let counts = [end.in_flight_at_end, end.committed].into_iter().chain(threads);
@@ -156,11 +147,7 @@ impl StepMerge {
         self.collector.is_complete()
     }
 
-    /// The totals of the step, of all generators together.
-    ///
-    /// # Errors
-    ///
-    /// As [`crate::run_step`].
+    /// Of all generators together; fails as [`crate::run_step`] does.
     pub fn finish(self) -> Result<StepTotals, LoadError> {
         let mut totals = self.collector.finish()?;
         totals.generator.workers = self.workers;

@@ -1,4 +1,4 @@
-//! A server for tests that answers each line with a line, and the connection that speaks to it.
+//! A test server that answers each line with a line, and its connection.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -35,15 +35,15 @@ impl Clock for KernelClock {
 
 #[derive(Clone, Default)]
 pub(crate) struct NullServer {
-    /// Closes a connection after this many replies; 0 for never.
+    /// 0 for never.
     pub(crate) replies_before_close: usize,
-    /// Never replies to this many first statements of all connections together.
+    /// Gives no reply to so many first statements, over all connections.
     pub(crate) silent: usize,
     /// Sends a reply in two pieces.
     pub(crate) in_pieces: bool,
     /// Bytes of padding in a request.
     pub(crate) padding: usize,
-    /// Refuses connection number n (counted from 0) if n is in this range.
+    /// Numbers of connections, from 0, that are refused.
     pub(crate) refused: std::ops::Range<usize>,
     pub(crate) refuses_prepare: bool,
     /// Has no descriptor, and answers at once.
@@ -54,9 +54,7 @@ pub(crate) struct NullServer {
 pub(crate) struct Log {
     pub(crate) n_connects: AtomicUsize,
     pub(crate) n_silent: AtomicUsize,
-    /// Statements of each immediate connection.
     pub(crate) immediate: Mutex<Vec<Arc<AtomicUsize>>>,
-    /// Names of the threads that sent statements.
     pub(crate) threads: Mutex<std::collections::BTreeSet<String>>,
 }
 
@@ -183,7 +181,7 @@ impl Connection for LineConnection {
         if let Some(error) = self.error.take() {
             return Poll::Ready(Err(error));
         }
-        // Three bytes at once, so that a reply takes more than one read.
+        // A reply takes more than one read.
         let mut bytes = [0; 3];
         match self.stream.read(&mut bytes) {
             Ok(0) => Poll::Ready(Err(lost(&ErrorKind::UnexpectedEof.into()))),

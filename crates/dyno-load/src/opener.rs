@@ -1,4 +1,4 @@
-//! Opens connections on a helper thread, so that one client's reconnect does not stop the others.
+//! Opens connections on a helper thread, so that a reconnect does not stop the other clients.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::reactor::Bell;
 
 type Opened = Result<Box<dyn Connection>, ConnectError>;
 
-/// Opens connections, one after the other, on a thread that is started when it is first needed.
+/// One after the other; the thread starts when it is first needed.
 pub(crate) struct Opener {
     connector: Connector,
     bell: Bell,
@@ -32,12 +32,11 @@ impl Opener {
         Ok(Opener { connector, bell, helper: None, opened: BTreeMap::new(), n_asked: 0 })
     }
 
-    /// The descriptor that becomes readable when a connection was opened.
+    /// Readable when a connection has been opened.
     pub(crate) fn bell(&self) -> &Bell {
         &self.bell
     }
 
-    /// Whether a client waits for a connection.
     pub(crate) fn is_busy(&self) -> bool {
         self.n_asked > 0
     }
@@ -49,7 +48,7 @@ impl Opener {
         }
         let is_sent = self.helper.as_ref().is_some_and(|helper| helper.orders.send(slot).is_ok());
         if !is_sent {
-            // A connector that panicked has ended its thread; the next try starts another one.
+            // A panic ended the thread; the next call starts another.
             self.helper = None;
             self.opened.insert(slot, Err(no_helper()));
         }
@@ -61,7 +60,7 @@ impl Opener {
         Some(result)
     }
 
-    /// Collects the connections that the helper has opened, and notes their clients.
+    /// Notes the clients whose connections are open.
     pub(crate) fn collect(&mut self, woken: &mut Vec<u32>) {
         let mut count = [0; 8];
         let _ = rustix::io::read(&*self.bell, &mut count);

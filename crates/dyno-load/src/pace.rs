@@ -1,4 +1,4 @@
-//! The driver of one client: keeps due, sent and done, and decides what follows an error.
+//! Drives one client: keeps due, sent and done, and decides what follows an error.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -13,28 +13,27 @@ use crate::load::{ArrivalSource, ClientPlan};
 use crate::reactor::{Reactor, WaitMode};
 use crate::worker_state::{Mode, WorkerState};
 
-/// First and longest pause before a retry.
+/// First and longest.
 const RETRY_PAUSE: (Nanoseconds, Nanoseconds) =
     (Nanoseconds::from_millis(1), Nanoseconds::from_millis(100));
 
-/// First and longest pause before another try to connect.
+/// First and longest, before another try to connect.
 const CONNECT_PAUSE: (Nanoseconds, Nanoseconds) =
     (Nanoseconds::from_millis(10), Nanoseconds::from_secs(1));
 
-/// The Insert Benchmark's limiter: bursts begin a second apart, unless one took longer than this;
-/// then the next one follows at once.
+/// The Insert Benchmark's limiter: after a longer burst the next one follows at once.
 const LONGEST_BURST: Nanoseconds = Nanoseconds::from_millis(950);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiting {
-    /// For its turn: it is queued, and will be polled.
+    /// In the queue, to be polled.
     Turn,
-    /// For an arrival, among those that the worker's clients share.
+    /// For one of the arrivals that the worker's clients share.
     Arrival,
-    /// For its own time to begin a transaction.
+    /// For the client's own time to begin.
     Schedule,
     Reply,
-    /// For the end of a pause, or for a connection.
+    /// For a pause to end or a connection to open.
     Other,
 }
 
@@ -45,27 +44,27 @@ enum ConnectStage {
     Opening,
 }
 
-// Hot fields first: they fill one cache line and a few bytes of the next.
+// Hot fields first: one cache line and a few bytes.
 #[repr(C, align(64))]
 pub(crate) struct ClientPace<R> {
     worker: Rc<WorkerState<R>>,
     due: Cell<Nanoseconds>,
     sent: Cell<Nanoseconds>,
-    // Commits until it has done its quota; more than it can ever do if it has none.
+    // Commits until the quota is done; the largest number if there is none.
     n_left: Cell<u64>,
     source: ArrivalSource,
     slot: u32,
     retries_made: Cell<u32>,
     wait_mode: Cell<WaitMode>,
-    // After each transaction, a client that never waits lets the others act.
+    // A client that never waits yields to others after each transaction.
     yields: Cell<bool>,
     has_finished: Cell<bool>,
-    // The worker's time is that of this client's last `done`, and so can serve as `sent`.
+    // The worker's time is this client's last `done`, and can serve as `sent`.
     is_time_fresh: Cell<bool>,
     is_overdue: Cell<bool>,
-    // The reactor reported the descriptor while no reply was awaited, and will not report it again.
+    // An event came while no reply was awaited; the reactor will not repeat it.
     has_event: Cell<bool>,
-    // The server has closed the connection: no further event will come from it.
+    // The server closed the connection: no more events.
     is_closed: Cell<bool>,
     is_first_wait: Cell<bool>,
     waiting: Cell<Waiting>,
@@ -122,7 +121,6 @@ impl<R: Reactor> ClientPace<R> {
         }
     }
 
-    /// Puts the client in line to be polled, unless it is already.
     #[inline]
     pub(crate) fn enqueue(&self) {
         if !self.is_queued.replace(true) {
@@ -130,14 +128,12 @@ impl<R: Reactor> ClientPace<R> {
         }
     }
 
-    /// The client is about to be polled.
     #[inline]
     pub(crate) fn dequeued(&self) {
         self.is_queued.set(false);
         self.waiting.set(Waiting::Turn);
     }
 
-    /// Commits until its quota is done; counts down from the largest number if it has none.
     pub(crate) fn n_left(&self) -> u64 {
         self.n_left.get()
     }
@@ -155,26 +151,24 @@ impl<R: Reactor> ClientPace<R> {
         }
     }
 
-    /// The reactor reports that the server has closed this client's connection.
     pub(crate) fn on_close(&self) {
         self.is_closed.set(true);
     }
 
-    /// A timer has expired, or the helper that opens connections has finished.
+    /// A timer expired, or the opener is done.
     pub(crate) fn on_wake(&self) {
         if matches!(self.waiting.get(), Waiting::Schedule | Waiting::Other) {
             self.enqueue();
         }
     }
 
-    /// Gives the client an arrival that the worker has set aside.
     #[inline]
     pub(crate) fn grant(&self) {
         self.is_granted.set(true);
         self.enqueue();
     }
 
-    /// Marks the statement in flight as overdue, if it is, and puts the client in line.
+    /// Queues a client whose statement is overdue.
     pub(crate) fn scan(&self, now: Nanoseconds, limit: Nanoseconds) {
         let is_waiting = self.waiting.get() == Waiting::Reply;
         let since = self.statement_since.get();
@@ -184,8 +178,8 @@ impl<R: Reactor> ClientPace<R> {
         }
     }
 
-    /// Half of an exponentially growing pause, and a random part of the other half: clients that
-    /// failed together do not retry together.
+    /// Half of an exponentially growing pause plus a random share of the other half, so that
+    /// clients that failed together do not retry together.
     fn jittered(&self, (first, longest): (Nanoseconds, Nanoseconds), n_before: u32) -> Nanoseconds {
         let whole = first.0.saturating_mul(1 << n_before.min(20)).min(longest.0).max(2 * first.0);
         Nanoseconds(whole / 2 + self.jitter.borrow_mut().below(whole / 2))
@@ -196,7 +190,7 @@ impl<R: Reactor> ClientPace<R> {
         self.worker.timers.borrow_mut().push(Reverse((wake, self.slot)));
     }
 
-    /// Ready when the pause is over; the first call begins it.
+    /// The first call begins the pause.
     fn poll_sleep(&self) -> Poll<()> {
         if self.pause.get() == Nanoseconds::ZERO {
             return Poll::Ready(());
@@ -236,7 +230,7 @@ impl<R: Reactor> ClientPace<R> {
         }
     }
 
-    /// Counts a commit; returns whether it was the last one of the quota.
+    /// Returns whether it was the last one of the quota.
     #[inline]
     fn is_last_commit(&self) -> bool {
         let n_left = self.n_left.get() - 1;
@@ -268,12 +262,11 @@ impl<R: Reactor> ClientPace<R> {
         }
     }
 
-    /// Ready for the transactions of one burst, then not before the next one.
+    /// Ready within a burst, then when the next one begins.
     fn poll_burst(&self, per_burst: u64) -> Poll<bool> {
         if self.burst_left.get() == 0 {
             let now = self.worker.now();
             let next = match (self.wake.get(), self.burst_began.get()) {
-                // Once decided, it is not decided again.
                 (Some(wake), _) => wake,
                 (None, Some(began)) if now.saturating_sub(began) < LONGEST_BURST => {
                     began + Nanoseconds::SECOND
@@ -334,8 +327,7 @@ impl<R: Reactor> Pace for ClientPace<R> {
         let worker = &*self.worker;
         let is_open = self.source.is_scheduled();
         let is_first = self.retries_made.get() == 0;
-        // Before the clock is read, which may end the step: this attempt is going to be sent, and
-        // must then be counted among those in flight.
+        // Before the clock is read, which may end the step: the attempt then counts as in flight.
         worker.in_flight.set(worker.in_flight.get() + 1);
         if is_first && !is_open {
             worker.recorder.borrow_mut().began();
@@ -388,7 +380,7 @@ impl<R: Reactor> Pace for ClientPace<R> {
         let is_paced = self.source != ArrivalSource::Closed;
         self.pause.set(if is_paced { Nanoseconds::ZERO } else { length });
         if self.pause.get() > Nanoseconds::ZERO {
-            // When the pause is over, the time of the last `done` is not the present any more.
+            // After the pause, the last `done` is not the present any more.
             self.is_time_fresh.set(false);
         }
         self.worker.mode() == Mode::Running
@@ -424,12 +416,12 @@ impl<R: Reactor> Pace for ClientPace<R> {
 
     fn skipped(&self) {
         self.worker.recorder.borrow_mut().missed(1);
-        // Others may act before the next one is skipped.
+        // Others act before the next one is skipped.
         self.yields.set(true);
     }
 
     fn finished(&self) {
-        // Whoever counted twice would end the step for another client.
+        // Counting twice would end the step for another client.
         if self.n_left.get() > 0 && !self.has_finished.replace(true) {
             self.worker.client_finished(self.slot);
         }
@@ -456,7 +448,7 @@ impl<R: Reactor> Pace for ClientPace<R> {
     }
 
     fn detach(&self) {
-        // Called again for each further try to connect.
+        // Called again for each try to connect.
         if !self.is_reconnecting.replace(true) {
             self.worker.reactor.detach(self.slot, self.wait_mode.get());
         }
@@ -468,7 +460,7 @@ impl<R: Reactor> Pace for ClientPace<R> {
         let has_news = self.has_event.take() || self.is_closed.get();
         let waits = self.wait_mode.get() == WaitMode::Readiness && !has_news;
         self.is_first_wait.set(waits);
-        // A blocking client notes the beginning only when it turns out to wait long.
+        // A blocking client notes the beginning only after a long wait.
         let since = (self.wait_mode.get() == WaitMode::Readiness).then(|| self.worker.now());
         self.statement_since.set(since);
         waits
@@ -479,8 +471,7 @@ impl<R: Reactor> Pace for ClientPace<R> {
         self.waiting.set(Waiting::Reply);
         match self.wait_mode.get() {
             WaitMode::Readiness => {
-                // What arrived before this is still to be reported; only what a read has left
-                // over, or a pending write, would never be reported.
+                // Earlier arrivals get reported; a read's rest or a pending write would not.
                 if !self.is_first_wait.replace(false) || connection.wants_write() {
                     self.worker.reactor.rearm(self.slot, connection);
                 }
@@ -494,8 +485,8 @@ impl<R: Reactor> Pace for ClientPace<R> {
         if self.wait_mode.get() == WaitMode::Readiness || timeout == Nanoseconds::ZERO {
             return self.is_overdue.get();
         }
-        // The first read has ended without a whole reply. Counting from here is late by that read,
-        // which is short against the limit, and saves reading the clock for each statement.
+        // The first read ended without a whole reply. Counting from here saves a clock reading for
+        // each statement, and is late only by that short read.
         let now = self.worker.read_clock();
         let since = self.statement_since.get().unwrap_or(now);
         self.statement_since.set(Some(since));

@@ -1,7 +1,5 @@
-//! What one of several generators has counted in an interval, as it crosses the border of a process.
-//!
-//! Nothing is lost on the way: times travel as the counts of the histogram's own buckets, so that
-//! adding the parts of all generators gives the histogram that one generator would have made.
+//! What one of several generators counted in an interval, as sent to the controller. Times travel
+//! as histogram buckets, so that adding up all parts loses nothing.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,37 +11,36 @@ use serde::{Deserialize, Serialize};
 use crate::times::{TimeCounts, place};
 use crate::{BINS, Interval, OUTCOMES, Outcomes};
 
-/// No generator counts more of anything in a load: a million a second for 285 years. Sums over intervals and
-/// generators then fit 64 bits, whatever a host sends.
+/// In a whole load: a million a second for 285 years. Sums then fit 64 bits, whatever a host sends.
 pub const COUNT_MOST: u64 = 1 << 53;
 
-/// The same of one interval.
+/// In one interval.
 pub(crate) const INTERVAL_COUNT_MOST: u64 = 1 << 40;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntervalPart {
-    /// Which interval of the step, counted from 0 at the beginning of the warm-up.
+    /// Counted from 0 at the beginning of the warm-up.
     pub idx: u64,
     pub kinds: Vec<KindPart>,
-    /// Lag, sent − due.
+    /// sent − due.
     pub lag: TimesPart,
     pub due: u64,
     pub missed: u64,
     pub retries: u64,
     pub reconnects: u64,
-    /// Statements that read, statements that wrote, others, rows received, rows changed, warnings.
+    /// Reads, writes, other statements, rows received, rows changed, warnings.
     pub tally: [u64; 6],
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindPart {
-    /// Attempts by outcome, in the order of [`OUTCOMES`].
+    /// In the order of [`OUTCOMES`].
     pub outcomes: [u64; OUTCOMES.len()],
-    /// Response times of commits.
+    /// Of commits.
     pub response: TimesPart,
-    /// Service times of commits.
+    /// Of commits.
     pub service: TimesPart,
-    /// Commits in each tenth of a second.
+    /// Commits by tenth of a second.
     pub bins: [u32; BINS],
 }
 
@@ -74,7 +71,7 @@ impl IntervalPart {
         }
     }
 
-    /// Whether its times can be read and none of its counts is larger.
+    /// Whether the times are readable and no count exceeds `most`.
     pub(crate) fn is_within(&self, most: u64) -> bool {
         let own = [self.due, self.missed, self.retries, self.reconnects];
         let outcomes = self.kinds.iter().flat_map(|kind| kind.outcomes);
@@ -97,14 +94,13 @@ impl IntervalPart {
     }
 }
 
-/// Times as the buckets of a histogram that are in use: of each the gap to the one before and the
-/// count, as numbers of variable length (LEB128) in base64.
+/// Histogram buckets in use, each as the gap to the previous one and its count: LEB128 in base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TimesPart(String);
 
 impl TimesPart {
-    /// The times of a histogram with the bounds of a step's.
+    /// The histogram has a step's bounds.
     pub fn of(histogram: &Histogram<u64>) -> TimesPart {
         if histogram.is_empty() {
             return TimesPart::default();
@@ -120,7 +116,7 @@ impl TimesPart {
         TimesPart(STANDARD.encode(bytes))
     }
 
-    /// The buckets and their counts; none if it is damaged.
+    /// With their counts; `None` if damaged.
     fn buckets(&self) -> Option<Vec<(usize, u64)>> {
         let bytes = STANDARD.decode(&self.0).ok()?;
         let mut bytes = bytes.as_slice();
@@ -134,20 +130,20 @@ impl TimesPart {
         Some(buckets)
     }
 
-    /// How many times there are; none if it is damaged.
+    /// `None` if damaged.
     fn count(&self) -> Option<u64> {
         let known = |place| crate::times::shortest_of(place).is_some();
         let mut buckets = self.buckets()?.into_iter();
         buckets.try_fold(0_u64, |sum, (place, n)| known(place).then(|| sum.checked_add(n))?)
     }
 
-    /// Adds all times; false if it is damaged, and then part of them may have been added.
+    /// False if damaged; then some may have been added.
     pub(crate) fn add_to(&self, times: &mut TimeCounts) -> bool {
         let Some(buckets) = self.buckets() else { return false };
         buckets.into_iter().all(|(place, n)| times.add_at(place, n))
     }
 
-    /// The times as a histogram; none if it is damaged.
+    /// `None` if damaged.
     pub fn histogram(&self) -> Option<Histogram<u64>> {
         let mut histogram = crate::times::new_histogram();
         for (place, n) in self.buckets()? {
@@ -157,8 +153,7 @@ impl TimesPart {
         Some(histogram)
     }
 
-    /// The shortest time of the bucket in which this share of the times has come; zero if there are
-    /// none.
+    /// The shortest time of the bucket with this quantile; zero without times.
     pub fn quantile(&self, share: f64) -> Nanoseconds {
         let buckets = self.buckets().unwrap_or_default();
         let n: u64 = buckets.iter().map(|(_, n)| n).sum();
@@ -174,7 +169,7 @@ impl TimesPart {
     }
 }
 
-/// Appends a number, seven bits a byte, the lowest first.
+/// LEB128: seven bits a byte, the lowest first.
 fn push(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -259,7 +254,7 @@ mod tests {
             assert!(!TimesPart(text.to_owned()).add_to(&mut TimeCounts::default()), "{text}");
         };
         check("not base64");
-        // A place that no histogram has, and a number without its end.
+        // A bucket beyond every histogram, and a number without its end.
         check(&STANDARD.encode([0xff, 0xff, 0xff, 0x0f, 1]));
         check(&STANDARD.encode([1, 0x80]));
     }

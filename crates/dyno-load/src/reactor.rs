@@ -15,14 +15,13 @@ use crate::LoadError;
 use crate::opener::Opener;
 use crate::usage::Usage;
 
-/// How a connection's replies arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitMode {
-    /// The reactor reports when one has arrived.
+    /// The reactor reports them.
     Readiness,
-    /// Immediately: the server is in this process.
+    /// The server is in this process.
     Immediate,
-    /// Reading blocks until one arrives.
+    /// Reading blocks.
     Blocking,
 }
 
@@ -33,9 +32,9 @@ pub(crate) struct Deadline {
     pub(crate) is_precise: bool,
 }
 
-/// How a worker waits. One is real, one is simulated; everything else is the same code.
+/// Epoll, or a simulation; all other code is the same for both.
 pub(crate) trait Reactor: Sized + 'static {
-    /// Waits for this client's connection from here on. `is_alone`: it is the worker's only one.
+    /// `is_alone`: it is the worker's only connection.
     fn attach(
         &self,
         slot: u32,
@@ -43,20 +42,19 @@ pub(crate) trait Reactor: Sized + 'static {
         is_alone: bool,
     ) -> Result<WaitMode, StatementError>;
 
-    /// Reports again what the connection's descriptor is ready for.
+    /// Reports again what the descriptor is ready for.
     fn rearm(&self, slot: u32, connection: &dyn Connection);
 
-    /// The client's connection is about to be closed.
+    /// Before the connection is closed.
     fn detach(&self, slot: u32, wait_mode: WaitMode);
 
-    /// Begins to open a new connection for this client.
+    /// Begins to open a connection for this client.
     fn open(&self, slot: u32);
 
-    /// The result, once there is one.
+    /// `None` until it is there.
     fn take_opened(&self, slot: u32) -> Option<Result<Box<dyn Connection>, ConnectError>>;
 
-    /// Waits until `deadline` or until something has happened, and notes the clients it happened
-    /// to.
+    /// Until `deadline` or an event; notes the clients with events.
     fn wait(
         &self,
         now: Nanoseconds,
@@ -69,33 +67,28 @@ pub(crate) trait Reactor: Sized + 'static {
 
 #[derive(Debug, Default)]
 pub(crate) struct Happened {
-    /// Something has arrived on their connections, or can be written.
+    /// Readable or writable.
     pub(crate) ready: Vec<u32>,
-    /// The server has closed their connections.
+    /// Closed by the server.
     pub(crate) closed: Vec<u32>,
-    /// The connection they asked for is open, or could not be opened.
+    /// Opened, or failed to open.
     pub(crate) woken: Vec<u32>,
 }
 
-/// Events fetched from the kernel with one call.
+/// Fetched with one call.
 const EVENTS_AT_ONCE: usize = 256;
 
-/// The event that says that a connection was opened.
 const OPENED: u64 = u64::MAX;
 
-/// The most that epoll, which counts in milliseconds, is late by; with some margin.
+/// The most that epoll, which counts in milliseconds, is late by, with a margin.
 const EPOLL_GRAIN: Nanoseconds = Nanoseconds::from_millis(2);
 
-/// A precise deadline that is further off than this is first waited for like any other.
+/// A precise deadline farther off is first waited for like any other.
 const FAR: Nanoseconds = Nanoseconds::from_millis(4);
 
-/// Waits with epoll.
-///
-/// Edge-triggered: a descriptor is reported once each time something arrives, and nothing has to be
-/// changed between statements. The rest after a read is requested with `rearm`, which is rare:
-/// most replies come in one piece. It also means that a connection which the server closes while
-/// its client is idle is reported once, not again and again; and since that may be together with
-/// a reply, the client remembers it and waits for nothing more.
+/// Edge-triggered: each arrival is reported once, and nothing is changed between statements. The
+/// rest after a read needs `rearm`, which is rare: most replies come in one piece. A close while
+/// the client is idle is also reported once, perhaps with a reply, so the client remembers it.
 pub(crate) struct EpollReactor {
     epoll: OwnedFd,
     events: RefCell<Vec<Event>>,
@@ -112,8 +105,7 @@ impl EpollReactor {
             .map_err(|error| refuse("create an eventfd for reconnects", error))?;
         epoll::add(&epoll, opener.bell(), EventData::new_u64(OPENED), EventFlags::IN)
             .map_err(|error| refuse("wait for reconnects", error))?;
-        // By default the kernel may be 50 µs late for a sleeper; arrivals are to be sent on time.
-        // Where it refuses, the lag that is recorded says so.
+        // The kernel's default is 50 µs; where it refuses this, the recorded lag shows it.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         Ok(EpollReactor {
             epoll,
@@ -123,8 +115,7 @@ impl EpollReactor {
         })
     }
 
-    /// Sleeps to the nanosecond where epoll knows only milliseconds; true if something happened
-    /// before.
+    /// To the nanosecond, where epoll knows only milliseconds; true if something happened first.
     fn sleep_precisely(&self, timeout: &Timespec) -> rustix::io::Result<bool> {
         let n = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(timeout))?;
         Ok(n > 0)
@@ -146,8 +137,7 @@ impl EpollReactor {
             return self.fetch(&timespec(timeout));
         }
         if self.n_watched.get() > 0 {
-            // Where replies come in, this one call is mostly all it takes. What epoll may be late
-            // by is left for a precise wait.
+            // Replies usually come first; a precise wait covers the time that epoll may be late.
             let is_far = timeout >= FAR;
             let coarse = if is_far { timeout - EPOLL_GRAIN } else { Nanoseconds::ZERO };
             let n_fetched = self.fetch(&timespec(coarse))?;
@@ -200,14 +190,13 @@ impl Reactor for EpollReactor {
     fn rearm(&self, slot: u32, connection: &dyn Connection) {
         if let Some(descriptor) = connection.descriptor() {
             let data = EventData::new_u64(u64::from(slot));
-            // It cannot fail for a descriptor that was added, short of a lack of kernel memory;
-            // then the statement runs out of its time limit.
+            // Fails only if the kernel lacks memory; then the statement times out.
             let _ = epoll::modify(&self.epoll, descriptor, data, flags(connection));
         }
     }
 
     fn detach(&self, _slot: u32, wait_mode: WaitMode) {
-        // Closing the descriptor removes it from the set.
+        // Closing the descriptor removes it.
         if wait_mode == WaitMode::Readiness {
             self.n_watched.set(self.n_watched.get() - 1);
         }
@@ -256,5 +245,5 @@ impl Reactor for EpollReactor {
     }
 }
 
-/// The bell that a helper rings, shared between two threads.
+/// Rung by the helper; shared between two threads.
 pub(crate) type Bell = Arc<OwnedFd>;

@@ -1,4 +1,4 @@
-//! What a worker records, and passes to the collector once a second.
+//! What a worker records, and sends to the collector once a second.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender};
@@ -10,18 +10,18 @@ use crate::counted::{Counted, Times};
 use crate::timeline::Span;
 use crate::{LoadError, OUTCOMES, RoleTotals};
 
-/// Intervals a worker owns: one being written, the others on their way to the collector and back.
+/// One being written, the others on their way to the collector and back.
 const POOL_SIZE: usize = 3;
 
-/// Commits that are buffered before they are counted. If each of many clients has a worker of its own, its memory is
-/// cold at every commit: buffering one touches one cache line, counting it eight, whose misses overlap within a batch.
+/// Commits buffered before they are counted. With cold memory (many workers), buffering one touches
+/// one cache line, counting it eight, whose misses overlap within a batch.
 const BATCH: usize = 32;
 
-/// Index of the first outcome that is an error.
+/// Index of the first error outcome.
 const FIRST_ERROR: usize = 2;
 
 fn outcome_idx(class: ErrorClass) -> usize {
-    // The classes are in the order of the outcomes; a test checks this.
+    // Classes are in the order of outcomes; a test checks this.
     FIRST_ERROR + class as usize
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct WorkerInterval {
     pub(crate) is_last: bool,
     pub(crate) counted: Box<Counted>,
     pub(crate) connect_failures: u64,
-    /// The last of them.
+    /// The last one.
     pub(crate) connect_error: Option<ConnectError>,
 }
 
@@ -48,27 +48,26 @@ pub(crate) struct WorkerEnd {
 
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// All connections of a worker are open.
     Connected,
     Interval(WorkerInterval),
     Ended(WorkerEnd),
     Failed(LoadError),
 }
 
-/// Where a worker's intervals go, and from where they return for reuse.
+/// Where intervals go, and come back from for reuse.
 pub(crate) struct Outlet {
     pub(crate) worker_idx: usize,
     pub(crate) reports: Sender<Report>,
     pub(crate) returned: Receiver<WorkerInterval>,
 }
 
-/// Records attempts. Allocates nothing for one that commits.
-// Hot fields first, so that they share cache lines.
+/// Allocates nothing for a commit.
+// Hot fields first.
 #[repr(C)]
 pub(crate) struct Recorder {
-    // Cleared after the last interval: what is done then belongs to no interval.
+    // Cleared after the last interval: later work belongs to none.
     is_recording: bool,
-    // Belongs to the current interval, but is not counted in it yet.
+    // Part of the current interval, not counted yet.
     n_aside: usize,
     due_aside: u64,
     tally_aside: Tally,
@@ -105,14 +104,14 @@ impl Recorder {
         self.is_recording = true;
     }
 
-    /// Passes the current interval on and begins the next one, if there is one.
+    /// Passes the current interval on and begins the next one, if any.
     pub(crate) fn turn_over(&mut self, next: Option<&Span>) {
         self.settle();
         let mut fresh = self.take_spare();
         fresh.idx = self.current.idx + 1;
         let mut full = std::mem::replace(&mut self.current, fresh);
         full.is_last = next.is_none();
-        // A collector that has ended does not need it.
+        // A collector that has ended does not need the interval.
         let _ = self.outlet.reports.send(Report::Interval(full));
         match next {
             Some(span) => self.current.counted.stamp(span),
@@ -122,19 +121,19 @@ impl Recorder {
 
     fn take_spare(&mut self) -> WorkerInterval {
         self.spare.extend(self.outlet.returned.try_iter());
-        // The pool is empty only if the collector lags by more than a whole interval.
+        // Empty only if the collector lags by more than an interval.
         self.spare
             .pop()
             .unwrap_or_else(|| new_worker_interval(self.n_kinds, self.outlet.worker_idx))
     }
 
-    /// The interval being written, or none after the last one.
+    /// `None` after the last interval.
     #[inline]
     fn open(&mut self) -> Option<&mut Counted> {
         self.is_recording.then_some(&mut self.current.counted)
     }
 
-    /// Counts what was set aside, in the interval that it belongs to.
+    /// Counts the buffered commits in their interval.
     fn settle(&mut self) {
         let interval = &mut self.current.counted;
         for (kind, times) in &self.aside[..self.n_aside] {
@@ -145,7 +144,7 @@ impl Recorder {
         interval.tally.add(&std::mem::take(&mut self.tally_aside));
     }
 
-    /// A transaction of a closed load begins.
+    /// Under a closed load.
     #[inline]
     pub(crate) fn began(&mut self) {
         self.due_aside += u64::from(self.is_recording);
@@ -157,7 +156,6 @@ impl Recorder {
         }
     }
 
-    /// Counts arrivals that will never be sent.
     pub(crate) fn missed(&mut self, n: u64) {
         if let Some(interval) = self.open() {
             interval.missed += n;
@@ -171,7 +169,7 @@ impl Recorder {
         }
     }
 
-    /// Records a committed transaction; false if it was too late to count.
+    /// False if it was too late to count.
     #[inline]
     pub(crate) fn committed(&mut self, kind: usize, times: Times, tally: &Tally) -> bool {
         if !self.is_recording {
@@ -186,8 +184,7 @@ impl Recorder {
         true
     }
 
-    /// Counts a transaction that was rolled back by design. Its times are not recorded with those
-    /// of commits: it did less.
+    /// By design. Times are not recorded with those of commits: it did less work.
     pub(crate) fn rolled_back(&mut self, kind: usize, tally: &Tally) {
         let Some(interval) = self.open() else { return };
         interval.kinds[kind].outcomes.0[1] += 1;
@@ -221,12 +218,11 @@ impl Recorder {
         }
     }
 
-    /// Sends the collector something other than an interval.
     pub(crate) fn report(&self, report: Report) {
         let _ = self.outlet.reports.send(report);
     }
 
-    /// The first message of each outcome that was an error.
+    /// First message of each error outcome.
     pub(crate) fn take_error_examples(&mut self) -> BTreeMap<&'static str, String> {
         std::mem::take(&mut self.error_examples)
     }
@@ -258,7 +254,7 @@ mod tests {
         assert_eq!(OUTCOMES.len(), FIRST_ERROR + ErrorClass::ALL.len());
     }
 
-    /// Whether a batch is full or not when the interval ends.
+    /// Whether the batch is full or not at the end.
     #[test]
     fn what_was_set_aside_belongs_to_the_interval_in_which_it_was_done() {
         let ms = Nanoseconds::from_millis;
@@ -280,7 +276,6 @@ mod tests {
                 (second + 1 < amounts.len()).then(|| span(1000 * (second as u64 + 1))).as_ref(),
             );
         }
-        // After the last interval nothing counts.
         recorder.began();
         assert!(!recorder.committed(0, Times::default(), &Tally::default()));
         for n in amounts {

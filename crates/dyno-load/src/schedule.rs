@@ -1,26 +1,23 @@
-//! When arrivals are due under open load.
-//!
-//! A schedule is a pure function of its seed, rate and slice: it needs no state but a position, so
-//! that nothing is stored for waiting arrivals, however far a stalled server falls behind.
+//! When arrivals are due under open load: a pure function of seed, rate and slice, so that nothing
+//! is stored for waiting arrivals, however far a stalled server falls behind.
 
 use dyno_units::{Nanoseconds, RandomStream, Seed, SteppedRate};
 
 use dyno_model::Arrivals;
 
-/// Which share of a schedule a worker (or a whole generator) takes.
+/// The share of a schedule that a worker, or a generator, takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// Index of the slice, from 0.
+    /// Counted from 0.
     pub index: usize,
-    /// Number of slices; together they are the whole schedule.
+    /// All slices together are the whole schedule.
     pub count: usize,
 }
 
 impl Slice {
     pub const WHOLE: Slice = Slice { index: 0, count: 1 };
 
-    /// Part `index` of `count` of this slice. The parts of all slices are slices of the whole: no two
-    /// have the same index and count, also where slices are cut into different numbers of parts.
+    /// Part `index` of `count`. Parts of different slices never coincide, however they are cut.
     pub fn part(self, index: usize, count: usize) -> Slice {
         Slice { index: self.index + self.count * index, count: self.count * count }
     }
@@ -30,14 +27,12 @@ impl Slice {
     }
 }
 
-/// The due times of one slice, in order; they never decrease.
+/// The due times of one slice; they never decrease.
 ///
-/// Constant: arrival j of the whole schedule is due at origin + j / rate and belongs to slice
-/// j mod n. Poisson: each slice is an independent Poisson process of rate / n, from its own stream;
-/// the superposition of n such processes is a Poisson process of the whole rate.
-///
-/// Stepped: the same with a rate of 1, whose times are then mapped by the inverse of the integral
-/// of the stepped rate. So a slice of it is a slice of the whole, constant or Poisson.
+/// Constant: arrival j of the whole schedule is due at origin + j / rate and belongs to slice j mod
+/// n. Poisson: each slice is an independent process of rate / n with its own stream; n of them
+/// superpose to a Poisson process of the whole rate. Stepped: the same with rate 1, mapped by the
+/// inverse of the stepped rate's integral.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     origin: Nanoseconds,
@@ -47,17 +42,16 @@ pub struct Schedule {
     course: Option<Course>,
 }
 
-/// The course of a rate that changes: its first rate during the warm-up, and then its steps.
+/// The first rate during the warm-up, then the steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Course {
-    /// The rates from the end of the warm-up on.
+    /// From the end of the warm-up on.
     pub rate: SteppedRate,
-    /// Length of the warm-up.
     pub before: Nanoseconds,
 }
 
 impl Course {
-    /// When arrival `count`, counted from 0, is due, in nanoseconds since the origin.
+    /// Arrival `count`, counted from 0, in nanoseconds since the origin.
     fn time_of(&self, count: f64) -> f64 {
         let before = self.rate.first() * self.before.as_secs_f64();
         if count < before {
@@ -70,14 +64,14 @@ impl Course {
 #[derive(Clone, Debug)]
 enum Gaps {
     Constant {
-        // The next arrival's number in the whole schedule.
+        // Number of the next arrival in the whole schedule.
         number: u64,
         step: u64,
-        // In nanoseconds; 1 if a course maps arrivals to times.
+        // In nanoseconds; 1 with a course.
         gap: f64,
     },
     Poisson {
-        // Of the next arrival since the origin, in nanoseconds; in arrivals if there is a course.
+        // Of the next arrival since the origin: nanoseconds; arrivals with a course.
         offset: f64,
         mean_gap: f64,
         random: RandomStream,
@@ -85,8 +79,7 @@ enum Gaps {
 }
 
 impl Schedule {
-    /// The slice of the schedule that begins at `origin` and offers `rate` arrivals per second in
-    /// all its slices together. `rate` must be positive.
+    /// `rate` is positive, and that of all slices together.
     pub fn new(
         arrivals: Arrivals,
         rate: f64,
@@ -98,8 +91,7 @@ impl Schedule {
         Schedule::with((arrivals, 1e9 / rate), origin, seed, slice, None)
     }
 
-    /// The slice of the schedule that begins at `origin` and whose rate, of all its slices
-    /// together, follows a course.
+    /// The course is that of all slices together.
     pub fn stepped(
         arrivals: Arrivals,
         course: Course,
@@ -130,7 +122,7 @@ impl Schedule {
         };
         let mut schedule = Schedule { origin, next: origin, gaps, course };
         match &mut schedule.gaps {
-            // The first one is due at its own place on the grid, not a step later.
+            // The first one is due at its own place on the grid.
             Gaps::Constant { number, gap, .. } => {
                 let offset = *number as f64 * *gap;
                 schedule.next = schedule.due(offset);
@@ -149,13 +141,11 @@ impl Schedule {
         self.origin + Nanoseconds(offset_ns as u64)
     }
 
-    /// When the next arrival is due.
     #[inline]
     pub fn peek(&self) -> Nanoseconds {
         self.next
     }
 
-    /// Takes the next arrival: its due time.
     #[inline]
     pub fn take(&mut self) -> Nanoseconds {
         let due = self.next;
@@ -163,7 +153,7 @@ impl Schedule {
         due
     }
 
-    /// Takes all arrivals that are due before `end` and returns how many there were.
+    /// Returns how many arrivals were due before `end`.
     pub fn skip_before(&mut self, end: Nanoseconds) -> u64 {
         let mut n_skipped = 0;
         while self.next < end {

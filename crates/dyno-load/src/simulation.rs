@@ -1,8 +1,5 @@
-//! Steps of load in simulated time, on a server whose true behaviour is known.
-//!
-//! Clients, pacing, recording, schedules and phases are the same code that measures real servers;
-//! only waiting and the server are simulated. Everything follows from the seeds, so that a step
-//! gives the same result each time, to the nanosecond.
+//! Steps in simulated time on a server whose true behaviour is known, by the code that measures
+//! real servers. Everything follows from the seeds: results repeat to the nanosecond.
 
 mod reactor;
 mod server;
@@ -28,13 +25,8 @@ use crate::worker_state::{Ends, Rules, WorkerState};
 use crate::{AbortFlag, LoadError, StepEvent, StepSpec, StepTotals};
 use reactor::SimulatedReactor;
 
-/// Runs one step in simulated time, on the calling thread; moves `clock` to the step's end.
-///
-/// All clients belong to one worker, whatever `spec` says, and no CPU is bound or used.
-///
-/// # Errors
-///
-/// As [`run_step`](crate::run_step).
+/// Runs on the calling thread and moves `clock` to the step's end. All clients belong to one
+/// worker, whatever `spec` says; no CPU is bound. Fails as [`run_step`](crate::run_step).
 pub fn run_simulated_step(
     spec: &StepSpec,
     workload: &MadeWorkload,
@@ -46,13 +38,8 @@ pub fn run_simulated_step(
     run_with(spec, workload, server, (clock, read, Slice::WHOLE), observe)
 }
 
-/// Runs the share of a step that one of several generators has, in simulated time: as
-/// [`run_slice`](crate::run_slice) does, on a server of its own. The clock is the generator's; it moves
-/// to the time that `begin` returns, and then to the step's end.
-///
-/// # Errors
-///
-/// As [`run_slice`](crate::run_slice).
+/// [`run_slice`](crate::run_slice) on a server of its own. `clock` is the generator's: it moves to
+/// the time that `begin` returns, then to the step's end. Fails as [`run_slice`](crate::run_slice).
 pub fn run_simulated_slice(
     (spec, slice): (&StepSpec, Slice),
     workload: &MadeWorkload,
@@ -67,7 +54,7 @@ pub fn run_simulated_slice(
     run_with(spec, workload, server, (clock, read, slice), observe)
 }
 
-/// The same with a clock of its own for the worker, which may be one that takes time to read.
+/// `read` is the worker's clock, and may take time to read.
 fn run_with(
     spec: &StepSpec,
     workload: &MadeWorkload,

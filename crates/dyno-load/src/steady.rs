@@ -1,7 +1,5 @@
-//! The end of a step that goes on until its throughput is steady.
-//!
-//! The rule is the one for the steady state in SNIA's Solid State Storage Performance Test
-//! Specification, with the seconds of a window grouped into its five rounds.
+//! The end of a step when its throughput is steady: the steady-state rule of SNIA's Solid State
+//! Storage Performance Test Specification, with a window's seconds grouped into its five rounds.
 
 use std::collections::VecDeque;
 
@@ -9,29 +7,27 @@ use dyno_units::Nanoseconds;
 
 const ROUNDS: usize = 5;
 
-/// Largest spread of the rounds of a steady window, as a share of their mean.
+/// Largest spread of a window's rounds, as a share of their mean.
 const RANGE_MOST: f64 = 0.2;
 
-/// Most that the straight line through them climbs or falls within the window, as a share of their
-/// mean.
+/// Largest rise or fall of the line through the rounds, as a share of their mean.
 const CLIMB_MOST: f64 = 0.1;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Steadiness {
-    // Commits per second, of the last window, oldest first.
+    // Commits per second of the last window, oldest first.
     rates: VecDeque<f64>,
     n_seconds: usize,
 }
 
 impl Steadiness {
-    /// What has to be steady is the last `window`, at least a second a round.
+    /// At least a second for each round.
     pub(crate) fn new(window: Nanoseconds) -> Steadiness {
         let n_seconds = (window.0.div_ceil(Nanoseconds::SECOND.0) as usize).max(ROUNDS);
         Steadiness { rates: VecDeque::with_capacity(n_seconds), n_seconds }
     }
 
-    /// Takes the throughput of the next second; returns whether the window that ends with it is
-    /// steady.
+    /// Returns whether the window that ends with this second is steady.
     pub(crate) fn push(&mut self, rate: f64) -> bool {
         if self.rates.len() == self.n_seconds {
             self.rates.pop_front();
@@ -40,7 +36,7 @@ impl Steadiness {
         self.rates.len() == self.n_seconds && is_steady(&self.rounds())
     }
 
-    /// The mean rate of each round; their lengths differ by a second at most.
+    /// Lengths of rounds differ by a second at most.
     fn rounds(&self) -> [f64; ROUNDS] {
         std::array::from_fn(|round| {
             let (from, to) =
@@ -50,12 +46,12 @@ impl Steadiness {
     }
 }
 
-/// Whether consecutive rounds are alike. A server that does nothing is not steady.
+/// A server that does nothing is not steady.
 fn is_steady(rounds: &[f64; ROUNDS]) -> bool {
     let mean = rounds.iter().sum::<f64>() / ROUNDS as f64;
     let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);
     let most = rounds.iter().copied().fold(0.0, f64::max);
-    // Least squares: the rounds are one apart, and half of them lie on each side of their middle.
+    // Least squares around the middle round.
     let middle = (ROUNDS - 1) as f64 / 2.0;
     let (mut along, mut squares) = (0.0, 0.0);
     for (round, rate) in rounds.iter().enumerate() {
@@ -78,10 +74,10 @@ mod tests {
         };
         check([100.0; 5], true);
         check([95.0, 105.0, 100.0, 105.0, 95.0], true);
-        // A fifth apart, but on a level: 110 − 90 of 100.
+        // Range at its limit, without a slope.
         check([100.0, 110.0, 90.0, 110.0, 100.0], true);
         check([100.0, 111.0, 90.0, 110.0, 100.0], false);
-        // A line that climbs by a tenth, and one that climbs by more.
+        // A climb at the limit, and beyond it.
         check([95.0, 97.5, 100.0, 102.5, 105.0], true);
         check([94.0, 97.0, 100.0, 103.0, 106.0], false);
         check([106.0, 103.0, 100.0, 97.0, 94.0], false);
@@ -91,7 +87,6 @@ mod tests {
     #[test]
     fn a_step_is_steady_when_its_last_window_is() {
         let mut watched = Steadiness::new(Nanoseconds::from_secs(12));
-        // Caches fill for twenty seconds.
         let rate = |second: u32| 1000.0 * f64::from(second.min(20)) / 20.0;
         let first = (1..60).find(|second| watched.push(rate(*second)));
         // The window from the 18th second to the 29th begins within a tenth of the level.

@@ -4,8 +4,7 @@ use dyno_units::Nanoseconds;
 
 use crate::Phase;
 
-/// When the phases of a step begin, and end at the latest. Intervals last one second from the
-/// beginning of their phase; the last one of a phase may be shorter.
+/// `ended` is the latest end. Intervals last a second; the last one of a phase may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timeline {
     pub(crate) began: Nanoseconds,
@@ -26,8 +25,7 @@ impl Timeline {
         Timeline { began, measure_began, ended: measure_began + duration }
     }
 
-    /// Index of the interval that is the last one if the step ends at `end`, which lies after its
-    /// beginning: `end` is in it or is its end.
+    /// The interval that contains `end`, or ends there; `end` is after the beginning.
     pub(crate) fn last_idx(&self, end: Nanoseconds) -> u64 {
         let n_until = |from: Nanoseconds, to: Nanoseconds| {
             to.saturating_sub(from).0.div_ceil(Nanoseconds::SECOND.0)
@@ -36,7 +34,7 @@ impl Timeline {
         (n_warm_up + n_until(self.measure_began, end)).saturating_sub(1)
     }
 
-    /// Interval `idx` of the step, or none after the last one.
+    /// `None` after the last one.
     pub(crate) fn span(&self, idx: u64) -> Option<Span> {
         let n_warm_up = (self.measure_began - self.began).0.div_ceil(Nanoseconds::SECOND.0);
         let (phase, number, from, to) = if idx < n_warm_up {

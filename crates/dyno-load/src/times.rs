@@ -1,28 +1,21 @@
-//! Times, counted as they are recorded, in the buckets of the step's histograms.
-//!
-//! A worker records a time or two with each attempt, and hands all of them over once a second. A
-//! general histogram checks each time, may grow, and is walked from end to end to be added or
-//! emptied. Here a time costs a shift and a few comparisons, and only the buckets in use are
-//! touched. The buckets are those of [`new_histogram`], so that nothing is lost on the way there.
+//! Times, counted in the buckets of [`new_histogram`] without loss, but faster: a time costs a
+//! shift and a few comparisons, and adding or emptying touches only buckets in use.
 
 use dyno_units::Nanoseconds;
 use hdrhistogram::Histogram;
 
-/// Longest time that is distinguished from longer ones: one hour, in ns.
+/// One hour, in ns; longer times count as this.
 const LONGEST: u64 = 3_600_000_000_000;
 
-/// log2 of the number of buckets from one power of two to the next: what three significant digits
-/// need, as HdrHistogram has it.
+/// log2 of the buckets for each power of two: three significant digits, as in HdrHistogram.
 const HALF_BITS: u32 = 10;
 
-/// An empty histogram of times: 1 ns to one hour, three significant digits, so that all
-/// histograms of a step can be added without loss.
+/// 1 ns to one hour, three significant digits: all histograms of a step can be added without loss.
 pub(crate) fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are in order")
 }
 
-/// The bucket of a time. Below 2^(HALF_BITS + 1) each has its own; above, each power of two has
-/// 2^HALF_BITS of them.
+/// Below 2^(HALF_BITS + 1) each time has its own bucket; above, each power of two has 2^HALF_BITS.
 #[inline]
 pub(crate) fn place(time: u64) -> usize {
     let whole = (2 << HALF_BITS) - 1;
@@ -36,7 +29,7 @@ fn shortest_in(place: usize) -> u64 {
     (place - (bucket << HALF_BITS)) << bucket
 }
 
-/// The shortest time of a bucket; none if no histogram of a step has it.
+/// `None` if no histogram of a step has the bucket.
 pub(crate) fn shortest_of(at: usize) -> Option<u64> {
     (at <= place(LONGEST)).then(|| shortest_in(at))
 }
@@ -44,7 +37,7 @@ pub(crate) fn shortest_of(at: usize) -> Option<u64> {
 #[derive(Debug)]
 pub(crate) struct TimeCounts {
     counts: Box<[u64]>,
-    // The shortest time above zero, less one, so that zero is the greatest number; exact.
+    // The exact shortest time above zero, less one, so that zero is the greatest number.
     shortest_less_one: u64,
     // Exact; zero if there is none.
     longest: u64,
@@ -58,7 +51,7 @@ impl Default for TimeCounts {
 }
 
 impl TimeCounts {
-    /// Counts a time; longer ones than an hour count as an hour.
+    /// Times above an hour count as an hour.
     #[inline]
     pub(crate) fn record(&mut self, time: Nanoseconds) {
         let time = time.0.min(LONGEST);
@@ -67,7 +60,7 @@ impl TimeCounts {
         self.longest = self.longest.max(time);
     }
 
-    /// The buckets in use, except that of zero.
+    /// Without that of zero.
     fn used(&self) -> std::ops::Range<usize> {
         match self.longest {
             0 => 0..0,
@@ -93,8 +86,7 @@ impl TimeCounts {
         self.longest = self.longest.max(other.longest);
     }
 
-    /// Adds `n` times of one bucket, as if each had been its shortest one; false if there is no such
-    /// bucket.
+    /// As if each time was the bucket's shortest; false if there is no such bucket.
     pub(crate) fn add_at(&mut self, place: usize, n: u64) -> bool {
         let Some(count) = self.counts.get_mut(place) else { return false };
         *count = count.saturating_add(n);
@@ -106,7 +98,6 @@ impl TimeCounts {
         true
     }
 
-    /// Adds all times to a histogram, as if each had been recorded there.
     pub(crate) fn add_to(&self, histogram: &mut Histogram<u64>) {
         let mut add = |time, n| {
             histogram.record_n(time, n).expect("no time is longer than the histogram's longest");
@@ -120,7 +111,7 @@ impl TimeCounts {
             if n == 0 {
                 continue;
             }
-            // A bucket does not say which times fell into it; only the extremes are known exactly.
+            // Only the extremes are known exactly.
             let (is_first, is_last) = (idx == used.start, idx + 1 == used.end);
             if is_first {
                 add(self.shortest_less_one + 1, if is_last { 1 } else { n });
@@ -142,7 +133,7 @@ mod tests {
     use super::*;
 
     fn time() -> impl Strategy<Value = u64> {
-        // Of all lengths alike, and some that are the same or nearly so.
+        // Of all lengths, and some equal or nearly so.
         prop_oneof![(0_u32..42, any::<u64>()).prop_map(|(bits, x)| x & ((2 << bits) - 1)), 0_u64..5]
             .prop_map(|time| time.min(LONGEST))
     }

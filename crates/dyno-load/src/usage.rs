@@ -1,19 +1,18 @@
-//! What a worker's thread has used of the machine, as the kernel reports it.
+//! What a worker's thread used of the machine, by the kernel.
 
 use std::fs;
 
 use dyno_units::Nanoseconds;
 
-/// CPU use of a thread so far. All fields only grow.
+/// All fields only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// User and system time together, exact.
+    /// User and system, exact.
     pub(crate) cpu: Nanoseconds,
-    // In clock ticks (usually 10 ms each): too coarse by themselves, good enough for the
-    // proportion.
+    // In clock ticks (usually 10 ms): good enough for the proportion.
     user_ticks: u64,
     system_ticks: u64,
-    /// Time ready to run without a CPU; none if the kernel does not report it.
+    /// Time ready to run without a CPU; `None` if the kernel does not report it.
     pub(crate) run_queue: Option<Nanoseconds>,
 }
 
@@ -31,12 +30,12 @@ impl Usage {
         }
     }
 
-    /// User and system time since `earlier`: the exact total, split as the ticks are.
+    /// The exact total, split in the proportion of the ticks.
     pub(crate) fn split_since(&self, earlier: &Usage) -> (Nanoseconds, Nanoseconds) {
         let total = self.cpu.saturating_sub(earlier.cpu);
         let user = self.user_ticks.saturating_sub(earlier.user_ticks);
         let system = self.system_ticks.saturating_sub(earlier.system_ticks);
-        // A phase shorter than a tick says nothing; then the thread's whole life has to do.
+        // Without a tick in the phase, the thread's whole life has to do.
         let (user, system) =
             if user + system > 0 { (user, system) } else { (self.user_ticks, self.system_ticks) };
         let share = match user + system {
@@ -52,14 +51,14 @@ impl Usage {
     }
 }
 
-/// User and system ticks from `/proc/…/stat` (proc(5), fields 14 and 15). The second field is the
-/// thread's name in parentheses and may hold anything, so counting starts after the last one.
+/// From `/proc/…/stat` (proc(5), fields 14 and 15). The thread's name in parentheses may hold
+/// anything, so counting starts after the last one.
 fn parse_stat(stat: &str) -> Option<(u64, u64)> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// The wait for a CPU from `/proc/…/schedstat`: its second field, in ns.
+/// From `/proc/…/schedstat`, second field, in ns.
 fn parse_schedstat(schedstat: &str) -> Option<Nanoseconds> {
     schedstat.split_ascii_whitespace().nth(1)?.parse().ok().map(Nanoseconds)
 }

@@ -19,10 +19,10 @@ use crate::timeline::Timeline;
 use crate::worker_state::{Mode, WorkerState};
 use crate::{LoadError, RoleTotals, StepSpec};
 
-/// Longest time a worker sleeps before it checks the abort flag.
+/// The abort flag is checked at least this often.
 const LONGEST_WAIT: Nanoseconds = Nanoseconds::from_millis(100);
 
-/// How long attempts in flight are awaited at the end if statements have no time limit.
+/// For attempts in flight at the end, if statements have no time limit.
 const DRAIN_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
 struct Client<R> {
@@ -37,17 +37,16 @@ pub(crate) struct Worker<R: Reactor> {
     n_living: usize,
     happened: Happened,
     next_scan: Nanoseconds,
-    // Of which the clients were made.
     workload: Option<MadeWorkload>,
 }
 
-/// Which clients of the step a worker has: `first`, `first + step` and so on. Clients are numbered
-/// role after role, so that each worker gets its share of each role, to within one client.
+/// A worker has the clients `first`, `first + step` and so on. Clients are numbered role after
+/// role, so each worker gets its share of each role, to within one client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClientRange {
     pub(crate) first: usize,
     pub(crate) step: usize,
-    /// Clients of the whole step.
+    /// Of the whole step.
     pub(crate) total: usize,
 }
 
@@ -80,7 +79,7 @@ impl<R: Reactor> Worker<R> {
         &self.state
     }
 
-    /// Opens all connections with `connect` and makes the clients. Blocks.
+    /// Blocks until `connect` has opened all.
     pub(crate) fn open_clients(
         &mut self,
         setup: &ClientSetup<'_>,
@@ -133,8 +132,7 @@ impl<R: Reactor> Worker<R> {
         LoadError(format!("all clients of the workload ended before the step did{why}"))
     }
 
-    /// Begins the step: starts the schedules and puts all clients in line. `slice` is the worker's
-    /// share of a schedule that all clients share. Must be called once.
+    /// Starts the schedules and queues all clients; called once. `slice` cuts a shared schedule.
     pub(crate) fn begin(&self, timeline: Timeline, spec: &StepSpec, slice: Slice) {
         let shared = ArrivalQueue::shared(spec, timeline.began, slice);
         let own = |client: &Client<R>| OwnArrivals::of(spec, &client.plan, timeline.began);
@@ -142,7 +140,7 @@ impl<R: Reactor> Worker<R> {
         self.clients.iter().for_each(|client| client.pace.enqueue());
     }
 
-    /// One turn of the loop; false when the worker has ended.
+    /// False when the worker has ended.
     pub(crate) fn turn(&mut self) -> Result<bool, LoadError> {
         let now = self.state.read_clock();
         match self.state.mode() {
@@ -209,7 +207,7 @@ impl<R: Reactor> Worker<R> {
         self.clients.iter().for_each(|client| client.pace.scan(now, limit));
     }
 
-    /// Polls the clients that are queued now, each once; those queued meanwhile wait.
+    /// Each client queued now, once; those queued meanwhile wait.
     fn poll_queue(&mut self) {
         let n_queued = self.state.queue.borrow().len();
         let mut context = Context::from_waker(Waker::noop());
@@ -240,10 +238,9 @@ impl<R: Reactor> Worker<R> {
             at = at.min(self.next_scan);
         }
         if state.mode() != Mode::Running {
-            // No client begins anything now: neither arrivals nor pauses matter.
             return Deadline { at: at.min(self.drained_at()), is_precise: false };
         }
-        // Think time that is a millisecond too long is as wrong as an arrival that is sent late.
+        // Think time a millisecond too long is as wrong as an arrival sent late.
         let wake = state.timers.borrow().peek().map(|&Reverse((wake, _))| wake);
         match [wake, state.next_arrival()].into_iter().flatten().min() {
             Some(due) if due < at => Deadline { at: due, is_precise: true },
@@ -251,7 +248,7 @@ impl<R: Reactor> Worker<R> {
         }
     }
 
-    /// Ends the clients that have nothing in flight, when the measurement phase is over.
+    /// When the measurement phase is over.
     fn sweep(&mut self) {
         for client in &mut self.clients {
             let is_waiting_idly = !matches!(client.pace.waiting(), Waiting::Turn | Waiting::Reply);

@@ -1,4 +1,4 @@
-//! What a worker and its clients share: the time, the current interval, and which client acts next.
+//! What a worker and its clients share: the time, the current interval, the queue of clients.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::cmp::Reverse;
@@ -24,8 +24,8 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// How often statements in flight are checked: a quarter of their time limit, but at least ten
-    /// times a second. Also the longest time that a blocking read may hold a worker.
+    /// How often statements in flight are checked, and how long a blocking read may hold a worker:
+    /// a quarter of the time limit, at least ten times a second.
     pub(crate) fn watch_period(&self) -> Nanoseconds {
         match self.statement_timeout.0 {
             0 => Nanoseconds(LONGEST_WATCH_NS),
@@ -38,52 +38,50 @@ const LONGEST_WATCH_NS: u64 = 100_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Clients may begin transactions.
     Running,
-    /// The measurement phase is over; attempts in flight are awaited.
+    /// Attempts in flight are awaited.
     Draining,
-    /// The worker ends at once, dropping what is in flight.
+    /// At once; what is in flight is dropped.
     Quit,
 }
 
-/// What can end a step early.
 pub(crate) struct Ends {
-    /// The caller's flag, and the one with which the collector ends a step that cannot go on.
+    /// The caller's flag, and the collector's.
     pub(crate) aborts: [AbortFlag; 2],
     pub(crate) finish: Arc<Finish>,
 }
 
-/// What a worker and its clients share. Lives in one thread: cells, no locks.
-// Hot fields first, so that they share cache lines.
+/// Lives in one thread: cells, no locks.
+// Hot fields first.
 #[repr(C, align(64))]
 pub(crate) struct WorkerState<R> {
     pub(crate) clock: Arc<dyn Clock>,
-    // The clock when it was last read.
+    // When last read.
     now: Cell<Nanoseconds>,
     next_boundary: Cell<Nanoseconds>,
     pub(crate) in_flight: Cell<u64>,
     finish: Arc<Finish>,
-    // The finish may have come: it is planned, or all clients of this worker have ended.
+    // The end may have come: it is planned, or all clients of this worker have ended.
     may_finish: Cell<bool>,
     aborts: [AbortFlag; 2],
     mode: Cell<Mode>,
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) reactor: R,
     pub(crate) rules: Rules,
-    /// Clients to be polled, in order; each at most once.
+    /// To be polled, in order; each at most once.
     pub(crate) queue: RefCell<VecDeque<u32>>,
-    /// Clients that wait for an arrival, longest first.
+    /// Waiting for an arrival, longest first.
     pub(crate) idle: RefCell<VecDeque<u32>>,
-    /// When the arrivals were due that idle clients were given and have not taken up yet.
+    /// Due times of arrivals that idle clients were given and have not taken yet.
     granted: RefCell<VecDeque<Nanoseconds>>,
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(Nanoseconds, u32)>>>,
     arrivals: OnceCell<RefCell<ArrivalQueue>>,
-    // By slot; none for a client that has no schedule of its own, or has ended.
+    // By slot; `None` without a schedule of the client's own, or after its end.
     own_arrivals: OnceCell<Vec<RefCell<Option<OwnArrivals>>>>,
     timeline: OnceCell<Timeline>,
-    // The end of the measurement phase, once it is known.
+    // Of the measurement phase; the end of time until known.
     ended: Cell<Nanoseconds>,
-    // Clients whose quota is done, or that have ended.
+    // Their quota is done, or they have ended.
     n_finished: Cell<usize>,
     interval_idx: Cell<u64>,
     usage: Cell<[Usage; 2]>,
@@ -143,13 +141,13 @@ impl<R: Reactor> WorkerState<R> {
         self.usage.set([self.reactor.usage(); 2]);
     }
 
-    /// The clock when it was last read; at most one turn of the loop old.
+    /// At most one turn of the loop old.
     #[inline]
     pub(crate) fn now(&self) -> Nanoseconds {
         self.now.get()
     }
 
-    /// Reads the clock, and ends the intervals that are over.
+    /// Also ends the intervals that are over.
     #[inline]
     pub(crate) fn read_clock(&self) -> Nanoseconds {
         let now = self.clock.now();
@@ -165,8 +163,7 @@ impl<R: Reactor> WorkerState<R> {
         self.may_finish.get() && now >= self.finish.at()
     }
 
-    /// The client of this slot has just finished its quota, or has ended; the last one of all workers
-    /// ends the step.
+    /// Called when a quota is done or a client ends; the last one of all workers ends the step.
     #[cold]
     pub(crate) fn client_finished(&self, slot: u32) {
         self.n_finished.set(self.n_finished.get() + 1);
@@ -180,7 +177,6 @@ impl<R: Reactor> WorkerState<R> {
         self.cross(self.now.get());
     }
 
-    /// Clients of this worker whose quota is done, or that have ended.
     pub(crate) fn n_finished(&self) -> usize {
         self.n_finished.get()
     }
@@ -189,12 +185,11 @@ impl<R: Reactor> WorkerState<R> {
         self.next_boundary.get()
     }
 
-    /// When the measurement phase ended; the end of time until it has.
     pub(crate) fn measure_ended(&self) -> Nanoseconds {
         self.ended.get()
     }
 
-    /// The worker's stage; checks the abort flags.
+    /// Checks the abort flags.
     #[inline]
     pub(crate) fn mode(&self) -> Mode {
         if self.aborts[0].is_raised() || self.aborts[1].is_raised() {
@@ -218,7 +213,7 @@ impl<R: Reactor> WorkerState<R> {
         Some(arrivals.to_send.take())
     }
 
-    /// Sets the next arrival aside for a client that is about to be polled; false if none is due.
+    /// Sets an arrival aside for a client that is about to be polled; false if none is due.
     #[inline]
     pub(crate) fn grant_arrival(&self) -> bool {
         let Some(due) = self.take_arrival() else { return false };
@@ -226,7 +221,7 @@ impl<R: Reactor> WorkerState<R> {
         true
     }
 
-    /// Takes the arrival that was set aside longest ago.
+    /// The one set aside longest ago.
     #[inline]
     pub(crate) fn take_granted(&self) -> Option<Nanoseconds> {
         self.granted.borrow_mut().pop_front()
@@ -236,8 +231,7 @@ impl<R: Reactor> WorkerState<R> {
         self.own_arrivals.get()?.get(slot as usize)
     }
 
-    /// Takes the next arrival of this client's own schedule if it is due; otherwise returns
-    /// when it will be.
+    /// The client's next own arrival if it is due, else when it will be.
     pub(crate) fn take_own_arrival(&self, slot: u32) -> Result<Nanoseconds, Nanoseconds> {
         let never = Err(Nanoseconds(u64::MAX));
         let Some(own) = self.own(slot) else { return never };
@@ -256,7 +250,7 @@ impl<R: Reactor> WorkerState<R> {
         Ok(due)
     }
 
-    /// A transaction of this client was abandoned and does not count towards its quota.
+    /// An abandoned transaction does not count towards the quota.
     #[cold]
     pub(crate) fn want_another_arrival(&self, slot: u32) {
         if let Some(own) = self.own(slot)
@@ -266,7 +260,7 @@ impl<R: Reactor> WorkerState<R> {
         }
     }
 
-    /// From when on arrivals were counted as due in the current phase.
+    /// Since when arrivals counted as due in the current phase.
     fn counted_from(&self) -> Nanoseconds {
         let timeline = self.timeline.get().expect("arrivals come after the beginning");
         let span = timeline.span(self.interval_idx.get());
@@ -276,13 +270,13 @@ impl<R: Reactor> WorkerState<R> {
         }
     }
 
-    /// When the next arrival that a client is waiting for is due.
+    /// `None` if no client waits for one.
     pub(crate) fn next_arrival(&self) -> Option<Nanoseconds> {
         let arrivals = self.arrivals.get()?;
         (!self.idle.borrow().is_empty()).then(|| arrivals.borrow().to_send.peek())
     }
 
-    /// Counts the arrivals that have become due, and gives up those that have waited too long.
+    /// Counts due arrivals, and gives up those that have waited too long.
     pub(crate) fn keep_arrivals(&self) {
         let (Some(arrivals), Mode::Running) = (self.arrivals.get(), self.mode.get()) else {
             return;
@@ -302,10 +296,9 @@ impl<R: Reactor> WorkerState<R> {
         }
     }
 
-    /// Gives up the arrivals due before `limit`; returns how many were due in this phase.
+    /// Gives up arrivals due before `limit`; returns how many were due in this phase.
     fn give_up(&self, arrivals: &mut ArrivalQueue, limit: Nanoseconds) -> u64 {
-        // The others were counted as due in the warm-up, and so cannot be missed in the measurement
-        // phase.
+        // The others were counted as due in the warm-up, and are not missed in the measurement.
         arrivals.to_send.skip_before(self.counted_from().min(limit));
         arrivals.to_send.skip_before(limit)
     }
@@ -323,8 +316,8 @@ impl<R: Reactor> WorkerState<R> {
         let timeline = self.timeline.get().expect("boundaries come after the beginning");
         let idx = self.interval_idx.get();
         let span = timeline.span(idx).expect("there is an interval until the end");
-        // Another worker's clients may have ended the step before this interval began, and this
-        // worker only learns of it now; the collector knows where such an interval belongs.
+        // Clients of another worker may have ended the step before this interval began; the
+        // collector knows where such an interval belongs.
         let finish = Some(self.finish.at()).filter(|at| *at <= span.end);
         let end = finish.unwrap_or(span.end);
         let next = if finish.is_some() { None } else { timeline.span(idx + 1) };
@@ -344,14 +337,14 @@ impl<R: Reactor> WorkerState<R> {
         self.turn_over(idx + 1, next.as_ref());
     }
 
-    /// Counts the arrivals that were due before `end`; at the last end, gives up those that wait.
+    /// Counts arrivals due before `end`; at the last end, gives up those that wait.
     fn end_arrivals(&self, end: Nanoseconds, is_last: bool) {
         let mut recorder = self.recorder.borrow_mut();
         if let Some(arrivals) = self.arrivals.get() {
             let mut arrivals = arrivals.borrow_mut();
             recorder.were_due(arrivals.to_count.skip_before(end));
             if is_last {
-                // The end came between the turn of the schedule and that of the clients.
+                // The end came between the schedule's turn and the clients'.
                 let granted = self.granted.take();
                 let from = self.counted_from();
                 recorder.missed(granted.into_iter().filter(|due| *due >= from).count() as u64);

@@ -1,7 +1,4 @@
-//! The keys with which a study declares a workload: tables, columns, transactions, steps and generators.
-//!
-//! The parser of declarations refuses every other key, and the schema for editors offers these: both read
-//! them here.
+//! The keys with which a study declares a workload, for its parser and for the schema.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeclaredKey {
@@ -13,22 +10,20 @@ pub struct DeclaredKey {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeclaredValue {
-    /// A whole number from this on, which may be written as `"100k"`.
+    /// A whole number of at least this, which may be written as `"100k"`.
     Count(u64),
-    /// A whole number between these.
+    /// A whole number in this range, both ends included.
     Whole(i64, i64),
     Number,
-    /// `true` or `false`.
     Switch,
-    /// Nothing but `true`.
     True,
     Text,
-    /// A text, or one for each dialect: [`DIALECTS`].
+    /// A text, or one for each of the [`DIALECTS`].
     PerDialect,
-    /// A number, a text, `true` or `false`.
+    /// A number, a text or a switch.
     Constant,
     Constants,
-    /// Texts by the texts that they are for.
+    /// A table of texts.
     Mapped,
     Texts,
     TextLists,
@@ -36,7 +31,7 @@ pub enum DeclaredValue {
     TwoTexts,
     /// A whole number, or two.
     Length,
-    /// Two bounds, of which each is a number or the name of a table; or such a name in place of both.
+    /// Two bounds, each a number or the name of a table; or one such name instead of both.
     Bounds,
     /// A whole number, or the name of a table.
     First,
@@ -46,11 +41,10 @@ pub enum DeclaredValue {
     Rows,
     /// A duration, or `{ exponential = … }` with one: [`THINK`].
     Think,
-    /// Columns by their names: [`COLUMN`].
     Columns,
-    /// A generator: a constant, or a table with one of [`GENERATORS`].
+    /// A constant, or a table with one of [`GENERATORS`].
     Generator,
-    /// Generators by the names of what they draw.
+    /// Generators by the names of the values that they draw.
     Generators,
     Steps,
 }
@@ -105,14 +99,12 @@ pub const STEP: &[DeclaredKey] = &[
     may("rows", V::Rows, "How many rows are expected: 1, \"0..1\", \"1..\"."),
 ];
 
-/// A pause that is not always the same.
 pub const THINK: &[DeclaredKey] =
     &[needed("exponential", V::Text, "The mean of exponentially distributed pauses.")];
 
 /// The key that every generator may have beside it.
 pub const NULL: DeclaredKey = may("null", V::Share, "The share of NULLs.");
 
-/// How many digits a number has behind the point.
 const DECIMALS: DeclaredKey =
     may("decimals", V::Whole(0, 9), "The number of decimal places; none if not given.");
 

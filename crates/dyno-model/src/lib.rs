@@ -1,8 +1,5 @@
-//! The nouns that a study, a workload and the load generator share: load, arrivals, steps, roles
-//! and workload options; and what a study declares of a workload of its own.
-//!
-//! Each is defined once, here, and knows nothing of its users. The record has types of its own, so
-//! that old records stay readable when these change.
+//! The nouns that a study, a workload and the load generator share. The record has its own types,
+//! so that old records stay readable when these change.
 
 pub mod declared;
 mod load;

@@ -4,34 +4,25 @@ use dyno_units::SteppedRate;
 
 use crate::Role;
 
-/// The load of a step: how many clients, and what makes them act.
+/// How many clients a step has, and what makes them act.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
-    /// A closed load: a number of clients, each with one transaction after the other.
+    /// Each client starts a transaction when the last one has ended.
     Closed {
-        /// Number of clients; at least 1.
+        /// At least 1.
         clients: usize,
     },
-    /// An open load: arrivals follow a schedule, whatever the server does. While all clients are
-    /// busy, arrivals wait for up to a minute, and are then given up as missed.
+    /// Arrivals by a schedule, whatever the server does; one not sent within a minute is missed.
     Open {
-        /// Offered rate, arrivals per second.
+        /// Arrivals per second.
         rate: f64,
         arrivals: Arrivals,
-        /// Clients that serve the arrivals: the most transactions in flight.
+        /// The most transactions in flight.
         clients: usize,
     },
-    /// An open load with a changing rate. Its first rate holds during the warm-up, its course
-    /// begins with the measured time.
-    Stepped {
-        /// Offered rates, arrivals per second, with their times.
-        rate: SteppedRate,
-        arrivals: Arrivals,
-        /// Clients that serve the arrivals: the most transactions in flight.
-        clients: usize,
-    },
-    /// The roles of a step that the workload defines, running concurrently, each with its own
-    /// pacing and quota. A client's arrivals wait for that client only, for up to a minute.
+    /// Open; the first rate also holds during the warm-up, after which the schedule begins.
+    Stepped { rate: SteppedRate, arrivals: Arrivals, clients: usize },
+    /// Roles that run concurrently. An arrival waits only for its own client, for up to a minute.
     Roles(Vec<Role>),
 }
 
@@ -45,7 +36,6 @@ impl Load {
         }
     }
 
-    /// Whether an offered rate decides when transactions begin.
     pub fn is_open(&self) -> bool {
         match self {
             Load::Open { .. } | Load::Stepped { .. } => true,
@@ -62,10 +52,10 @@ pub enum Arrivals {
 }
 
 impl Arrivals {
-    /// All kinds of arrivals, the default first.
+    /// The default first.
     pub const ALL: [Arrivals; 2] = [Arrivals::Poisson, Arrivals::Constant];
 
-    /// The name in study files and records.
+    /// In study files and records.
     pub fn word(self) -> &'static str {
         match self {
             Arrivals::Constant => "constant",

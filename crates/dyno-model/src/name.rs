@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The name of a workload, an option, a role or a kind of transaction: a constant if it is built
-/// in, owned if it comes from a study.
+/// Borrowed if it is built in, owned if it comes from a study.
 pub type Name = Cow<'static, str>;
 
 pub const fn name(text: &'static str) -> Name {

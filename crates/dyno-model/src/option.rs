@@ -1,13 +1,13 @@
-//! A workload's options: declared once, read by the study file, the command line and the schema.
+//! Options of workloads: declared once, for the study file, the command line and the schema.
 
 use crate::{Name, name};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionSpec {
-    /// The option's name, with underscores.
+    /// With underscores.
     pub name: Name,
     pub kind: OptionKind,
-    /// The default; `on` or `off` for a switch.
+    /// `on` or `off` for a switch.
     pub default: Name,
     /// One sentence for help texts and the schema.
     pub help: Name,
@@ -15,11 +15,10 @@ pub struct OptionSpec {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionKind {
-    /// A whole number; as text also `20k` and `20M`.
+    /// As text also `20k` and `20M`.
     Count,
-    /// A number of bytes; as text also `16KiB` and `8GB`.
+    /// As text also `16KiB` and `8GB`.
     Size,
-    /// A number with an optional fraction.
     Real,
     /// `on` or `off`; as text also `true`, `false`, `yes`, `no`, `1` and `0`.
     Switch,
@@ -32,12 +31,10 @@ pub enum OptionKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Words {
     Constant(&'static [&'static str]),
-    /// Words from a study.
     Owned(Vec<String>),
 }
 
 impl Words {
-    /// All words, in the order of help texts.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let (constant, owned): (&[&str], &[String]) = match self {
             Words::Constant(words) => (words, &[]),
@@ -64,7 +61,6 @@ impl OptionSpec {
         OptionSpec::new(name, OptionKind::Count, default, help)
     }
 
-    /// An option that takes a number of bytes.
     pub const fn size(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
         OptionSpec::new(name, OptionKind::Size, default, help)
     }
@@ -73,12 +69,11 @@ impl OptionSpec {
         OptionSpec::new(name, OptionKind::Real, default, help)
     }
 
-    /// An option that takes `on` or `off`.
     pub const fn switch(name: &'static str, is_on: bool, help: &'static str) -> OptionSpec {
         OptionSpec::new(name, OptionKind::Switch, if is_on { "on" } else { "off" }, help)
     }
 
-    /// One of several words; the first one if it is not given.
+    /// The first word is the default.
     pub const fn word(
         name: &'static str,
         words: &'static [&'static str],
@@ -95,7 +90,7 @@ impl OptionSpec {
         OptionSpec::new(name, OptionKind::Counts, default, help)
     }
 
-    /// An option that takes any text that is not empty.
+    /// Any text that is not empty.
     pub const fn text(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
         OptionSpec::new(name, OptionKind::Text, default, help)
     }
@@ -109,11 +104,7 @@ impl OptionSpec {
         OptionSpec { name: name(text), kind, default: name(default), help: name(help) }
     }
 
-    /// Checks a value, as text, against the option's kind.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it, and what is accepted.
+    /// Fails, with what is wrong and what is accepted, if the option cannot have this value.
     pub fn check(&self, text: &str) -> Result<(), OptionError> {
         let is_accepted = match &self.kind {
             OptionKind::Count => dyno_units::parse_count(text).is_ok(),
@@ -143,7 +134,7 @@ impl OptionSpec {
     }
 }
 
-/// The values of a list of whole numbers, `10,20,1k`; `None` for other texts.
+/// `10,20,1k`; `None` for other texts.
 pub fn parse_counts(text: &str) -> Option<Vec<u64>> {
     text.split(',').map(|one| dyno_units::parse_count(one.trim()).ok()).collect()
 }

@@ -1,38 +1,31 @@
 //! What a study declares in nested tables, as a value that keeps the order of its keys.
-//!
-//! It travels as text (JSON), because the options of a workload are texts: in the plan, in the record
-//! and to the agents of other hosts.
+//! It travels as JSON (to the plan, the record, other hosts), because workload options are texts.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
-/// A value of a study: a text, a number, a switch, a list or a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tree {
-    /// A text; dates and times are texts as well.
+    /// Also dates and times.
     Text(String),
     Integer(i64),
-    /// A number with a fraction; finite.
+    /// Finite.
     Real(f64),
     Switch(bool),
     List(Vec<Tree>),
-    /// A table, its keys in the order of the file, each once.
+    /// In the order of the file; each key occurs once.
     Table(Vec<(String, Tree)>),
 }
 
 impl Tree {
-    /// The value that [`Tree::to_text`] wrote.
-    ///
-    /// # Errors
-    ///
-    /// The text is not JSON, or has what a study cannot have.
+    /// Fails if the text is not JSON, or holds what a study cannot.
     pub fn from_text(text: &str) -> Result<Tree, String> {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// The value as JSON in one line.
+    /// JSON in one line.
     pub fn to_text(&self) -> String {
         serde_json::to_string(self).expect("texts, finite numbers, lists and tables are JSON")
     }
@@ -51,7 +44,7 @@ impl Tree {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionProblem {
-    /// Where: the keys that lead there from the workload's table; places in lists are counted from 0.
+    /// The keys that lead there from the workload's table; items of lists are counted from 0.
     pub path: Vec<String>,
     pub message: String,
     pub help: Option<String>,

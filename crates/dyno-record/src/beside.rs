@@ -1,7 +1,4 @@
-//! Readings out of a trial's log, laid beside the intervals of its steps.
-//!
-//! For trials with so many readings that they are kept once: in the log, and not in the summary
-//! again. What comes out is what the lab would have put into the summary.
+//! Lays readings of a trial's log beside its steps' intervals, if the summary lacks them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -12,19 +9,18 @@ use crate::columns::take;
 use crate::reader::Checksums;
 use crate::readings::LogLines;
 
-/// Start and length of each interval of a load, in nanoseconds on the run's clock.
+/// Start and length of a load's intervals, in nanoseconds on the run's clock.
 type Spans = Vec<(u64, u64)>;
 
-/// Values by interval, none where missing; by name.
+/// Values by name and interval; `None` where missing.
 type Columns = BTreeMap<String, Vec<Option<f64>>>;
 
-/// Why a log is not laid beside its intervals: each name takes a value for each of them.
 const TOO_MANY: &str = "it names more readings for this many intervals than any run of Dyno's";
 
-/// The most pairs of a line of the log and an interval near it: where intervals are alike, a line has a few.
+/// Pairs of a line of the log and an interval near it; a line normally has a few.
 const PAIRS_MOST: u64 = 1 << 30;
 
-/// The end of an interval, to which readings belong that are less than half its length away.
+/// The end of an interval; readings less than half its length away belong to it.
 #[derive(Clone, Copy)]
 struct Cell {
     end_ns: u64,
@@ -35,13 +31,12 @@ struct Cell {
 
 struct Column {
     values: Vec<Option<f64>>,
-    /// Of the cells that may still get a nearer reading, index and distance: a reading is near two
-    /// ends at most, and they are neighbours.
+    /// The cells that may still get a nearer reading, with its distance: at most two neighbours.
     near: [Option<(usize, u64)>; 2],
 }
 
 impl Column {
-    /// Takes a value for a cell unless the one that is there was read nearer to its end.
+    /// Keeps the value that was read nearer to the end.
     fn take(&mut self, idx: usize, distance: u64, value: f64) {
         let near = &mut self.near[idx % 2];
         if near.is_some_and(|(before, nearer)| before == idx && nearer <= distance) {
@@ -52,8 +47,7 @@ impl Column {
     }
 }
 
-/// Reads the log, and lays it beside the intervals of each of these loads: of the readings that are
-/// less than half an interval's length away from its end, the interval gets the nearest one, the
+/// Each interval gets the nearest of the readings less than half its length away from its end; the
 /// earlier of two that are equally near. Names without any value are left out.
 pub(crate) fn columns(
     log: &Path,
@@ -106,7 +100,7 @@ fn columns_of(
     checksums.check(log, &digest)?;
     let named = |columns: BTreeMap<usize, Column>| {
         let pairs = columns.into_iter().filter_map(|(number, column)| {
-            // A log that uses a number before its name is damaged, and was refused when it was read.
+            // A log that uses a number before its name was refused when it was read.
             Some((names.get(number)?.clone(), column.values))
         });
         pairs.collect()
@@ -114,7 +108,7 @@ fn columns_of(
     Ok(found.into_iter().map(named).collect())
 }
 
-/// The ends of all intervals in the order of time.
+/// In the order of time.
 fn cells(loads: &[Spans]) -> Vec<Cell> {
     let of_load = |(load, spans): (usize, &Spans)| {
         let cell = move |(idx, (start_ns, length_ns)): (usize, &(u64, u64))| Cell {
@@ -138,8 +132,7 @@ mod tests {
     use crate::columns::within;
     use crate::readings::ReadingsLog;
 
-    /// Writes a log of these times, each with its own number as the value of `x`, and of `y` each
-    /// second time; lays it beside the loads.
+    /// Lays a log beside the loads: `x` has the number of each line, `y` that of each second one.
     fn laid(times: &[u64], loads: &[Spans]) -> Vec<Columns> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("readings.jsonl.gz");
@@ -198,7 +191,6 @@ mod tests {
         check(&[24], &seconds, &[Some(0.0), None, None]);
         check(&[25], &seconds, &[]);
         check(&[33], &seconds, &[None, Some(0.0), Some(0.0)]);
-        // The nearest, and of two the earlier.
         check(&[18, 19, 22], &seconds, &[Some(1.0), None, None]);
         check(&[18, 22], &seconds, &[Some(0.0), None, None]);
         check(&[33, 34], &seconds, &[None, Some(0.0), Some(1.0)]);
@@ -215,7 +207,6 @@ mod tests {
         assert_eq!(found[0], found[2]);
     }
 
-    /// The same by looking at all readings for each interval.
     fn nearest(times: &[u64], (start, length): (u64, u64)) -> Option<f64> {
         let distance = |at: u64| at.abs_diff(start + length);
         let (nth, at) = times.iter().enumerate().min_by_key(|(_, at)| distance(**at))?;

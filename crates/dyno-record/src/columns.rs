@@ -1,7 +1,5 @@
-//! Columns of readings as JSON: short ones as arrays, long ones packed into text.
-//!
-//! A packed column is its values, with commas between and nothing for a missing one, deflated, as
-//! base64: an hour of thousands of readings would else be hundreds of megabytes.
+//! Columns of readings in JSON: short ones as arrays, long ones as their values with commas,
+//! deflated, in base64. Plain, an hour of thousands of readings would be hundreds of megabytes.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -17,28 +15,28 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-/// Values by second, none where missing; by name.
+/// Values by name and second; `None` where missing.
 type Columns = BTreeMap<String, Vec<Option<f64>>>;
 
-/// A column of up to so many values is written as an array.
+/// Longest column written as an array.
 const PLAIN: usize = 900;
 
-/// The most values that the columns of a trial that is read alone may have together when they are unpacked: two hours
-/// of 9,000 readings. A record may have come from anybody, and packed zeros take a thousandth.
+/// Unpacked values of one trial's columns at most: two hours of 9,000 readings. Packed zeros of a
+/// hostile record take a thousandth of their size.
 pub(crate) const VALUES_MOST: usize = 1 << 26;
 
-/// The longest that one value is written, with its comma: 64 bits as decimal digits, unshortened.
+/// Longest value with its comma: 64 bits in decimal digits.
 const VALUE_BYTES_MOST: u64 = 512;
 
-/// Values for each byte of a run's files: those of busy machines have one to four.
+/// Unpacked values for each byte of a run's files at most; busy machines have one to four.
 const VALUES_OF_BYTE: u64 = 16;
 
 thread_local! {
-    /// How many values what is being read may still unpack. Serde hands nothing through.
+    /// How many more values may be unpacked; Serde passes no context.
     static LEFT: Cell<usize> = const { Cell::new(VALUES_MOST) };
 }
 
-/// Reads something whose packed columns may have so many values together.
+/// Packed columns that `read` unpacks may have so many values together.
 pub(crate) fn within<T>(values_most: usize, read: impl FnOnce() -> T) -> T {
     let before = LEFT.replace(values_most);
     let found = read();
@@ -46,14 +44,13 @@ pub(crate) fn within<T>(values_most: usize, read: impl FnOnce() -> T) -> T {
     found
 }
 
-/// The most values that the columns of a whole run may have together, by the bytes of its files: however many trials
-/// it has, small files take little memory.
+/// The limit for a whole run, by the size of its files: small files take little memory.
 pub(crate) fn values_most(bytes: u64) -> usize {
     let by_bytes = usize::try_from(bytes.saturating_mul(VALUES_OF_BYTE)).unwrap_or(usize::MAX);
     VALUES_MOST.max(by_bytes)
 }
 
-/// Takes the room of so many values; whether there was any.
+/// Counts `n_values` as unpacked; false if they exceed the limit.
 pub(crate) fn take(n_values: usize) -> bool {
     let left = LEFT.get().checked_sub(n_values);
     left.inspect(|left| LEFT.set(*left)).is_some()
@@ -210,7 +207,7 @@ mod tests {
         };
         let good = format!("\"x\":\"{bomb}\"");
         assert!(read(&good).is_ok());
-        // Each has all the room, and what is read within something else takes none of its.
+        // The limit holds for each file, and inner limits do not count for outer ones.
         let both =
             within(1_000_000, || [read(&good).is_ok(), read(&good).is_ok(), take(1_000_000)]);
         assert_eq!(both, [true; 3]);
@@ -219,7 +216,6 @@ mod tests {
         assert_eq!(within(1_000_000, || [of_run(&text), of_run(&text)]), [true, false]);
         let error = read(&format!("{good},\"y\":\"{bomb}\"")).unwrap_err();
         assert!(error.contains("more values"), "{error}");
-        // One value without an end is no value.
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(&vec![b'1'; 1 << 20]).unwrap();
         let endless = STANDARD.encode(encoder.finish().unwrap());

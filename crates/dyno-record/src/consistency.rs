@@ -1,24 +1,22 @@
-//! What a record says twice must agree: a figure that was changed or damaged in one place is found by
-//! the other, also in records without checksums.
+//! What a record says twice must agree: finds figures that were changed or damaged in one place.
 
 use crate::{
     EncodedHistogram, KindSummary, Manifest, StepSummary, TrialOutcome, TrialSummary, sends_nothing,
 };
 
-/// Throughput over the seconds may differ from the number of commits by this share, and by
-/// [`COUNT_SLACK`]: its values have six digits, and the times of intervals are kept in milliseconds.
+/// Tolerance between throughput over the seconds and the number of commits, besides
+/// [`COUNT_SLACK`]: values have six digits, times are in milliseconds.
 const SHARE_SLACK: f64 = 0.02;
 const COUNT_SLACK: f64 = 10.0;
 
-/// The measured time may end this long after the start of its last interval, in seconds.
+/// The measured time may end so many seconds after the start of its last interval.
 const LAST_INTERVAL_S: f64 = 2.0;
 
 const FIGURES_MOST: usize = 1_000;
 
-/// No counts of a trial are larger together: 10 million a second for 28 years. Sums over trials then fit 64 bits.
+/// Of all of a trial's counts: 10 million a second for 28 years. Sums over trials then fit 64 bits.
 const COUNT_MOST: u64 = 1 << 53;
 
-/// Compares a trial's summary with the manifest and with itself; the error names the figures.
 pub(crate) fn check_trial(manifest: &Manifest, trial: &TrialSummary) -> Result<(), String> {
     if let Some(planned) = manifest.trials.iter().find(|plan| plan.number == trial.number) {
         let (ours, theirs) = (
@@ -54,7 +52,7 @@ pub(crate) fn check_trial(manifest: &Manifest, trial: &TrialSummary) -> Result<(
         ));
     }
     let variant = manifest.variants.get(trial.variant);
-    // A server that was only watched has counters of its own, and no times.
+    // A server that was only watched has counters, and no times.
     if variant.is_some_and(|variant| sends_nothing(&variant.workload)) {
         return Ok(());
     }
@@ -100,7 +98,7 @@ fn check_step(step: &StepSummary) -> Result<(), String> {
         }
         committed += counted;
     }
-    // Other tools print intervals of their own lengths, and not always the last one.
+    // Other tools print intervals of other lengths, and not always the last one.
     match step.imported {
         Some(_) => Ok(()),
         None => check_times(step, committed as f64),
@@ -111,7 +109,6 @@ fn count(histogram: &EncodedHistogram) -> u64 {
     histogram.decode().map_or(0, |histogram| histogram.len())
 }
 
-/// Compares the measured time, and the commits in it, with the intervals.
 fn check_times(step: &StepSummary, committed: f64) -> Result<(), String> {
     let measured_s = step.measured_s;
     if !(measured_s.is_finite() && measured_s >= 0.0) {

@@ -9,10 +9,10 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use serde::{Deserialize, Serialize};
 
-/// The most bytes of a series: more than nine days of tenths of a second, with two bytes each.
+/// More than nine days of tenths of a second, with two bytes each.
 const BYTES_MOST: u64 = 16 << 20;
 
-/// A series of counts, each an unsigned LEB128 number, the whole deflated, as base64.
+/// Unsigned LEB128 numbers, deflated, in base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EncodedCounts(pub String);
@@ -33,7 +33,7 @@ impl EncodedCounts {
         EncodedCounts(STANDARD.encode(encoder.finish().expect("writing to memory does not fail")))
     }
 
-    /// Decodes; an empty text is an empty series. None when the text is no series of counts.
+    /// An empty text is an empty series; `None` if it is no series.
     pub fn decode(&self) -> Option<Vec<u32>> {
         if self.0.is_empty() {
             return Some(Vec::new());

@@ -1,8 +1,6 @@
-//! Access to the files of a run's folder, which may have come from anybody.
-//!
-//! Links are not followed, only regular files are read (a FIFO would block for ever, a device has no
-//! end), and no file, line or unpacked log is read beyond a limit. What is written replaces what was
-//! there in one step.
+//! Access to the files of a run's folder, which may come from anybody. Links are not followed; only
+//! regular files are read (a FIFO blocks, a device has no end), and nothing without a limit. A
+//! write replaces the file in one step.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -15,35 +13,27 @@ use rustix::fs::OFlags;
 
 use crate::WriteError;
 
-/// The most bytes of a JSON file that is read as a whole.
+/// Largest JSON file, which is read as a whole.
 pub const WHOLE_MOST: u64 = 256 << 20;
-/// The most bytes of a line of a log.
+/// Longest line of a log.
 const LINE_MOST: u64 = 16 << 20;
-/// An unpacked log may be this many times as large as it is packed, and [`UNPACKED_LEAST`] in any
-/// case: real ones reach about 20 times; a file made to fill the memory about 1,000 times.
+/// Largest ratio of unpacked to packed, above [`UNPACKED_LEAST`]: real logs reach about 20, a file
+/// made to fill the memory about 1,000.
 const UNPACKED_TIMES: u64 = 100;
 const UNPACKED_LEAST: u64 = 64 << 20;
 
-/// Opens a regular file for reading.
-///
-/// # Errors
-///
-/// It is not there, or it is a link, a folder, a FIFO or a device.
+/// Fails if the file is missing, or is a link, a folder, a FIFO or a device.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
-        // Without waiting: opening a FIFO would else block until somebody writes to it.
+        // Otherwise opening a FIFO blocks until somebody writes to it.
         .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
         .open(path)
         .map_err(|error| explain_link(path, error))?;
     check_regular(file)
 }
 
-/// Reads a regular file of at most so many bytes.
-///
-/// # Errors
-///
-/// As [`open_regular`]; or the file is larger.
+/// Fails as [`open_regular`] does, or if the file has more than `most` bytes.
 pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let mut bytes = Vec::new();
@@ -57,15 +47,10 @@ pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file so that it is there whole or not at all: into a new file beside it, which then takes
-/// its name. A link of that name is replaced, never followed.
-///
-/// # Errors
-///
-/// The folder cannot be written to, or the disk is full.
+/// Writes the whole file or nothing: a new file is renamed. A link is replaced, never followed.
 pub fn write_replacing(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = part_of(path);
-    // What a killed Dyno has left; removing does not follow links.
+    // Left by a killed Dyno; removing does not follow links.
     match fs::remove_file(&temporary) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -81,18 +66,13 @@ pub fn write_replacing(path: &Path, bytes: &[u8]) -> io::Result<()> {
         })
     })();
     if result.is_err() {
-        // On a full disk it would only be in the way.
+        // On a full disk the file would be in the way.
         let _ = fs::remove_file(&temporary);
     }
     result
 }
 
-/// Refuses a folder that another user has put there, or who could put another one there: what is written in it
-/// could be led elsewhere, and changed.
-///
-/// # Errors
-///
-/// It is such a folder, or cannot be examined.
+/// Refuses a folder that another user made or could replace, and so lead elsewhere.
 pub fn check_way(folder: &Path) -> Result<(), WriteError> {
     let me = rustix::process::geteuid().as_raw();
     match planted_on_way(folder, me).map_err(|error| WriteError::io(folder, &error))? {
@@ -109,19 +89,19 @@ pub fn check_way(folder: &Path) -> Result<(), WriteError> {
     }
 }
 
-/// Where a file is written before it takes its name: `NAME.part`.
+/// `NAME.part`.
 pub(crate) fn part_of(path: &Path) -> PathBuf {
     with_suffix(path, ".part")
 }
 
-/// A path with something added to its end, whatever bytes it is made of.
+/// Also for paths that are not UTF-8.
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Opens a regular file for appending; makes it if it is not there.
+/// Makes the file if it is missing.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .create(true)
@@ -143,7 +123,7 @@ fn check_regular(file: File) -> io::Result<File> {
     }
 }
 
-/// "Too many levels of symbolic links" is not what a person should have to read.
+/// In place of "Too many levels of symbolic links".
 fn explain_link(path: &Path, error: io::Error) -> io::Error {
     match fs::symlink_metadata(path) {
         Ok(facts) if facts.is_symlink() => {
@@ -153,7 +133,6 @@ fn explain_link(path: &Path, error: io::Error) -> io::Error {
     }
 }
 
-/// Why a log is not read any further.
 pub(crate) fn unpacks_to_too_much() -> String {
     format!("it unpacks to more than {UNPACKED_TIMES} times its size, which no log of Dyno's does")
 }
@@ -162,11 +141,7 @@ fn invalid(why: impl Into<String>) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, why.into())
 }
 
-/// Appends the next line, its end included, to `line`; returns its length, 0 at the end.
-///
-/// # Errors
-///
-/// The file cannot be read, or the line is longer than any that Dyno writes.
+/// Appends the next line; returns its length, 0 at the end. Fails if it is longer than Dyno's are.
 pub(crate) fn read_line(from: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
     let n = from.take(LINE_MOST).read_until(b'\n', line)?;
     if n as u64 == LINE_MOST && line.last() != Some(&b'\n') {
@@ -175,13 +150,12 @@ pub(crate) fn read_line(from: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Resul
     Ok(n)
 }
 
-/// A log, unpacked while it is read if its name ends in `.gz`, with the digest of the file.
+/// Unpacked while it is read if its name ends in `.gz`; has the digest of the file.
 pub(crate) struct Log {
     lines: BufReader<Unpacked>,
     unpacked_most: u64,
 }
 
-/// What a file of so many bytes may unpack to.
 pub(crate) fn unpacked_most(packed: u64) -> u64 {
     packed.saturating_mul(UNPACKED_TIMES).max(UNPACKED_LEAST)
 }
@@ -203,7 +177,7 @@ impl Log {
         Ok(Log { lines: BufReader::with_capacity(1 << 16, unpacked), unpacked_most })
     }
 
-    /// The most bytes that it may unpack to; what is packed once more within its lines may have as many again.
+    /// Values packed within its lines may unpack to as many bytes again.
     pub(crate) fn unpacked_most(&self) -> u64 {
         self.unpacked_most
     }
@@ -212,7 +186,7 @@ impl Log {
         read_line(&mut self.lines, line)
     }
 
-    /// The digest of the whole file, packed as it is.
+    /// Of the whole file as it is, packed or not.
     pub(crate) fn digest(self) -> io::Result<String> {
         let mut file = match self.lines.into_inner() {
             Unpacked::Plain(file) => file,
@@ -249,7 +223,7 @@ impl Read for Digested {
     }
 }
 
-/// FNV-1a, 64 bits. It finds damage and edits by hand; it is no protection against forgery.
+/// FNV-1a, 64 bits. Finds damage and edits by hand; no protection against forgery.
 #[derive(Clone, Copy)]
 pub(crate) struct Digest(u64);
 
@@ -312,7 +286,7 @@ mod tests {
         let why = crate::make_run_folder(&path("runs/new")).expect_err("as well").to_string();
         assert!(why.contains("runs belongs to user 54321"), "{why}");
         assert_eq!(fs::read_dir(path("runs")).unwrap().count(), 0);
-        // One's own run can be continued, and the received one of another user is only read.
+        // An own run can be continued; a received one of another user is only read.
         drop(RunWriter::create(&path("own"), &manifest("x")).unwrap());
         drop(RunWriter::resume(&path("own"), &manifest("x")).unwrap());
         fs::remove_dir(path("runs")).unwrap();

@@ -1,8 +1,5 @@
-//! What may change about a study while its run goes on, and what may not.
-//!
-//! Trials that were done stay comparable with those to come as long as they are run with the same
-//! things. So a run may get more repetitions, and another title, threshold, price or baseline, which
-//! only change what is made of the trials.
+//! What may change about a study while its run goes on: added repetitions, and what only concerns
+//! the analysis (title, threshold, price, baseline). All else would make trials incomparable.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -12,12 +9,8 @@ use crate::{Extension, Manifest, VariantRecord};
 const NAMED_MOST: usize = 5;
 const VALUE_CHARS: usize = 60;
 
-/// What the manifest becomes when the run, of which `n_ended` trials have ended, goes on as `wanted`; none
-/// where it stays as it is.
-///
-/// # Errors
-///
-/// Why trials of both would be no repetitions of each other: key by key, what was and what is now.
+/// The manifest of a run with `n_ended` trials that goes on as `wanted`; `None` if it stays as it
+/// is. The error says key by key why new trials would be no repetitions of the old ones.
 pub(crate) fn grown(
     there: &Manifest,
     wanted: &Manifest,
@@ -51,7 +44,7 @@ pub(crate) fn grown(
             changed.0.join("; ")
         ));
     }
-    // The text of the plan has what the record does not. Those of other formats cannot be compared.
+    // The plan's text has what the record lacks. Other formats cannot be compared.
     if was == is && there.fingerprint != wanted.fingerprint {
         return Err(format!(
             "the folder holds a run of another study or of another version of it (`{}`)",
@@ -77,8 +70,8 @@ pub(crate) fn grown(
     Ok((now != *there).then_some(now))
 }
 
-/// The format of the plan whose digest a fingerprint is: `plan1-…`; 0 for those that were made of the
-/// record (`2-…`), which has all that is compared here. None for older ones.
+/// The plan format of a fingerprint: 1 of `plan1-…`; 0 of those made of the record (`2-…`), which
+/// has all that is compared here; `None` for older ones.
 fn plan_format(fingerprint: &str) -> Option<u32> {
     let (kind, _) = fingerprint.split_once('-')?;
     match kind.strip_prefix("plan") {
@@ -125,7 +118,7 @@ impl Changed {
         self.value(&format!("{of}product"), &was.product, &is.product);
         self.value(&format!("{of}workload"), &was.workload, &is.workload);
         self.maps(&of, &was.asked, &is.asked);
-        // A share of the memory is the same wish where the memory is another one.
+        // The same share of another memory is the same wish.
         let is_share = |name: &String| {
             let asked = was.asked.get(&format!("setting.{name}"));
             asked.is_some() && asked == is.asked.get(&format!("setting.{name}"))
@@ -139,7 +132,6 @@ impl Changed {
         self.json(&format!("{of}its steps"), &was.own_steps, &is.own_steps);
     }
 
-    /// A run may get more trials behind those that are planned.
     fn trials(&mut self, there: &Manifest, wanted: &Manifest) {
         if there.stopping != wanted.stopping {
             self.0.push(
@@ -211,7 +203,7 @@ impl Changed {
     }
 }
 
-/// The leaves in which two JSON values differ: path, and both values.
+/// The leaves that differ: path, and both values.
 fn differing(
     path: &str,
     was: &serde_json::Value,

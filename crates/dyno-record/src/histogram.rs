@@ -12,24 +12,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::times::Room;
 
-/// A histogram of nanoseconds in HdrHistogram's V2 + deflate encoding, as base64. Any HdrHistogram
-/// library reads it.
+/// A histogram of nanoseconds that any HdrHistogram library reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EncodedHistogram(pub String);
 
-/// An empty histogram with the bounds and the precision of all of Dyno's: 1 ns … 1 h, in
-/// nanoseconds, three significant digits.
+/// Bounds and precision of all of Dyno's histograms: 1 ns to 1 h, three significant digits.
 pub fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("the bounds are valid")
 }
 
-/// How a deflated V2 histogram begins: HdrHistogram's number for it, with words of one byte.
+/// HdrHistogram's number for a deflated V2 histogram with words of one byte.
 const DEFLATED: u32 = 0x1c84_9314;
 
 impl EncodedHistogram {
-    /// Encodes a histogram. Deflated fast rather than best: it is done for each kind of transaction
-    /// in each second, and the numbers of one second hold little that repeats.
+    /// Deflated fast: there is one for each kind and second, with little that repeats.
     pub fn encode(histogram: &Histogram<u64>) -> EncodedHistogram {
         const TO_MEMORY: &str = "writing to memory does not fail";
         let mut plain = Vec::new();
@@ -40,7 +37,7 @@ impl EncodedHistogram {
         }
         let mut bytes = Vec::with_capacity(plain.len());
         bytes.extend_from_slice(&DEFLATED.to_be_bytes());
-        // The length, once it is known.
+        // Overwritten when the length is known.
         bytes.extend_from_slice(&[0; 4]);
         let mut encoder = ZlibEncoder::new(bytes, Compression::fast());
         encoder.write_all(&plain).expect(TO_MEMORY);
@@ -54,19 +51,19 @@ impl EncodedHistogram {
         (!histogram.is_empty()).then(|| EncodedHistogram::encode(histogram))
     }
 
-    /// Decodes; an empty text is an empty histogram. None when the text is not a histogram.
+    /// An empty text is an empty histogram; `None` if it is no histogram.
     pub fn decode(&self) -> Option<Histogram<u64>> {
         if self.0.is_empty() {
             return Some(new_histogram());
         }
-        // Inflated here, where there is a limit to it.
+        // Inflated here, with a limit.
         let mut room = Room::new();
         let mut plain = room.plain(&self.0)?;
         Deserializer::new().deserialize(&mut plain).ok()
     }
 }
 
-/// The same with the largest counts that the encoding has: texts and hosts may say any number, and so does their sum.
+/// With counts that the encoding can hold: texts and hosts may claim any number.
 fn capped(histogram: &Histogram<u64>) -> Histogram<u64> {
     let mut capped = Histogram::new_from(histogram);
     for one in histogram.iter_recorded() {

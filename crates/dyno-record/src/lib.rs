@@ -1,7 +1,5 @@
 //! The run directory: everything written during a run, append-only, readable after a `kill -9`.
-//!
-//! The types here are the format. They are written a second time on purpose, apart from those of
-//! the study and the load, so that old records stay readable when those change. Knows no study.
+//! The types are the format, apart from those of study and load, so that old records stay readable.
 
 mod beside;
 mod columns;
@@ -52,5 +50,5 @@ pub use writer::{
     check_empty, make_run_folder,
 };
 
-/// The version of the format that this crate writes, and the newest that it reads.
+/// Written by this crate, and the newest that it reads.
 pub const FORMAT: u32 = 1;

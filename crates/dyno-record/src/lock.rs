@@ -1,9 +1,6 @@
-//! The lock on a run's folder: one `dyno run` at a time writes there.
-//!
-//! Exclusive `flock`s on the folder itself and on the file `lock` in it, held as long as the run is
-//! written; the kernel gives them up with the process, however that ends. The folder's counts, for a file
-//! can be removed or replaced; the file says which process it is, and is what there is where a
-//! filesystem cannot lock folders.
+//! The lock on a run's folder, for one `dyno run` at a time: `flock`s on the folder and the file
+//! `lock` in it, which the kernel releases with the process. The folder's decides, as a file can be
+//! replaced; the file names the process, and serves if folders cannot be locked.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -19,12 +16,11 @@ use crate::{WriteError, WriteErrorKind};
 
 pub(crate) const LOCK: &str = "lock";
 
-/// How often, and after how many milliseconds, a lock is tried again: `dyno serve` holds it for a
-/// moment when it looks whether somebody else does.
+/// Tries to take a lock: `dyno serve` holds it for a moment to look at it.
 const TRIES: u32 = 20;
 const PAUSE_MS: u64 = 10;
 
-/// The locks, held until this is dropped.
+/// Released when dropped.
 #[derive(Debug)]
 pub(crate) struct RunLock {
     _folder: Option<File>,
@@ -54,14 +50,13 @@ impl RunLock {
                 ));
             }
         }
-        // Only a hint for whoever has to wait: a disk that is full is reported elsewhere.
+        // Only a hint for waiting users; a full disk is reported elsewhere.
         let _ = file.set_len(0);
         let _ = writeln!(file, "{}", std::process::id());
         Ok(RunLock { _folder: itself, _file: file })
     }
 }
 
-/// Whether the lock of a file or folder could be taken, at once or within a moment.
 fn taken_soon(file: &File) -> std::io::Result<bool> {
     let (_open, never) = mpsc::channel::<()>();
     for _ in 0..TRIES {
@@ -69,7 +64,7 @@ fn taken_soon(file: &File) -> std::io::Result<bool> {
             Ok(()) => return Ok(true),
             Err(TryLockError::Error(error)) => return Err(error),
             Err(TryLockError::WouldBlock) => {
-                // Nothing is ever sent: this is a pause.
+                // Nothing is ever sent: a pause.
                 let _ = never.recv_timeout(Duration::from_millis(PAUSE_MS));
             }
         }
@@ -94,15 +89,14 @@ fn holder(lock: &Path) -> String {
     }
 }
 
-/// Whether a Dyno is writing the run in this folder just now. Folders that were never locked, or
-/// cannot be, are not being written.
+/// False for folders that were never locked, or cannot be.
 pub fn is_being_written(folder: &Path) -> bool {
     let files = [open_folder(folder), open_regular(&folder.join(LOCK))];
     let is_locked = |file: &File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
     files.iter().flatten().any(is_locked)
 }
 
-/// Opens a folder; what has its name and is none, such as a FIFO, is refused without waiting.
+/// Refuses a FIFO of this name without waiting.
 fn open_folder(folder: &Path) -> std::io::Result<File> {
     let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
     OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(folder)

@@ -1,21 +1,19 @@
-//! `manifest.json`: what the run is, written before its first trial.
+//! `manifest.json`: what the run set out to do, written before its first trial.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a run set out to do and where.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     pub format: u32,
-    /// Version of Dyno that wrote it.
+    /// The version that wrote the record.
     pub dyno: String,
     pub title: String,
-    /// A digest of what trials are run with: seed, variants, steps, design and conditions. It begins
-    /// with the version of what goes into it.
+    /// Digest of seed, variants, steps, design and conditions. Begins with its format's version.
     pub fingerprint: String,
     pub seed: u64,
-    /// When the run began, milliseconds since 1970 UTC.
+    /// Milliseconds since 1970 UTC.
     pub created_unix_ms: u64,
     /// Smallest effect that matters, as a fraction.
     pub threshold: f64,
@@ -23,53 +21,51 @@ pub struct Manifest {
     pub order: String,
     pub variants: Vec<VariantRecord>,
     pub steps: Vec<StepRecord>,
-    /// All trials, in order; with sequential stopping the most there can be.
+    /// In order; with sequential stopping the most there can be.
     pub trials: Vec<TrialPlan>,
-    /// When variants are repeated no more before all trials are done, if the study wants that.
+    /// When variants are repeated no more before all trials are done; `None` for never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopping: Option<StoppingRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requirements: Vec<RequirementRecord>,
-    /// When blocks are void and measured again; none where they never are.
+    /// When blocks are void and measured again; `None` for never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voiding: Option<VoidingRecord>,
     pub environment: Environment,
-    /// What the design gives to all trials alike and no step tells, by its key in the study file:
-    /// `server_cpus`, `workers` … Empty in records that do not tell.
+    /// What the design gives to all trials, by its key: `server_cpus` … Empty in older records.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub design: BTreeMap<String, String>,
-    /// What else all trials are run with, by its key in the study file, as far as it decides whether
-    /// a run may be continued: `rest`, `run_off`, `probes_off`; of a probe of the study's own a digest.
+    /// What else must stay the same for a run to be continued, by its key in the study file:
+    /// `rest`, `run_off`, `probes_off`; a digest for a probe of the study's own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub conditions: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<Extension>,
-    /// The study file, with passwords in URLs replaced by `***`.
+    /// Passwords in URLs are replaced by `***`.
     pub study_source: String,
 }
 
-/// Trials that were added to the plan of a run: its study asked for more repetitions.
+/// Trials added to the plan when the study asked for more repetitions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extension {
     pub at_unix_ms: u64,
     pub trials_before: u32,
     pub trials_after: u32,
-    /// Trials that had ended until then, well or not: results that could be looked at before more were
-    /// asked for. None in records of before.
+    /// Trials ended until then: results that could be looked at. `None` in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trials_ended: Option<u32>,
 }
 
 impl Extension {
-    /// Trials that had ended until then; where the record does not say, all that were planned.
+    /// All planned ones if the record does not say.
     pub fn ended(&self) -> u32 {
         self.trials_ended.unwrap_or(self.trials_before)
     }
 }
 
-/// Whether nothing is sent under a workload of this name: what there was, was only observed.
+/// For workloads that only observe.
 pub fn sends_nothing(workload: &str) -> bool {
-    // The second one is what `dyno watch` wrote before it was a study.
+    // The second one was written by `dyno watch` before it was a study.
     matches!(workload, "none" | "none of Dyno's")
 }
 
@@ -77,25 +73,25 @@ pub fn sends_nothing(workload: &str) -> bool {
 pub struct VariantRecord {
     pub name: String,
     pub levels: Vec<LevelRecord>,
-    /// Index of the variant it is compared with; none for a baseline.
+    /// The variant that it is compared with; `None` for a baseline.
     pub baseline: Option<usize>,
-    /// Name of the database in the study.
+    /// Its name in the study.
     pub database: String,
-    /// Product, or the URL's kind of server.
+    /// The product, or the kind of server of a URL.
     pub product: String,
-    /// Settings asked for, by name, as text, shares of memory resolved.
+    /// As asked for, by name, with shares of memory resolved.
     pub settings: BTreeMap<String, String>,
-    /// What else the study asks of its database, as it is written there: `version`, `programs`,
-    /// `setting.NAME` of a setting that is a share of the memory.
+    /// What else the study asks of its database, as written there: `version`, `programs`,
+    /// `setting.NAME` of a share of the memory.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asked: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_per_hour: Option<Price>,
     pub workload: String,
-    /// All its options, defaults included.
+    /// Defaults included.
     pub options: BTreeMap<String, String>,
-    /// What its workload says of steps of its own, by the step's name, where that is not what the
-    /// first variant's says, which stands with the steps: a role's rate may be an option.
+    /// The workload's own steps by name, if they differ from the first variant's, which are with
+    /// the steps: a role's rate may be an option.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub own_steps: BTreeMap<String, OwnStepRecord>,
 }
@@ -103,32 +99,29 @@ pub struct VariantRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Price {
     pub amount: f64,
-    /// Of what: `USD`, `EUR`.
+    /// `USD`, `EUR`.
     pub currency: String,
 }
 
-/// A demand of the study on every variant at every step.
+/// A demand on every variant at every step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequirementRecord {
-    /// What is demanded, in words: `p99 ≤ 20 ms`, `throughput ≥ 1000/s`.
+    /// `p99 ≤ 20 ms`, `throughput ≥ 1000/s`.
     pub text: String,
-    /// Of what: `throughput`, a statistic of response times (`mean`, `p50`, `p95`, `p99`, `p99.9`,
-    /// `max`), or any metric by its id.
+    /// `throughput`, a statistic of response times (`mean`, `p50` … `max`), or a metric's id.
     pub measure: String,
-    /// Transactions per second; times in microseconds, whatever the metric's unit; sizes in bytes; a
-    /// number in the metric's own unit where `is_in_own_unit`.
+    /// Transactions per second, microseconds or bytes, whatever the metric's unit; in the metric's
+    /// own unit if `is_in_own_unit`.
     pub bound: f64,
-    /// Whether the bound was written as a number, which is in the metric's own unit.
+    /// Whether the bound was written as a number without a unit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_in_own_unit: bool,
-    /// Whether the measure must not be less than the bound; if not it must not be more. None in records
-    /// of before this was kept: then it follows from the measure.
+    /// Whether the bound is a minimum. `None` in older records: then it follows from the measure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_least: Option<bool>,
 }
 
-/// When a block is void because the host was disturbed, as planned: how much worse than at the
-/// quietest trial of the same variant something may be.
+/// How much worse than at the variant's quietest trial a value may be, before its block is void.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VoidingRecord {
     /// Share of all CPUs that the hypervisor gave to others, as a fraction.
@@ -137,16 +130,16 @@ pub struct VoidingRecord {
     pub others: f64,
     /// How much longer the canary took, as a fraction.
     pub canary: f64,
-    /// Most blocks that are measured again.
+    /// Blocks to measure again at most.
     pub repeats_max: u32,
 }
 
-/// When a run stops repeating variants, as planned.
+/// When a variant gets no more repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoppingRecord {
-    /// Repetitions that every variant gets before the first look.
+    /// Of every variant before the first look.
     pub repetitions_min: u32,
-    /// Repetitions after which a variant gets no more, settled or not.
+    /// Settled or not.
     pub repetitions_max: u32,
 }
 
@@ -159,37 +152,34 @@ pub struct LevelRecord {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepRecord {
-    /// Its name: `8 clients`, `500/s`.
+    /// `8 clients`, `500/s`.
     pub name: String,
-    /// Clients: the most transactions in flight.
+    /// The most transactions in flight.
     pub clients: u64,
-    /// Offered rate in transactions per second; none under closed load. Where it changes, its mean
-    /// over the measured time.
+    /// Transactions per second, the mean if it changes; `None` under closed load.
     pub rate: Option<f64>,
-    /// The course of an offered rate that changes, as a study says it: `500/s for 10s, 2000/s for 5s`.
+    /// A changing rate, as a study says it: `500/s for 10s, 2000/s for 5s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stepped: Option<String>,
     /// `closed`, `constant` or `poisson`.
     pub arrivals: String,
     pub warm_up_s: f64,
-    /// Measured time, in seconds; the longest where the step ends when it is steady.
+    /// Measured time; the longest if the step ends when it is steady.
     pub duration_s: f64,
-    /// How long throughput has to be steady before the step ends, in seconds; none where it ends
-    /// otherwise.
+    /// How long throughput has to be steady before the step ends; `None` if it ends otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_steady_s: Option<f64>,
-    /// What is searched, if the step is a search. Then `clients` is the most it may use, there is no
-    /// `rate`, and the times are those of each of its load probes.
+    /// For a search: `clients` is the most, `rate` is `None`, and the times are a load probe's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchRecord>,
-    /// What the workload says of the step, if the workload defines it. Then `clients` is the sum over
-    /// its roles, `rate` is none, `arrivals` is `own`, and `duration_s` its longest time.
+    /// For a step that the workload defines. Then `clients` is the sum over its roles, `rate` is
+    /// `None`, `arrivals` is `own`, and `duration_s` the longest time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<OwnStepRecord>,
 }
 
 impl StepRecord {
-    /// What the workload of a variant says of the step; none where it does not define it.
+    /// What a variant's workload says of the step; `None` if it does not define the step.
     pub fn own_of<'a>(&'a self, variant: &'a VariantRecord) -> Option<&'a OwnStepRecord> {
         let first = self.own.as_ref()?;
         Some(variant.own_steps.get(&self.name).unwrap_or(first))
@@ -200,11 +190,10 @@ impl StepRecord {
 pub struct OwnStepRecord {
     pub roles: Vec<RoleRecord>,
     pub ends_by_quota: bool,
-    /// Longest wait before it for the engine's debt to be paid, in seconds.
+    /// Longest wait for the engine's deferred work before the step.
     pub settle_s: f64,
 }
 
-/// Clients of a step that do the same thing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoleRecord {
     /// `inserter`, `deleter`, `query` …
@@ -212,27 +201,25 @@ pub struct RoleRecord {
     pub clients: u64,
     /// `closed`, `constant`, `poisson` or `bursts`.
     pub pacing: String,
-    /// Offered transactions per second of each client; none where it is closed.
+    /// Transactions per second and client; `None` if closed.
     pub rate: Option<f64>,
-    /// Transactions that each client has to commit; none where it goes on until the step ends.
+    /// Commits of each client; `None` if it goes on until the step ends.
     pub quota: Option<u64>,
-    /// Which of the workload's kinds its transactions are, by name, where the workload tells;
-    /// else empty.
+    /// Kinds of its transactions, by name; empty if the workload does not say.
     #[serde(default)]
     pub kinds: Vec<String>,
 }
 
-/// A search for the highest load under a limit, as planned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchRecord {
     /// `rate` or `clients`.
     pub sought: String,
-    /// What of response times is limited: `mean`, `p50`, `p90`, `p95`, `p99`, `p99.9`, `max`.
+    /// `mean`, `p50`, `p90`, `p95`, `p99`, `p99.9`, `max`.
     pub statistic: String,
     pub bound_us: f64,
-    /// The limit as text: `p99 ≤ 20 ms`.
+    /// `p99 ≤ 20 ms`.
     pub limit: String,
-    /// How near the level that holds and the one that breaks shall come, as a fraction.
+    /// Largest gap between the level that holds and the one that breaks, as a fraction.
     pub precision: f64,
 }
 
@@ -247,38 +234,36 @@ pub struct TrialPlan {
     pub block: u32,
 }
 
-/// Facts that were found rather than chosen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     pub machine: String,
     /// CPUs that may be used.
     pub cpus: u32,
     pub memory_bytes: u64,
-    /// Everything else by name: `cpu.model`, `kernel`, `clock_source`, `governor`, `filesystem` …
+    /// All else: `cpu.model`, `kernel`, `clock_source`, `governor`, `filesystem` …
     pub facts: BTreeMap<String, String>,
 }
 
-/// Facts about what servers keep their data on, the most specific first.
+/// Facts about the storage of data, the most specific first.
 const STORAGE: [&str; 3] = ["filesystem", "filesystem.device", "filesystem.options"];
 
 impl Environment {
-    /// CPU time per second that control groups allow; none if they set no limit.
+    /// CPU seconds per second; `None` without a limit.
     pub fn cpu_limit(&self) -> Option<f64> {
         self.facts.get("cgroup.cpus")?.parse().ok()
     }
 
-    /// Memory that control groups allow, in bytes; none if they set no limit.
+    /// `None` without a limit.
     pub fn memory_limit_bytes(&self) -> Option<u64> {
         self.facts.get("cgroup.memory_bytes")?.parse().ok()
     }
 
-    /// Memory that may be used, in bytes: the machine's, or less if control groups allow less.
+    /// The machine's, or less if control groups allow less.
     pub fn usable_memory_bytes(&self) -> u64 {
         self.memory_limit_bytes().map_or(self.memory_bytes, |limit| limit.min(self.memory_bytes))
     }
 
-    /// The first fact in which the storage of servers' data differs from that of another
-    /// environment: ours and theirs. None where one of both does not tell it.
+    /// The first fact in which storage differs: ours and theirs. `None` if either does not know it.
     pub fn storage_difference(&self, other: &Environment) -> Option<(String, String)> {
         let fact = |environment: &Environment, name: &str| {
             environment.facts.get(name).map(|value| telling_options(value))
@@ -288,8 +273,8 @@ impl Environment {
     }
 }
 
-/// Mount options without those that name folders, because an overlay has other ones in each
-/// container, and without limits of size: a tmpfs that was enlarged is the same storage.
+/// Without options that name folders, as an overlay has others in each container, and without
+/// limits of size: an enlarged tmpfs is the same storage.
 fn telling_options(options: &str) -> String {
     const LIMITS: [&str; 3] = ["size=", "nr_blocks=", "nr_inodes="];
     let is_known = |option: &&str| {

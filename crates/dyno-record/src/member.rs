@@ -6,53 +6,50 @@ use serde::{Deserialize, Serialize};
 
 use crate::ServerFacts;
 
-/// One part of a deployment: a server, a router, or what stands in for one.
+/// A server, a router, or a stand-in for one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemberFacts {
-    /// Its name, unique in the trial.
+    /// Unique in the trial.
     pub name: String,
     pub role: MemberRole,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<Entry>,
-    /// Where its data live, if it has any.
+    /// `None` without data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<PlaceFacts>,
-    /// The host on which an agent has started it; none if it was the machine that ran the study.
+    /// Where an agent started it; `None` for the machine that ran the study.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<MemberHost>,
-    /// What its server says of itself. Empty in a summary for the primary member, whose facts are the
-    /// trial's `server`; and for a member that did not come up.
+    /// Empty if it did not come up; in a summary also for the primary: see the trial's `server`.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub server: ServerFacts,
 }
 
-/// A host on which an agent has started a member.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemberHost {
-    /// What the study calls it; empty if the member has its name.
+    /// Its name in the study; empty if it is the member's name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What the machine calls itself.
+    /// The machine's own name.
     pub machine: String,
-    /// The version of Dyno there.
+    /// Version of Dyno there.
     pub dyno: String,
     /// CPUs that the agent may use.
     pub cpus: u32,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, String>,
-    /// The network between it and the machine that ran the study, before any load; none if it could not be
-    /// measured.
+    /// To the machine that ran the study, before any load; `None` if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkFacts>,
 }
 
-/// The network between a machine and a server, before any load.
+/// Between a machine and a server, before any load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetworkFacts {
-    /// Median time to open a connection, which takes one round trip, in microseconds.
+    /// Median time to open a connection, which takes one round trip.
     pub round_trip_us: f64,
     pub round_trip_least_us: f64,
-    /// Bytes per second of a long answer of the server's; none if there was no such answer.
+    /// Measured by a long answer of the server; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_s: Option<f64>,
 }
@@ -62,29 +59,28 @@ pub struct PlaceFacts {
     /// What shapes how files lie on it: `folder`, or a volume with its properties.
     pub kind: String,
     pub path: String,
-    /// `ext4`; none if the kernel did not say.
+    /// `ext4`; `None` if the kernel did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<String>,
-    /// `/dev/sda1`; none if the kernel did not say.
+    /// `/dev/sda1`; `None` if the kernel did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Options of the mount and of the filesystem.
+    /// Of the mount and of the filesystem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<String>,
-    /// Whether its disk turns; none if there is no disk, or the kernel did not say.
+    /// `None` without a disk, or if the kernel did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_rotational: Option<bool>,
-    /// `write back` if a sync had to flush the disk's own cache, else `write through`.
+    /// `write back` if a sync has to flush the disk's cache, else `write through`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<String>,
-    /// Of a loop device, the file that it shows as a disk.
+    /// The file behind a loop device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loop_file: Option<String>,
-    /// Of a loop device, whether it goes past the page cache of that file.
+    /// Whether a loop device bypasses that file's page cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_loop_direct: Option<bool>,
-    /// Whether what was synced is there after the power has failed: not in memory. None if the
-    /// filesystem is not known.
+    /// Whether synced data survive a power failure; `None` if the filesystem is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survives_power_failure: Option<bool>,
 }
@@ -92,19 +88,19 @@ pub struct PlaceFacts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberRole {
-    /// It is what is measured, or the first of those.
+    /// What is measured, or the first of several.
     #[default]
     Primary,
     Replica,
-    /// It is a node of a cluster whose first node is the primary.
+    /// Of a cluster, after the primary.
     Node,
     Router,
     Shard,
     Generator,
-    /// It holds data for another member.
+    /// Holds data for another member.
     Store,
     OtherDatabase,
-    /// A role that a later version of Dyno has given it.
+    /// A role of a later version of Dyno.
     #[serde(other)]
     Other,
 }
@@ -114,9 +110,9 @@ pub enum MemberRole {
 pub enum Entry {
     Write,
     Read,
-    /// To make, fill and audit its tables.
+    /// To make, fill and audit tables.
     Admin,
-    /// What a later version of Dyno connects for.
+    /// A use of a later version of Dyno.
     #[serde(other)]
     Other,
 }

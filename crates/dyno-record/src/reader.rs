@@ -19,14 +19,13 @@ use crate::{FORMAT, Manifest, TrialOutcome, TrialSummary, beside};
 pub struct Run {
     pub folder: PathBuf,
     pub manifest: Manifest,
-    /// The trials that have ended, by number.
+    /// Trials that have ended, by number.
     pub trials: Vec<TrialSummary>,
-    /// Blocks that were void, in the order in which they became so. Their trials are not among
-    /// `trials`; those that took their place are.
+    /// In the order of becoming void; `trials` has their replacements instead.
     pub voids: Vec<VoidBlock>,
 }
 
-/// A record that could not be read, as one line: paths and reasons quote what is in the record.
+/// One line: paths and reasons quote the record.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {reason}", clean_text(&path.to_string_lossy()))]
 pub struct ReadError {
@@ -41,11 +40,7 @@ impl ReadError {
 }
 
 impl Run {
-    /// Compares what is written twice, as [`read_run`] does.
-    ///
-    /// # Errors
-    ///
-    /// A trial contradicts the manifest, or itself.
+    /// Fails if a trial contradicts the manifest or itself.
     pub fn check(&self) -> Result<(), ReadError> {
         let plan = &self.manifest.trials;
         if plan.iter().any(|trial| trial.block.max(trial.repetition) > PLACE_MOST) {
@@ -63,7 +58,7 @@ impl Run {
         Ok(())
     }
 
-    /// Fills in what readings are, of trials that were recorded before a record held all of it.
+    /// Completes the meanings of readings in older records.
     pub fn explain_readings(&mut self, registry: &Registry) {
         for trial in &mut self.trials {
             let of_steps = trial.steps.iter().flat_map(|step| step.readings.keys());
@@ -79,12 +74,8 @@ impl Run {
     }
 }
 
-/// Reads a run: manifest and the summaries of ended trials. What is written twice must agree.
-///
-/// # Errors
-///
-/// A file cannot be read, does not have the checksum that was noted when its trial ended, or
-/// contradicts another.
+/// Manifest and summaries of ended trials. Fails if a file cannot be read, does not have the
+/// checksum noted when its trial ended, or contradicts another.
 pub fn read_run(folder: &Path) -> Result<Run, ReadError> {
     let manifest = read_manifest(folder)?;
     let folders = trial_folders(folder);
@@ -98,14 +89,14 @@ pub fn read_run(folder: &Path) -> Result<Run, ReadError> {
     Ok(Run { voids: read_voids(folder)?, ..run })
 }
 
-/// A second of a kind of transaction takes as much room as this many values: tables have rows of it.
+/// The room of a second of a kind, in values: tables have rows of it.
 const VALUES_OF_KIND: usize = 8;
 
-/// Bytes of a name that take the room of a value.
+/// Bytes of a name that take the room of one value.
 const NAME_BYTES_OF_VALUE: usize = 16;
 
-/// Takes the room of what tables repeat in each row: a few kilobytes of long names, and of kinds beside many seconds,
-/// would else become gigabytes.
+/// Limits what tables repeat in each row: a few kilobytes of long names, or of kinds beside many
+/// seconds, could become gigabytes.
 fn take_tables(manifest: &Manifest, trials: &[TrialSummary]) -> Result<(), &'static str> {
     for (trial, step) in trials.iter().flat_map(|one| one.steps.iter().map(move |step| (one, step)))
     {
@@ -129,12 +120,12 @@ fn n_bytes(folders: &[(u32, PathBuf)]) -> u64 {
     files.filter_map(|path| fs::symlink_metadata(path).ok()).map(|facts| facts.len()).sum()
 }
 
-/// Reads the summaries of the trials that have ended, in the order of their numbers.
+/// In the order of their numbers.
 fn read_trials(folders: Vec<(u32, PathBuf)>) -> Result<Vec<TrialSummary>, ReadError> {
     let mut trials: Vec<TrialSummary> = Vec::new();
     for (number, trial) in folders {
         let path = trial.join(SUMMARY);
-        // A link or a FIFO of that name is an error, and no trial that has not ended.
+        // A link or a FIFO of this name is an error, not an unended trial.
         if fs::symlink_metadata(&path).is_err() {
             continue;
         }
@@ -154,7 +145,7 @@ fn read_trials(folders: Vec<(u32, PathBuf)>) -> Result<Vec<TrialSummary>, ReadEr
     Ok(trials)
 }
 
-/// The digests that were noted when a trial ended, by file name; none in records of before that.
+/// By file name; `None` for older records.
 pub(crate) struct Checksums(BTreeMap<String, String>);
 
 impl Checksums {
@@ -198,7 +189,7 @@ fn advise(error: ReadError) -> ReadError {
     ReadError { reason: format!("{}; {advice}", error.reason), ..error }
 }
 
-/// Puts the readings that are in the log alone into the summary.
+/// Adds readings that only the log has.
 fn read_readings(summary: &mut TrialSummary, trial: &Path) -> Result<(), ReadError> {
     let mut spans = Vec::new();
     summary.each_load(&mut |load| spans.extend(load.spans.clone()));
@@ -215,7 +206,7 @@ fn read_readings(summary: &mut TrialSummary, trial: &Path) -> Result<(), ReadErr
     Ok(())
 }
 
-/// Reads the manifest alone, after a look at its version.
+/// Checks the version first.
 pub fn read_manifest(folder: &Path) -> Result<Manifest, ReadError> {
     let path = folder.join(MANIFEST);
     if fs::symlink_metadata(&path).is_err() {
@@ -224,7 +215,7 @@ pub fn read_manifest(folder: &Path) -> Result<Manifest, ReadError> {
         return Err(ReadError::new(folder, reason));
     }
     let bytes = read_bounded(&path, MANIFEST_MOST).map_err(|error| ReadError::new(&path, error))?;
-    // Not as a tree of whatever is there: a list of small objects takes a hundred times its bytes.
+    // Not as a tree: a list of small objects takes a hundred times its bytes.
     let version: Version = parse(&path, &bytes)?;
     match version.format {
         Some(format) if format > u64::from(FORMAT) => Err(ReadError::new(
@@ -240,11 +231,10 @@ pub fn read_manifest(folder: &Path) -> Result<Manifest, ReadError> {
     }
 }
 
-/// No number of a block or a repetition is larger. Those of several runs are counted on from run to run: a sum that
-/// did not fit would give trials of two runs one block.
+/// Largest block or repetition: runs are numbered on, and an overflow would make two blocks one.
 const PLACE_MOST: u32 = 1 << 20;
 
-/// The most bytes of a manifest: half a million trials.
+/// Bytes for half a million trials.
 const MANIFEST_MOST: u64 = 64 << 20;
 
 #[derive(Deserialize)]
@@ -253,8 +243,7 @@ struct Version {
     dyno: Option<String>,
 }
 
-/// The trials' folders by trial number. Those of earlier tries, which were moved aside, are left out,
-/// and so are links: what they point at may lie anywhere.
+/// By trial number, without earlier tries (moved aside) and links, which may lead anywhere.
 pub fn trial_folders(folder: &Path) -> Vec<(u32, PathBuf)> {
     let trials = folder.join("trials");
     let is_folder = fs::symlink_metadata(&trials).is_ok_and(|facts| facts.is_dir());
@@ -286,10 +275,10 @@ fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, ReadError> 
         .map_err(|error| ReadError::new(path, format!("the file is damaged: {error}")))
 }
 
-/// The most bytes of a reading's name: several times what probes may choose. Names are compared with patterns.
+/// In bytes; several times what probes may choose.
 const READING_NAME_MOST: usize = 1_024;
 
-/// A record may have been edited by hand or cut short: indexes are checked once, here.
+/// Checked once, here: a record may have been edited or cut.
 fn check_indexes(
     manifest: &Manifest,
     trial: &TrialSummary,
@@ -323,7 +312,7 @@ fn check_indexes(
             &columns.max_us,
             &columns.lag_p99_us,
         ];
-        // A step without load has readings, and nothing in these.
+        // A step without load has readings only.
         let is_without_load = step.kinds.is_empty() && all.iter().all(|column| column.is_empty());
         if (!is_without_load && all.iter().any(|column| column.len() != n))
             || step.readings.values().any(|column| column.len() != n)
@@ -391,7 +380,7 @@ mod tests {
         assert_eq!(read(4_000).unwrap().len(), 2);
         let error = read(3_999).unwrap_err().to_string();
         assert!(error.contains("more values"), "{error}");
-        // Small files have the room of a trial, large ones room by their bytes.
+        // Small files have the room of one trial, large ones by their size.
         assert_eq!([0, 1 << 20, 1 << 30].map(values_most), [VALUES_MOST, VALUES_MOST, 16 << 30]);
     }
 

@@ -1,17 +1,15 @@
 //! `readings.jsonl.gz`: what the probes read, in the order of time, packed while it is written.
 //!
-//! A line has the time, the names that it uses first (each gets the next number, counted from 0),
-//! and runs of values: a run begins at the number that is its key. So a name is written once.
+//! A line has the time, new names (numbered on from 0), and runs of values, each under the number
+//! of its first name; so a name is written once.
 //!
 //! ```text
 //! {"at_ns":1000,"names":["cpu.busy_pct","load.avg1"],"values":{"0":[12.5,0.3]}}
 //! {"at_ns":2000,"values":{"0":[13,null]}}
 //! ```
 //!
-//! A killed run leaves a file that ends early; all of it but the last seconds can be unpacked.
-//!
-//! It holds all that was read, whatever becomes of the trial. Where that is not too much, the summary
-//! of a trial has the readings again, beside the intervals of its steps.
+//! A kill cuts off the last seconds only. If readings are not too many, a trial's summary has them
+//! again, beside the intervals of its steps.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -26,17 +24,16 @@ use serde::Deserialize;
 use crate::ReadError;
 use crate::files::Log;
 
-/// Nanoseconds after which what was written is on its way to the disk, come what may.
+/// Written data are sent to the disk at least this often.
 const FLUSH_NS: u64 = 10_000_000_000;
 
-/// Missing values that are written rather than a new run begun.
+/// So many missing values are written before a new run begins.
 const GAP: usize = 4;
 
-/// More readings than this are kept once, in the log: an hour of thousands of them would else take
-/// twice its tens of megabytes.
+/// More readings are only in the log: an hour of thousands takes tens of megabytes.
 pub(crate) const KEPT_TWICE: u64 = 1_000_000;
 
-/// The most names of a log: many times what all probes of a large deployment read.
+/// Many times what all probes of a large deployment read.
 const NAMES_MOST: usize = 1 << 20;
 
 pub(crate) struct ReadingsLog {
@@ -89,7 +86,7 @@ impl ReadingsLog {
         Ok(())
     }
 
-    /// Ends the file; tells whether it has so many values that they are not to be kept twice.
+    /// Returns whether there are too many values to keep twice.
     pub(crate) fn finish(self) -> io::Result<bool> {
         self.file.finish()?.sync_all()?;
         Ok(self.n_values > KEPT_TWICE)
@@ -124,7 +121,7 @@ fn write_runs(numbered: &[(usize, f64)], out: &mut String) -> std::fmt::Result {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct LogLine {
-    /// When, on the run's clock.
+    /// On the run's clock.
     pub(crate) at_ns: u64,
     #[serde(default)]
     names: Vec<String>,
@@ -139,7 +136,7 @@ impl LogLine {
         })
     }
 
-    /// One past the highest number that it uses.
+    /// One past its highest number.
     fn n_named(&self) -> usize {
         self.values.iter().map(|(first, run)| first.saturating_add(run.len())).max().unwrap_or(0)
     }
@@ -162,11 +159,7 @@ impl LogLines {
         })
     }
 
-    /// The next line; none at the end.
-    ///
-    /// # Errors
-    ///
-    /// The log is damaged, or ends early.
+    /// `None` at the end. Fails if the log is damaged or cut.
     pub(crate) fn next(&mut self) -> Result<Option<LogLine>, ReadError> {
         let damaged = |path: &Path, why: &dyn std::fmt::Display| {
             ReadError::new(path, format!("the file is damaged: {why}"))
@@ -188,12 +181,12 @@ impl LogLines {
         Ok(Some(line))
     }
 
-    /// The names of all readings so far, in the order of their numbers.
+    /// So far, by number.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The same, and the digest of the whole file.
+    /// All names, and the digest of the whole file.
     pub(crate) fn finish(self) -> Result<(Vec<String>, String), ReadError> {
         let digest = self.lines.digest().map_err(|error| ReadError::new(&self.path, error))?;
         Ok((self.names, digest))
@@ -210,7 +203,7 @@ pub(crate) mod tests {
 
     fn text(path: &std::path::Path) -> String {
         let mut text = String::new();
-        // One that ends early can be read up to there.
+        // A cut file is readable up to there.
         let _ = GzDecoder::new(File::open(path).expect("it is there")).read_to_string(&mut text);
         text
     }
@@ -306,8 +299,8 @@ pub(crate) mod tests {
         assert_eq!(text(&path).lines().count(), 1);
     }
 
-    /// Readings as a busy server has them: of ten, four never change, two are hardly ever more than
-    /// zero, two are small counts over a second that is not quite one, and two are noise.
+    /// As on a busy server: of ten readings, four never change, two are mostly zero, two are small
+    /// counts over not quite a second, two are noise.
     pub(crate) fn busy(number: usize, second: u64, random: &mut u64) -> f64 {
         *random ^= *random << 13;
         *random ^= *random >> 7;

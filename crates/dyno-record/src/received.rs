@@ -1,7 +1,5 @@
-//! A trial that was run, and recorded, on another host: its files come from there, a part at a time.
-//!
-//! The host is as trusted as what it measures, and no more: only files of a trial are taken, of bounded size, and only
-//! a summary of the trial that was to be run. Until all have come, the trial's folder is that of one that has not ended.
+//! A trial that another host ran and recorded. Only a trial's files are taken, of bounded size, and
+//! the expected trial's summary. Until all have come, the trial has not ended.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -19,7 +17,7 @@ use crate::{
     Event, RunWriter, TrialHost, TrialPlan, TrialSummary, TrialWriter, WHOLE_MOST, WriteError,
 };
 
-/// The most bytes that a trial may have: its files, and the events that came before them.
+/// Largest size of a trial's files, and of the events before them.
 const BYTES_MOST: u64 = 16 << 30;
 
 const COMING: &str = ".received";
@@ -32,12 +30,7 @@ pub struct TrialReceiver {
 }
 
 impl RunWriter {
-    /// Begins a trial that is run on another host. What an earlier try left is moved aside, as by
-    /// [`RunWriter::begin_trial`].
-    ///
-    /// # Errors
-    ///
-    /// The folder cannot be written.
+    /// Moves an earlier try aside, as [`RunWriter::begin_trial`] does.
     pub fn receive_trial(
         &mut self,
         trial: &TrialPlan,
@@ -50,17 +43,12 @@ impl RunWriter {
 }
 
 impl TrialReceiver {
-    /// The files that a trial on another host consists of: the packed logs, and the summary.
+    /// The packed logs, and the summary.
     pub fn files() -> [String; 4] {
         [packed(EVENTS), packed(INTERVALS), READINGS.to_owned(), SUMMARY.to_owned()]
     }
 
-    /// Appends an event that came from there, or was seen here; those that are only sent while something goes on are
-    /// left out, and so is what is too much.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be written.
+    /// Appends an event, from there or from here; drops passing ones, and those beyond the limit.
     pub fn event(&mut self, event: &Event) -> Result<(), WriteError> {
         if event.kind.is_passing() || self.take(event_bytes(event)).is_err() {
             return Ok(());
@@ -76,11 +64,7 @@ impl TrialReceiver {
         Err(format!("its record is larger than {} GiB", BYTES_MOST >> 30))
     }
 
-    /// Appends to a file that comes in.
-    ///
-    /// # Errors
-    ///
-    /// `Ok(Err(why))` if that is no file of a trial, or they are too large together. `Err` if it cannot be written.
+    /// `Ok(Err(why))` if it is no file of a trial, or too large; `Err` if it cannot be written.
     pub fn part(&mut self, name: &str, bytes: &[u8]) -> Result<Result<(), String>, WriteError> {
         if !TrialReceiver::files().iter().any(|file| file == name) {
             return Ok(Err("it sent a file that is none of a trial".to_owned()));
@@ -93,12 +77,8 @@ impl TrialReceiver {
         written.map(Ok).map_err(|error| WriteError::io(&path, &error))
     }
 
-    /// Ends the trial with the files that have come, and with the name of the host. The summary is what marks it as
-    /// ended.
-    ///
-    /// # Errors
-    ///
-    /// `Ok(Err(…))` gives the receiver back, with the reason, if the files are not those of this trial.
+    /// Ends the trial by putting its files in place, the summary last. `Ok(Err(…))` gives the
+    /// receiver back, with the reason, if the files are not those of this trial.
     pub fn finish(
         mut self,
         host: TrialHost,
@@ -109,7 +89,7 @@ impl TrialReceiver {
         };
         summary.host = Some(host);
         let folder = self.writer.folder.clone();
-        // What was written here is in the files from there as well.
+        // The received files have this as well.
         for name in [EVENTS, INTERVALS, READINGS] {
             let path = folder.join(name);
             fs::remove_file(&path).map_err(|error| WriteError::io(&path, &error))?;
@@ -126,23 +106,17 @@ impl TrialReceiver {
         Ok(Ok(summary))
     }
 
-    /// Ends the trial with a summary that was made here, because the host's did not come. What has come of its files is
-    /// removed.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be written.
+    /// Ends the trial with a summary made here, because the host's did not come; removes its files.
     pub fn finish_without(self, summary: TrialSummary) -> Result<(), WriteError> {
         for name in TrialReceiver::files() {
-            // It may not have come.
             let _ = fs::remove_file(self.coming(&name));
         }
         self.writer.finish(summary)
     }
 
-    /// The summary that has come, if it and all logs have, and it is of this trial.
+    /// Checked to be of this trial, with all logs received.
     fn summary(&mut self) -> Result<TrialSummary, String> {
-        // If something was left out, the rest is not the trial.
+        // If something was dropped, the rest is not the trial.
         self.take(0)?;
         let files = TrialReceiver::files();
         if let Some(missing) = files.iter().find(|name| !self.coming(name).is_file()) {
@@ -151,7 +125,7 @@ impl TrialReceiver {
         let bytes = read_bounded(&self.coming(SUMMARY), WHOLE_MOST);
         let bytes = bytes.map_err(|error| format!("its summary cannot be read: {error}"))?;
         let unread = |error: String| format!("its summary cannot be read: {}", clean_text(&error));
-        // As a summary first: as a tree of whatever is there it could take a hundred times its bytes.
+        // As a summary first: as a tree it could take a hundred times its bytes.
         let summary: TrialSummary = within(VALUES_MOST, || serde_json::from_slice(&bytes))
             .map_err(|error| unread(error.to_string()))?;
         let summary = cleaned(&summary).map_err(unread)?;
@@ -166,11 +140,7 @@ impl TrialReceiver {
     }
 }
 
-/// Something of another host's, with all its texts cleaned, as what servers say is: no text can do anything to a terminal.
-///
-/// # Errors
-///
-/// It is none any more; says why.
+/// Cleans all texts of another host's value; the error says why the result is no such value.
 pub fn cleaned<T: Serialize + DeserializeOwned>(value: &T) -> Result<T, String> {
     let mut json = serde_json::to_value(value).map_err(|error| error.to_string())?;
     clean(&mut json);
@@ -179,7 +149,7 @@ pub fn cleaned<T: Serialize + DeserializeOwned>(value: &T) -> Result<T, String> 
 
 fn clean(value: &mut Value) {
     match value {
-        // What is only long, such as a histogram, stays whole.
+        // Long texts, such as histograms, stay whole.
         Value::String(text) if text.contains(is_unsafe_char) => *text = clean_text(text),
         Value::Array(items) => items.iter_mut().for_each(clean),
         Value::Object(fields) => {
@@ -211,7 +181,6 @@ mod tests {
         TrialHost { pool: "m5".into(), name: "m5-1".into(), ..TrialHost::default() }
     }
 
-    /// The files of a trial that ran elsewhere.
     fn recorded(number: u32) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let mut run = RunWriter::create(&folder.path().join("run"), &manifest("x")).unwrap();
@@ -263,7 +232,7 @@ mod tests {
         let written = fs::metadata(run.folder().join("trials/0001-base").join(EVENTS)).unwrap();
         assert!((90_000..=100_000).contains(&written.len()), "{}", written.len());
         assert!(receiver.part(SUMMARY, b"x").unwrap().is_err());
-        // The files alone would be no complete record.
+        // Without the dropped events the record is incomplete.
         for name in TrialReceiver::files() {
             fs::copy(there.join(&name), receiver.coming(&name)).unwrap();
         }

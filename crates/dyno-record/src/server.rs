@@ -1,85 +1,81 @@
-//! A trial's server: what it said of itself, and what is known of its product.
+//! A trial's server, and what is known of its product.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The name, in [`ServerFacts::machine`], of what the kernel's scheduler did with the server beside a generator on the same
-/// machine: `the generator's` group, `its own` one or `one for each of its processes`, with the weights of both.
+/// How the kernel scheduled a server beside a generator, in [`ServerFacts::machine`]: `the
+/// generator's` group, `its own` or `one for each of its processes`, with both weights.
 pub const SCHEDULING_GROUP: &str = "scheduling_group";
 
-/// What the server said of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerFacts {
     pub product: String,
     pub version: String,
-    /// Where it was reached: `unix`, `tcp`, `in process`, `simulated`.
+    /// `unix`, `tcp`, `in process`, `simulated`.
     pub transport: String,
     pub tls: bool,
-    /// Settings in force, read from the server, by name.
+    /// In force, by name.
     pub settings: BTreeMap<String, String>,
-    /// What was set of its machine for it, read back while it ran: settings of the kernel that some variant
-    /// changes, what its control group allowed it (`control_group.memory`), and [`SCHEDULING_GROUP`].
+    /// What was set on the machine, read back: kernel settings that some variant changes, control
+    /// group limits (`control_group.memory`), and [`SCHEDULING_GROUP`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub machine: BTreeMap<String, String>,
-    /// What a commit survives, from the settings, in words: `every commit is synced`, `synced once a
-    /// second`, `not synced`, `nothing is stored`, `simulated` (a simulated server), `unknown`.
+    /// What a commit survives: `every commit is synced`, `synced once a second`, `not synced`,
+    /// `nothing is stored`, `simulated`, `unknown`.
     pub durability: String,
-    /// What is known of its product, so that whoever reads the record need not know products; none
-    /// in records that earlier versions of Dyno wrote: use [`ServerFacts::product_facts`].
+    /// `None` in older records: use [`ServerFacts::product_facts`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_product: Option<ProductFacts>,
 }
 
-/// What is known of a server's product, and follows from that and from its settings.
+/// What follows from a server's product and its settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProductFacts {
-    /// Whether it ran inside the load generator's own process.
+    /// In the load generator's process.
     #[serde(default)]
     pub in_process: bool,
-    /// Whether it was simulated: nothing was measured.
     #[serde(default)]
     pub simulated: bool,
-    /// Whether it stored what it confirmed.
+    /// Whether it stored confirmed data.
     #[serde(default)]
     pub stores_data: bool,
-    /// How safe its commits were; none where that is not known.
+    /// `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_safety: Option<CommitSafety>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub durability_settings: Vec<String>,
-    /// Bytes of memory that it had for data; none where its settings do not say.
+    /// For data; `None` if its settings do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory_settings: Vec<String>,
-    /// Where its programs came from; none if Dyno did not start it, or they are Dyno's own, and in records
-    /// of earlier versions.
+    /// `None` if Dyno did not start it, if they are Dyno's own, and in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<BuildFacts>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BuildFacts {
-    /// `machine` if they were installed, else the source of packages from which they were fetched.
+    /// `machine` if installed, else the source of packages.
     pub source: String,
-    /// Who built them: `Debian trixie`; empty if that is not known.
+    /// `Debian trixie`; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub builder: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package_version: Option<String>,
-    /// The folder with the programs.
+    /// The folder of the programs.
     pub programs: String,
-    /// How they were configured and compiled, as far as the server says so.
+    /// How it was configured and compiled, if the server says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configured: Option<String>,
 }
 
 impl BuildFacts {
-    /// `Debian trixie, postgresql-17 17.11-0+deb13u1`; the folder if nothing else is known.
+    /// `Debian trixie, postgresql-17 17.11-0+deb13u1`, or the folder.
     pub fn words(&self) -> String {
         let package = self.package.as_ref().map(|package| {
             format!("{package} {}", self.package_version.as_deref().unwrap_or_default())
@@ -91,21 +87,19 @@ impl BuildFacts {
     }
 }
 
-/// What may become of a commit that a server has confirmed, when the power fails or the operating
-/// system crashes; the safest first.
+/// What a power failure or a crash of the system may do to confirmed commits; the safest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommitSafety {
-    /// Nothing: it was on disk before it was confirmed.
+    /// Nothing: it was on disk before.
     EveryCommit,
-    /// The last commits may be lost; what came before is whole.
+    /// The last commits may be lost; earlier ones are whole.
     LastCommitsAtRisk,
-    /// Commits may be lost, and the database may be damaged.
+    /// Commits may be lost and the database damaged.
     DataAtRisk,
 }
 
 impl CommitSafety {
-    /// In a few words, behind a variant's name.
     pub fn words(self) -> &'static str {
         match self {
             CommitSafety::EveryCommit => "every commit synced",
@@ -118,8 +112,7 @@ impl CommitSafety {
 }
 
 impl ServerFacts {
-    /// What is known of the product. In records that do not say it, it follows from names, texts and
-    /// settings as they were then.
+    /// In older records derived from names, texts and settings as they were then.
     pub fn product_facts(&self) -> Cow<'_, ProductFacts> {
         match &self.of_product {
             Some(known) => Cow::Borrowed(known),
@@ -128,7 +121,7 @@ impl ServerFacts {
     }
 }
 
-/// Settings that decided what a commit survives, in records that do not name them.
+/// For older records.
 const DURABILITY_SETTINGS: [&str; 12] = [
     "synchronous",
     "journal_mode",
@@ -144,7 +137,7 @@ const DURABILITY_SETTINGS: [&str; 12] = [
     "rocksdb_flush_log_at_trx_commit",
 ];
 
-/// Settings that said how much memory an engine took for data, likewise.
+/// For older records.
 const MEMORY_SETTINGS: [&str; 5] = [
     "innodb_buffer_pool_size",
     "rocksdb_block_cache_size",
@@ -153,7 +146,7 @@ const MEMORY_SETTINGS: [&str; 5] = [
     "mmap_size",
 ];
 
-/// What an earlier version of Dyno would have said of the product, had it said it.
+/// As the version of Dyno that wrote the record would have said.
 fn earlier(server: &ServerFacts) -> ProductFacts {
     let simulated = server.transport == "simulated";
     let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
@@ -169,7 +162,7 @@ fn earlier(server: &ServerFacts) -> ProductFacts {
     }
 }
 
-/// From the words that records had for it, a closed list.
+/// Older records have a closed list of words.
 fn earlier_safety(durability: &str) -> Option<CommitSafety> {
     match durability {
         "every commit is synced" => Some(CommitSafety::EveryCommit),
@@ -193,7 +186,7 @@ fn earlier_memory(settings: &BTreeMap<String, String>) -> Option<f64> {
         false => &["innodb_buffer_pool_size", "shared_buffers"],
     };
     let bytes = names.iter().find_map(|name| parse_bytes(settings.get(*name)?));
-    // SQLite: pages, or KiB where it is negative.
+    // SQLite: pages; KiB if negative.
     bytes.or_else(|| {
         let size: f64 = settings.get("cache_size")?.parse().ok()?;
         let page: f64 = settings.get("page_size")?.parse().ok()?;

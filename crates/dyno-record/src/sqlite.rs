@@ -14,7 +14,6 @@ use crate::readings::LogLines;
 use crate::writer::READINGS;
 use crate::{ReadError, Run, StepSummary, TrialOutcome, TrialSummary, read_run};
 
-/// A query that failed, or a database that could not be built.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct QueryError(pub String);
@@ -28,11 +27,11 @@ impl From<rusqlite::Error> for QueryError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryRows {
     pub columns: Vec<String>,
-    /// Rows, as text; none is NULL.
+    /// As text; `None` is NULL.
     pub rows: Vec<Vec<Option<String>>>,
 }
 
-/// The version of these tables: whoever removes a table or a column, or changes its meaning, raises it.
+/// Raised when a table or a column is removed, or changes its meaning.
 const SQL_FORMAT: u32 = 1;
 
 const SCHEMA: &str = "
@@ -74,12 +73,11 @@ CREATE VIEW reading AS SELECT trial, step, name, start_s, value
 CREATE VIEW log_reading AS SELECT trial, at_s, name, value FROM log_value JOIN reading_name USING(id);
 ";
 
-/// The names of readings, each of which is in the file once: with every value, a long one would fill the disk.
+/// Each name is in the file once: with every value, a long one would fill the disk.
 #[derive(Default)]
 struct Names(HashMap<String, usize>);
 
 impl Names {
-    /// The id of a name.
     fn id(&mut self, name: &str) -> usize {
         if let Some(id) = self.0.get(name) {
             return *id;
@@ -97,20 +95,19 @@ impl Names {
     }
 }
 
-/// Builds `record.sqlite` in the run's folder from its files, replacing whatever has that name; returns
-/// its path.
+/// Builds `record.sqlite` in the run's folder, replacing any file of that name.
 fn build_database(folder: &Path) -> Result<PathBuf, QueryError> {
     let run = read_run(folder).map_err(|error| QueryError(error.to_string()))?;
     check_way(folder).map_err(|error| QueryError(error.to_string()))?;
     let path = folder.join("record.sqlite");
     remove_parts(folder);
-    // Each query builds its own: the run's lock is held by whoever writes the run.
+    // Each query builds its own, as another process may hold the run's lock.
     let nth = N_BUILT.fetch_add(1, Relaxed);
     let part = folder.join(format!("{PART}{}-{nth}", std::process::id()));
     let built = build(&part, folder, &run);
     let io =
         |error: std::io::Error| QueryError(format!("cannot write {}: {error}", part.display()));
-    // What SQLite keeps beside a file would be taken for this one's: a journal has the next client undo what was written.
+    // SQLite would take companions for this file's: a journal undoes what was written.
     let alone = built.and_then(|()| remove_companions(&path));
     let named = alone.and_then(|()| std::fs::rename(&part, &path).map_err(io));
     if named.is_err() {
@@ -119,12 +116,12 @@ fn build_database(folder: &Path) -> Result<PathBuf, QueryError> {
     named.map(|()| path)
 }
 
-/// Prefix of the names of files under construction; the process id and a number follow.
+/// For files under construction; process id and number follow.
 const PART: &str = "record.sqlite.part-";
 
 static N_BUILT: AtomicU64 = AtomicU64::new(0);
 
-/// Removes unfinished files of processes that no longer run.
+/// Of processes that no longer run.
 fn remove_parts(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -133,13 +130,13 @@ fn remove_parts(folder: &Path) {
         let is_alive =
             pid.parse::<u32>().is_ok_and(|pid| Path::new(&format!("/proc/{pid}")).exists());
         if !is_alive {
-            // One that cannot be removed does no harm.
+            // A leftover does no harm.
             let _ = std::fs::remove_file(entry.path());
         }
     }
 }
 
-/// Removes what SQLite keeps beside a database of this name: a rollback journal, a write-ahead log and its index.
+/// Rollback journal, write-ahead log and its index.
 fn remove_companions(path: &Path) -> Result<(), QueryError> {
     for suffix in ["-journal", "-wal", "-shm"] {
         let companion = with_suffix(path, suffix);
@@ -303,7 +300,7 @@ fn insert_results(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Resul
         };
         let committed = kind.outcomes.get("committed").copied().unwrap_or(0);
         let attempts: u64 = kind.outcomes.values().sum();
-        // No quantile without an observation beyond it: NULL.
+        // NULL if no observation lies beyond the quantile.
         let us = |quantile: f64| {
             let is_known = response.len() as f64 >= (1.0 / (1.0 - quantile)).round();
             is_known.then(|| response.value_at_quantile(quantile) as f64 / 1e3)
@@ -398,7 +395,7 @@ fn insert_probes(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Result
     Ok(())
 }
 
-/// What all events have, also those of other versions.
+/// The fields that events of all versions have.
 #[derive(Deserialize)]
 struct EventHead {
     #[serde(default)]
@@ -419,7 +416,7 @@ fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), 
         .map_err(|error| QueryError(format!("cannot read {}: {error}", path.display())))?;
     let mut line = Vec::new();
     while log.read_line(&mut line).is_ok_and(|n| n > 0) {
-        // The last line of a trial that was killed may be cut short.
+        // A kill may have cut the last line.
         let text = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
         let Ok(head) = serde_json::from_str::<EventHead>(&text) else { break };
         to.execute(
@@ -437,8 +434,7 @@ fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), 
     Ok(())
 }
 
-/// What the probes read in a trial that did not finish, at its time on the run's clock: of the step in
-/// which it failed or was killed there is nothing else.
+/// Readings of an unfinished trial, by the run's clock: its last step has nothing else.
 fn insert_log(
     to: &Transaction<'_>,
     trial: u32,
@@ -453,7 +449,7 @@ fn insert_log(
     let mut lines = LogLines::open(&path).map_err(failed)?;
     let mut insert = to.prepare("INSERT INTO log_value VALUES(?, ?, ?, ?)")?;
     let mut ids: Vec<usize> = Vec::new();
-    // The log of a trial that was killed ends early: what is whole before that counts.
+    // The log of a killed trial ends early.
     while let Ok(Some(line)) = lines.next() {
         ids.extend(lines.names()[ids.len()..].iter().map(|name| names.id(name)));
         for (number, value) in line.numbered() {
@@ -463,14 +459,13 @@ fn insert_log(
     Ok(())
 }
 
-/// Runs one query, read-only, on the run's SQLite file, which is built anew for it: the one that is there
-/// may be out of date, damaged or changed, while the record itself has checksums. For many queries, open the
-/// file with a SQLite client.
+/// Runs one read-only query on a newly built file: an existing one may be out of date, damaged or
+/// changed. For many queries, open the file with a SQLite client.
 pub fn query(folder: &Path, sql: &str) -> Result<QueryRows, QueryError> {
     let path = build_database(folder)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(absolute(&path)?, flags)?;
-    // The file may have come from anybody.
+    // The file may come from anybody.
     connection.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;")?;
     let mut statement = connection.prepare(sql)?;
     let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
@@ -494,7 +489,7 @@ pub fn query(folder: &Path, sql: &str) -> Result<QueryRows, QueryError> {
     Ok(QueryRows { columns, rows: out })
 }
 
-/// A path of which no part above the file itself is a link: SQLite refuses those as well.
+/// Without links above the file: SQLite refuses those as well.
 fn absolute(file: &Path) -> Result<PathBuf, QueryError> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).canonicalize();
@@ -558,7 +553,6 @@ mod tests {
         };
         let (finished, n) = with_readings(1);
         run.begin_trial(&trial(1), "base").unwrap().finish(finished).unwrap();
-        // Of a trial that did not finish, the log is what there is.
         let mut killed = run.begin_trial(&trial(2), "base").unwrap();
         for second in 1..=2_000 {
             killed.readings(second * 1_000_000_000, &[(long.clone(), 7.0)].into()).unwrap();

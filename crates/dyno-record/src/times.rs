@@ -1,7 +1,5 @@
-//! Response times of each second, out of the interval logs, as sparse counts.
-//!
-//! A log of a long run holds a million histograms. Each is walked where it lies, without a table of
-//! counts being made for it: a second has a few hundred different times, a table 23 000 places.
+//! Response times of each second, from the interval logs, as sparse counts: a second has a few
+//! hundred different times of the 23 000 places of a histogram's table.
 
 use std::path::Path;
 
@@ -17,31 +15,25 @@ use crate::{EncodedHistogram, ReadError};
 pub struct SecondOfTimes<'a> {
     pub step: usize,
     pub kind: &'a str,
-    /// Whether it belongs to the measurement phase, rather than to warm-up.
+    /// False in warm-up.
     pub is_measured: bool,
-    /// Its start, in seconds since the run's clock began.
+    /// Since the run's clock began.
     pub start_s: f64,
     pub length_s: f64,
-    /// Times in nanoseconds (the middle of each bucket of the histogram) and how often, rising.
+    /// Nanoseconds (the middle of a histogram bucket) and count, rising.
     pub counts: &'a [(u64, u64)],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogEnd {
     Whole,
-    /// It is cut or damaged, and was read as far as it goes.
+    /// Cut or damaged; read as far as it goes.
     Cut,
     Missing,
 }
 
-/// Reads the response times of a trial, second by second and kind by kind, and hands each to `visit`.
-/// Service times are left out. A trial without a log has none; a log that was cut short by a kill is
-/// read as far as it goes.
-///
-/// # Errors
-///
-/// The log cannot be opened, does not have the checksum that was noted when the trial ended, or is no
-/// log of Dyno's: a line, or all of it, unpacks to far too much.
+/// Hands each second and kind of a trial's response times to `visit`; a trial without a log has
+/// none. Fails if the log cannot be opened, differs from its checksum, or unpacks to far too much.
 pub fn read_times(
     run: &Path,
     trial: u32,
@@ -60,7 +52,7 @@ pub fn read_times(
     let mut log = Log::open(&path).map_err(|error| ReadError::new(&path, error))?;
     let mut room = Room { left: log.unpacked_most(), ..Room::new() };
     let (mut line, mut counts) = (Vec::new(), Vec::new());
-    // Where a kill cut the log, what is whole before it counts.
+    // What is whole before a cut counts.
     loop {
         match log.read_line(&mut line) {
             Ok(0) => break,
@@ -85,11 +77,8 @@ pub fn read_times(
     Ok(LogEnd::Whole)
 }
 
-/// Reads lines of an interval log, as it is being written: hands each second of response times to `visit`.
-///
-/// # Errors
-///
-/// They unpack to far too much; what comes before that was handed on.
+/// As [`read_times`], for lines of a log that is being written. Fails if they unpack to far too
+/// much; what comes before was handed on.
 pub fn read_times_lines(
     lines: &[String],
     visit: &mut dyn FnMut(&SecondOfTimes<'_>),
@@ -120,7 +109,7 @@ fn read_line(
 
 const RESPONSE: &str = "Tag=response/";
 
-/// A line of response times and its histogram; none for any other line.
+/// `None` for lines of another kind.
 fn parse(line: &str) -> Option<(SecondOfTimes<'_>, &str)> {
     let mut fields = line.splitn(5, ',');
     let tag = fields.next()?.strip_prefix(RESPONSE)?;
@@ -135,8 +124,8 @@ fn parse(line: &str) -> Option<(SecondOfTimes<'_>, &str)> {
 }
 
 impl EncodedHistogram {
-    /// Hands each time that was recorded, in nanoseconds (the middle of its bucket), and how often,
-    /// to `visit`, rising. None where the text is no histogram; nothing of it is then to be used.
+    /// Hands each time in nanoseconds (the middle of its bucket) and its count to `visit`, rising.
+    /// `None` if the text is no histogram; then nothing handed on may be used.
     pub fn walk(&self, visit: &mut dyn FnMut(u64, u64)) -> Option<()> {
         if self.0.is_empty() {
             return Some(());
@@ -145,29 +134,27 @@ impl EncodedHistogram {
     }
 }
 
-/// First words of an HdrHistogram in its V2 encoding, deflated and not; the byte that tells the
-/// size of a word is left out.
+/// First words of HdrHistogram's V2 encoding, deflated and plain, without the word's size.
 const DEFLATED: u32 = 0x1c84_9304;
 const PLAIN: u32 = 0x1c84_9303;
-/// Bytes of a histogram before its counts.
+/// Before the counts.
 const HEAD: usize = 40;
-/// Bits of the first word that tell an encoding.
+/// Bits of the first word that identify the encoding.
 const COOKIE: u32 = !0xf0;
 
-/// The digits, the shortest and the longest time of all of Dyno's histograms ([`new_histogram`](crate::new_histogram)), as
-/// a histogram has them in its head. What has other digits was not written by Dyno: a few bytes would stand for a table of
-/// 50 MB. Histograms of imported runs grow with their longest time.
+/// Digits, shortest and longest time in the head of Dyno's histograms. Other digits are not Dyno's:
+/// a few bytes would stand for a table of 50 MB. Imported histograms grow with their longest time.
 const BOUNDS: (u32, u64, u64) = (3, 1, 3_600_000_000_000);
 
-/// The most bytes that a histogram is inflated to: more than 56,320 places of nine bytes, which any time fits into.
+/// More than 56,320 places of nine bytes, which any time fits into.
 const PLAIN_MOST: usize = 1 << 19;
 
-/// Where histograms are unpacked, one after the other: what unpacking needs is made once.
+/// Buffers for unpacking one histogram after the other.
 pub(crate) struct Room {
     packed: Vec<u8>,
     plain: Vec<u8>,
     inflate: Decompress,
-    /// How many bytes may still be unpacked, all histograms together.
+    /// How many bytes may still be unpacked.
     left: u64,
 }
 
@@ -177,7 +164,7 @@ impl Room {
         Room { packed, plain, inflate: Decompress::new(true), left: u64::MAX }
     }
 
-    /// The V2 encoding of one of Dyno's histograms in this text, inflated.
+    /// Inflated V2 encoding.
     pub(crate) fn plain(&mut self, text: &str) -> Option<&[u8]> {
         self.packed.clear();
         STANDARD.decode_vec(text, &mut self.packed).ok()?;
@@ -192,20 +179,18 @@ impl Room {
         if word(plain, 0)? & COOKIE != PLAIN || !is_own {
             return None;
         }
-        // What it says of its length is what is there: it decides how much is set aside.
+        // The stated length decides how much is allocated, so it must be the real one.
         let payload = word(plain, 4)? as usize;
         (plain.len() >= HEAD && payload <= plain.len() - HEAD).then_some(plain)
     }
 
-    /// Walks an HdrHistogram, V2 encoded, deflated, base64.
     fn walk(&mut self, text: &str, visit: impl FnMut(u64, u64)) -> Option<()> {
         let plain = self.plain(text)?;
         let payload = plain.get(HEAD..HEAD + word(plain, 4)? as usize)?;
         walk_payload(payload, visit)
     }
 
-    /// Inflates what is packed, and returns how many bytes that gave. All at once: so it goes
-    /// straight to where it is read.
+    /// Returns the inflated length. All at once, straight to its place.
     fn unpack(&mut self) -> Option<usize> {
         let deflated = self.packed.get(8..)?;
         loop {
@@ -216,7 +201,7 @@ impl Room {
             self.left = self.left.saturating_sub(n as u64);
             match status {
                 Status::StreamEnd => return Some(n),
-                // There was place left: the text was cut.
+                // There was room left, so the text was cut.
                 _ if n < self.plain.len() || n >= PLAIN_MOST => return None,
                 _ => self.plain.resize(2 * n, 0),
             }
@@ -248,7 +233,7 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
     Some((u64::from(word(bytes, at)?) << 32) | u64::from(word(bytes, at + 4)?))
 }
 
-/// A ZigZag LEB128 number of at most nine bytes, the ninth of which is whole.
+/// ZigZag LEB128 of at most nine bytes, the ninth of which is whole.
 fn zigzag(bytes: &[u8], at: &mut usize) -> Option<i64> {
     let first = *bytes.get(*at)?;
     if first & 0x80 == 0 {
@@ -271,10 +256,10 @@ fn zigzag(bytes: &[u8], at: &mut usize) -> Option<i64> {
     Some((value >> 1) as i64 ^ -((value & 1) as i64))
 }
 
-/// log2 of half the places of a bucket with three digits.
+/// log2 of half a bucket's places, with three digits.
 const HALF: u32 = 10;
 
-/// The middle of the place with this index, as HdrHistogram's `median_equivalent` has it.
+/// As HdrHistogram's `median_equivalent`.
 fn middle(index: u64) -> Option<u64> {
     let bucket = (index >> HALF).saturating_sub(1);
     let place = if bucket == 0 && index < (1 << HALF) {
@@ -367,7 +352,7 @@ mod tests {
             read_times(run.path(), 1, &mut |_| {}).map_err(|error| error.to_string())
         };
         assert_eq!(read(&lines(&[2, 2], 200)), Ok(LogEnd::Whole));
-        // A run of zeros beyond all places: what follows is unpacked, and not walked.
+        // Zeros beyond all places: what follows is unpacked, and not walked.
         let beyond = [&[0xff; 8][..], &[0x7f], &[2; 500_000]].concat();
         let many = lines(&beyond, 200);
         assert!(read(&many).unwrap_err().contains("unpacks to more than 100 times"));
@@ -375,7 +360,6 @@ mod tests {
         assert!(read_times_lines(&many[..10], &mut |_| {}).is_ok());
     }
 
-    /// The text of a histogram with these bounds and counts.
     fn packed((digits, lowest, highest): (u32, u64, u64), payload: &[u8]) -> EncodedHistogram {
         use std::io::Write;
         let mut plain = (PLAIN | 0x10).to_be_bytes().to_vec();
@@ -398,7 +382,7 @@ mod tests {
     fn a_damaged_payload_is_told_and_does_not_panic() {
         let check = |payload: &[u8]| packed(BOUNDS, payload).walk(&mut |_, _| {});
         assert_eq!(check(&[2, 2]), Some(()));
-        // A run of zeros beyond all places, then a count.
+        // Zeros beyond all places, then a count.
         assert_eq!(check(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 2]), None);
         assert_eq!(check(&[0x80]), None);
     }
@@ -419,7 +403,7 @@ mod tests {
         check((digits, lowest, highest - 1), &[2], false);
         check((digits, lowest, u64::MAX), &[2], true);
         check(BOUNDS, &vec![0; PLAIN_MOST], false);
-        // All places of all buckets, with the longest counts.
+        // All places, with the longest counts.
         let longest = [0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01].repeat(30_000);
         assert_eq!(packed(BOUNDS, &longest).walk(&mut |_, _| {}), Some(()));
     }

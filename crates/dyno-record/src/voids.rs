@@ -1,8 +1,6 @@
-//! Blocks that are void: set aside as they are, listed, and measured again.
-//!
-//! `voids.json` in the run's folder lists them in the order in which they became void. It is written
-//! before the trials' folders are moved aside (`0003-a` to `0003-a.void-1`), and says which trials they
-//! were, so that a run that was killed in between can be put right: [`set_aside`] moves what is left.
+//! Blocks that are void: kept, listed in `voids.json`, and measured again. The list is written
+//! before trial folders are moved aside (`0003-a` to `0003-a.void-1`) and identifies the trials, so
+//! that [`set_aside`] can complete a run killed in between.
 
 use std::fs;
 use std::path::Path;
@@ -25,13 +23,12 @@ pub struct VoidBlock {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VoidTrial {
-    /// Its number, which the trial that takes its place has too.
+    /// The number, which its replacement has too.
     pub number: u32,
-    /// When it began, in milliseconds since 1970 UTC: what tells it from its repeat.
+    /// Milliseconds since 1970 UTC: distinguishes it from its replacement.
     pub began_unix_ms: u64,
 }
 
-/// The void blocks of a run; none where none ever was.
 pub(crate) fn read_voids(folder: &Path) -> Result<Vec<VoidBlock>, ReadError> {
     let path = folder.join(FILE);
     if !path.exists() {
@@ -42,8 +39,7 @@ pub(crate) fn read_voids(folder: &Path) -> Result<Vec<VoidBlock>, ReadError> {
         .map_err(|error| ReadError::new(&path, format!("the file is damaged: {error}")))
 }
 
-/// Makes these blocks void, besides those that are, and moves the folders of all void trials aside
-/// that are not there yet. Returns the numbers of the trials that were moved.
+/// Adds `new` to the list and moves aside the void trials not moved yet; returns their numbers.
 pub(crate) fn set_aside(folder: &Path, new: Vec<VoidBlock>) -> Result<Vec<u32>, WriteError> {
     let mut all = read_voids(folder).map_err(|error| WriteError::new(&error.path, error.reason))?;
     if !new.is_empty() {
@@ -71,7 +67,7 @@ pub(crate) fn set_aside(folder: &Path, new: Vec<VoidBlock>) -> Result<Vec<u32>, 
     Ok(moved)
 }
 
-/// When the ended trial in this folder began; none where it has not ended.
+/// `None` if the trial has not ended.
 fn began(trial: &Path) -> Option<u64> {
     let text = read_bounded(&trial.join("summary.json"), WHOLE_MOST).ok()?;
     Some(serde_json::from_slice::<TrialSummary>(&text).ok()?.began_unix_ms)

@@ -1,11 +1,6 @@
-//! Writes a run directory, so that a kill at any moment loses at most the trial that was running.
-//!
-//! Layout: `manifest.json`, `events.jsonl`, and for each trial a folder `trials/0001-NAME` with
-//! `events.jsonl`, `intervals.hlog` (compressed to `.gz` when the trial ends), `readings.jsonl.gz` and
-//! last of all `summary.json`. A trial without a summary has not ended. `checksums.json` has a digest
-//! of the files that analysis reads. `lock` is locked by the Dyno that writes.
-//!
-//! Readings are in their log, and once more in the summary, unless they are very many.
+//! Writes a run directory, so that a kill loses at most the running trial. Each trial has a folder
+//! `trials/0001-NAME` with `events.jsonl`, `intervals.hlog` (both packed to `.gz` at the end),
+//! `readings.jsonl.gz`, `checksums.json`, and last `summary.json`, which marks the trial as ended.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -41,7 +36,7 @@ pub struct WriteError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteErrorKind {
     Failed,
-    /// What was asked is wrong, and nothing was done: the folder is not one for this run.
+    /// The folder is not one for this run; nothing was done.
     Usage,
     /// Another Dyno is writing it; nothing was done.
     Held,
@@ -49,7 +44,7 @@ pub enum WriteErrorKind {
 
 impl WriteErrorKind {
     fn lead(self, path: &Path) -> String {
-        // A folder of a run may have any name.
+        // A run's folder may have any name.
         let path = clean_text(&path.to_string_lossy());
         match self {
             WriteErrorKind::Usage => format!("cannot use {path} as the run's folder"),
@@ -71,7 +66,7 @@ impl WriteError {
         WriteError { kind: WriteErrorKind::Usage, ..WriteError::new(path, reason) }
     }
 
-    /// Names what a person can do about the usual causes.
+    /// Adds advice for the usual causes.
     pub(crate) fn io(path: &Path, error: &std::io::Error) -> WriteError {
         let advice = match error.kind() {
             std::io::ErrorKind::StorageFull => {
@@ -98,8 +93,7 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 pub struct RunWriter {
     folder: PathBuf,
     events: Lines,
-    /// The folders of its trials by number: nobody else makes any while the lock is held, and a run may
-    /// have very many.
+    /// By trial number. Nobody else makes any under the lock, and there may be very many.
     trials: BTreeMap<u32, Vec<PathBuf>>,
     _lock: RunLock,
 }
@@ -121,12 +115,12 @@ pub struct FailedTrial {
     pub was_deployed: bool,
 }
 
-/// One second of load, as the interval logs keep it.
+/// In the interval logs.
 pub struct IntervalRecord<'a> {
     pub step: usize,
     /// `warm-up` or `measure`.
     pub phase: &'a str,
-    /// Start, nanoseconds since the run's clock began.
+    /// Nanoseconds since the run's clock began.
     pub start_ns: u64,
     pub length_ns: u64,
     pub kinds: Vec<KindInterval<'a>>,
@@ -151,22 +145,20 @@ fn by_number(folder: &Path) -> BTreeMap<u32, Vec<PathBuf>> {
 }
 
 impl RunWriter {
-    /// Makes the folder, which only its owner may enter, and writes the manifest. Refuses a folder
-    /// that is not empty, unless all that is in it is what a Dyno left that was stopped while it did
-    /// the same.
+    /// Makes the folder, for its owner alone, and writes the manifest. Refuses a folder with
+    /// anything in it but leftovers of a Dyno that was stopped doing this.
     pub fn create(folder: &Path, manifest: &Manifest) -> Result<RunWriter, WriteError> {
         make_run_folder(folder)?;
         check_empty(folder)?;
         let lock = RunLock::take(folder)?;
-        // Another Dyno may have been there until just now.
+        // Another Dyno may have been there until now.
         check_empty(folder)?;
         write_whole(&folder.join(MANIFEST), manifest)?;
         RunWriter::open(folder, lock)
     }
 
-    /// Continues a run. The study may have grown (more repetitions, another title, threshold, price
-    /// or baseline), and the manifest with it; anything else that differs from the folder's manifest
-    /// is refused by name. Servers must keep their data on the same storage.
+    /// Continues a run. The manifest may grow (see `growth.rs`); any other difference is refused by
+    /// name. Data must be on the same storage.
     pub fn resume(folder: &Path, manifest: &Manifest) -> Result<RunWriter, WriteError> {
         check_way(folder)?;
         let lock = RunLock::take(folder)?;
@@ -214,12 +206,12 @@ impl RunWriter {
         })
     }
 
-    /// Numbers of the trials that have ended, well or not.
+    /// Well or not.
     pub fn ended_trials(&self) -> Vec<u32> {
         self.ended().map(|(number, _)| number).collect()
     }
 
-    /// The trials that have ended and failed. A summary that cannot be read is no failed trial.
+    /// Ended and failed; unreadable summaries do not count.
     pub fn failed_trials(&self) -> Vec<FailedTrial> {
         let failed = |(number, folder): (u32, PathBuf)| {
             let summary = read_outcome(&folder.join(SUMMARY)).ok()?;
@@ -241,21 +233,20 @@ impl RunWriter {
         ended_in(&self.folder)
     }
 
-    /// Makes these blocks void, and sets their trials aside, so that they are measured again; and
-    /// those of blocks that became void before a run was killed. Returns the numbers of the trials.
+    /// Makes blocks void and sets their trials aside, with those of blocks voided before a kill.
+    /// Returns the numbers of the trials.
     pub fn void(&mut self, blocks: Vec<VoidBlock>) -> Result<Vec<u32>, WriteError> {
         let numbers = set_aside(&self.folder, blocks)?;
         self.trials = by_number(&self.folder);
         Ok(numbers)
     }
 
-    /// Appends to the run's own events (outside of trials).
+    /// Outside of trials.
     pub fn event(&mut self, event: &Event) -> Result<(), WriteError> {
         self.events.json(event)
     }
 
-    /// Begins a trial. What an earlier try left is moved aside: `.unfinished-1`, or `.failed-1` if
-    /// it had ended.
+    /// Moves an earlier try aside: `.unfinished-1`, or `.failed-1` if it had ended.
     pub fn begin_trial(
         &mut self,
         trial: &TrialPlan,
@@ -309,12 +300,12 @@ impl TrialWriter {
         pushed.map_err(|e| WriteError::io(&self.readings.path, &e))
     }
 
-    /// Appends a second of load: a line for each kind that did anything, response and service.
+    /// Response and service of each kind that did anything.
     pub fn interval(&mut self, interval: &IntervalRecord<'_>) -> Result<(), WriteError> {
         use std::fmt::Write as _;
         for kind in &interval.kinds {
             let response = EncodedHistogram::encode_unless_empty(kind.response);
-            // Under closed load they are the same.
+            // As under closed load.
             let service = match kind.response == kind.service {
                 true => response.clone(),
                 false => EncodedHistogram::encode_unless_empty(kind.service),
@@ -342,9 +333,8 @@ impl TrialWriter {
         self.intervals.flush()
     }
 
-    /// Compresses the trial's files, notes their digests and that of the summary, and writes the
-    /// summary, last. Where there are too many readings
-    /// for two copies, the summary is written without those of steps whose `spans` it has.
+    /// Compresses the files, notes digests, and writes the summary last; without the readings of
+    /// steps that have `spans`, if there are too many to keep twice.
     pub fn finish(self, mut summary: TrialSummary) -> Result<(), WriteError> {
         let TrialWriter { folder, events, readings, intervals, .. } = self;
         events.compress()?;
@@ -366,7 +356,7 @@ impl TrialWriter {
     }
 }
 
-/// Notes the digests of a trial's logs and of its summary, and writes the summary, last.
+/// Notes digests, and writes the summary last.
 pub(crate) fn write_summary(
     folder: &Path,
     summary: &TrialSummary,
@@ -383,7 +373,7 @@ pub(crate) fn write_summary(
     write_replacing(&target, &text).map_err(|e| WriteError::io(&target, &e))
 }
 
-/// The events of a trial, and the seconds of its load, while it runs; packed when it has ended.
+/// Packed when the trial has ended.
 pub(crate) const EVENTS: &str = "events.jsonl";
 pub(crate) const INTERVALS: &str = "intervals.hlog";
 
@@ -445,7 +435,7 @@ fn digest_of(path: &Path) -> std::io::Result<String> {
     }
 }
 
-/// Writes a JSON file so that it is there whole or not at all.
+/// The file is there whole or not at all.
 pub(crate) fn write_whole<T: Serialize>(path: &Path, value: &T) -> Result<(), WriteError> {
     let text = to_json(path, value)?;
     write_replacing(path, &text).map_err(|e| WriteError::io(path, &e))
@@ -458,20 +448,15 @@ fn to_json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, WriteError> 
     Ok(text)
 }
 
-/// Makes the folder of a run, which only its owner may enter; those above it as usual. One that is there stays as it
-/// is.
-///
-/// # Errors
-///
-/// Another user has put something on the way to it, or it cannot be made.
+/// As [`make_folder`]; fails if another user has put something on the way.
 pub fn make_run_folder(folder: &Path) -> Result<(), WriteError> {
     check_way(folder)?;
     make_folder(folder).map_err(|error| not_made(folder, &error))?;
-    // Another user may have made a part of the way until just now; from now on none can.
+    // Another user may have made part of the way until now; from now on none can.
     check_way(folder)
 }
 
-/// Makes a folder for its owner alone; those above it as usual. One that is there stays as it is.
+/// For its owner alone; parents as usual. An existing folder stays as it is.
 fn make_folder(folder: &Path) -> std::io::Result<()> {
     if let Some(above) = folder.parent() {
         fs::create_dir_all(above)?;
@@ -497,12 +482,7 @@ fn not_made(folder: &Path, error: &std::io::Error) -> WriteError {
     )
 }
 
-/// Refuses a folder in which there is something. A Dyno that was killed, or met a full disk, while it
-/// wrote the manifest leaves its lock and the manifest's part.
-///
-/// # Errors
-///
-/// There is something in it, or it cannot be read.
+/// Refuses a folder with more than the lock and the part of a manifest that a stopped Dyno left.
 pub fn check_empty(folder: &Path) -> Result<(), WriteError> {
     let part = part_of(Path::new(MANIFEST));
     let leftovers = [OsStr::new(LOCK), part.as_os_str()];

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A point in time since a clock's origin, or the time between two such points.
+/// A point in time since a clock's origin, or a duration.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 pub struct Nanoseconds(pub u64);
 
 impl Nanoseconds {
-    /// Zero: an empty duration, and the origin of a clock.
     pub const ZERO: Nanoseconds = Nanoseconds(0);
     pub const SECOND: Nanoseconds = Nanoseconds(1_000_000_000);
 
@@ -31,9 +30,8 @@ impl Nanoseconds {
         Nanoseconds(micros * 1_000)
     }
 
-    /// Seconds with a fraction; negative and non-finite values become zero.
+    /// Negative values and NaN become zero.
     pub fn from_secs_f64(seconds: f64) -> Nanoseconds {
-        // `as` saturates, and turns NaN and negative values into 0.
         Nanoseconds((seconds * 1e9) as u64)
     }
 
@@ -45,7 +43,6 @@ impl Nanoseconds {
         self.0 as f64 / 1e3
     }
 
-    /// The difference, or zero if `earlier` is the later one.
     pub fn saturating_sub(self, earlier: Nanoseconds) -> Nanoseconds {
         Nanoseconds(self.0.saturating_sub(earlier.0))
     }
@@ -85,7 +82,7 @@ impl Sub for Nanoseconds {
 }
 
 impl fmt::Display for Nanoseconds {
-    /// Writes the value in a readable unit: `850 ns`, `1.25 ms`, `2 h 5 min`.
+    /// Writes `850 ns`, `1.25 ms`, `2 h 5 min`.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0;
         let fraction = |out: &mut fmt::Formatter<'_>, per: f64, unit: &str| {
@@ -116,19 +113,19 @@ impl fmt::Display for Nanoseconds {
     }
 }
 
-/// A source of time. Only the command line makes the real one; all other code is given one.
+/// Only the command line makes the real clock; all other code gets it as an argument.
 pub trait Clock: Send + Sync {
-    /// Time since this clock's origin; never decreases.
+    /// Since this clock's origin; never decreases.
     fn now(&self) -> Nanoseconds;
 
-    /// Wall-clock time, as milliseconds since 1970-01-01 UTC. May jump; for stamping only.
+    /// Milliseconds since 1970-01-01 UTC. May jump; for time stamps only.
     fn unix_millis(&self) -> u64;
 
-    /// Blocks the calling thread until `now()` is at least `until`.
+    /// Blocks the thread until `now()` is at least `until`.
     fn sleep_until(&self, until: Nanoseconds);
 }
 
-/// A clock that stands still until it is set, or until a caller sleeps on it.
+/// Stands still until it is set, or until a caller sleeps on it.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     now_ns: AtomicU64,
@@ -139,7 +136,7 @@ impl ManualClock {
         ManualClock::default()
     }
 
-    /// Moves the clock to `now`, if that is later.
+    /// Does nothing if the clock is already later.
     pub fn advance_to(&self, now: Nanoseconds) {
         self.now_ns.fetch_max(now.0, Ordering::Relaxed);
     }

@@ -1,9 +1,7 @@
-//! Quantities with units, the clock and the random streams that are passed to every other crate;
-//! and the cleaning of text that comes from outside or may hold a secret.
+//! Quantities with units, the clock, random streams; cleaning of foreign text and secrets.
 //!
-//! Nothing here reads a clock, the environment or a source of randomness: time and randomness
-//! are arguments everywhere in Dyno, so that a whole study runs in a test and gives the same
-//! result each time. This crate depends on no other.
+//! The crate reads no clock, environment or randomness: they are arguments everywhere in Dyno, so
+//! that a whole study repeats exactly in a test.
 
 mod clock;
 mod metric;

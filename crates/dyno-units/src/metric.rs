@@ -1,6 +1,6 @@
 //! Metrics as data: what is estimated for each variant at each step.
 //!
-//! Whoever measures a figure declares it, as one line of a table:
+//! Code that measures a figure declares it as one line of a table:
 //!
 //! ```
 //! use dyno_units::{Direction::Lower, Metric, Unit, metric};
@@ -13,9 +13,8 @@
 //! assert_eq!(FIGURES[0].id.as_str(), "job.time");
 //! ```
 //!
-//! A trial's record holds the values by id, and the lines of their metrics. Analysis and report
-//! loop over them: a new figure is estimated, compared, ranked, gated and shown without any change
-//! there.
+//! A trial's record holds the values by id, with these lines. Analysis and report loop over them:
+//! a new figure is estimated, compared, ranked, gated and shown without a change there.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -27,17 +26,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Unit;
 
-/// The longest id, in bytes.
+/// In bytes.
 pub const METRIC_ID_MAX: usize = 100;
 
-/// The name of a metric in records, findings, tables and exports: `throughput`, `job.time`.
-///
-/// It is copied freely: the texts of ids that were read are kept once for the life of the process.
-/// There are as many as there are metrics.
+/// `throughput`, `job.time`. Ids read from text are interned for the life of the process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MetricId(&'static str);
 
-/// The ids that were read from text.
 static READ: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 impl MetricId {
@@ -45,8 +40,7 @@ impl MetricId {
         MetricId(id)
     }
 
-    /// An id that was read, or made at run time. None if it is empty or longer than
-    /// [`METRIC_ID_MAX`], or holds anything but ASCII letters, digits and `. _ -`.
+    /// `None` if it is empty, too long, or has anything but ASCII letters, digits and `._-`.
     pub fn parse(text: &str) -> Option<MetricId> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if text.is_empty() || text.len() > METRIC_ID_MAX || !text.chars().all(is_part) {
@@ -96,7 +90,7 @@ impl<'de> Deserialize<'de> for MetricId {
 pub enum Direction {
     Higher,
     Lower,
-    /// Neither: it is descriptive, and never judged.
+    /// Descriptive, never judged.
     #[default]
     Neither,
 }
@@ -104,37 +98,34 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricRole {
-    /// It may be the main metric of a step, by which variants are ranked and judged. The first one
-    /// that is declared is that of a step without load.
+    /// May be the main metric of a step. A step without load takes the first one declared.
     Main,
-    /// It is compared and has verdicts of its own.
+    /// Compared, with its own verdicts.
     Secondary,
-    /// It is estimated and shown, but not compared.
+    /// Shown, not compared.
     #[default]
     Context,
 }
 
-/// A metric: everything that analysis and report need to know about it.
+/// All that analysis and report need to know about a metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// Its name in records and findings.
     pub id: MetricId,
     pub unit: Unit,
     #[serde(default)]
     pub better: Direction,
     #[serde(default)]
     pub role: MetricRole,
-    /// The largest value that is possible: 1 or 100 of a share. None where there is no such value.
+    /// The largest possible value, such as 1 or 100 for a share; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
-    /// Its name in a sentence and above a column: `p95 response time`.
+    /// In a sentence and above a column: `p95 response time`.
     pub title: Cow<'static, str>,
-    /// What it is, in a sentence without its first capital and its full stop.
+    /// One sentence without its first capital and its full stop.
     pub text: Cow<'static, str>,
 }
 
-/// A metric with this id, unit, direction, title and text, which is shown and not compared; see
-/// [`Metric::main`] and [`Metric::secondary`].
+/// Shown and not compared, until [`Metric::main`] or [`Metric::secondary`] says otherwise.
 pub const fn metric(
     id: &'static str,
     unit: Unit,
@@ -153,7 +144,7 @@ impl Metric {
         self
     }
 
-    /// It is a share: no value is larger than this, and no interval reaches beyond it.
+    /// Neither a value nor an interval goes beyond `most`.
     pub const fn at_most(mut self, most: f64) -> Metric {
         self.at_most = Some(most);
         self

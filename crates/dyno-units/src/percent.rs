@@ -1,11 +1,9 @@
-//! Percent-encoding of URLs (RFC 3986, section 2.1).
-//!
-//! Not a library, because the usual ones leave a `%` without two digits unchanged, while a password
-//! with a forgotten `%25` has to be refused.
+//! Percent-encoding of URLs (RFC 3986, section 2.1). The usual libraries leave a `%` without two
+//! digits unchanged; here a password with a forgotten `%25` has to be refused.
 
 use std::fmt;
 
-/// The bytes of a percent-encoded text; none if a `%` is not followed by two hexadecimal digits.
+/// `None` if a `%` is not followed by two hexadecimal digits.
 pub fn percent_decode(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
@@ -21,10 +19,9 @@ pub fn percent_decode(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Writes `bytes` percent-encoded, except for RFC 3986's unreserved characters and those of `keep`.
+/// Encodes all but RFC 3986's unreserved characters and those of `keep`.
 pub struct PercentEncoded<'a> {
     pub bytes: &'a [u8],
-    /// Reserved characters that are not encoded.
     pub keep: &'static [u8],
 }
 

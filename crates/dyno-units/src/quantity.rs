@@ -1,4 +1,4 @@
-//! Sizes, counts, durations and percentages, in the forms that users write.
+//! Sizes, counts, durations and percentages, as users write them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use crate::Nanoseconds;
 #[serde(transparent)]
 pub struct ByteCount(pub u64);
 
-/// A quantity that could not be read; its text says why and shows the accepted forms.
+/// Its text says why, and shows the accepted forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseQuantityError(String);
 
@@ -31,7 +31,7 @@ impl fmt::Display for ParseQuantityError {
 
 impl std::error::Error for ParseQuantityError {}
 
-/// Splits `12.5 GiB` into 12.5 and `GiB`.
+/// `12.5 GiB` as 12.5 and `GiB`.
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end =
@@ -40,7 +40,6 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     Some((number, text[end..].trim()))
 }
 
-/// `number × factor` as a whole number, refused when it does not fit.
 fn whole(text: &str, value: f64) -> Result<u64, ParseQuantityError> {
     if value.is_finite() && (0.0..=9.0e18).contains(&value) {
         Ok(value.round() as u64)
@@ -52,8 +51,7 @@ fn whole(text: &str, value: f64) -> Result<u64, ParseQuantityError> {
 impl FromStr for ByteCount {
     type Err = ParseQuantityError;
 
-    /// Reads `8GiB`, `8MB`, `512k`. `KiB MiB GiB TiB` are powers of 1024 and `kB MB GB TB` powers
-    /// of 1000; the bare letters `K M G T` are powers of 1024, as database servers read them.
+    /// Reads `8GiB`, `8MB`, `512k`: `kB` is 1000; `KiB` and, as servers read it, `k` are 1024.
     fn from_str(text: &str) -> Result<ByteCount, ParseQuantityError> {
         let refuse = || {
             ParseQuantityError(format!("`{text}` is not a size; write it like \"8GiB\", \"500MB\""))
@@ -76,8 +74,7 @@ impl FromStr for ByteCount {
 }
 
 impl ByteCount {
-    /// The number in the largest binary unit that leaves it whole, as it can be read again:
-    /// `16KiB`, `512`.
+    /// The number in the largest binary unit that leaves it whole: `16KiB`, `512`.
     pub fn exact_text(self) -> String {
         let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
         let whole = |shift: &u32| self.0 > 0 && self.0.trailing_zeros() >= *shift;
@@ -87,8 +84,7 @@ impl ByteCount {
         }
     }
 
-    /// Rounded to so many significant digits of the unit in which it is displayed: an estimate that
-    /// may be off by a third is `about 250 MiB`, not 253.41 MiB.
+    /// Rounds to significant digits of the displayed unit: `about 250 MiB`, not 253.41 MiB.
     pub fn rounded(self, digits: u32) -> ByteCount {
         let units = [40, 30, 20, 10].map(|shift| 1_u64 << shift);
         let unit = units.into_iter().find(|unit| self.0 >= *unit).unwrap_or(1) as f64;
@@ -99,7 +95,7 @@ impl ByteCount {
 }
 
 impl fmt::Display for ByteCount {
-    /// Writes the largest binary unit that leaves a number of at least 1: `1.5 GiB`.
+    /// In the largest binary unit that leaves at least 1: `1.5 GiB`.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
         for (unit, shift) in units {
@@ -112,7 +108,7 @@ impl fmt::Display for ByteCount {
     }
 }
 
-/// Reads a number of things: `250000`, `250_000`, `250k`, `20M`, `1.5B` (powers of 1000).
+/// Reads `250000`, `250_000`, `250k`, `20M`, `1.5B` (powers of 1000).
 pub fn parse_count(text: &str) -> Result<u64, ParseQuantityError> {
     let refuse = || {
         ParseQuantityError(format!(
@@ -130,7 +126,7 @@ pub fn parse_count(text: &str) -> Result<u64, ParseQuantityError> {
     whole(text, number * factor)
 }
 
-/// Reads a duration: `250ms`, `10s`, `5min`, `2h`, and sums of them such as `1h30min`.
+/// Reads `250ms`, `10s`, `5min`, `2h`, and sums such as `1h30min`.
 pub fn parse_duration(text: &str) -> Result<Nanoseconds, ParseQuantityError> {
     let refuse = || {
         ParseQuantityError(format!(
@@ -164,7 +160,7 @@ pub fn parse_duration(text: &str) -> Result<Nanoseconds, ParseQuantityError> {
     whole(text, total).map(Nanoseconds)
 }
 
-/// Reads a percentage, `3%` or `2.5 %`, and returns 3 or 2.5.
+/// Reads `3%` or `2.5 %` as 3 or 2.5.
 pub fn parse_percentage(text: &str) -> Result<f64, ParseQuantityError> {
     match number_and_unit(text) {
         Some((number, "%")) => Ok(number),

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The number from which every random stream of a run is derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seed(pub u64);
@@ -58,40 +57,39 @@ impl RandomStream {
         result
     }
 
-    /// A number in [0, 1), with 53 random bits.
+    /// In [0, 1), with 53 random bits.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
-    /// A whole number in [0, n), each equally likely up to 2⁻⁶⁴·n (Lemire's multiply-shift without
-    /// the rejection step). `n` must not be 0.
+    /// In [0, n), n > 0, equally likely up to 2⁻⁶⁴·n (Lemire's multiply-shift, no rejection).
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         debug_assert!(n > 0, "a number below zero was asked for");
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// A whole number in [low, high], each equally likely. `low` must not be above `high`.
+    /// In [low, high], each equally likely.
     #[inline]
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         debug_assert!(low <= high, "{low} is above {high}");
         low.wrapping_add(self.below(high.wrapping_sub(low) as u64 + 1) as i64)
     }
 
-    /// A value of the exponential distribution with the given mean, by inversion.
+    /// By inversion.
     #[inline]
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.unit()).ln()
     }
 
-    /// A value of the standard normal distribution (Box and Muller 1958; the second is dropped).
+    /// Standard normal (Box and Muller 1958; the second value is dropped).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// Puts `items` into a random order (Fisher and Yates, Durstenfeld's version).
+    /// Fisher and Yates, Durstenfeld's version.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..items.len()).rev() {
             items.swap(end, self.below(end as u64 + 1) as usize);

@@ -1,6 +1,6 @@
 //! Readings as data: unit, title, where it is shown, and what its rise is evidence of.
 //!
-//! A reading is registered once, in the file of the probe that emits it, as one line of a table:
+//! A reading is one line of a table, in the file of its probe:
 //!
 //! ```
 //! use dyno_units::reading::prelude::*;
@@ -13,10 +13,8 @@
 //! assert!(READINGS[1].is_for("disk.vda.queue"));
 //! ```
 //!
-//! Everything else refers to it by its id, or asks what is registered. A record holds the
-//! [`Reading`] of each name that was read, so that the analysis and the report know no probe, and
-//! old runs and a user's own probes explain themselves: fields may be added with a default, and
-//! none may change its meaning.
+//! A record holds the [`Reading`] of each name that was read, so that analysis and report know no
+//! probe and old runs explain themselves. Fields may be added with a default, but none changed.
 
 pub mod known;
 pub mod prelude;
@@ -32,20 +30,18 @@ pub use unit::Unit;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
-    /// Its name: `disk.*.queue`. A star matches an instance, which is at least one character
-    /// long: a device, an interface, a group of processes, a table, a member. Empty in records
-    /// written before it was kept.
+    /// `disk.*.queue`: a star stands for an instance (device, table, member). Empty in old records.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub id: Cow<'static, str>,
     pub unit: Unit,
-    /// Title of its chart or line, in a few words.
+    /// In a few words, for a chart or line.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub title: Cow<'static, str>,
-    /// What it measures, in one sentence without a full stop.
+    /// In one sentence without a full stop.
     pub text: Cow<'static, str>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub topic: Topic,
-    /// Its chart; none if it is only in the table of further readings.
+    /// `None` if it is only in the table of further readings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart: Option<Chart>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -54,13 +50,13 @@ pub struct Reading {
     pub evidence: Option<Evidence>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// Its place among the main rows of `dyno watch`, the most informative first.
+    /// Place among the main rows of `dyno watch`, the most informative first.
     #[serde(skip)]
     pub row: Option<u16>,
-    /// Its label in a plain line of `dyno watch`.
+    /// Label in a plain line of `dyno watch`.
     #[serde(skip)]
     pub words: Option<&'static str>,
-    /// The id of the more general reading that it is an instance of, and is exported with.
+    /// The id of the more general reading with which it is exported.
     #[serde(skip)]
     pub family: Option<&'static str>,
 }
@@ -70,28 +66,25 @@ pub struct Reading {
 pub enum Topic {
     CpuMode,
     CpuGroup,
-    /// Who runs and who waits for a CPU, and how long others take then.
+    /// What runs, what waits for a CPU, and how long.
     Load,
     Disk,
     Files,
     Memory,
     /// Pressure: the share of time in which something waited.
     Pressure,
-    /// Work that the engine deferred.
     Debt,
-    /// Devices, interfaces, members: those of each instance belong together.
+    /// Devices, interfaces, members; readings of one instance stay together.
     Instance,
-    /// Anything else, the server's own counters among them.
+    /// Anything else, such as the server's own counters.
     #[default]
     Other,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Chart {
-    /// Its place among those of its topic.
     pub place: u8,
-    /// Whether it is shown even if the reading never changes: that nothing was read from disk is
-    /// worth showing.
+    /// Show the chart even if it never changes: "nothing was read from disk" is worth showing.
     #[serde(default)]
     pub always: bool,
 }
@@ -99,11 +92,8 @@ pub struct Chart {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rise {
-    /// More work is done, or the same with less.
     Better,
-    /// Something waits, is lost, or takes longer.
     Worse,
-    /// Neither: it depends on the load.
     #[default]
     Neither,
 }
@@ -111,11 +101,11 @@ pub enum Rise {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Transactions that the server committed, per second.
+    /// Committed by the server, per second.
     Transactions,
-    /// Statements that the server executed, per second; of servers that count no transactions.
+    /// Executed by the server, per second; for servers that count no transactions.
     Statements,
-    /// For how long the server has run, in seconds.
+    /// Of the server, in seconds.
     Uptime,
     /// The limit of the readings that are evidence of this cause.
     Limit(StallCause),
@@ -123,7 +113,7 @@ pub enum Role {
     DebtGauge,
 }
 
-/// What the movement of a reading around a stall is evidence of, and which movement.
+/// What the movement of a reading around a stall is evidence of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     pub cause: StallCause,
@@ -134,19 +124,18 @@ pub struct Evidence {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Movement {
-    /// A rise above its usual range.
+    /// Above its usual range.
     #[default]
     Up,
-    /// A fall below this percentage of its usual value.
+    /// Below this percentage of its usual value.
     DownTo(u8),
-    /// A rise to the value of the reading that is the limit of the same cause.
+    /// To the value of the reading with `Role::Limit` of the same cause.
     ToLimit,
-    /// A rise to this value, which counts as the limit.
+    /// To this value, which counts as the limit.
     From(u32),
 }
 
-/// What may stop or slow down a server for a moment. A reading that moves is evidence of it, not
-/// proof.
+/// What may stop or slow down a server for a moment. A moved reading is evidence, not proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StallCause {
@@ -171,7 +160,6 @@ pub enum StallCause {
 }
 
 impl StallCause {
-    /// The cause in words: `a slow or throttled disk`.
     pub fn text(self) -> &'static str {
         match self {
             StallCause::NotRunning => "a blocked or suspended process",
@@ -196,8 +184,7 @@ impl StallCause {
     }
 }
 
-/// A reading with this id, unit, title and sentence; what else there is to say of it follows by the
-/// methods below. A reading whose id is made at run time is a [`Reading`] with owned texts.
+/// Methods add the rest. A reading whose id is made at run time is a [`Reading`] with owned texts.
 pub const fn reading(
     id: &'static str,
     unit: Unit,
@@ -221,20 +208,20 @@ pub const fn reading(
 }
 
 impl Reading {
-    /// It is shown there, in the table of further readings.
+    /// Places it in the table of further readings.
     pub const fn topic(mut self, topic: Topic) -> Reading {
         self.topic = topic;
         self
     }
 
-    /// It has a chart there, at this place, even if it never changes.
+    /// Gives it a chart, even if it never changes.
     pub const fn chart(mut self, topic: Topic, place: u8) -> Reading {
         self.topic = topic;
         self.chart = Some(Chart { place, always: true });
         self
     }
 
-    /// It has a chart there, at this place, if it changes.
+    /// Gives it a chart if it changes.
     pub const fn chart_if_moving(mut self, topic: Topic, place: u8) -> Reading {
         self.topic = topic;
         self.chart = Some(Chart { place, always: false });
@@ -280,7 +267,6 @@ impl Reading {
         self
     }
 
-    /// Whether a reading of this name is of this kind.
     pub fn is_for(&self, name: &str) -> bool {
         fits(&self.id, name)
     }
@@ -289,8 +275,7 @@ impl Reading {
         self.family.unwrap_or(&self.id)
     }
 
-    /// The group of a reading of this name in the table of further readings: the first part of its
-    /// name, `innodb`; that of a device or an interface with it, `disk.vda`.
+    /// The group in the table of further readings: `innodb`; with the instance, `disk.vda`.
     pub fn group<'n>(&self, name: &'n str) -> &'n str {
         let whole = match (self.topic, self.id.split_once('*')) {
             (Topic::Instance, Some((_, rest))) => name.strip_suffix(rest),
@@ -300,15 +285,14 @@ impl Reading {
     }
 }
 
-/// Whether a name fits a pattern, in which a star matches one character or more.
+/// A star matches one character or more.
 pub fn fits(pattern: &str, name: &str) -> bool {
     instances(pattern, name).is_some()
 }
 
-/// What the stars of a pattern match in a name; `None` if it does not fit. The first stars are as
-/// short as they can be.
+/// What the stars match, the first ones as little as possible; `None` if the name does not fit.
 pub fn instances<'n>(pattern: &str, name: &'n str) -> Option<Vec<&'n str>> {
-    // Each name is looked for among all patterns, and nearly all differ from it at once.
+    // Most of the patterns differ from a name in the first byte.
     if !pattern.starts_with('*') && pattern.as_bytes().first() != name.as_bytes().first() {
         return None;
     }

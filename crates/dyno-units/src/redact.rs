@@ -1,8 +1,5 @@
-//! Takes secrets out of text, so that none reaches a terminal or a record. One rule for URLs,
-//! settings, commands and whole study files, of every product.
-//!
-//! Works on raw text, because a study file that is shown may be one that does not parse. In doubt
-//! it hides too much: of a URL everything between the user and the last `@`.
+//! Removes secrets from text before a terminal or a record gets it: one rule for all products.
+//! Works on raw text, as a study file that is shown may not parse. In doubt it hides too much.
 
 use std::ops::Range;
 
@@ -12,17 +9,13 @@ pub use named::is_secret_name;
 
 const MASK: &str = "***";
 
-/// The text with every secret replaced by `***`: passwords in URLs, and the values of what is named
-/// like a secret (`password=…`, `PGPASSWORD=… psql`, `-p…`, `--token …`, `IDENTIFIED BY '…'`).
-///
-/// A password may be in `scheme://user:password@host` or in a query (`?password=…`). The values of
-/// keys named `url` are read as URLs even when their scheme is missing.
+/// Replaces passwords in URLs and values with a secret's name (`password=…`, `-p…`, `--token …`,
+/// `IDENTIFIED BY '…'`) by `***`. Values of keys named `url` count as URLs without a scheme too.
 pub fn redact_secrets(text: &str) -> String {
     replace(text, secrets(text), |_| MASK.to_owned())
 }
 
-/// The value of a setting with its secrets replaced by `***`; all of it if its name says that it
-/// is one ([`is_secret_name`]).
+/// Replaces all of the value if its name is a secret's ([`is_secret_name`]).
 pub fn redact_setting(name: &str, value: &str) -> String {
     if is_secret_name(name) && !value.is_empty() {
         return MASK.to_owned();
@@ -30,13 +23,12 @@ pub fn redact_setting(name: &str, value: &str) -> String {
     redact_secrets(value)
 }
 
-/// A command with its secrets replaced by `***`: an argument may be the value of the one before it.
+/// An argument may be the value of the one before it.
 pub fn redact_command(command: &[String]) -> Vec<String> {
     named::redact_words(command).iter().map(|word| redact_secrets(word)).collect()
 }
 
-/// A word that was given as a URL, whatever it is, with the password that it may hold
-/// replaced by `***`: all between the first `:` after a possible user and the last `@`.
+/// For a word that was given as a URL: hides all between the first `:` and the last `@`.
 pub fn redact_url(word: &str) -> String {
     let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
     let authority = match word.find("://") {
@@ -46,7 +38,7 @@ pub fn redact_url(word: &str) -> String {
     replace(word, secrets_of_url(word, authority, word.len()), |_| MASK.to_owned())
 }
 
-/// The text with every byte of a secret replaced by `*`; as long as `text` in bytes.
+/// Replaces every byte of a secret by `*`; the length in bytes stays.
 pub fn mask_secrets(text: &str) -> String {
     replace(text, secrets(text), |secret| "*".repeat(secret.len()))
 }
@@ -55,7 +47,7 @@ fn replace(text: &str, secrets: Vec<Range<usize>>, mask: impl Fn(&str) -> String
     let mut redacted = String::with_capacity(text.len());
     let mut done = 0;
     for secret in secrets {
-        // Spans are sorted; one that begins inside another is cut at its end.
+        // Spans are sorted; one that begins inside another is cut.
         let start = secret.start.max(done);
         if start < secret.end {
             redacted.push_str(&text[done..start]);
@@ -67,7 +59,7 @@ fn replace(text: &str, secrets: Vec<Range<usize>>, mask: impl Fn(&str) -> String
     redacted
 }
 
-/// Where the secrets are, in the order of their starts.
+/// Sorted by start.
 fn secrets(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("://") {
@@ -86,7 +78,7 @@ fn secrets(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The secrets of one URL whose user, host and port begin at `authority`.
+/// `authority` is where user, host and port begin.
 fn secrets_of_url(text: &str, authority: usize, end: usize) -> Vec<Range<usize>> {
     let url = &text[authority..end];
     let mut found = Vec::new();
@@ -94,8 +86,7 @@ fn secrets_of_url(text: &str, authority: usize, end: usize) -> Vec<Range<usize>>
     if let Some(from) = colon {
         let at = url.rfind('@').filter(|at| *at >= from);
         let to = at.unwrap_or_else(|| from + host_part_end(&url[from..]));
-        // Without an `@`, `host:3306` is a port and `host/a:b` a path; anything else after a colon
-        // may be a password.
+        // Without `@`, `host:3306` is a port and `host/a:b` a path; else it may be a password.
         let is_in_path = host_part_end(&url[..from]) < from;
         if at.is_some() || !(is_in_path || is_port(&url[from..to])) {
             found.push(authority + from..authority + to);
@@ -125,8 +116,7 @@ fn scheme_start(text: &str, at: usize) -> usize {
     at - text.as_bytes()[..at].iter().rev().take_while(|byte| is_scheme(byte)).count()
 }
 
-/// Where a URL that starts at `start` ends: at the quote that it began with, or at white space.
-/// The search begins at `from`.
+/// Ends at the quote that it began with, or at white space; the search begins at `from`.
 fn url_end(text: &str, start: usize, from: usize) -> usize {
     let before = &text[..start];
     let rest = &text[from..];
@@ -144,7 +134,7 @@ fn url_end(text: &str, start: usize, from: usize) -> usize {
     length.map_or(text.len(), |length| from + length)
 }
 
-/// The closing quote of a basic string, which a backslash protects, or the end of the line.
+/// The closing quote of a basic string, or the end of the line.
 fn basic_string_end(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     for (at, c) in text.char_indices() {
@@ -157,7 +147,7 @@ fn basic_string_end(text: &str) -> Option<usize> {
     None
 }
 
-/// Where the strings begin that are given to a key named `url`.
+/// Starts of strings given to a key named `url`.
 fn url_values(text: &str) -> Vec<usize> {
     let starts = text.match_indices("url").filter_map(|(at, word)| {
         let rest = &text[at + word.len()..];
@@ -169,8 +159,7 @@ fn url_values(text: &str) -> Vec<usize> {
     starts.collect()
 }
 
-/// Where quoted strings begin that may be a URL without its scheme: `me:password@host`. White space
-/// before the `@` says that they are text.
+/// Starts of quoted strings without white space that may be URLs: `me:password@host`.
 fn suspect_strings(text: &str) -> Vec<usize> {
     let starts = text.match_indices(['"', '\'', '`']).map(|(at, quote)| at + quote.len());
     let is_suspect = |start: &usize| {
@@ -182,8 +171,7 @@ fn suspect_strings(text: &str) -> Vec<usize> {
     starts.filter(is_suspect).collect()
 }
 
-/// A text without the random words by which servers that Dyno starts know each other, of 32 hexadecimal digits: servers
-/// repeat them in their logs.
+/// Masks the words of 32 hexadecimal digits by which servers of Dyno know each other.
 pub fn redact_tokens(text: &str) -> String {
     let is_digit = |c: char| matches!(c, '0'..='9' | 'a'..='f');
     let mut redacted = String::with_capacity(text.len());
@@ -211,7 +199,7 @@ mod tests {
         check(&format!("group '{token}', peer ''"), "group '***', peer ''");
         check(token, "***");
         check(&format!("ä {token}\n{token}: x"), "ä ***\n***: x");
-        // Longer ones are digests, and those with dashes and capitals are of the servers' own.
+        // Longer words are digests; dashes and capitals mean a server's own id.
         for other in [
             &format!("{token}{token}"),
             &token.to_uppercase(),

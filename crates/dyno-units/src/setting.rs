@@ -1,4 +1,4 @@
-//! The value of a database setting, as a study gives it and before a product's spelling.
+//! The value of a database setting, before a product's spelling.
 
 use std::fmt;
 
@@ -6,23 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::ByteCount;
 
-/// A setting's value. A product writes it in its own spelling (bytes, `8kB` units, `on`/`off`).
+/// A product writes it in its own spelling (bytes, `8kB` units, `on`/`off`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingValue {
-    /// Passed on as it is.
+    /// Passed on unchanged.
     Text(String),
     Integer(i64),
     Real(f64),
     Switch(bool),
     Bytes(ByteCount),
-    /// A share of the host's memory, in percent; resolved when the server is deployed.
+    /// Percent of the host's memory; resolved when the server is deployed.
     PercentOfMemory(f64),
 }
 
 impl SettingValue {
-    /// The same value, with a share of memory turned into bytes (rounded down to 1 MiB, at least
-    /// 1 MiB, so that every product accepts it).
+    /// Turns a share of memory into whole MiB, rounded down, at least 1: every product takes them.
     pub fn resolve(&self, memory: ByteCount) -> SettingValue {
         match self {
             SettingValue::PercentOfMemory(percent) => {
@@ -35,8 +34,7 @@ impl SettingValue {
 }
 
 impl SettingValue {
-    /// The same value for a product that has no units of its own for powers of 1000: a text such as
-    /// `500MB` is a size in bytes.
+    /// For products without units of powers of 1000: turns a text such as `500MB` into bytes.
     pub fn with_decimal_sizes(&self) -> SettingValue {
         let SettingValue::Text(text) = self else { return self.clone() };
         let is_decimal =

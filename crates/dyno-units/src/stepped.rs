@@ -7,33 +7,29 @@ use std::sync::Arc;
 use crate::Nanoseconds;
 use crate::quantity::{ParseQuantityError, parse_count, parse_duration};
 
-/// A century: longer times would not fit into the sums of a plan.
+/// A century; longer times overflow the sums of a plan.
 const LENGTH_MOST: Nanoseconds = Nanoseconds::from_secs(100 * 365 * 86_400);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateStep {
     /// Per second; finite and not negative.
     pub rate: f64,
-    /// How long the rate holds; above zero.
+    /// Above zero.
     pub length: Nanoseconds,
 }
 
 impl RateStep {
-    /// Number of arrivals while it holds.
     fn count(&self) -> f64 {
         self.rate * self.length.as_secs_f64()
     }
 }
 
-/// Rates that hold one after the other, each for its time; after the last one they begin again. A
-/// pure function of time, and so are the times of arrivals: see [`SteppedRate::time_of`].
-///
-/// It has at least one step, and one whose rate is above zero.
+/// Rates that hold one after the other, again and again; at least one of them is above zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SteppedRate(Arc<[RateStep]>);
 
 impl SteppedRate {
-    /// The highest rate of a step, per second.
+    /// Per second.
     pub const RATE_MOST: f64 = 1e9;
     pub const STEPS_MOST: usize = 1000;
 
@@ -49,7 +45,7 @@ impl SteppedRate {
         Nanoseconds(self.0.iter().map(|step| step.length.0).sum())
     }
 
-    /// The mean rate from the beginning until `end`, per second.
+    /// Per second, from the beginning until `end`.
     pub fn mean_until(&self, end: Nanoseconds) -> f64 {
         let whole = self.length();
         let n_whole = end.0 / whole.0;
@@ -63,18 +59,16 @@ impl SteppedRate {
         count / end.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// Number of arrivals during all steps together.
     fn count(&self) -> f64 {
         self.0.iter().map(RateStep::count).sum()
     }
 
-    /// The time, in nanoseconds from the beginning, before which exactly `count` arrivals happen:
-    /// the inverse of the integral of the rate. If there are none for a while, the end of that
-    /// while.
+    /// The time in nanoseconds before which exactly `count` arrivals happen: the inverse of the
+    /// rate's integral. If a pause follows them, the end of the pause.
     pub fn time_of(&self, count: f64) -> f64 {
         let (whole, of_whole) = (self.length().0 as f64, self.count());
         let n_whole = (count / of_whole).floor();
-        // Rounding may leave a little less than nothing.
+        // Rounding may leave less than 0.
         let mut left = (count - n_whole * of_whole).max(0.0);
         let mut begin = n_whole * whole;
         for step in self.0.iter() {
@@ -90,7 +84,7 @@ impl SteppedRate {
 }
 
 impl fmt::Display for SteppedRate {
-    /// As it is read: `500/s for 10s, 2000/s for 2.5s`.
+    /// Writes `500/s for 10s, 2000/s for 2.5s`.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (idx, RateStep { rate, length }) in self.0.iter().enumerate() {
             let comma = if idx > 0 { ", " } else { "" };
@@ -103,8 +97,7 @@ impl fmt::Display for SteppedRate {
 impl FromStr for SteppedRate {
     type Err = ParseQuantityError;
 
-    /// Reads `500 for 10s, 2k for 5s`, with or without `/s` after a rate; a rate may be 0, but not
-    /// all.
+    /// Reads `500 for 10s, 2k for 5s`, with or without `/s`; a rate may be 0, but not all.
     fn from_str(text: &str) -> Result<SteppedRate, ParseQuantityError> {
         let steps = text.split(',').map(step).collect::<Result<Vec<RateStep>, _>>()?;
         if steps.len() > SteppedRate::STEPS_MOST {
@@ -138,7 +131,6 @@ fn step(text: &str) -> Result<RateStep, ParseQuantityError> {
     Ok(RateStep { rate: rate_of(rate)?, length })
 }
 
-/// A rate of a step: a number, which may have a fraction, or a count such as `2k`.
 fn rate_of(text: &str) -> Result<f64, ParseQuantityError> {
     let text = text.trim();
     let number = text.strip_suffix("/s").unwrap_or(text).trim();
@@ -208,7 +200,7 @@ mod tests {
         };
         check(0.0, 0.0);
         check(5.0, 0.5);
-        // What comes first after the pause comes at its end.
+        // The first arrival after a pause comes at its end.
         check(10.0, 2.0);
         check(30.0, 3.0);
         check(50.0, 4.0);

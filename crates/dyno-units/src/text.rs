@@ -1,18 +1,17 @@
-//! Text that came from outside: from a server, its log, a file. It is cleaned once, where it enters.
+//! Text from outside (a server, its log, a file), cleaned once, where it enters.
 
-/// Longest foreign text that is kept, in bytes.
+/// In bytes.
 pub const FOREIGN_TEXT_MAX: usize = 4096;
 
-/// Whether a character can do something to a terminal or to the direction of the text around it:
-/// control characters, bidirectional controls, line and paragraph separators.
+/// Control characters, bidirectional controls, and line and paragraph separators.
 pub fn is_unsafe_char(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}')
         || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Foreign text as one harmless line of at most [`FOREIGN_TEXT_MAX`] bytes: line breaks and tabs
-/// become blanks, other unsafe characters U+FFFD, and what is too long is cut off with an ellipsis.
+/// One line of at most [`FOREIGN_TEXT_MAX`] bytes: line breaks and tabs become blanks, other unsafe
+/// characters U+FFFD; longer text ends in an ellipsis.
 pub fn clean_text(text: &str) -> String {
     let is_whole = text.len() <= FOREIGN_TEXT_MAX;
     if is_whole && !text.contains(is_unsafe_char) {

@@ -1,9 +1,7 @@
 //! Points in time as people read them.
 
-/// A date and time in UTC from milliseconds since 1970: `2026-03-01 14:05:09 UTC`.
-///
-/// Days to date after Howard Hinnant, "chrono-compatible low-level date algorithms" (2013),
-/// `civil_from_days`. No library: Dyno has no other use for a calendar.
+/// `2026-03-01 14:05:09 UTC`, from milliseconds since 1970. After Howard Hinnant's
+/// `civil_from_days` ("chrono-compatible low-level date algorithms", 2013).
 pub fn utc_date_time(unix_ms: u64) -> String {
     let s = unix_ms / 1000;
     let z = (s / 86_400) as i64 + 719_468;

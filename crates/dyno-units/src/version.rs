@@ -1,7 +1,6 @@
-//! Versions of servers: whether one is what was asked for, and which of two is newer.
+//! Compares versions of servers.
 
-/// Whether a version begins with these numbers: `15.1` fits `15.1 (Debian)` and `15.1.2`, not
-/// `15.14`; `10.1` does not fit `10.11`.
+/// Whether it begins with these numbers: `15.1` fits `15.1.2`, not `15.14`; `10.1` not `10.11`.
 pub fn version_fits(version: &str, wanted: &str) -> bool {
     let rest = version.strip_prefix(wanted);
     rest.is_some_and(|rest| {
@@ -10,8 +9,7 @@ pub fn version_fits(version: &str, wanted: &str) -> bool {
     })
 }
 
-/// The numbers that a version begins with: `16beta2 (…)` as 16, `15.14 (Debian …)` as 15, 14. Of two, the
-/// greater list belongs to the newer version.
+/// `16beta2 (…)` as 16, `15.14 (Debian …)` as 15, 14. The greater list is the newer version.
 pub fn version_numbers(version: &str) -> Vec<u32> {
     let end = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());
     version[..end].split('.').map_while(|part| part.parse().ok()).collect()

@@ -1,8 +1,5 @@
-//! The way to a file: which folders and links lead there, and whether another user of the machine has
-//! put one of them there.
-//!
-//! In a folder that everybody may write to (`/tmp`) a name proves nothing: whoever came first has made what
-//! has it. Elsewhere only the owner of a folder, whom the user of a path trusts, can have made something.
+//! The way to a file: its folders and links, and whether another user planted one of them.
+//! In a folder open to everybody (`/tmp`), a name proves nothing: anybody may have made it first.
 
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
@@ -10,15 +7,11 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// The most links that are followed, as in the kernel.
+/// As in the kernel.
 const LINKS_MOST: usize = 40;
 
-/// What is passed on the way to `path`, links included, and what is there, in this order. It ends early
-/// where nothing has the next name yet.
-///
-/// # Errors
-///
-/// Something on the way cannot be examined, or its links lead in circles.
+/// The folders and links passed on the way to `path`, in order, and what is there. Ends early where
+/// the next name does not exist. Fails if links lead in circles.
 pub fn way_to(path: &Path) -> Result<Vec<(PathBuf, Metadata)>> {
     let mut at = PathBuf::from("/");
     let mut way = vec![(at.clone(), fs::symlink_metadata(&at)?)];
@@ -52,7 +45,7 @@ pub fn way_to(path: &Path) -> Result<Vec<(PathBuf, Metadata)>> {
     Ok(way)
 }
 
-/// The names in a path, the last one first.
+/// The last one first.
 fn parts_of(path: &Path) -> Vec<OsString> {
     let name = |part: Component<'_>| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -62,12 +55,7 @@ fn parts_of(path: &Path) -> Vec<OsString> {
     path.components().rev().filter_map(name).collect()
 }
 
-/// What another user than `user` and root may have put on the way to `path`, in a folder that everybody may
-/// write to, and who; none if there is no such thing.
-///
-/// # Errors
-///
-/// Something on the way cannot be examined.
+/// A file on the way in a folder open to everybody, and its owner if neither `user` nor root.
 pub fn planted_on_way(path: &Path, user: u32) -> Result<Option<(PathBuf, u32)>> {
     for (passed, facts) in way_to(path)? {
         let is_foreign = facts.uid() != 0 && facts.uid() != user;
@@ -121,7 +109,7 @@ mod tests {
         fs::create_dir_all(path("closed/theirs")).expect("made");
         symlink(path("closed"), path("open/link")).expect("made");
         fs::set_permissions(path("open"), fs::Permissions::from_mode(0o1777)).expect("set");
-        // Seen by yet another user, all of this belongs to others.
+        // All of this belongs to others than this user.
         let other = me + 1;
         let found = planted_on_way(&path("open/theirs/inner"), me).expect("examined");
         assert_eq!(found, None);

@@ -1,4 +1,4 @@
-//! Two variants that are alike (`studies/aa`): what their study finds, by the noise of the machine.
+//! Two equal variants (`studies/aa`): what their study finds, by the noise of the machine.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Intervals of the mean of a few values: Student's, and those of the percentile bootstrap.
+//! Intervals of the mean of a few values: Student's and the percentile bootstrap's.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
         let (mut student, mut bootstrap, mut range) = (0, 0, 0);
         for _ in 0..SAMPLES {
             let values: Vec<f64> = (0..n).map(|_| random.normal()).collect();
-            // The bounds of one sample of values are those of pairs with these differences.
+            // The bounds of these values are those of pairs with these differences.
             let own = Effect::paired(&values, 0.0).expect("three values at least");
             student += u32::from(own.p_value() > 1.0 - RULE.confidence);
             let mut resample = || {

@@ -1,5 +1,4 @@
-//! Sentences about one of several: the cost of safe commits, growth at some level, the fastest search with
-//! enough recall.
+//! Sentences about one of several: cost of safe commits, growth, fastest search with a recall.
 
 use std::io::Write;
 
@@ -12,7 +11,7 @@ use crate::{RULE, head, percent};
 
 const STUDIES: u32 = 4_000;
 
-/// Logarithms by variant and block of one load level, with noise of 2 %.
+/// By variant and block of one load level, with noise of 2 %.
 fn study((variants, blocks): (usize, usize), random: &mut RandomStream) -> Vec<Vec<Vec<f64>>> {
     let machine: Vec<f64> = (0..blocks).map(|_| 0.05 * random.normal()).collect();
     let mut of = || vec![machine.iter().map(|drift| drift + 0.02 * random.normal()).collect()];
@@ -29,8 +28,7 @@ fn effect(table: &[Vec<Vec<f64>>], variant: usize) -> Effect {
     }
 }
 
-/// The cost of safe commits where there is none: the fastest of several variants that do not sync against the
-/// one that does.
+/// Cost of safe commits where there is none: the fastest of several unsafe variants against one.
 pub(crate) fn durability(out: &mut dyn Write) -> std::io::Result<()> {
     let columns = [
         "variants that do not sync",
@@ -76,7 +74,7 @@ pub(crate) fn growth(out: &mut dyn Write) -> std::io::Result<()> {
             let mut random = Seed(47).derive("growth", (levels * 100 + blocks) as u64).stream();
             let mut said = [0_u32; 2];
             for _ in 0..STUDIES {
-                // What is expected of each level is taken out.
+                // The expected growth is taken out.
                 let table = study((levels + 1, blocks), &mut random);
                 let effects: Vec<(Option<Effect>, f64)> = (1..=levels)
                     .map(|level| (Some(effect(&table, level)), 1.0 - RULE.confidence))
@@ -95,7 +93,7 @@ pub(crate) fn growth(out: &mut dyn Write) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The fastest search with enough recall, whose true recall is too low.
+/// Its true recall is too low.
 pub(crate) fn recall(out: &mut dyn Write) -> std::io::Result<()> {
     let columns = [
         "n",
@@ -106,7 +104,7 @@ pub(crate) fn recall(out: &mut dyn Write) -> std::io::Result<()> {
     ];
     head(out, &columns, 0)?;
     const ASKED: f64 = 0.95;
-    // From the fastest step to the slowest; recall differs by a quarter of a point from step to step.
+    // From the fastest step to the slowest; recall differs by 0.25 points between steps.
     let truths: Vec<f64> = (0..12).map(|step| 0.940 + 0.0025 * f64::from(step) + 0.001).collect();
     let right = truths.iter().position(|truth| *truth >= ASKED).unwrap_or(0);
     for blocks in [1, 3, 5, 10] {

@@ -11,11 +11,10 @@ use crate::{RULE, head, percent};
 
 const STUDIES: u32 = 2_000;
 const VARIANTS: usize = 4;
-/// Logarithms of throughput at the load levels, of every variant.
+/// Of throughput, for every variant.
 const LEVELS: [f64; 4] = [0.0, 0.50, 0.70, 0.72];
 
-/// Logarithms of throughput by variant, level and block; the second variant has an effect. All have the same
-/// price.
+/// By variant, level and block; the second variant has an effect, and prices are equal.
 fn study(
     (levels, blocks): (&[f64], usize),
     (effect, drift): (f64, f64),
@@ -41,7 +40,7 @@ fn best(levels: &[Vec<f64>]) -> usize {
     (0..levels.len()).max_by(order).unwrap_or(0)
 }
 
-/// The variant that is called cheapest, if any: ahead of each other one at each of its levels.
+/// Ahead of each other variant at each of its levels.
 fn by_pairs(table: &[Vec<Vec<f64>>]) -> Option<usize> {
     let bests: Vec<usize> = table.iter().map(|levels| best(levels)).collect();
     let value = |variant: &usize| mean(&table[*variant][bests[*variant]]);
@@ -73,7 +72,7 @@ fn by_pairs(table: &[Vec<Vec<f64>>]) -> Option<usize> {
     all.all(|(other, step)| is_ahead(other, step)).then_some(first)
 }
 
-/// The variant whose interval at its best level lies above those of all others.
+/// Its interval at its best level is above all others'.
 fn by_intervals(table: &[Vec<Vec<f64>>]) -> Option<usize> {
     let interval = |levels: &Vec<Vec<f64>>| {
         let values: Vec<f64> = levels[best(levels)].iter().map(|log| log.exp()).collect();

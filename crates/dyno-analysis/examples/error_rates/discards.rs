@@ -1,4 +1,4 @@
-//! Blocks that are discarded for what the host did, where slow starts of a variant load the host themselves.
+//! Blocks discarded for the host's sake, where a variant's slow starts load the host themselves.
 
 use std::io::Write;
 
@@ -12,14 +12,14 @@ const STUDIES: u32 = 4_000;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counts {
     Nothing,
-    /// User time of other processes: what the variant does not cause.
+    /// User time, which the variant does not cause.
     Others,
-    /// The kernel's work as well, which slow starts of the variant cause.
+    /// Also the kernel's work, which slow starts cause.
     Kernel,
 }
 
-/// The difference of a block, and whether it is over a limit. A fifth of the variant's starts are 10 % slower
-/// and make the kernel work; a tenth of all trials are disturbed by others and lose 20 %.
+/// The difference, and whether a limit was exceeded. A fifth of the variant's starts are 10 %
+/// slower and cause kernel work; a tenth of all trials are disturbed by others and lose 20 %.
 fn block(counts: Counts, random: &mut RandomStream) -> (f64, bool) {
     let mut is_over = false;
     let mut trial = |is_variant: bool, random: &mut RandomStream| {
@@ -38,7 +38,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
     let columns =
         ["discarded by", "n", "bias of the effect", "effect CI covers", "CI's half width"];
     head(out, &columns, 1)?;
-    // What is true of the variant in the long run.
+    // In the long run.
     let truth = -0.02;
     for (counts, name) in [
         (Counts::Others, "other processes' user time (Dyno)"),

@@ -1,4 +1,4 @@
-//! The gate: how often it passes what is the same, and what is worse.
+//! How often the gate passes what is the same, and what is worse.
 
 use std::io::Write;
 
@@ -12,17 +12,17 @@ const STUDIES: u32 = 2_000;
 
 #[derive(Clone, Copy)]
 struct Setup {
-    /// Whether both were run in the same blocks.
+    /// Run in the same blocks.
     paired: bool,
     steps: usize,
     repetitions: usize,
-    /// Standard deviation of a trial's throughput; p95 spreads twice as much.
+    /// Standard deviation of throughput; p95 spreads twice as much.
     noise: f64,
-    /// Standard deviation of what the machine is slower on another afternoon.
+    /// Standard deviation of the machine's slowdown on another afternoon.
     shift: f64,
 }
 
-/// Logarithms of one metric by step and repetition: half of the noise variance is the trial's.
+/// By step and repetition; half of the noise variance is the trial's.
 fn trials(setup: Setup, noise: f64, random: &mut RandomStream) -> Vec<Vec<f64>> {
     let half = std::f64::consts::FRAC_1_SQRT_2;
     let own: Vec<f64> = (0..setup.repetitions).map(|_| random.normal()).collect();
@@ -30,7 +30,7 @@ fn trials(setup: Setup, noise: f64, random: &mut RandomStream) -> Vec<Vec<f64>> 
     (0..setup.steps).map(|_| step()).collect()
 }
 
-/// The harm by step of a candidate that is worse by `harm`.
+/// By step, for a candidate worse by `harm`.
 fn effects(setup: Setup, (noise, harm): (f64, f64), random: &mut RandomStream) -> Vec<Effect> {
     let table = vec![trials(setup, noise, random), trials(setup, noise, random)];
     let errors = if setup.paired { pooled_errors(&table) } else { None };
@@ -51,7 +51,7 @@ fn effects(setup: Setup, (noise, harm): (f64, f64), random: &mut RandomStream) -
     (0..setup.steps).map(of).collect()
 }
 
-/// How many of all gates pass, and how many say worse. The harm is at one step only.
+/// Gates that pass, and that say worse. The harm is at one step only.
 fn rates(setup: Setup, harm: f64) -> (u32, u32) {
     rates_of(setup, harm, (&RULE, STUDIES))
 }
@@ -130,7 +130,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
 
 const TRIED: u32 = 10_000;
 
-/// The fewest repetitions with which 80 of 100 gates of an equally good build pass.
+/// With which 80 of 100 gates of an equally good build pass.
 pub(crate) fn repetitions(out: &mut dyn Write) -> std::io::Result<()> {
     head(out, &["noise", "load levels", "3 %", "5 %", "10 %"], 0)?;
     for noise in [0.005, 0.01, 0.02, 0.03, 0.05] {

@@ -1,6 +1,4 @@
-//! Guards against starts of two modes, of which the rarer one may not show: what they would save and cost.
-//!
-//! None of them is in use; METHOD 8.2 says why.
+//! Guards against rare modes of starts, their gain and cost; METHOD 8.2 says why none is in use.
 
 use std::io::Write;
 
@@ -15,12 +13,11 @@ use crate::{RULE, head, percent};
 #[derive(Clone, Copy)]
 enum Guard {
     None,
-    /// The variant spreads so much more than all others that noise alike in all explains it in one case
-    /// of a hundred only (F of its variance against theirs).
+    /// More spread than equal noise has in all but 1 % of cases (F of the variances).
     Spread,
-    /// Its own pairs alone do not show it at 5 %, uncorrected.
+    /// Its own pairs alone show nothing at 5 %, uncorrected.
     OwnPairs,
-    /// It was measured as smaller than the threshold.
+    /// Measured as smaller than the threshold.
     BelowThreshold,
 }
 
@@ -50,7 +47,7 @@ impl Guard {
             Guard::BelowThreshold => value.abs() < RULE.band(),
             Guard::OwnPairs => {
                 let own = variance(&differences(variant, 0));
-                // The effect that is tested may be shifted; its spread is not.
+                // The tested effect may be shifted; its spread is not.
                 t_two_sided_p(value / (own / n).sqrt(), n - 1.0) > 1.0 - RULE.confidence
             }
             Guard::Spread => {

@@ -1,4 +1,4 @@
-//! Runs that are repeated and joined, or extended, until something is found.
+//! Runs repeated and joined, or extended, until something is found.
 
 use std::io::Write;
 
@@ -11,9 +11,8 @@ use crate::{RULE, head, percent};
 const STUDIES: u32 = 4_000;
 const RUNS_MOST: usize = 10;
 
-/// Studies without an effect in which a difference is found by the k-th joined run at the latest: with
-/// the full level every time, and with that of repeated looks. One comparison; `grow` says how many
-/// blocks the next run has.
+/// False alarms of one comparison by the k-th joined run: at the full level each time, and at that
+/// of repeated looks. `grow` gives the blocks of the next run.
 fn alarms(
     noise: f64,
     first: u32,
@@ -45,12 +44,11 @@ fn alarms(
     (naive, looked)
 }
 
-/// Variants of a run that is extended, the baseline first.
+/// The baseline first.
 const EXTENDED_VARIANTS: usize = 4;
 
-/// The same of one run that is extended by `more` repetitions after each look, with three variants and a
-/// baseline at one step, and the common error of them all. Nobody stops: a difference that any look has
-/// shown counts from then on.
+/// As [`alarms`], for a run that is extended by `more` repetitions after each look: three variants,
+/// a baseline, one step, and a common error. A difference counts once any look has shown it.
 fn alarms_extended(noise: f64, first: u32, more: u32) -> ([u32; RUNS_MOST], [u32; RUNS_MOST]) {
     let mut random = Seed(12).derive("extended", noise.to_bits() ^ u64::from(more)).stream();
     let (mut naive, mut looked) = ([0; RUNS_MOST], [0; RUNS_MOST]);
@@ -87,7 +85,7 @@ fn alarms_extended(noise: f64, first: u32, more: u32) -> ([u32; RUNS_MOST], [u32
 
 const LOOKED_AT: u32 = 20_000;
 
-/// A t-test after each repetition, each at the full level: what sequential stopping (METHOD 7.1) avoids.
+/// At the full level: what sequential stopping (METHOD 7.1) avoids.
 pub(crate) fn looks(out: &mut dyn Write) -> std::io::Result<()> {
     head(out, &["a test at 5 % after each of", "finds a difference where there is none"], 1)?;
     for most in [10, 20, 40] {

@@ -1,4 +1,4 @@
-//! The share of seconds in which an offered rate was kept, by what the server manages.
+//! The share of seconds in which an offered rate was kept.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use crate::{head, percent};
 
 const SECONDS: usize = 600;
 
-/// What is done in each second, at this share of the rate; each statement is up to half a gap early or late.
+/// Work in each second, at this share of the rate; statements are up to half a gap early or late.
 fn done(offered: Offered, share: f64, random: &mut RandomStream) -> Vec<f64> {
     let mut seconds = vec![0.0; SECONDS];
     let each = share * offered.statements / offered.clients;

@@ -1,8 +1,6 @@
-//! Simulates studies whose truth is known and prints, as Markdown tables, how often the rules err.
-//! docs/method/error-rates.md and docs/gate.md hold the tables.
-//!
-//! `cargo run --release -p dyno-analysis --example error_rates [TABLE…]`, of the names in `TABLES`; without a
-//! name all of them.
+//! Simulates studies whose truth is known and prints, as Markdown, how often the rules err: the
+//! tables of docs/method/error-rates.md and docs/gate.md, all `TABLES` or the named ones: `cargo
+//! run --release -p dyno-analysis --example error_rates [TABLE…]`.
 
 mod alike;
 mod bootstrap;
@@ -30,7 +28,7 @@ use std::io::Write;
 
 use dyno_analysis::statistics::Rule;
 
-/// The rule of a study that says nothing else.
+/// The default of studies.
 pub(crate) const RULE: Rule = Rule { threshold: 0.03, confidence: 0.95 };
 
 pub(crate) fn percent(hits: u32, of: u32) -> String {

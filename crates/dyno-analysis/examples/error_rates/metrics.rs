@@ -1,4 +1,4 @@
-//! Several metrics, each a family of its own: how often any of them has a false alarm.
+//! Several metrics, each its own family: how often any has a false alarm.
 
 use std::io::Write;
 

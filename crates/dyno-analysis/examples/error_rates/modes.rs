@@ -29,7 +29,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
                     found.iter().map(|effect| (Some(*effect), 1.0 - RULE.confidence)).collect();
                 let calls = calls_at(&given, &RULE);
                 alarms += u32::from(calls.iter().any(|(call, _)| is_difference(*call)));
-                // Two builds at the same levels; the candidate is the variant with the modes.
+                // The candidate is the variant with the modes.
                 let pair = Setup { variants: 2, ..setup };
                 let of_pair = effects(&study(pair, &mut random), true);
                 let input = |effect: &Effect| GateInput {

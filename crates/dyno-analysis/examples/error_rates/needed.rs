@@ -1,4 +1,4 @@
-//! "About N repetitions decide with 80 % probability": how often a new run of as many does.
+//! "About N repetitions decide with 80 % probability": how often a new run of N does.
 
 use std::io::Write;
 
@@ -8,7 +8,6 @@ use dyno_units::{RandomStream, Seed};
 use crate::{RULE, head, percent};
 
 const STUDIES: u32 = 1_500;
-/// More repetitions than these are not simulated.
 const MOST: u32 = 400;
 
 fn pairs(effect: f64, noise: f64, n: u32, random: &mut RandomStream) -> Effect {

@@ -1,48 +1,47 @@
-//! Simulated studies: kinds of noise, also such as is not the same in all variants, and orders of trials.
+//! Simulated studies: kinds of noise, also unequal among variants, and orders of trials.
 
 use dyno_analysis::statistics::{Call, Effect, pooled_error_unguarded, pooled_errors};
 use dyno_units::RandomStream;
 
 pub(crate) const STUDIES: u32 = 4_000;
-/// Variants, the baseline first, and steps: a family of 12 comparisons.
+/// With the steps, a family of 12 comparisons; the baseline is first.
 pub(crate) const VARIANTS: usize = 4;
 pub(crate) const STEPS: usize = 4;
-/// The correlation of a machine's speed from trial to trial.
+/// Of a machine's speed from trial to trial.
 const WANDERING: f64 = 0.9;
-/// The variant that has an effect, where one has; its noise is the ordinary one.
+/// Its noise is the ordinary one.
 pub(crate) const WITH_EFFECT: usize = 2;
 
-/// Noise of one trial, on the scale of natural logarithms, less its mean.
+/// On the scale of natural logarithms, with mean 0.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Noise {
-    /// Normal, with a standard deviation of 2 %.
+    /// Standard deviation 2 %.
     Normal,
-    /// Exponential to one side, with a standard deviation of 2 %: now and then a slow trial.
+    /// One-sided exponential, standard deviation 2 %: some slow trials.
     Skewed,
-    /// Normal with 1 %, and one trial in ten loses 10 % or so: a disturbed machine.
+    /// Normal with 1 %; one trial in ten loses about 10 %.
     Disturbed,
-    /// Normal; one variant has four times the standard deviation of the others.
+    /// Normal; one variant has four times the others' standard deviation.
     NoisyVariant,
-    /// Normal; the baseline has four times the standard deviation of the others.
+    /// Normal; the baseline has four times the others' standard deviation.
     NoisyBaseline,
-    /// Normal; one step has four times the standard deviation of the others.
+    /// Normal; one step has four times the others' standard deviation.
     NoisyStep,
-    /// One variant is disturbed, the others are normal with 1 %.
+    /// One variant is disturbed; the others are normal with 1 %.
     DisturbedVariant,
-    /// One variant has exponential noise of 4 %, the others are normal with 1 %.
+    /// One variant is exponential with 4 %; the others are normal with 1 %.
     SkewedVariant,
-    /// A fifth of one variant's starts are 10 % slower, the others are normal with 0.5 %.
+    /// A fifth of one variant's starts are 10 % slower; the others are normal with 0.5 %.
     BimodalVariant,
-    /// The same, 20 % slower.
+    /// As before, 20 % slower.
     WideBimodalVariant,
-    /// The same, a tenth of the starts and 30 % slower.
+    /// As before, a tenth of the starts, 30 % slower.
     RareModeVariant,
-    /// Normal; one variant has eight times the standard deviation of the others, at the last step alone.
+    /// Normal; one variant has eight times the others' standard deviation at the last step.
     NoisyCell,
-    /// Normal, with 2 %; besides, all trials of a variant share an offset, as if they copied a data set of
-    /// the variant's own. Offsets have a standard deviation of 1 %.
+    /// Normal with 2 %; a variant's trials share an offset of 1 %, as from a data set of its own.
     DataSets,
-    /// Normal, with 2 %; of a variant, each trial is correlated by this share with that of the block before.
+    /// Normal with 2 %; correlation of a variant's trials in neighbouring blocks.
     Memory(f64),
 }
 
@@ -68,7 +67,7 @@ impl Noise {
         }
     }
 
-    /// The noise of a trial at all steps: half of its variance is the trial's own, half each step's.
+    /// At all steps; half of the variance is the trial's, half each step's.
     fn trial(self, variant: usize, steps: usize, random: &mut RandomStream) -> Vec<f64> {
         let half = std::f64::consts::FRAC_1_SQRT_2;
         let is_special = variant == 1;
@@ -109,7 +108,6 @@ impl Noise {
         if self == Noise::NoisyCell && is_special {
             values.last_mut().into_iter().for_each(|value| *value *= 8.0);
         }
-        // One start in so many is slower by so much.
         let (one_in, apart) = match self {
             Noise::BimodalVariant => (5, 0.1),
             Noise::WideBimodalVariant => (5, 0.2),
@@ -146,21 +144,20 @@ impl Noise {
     }
 }
 
-/// How trials were ordered, and how the machine changed meanwhile.
+/// Order of trials, and changes of the machine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Blocks; what drifts hits a block's trials alike, with a standard deviation of 5 %.
+    /// Blocks; drift with a standard deviation of 5 % hits a block's trials alike.
     Interleaved,
-    /// Blocks, every second one reversed; besides, the machine changes by 2 % from trial to trial.
+    /// Every second block is reversed; the machine also changes by 2 % from trial to trial.
     Mirrored,
-    /// Blocks, every second one reversed; besides, the machine's speed has a standard deviation of 2 %, and
-    /// from trial to trial a correlation of 0.9.
+    /// Every second block is reversed; the speed wanders by 2 %, with a correlation of 0.9.
     Wandering,
-    /// Blocks, each drawn freely, with the same change from trial to trial.
+    /// Each block is drawn freely, with the same change from trial to trial.
     Free,
-    /// One variant after the other, on a machine that does not change.
+    /// One variant after the other, on an unchanged machine.
     Sequential,
-    /// One variant after the other, on a machine that is another by 2 % or so for each of them.
+    /// One variant after the other; the machine differs by about 2 % for each.
     SequentialDrifting,
 }
 
@@ -219,19 +216,18 @@ pub(crate) struct Setup {
     pub(crate) noise: Noise,
     pub(crate) order: Order,
     pub(crate) repetitions: usize,
-    /// Variants with the baseline.
+    /// With the baseline.
     pub(crate) variants: usize,
     pub(crate) steps: usize,
 }
 
 impl Setup {
-    /// A family of 12 comparisons.
     pub(crate) fn new(noise: Noise, order: Order, repetitions: usize) -> Setup {
         Setup { noise, order, repetitions, variants: VARIANTS, steps: STEPS }
     }
 }
 
-/// Logarithms by variant, step and block.
+/// By variant, step and block.
 pub(crate) fn study(setup: Setup, random: &mut RandomStream) -> Vec<Vec<Vec<f64>>> {
     let Setup { noise, order, repetitions, variants, steps } = setup;
     let drift = order.drift((variants, repetitions), random);
@@ -250,13 +246,12 @@ pub(crate) fn study(setup: Setup, random: &mut RandomStream) -> Vec<Vec<Vec<f64>
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Errors {
     Own,
-    /// All values together.
     Unguarded,
-    /// All values together, guarded: what an analysis does with interleaved trials.
+    /// As an analysis does with interleaved trials.
     Guarded,
 }
 
-/// The effects as an analysis has them: with a common error where there is one.
+/// As in an analysis, with a common error if there is one.
 pub(crate) fn effects(table: &[Vec<Vec<f64>>], is_paired: bool) -> Vec<Effect> {
     effects_with(table, is_paired, if is_paired { Errors::Guarded } else { Errors::Own })
 }

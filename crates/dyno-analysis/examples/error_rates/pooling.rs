@@ -16,7 +16,7 @@ struct Tally {
     alarms: u32,
     five: u32,
     ten: u32,
-    /// Sum of the standard errors, over those of all values together without a guard.
+    /// Standard errors over those without a guard, summed.
     width: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Quantiles: each trial has a number of response times, and its p95 and p99 are those of its histogram.
+//! p95 and p99 of trials, from histograms of a limited number of response times.
 
 use std::io::Write;
 
@@ -12,8 +12,7 @@ const STUDIES: u32 = 400;
 const VARIANTS: usize = 3;
 const TRANSACTIONS: u32 = 2_000;
 
-/// Response times of one trial: lognormal with a level that differs between trials by 1 %, and a share
-/// of slow ones that differs, too.
+/// Of one trial: lognormal, with a level that varies by 1 % and a varying share of slow times.
 fn quantile(of: f64, random: &mut RandomStream) -> f64 {
     let level = 0.01 * random.normal();
     let slow_share = 0.02 * (0.3 * random.normal()).exp();
@@ -31,7 +30,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
     let columns = ["metric", "n", "false alarm", "effect CI covers", "cell CI covers"];
     head(out, &columns, 1)?;
     for (name, of) in [("p95", 0.95), ("p99", 0.99)] {
-        // The truth of a cell: the mean over many trials.
+        // The mean over many trials.
         let mut random = Seed(17).derive(name, 0).stream();
         let many: Vec<f64> = (0..4_000).map(|_| quantile(of, &mut random)).collect();
         let truth = mean(&many);

@@ -1,4 +1,4 @@
-//! "Response time turns up at N": how often the load level is the right one.
+//! "Response time turns up at N": how often the load level is right.
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ const CLIENTS: [(&str, &[u64]); 3] = [
     ("4, 6, 8 … 40", &[4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40]),
 ];
 
-/// Response time of a server that serves 12 clients at once, in units of that of one.
+/// Of a server for 12 clients at once, relative to one client.
 fn response(clients: u64) -> f64 {
     (1.0 + (clients as f64 / 12.0).powi(6)).powf(1.0 / 6.0)
 }
@@ -86,7 +86,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The first load from which to the next response time grows with more than the square root of the clients.
+/// The first load after which response time grows faster than the square root of the clients.
 fn neighbours(times: &[(u64, f64)]) -> Option<usize> {
     let grows = |pair: &[(u64, f64)]| {
         let more = pair[1].0 as f64 / pair[0].0 as f64;

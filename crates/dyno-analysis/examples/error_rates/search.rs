@@ -1,4 +1,4 @@
-//! The interval of a load that was found by a search, and comparisons of two.
+//! The interval of a load found by a search, and comparisons of two.
 
 use std::io::Write;
 
@@ -9,8 +9,7 @@ use dyno_units::{RandomStream, Seed};
 
 use crate::{RULE, head, percent};
 
-// The search of the laboratory itself, which knows nothing but levels and outcomes.
-// Its tests lie where only its own crate finds them.
+// The laboratory's own search, which knows only levels and outcomes.
 #[rustfmt::skip]
 #[path = "../../../dyno-lab/src/search.rs"]
 mod search;
@@ -19,17 +18,16 @@ use search::{Search, Space};
 
 const STUDIES: u32 = 1_000;
 const PRECISION: f64 = 0.05;
-/// The limit of the p99, in seconds.
+/// Of the p99, in seconds.
 const LIMIT: f64 = 0.02;
 
-/// The rate that a queue with this capacity serves within the limit: the p99 of an M/M/1 queue is
-/// ln 100 / (capacity − rate).
+/// Rate within the limit: the p99 of an M/M/1 queue is ln 100 / (capacity − rate).
 fn truth(capacity: f64) -> f64 {
     capacity - 100_f64.ln() / LIMIT
 }
 
-/// The ends of the bracket of one trial. Quantiles of probes have this error, a standard deviation of
-/// their logarithms; probes begin with a hundred arrivals in so many seconds.
+/// The bracket of one trial. `error` is the standard deviation of the logarithm of probes'
+/// quantiles; probes begin with a hundred arrivals in `seconds`.
 fn trial(capacity: f64, (error, seconds): (f64, f64), random: &mut RandomStream) -> (f64, f64) {
     let capacity = capacity * (0.01 * random.normal()).exp();
     let space = Space {
@@ -82,7 +80,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
                 .stream();
             let mut tally = Tally::default();
             for _ in 0..STUDIES {
-                // Where the truth lies between two points of the grid is a matter of chance.
+                // Where the truth lies on the grid is random.
                 let rate = 500.0 * (2.0 * random.unit()).exp2();
                 let capacity = rate + 100_f64.ln() / LIMIT;
                 let kind = (error, 10.0);

@@ -1,5 +1,4 @@
-//! Studies simulated second by second: the noise of neighbouring seconds is alike, trials differ from
-//! each other, and blocks drift. Once with as many repetitions as planned, once with looks between.
+//! Studies simulated by the second, with correlated noise and drifting blocks, looked at or not.
 
 use std::io::Write;
 
@@ -11,10 +10,10 @@ use dyno_units::{RandomStream, Seed};
 const STUDIES: u32 = 4_000;
 const FIRST: u32 = 400;
 const SECONDS: u32 = 60;
-/// Standard deviation of a second, and the correlation of neighbours.
+/// Standard deviation, and correlation of neighbours.
 const SECOND_NOISE: f64 = 0.05;
 const MEMORY: f64 = 0.7;
-/// Standard deviations of trials, and of blocks.
+/// Standard deviations.
 const TRIAL_NOISE: f64 = 0.015;
 const BLOCK_DRIFT: f64 = 0.03;
 const RULE: Rule = Rule { threshold: 0.03, confidence: 0.95 };
@@ -54,7 +53,7 @@ fn trial(level: f64, random: &mut RandomStream) -> f64 {
 }
 
 struct Outcome {
-    /// Of each variant but the baseline.
+    /// Without the baseline.
     calls: Vec<Call>,
     covered: u32,
     trials: u32,

@@ -1,4 +1,4 @@
-//! The judgement of steadiness: how often noise alone is not steady, and how often a slope is seen.
+//! Judging steadiness: how often noise alone is not steady, and how often a slope is seen.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use crate::{head, percent};
 
 const SERIES: u32 = 1_000;
 
-/// Seconds of noise with memory around a level that changes by `slope` over the phase.
+/// Noise with memory around a level that changes by `slope` over the phase.
 fn series(
     seconds: u32,
     (noise, memory): (f64, f64),

@@ -1,4 +1,4 @@
-//! The verdicts of a family of 12 comparisons, by kind of noise and order of trials.
+//! Verdicts of a family of 12 comparisons, by kind of noise and order of trials.
 
 use std::io::Write;
 
@@ -23,7 +23,7 @@ struct Tally {
     covered: u32,
     cells: u32,
     cells_covered: u32,
-    /// Sum of measured effects of +5 % that were found.
+    /// Effects of +5 % that were found, as measured, summed.
     measured: f64,
 }
 
@@ -58,7 +58,7 @@ impl Tally {
         self.measured += five.iter().sum::<f64>();
         self.ten += found(&calls(1.1_f64.ln()), Call::Higher).len() as u32;
         self.missed += found(&calls(RULE.band()), Call::Inside).len() as u32;
-        // A cell by itself, on a machine that does not drift.
+        // Without drift.
         let trials = setup.noise.trials(1, (setup.repetitions, STEPS), random);
         let cell: Vec<f64> = trials.iter().map(|values| values[0]).collect();
         let standard_error = (variance(&cell) / cell.len() as f64).sqrt();

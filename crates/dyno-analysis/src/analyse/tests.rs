@@ -31,20 +31,18 @@ fn a_cell_holds_the_value_of_each_repetition() {
     near(throughput.value, 1_680_000_f64.cbrt());
     assert!((throughput.low.expect("three values") - 78.24).abs() < 0.01, "{throughput:?}");
     assert!((throughput.high.expect("three values") - 180.63).abs() < 0.02, "{throughput:?}");
-    // Of 1000, 1200, 1400 transactions, 8 s of server CPU and 2 s of generator CPU; two
-    // statements a transaction.
+    // 1000, 1200, 1400 transactions of two statements; 8 s of server CPU, 2 s of generator CPU.
     let cpu = &cell.metrics[&metrics::SERVER_CPU];
     near(cpu.values[0], 8000.0);
     near(cell.metrics[&metrics::GENERATOR_CPU].values[0], 1000.0);
-    // 5000 bytes a second for ten seconds; the warm-up's gigabytes do not count.
+    // 5000 bytes a second for ten seconds, without the warm-up's gigabytes.
     near(cell.metrics[&metrics::DISK_WRITTEN].values[0], 50.0);
     assert!(cell.absent[&metrics::DISK_READ].contains("disk.read_bytes_per_s"));
     assert_eq!(cell.outcomes["committed"], 3600);
     assert_eq!(cell.kinds["point_select"], 3600);
 }
 
-/// A zero has no logarithm: of what is better if it is more, three of them are a loss of all; of what is
-/// better if it is less, they are what the clock of the CPU shows of very little.
+/// Three zeros are a total loss of throughput, but of CPU time the grain of the clock.
 #[test]
 fn nothing_at_all_is_worse_only_where_more_is_better() {
     let mut run = run(&["a", "b"], &[4], 3, |v, s, r| 1_000.0 * wobble(v, s, r));
@@ -62,7 +60,7 @@ fn nothing_at_all_is_worse_only_where_more_is_better() {
         trial.steps[0] = step_summary(0, 0.0, 1.0);
     }
     assert_eq!(verdict(&run, metrics::THROUGHPUT), (Verdict::Worse, -100.0));
-    // Two may be chance.
+    // Two zeros may be chance.
     run.trials.truncate(4);
     assert_eq!(verdict(&run, metrics::THROUGHPUT), (Verdict::Inconclusive, -100.0));
 }
@@ -104,7 +102,7 @@ fn the_spectrum_rises_and_goes_as_far_as_there_are_observations() {
     let spectrum = &found.cells[0].spectrum;
     assert!(spectrum.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1), "{spectrum:?}");
     assert_eq!((spectrum[0].0, spectrum[spectrum.len() - 1].0), (0.0, 1.0));
-    // 1000 transactions: the last quantile before the maximum is 0.999.
+    // 1000 transactions: the last quantile is 0.999.
     near(spectrum[spectrum.len() - 2].0, 0.999);
     let found = findings(run(&["a"], &[1], 2, |_, _, _| 50_000.0));
     let spectrum = &found.cells[0].spectrum;
@@ -114,7 +112,7 @@ fn the_spectrum_rises_and_goes_as_far_as_there_are_observations() {
 
 #[test]
 fn pairing_by_block_takes_out_what_blocks_share() {
-    // The machine gets slower from block to block; b is always 10 % faster than a.
+    // The machine slows down from block to block; b is always 10 % faster than a.
     let drift = [1.0, 0.7, 0.4];
     let rate = move |variant: usize, step: usize, repetition: u32| {
         let faster = if variant == 1 { 1.1 } else { 1.0 };
@@ -139,7 +137,7 @@ fn pairing_by_block_takes_out_what_blocks_share() {
     assert!((apart.relative.value - 10.0).abs() < 0.1);
     assert_eq!(apart.verdict, Verdict::Inconclusive);
     assert!(apart.repetitions_needed.expect("undecided") > 3);
-    // A tenth of the geometric mean of the baseline, so that it agrees with the ratio.
+    // Relative to the baseline's geometric mean, to agree with the ratio.
     assert_eq!(paired.absolute.unit, "1/s");
     assert!((paired.absolute.value - 65.4).abs() < 1.0);
 }
@@ -153,7 +151,7 @@ fn less_response_time_is_better() {
     for comparison in &found.comparisons {
         assert_eq!(comparison.verdict, Verdict::Better, "{:?}", comparison.metric);
     }
-    // All but the two that only a search gives, the one that only a quota does, and the four of faults.
+    // Without two of searches, one of quotas and four of faults.
     assert_eq!(found.comparisons.len(), found.metrics.compared().count() - 7);
     let corrected = found.comparisons[0].p_value_corrected.expect("five repetitions");
     assert_eq!(found.comparisons[0].p_value, Some(corrected));
@@ -180,8 +178,7 @@ fn identical_variants_show_no_difference() {
 
 #[test]
 fn the_resolution_of_a_histogram_is_not_taken_for_an_effect() {
-    // 50 against 51 ns: neighbouring classes of the histogram, in every repetition. The true difference may be
-    // next to nothing, or twice the width of a class, however many agree.
+    // 50 and 51 ns are neighbouring classes: the true difference is between nothing and two.
     for repetitions in [3, 30] {
         let p50 = neighbouring_classes(repetitions).relative;
         let (low, high) = (p50.low.expect("it has bounds"), p50.high.expect("it has bounds"));
@@ -231,7 +228,7 @@ fn a_variant_that_commits_nothing_is_worse_and_has_no_ratio() {
     assert_eq!(throughput.verdict, Verdict::Worse);
     assert_eq!((throughput.relative.value, throughput.relative.low), (-100.0, None));
     assert!(found.cells[1].absent[&metrics::RESPONSE_P95].contains("no transaction"));
-    // The other way round there is nothing that a ratio could be taken of.
+    // The other way round there is no ratio.
     let found = findings(run(&["a", "b"], &[4], 3, |variant, _, _| variant as f64 * 1000.0));
     assert!(found.comparisons.is_empty());
 }
@@ -249,7 +246,7 @@ fn low_and_high_concurrency_are_compared_by_geometric_means() {
     assert_eq!(low.verdict, Verdict::NoDifference);
     assert!((high.relative.value - 200.0).abs() < 0.1, "{high:?}");
     assert_eq!(high.verdict, Verdict::Better);
-    // All steps of one kind: nothing to tell apart.
+    // All steps of one kind.
     assert!(findings(run(&["a", "b"], &[1, 4], 3, rate)).concurrency.is_empty());
 }
 
@@ -267,8 +264,7 @@ fn a_group_of_one_load_says_what_the_load_says() {
         found.comparisons.iter().find(is_it).expect("it is compared")
     };
     assert_eq!((&low.relative, low.verdict), (&own(0).relative, own(0).verdict));
-    // Two loads are a mean, with a common error of its own: three degrees of freedom times two
-    // differences and more, rather than two.
+    // A mean of two loads has its own common error, of at least six degrees of freedom.
     let width = |e: &crate::Estimate| {
         (1.0 + e.high.unwrap() / 100.0).ln() - (1.0 + e.low.unwrap() / 100.0).ln()
     };
@@ -349,8 +345,7 @@ fn nothing_gives_empty_findings() {
     assert_eq!(found.answer.headline, "No trial has finished yet.");
 }
 
-/// A/A studies through the whole analysis: three variants that are the same, two steps, noise
-/// that is shared by a trial's steps, too.
+/// A/A studies: three equal variants, two steps, and noise that a trial's steps share.
 #[test]
 fn studies_without_an_effect_rarely_see_one() {
     let mut false_calls = 0;
@@ -368,15 +363,14 @@ fn studies_without_an_effect_rarely_see_one() {
         };
         false_calls += u64::from(found.comparisons.iter().any(is_false));
     }
-    // 5 % of 60 studies are 3; 8 or more have a probability below 1 %.
+    // 5 % of 60 are 3; 8 or more have a probability below 1 %.
     assert!(false_calls <= 7, "{false_calls} of {studies}");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever was recorded, there are findings, and they survive being written as JSON, which
-    /// knows neither infinities nor NaN.
+    /// Any record has findings, which survive JSON without infinities and NaN.
     #[test]
     fn findings_of_any_record_survive_json(
         rates in prop::collection::vec(prop_oneof![Just(0.0), 0.05..5_000.0_f64], 18),

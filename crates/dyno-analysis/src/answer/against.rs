@@ -1,5 +1,4 @@
-//! The headline of one run against another: how the comparisons of the second run's variants with those
-//! of the first came out.
+//! The headline of one run against another.
 
 use super::AnswerWriter;
 use super::compared::VERDICTS;
@@ -7,8 +6,7 @@ use crate::words::{capital, count, list};
 use crate::{Comparison, Verdict};
 
 impl AnswerWriter<'_> {
-    /// The headline and the lines below it; none unless several variants of a second run are compared with
-    /// those of a first one.
+    /// Headline and lines, if several variants of a second run are compared with the first.
     pub(super) fn against_the_first_run(&self) -> Option<(String, Vec<String>)> {
         let n_first = self.ranker.joined.n_first;
         let mut candidates = self.compared_variants();

@@ -1,6 +1,5 @@
-//! Whether one variant is ahead of others, each at a step of its own: what "is cheapest", "is fastest at
-//! this recall" and "surely dominated" rest on. Values are compared within their blocks, with the error of the
-//! verdicts: intervals of two values that overlap say little about their difference.
+//! Whether one variant is ahead of others, each at its own step, for "is cheapest" and the like:
+//! within blocks, with the error of the verdicts, as overlapping intervals say little.
 
 use super::Ranker;
 use super::ranking::Standing;
@@ -13,15 +12,13 @@ use crate::{MetricId, metrics};
 pub(crate) struct At {
     pub(crate) variant: usize,
     pub(crate) step: usize,
-    /// What its values are multiplied by before they are compared, as a logarithm: of throughput, that of
-    /// 1 / price where work for money is compared.
+    /// Logarithm of a factor for the values: that of 1 / price where work for money is compared.
     pub(crate) log_factor: f64,
 }
 
 impl Ranker<'_> {
-    /// How others stand against `first`, which is at the best of so many steps: each of them at any of the
-    /// steps that are given for it. They are behind if each of them is, at the level divided by the number
-    /// of steps from which the best was chosen (Bonferroni); that all of them are needs no correction.
+    /// `first` is at the best of `n_choices` steps, the others at any of theirs. They are behind if
+    /// each is, at the level divided by `n_choices` (Bonferroni); "all" needs no correction.
     pub(crate) fn stand_against(
         &self,
         metric: MetricId,
@@ -44,16 +41,16 @@ impl Ranker<'_> {
         found
     }
 
-    /// Whether an effect of a pair, chosen among so many, is above zero by the rule.
+    /// For a pair chosen among `n_choices`.
     pub(super) fn is_ahead(&self, effect: Effect, pair: (usize, usize), n_choices: usize) -> bool {
         let level = self.strict_level(pair) / n_choices.max(1) as f64;
         let calls = calls_at(&[(Some(effect), level)], self.levels.rule);
         matches!(calls.as_slice(), [(Call::Higher, _)])
     }
 
-    /// The logarithm of the ratio of two variants, each at a step of its own; none with a single repetition,
-    /// or where a value is zero. Its error is the common one of comparisons; across two steps the largest of
-    /// those of both steps and that of its own differences, because a block may change one of them alone.
+    /// Log ratio of two variants; `None` with one repetition, or with a zero. Has the common error
+    /// of comparisons; across two steps the largest of both steps' errors and that of its own
+    /// differences, as a block may change one step alone.
     pub(super) fn log_ratio(&self, metric: MetricId, ours: At, theirs: At) -> Option<Effect> {
         let values = |at: At| self.means(metric, at.variant, &[at.step]);
         let (our_values, their_values) = (values(ours), values(theirs));

@@ -1,4 +1,4 @@
-//! The sentence on how far engines had fallen behind with work that they had put off.
+//! The sentence on deferred work of engines.
 
 use super::AnswerWriter;
 use crate::debt::DebtFacts;
@@ -7,8 +7,7 @@ use crate::words::number;
 const NAMED_MOST: usize = 4;
 
 impl AnswerWriter<'_> {
-    /// What each variant had put off at the end of the last step of which that is known, against the level at
-    /// which it counts as caught up: of different engines that is the only thing that can be compared.
+    /// Deferred work at the end of the last known step, over the level that counts as caught up.
     pub(super) fn fallen_behind(&self) -> Option<String> {
         let gauges = || self.findings.debt.iter().filter(|facts| facts.gauge);
         let step = gauges().map(|facts| facts.step).max()?;

@@ -1,8 +1,5 @@
-//! The headline of a study with several variants: which is best, as far as that is known.
-//!
-//! "Is fastest" is said only where the best mean is clearly ahead of that of every other variant, and
-//! better than its baseline at every step. Otherwise the headline names those that it is not clearly ahead
-//! of. One repetition ranks nothing.
+//! The headline of several variants: which is best. "Is fastest" needs a best mean clearly ahead of
+//! all others and, at every step, better than the baseline; else the rivals are named.
 
 use dyno_units::Unit;
 
@@ -102,14 +99,14 @@ impl AnswerWriter<'_> {
         } else {
             format!("has the {} mean {}", self.extreme(metric), self.title(metric))
         };
-        // Against its baseline; the baseline itself against the next.
+        // Its baseline; for a baseline the next variant.
         let baseline = self.findings.variants[best.variant].baseline;
         let other = baseline.or_else(|| ranked.get(1).map(|next| next.variant));
         let ahead = other.and_then(|other| {
             let (relative, _) = self.ranker.against((best.variant, other), metric, steps)?;
             let other = self.name(other);
             let style = EffectStyle::of([&relative]);
-            // Of one load level the line below has the interval; no line has that of a mean over several.
+            // For one load level, the line below has the interval.
             let interval = match steps.len() {
                 1 => String::new(),
                 _ => {
@@ -123,7 +120,7 @@ impl AnswerWriter<'_> {
                     format!(", {effect} that of {other}{interval}")
                 }
                 EffectStyle::Percent if baseline.is_none() => {
-                    // The comparisons below are with the baseline, and so is this one.
+                    // Relative to the baseline, as the comparisons below.
                     let (next, _) =
                         self.ranker.against((ranked[1].variant, best.variant), metric, steps)?;
                     let word = if next.value > 0.0 { "higher" } else { "lower" };
@@ -138,8 +135,7 @@ impl AnswerWriter<'_> {
         format!("{name} {is_best} {place}: {value}{}.", ahead.unwrap_or_default())
     }
 
-    /// The headline over two load levels, each with its own value and effect: a mean over both is what neither
-    /// showed. None of other numbers of them, and where it is not ahead of all others at both.
+    /// Of two load levels, each by itself. `None` unless ahead of all others at both.
     fn winner_at_two(&self, best: usize, metric: MetricId, steps: &[usize]) -> Option<String> {
         let [first, second] = steps else { return None };
         let baseline = self.findings.variants[best].baseline?;
@@ -200,8 +196,7 @@ impl AnswerWriter<'_> {
         list(&tied.iter().map(|ranked| self.name(ranked.variant)).collect::<Vec<_>>())
     }
 
-    /// Whether all comparisons between the best and its baseline (if it is one: of its rivals with
-    /// it) say that it is better.
+    /// By the comparisons with its baseline; if it is the baseline, those of its rivals.
     fn is_better_at_every_step(&self, best: usize) -> bool {
         let own = self.main_comparisons(best);
         let of_rivals = self.compared_variants().into_iter();
@@ -229,7 +224,7 @@ impl AnswerWriter<'_> {
     }
 }
 
-/// Whether less of a metric is called shorter: a time that somebody waited, and not CPU time.
+/// Less of it is "shorter": a time that somebody waited, not CPU time.
 pub(super) fn is_duration(metric: &Metric) -> bool {
     let is_time = matches!(metric.unit, Unit::Microseconds | Unit::Milliseconds | Unit::Seconds);
     is_time && ![metrics::SERVER_CPU, metrics::GENERATOR_CPU].contains(&metric.id)

@@ -1,4 +1,4 @@
-//! The sentence on whether something that runs beside the load holds it up.
+//! The sentence on whether something beside the load blocks it.
 
 use super::AnswerWriter;
 use crate::words::{ci, list};
@@ -7,9 +7,8 @@ use crate::{Comparison, Verdict};
 const NAMED_MOST: usize = 2;
 
 impl AnswerWriter<'_> {
-    /// Which variant is worst against its baseline in the main metric of the last step, by how much, and
-    /// which of the others are worse than theirs as well. None if no variant is: the usual sentences then
-    /// say whether that means no difference or too little data.
+    /// The variant that is worst against its baseline in the main metric of the last step, by how
+    /// much, and which others are worse; `None` if none is.
     pub(super) fn blocked(&self) -> Option<String> {
         let step = self.findings.steps.len().checked_sub(1)?;
         let variants = self.compared_variants();
@@ -65,7 +64,7 @@ mod tests {
     use crate::fixtures::{make_open, run, wobble};
     use crate::{Options, analyse};
 
-    /// The first two sentences about variants with these response times in milliseconds.
+    /// The first two sentences, for these response times.
     #[track_caller]
     fn check(title: &str, response_ms: &[f64], expected: &Expect) {
         let names = ["without", "skips", "waits", "holds"];

@@ -1,5 +1,4 @@
-//! Every comparison in words: a sentence for each variant, with all that was decided and what was
-//! not.
+//! Every comparison in words: a sentence for each variant, with what was decided and what was not.
 
 use super::best::is_duration;
 use super::{AnswerWriter, shorten};
@@ -10,13 +9,12 @@ use crate::{Comparison, ConcurrencyGroup, GroupComparison, MetricId, Verdict, me
 
 const STEPS_NAMED: usize = 3;
 
-/// Verdicts in the order in which they are said.
+/// In the order of sentences.
 pub(super) const VERDICTS: [Verdict; 4] =
     [Verdict::Better, Verdict::Worse, Verdict::NoDifference, Verdict::Inconclusive];
 
 impl AnswerWriter<'_> {
-    /// One sentence for each variant, and one on low and high concurrency; the decided ones first
-    /// if there are too many.
+    /// A sentence for each variant, and one on concurrency; decided ones first if too many.
     pub(super) fn comparisons_in_words(&self) -> Vec<String> {
         let compared = self.compared_variants();
         let mut sentences: Vec<(bool, String)> = Vec::new();
@@ -83,14 +81,13 @@ impl AnswerWriter<'_> {
         ))
     }
 
-    /// A variant's name, with ` (less durable)` where it is known to be that.
+    /// Adds ` (less durable)` if it is known to be.
     fn name_and_durability(&self, variant: usize, baseline: usize) -> String {
         let note = if self.is_less_durable(variant, baseline) { " (less durable)" } else { "" };
         format!("{}{note}", self.name(variant))
     }
 
-    /// The verdict in a word. A variant that is less durable than its baseline is not called better: the
-    /// word is then the direction in which the value differs.
+    /// For a less durable variant the word is not "better", but the direction of the difference.
     pub(super) fn verdict_of(&self, c: &Comparison) -> &'static str {
         if c.verdict != Verdict::Better || !self.is_less_durable(c.variant, c.baseline) {
             return word(c.verdict);
@@ -104,7 +101,7 @@ impl AnswerWriter<'_> {
         }
     }
 
-    /// One comparison at the only step: `+9.1 % (95 % CI …, n = 3), better`.
+    /// At the only step: `+9.1 % (95 % CI …, n = 3), better`.
     fn one(&self, c: &Comparison) -> String {
         if is_nothing(c) {
             return format!("nothing committed in any of {} trials", c.relative.n);
@@ -123,8 +120,7 @@ impl AnswerWriter<'_> {
         format!("{} ({interval}), {verdict}", style.show(c.relative.value))
     }
 
-    /// Comparisons of one variant in one metric by verdict: `better at 4 clients (+49.5 %, +47.1 to
-    /// +52.0 %), worse at 16 clients (−40.3 %, …)`.
+    /// `better at 4 clients (+49.5 %, +47.1 to +52.0 %), worse at 16 clients (−40.3 %, …)`.
     fn by_verdict(&self, comparisons: &[&Comparison]) -> String {
         let style = self.style_of(comparisons);
         let mut parts = Vec::new();
@@ -151,7 +147,7 @@ impl AnswerWriter<'_> {
         })
     }
 
-    /// At which loads an interval excludes zero and is no verdict, and for how many comparisons was corrected.
+    /// Loads whose intervals exclude zero without a verdict, and the size of the family.
     pub(super) fn chances_among(&self, comparisons: &[&Comparison]) -> Option<(String, usize)> {
         let is_such = |c: &&&Comparison| c.verdict == Verdict::Inconclusive && excludes_zero(c);
         let such: Vec<&&Comparison> = comparisons.iter().filter(is_such).collect();
@@ -166,7 +162,7 @@ impl AnswerWriter<'_> {
         Some((places, self.family_size(such[0].metric)))
     }
 
-    /// The same in few words, of one comparison: ` (not significant after correcting for 11 comparisons)`.
+    /// ` (not significant after correcting for 11 comparisons)`
     pub(super) fn if_only_corrected(&self, c: &Comparison) -> String {
         let n_family = self.family_size(c.metric);
         match c.verdict == Verdict::Inconclusive && excludes_zero(c) && n_family > 1 {
@@ -284,7 +280,7 @@ impl AnswerWriter<'_> {
         format!("{chance}{more}")
     }
 
-    /// ` (n = 2 to 3)` if it is not what was said before.
+    /// ` (n = 2 to 3)` if different from before.
     fn changed_n(&self, comparisons: &[&Comparison], before: u32) -> String {
         if comparisons.iter().all(|c| c.relative.n == before) {
             return String::new();
@@ -293,7 +289,7 @@ impl AnswerWriter<'_> {
         format!(" ({})", self.cis_and_n(ns.clone().min().unwrap_or(0), ns.max().unwrap_or(0)))
     }
 
-    /// `95 % CIs, n = 3`, or `n = 2 to 3` where steps differ.
+    /// `95 % CIs, n = 3`, or `n = 2 to 3`.
     pub(super) fn cis_and_n(&self, least: u32, most: u32) -> String {
         let confidence = share(self.findings.confidence);
         match (least, most) {
@@ -305,7 +301,7 @@ impl AnswerWriter<'_> {
     }
 }
 
-/// Whether a variant committed nothing at all where its baseline always did.
+/// Nothing committed, where the baseline always did.
 pub(super) fn is_nothing(c: &Comparison) -> bool {
     c.metric == metrics::THROUGHPUT && c.verdict == Verdict::Worse && c.relative.max <= -100.0
 }
@@ -324,12 +320,12 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// More repetitions than that are a guess from too little.
+/// More would be a guess from too little.
 const REPETITIONS_GUESSED: u32 = 50;
 
 pub(super) const MORE_REPETITIONS: &str = "Raise `repetitions` to at least 3";
 
-/// How many repetitions would be needed to decide what is open; none where all is decided.
+/// `None` if all is decided.
 pub(super) fn repetitions_needed(comparisons: &[&Comparison]) -> Option<String> {
     let open = comparisons.iter().filter(|c| c.verdict == Verdict::Inconclusive);
     let most = open.clone().filter_map(|c| c.repetitions_needed).max();

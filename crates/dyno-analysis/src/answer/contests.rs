@@ -1,41 +1,33 @@
-//! The headline of a study with several baselines: which variant is best of those with the same one.
-//!
-//! Point selects are not "faster" than inserts, and who compares index builds with a baseline in each product
-//! does not ask which product is fastest. So variants that are never compared with each other are not
-//! ranked against each other either.
+//! The headline of a study with several baselines: the best variant for each, never across them.
 
 use super::AnswerWriter;
 use super::ranking::{Ranked, Standing};
 use crate::words::{capital, list};
 
-/// As many contests are named in one part of the headline; of more, their number is said.
+/// Names in one part; of more, the number is said.
 const NAMED_MOST: usize = 3;
 
-/// As many parts a headline has; of more, the winners are counted.
+/// Parts of the headline; of more, winners are counted.
 const PARTS_MOST: usize = 3;
 
-/// Variants with the same baseline.
 pub(super) struct Contest {
-    /// What they have in common: the levels that all of them share and others do not.
+    /// The levels that only they share.
     name: String,
-    /// Indices of its variants.
     pub(super) variants: Vec<usize>,
 }
 
-/// How the ranking in one contest ended.
 #[derive(PartialEq)]
 enum Outcome {
-    /// This variant, by the levels that the others do not share, is ahead of all others.
+    /// By the levels that distinguish it.
     Best(String),
     /// Nobody is clearly ahead; of two variants, by the levels that they do not share.
     Open(Option<String>),
-    /// There is one repetition, which ranks nothing.
+    /// One repetition ranks nothing.
     Single,
 }
 
 impl AnswerWriter<'_> {
-    /// The contests of the study, in its order: variants that are compared with one baseline, which is not
-    /// that of others; none where all have the same, or where nothing that is varied sets them apart.
+    /// In the study's order; none with one baseline, or if nothing varied distinguishes them.
     pub(super) fn contests(&self) -> Vec<Contest> {
         let variants = &self.findings.variants;
         let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
@@ -57,7 +49,7 @@ impl AnswerWriter<'_> {
         named.unwrap_or_default()
     }
 
-    /// The contests, if each has a workload of its own; none if some have the same.
+    /// Contests with a workload each; none if some share one.
     pub(super) fn works(&self) -> Vec<Contest> {
         let contests = self.contests();
         let of = |contest: &Contest| {
@@ -70,8 +62,7 @@ impl AnswerWriter<'_> {
         if works.len() == contests.len() { contests } else { Vec::new() }
     }
 
-    /// The levels that these variants share and that some other variant does not have, as in its name; none
-    /// if there are none.
+    /// As in names: levels that these variants share and some other lacks.
     fn common_levels(&self, own: &[usize]) -> Option<String> {
         let all = &self.findings.variants;
         let has = |idx: usize, level: &(String, String)| all[idx].levels.contains(level);
@@ -82,7 +73,7 @@ impl AnswerWriter<'_> {
         (!levels.is_empty()).then(|| levels.join(" · "))
     }
 
-    /// A variant by the levels in which it differs from the others of its contest.
+    /// By the levels that differ within its contest.
     fn within(&self, variant: usize, contest: &Contest) -> String {
         let all = &self.findings.variants;
         let differs = |(factor, level): &&(String, String)| {
@@ -94,7 +85,7 @@ impl AnswerWriter<'_> {
         if own.is_empty() { self.name(variant).to_owned() } else { own.join(" · ") }
     }
 
-    /// Which variant is best in each contest; none where there is but one, or nothing to rank.
+    /// `None` for a single contest, or if nothing is ranked.
     pub(super) fn best_by_contest(&self) -> Option<String> {
         let contests = self.contests();
         let (metric, steps) = self.main_metric_and_steps();
@@ -111,7 +102,7 @@ impl AnswerWriter<'_> {
         if outcomes.is_empty() {
             return None;
         }
-        // What is decided comes first.
+        // Decided ones first.
         outcomes.sort_by_key(|(outcome, _)| !matches!(outcome, Outcome::Best(_)));
         let (on, noun) = match self.works().is_empty() {
             true => ("with", "combinations"),
@@ -164,7 +155,7 @@ impl AnswerWriter<'_> {
                 Outcome::Open((both.len() == 2).then(|| list(&both)))
             }
             () if has(Standing::Single) => Outcome::Single,
-            // One that commits nothing has no rank, and is behind all the same.
+            // A variant that commits nothing has no rank, but is behind.
             () if others.is_empty() && contest.variants.len() < 2 => return None,
             () => Outcome::Best(self.within(first.variant, contest)),
         })
@@ -179,7 +170,7 @@ fn alternatives(names: &[&str]) -> String {
     }
 }
 
-/// A level as names of variants have it: with the last part of its factor's name, unless it is a name itself.
+/// As in names: with the last part of the factor, unless the level is a name.
 fn shown((factor, level): &(String, String)) -> String {
     match factor.rsplit_once('.') {
         Some((_, key)) => format!("{key}={level}"),

@@ -1,4 +1,4 @@
-//! The sentence on how much throughput varies while it is measured.
+//! The sentence on variation of throughput during the measurement.
 
 use super::AnswerWriter;
 use crate::Cell;
@@ -8,8 +8,7 @@ use crate::words::share;
 const NAMED_MOST: usize = 4;
 
 impl AnswerWriter<'_> {
-    /// In what share of the seconds each variant kept close to its median, at the heaviest load of which that
-    /// is known for all.
+    /// Share of seconds near each variant's median, at the heaviest load known for all.
     pub(super) fn evenness(&self) -> Option<String> {
         let score = |cell: &Cell| {
             let is_judged = |facts: &&TimeFacts| facts.steadiness != Steadiness::TooShort;
@@ -44,7 +43,7 @@ mod tests {
     use crate::fixtures::run;
     use crate::{Options, analyse};
 
-    /// More than the fewest that are judged.
+    /// More than the minimum for a judgement.
     const SECONDS: usize = 31;
 
     #[test]
@@ -54,7 +53,7 @@ mod tests {
             run.manifest.title = title.to_owned();
             for trial in &mut run.trials {
                 for step in &mut trial.steps {
-                    // The seconds of the second variant are high and low in turn.
+                    // High and low in turn.
                     let low = [1_000.0, 400.0][trial.variant];
                     let second = |i: usize| if i.is_multiple_of(2) { 1_000.0 } else { low };
                     step.measured_s = SECONDS as f64;

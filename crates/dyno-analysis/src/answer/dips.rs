@@ -1,5 +1,4 @@
-//! Dips of a volume's limit that the study made: how many the search for stalls found, how far apart, and
-//! how deep.
+//! Dips of a volume's limit that the study made: those found as stalls, their period and depth.
 
 use super::AnswerWriter;
 use crate::MadeDips;
@@ -66,7 +65,7 @@ mod tests {
             "Dips of volume dipping: 6 of 6 detected as stalls, 10.0 s apart (dips: 10.0 s apart); \
              throughput fell to 1.8 % of its level between them; 1 other stall.",
         );
-        // A single dip has no period, and a record without bins no depth.
+        // A single dip has no period; without bins there is no depth.
         let single = MadeDips {
             made: 1,
             found: 0,

@@ -1,6 +1,4 @@
-//! What safe commits cost: the headline of a study that varies durability on purpose.
-//!
-//! The cost is that of the safe variant: how much of the throughput of the fastest one it gives up.
+//! The cost of safe commits: the share of the fastest variant's throughput that the safe one lacks.
 
 use std::cmp::Ordering;
 
@@ -18,18 +16,18 @@ const SETTINGS_MOST: usize = 2;
 
 const GROUPS_MOST: usize = 3;
 
-/// Variants that differ in durability and not in what else is compared with it.
+/// Variants that differ in durability, compared with each other.
 struct Group {
-    /// What is common to them: the product, and what the workload's levels add to it.
+    /// The product, and its workload's levels.
     name: String,
-    /// The fastest of those that sync every commit.
+    /// Fastest that syncs every commit.
     safe: Ranked,
-    /// The fastest of those that do not.
+    /// Fastest that does not.
     fast: Ranked,
-    /// Pairs of either kind, of which these two are the one that is said.
+    /// From which this pair was chosen.
     n_pairs: usize,
     variants: Vec<usize>,
-    /// The effect of the safe one against the fast one.
+    /// Of `safe` against `fast`.
     effect: (Estimate, Verdict),
 }
 
@@ -51,8 +49,7 @@ impl AnswerWriter<'_> {
         self.findings.is_less_durable(variant, other)
     }
 
-    /// The cost of syncing every commit; none where the study does not vary durability on purpose,
-    /// is judged by something else than throughput, or does something else at each step.
+    /// `None` unless durability is varied on purpose, throughput is judged, and steps do like work.
     pub(super) fn cost_of_safety(&self) -> Option<String> {
         let (groups, place) = self.safety_groups()?;
         let at = if groups.len() > 1 { String::new() } else { format!(" {place}") };
@@ -91,8 +88,7 @@ impl AnswerWriter<'_> {
         Some(format!("{HEADLINE}cuts throughput {}.", list(&parts)))
     }
 
-    /// Which two variants the headline compares, if they were chosen, and that what stands below compares
-    /// others, if it does.
+    /// The headline's pair, if it was chosen, and that the lines below compare others, if they do.
     pub(super) fn safety_note(&self) -> Option<String> {
         let (groups, _) = self.safety_groups()?;
         let [only] = groups.as_slice() else { return None };
@@ -120,7 +116,7 @@ impl AnswerWriter<'_> {
         Some(format!("This compares {pair}. Below, each variant is compared with {below}."))
     }
 
-    /// ` (95 % CI 92.1–93.9 %)`: the interval of the share that a group's safe variant gives up.
+    /// ` (95 % CI 92.1–93.9 %)` of the share that the safe variant gives up.
     fn interval_of(&self, group: &Group) -> String {
         let effect = &group.effect.0;
         let Some((low, high)) = effect.low.zip(effect.high).filter(|_| effect.n > 2) else {
@@ -175,7 +171,7 @@ impl AnswerWriter<'_> {
         let n_safe = ranked.iter().filter(|r| is_safe(r)).count();
         let n_unsafe = ranked.iter().filter(|r| is_unsafe(r)).count();
         let n_pairs = n_safe * n_unsafe;
-        // Both are in the order of their means: the first of each is its fastest.
+        // Both are sorted by mean, so the first is the fastest.
         let safe = ranked.iter().position(is_safe)?;
         let fast = ranked.iter().position(is_unsafe)?;
         if !is_asked_for || fast > safe && ranked[fast].mean.value < ranked[safe].mean.value {
@@ -190,8 +186,7 @@ impl AnswerWriter<'_> {
         Some(Group { name, safe, fast, n_pairs, variants: own.to_vec(), effect })
     }
 
-    /// The variant that the lines on safety are relative to, where there are such lines: the baseline of
-    /// the fastest safe one, as in the tables, or itself.
+    /// Reference of the lines on safety, if any: the fastest safe variant's baseline, or itself.
     pub(super) fn safe_one(&self) -> Option<usize> {
         if self.compared_variants().is_empty() || self.own_steps().is_some() {
             return None;
@@ -207,8 +202,7 @@ impl AnswerWriter<'_> {
         self.findings.variants[safe].baseline.unwrap_or(safe)
     }
 
-    /// What each variant gives for how much safety, in at most so many lines: one for each, the safest
-    /// first; of several groups one for each group.
+    /// A line for each variant, the safest first; of several groups, a line for each group.
     pub(super) fn safety_lines(&self, room: usize) -> Option<Vec<String>> {
         let (groups, _) = self.safety_groups()?;
         let [group] = groups.as_slice() else {
@@ -264,8 +258,7 @@ impl AnswerWriter<'_> {
         Some(lines)
     }
 
-    /// The settings of the study that tell a variant from others, unless its name has them or their values:
-    /// `journal_mode=wal, synchronous=full; `.
+    /// Distinguishing settings that its name lacks: `journal_mode=wal, synchronous=full; `.
     fn asked(&self, variant: usize) -> String {
         let records = &self.ranker.joined.variants;
         let own = &records[variant].settings;

@@ -1,4 +1,4 @@
-//! Faults that the study made: how long nothing was committed, and when the load had recovered.
+//! Faults made by the study: time without commits, and recovery of the load.
 
 use super::AnswerWriter;
 use crate::FaultFacts;
@@ -6,8 +6,7 @@ use crate::statistics::median;
 use crate::words::{count, list, seconds};
 
 impl AnswerWriter<'_> {
-    /// Sentences about the faults of all variants, the one that may be the headline first; none if there were
-    /// no faults.
+    /// The possible headline first; empty without faults.
     pub(super) fn faults(&self) -> Vec<String> {
         let all = &self.findings.faults;
         let mut variants: Vec<usize> = all.iter().map(|facts| facts.variant).collect();
@@ -41,7 +40,7 @@ impl AnswerWriter<'_> {
     }
 }
 
-/// Words of a sentence that may be a headline.
+/// Words of a possible headline.
 const SHORT_MOST: usize = 25;
 
 fn median_away(faults: &[&FaultFacts]) -> Option<f64> {
@@ -49,7 +48,7 @@ fn median_away(faults: &[&FaultFacts]) -> Option<f64> {
     (!away.is_empty()).then(|| median(&away))
 }
 
-/// `nothing was committed for 1.8 s with a and 3 s with b`; of more variants the shortest and the longest.
+/// `nothing was committed for 1.8 s with a and 3 s with b`; of more variants the extremes.
 fn in_short(away: &[(f64, &str)]) -> Option<String> {
     let least = away.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
     let most = away.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -63,7 +62,7 @@ fn in_short(away: &[(f64, &str)]) -> Option<String> {
     })
 }
 
-/// `; up to 44 confirmed transactions were lost`, of all trials; empty if no replica was promoted.
+/// `; up to 44 confirmed transactions were lost`, of all trials; empty without a promotion.
 fn lost_in_short(faults: &[FaultFacts]) -> String {
     let all = || faults.iter().filter_map(|facts| facts.lost);
     let shown = all().map(|(least, _)| least).max();
@@ -125,7 +124,7 @@ fn part(name: &str, faults: &[&FaultFacts]) -> String {
     text + &lost(faults)
 }
 
-/// `, lost 40 to 44 confirmed transactions`, all trials together; empty if no replica was promoted.
+/// `, lost 40 to 44 confirmed transactions`, of all trials; empty without a promotion.
 fn lost(faults: &[&FaultFacts]) -> String {
     let all: Vec<(u64, u64)> = faults.iter().filter_map(|facts| facts.lost).collect();
     let least = all.iter().map(|(least, _)| *least).min();

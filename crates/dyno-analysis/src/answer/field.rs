@@ -1,5 +1,4 @@
-//! Throughput under the names that the field has for it: TPC-C's with its mode, the Insert
-//! Benchmark's by what it counts.
+//! Throughput as the field names it: TPC-C's with its mode, the Insert Benchmark's by its count.
 
 use super::AnswerWriter;
 use super::ranking::Standing;
@@ -16,7 +15,7 @@ const MAIN_STEPS: usize = 3;
 const RANKED_MOST: usize = 4;
 
 impl AnswerWriter<'_> {
-    /// The headline with the mode of TPC-C behind it, without which its throughput says little.
+    /// Throughput of TPC-C says little without the mode.
     pub(super) fn with_tpcc_mode(&self, headline: String) -> String {
         let is_tpcc = |variant: &&VariantFacts| variant.workload == tpcc::WORKLOAD;
         let variants = self.findings.variants.iter().filter(is_tpcc);
@@ -62,8 +61,7 @@ impl AnswerWriter<'_> {
             .then(|| format!("New orders per minute ({name}): {}{more}.", list(&parts)))
     }
 
-    /// The rate that a step is about, and what it counts: of the Insert Benchmark queries, indexed
-    /// rows or inserted rows, as its author has it; else transactions.
+    /// Rate and unit: the Insert Benchmark's queries, indexed or inserted rows; else transactions.
     fn own_estimate(&self, variant: usize, step: usize) -> Option<(&Estimate, &'static str)> {
         let cell = self.insert_benchmark(variant, step);
         let found = cell.and_then(|cell| {
@@ -91,8 +89,7 @@ impl AnswerWriter<'_> {
         }
     }
 
-    /// The steps that a headline is about: of the Insert Benchmark the load, the inserts with
-    /// indexes and the heaviest queries; else the first few.
+    /// The Insert Benchmark's load, inserts with indexes and heaviest queries; else the first few.
     fn main_steps(&self) -> Vec<usize> {
         let steps: Vec<usize> = (0..self.findings.steps.len()).collect();
         let of = |step: usize| self.findings.insert_benchmark.iter().find(move |c| c.step == step);
@@ -105,8 +102,7 @@ impl AnswerWriter<'_> {
         if main.is_empty() { steps.into_iter().take(MAIN_STEPS).collect() } else { main }
     }
 
-    /// The headline of several variants over steps that do different work, each step by itself; none
-    /// where the steps are loads.
+    /// Several variants over steps of different work, one by one; `None` if steps are loads.
     pub(super) fn own_steps(&self) -> Option<String> {
         let steps = &self.findings.steps;
         if steps.len() < 2 || steps.iter().all(|step| step.own.is_none()) {
@@ -115,7 +111,7 @@ impl AnswerWriter<'_> {
         if self.compared_variants().is_empty() || self.is_mismatched() {
             return None;
         }
-        // Variants that are best at some step, with what they do there.
+        // With what they do at their best steps.
         let mut best: Vec<(usize, Vec<String>)> = Vec::new();
         let (mut open, mut is_single) = (Vec::new(), true);
         let main = self.main_steps();
@@ -212,8 +208,7 @@ impl AnswerWriter<'_> {
         self.main_steps().into_iter().filter_map(line).collect()
     }
 
-    /// A variant over steps that the workload defines, each by itself; none where some step is a
-    /// load.
+    /// One variant over steps of the workload, each by itself; `None` if a step is a load.
     pub(super) fn own_steps_of(&self, variant: usize) -> Option<String> {
         let cells = self.findings.cells.iter().filter(|cell| cell.variant == variant);
         let steps: Vec<usize> = cells.map(|cell| cell.step).collect();

@@ -10,7 +10,7 @@ const NAMED_MOST: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
-    /// It is larger, also after the correction for the number of levels.
+    /// Also after correction for the number of levels.
     More,
     Less,
     Open,
@@ -18,14 +18,13 @@ enum Growth {
 
 struct Grown<'a> {
     level: f64,
-    /// What is varied, as a multiple of the baseline's.
+    /// Multiple of the baseline's.
     multiple: f64,
     comparison: &'a Comparison,
 }
 
 impl AnswerWriter<'_> {
-    /// How throughput at the last step grows with the one number that is varied, against the variant with
-    /// the least of it; none if not exactly one is varied, or the baseline is another variant.
+    /// `None` unless exactly one number is varied and its least level is the baseline.
     pub(super) fn linear(&self) -> Option<String> {
         let (factor, levels) = self.only_number()?;
         let step = self.findings.steps.len().checked_sub(1)?;
@@ -74,8 +73,8 @@ impl AnswerWriter<'_> {
         Some(format!("Throughput is {what}: {}; n = {n}.", parts.join(", ")))
     }
 
-    /// How each grows. "Superlinear at N" is said of any level, so that it is corrected for their number
-    /// (Holm); "sublinear" only of all of them together, which needs no correction.
+    /// "Superlinear at N" is corrected for the number of levels (Holm); "sublinear" is said of all
+    /// together, without correction.
     fn growths(&self, all: &[Grown<'_>]) -> Vec<Growth> {
         let rule = self.ranker.levels.rule;
         let beyond_linear = |one: &Grown<'_>| -> (Option<Effect>, f64) {
@@ -98,8 +97,7 @@ impl AnswerWriter<'_> {
         together.zip(&effects).map(growth).collect()
     }
 
-    /// The factor that is varied, if there is only one and its levels are numbers, with the level of
-    /// each variant.
+    /// The only varied factor and each variant's level, if they are numbers.
     fn only_number(&self) -> Option<(&str, Vec<f64>)> {
         let variants = &self.findings.variants;
         let level = |variant: usize, factor: &str| {
@@ -127,7 +125,7 @@ mod tests {
     use crate::fixtures::{run, wobble};
     use crate::{Options, analyse};
 
-    /// The headline about variants with these levels and throughputs.
+    /// The headline, for these levels and throughputs.
     #[track_caller]
     fn check(levels: &[(&str, f64)], expected: &Expect) {
         let names: Vec<&str> = levels.iter().map(|(level, _)| *level).collect();

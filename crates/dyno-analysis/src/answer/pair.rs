@@ -1,4 +1,4 @@
-//! The headline of two variants: one against its baseline.
+//! The headline of a variant against its baseline.
 
 use super::AnswerWriter;
 use super::best::is_duration;
@@ -59,8 +59,7 @@ impl AnswerWriter<'_> {
         }
     }
 
-    /// The style of these comparisons, which are of one metric: that of all of its effects, so that one
-    /// effect is written alike everywhere.
+    /// Chosen for all effects of the metric, so that an effect is written alike everywhere.
     pub(super) fn style_of(&self, comparisons: &[&Comparison]) -> EffectStyle {
         comparisons.first().map_or(EffectStyle::Percent, |c| self.findings.effect_style(c.metric))
     }
@@ -113,8 +112,7 @@ impl AnswerWriter<'_> {
         }
     }
 
-    /// One variant over several steps. With names it is a sentence of its own, else what follows a
-    /// colon: `faster at all 5 loads, by 24.8 % (1 client) to 88.1 % (16 clients)`.
+    /// `faster at all 5 loads, by 24.8 % (1 client) to 88.1 % (16 clients)`, or a whole sentence.
     pub(super) fn over_steps(&self, comparisons: &[&Comparison], is_named: bool) -> String {
         let Some(first) = comparisons.first() else { return String::new() };
         let (ours, theirs) = (self.name(first.variant), self.name(first.baseline));
@@ -177,7 +175,7 @@ impl AnswerWriter<'_> {
         }
     }
 
-    /// `at all 5 loads, by 24.8 % (1 client) to 88.1 % (16 clients)`, of comparisons that agree.
+    /// `at all 5 loads, by 24.8 % (1 client) to 88.1 % (16 clients)`, if they agree.
     fn reach(&self, comparisons: &[&Comparison]) -> String {
         let style = self.style_of(comparisons);
         let by_size = |a: &&&Comparison, b: &&&Comparison| distance(a).total_cmp(&distance(b));
@@ -201,7 +199,7 @@ impl AnswerWriter<'_> {
         }
     }
 
-    /// `faster at 4 clients (+49.5 %), slower at 16 clients (−40.3 %) and no different at 1 client`.
+    /// `faster at 4 clients (+49.5 %), slower at 16 clients (−40.3 %) and no different at 1 client`
     fn mixed(&self, comparisons: &[&Comparison]) -> String {
         let style = self.style_of(comparisons);
         let n_all = comparisons.len();
@@ -253,7 +251,7 @@ impl AnswerWriter<'_> {
     }
 }
 
-/// How far an effect is from none, on the scale of ratios.
+/// From no effect, on the scale of log ratios.
 fn distance(c: &Comparison) -> f64 {
     let ratio = crate::numbers::as_ratio(c.relative.value);
     if ratio > 0.0 { ratio.ln().abs() } else { f64::INFINITY }

@@ -1,4 +1,4 @@
-//! The sentence on money: which variant does its work for least.
+//! The sentence on money: which variant is cheapest.
 
 use super::{AnswerWriter, At, Standing};
 use crate::cost::CostFacts;
@@ -8,9 +8,8 @@ use crate::{Estimate, metrics};
 const OTHERS_NAMED: usize = 2;
 
 impl AnswerWriter<'_> {
-    /// Which variant is cheapest for its work, each at the step where it is cheapest; if steps do
-    /// different work, at the last of them. One sentence for each currency, and for each workload where
-    /// variants have different ones: a million transactions of one are not a million of another.
+    /// Each variant at its cheapest step, or the last if steps differ in work. A sentence for each
+    /// currency and workload: millions of transactions are comparable only within one.
     pub(super) fn cheapest(&self) -> Vec<String> {
         let mut currencies: Vec<&str> = Vec::new();
         for facts in &self.findings.cost {
@@ -42,7 +41,7 @@ impl AnswerWriter<'_> {
         currency: &str,
     ) -> Option<String> {
         let priced: Vec<&CostFacts> = priced.collect();
-        // Of each variant the step at which it is cheapest.
+        // Cheapest step of each variant.
         let mut best: Vec<(&CostFacts, &Estimate)> = Vec::new();
         for &facts in &priced {
             let Some(money) = &facts.money_per_million else { continue };
@@ -94,10 +93,9 @@ impl AnswerWriter<'_> {
         })
     }
 
-    /// How the cost of a variant stands against that of the cheapest: at none of the steps at which it was
-    /// measured may it be as cheap. With the same price for both this is the comparison of throughputs.
+    /// Whether `other` is dearer at all its steps. With equal prices this compares throughputs.
     fn cost_standing(&self, first: &CostFacts, other: &CostFacts, all: &[&CostFacts]) -> Standing {
-        // Where nothing was done, nothing was had for money.
+        // Without work there is none for money.
         let is_of = |facts: &&&CostFacts, variant: usize| {
             facts.variant == variant && facts.money_per_million.is_some()
         };

@@ -1,4 +1,4 @@
-//! Which variant has the best mean, and how the others stand against it.
+//! The best mean, and how the others stand against it.
 
 use dyno_units::Seed;
 
@@ -18,7 +18,7 @@ pub(crate) struct Ranker<'a> {
 
 pub(super) struct Ranked {
     pub(super) variant: usize,
-    /// The geometric mean over the steps, trial by trial.
+    /// Geometric, over the steps, by trial.
     pub(super) mean: Estimate,
     pub(super) standing: Standing,
 }
@@ -26,20 +26,19 @@ pub(super) struct Ranked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     First,
-    /// It does not differ from it by more than the threshold.
+    /// Within the threshold.
     Same,
     /// Not enough evidence that it is behind.
     Tied,
-    /// There is but one repetition of the two to compare, which shows no spread: it is not known.
+    /// One repetition shows no spread: unknown.
     Single,
     Behind,
 }
 
-/// Values of one variant with the block of each.
 type ByBlock<'a> = &'a [(u32, f64)];
 
 impl Ranker<'_> {
-    /// Variants with a value at all of these steps in some trial, the best mean first.
+    /// Those with a value at all of these steps in some trial, the best mean first.
     pub(super) fn rank(&self, metric: MetricId, steps: &[usize]) -> Vec<Ranked> {
         let all: Vec<usize> = (0..self.joined.variants.len()).collect();
         self.rank_of(&all, metric, steps)
@@ -87,8 +86,7 @@ impl Ranker<'_> {
         ranked.map(|((ranked, _), standing)| Ranked { standing, ..ranked }).collect()
     }
 
-    /// The effect of one variant against any other, in percent of the other, over these steps, with
-    /// the verdict of a single test; none where they have no repetitions to compare.
+    /// In percent of the other, with the verdict of a single test; `None` without repetitions.
     pub(super) fn against(
         &self,
         pair: (usize, usize),
@@ -98,8 +96,7 @@ impl Ranker<'_> {
         self.against_one_of(1, pair, metric, steps)
     }
 
-    /// The same of a pair that was chosen among so many by their means: interval and verdict hold for
-    /// whichever of them is chosen (Bonferroni).
+    /// For a pair chosen among `n_pairs` by means, whichever it is (Bonferroni).
     pub(super) fn against_one_of(
         &self,
         n_pairs: usize,
@@ -114,8 +111,7 @@ impl Ranker<'_> {
         self.effect_of_pair(((ours, theirs), n_pairs), both, (metric, first), &errors)
     }
 
-    /// The common error of differences over these steps, and the place at which it has them: at one step
-    /// that of the comparisons, at several that of the means over them.
+    /// The common error and the place in it: of comparisons at one step, of means at several.
     fn errors(&self, metric: MetricId, steps: &[usize]) -> (Option<CommonError>, usize) {
         match steps {
             [only] => (common_error(self.joined, self.measured, (metric, self.levels)), *only),
@@ -126,8 +122,7 @@ impl Ranker<'_> {
         }
     }
 
-    /// The geometric mean over these steps of each trial that has a value at all of them, by block;
-    /// zero where one of them is.
+    /// Geometric means over all steps of a trial, by block; zero if one is zero.
     pub(super) fn means(
         &self,
         metric: MetricId,
@@ -158,18 +153,16 @@ impl Ranker<'_> {
             return None;
         }
         let typical = geometric_mean(&values).unwrap_or(0.0);
-        // A mean over several steps is resolved finer than that of one: this is on the safe side.
+        // A mean over steps is finer than this: on the safe side.
         let resolution = resolution(metric, &self.joined.steps[step], typical);
         let confidence = self.levels.of_cells(variant).confidence;
         let metric = self.joined.metrics.get(metric);
         Some(estimate_metric(metric, values, confidence, resolution))
     }
 
-    /// The effect of the first of a pair against the second, by the rule and with the common error of
-    /// comparisons, at the level of the two that allows less, divided by the number of pairs that this one
-    /// was chosen from. That the best is ahead of *every* other one is said where each of
-    /// these tests says so: such a claim errs no more often than a single test, and needs no
-    /// correction for their number (an intersection-union test: Berger 1982).
+    /// At the stricter level of the two, divided by `n_pairs`, with the common error of
+    /// comparisons. "The best is ahead of *every* other" needs no correction for the number of
+    /// tests, as each has to say so (an intersection-union test: Berger 1982).
     fn effect_of_pair(
         &self,
         ((one, other), n_pairs): ((usize, usize), usize),
@@ -190,7 +183,7 @@ impl Ranker<'_> {
         Some((decided.relative, decided.verdict))
     }
 
-    /// The level of a single test of two variants: that of the two that allows less.
+    /// The stricter level of the two.
     pub(super) fn strict_level(&self, (one, other): (usize, usize)) -> f64 {
         let level = |variant: usize| 1.0 - self.levels.of(variant).confidence;
         level(one).min(level(other))

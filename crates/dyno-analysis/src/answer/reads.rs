@@ -1,4 +1,4 @@
-//! The sentence on how often the data's disk is read for a transaction.
+//! The sentence on reads of the data disk per transaction.
 
 use super::AnswerWriter;
 use crate::words::number;
@@ -7,7 +7,7 @@ const READS: &str = "reads.data";
 const NAMED_MOST: usize = 4;
 
 impl AnswerWriter<'_> {
-    /// Data disk reads per transaction of each variant, at the heaviest load of which they are known.
+    /// At the heaviest load with known reads.
     pub(super) fn reads_of_the_disk(&self) -> Option<String> {
         let of_step = |step: usize| -> Vec<String> {
             let facts = self.findings.attribution.iter().filter(|facts| facts.step == step);

@@ -1,4 +1,4 @@
-//! How throughput scales with the load: speed-up from the fewest clients, and where it ends.
+//! How throughput scales with load: speed-up from the fewest clients, and where it ends.
 
 use super::AnswerWriter;
 use crate::compare::Samples;
@@ -13,11 +13,11 @@ const TURNS_UP: &str = "Turns up: from there to twice as many clients, response 
     the square root of the number of clients, in each repetition. Throughput may still rise.";
 
 enum End {
-    /// It is highest at the heaviest load that was tried, and rises up to there.
+    /// Highest at the heaviest load, and rising up to there.
     Rising,
-    /// It is about the same from here on: the rest stays within the threshold of the peak.
+    /// From here on within the threshold of the peak.
     Level(u64),
-    /// It falls behind the peak.
+    /// Falls behind the peak.
     Peak(u64),
 }
 
@@ -26,13 +26,13 @@ struct SpeedUp<'a> {
     best: &'a ScalingLoad,
     first: &'a ScalingLoad,
     last: &'a ScalingLoad,
-    /// Loads with more than the fewest clients, of which `best` is one.
+    /// Loads with more than the fewest clients.
     n_choices: usize,
     end: End,
 }
 
 impl AnswerWriter<'_> {
-    /// What more clients bring, in one sentence; none without at least three closed loads.
+    /// `None` without at least three closed loads.
     pub(super) fn scaling(&self) -> Option<String> {
         let mut all: Vec<SpeedUp<'_>> =
             self.findings.scaling.iter().filter_map(|facts| self.speed_up(facts)).collect();
@@ -118,8 +118,7 @@ impl AnswerWriter<'_> {
         Some(SpeedUp { variant: facts.variant, best, first, last, n_choices, end })
     }
 
-    /// From how many clients on each variant saturates: where its response time turns up, as a multiple of
-    /// what it is with the fewest clients. None without at least three closed loads.
+    /// Where response time turns up, over the fewest clients'; `None` below three closed loads.
     pub(super) fn saturation(&self) -> Option<String> {
         let all = &self.findings.scaling;
         let times = |facts: &ScalingFacts| {

@@ -1,4 +1,4 @@
-//! The sentences on what data take on a volume, and on how long ZFS takes to snapshot and clone them.
+//! The sentences on the size of data on a volume, and on ZFS snapshots and clones.
 
 use super::AnswerWriter;
 use crate::numbers::value;
@@ -50,7 +50,7 @@ impl AnswerWriter<'_> {
         Some(format!("A snapshot takes {snapshot}, a clone of it {clone}."))
     }
 
-    /// The variants of which a figure is known, each where it was measured last; the least value first.
+    /// Each variant's last measurement; the least value first.
     fn measured(&self, metric: MetricId) -> Vec<(usize, &Estimate)> {
         let of_variant = |variant: usize| {
             let cells = self.findings.cells.iter().filter(|cell| cell.variant == variant);
@@ -76,7 +76,7 @@ mod tests {
     use crate::fixtures::run;
     use crate::{Options, analyse};
 
-    /// Headline and first line of a run with this title, whose variants take so many bytes of the disk.
+    /// For variants of these sizes on disk.
     fn answer(title: &str, sizes: [f64; 2], snapshot: Option<f64>) -> (String, String) {
         let mut run: Run = run(&["ext4", "zfs"], &[4], 3, |_, _, _| 1_000.0);
         run.manifest.title = title.to_owned();

@@ -1,4 +1,4 @@
-//! The lines below the headline: the figures behind it, with confidence intervals and repetitions.
+//! The lines below the headline: its figures, with confidence intervals and repetitions.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,6 @@ impl AnswerWriter<'_> {
         })
     }
 
-    /// At most so many lines.
     pub(super) fn support(&self, room: usize) -> Vec<String> {
         let compared = self.compared_variants();
         let mut lines = match compared.as_slice() {
@@ -42,7 +41,7 @@ impl AnswerWriter<'_> {
             },
         };
         if let (1, Some(mut safety)) = (compared.len(), self.safety_lines(room)) {
-            // They say what the first line would, and how safe it is.
+            // They replace the first line, and add how safe it is.
             safety.extend(lines.drain(1..));
             lines = safety;
         }
@@ -79,8 +78,7 @@ impl AnswerWriter<'_> {
         lines
     }
 
-    /// What jobs printed or was measured of them besides what they are judged by, where it was decided: a line for
-    /// each, the largest difference first.
+    /// Decided figures of jobs besides the judged one, the largest difference first.
     fn figures_of_jobs(&self, judged: &Comparison) -> Vec<String> {
         let is_of_job = |c: &&Comparison| {
             (c.variant, c.step) == (judged.variant, judged.step)
@@ -95,7 +93,7 @@ impl AnswerWriter<'_> {
         let line = |c: &Comparison| {
             let (title, values) = (self.title(c.metric), self.both_values(c));
             let effect = self.effect_and_ci(c, self.findings.effect_style(c.metric));
-            // The study's own names stay as they are.
+            // Names of the study stay.
             let title = if title.contains('_') { title.to_owned() } else { capital(title) };
             format!("{title}: {values}, {effect}.")
         };
@@ -142,8 +140,7 @@ impl AnswerWriter<'_> {
         }
     }
 
-    /// A line for each of several variants against its baseline; the decided ones first if there are
-    /// too many.
+    /// Against its baseline; decided ones first if there are too many.
     fn of_several(&self, variants: &[usize], room: usize) -> Vec<String> {
         let mut variants = variants.to_vec();
         let is_decided = |variant: usize| {

@@ -1,4 +1,4 @@
-//! The sentences people quote, word for word.
+//! Quotable sentences, word for word.
 
 mod workloads;
 
@@ -9,7 +9,6 @@ use expect_test::{Expect, expect};
 use crate::fixtures::{fail, make_open, register, run, wobble};
 use crate::{Answer, Options, analyse};
 
-/// Headline, lines, and details below them.
 #[track_caller]
 fn check(run: &Run, expected: &Expect) {
     let answer = analyse(std::slice::from_ref(run), &Options::default()).answer;
@@ -23,7 +22,7 @@ fn check(run: &Run, expected: &Expect) {
     expected.assert_eq(&text);
 }
 
-/// A headline has about 25 words at most, and at most five lines below it.
+/// About 25 words, and five lines below.
 #[track_caller]
 fn check_size(answer: &Answer) {
     let words = answer.headline.split_whitespace();
@@ -32,7 +31,6 @@ fn check_size(answer: &Answer) {
     assert!(answer.lines.len() <= 5, "{:?}", answer.lines);
 }
 
-/// The headline alone.
 #[track_caller]
 fn check_headline(run: &Run, expected: &Expect) {
     let answer = analyse(std::slice::from_ref(run), &Options::default()).answer;
@@ -40,14 +38,14 @@ fn check_headline(run: &Run, expected: &Expect) {
     expected.assert_eq(&answer.headline);
 }
 
-/// A run in which each variant has this throughput at each step, give or take 1 %.
+/// Throughput by variant and step, give or take 1 %.
 fn noisy(names: &[&str], clients: &[u64], repetitions: u32, rates: &[&[f64]]) -> Run {
     run(names, clients, repetitions, |variant, step, repetition| {
         rates[variant][step] * wobble(variant, step, repetition)
     })
 }
 
-/// Makes a run one that was only watched, with these readings all the time.
+/// Only watched, with constant readings.
 fn watch(run: &mut Run, readings: &[(&str, f64)]) {
     run.manifest.variants[0].workload = "none".to_owned();
     for step in run.trials.iter_mut().flat_map(|trial| &mut trial.steps) {
@@ -209,7 +207,7 @@ fn the_best_of_several() {
 
 #[test]
 fn tied_variants_are_not_fastest() {
-    // The second is as fast as the third, and both are faster than the baseline.
+    // The second equals the third, and both are faster than the baseline.
     let rates: [&[f64]; 3] = [&[500.0], &[1000.0], &[1000.0]];
     check_headline(
         &noisy(&["slow", "twin1", "twin2"], &[4], 5, &rates),
@@ -217,7 +215,6 @@ fn tied_variants_are_not_fastest() {
             "At 4 clients, twin1 had the highest throughput (1,000 transactions/s) but was not significantly faster than twin2; the other was slower."
         ],
     );
-    // All are tied.
     let rates: [&[f64]; 3] = [&[1000.0], &[1003.0], &[1001.0]];
     check_headline(
         &noisy(&["a", "b", "c"], &[4], 3, &rates),
@@ -225,7 +222,7 @@ fn tied_variants_are_not_fastest() {
             "No winner at 4 clients: b had the highest throughput (1,000 transactions/s), but none of the other 2 differs by more than 3 %."
         ],
     );
-    // Nor is it by one repetition.
+    // One repetition.
     let rates: [&[f64]; 3] = [&[1000.0], &[2000.0], &[500.0]];
     check_headline(
         &noisy(&["a", "b", "c"], &[4], 1, &rates),
@@ -264,7 +261,7 @@ fn failed_audits_come_first() {
     };
     let is_said = |line: &String| line.contains("audit");
     assert!(!lines(&[]).iter().any(is_said));
-    // The trials of a and b take turns.
+    // Trials of a and b take turns.
     assert_eq!(
         lines(&[1, 3])[0],
         "The audit failed in 2 of 6 audited trials (b): the tables do not contain what was committed."
@@ -273,8 +270,7 @@ fn failed_audits_come_first() {
 
 #[test]
 fn the_best_is_ranked_by_the_error_of_the_verdicts() {
-    // The pairs of b and c have next to no spread, by chance; all others spread by 5 % and more. Ranked
-    // by its own pairs alone, b would be ahead of c.
+    // By its own pairs alone, which happen to have almost no spread, b would be ahead of c.
     let shared = |variant: usize| if variant == 2 { 1 } else { variant };
     let run = run(&["a", "b", "c", "d"], &[4], 3, |variant, step, repetition| {
         let own = [1000.0, 1320.0, 1280.0, 900.0][variant];
@@ -302,7 +298,7 @@ fn one_repetition_ranks_nothing() {
         &noisy(&three[..2], &[4, 8], 1, &[&[1000.0; 2], &[2000.0; 2]]),
         &expect!["One repetition cannot show a difference between b and a at either load level."],
     );
-    // Of one variant one repetition is left.
+    // One variant has one repetition left.
     let mut run = noisy(&three, &[4], 3, &rates);
     for number in [3, 6] {
         fail(&mut run, number, "the disk is full");
@@ -343,7 +339,6 @@ fn steps_of_different_work_have_no_mean() {
     );
 }
 
-/// Makes all steps the workload's own.
 fn make_own(run: &mut Run) {
     for step in &mut run.manifest.steps {
         let roles = Vec::new();
@@ -376,7 +371,6 @@ fn tpcc_has_its_mode_and_its_new_orders() {
     );
 }
 
-/// A run whose variants have these prices.
 fn priced(names: &[&str], rates: &[&[f64]], prices: &[f64], repetitions: u32) -> Run {
     let mut run = noisy(names, &[1, 4], repetitions, rates);
     run.manifest.title = "What does the money buy?".to_owned();
@@ -413,7 +407,7 @@ fn a_study_with_prices_says_which_is_cheapest() {
     );
 }
 
-/// A run that varies durability on purpose: variants have these levels of it.
+/// By the variants' levels.
 fn with_durability(mut run: Run, levels: &[&str]) -> Run {
     for (variant, level) in run.manifest.variants.iter_mut().zip(levels) {
         variant.settings.insert("synchronous".to_owned(), (*level).to_owned());
@@ -459,7 +453,7 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
             * relaxed (less durable) vs. full at 4 clients: throughput +0.1 % (95 % CI −0.8 to +1.1 %, n = 10), no difference; p95 response time −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference.
             * A mode of a variant, such as slow starts, that occurs in 26 % of its starts or fewer is absent from n = 10 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
-    // What was not asked for is no cost: it is a caveat.
+    // Unasked durability is a caveat, not a cost.
     let rates: [&[f64]; 3] = [&[1000.0], &[2000.0], &[3000.0]];
     let mut accident = with_durability(
         noisy(&["a", "b", "c"], &[4], 5, &rates),
@@ -470,7 +464,6 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
         &accident,
         &expect!["c is fastest at 4 clients: 2,990 transactions/s, 2.99× that of a."],
     );
-    // Two products, each by itself.
     let rates: [&[f64]; 4] = [&[500.0], &[1000.0], &[800.0], &[1000.0]];
     let names = ["maria", "maria-fast", "pg", "pg-fast"];
     let levels = [safe, "not synced", safe, "synced within 3 × 200ms"];
@@ -496,7 +489,7 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
 
 #[test]
 fn where_it_saturates_comes_first_if_the_title_asks() {
-    // Throughputs that follow from mean response times of 0.14 … 1.95 ms.
+    // From mean response times of 0.14 … 1.95 ms.
     let clients = [1, 4, 16, 64, 256];
     let nvme: Vec<f64> =
         [0.14, 0.15, 0.21, 0.50, 1.95].iter().zip(clients).map(|(ms, n)| n as f64 / ms).collect();
@@ -640,7 +633,7 @@ fn the_fastest_at_both_loads_has_the_values_of_both() {
             "c has the highest mean throughput on average over both load levels: 267 transactions/s, 18.9 % more than a (two repetitions: +18.5 % and +19.4 %)."
         ],
     );
-    // Fastest on average, and not at each of them: the mean is all that can be said.
+    // Fastest only on average: only the mean is said.
     let rates: [&[f64]; 3] = [&[100.0, 500.0], &[150.0, 600.0], &[120.0, 9000.0]];
     check_headline(
         &noisy(&["a", "b", "c"], &[1, 8], 3, &rates),
@@ -867,7 +860,7 @@ fn trials_that_were_not_interleaved() {
 
 #[test]
 fn one_comparison_among_many() {
-    // Bounds that exclude zero, and still no verdict: among ten comparisons one such is chance.
+    // Bounds exclude zero without a verdict: one such among ten comparisons is chance.
     let names = ["a", "b", "c", "d", "e", "f"];
     let run = run(&names, &[4, 8], 3, |variant, step, repetition| {
         let faster = if variant == 1 { 1.06 } else { 1.0 };

@@ -1,4 +1,4 @@
-//! Searches of vectors: queries a second at the recall that is asked for, and what the index costs.
+//! Vector searches: queries a second at the requested recall, and cost of the index.
 
 use super::{AnswerWriter, At, Standing};
 use crate::metrics;
@@ -75,7 +75,7 @@ impl AnswerWriter<'_> {
         }
     }
 
-    /// Whether a variant's fastest search with enough recall is ahead of all such searches of all others.
+    /// Ahead of all searches of all others that have enough recall.
     fn is_fastest(&self, variant: usize, all: &[&VectorFacts]) -> bool {
         let at = |facts: &VectorFacts, point: &VectorPoint| At {
             variant: facts.variant,
@@ -170,7 +170,7 @@ impl AnswerWriter<'_> {
     }
 }
 
-/// Queries a second at the recall that is asked for; less than any if that is not reached.
+/// At the requested recall; below all others if not reached.
 fn speed(facts: &VectorFacts) -> f64 {
     facts.reached.map_or(-1.0, |idx| facts.points[idx].rate.value)
 }

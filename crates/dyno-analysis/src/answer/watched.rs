@@ -1,4 +1,4 @@
-//! The answer of what was observed without load: nothing was asked, so it says what went on.
+//! The answer for what was only observed: nothing was asked, so it says what went on.
 
 use dyno_record::sends_nothing;
 use dyno_units::Unit;
@@ -8,12 +8,10 @@ use crate::debt::DebtFacts;
 use crate::words::{bytes, list, number};
 use crate::{Answer, Findings, metrics};
 
-/// Other processes that take at least this share of all CPUs, and more than the server, are reported
-/// first.
+/// Other processes with this share of all CPUs, and more than the server, come first.
 const BUSY_ELSEWHERE: f64 = 0.25;
 
-/// Whether all that the findings hold was observed without load (`dyno watch`), and no step is judged by what
-/// it did, as those of jobs are.
+/// All was observed without load (`dyno watch`), and no step is judged, as a job's is.
 pub fn is_watched(findings: &Findings) -> bool {
     let is_watched = |variant: &crate::VariantFacts| sends_nothing(&variant.workload);
     let is_judged = |step: &crate::StepFacts| step.main_metric != metrics::THROUGHPUT;
@@ -22,7 +20,6 @@ pub fn is_watched(findings: &Findings) -> bool {
         && !findings.steps.iter().any(is_judged)
 }
 
-/// The answer, if all that the findings hold was observed without load.
 pub(super) fn watched(findings: &Findings) -> Option<Answer> {
     if !is_watched(findings) {
         return None;
@@ -43,7 +40,7 @@ fn sentences(findings: &Findings, facts: &AttributionFacts) -> Vec<String> {
     };
     let cpus = |name: &str| per_second(name).map(|us| us / 1e6);
     let cell = findings.cells.iter().find(|c| (c.variant, c.step) == (facts.variant, facts.step));
-    // Without its processes, what is known of CPUs is of this machine and not of the server.
+    // Without the server's processes, CPU figures are the machine's.
     let it = if cpus("cpu.server").is_some() { "it" } else { "the server" };
     let transactions = cell
         .and_then(|cell| cell.metrics.get(&metrics::THROUGHPUT))
@@ -101,8 +98,7 @@ fn cpu_sentence(server: Option<f64>, machine: Option<f64>, cpus: u32) -> Option<
     })
 }
 
-/// What the engine had put off when it was most, part by part. No verdict: how much of it is left
-/// alone is the server's own choice, and an idle server with default settings keeps dirty pages.
+/// At its peak, part by part, without a verdict: an idle server keeps dirty pages by choice.
 fn deferred(gauge: &DebtFacts, all: &[DebtFacts]) -> Option<String> {
     let of_gauge = |facts: &&DebtFacts| {
         (facts.variant, facts.step) == (gauge.variant, gauge.step)

@@ -1,5 +1,4 @@
-//! The names and formulas of the field: the columns of the Insert Benchmark's reports, as its author
-//! publishes them.
+//! Names and formulas of the field: the columns of the Insert Benchmark author's reports.
 
 use dyno_record::StepSummary;
 use dyno_units::reading::known;
@@ -15,7 +14,7 @@ use super::work::Work;
 const MIB: f64 = 1024.0 * 1024.0;
 const GIB: f64 = 1024.0 * MIB;
 
-/// The column that is the largest of all trials, as the longest response time is everywhere.
+/// Of this column, the largest of all trials counts.
 const LONGEST: &str = "maxop";
 
 struct Column {
@@ -42,20 +41,19 @@ fn last(summary: &StepSummary, reading: &str) -> Option<f64> {
     measured_values(summary, reading).last().map(|(_, value)| *value)
 }
 
-/// Size of the tables with their indexes, however the files part them.
+/// With indexes, however files divide them.
 fn tables(summary: &StepSummary) -> Option<f64> {
     let parts =
         [known::DATA_TABLES_BYTES, known::DATA_INDEXES_BYTES, known::DATA_TABLES_AND_INDEXES_BYTES];
     parts.iter().filter_map(|name| last(summary, name)).reduce(|a, b| a + b)
 }
 
-/// The longest response time, in seconds.
+/// In seconds.
 fn longest(summary: &StepSummary) -> Option<f64> {
     longest_response_us(summary).map(|us| us / 1e6)
 }
 
-/// Q is the rate of operations: queries where there are any, else inserted rows; in workloads without
-/// inserts as a kind of their own, transactions.
+/// Q counts queries if any, else inserted rows; without inserts as a kind, transactions.
 const COLUMNS: &[Column] = &[
     Column {
         name: "ips",
@@ -225,7 +223,7 @@ pub(crate) fn field_names(summaries: &[&StepSummary], cpus: u32, rule: &Rule) ->
                 }
                 let mut value = estimate_resource(values, column.unit, rule.confidence);
                 if column.unit == crate::numbers::PERCENT_LEVEL {
-                    // A share of all CPUs is never more than all of them.
+                    // At most all CPUs.
                     value.high = value.high.map(|high| high.min(100.0));
                 }
                 value

@@ -1,4 +1,4 @@
-//! What a transaction, a statement and an inserted row cost of each resource, by process.
+//! Cost of a transaction, statement and inserted row in each resource, by process.
 
 mod field;
 pub(crate) use field::field_names;
@@ -21,52 +21,51 @@ use crate::statistics::Rule;
 use self::uses::Resource;
 use self::work::Work;
 
-/// What one variant used at one step, per transaction and per statement.
+/// One variant at one step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AttributionFacts {
     pub variant: usize,
     pub step: usize,
-    /// Resources, in the order in which people look for them.
+    /// In the order in which readers look for them.
     pub uses: Vec<Use>,
-    /// The same under the names that the Insert Benchmark's author uses, with his formulas.
+    /// With the Insert Benchmark author's names and formulas.
     pub field_names: Vec<FieldName>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Use {
-    /// Which: `cpu.server`, `cpu.generator`, `cpu.rest`, `cpu.machine`, `cpu.server.NAME`,
+    /// `cpu.server`, `cpu.generator`, `cpu.rest`, `cpu.machine`, `cpu.server.NAME`,
     /// `context_switches`, `reads`, `read_bytes`, `writes`, `written_bytes`, `fsyncs`,
     /// `network_received_bytes`, `network_sent_bytes`, `statements`.
     pub name: String,
-    /// In words: `CPU of the server`.
+    /// `CPU of the server`.
     pub title: String,
-    /// Unit of one: `µs`, `B`, or empty for a count.
+    /// `µs`, `B`, or empty for a count.
     pub unit: String,
-    /// Where the numbers come from, and how: `server.cpu_s_per_s × measured seconds ÷ …`.
+    /// `server.cpu_s_per_s × measured seconds ÷ …`.
     pub formula: String,
-    /// Per second of measured time (for CPU: µs per second).
+    /// Of measured time; for CPU in µs.
     pub per_second: Option<Estimate>,
     pub per_transaction: Option<Estimate>,
     pub per_statement: Option<Estimate>,
-    /// Per inserted row, where kinds of transactions tell how many there were.
+    /// If kinds of transactions tell their number.
     pub per_inserted_row: Option<Estimate>,
-    /// Why there are no numbers; none where there are.
+    /// Why there are no numbers.
     pub absent: Option<String>,
 }
 
-/// A figure under the name that the field knows it by.
+/// Under the field's name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FieldName {
     /// `cpupq`, `rkbpq`, `wkbpi` …
     pub name: String,
     pub formula: String,
-    /// Our name of the same thing: the name of a [`Use`] and per what.
+    /// Name of a [`Use`], and per what.
     pub ours: String,
-    /// Its value; none where it could not be had.
     pub value: Option<Estimate>,
 }
 
-/// What each cell used; at a step that searches its load, in the latest load probe at the level found.
+/// For a searched step, the latest load probe at the level found.
 pub(crate) fn attribution(
     joined: &Joined<'_>,
     cpus: u32,
@@ -81,7 +80,7 @@ pub(crate) fn attribution(
                 continue;
             }
             let resources = uses::resources(&summaries);
-            // The Insert Benchmark's own tables have these columns, by its author's rules.
+            // The Insert Benchmark's own tables have these columns.
             let has_own = joined.variants[variant].workload == insert_benchmark::WORKLOAD;
             let mut attribution = AttributionFacts {
                 variant,
@@ -102,8 +101,7 @@ pub(crate) fn attribution(
     all
 }
 
-/// Of a database that runs in the load generator's process: there is no server to tell of, and what it used
-/// is part of what the generator used.
+/// For a database in the generator's process: its use is part of the generator's.
 fn without_server(attribution: &mut AttributionFacts) {
     for used in &mut attribution.uses {
         if used.name == "cpu.generator" {
@@ -141,7 +139,7 @@ fn use_of(resource: &Resource, summaries: &[&StepSummary], (rule, cpus): (&Rule,
     };
     used.per_second = per(&|_| Some(1.0));
     if let Some(estimate) = used.per_second.as_mut().filter(|_| resource.name.starts_with("cpu.")) {
-        // Nothing uses more than all CPUs: µs per second. What was measured beyond that stays visible.
+        // At most all CPUs, in µs per second, unless more was measured.
         let most = f64::from(cpus) * 1e6;
         let is_within = cpus > 0 && estimate.max <= most;
         estimate.high = estimate.high.map(|high| if is_within { high.min(most) } else { high });

@@ -1,10 +1,10 @@
-//! Totals over the measured time out of readings.
+//! Totals of readings over the measured time.
 
 use dyno_record::StepSummary;
 
 use dyno_units::reading::fits;
 
-/// Start and length of each interval of the measurement phase, with its index.
+/// Index, start and length of the measurement phase's intervals.
 pub(crate) fn measured_intervals(summary: &StepSummary) -> Vec<(usize, f64, f64)> {
     let starts = &summary.intervals.start_s;
     let length = |idx: usize| {
@@ -15,11 +15,7 @@ pub(crate) fn measured_intervals(summary: &StepSummary) -> Vec<(usize, f64, f64)
     all.map(|idx| (idx, starts[idx], length(idx))).filter(|(.., s)| *s > 0.0).collect()
 }
 
-/// A rate's mean over the measured intervals that have a value, weighted by their length.
-///
-/// # Errors
-///
-/// Why there is none, in words.
+/// Weighted by the intervals' lengths; the error says why there is none.
 pub(crate) fn mean_rate(summary: &StepSummary, reading: &str) -> Result<f64, String> {
     let missing = || format!("`{reading}` was not recorded");
     let column = summary.readings.get(reading).ok_or_else(missing)?;
@@ -36,11 +32,7 @@ pub(crate) fn mean_rate(summary: &StepSummary, reading: &str) -> Result<f64, Str
     Ok(sum / seconds)
 }
 
-/// The sum of [`mean_rate`] of all readings whose names fit a pattern.
-///
-/// # Errors
-///
-/// Why there is none, in words.
+/// Sum over readings that fit a pattern; the error says why there is none.
 pub(crate) fn mean_rate_of_all(summary: &StepSummary, pattern: &str) -> Result<f64, String> {
     let names = summary.readings.keys().filter(|name| fits(pattern, name));
     let rates: Vec<f64> = names.filter_map(|name| mean_rate(summary, name).ok()).collect();
@@ -50,7 +42,7 @@ pub(crate) fn mean_rate_of_all(summary: &StepSummary, pattern: &str) -> Result<f
     Ok(rates.iter().sum())
 }
 
-/// The values of a reading in the measurement phase with the middle of their intervals, in seconds.
+/// With the middle of their intervals, in seconds.
 pub(crate) fn measured_values(summary: &StepSummary, reading: &str) -> Vec<(f64, f64)> {
     let Some(column) = summary.readings.get(reading) else { return Vec::new() };
     let value = |(idx, start, length): (usize, f64, f64)| {

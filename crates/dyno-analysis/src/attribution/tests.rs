@@ -8,7 +8,7 @@ use super::{AttributionFacts, Use};
 use crate::fixtures::{MEASURED_S, run};
 use crate::{Options, analyse, metrics};
 
-/// Readings that are the same in every measured interval, and another in the warm-up.
+/// The same in all measured intervals; another in the warm-up.
 fn set(step: &mut StepSummary, readings: &[(&str, f64)]) {
     for (name, value) in readings {
         let starts = &step.intervals.start_s;
@@ -32,7 +32,7 @@ fn of<'a>(facts: &'a AttributionFacts, name: &str) -> &'a Use {
 #[test]
 fn cpu_is_shared_out_and_adds_up() {
     let facts = found(|step, number| {
-        // A repetition that cost a little more than the one before.
+        // Each repetition costs a little more.
         let scale = 1.0 + 0.01 * f64::from(number);
         set(
             step,
@@ -73,7 +73,7 @@ fn what_is_missing_says_why() {
     assert_eq!(reads.absent.as_deref(), Some("`disk.reads_per_s` was not recorded"));
     let fsyncs = of(&facts, "fsyncs");
     assert_eq!(fsyncs.absent.as_deref(), Some("the engine has no counter for them"));
-    // The server's CPU is in the summary even without readings.
+    // The summary has the server's CPU without readings.
     let server = of(&facts, "cpu.server").per_transaction.as_ref().unwrap();
     assert!((server.value - 8.0 / MEASURED_S / 1_000.0 * 1e6).abs() < 1e-6);
 }
@@ -86,7 +86,7 @@ fn synchronous_writes_are_those_of_all_engines() {
         let value = used.per_transaction.as_ref().map(|estimate| estimate.value);
         (value.map(|value| (value * 1e9).round() / 1e9), used.formula.clone())
     };
-    // MariaDB with both engines: what InnoDB counts under two names counts once.
+    // MariaDB with both engines; InnoDB's two names count once.
     let (both, formula) = fsyncs(&[
         ("innodb.os_fsyncs_per_s", 100.0),
         ("innodb.data_fsyncs_per_s", 100.0),
@@ -95,7 +95,7 @@ fn synchronous_writes_are_those_of_all_engines() {
     assert_eq!(both, Some(0.5));
     let expected = "mean of `innodb.os_fsyncs_per_s` + mean of `rocksdb.wal_syncs_per_s`";
     assert!(formula.starts_with(expected), "{formula}");
-    // PostgreSQL 16, and 18, whose figures are all by kind of process.
+    // PostgreSQL 16, and 18 with all figures by kind of process.
     let io =
         [("pg.io.client_backend.fsyncs_per_s", 20.0), ("pg.io.checkpointer.fsyncs_per_s", 30.0)];
     assert_eq!(fsyncs(&[io[0], io[1], ("pg.wal_syncs_per_s", 250.0)]).0, Some(0.3));
@@ -113,7 +113,7 @@ fn a_last_interval_that_is_short_counts_by_its_length() {
 #[test]
 fn the_columns_of_the_insert_benchmark() {
     let facts = found(|step, _| {
-        // As in the legend of its author: 45.5 % of four CPUs at 103,093 rows a second are 18 µs.
+        // As in the author's legend: 45.5 % of four CPUs at 103,093 rows a second are 18 µs.
         step.kinds[0].name = "insert".to_owned();
         step.rows_changed = 103_093 * MEASURED_S as u64;
         set(
@@ -142,7 +142,6 @@ fn the_columns_of_the_insert_benchmark() {
     assert!((row - 17.65).abs() < 0.01, "{row}");
 }
 
-/// Replaces the kinds of a step by these, each with so many commits.
 fn commit(step: &mut StepSummary, kinds: &[(&str, u64)]) {
     let kind = step.kinds[0].clone();
     let of = |(name, n): &(&str, u64)| dyno_record::KindSummary {
@@ -171,7 +170,7 @@ fn where_queries_run_the_field_divides_by_them() {
 #[test]
 fn asking_for_the_smallest_id_is_no_query() {
     let facts = found(|step, _| {
-        // A write step with deletes asks once for the smallest id, and again when it runs out of rows.
+        // A write step with deletes asks for it at its start and when it runs out of rows.
         commit(step, &[("insert", 20), ("delete", 20), ("get_min_start", 1), ("get_min", 2)]);
         step.rows_changed = 2_000;
         set(step, &[("disk.reads_per_s", 1_000.0)]);
@@ -186,13 +185,13 @@ fn asking_for_the_smallest_id_is_no_query() {
 
 #[test]
 fn one_quantity_has_one_value_under_either_name() {
-    // Bytes that differ from trial to trial, so that the kinds of means differ.
+    // Bytes differ between trials, so that the kinds of means differ.
     let mut record =
         run(&["a"], &[4], 3, |_, _, repetition| 1_000.0 + 100.0 * f64::from(repetition));
     for trial in &mut record.trials {
         let bytes = 1e6 * f64::from(trial.repetition * trial.repetition);
         set(&mut trial.steps[0], &[("disk.write_bytes_per_s", bytes)]);
-        // The last interval is short, and unlike the others.
+        // Short, and unlike the others.
         let step = &mut trial.steps[0];
         step.measured_s -= 0.75;
         let column = step.readings.get_mut("disk.write_bytes_per_s").expect("it was set");

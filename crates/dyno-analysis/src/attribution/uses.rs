@@ -1,4 +1,4 @@
-//! The resources, and where the record tells of each.
+//! The resources, and where the record has each.
 
 use dyno_record::StepSummary;
 
@@ -8,13 +8,11 @@ use super::readings::{mean_rate, mean_rate_of_all};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Origin {
-    /// The mean of a reading, times this.
+    /// Mean of a reading, times a factor.
     Reading(&'static str, f64),
-    /// The sum of two readings.
     Sum(&'static str, &'static str),
-    /// The sum of all readings of a pattern.
     All(&'static str),
-    /// The sum over engines; of each the first of these patterns that the record has.
+    /// Over engines; of each the first pattern that the record has.
     Engines(&'static [&'static [&'static str]]),
     Statements,
 }
@@ -25,12 +23,12 @@ pub(super) struct Resource {
     pub(super) title: String,
     pub(super) unit: &'static str,
     pub(super) origin: Origin,
-    /// The reading, where it is one that only some records have.
+    /// A reading that only some records have.
     pub(super) reading: Option<String>,
 }
 
-/// What engines call their synchronous writes. A server can have several engines; PostgreSQL tells
-/// of its WAL and of its other files apart (of the latter from 16, of all together from 18).
+/// Synchronous writes by engine; a server can have several. PostgreSQL counts WAL apart from other
+/// files (from 16), and all together from 18.
 const FSYNCS: &[&[&str]] = &[
     &[known::INNODB_OS_FSYNCS, known::INNODB_DATA_FSYNCS],
     &[known::ROCKSDB_WAL_SYNCS],
@@ -38,7 +36,7 @@ const FSYNCS: &[&[&str]] = &[
     &[known::PG_IO_FSYNCS, known::PG_BACKEND_FSYNCS],
 ];
 
-/// Those that every record is asked for, in the order in which people look for them.
+/// Asked of every record, in the order in which readers look for them.
 const RESOURCES: [(&str, &str, &str, Origin); 21] = [
     ("cpu.server", "CPU of the server", "µs", Origin::Reading(known::SERVER_CPU, 1e6)),
     (
@@ -148,7 +146,7 @@ pub(super) fn resources(summaries: &[&StepSummary]) -> Vec<Resource> {
 }
 
 impl Resource {
-    /// Its use per second of measured time, in its unit.
+    /// In its unit.
     pub(super) fn per_second(&self, summary: &StepSummary) -> Result<f64, String> {
         match self.origin {
             Origin::Reading(reading, factor) => {
@@ -202,8 +200,7 @@ impl Resource {
     }
 }
 
-/// Statements of the measurement phase. Several that are sent together share one round trip, which no
-/// record counts.
+/// Pipelined statements share a round trip, which no record counts.
 pub(crate) fn statements(summary: &StepSummary) -> u64 {
     summary.reads + summary.writes + summary.others
 }

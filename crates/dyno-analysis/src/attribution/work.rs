@@ -1,4 +1,4 @@
-//! How much work a step did: what its resources are divided by.
+//! A step's work, by which its resources are divided.
 
 use dyno_record::StepSummary;
 
@@ -6,18 +6,17 @@ use super::uses::statements;
 
 const INSERTS: &str = "insert";
 const DELETES: &str = "delete";
-/// Kinds that neither query nor change rows of the workload's own accord: they ask where its ends
-/// are, or make indexes.
+/// Kinds that neither query nor change the workload's rows: they find the ends, or make indexes.
 const ASIDE: [&str; 4] = ["get_min", "get_min_start", "get_max", "create_indexes"];
 
-/// What one trial did at one step, per second.
+/// Of one trial at one step, per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Work {
     pub(super) transactions: f64,
     pub(super) statements: f64,
-    /// Rows inserted, where kinds tell.
+    /// If kinds tell.
     pub(super) inserted_rows: Option<f64>,
-    /// Queries, where kinds tell.
+    /// If kinds tell.
     pub(super) queries: Option<f64>,
 }
 
@@ -41,8 +40,7 @@ impl Work {
         }
     }
 
-    /// The operations that the field divides by: queries where there are any, else inserted rows;
-    /// in workloads without inserts as a kind, transactions.
+    /// The field's divisor: queries, else inserted rows; without inserts as a kind, transactions.
     pub(super) fn operations(&self) -> f64 {
         match (self.queries, self.inserted_rows) {
             (Some(queries), _) if queries > 0.0 => queries,

@@ -1,7 +1,5 @@
-//! The common error of a family: one estimate and one guard for every figure that rests on it.
-//!
-//! Verdicts, effects against other variants, the ranking, groups of loads and kinds of transactions
-//! all ask here, so that no two figures of a report say different things about one difference.
+//! The common error of a family: one estimate and one guard for verdicts, other effects, ranking,
+//! groups of loads and kinds, so that no two figures contradict each other.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -11,27 +9,26 @@ use crate::statistics::{PooledError, pooled_errors};
 
 use super::{Draft, Levels};
 
-/// Errors by variant, from the second of an order on, and place.
+/// By variant, from the second of an order on, and place.
 type Errors = Option<Vec<Vec<PooledError>>>;
 
-/// The values of one metric by variant and place (a step, a group of steps, a kind at a step), from
-/// which the errors of all differences between variants are estimated.
+/// Values of one metric by variant and place (a step, a group of steps, a kind at a step), for the
+/// errors of all differences between variants.
 pub(crate) struct CommonError {
-    /// Of each variant, the one it is compared with.
+    /// By variant.
     baselines: Vec<Option<usize>>,
-    /// Of each variant and place, the natural logarithms by block.
+    /// Natural logarithms by variant, place and block.
     logs: Vec<Vec<BTreeMap<u32, f64>>>,
-    /// Of each variant and place, whether it has any value, zero included.
+    /// By variant and place: has any value, also zero.
     is_there: Vec<Vec<bool>>,
     places: Vec<usize>,
-    /// What was estimated already, by the order of the variants.
+    /// Estimates so far, by the order of variants.
     known: RefCell<HashMap<Vec<usize>, Errors>>,
 }
 
 impl CommonError {
-    /// From `values(variant, place)`, each with its block. None where effects rest on their own pairs
-    /// alone: where trials were not interleaved, of several runs, and where variants were stopped
-    /// early, so that blocks are not complete.
+    /// From `values(variant, place)` with blocks. `None` if effects have their own pairs only:
+    /// trials not interleaved, several runs, or variants stopped early (incomplete blocks).
     pub(crate) fn new(
         joined: &Joined<'_>,
         levels: &Levels<'_>,
@@ -63,11 +60,9 @@ impl CommonError {
         Some(CommonError { baselines, logs, is_there, places, known })
     }
 
-    /// The error of the difference between two variants at a place. It is the same whichever of them
-    /// comes first. None where there are too few values.
-    ///
-    /// A variant against its baseline has the error of that baseline's comparisons. Two others have
-    /// the larger one of both directions, among all that share their baseline, or else among all.
+    /// Error of a difference, in either order; `None` with too few values. Against its baseline a
+    /// variant has the error of the baseline's comparisons; two others have the larger error of
+    /// both directions, among those that share their baseline, or else all.
     pub(crate) fn of(&self, (one, other): (usize, usize), place: usize) -> Option<PooledError> {
         if self.baselines[one] == Some(other) {
             return self.against(other, one, Some(other), place);
@@ -81,7 +76,7 @@ impl CommonError {
         Some(if there.variance >= back.variance { there } else { back })
     }
 
-    /// The error of `variant` against `first`, from what is compared with `baseline`, or from all.
+    /// From what is compared with `baseline`, or from all.
     fn against(
         &self,
         first: usize,
@@ -109,7 +104,7 @@ impl CommonError {
         Some(errors.as_ref()?[variant][place])
     }
 
-    /// Logarithms by variant, place and block, of the blocks in which all of them have one.
+    /// By variant, place and block, of blocks in which all have one.
     fn table(&self, variants: &[usize]) -> Vec<Vec<Vec<f64>>> {
         let cells = || variants.iter().flat_map(|v| self.places.iter().map(move |p| (*v, *p)));
         let has_all =
@@ -125,7 +120,7 @@ impl CommonError {
     }
 }
 
-/// Lets the comparisons of a family rest on their common error; `places` are those of the drafts.
+/// `places` are those of the drafts.
 pub(crate) fn pool(
     drafts: &mut [Draft],
     places: &[usize],

@@ -11,12 +11,9 @@ use super::{CommonError, Levels, Samples, decide_family, draft, pool};
 
 const GROUPS: [ConcurrencyGroup; 2] = [ConcurrencyGroup::Low, ConcurrencyGroup::High];
 
-/// Compares throughput over all closed steps of low, and of high, concurrency, if there are both:
-/// the geometric mean of the ratios (Fleming and Wallace 1986), trial by trial. Of two machines with
-/// different numbers of CPUs, low is what is low on both, and high what is high on both.
-///
-/// The groups are a family of their own, with a common error like that of the comparisons. A group of
-/// one step is that step's comparison once more.
+/// Geometric means of the ratios over all closed steps of low, and of high, concurrency (Fleming
+/// and Wallace 1986), by trial, if there are both kinds; on unlike machines, low or high on all.
+/// The groups are their own family with a common error; a group of one step repeats its comparison.
 pub(crate) fn concurrency(
     joined: &Joined<'_>,
     steps: &[StepFacts],
@@ -89,8 +86,7 @@ impl Groups<'_> {
         (0..self.steps.len()).filter(is_it).collect()
     }
 
-    /// The geometric mean of each trial's throughput over these steps, by block; only of trials that
-    /// have them all and committed in each.
+    /// A trial's geometric mean of throughput over the steps, by block, if it always committed.
     fn means(&self, variant: usize, steps: &[usize]) -> Vec<(u32, f64)> {
         let own = || self.measured.iter().filter(|m| m.variant == variant);
         let mut blocks: Vec<u32> = own().map(|m| m.block).collect();

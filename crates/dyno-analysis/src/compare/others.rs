@@ -1,5 +1,4 @@
-//! Effects against variants other than the baseline of the study: estimates with an interval each, and
-//! no verdict.
+//! Effects against variants other than the baseline: estimates with intervals, without verdicts.
 
 use crate::cells::Measured;
 use crate::join::Joined;
@@ -11,13 +10,11 @@ use super::{
     values_of,
 };
 
-/// With more variants than this, pairs are too many to be kept.
+/// Above this, pairs are too many to keep.
 const VARIANTS_MOST: usize = 16;
 
-/// The effect of every variant against every other one that is not its baseline, at every step that
-/// both measured, on the metrics that reports show. Trials of the same block are paired, as in the
-/// comparisons of the study, and rest on the same common error: a baseline against a variant is the
-/// mirror of their comparison. Each interval stands for itself: nothing is corrected for their number.
+/// Every variant against every other that is not its baseline, at common steps, in the shown
+/// metrics. Pairs and errors are those of the comparisons; intervals are not corrected for number.
 pub(crate) fn other_effects(
     joined: &Joined<'_>,
     measured: &[Measured],
@@ -67,8 +64,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// The effect in percent with its interval; none where a value is not above zero, or one of the two
-    /// has none.
+    /// In percent; `None` unless all values are above zero.
     fn effect(
         self,
         joined: &Joined<'_>,
@@ -113,12 +109,12 @@ mod tests {
             };
             findings.other_effects.iter().find(is_it)
         };
-        // Against `a` they are compared; it has no entry here.
+        // Those are comparisons.
         assert!(of(1, 0).is_none() && of(2, 0).is_none());
         let (c, b) = (of(2, 1).expect("c against b"), of(1, 2).expect("b against c"));
         assert!((c.percent - 50.0).abs() < 1e-6 && (b.percent + 100.0 / 3.0).abs() < 1e-6);
         assert_eq!((c.n, c.low.is_some(), c.high.is_some()), (3, true, true));
-        // What c has over b, b has under c.
+        // Mirrored.
         let product = (1.0 + c.low.unwrap() / 100.0) * (1.0 + b.high.unwrap() / 100.0);
         assert!((product - 1.0).abs() < 1e-6);
         let two = fixtures::run(&["a", "b"], &[1], 3, rate);
@@ -127,7 +123,7 @@ mod tests {
 
     #[test]
     fn an_effect_against_the_baseline_is_the_mirror_of_the_comparison() {
-        // Of its own pairs, the difference between `a` and `b` would seem to have no spread at all.
+        // By its own pairs, the difference between `a` and `b` would have no spread.
         let rate = |variant: usize, step: usize, repetition: u32| {
             let own = if variant == 2 { 5.0 } else { 1.0 };
             1000.0 * (1.0 + own * (fixtures::wobble(variant / 2, step, repetition) - 1.0))

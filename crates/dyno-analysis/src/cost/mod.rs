@@ -1,4 +1,4 @@
-//! Cost: work for money, work per CPU second, and which variants nobody would choose.
+//! Cost: work for money, work per CPU second, and dominated variants.
 
 use dyno_record::Price;
 use serde::{Deserialize, Serialize};
@@ -16,25 +16,24 @@ pub struct CostFacts {
     pub variant: usize,
     pub step: usize,
     pub price_per_hour: Option<Price>,
-    /// Transactions for one unit of the currency: throughput × 3600 ÷ price per hour.
+    /// For one unit of the currency: throughput × 3600 ÷ price per hour.
     pub work_per_money: Option<Estimate>,
-    /// Money for a million transactions.
+    /// Of transactions.
     pub money_per_million: Option<Estimate>,
-    /// Transactions for one CPU second of the server.
+    /// Transactions per CPU second of the server.
     pub work_per_cpu_s: Option<Estimate>,
-    /// Whether it is on the frontier of price and performance: no other variant with a price in the
-    /// same currency is at least as fast at this step for no more money, and better in one of both.
-    /// None without a price, or where it is the only one with a price.
+    /// On the frontier of price and performance: no other variant with this currency is as fast at
+    /// this step for no more money, and better in one of both. `None` without prices to compare.
     pub on_frontier: Option<bool>,
-    /// Who dominates it, and how surely, where it is not on the frontier.
+    /// If it is not on the frontier.
     pub dominated: Option<Dominated>,
 }
 
-/// A variant that is cheaper and not slower, or faster and not dearer.
+/// Another variant is cheaper and not slower, or faster and not dearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dominated {
     pub by: usize,
-    /// Whether the comparison of both throughputs says that it is faster; else only the observed means tell.
+    /// By the comparison of throughputs; else only by the means.
     pub surely: bool,
 }
 
@@ -47,8 +46,8 @@ pub(crate) fn cost(cells: &[Cell], ranker: &Ranker<'_>) -> Vec<CostFacts> {
         let is_here = |m: &&Measured| (m.variant, m.step) == (cell.variant, cell.step);
         let here: Vec<&Measured> = measured.iter().filter(is_here).collect();
         let rates: Vec<f64> = here.iter().filter_map(|m| m.value(metrics::THROUGHPUT)).collect();
-        // A trial that committed nothing costs as much as any other. Money for a million has no value
-        // in it, so that all trials together give it, without bounds.
+        // A trial without commits costs as much as any other. Money for a million has no value for
+        // it, so all trials together give it, without bounds.
         let is_idle = rates.contains(&0.0);
         let is_any = rates.iter().any(|rate| *rate > 0.0);
         let for_money = |of: &dyn Fn(f64, f64) -> f64, (unit, is_inverse): (String, bool)| {
@@ -100,15 +99,14 @@ struct Point<'a> {
 }
 
 impl Point<'_> {
-    /// Whether it is at least as fast for no more money, and better in one of both.
+    /// As fast for no more money, and better in one of both.
     fn dominates(&self, other: &Point<'_>) -> bool {
         let (ours, theirs) = (self.throughput.value, other.throughput.value);
         self.price <= other.price && ours >= theirs && (self.price < other.price || ours > theirs)
     }
 }
 
-/// Says of each variant with a price whether another one of the same currency dominates it, step by
-/// step.
+/// By step and currency.
 fn draw_frontier(all: &mut [CostFacts], cells: &[Cell], ranker: &Ranker<'_>) {
     for idx in 0..all.len() {
         let point = |facts: &CostFacts| {
@@ -133,7 +131,7 @@ fn draw_frontier(all: &mut [CostFacts], cells: &[Cell], ranker: &Ranker<'_>) {
             .iter()
             .filter(|rival| rival.dominates(&here))
             .max_by(|a, b| a.throughput.value.total_cmp(&b.throughput.value));
-        // The fastest was chosen among all that cost no more.
+        // The fastest was chosen among these.
         let n_choices = rivals.iter().filter(|rival| rival.price <= here.price).count();
         let at = |variant: usize| At { variant, step: own.step, log_factor: 0.0 };
         let dominated = fastest.map(|rival| {

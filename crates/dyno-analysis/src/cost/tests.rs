@@ -6,7 +6,7 @@ use super::Dominated;
 use crate::fixtures::{run, step_summary, wobble};
 use crate::{Findings, Options, analyse};
 
-/// Variants with these throughputs and prices.
+/// Throughputs and prices.
 fn found(points: &[(f64, Option<(f64, &str)>)]) -> Findings {
     let names: Vec<String> = (0..points.len()).map(|i| format!("m{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -33,12 +33,12 @@ fn work_for_money_and_for_cpu_time() {
     // The fixture's server uses 8 CPU seconds in ten.
     let per_cpu = cost[0].work_per_cpu_s.as_ref().unwrap();
     assert!((per_cpu.value / 1_250.0 - 1.0).abs() < 0.02, "{per_cpu:?}");
-    // Without a price there is no money; alone there is no frontier.
+    // No price, no money; alone, no frontier.
     assert_eq!((&cost[1].work_per_money, cost[1].on_frontier), (&None, None));
     assert_eq!(cost[0].on_frontier, None);
 }
 
-/// A trial that commits nothing costs as much as any other.
+/// It costs as much as any other.
 #[test]
 fn a_trial_that_commits_nothing_is_paid_for() {
     let price = |amount: f64| Some(Price { amount, currency: "USD".to_owned() });
@@ -50,13 +50,12 @@ fn a_trial_that_commits_nothing_is_paid_for() {
         trial.steps[0] = step_summary(0, 0.0, 1.0);
     }
     let cost = analyse(&[run], &Options::default()).cost;
-    // A million transactions for a dollar in two trials, and nothing in the third.
+    // A million transactions for a dollar in two trials, nothing in the third.
     let work = cost[0].work_per_money.as_ref().unwrap();
     assert_eq!((work.n, work.values.as_slice()), (3, &[0.0, 1e6, 1e6][..]));
     let million = cost[0].money_per_million.as_ref().unwrap();
     assert!((million.value - 1.5).abs() < 1e-6, "{million:?}");
     assert_eq!((million.n, million.no_bounds), (3, Some(crate::NoBounds::Zero)));
-    // What never commits anything has no price for a million.
     let b = cost.iter().find(|facts| facts.variant == 1);
     assert_eq!(b.and_then(|facts| facts.money_per_million.as_ref()), None);
 }
@@ -78,6 +77,6 @@ fn the_frontier_holds_what_nothing_dominates() {
     assert_eq!(found[1], (Some(true), None));
     assert_eq!(found[2], (Some(false), Some(Dominated { by: 0, surely: true })));
     assert_eq!(found[3], (Some(false), Some(Dominated { by: 1, surely: false })));
-    // Another currency cannot be compared.
+    // Another currency is not comparable.
     assert_eq!(found[4], (None, None));
 }

@@ -16,19 +16,19 @@ use crate::join::{Joined, JoinedTrial};
 use crate::statistics::Rule;
 use crate::words::{count, list, seconds};
 
-/// Fewest readings of a trial that have a slope.
+/// For a slope.
 const READINGS_LEAST: usize = 3;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DebtFacts {
     pub variant: usize,
     pub step: usize,
-    /// The reading: `debt.history_list_length`.
+    /// `debt.history_list_length`.
     pub reading: String,
-    /// A few words for it: `history list length`.
+    /// `history list length`.
     #[serde(default)]
     pub title: String,
-    /// Whether it is all deferred work in one number.
+    /// All deferred work in one number.
     #[serde(default)]
     pub gauge: bool,
     pub unit: String,
@@ -36,37 +36,35 @@ pub struct DebtFacts {
     pub at_start: Estimate,
     pub at_end: Estimate,
     pub most: Estimate,
-    /// How fast it grew, per second, by least squares over the measured time; negative where it
-    /// shrank. Bounds are over repetitions.
+    /// Growth per second by least squares over the measured time; bounds are over repetitions.
     pub slope_per_s: Estimate,
-    /// What the slope means, judged by its bounds.
+    /// By the slope's bounds.
     pub trend: DebtTrend,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DebtTrend {
-    /// It grew: the load is not one the engine can keep up with.
+    /// The engine cannot keep up.
     Grew,
     Shrank,
-    /// The bounds of the slope hold zero.
+    /// The bounds hold zero.
     Level,
-    /// One repetition: no bounds.
+    /// One repetition.
     #[default]
     Unknown,
 }
 
-/// How long a variant took to pay its debt when the load had ended.
+/// After the load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunOffFacts {
     pub variant: usize,
     pub limit_s: f64,
-    /// Seconds until it was paid, of the trials in which it was. Where some were not paid in time
-    /// (`unpaid`), the truth is more than this.
+    /// Of trials in which it was paid. With some `unpaid`, the truth is more.
     pub paid_after_s: Option<Estimate>,
-    /// Numbers of the trials in which it was not paid within the limit.
+    /// Trials in which it was not paid within the limit.
     pub unpaid: Vec<u32>,
-    /// Numbers of the trials in which the debt could not be seen.
+    /// Trials in which the debt could not be read.
     pub unseen: Vec<u32>,
     pub why_unseen: Option<String>,
     #[serde(alias = "told")]
@@ -138,12 +136,12 @@ fn level(values: &[(f64, f64)]) -> f64 {
     values.iter().map(|(_, value)| *value).sum::<f64>() / values.len() as f64
 }
 
-/// How many readings tell the level at either end, so that one of them does not decide.
+/// Readings that make up the level at either end.
 fn few(values: &[(f64, f64)]) -> usize {
     (values.len() / 10).clamp(1, 5)
 }
 
-/// The slope of least squares: Σ (t − t̄)(v − v̄) / Σ (t − t̄)².
+/// Σ (t − t̄)(v − v̄) / Σ (t − t̄)², by least squares.
 fn slope(values: &[(f64, f64)]) -> f64 {
     let n = values.len() as f64;
     let middle = values.iter().map(|(t, _)| t).sum::<f64>() / n;

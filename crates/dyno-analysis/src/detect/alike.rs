@@ -1,5 +1,4 @@
-//! Whether variants that are compared are alike in what a study seldom means to vary: memory,
-//! protocol, encryption, and whether the data are in memory.
+//! Whether compared variants are alike in memory, protocol, encryption and caching.
 
 use dyno_record::{SCHEDULING_GROUP, TrialSummary};
 
@@ -10,14 +9,14 @@ use crate::{Caveat, CaveatKind, Findings};
 
 use super::{place_name, sorted};
 
-/// Sizes of memory that differ by more than this share are different.
+/// As a share.
 const MEMORY_UNLIKE: f64 = 0.05;
-/// A data set that grew or shrank by more than this share is another one.
+/// As a share.
 const SIZE_CHANGED: f64 = 0.1;
-/// Reads of the disks per transaction from which on data are not in memory, and up to which they are.
+/// Disk reads per transaction: at least for data outside memory, and at most inside.
 const READS_OUTSIDE: f64 = 0.1;
 const READS_INSIDE: f64 = 0.001;
-/// Data larger than this many times the engine's cache cannot be in it.
+/// Over the engine's cache: such data cannot be in it.
 const MUCH_LARGER: f64 = 1.5;
 
 pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
@@ -40,7 +39,7 @@ fn pairs(findings: &Findings) -> impl Iterator<Item = (usize, usize)> {
     variants.filter_map(|(idx, variant)| Some((idx, variant.baseline?)))
 }
 
-/// Pairs that differ in something, as a caveat: `what` tells both sides of a pair.
+/// `what` gives both sides of a pair.
 fn differing(
     findings: &Findings,
     kind: CaveatKind,
@@ -78,12 +77,12 @@ fn different_memory(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> 
     let is_unlike = |a: f64, b: f64| (a - b).abs() > MEMORY_UNLIKE * a.max(b);
     let what = |idx: usize, baseline: usize| {
         let (ours, theirs) = (memory(idx)?, memory(baseline)?);
-        // A factor that is the setting itself is the question, and needs no caveat.
+        // Varying the setting itself is the question.
         let is_factor = is_memory_varied(joined, (idx, baseline))
             && findings.variants[idx].levels.iter().any(|(f, _)| f.starts_with("setting."));
         (is_unlike(ours, theirs) && !is_factor).then(|| (bytes(ours), bytes(theirs)))
     };
-    // A study that sets the memory of its variants asks just that.
+    // As is setting the memory of variants.
     let unequal: Vec<(usize, usize)> =
         pairs(findings).filter(|&(idx, baseline)| what(idx, baseline).is_some()).collect();
     let is_varied = unequal.iter().all(|&pair| is_memory_varied(joined, pair));
@@ -112,13 +111,11 @@ fn different_memory(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> 
     )
 }
 
-/// The first finished trial of a variant.
 fn trial_of<'a>(joined: &Joined<'a>, idx: usize) -> Option<&'a TrialSummary> {
     joined.trials.iter().filter(|trial| trial.variant == idx).find_map(|trial| trial.finished())
 }
 
-/// Servers of one product whose programs were built by different builders: with other compilers, other
-/// libraries and other options.
+/// Same product, other compilers, libraries and options.
 fn different_builders(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let built = |idx: usize| {
         let server = &trial_of(joined, idx)?.server;
@@ -173,7 +170,7 @@ fn different_protocol(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
     )
 }
 
-/// Servers on the generator's machine that the kernel schedules in different groups.
+/// On the generator's machine, in different groups.
 fn different_scheduling(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let group = |idx: usize| trial_of(joined, idx)?.server.machine.get(SCHEDULING_GROUP);
     let what = |idx: usize, baseline: usize| {
@@ -211,7 +208,7 @@ fn different_tls(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     )
 }
 
-/// Data sets that grew or shrank. Where the workload has steps of its own, that is what it is for.
+/// Steps of the workload are meant to change the size.
 fn changed_size(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     if joined.steps.iter().any(|step| step.own.is_some()) {
         return None;
@@ -256,16 +253,14 @@ fn changed_size(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     })
 }
 
-/// A page of InnoDB, in bytes: what one read of a disk is taken to be where only bytes are known.
+/// InnoDB's: one read, where only bytes are known.
 const PAGE_BYTES: f64 = 16_384.0;
 
-/// Transactions of a cell from which reads per transaction say something about caches: an ALTER that
-/// reads five pages reads hardly anything.
+/// Fewer say nothing about caches: an ALTER that reads five pages reads hardly anything.
 const TRANSACTIONS_LEAST: u64 = 100;
 
-/// Reads of the disks per transaction of a cell, in pages of what was read for the server. Where a
-/// filesystem in user space reads for the server, the reads of the data's disk are more and count. None
-/// where that is not known (reads of the whole machine may be anybody's), or of a cell with few transactions.
+/// Pages read for the server; the data disk's with a filesystem in user space, if they are more.
+/// `None` if unknown (the machine's reads may be anybody's), or with few transactions.
 fn reads(joined: &Joined<'_>, findings: &Findings, variant: usize, step: usize) -> Option<f64> {
     let cell = findings.cells.iter().find(|cell| (cell.variant, cell.step) == (variant, step))?;
     if cell.outcomes.get("committed").is_none_or(|committed| *committed < TRANSACTIONS_LEAST) {
@@ -278,7 +273,7 @@ fn reads(joined: &Joined<'_>, findings: &Findings, variant: usize, step: usize) 
     let per_transaction = |name: &str| {
         let used = facts.uses.iter().find(|used| used.name == name)?;
         let per_transaction = used.per_transaction.as_ref()?;
-        // One trial in which something else read from the disk does not make data uncached.
+        // One disturbed trial does not make data uncached.
         Some(match per_transaction.values.len() {
             0..=2 => per_transaction.value,
             _ => median(&per_transaction.values),
@@ -293,8 +288,7 @@ fn reads(joined: &Joined<'_>, findings: &Findings, variant: usize, step: usize) 
     }
 }
 
-/// Where the data are in memory on one side only: which side, the other one, and how often that one
-/// reads the disks per transaction.
+/// The side with its data in memory, if only one, the other, and its disk reads per transaction.
 fn cached_unlike(
     joined: &Joined<'_>,
     findings: &Findings,
@@ -308,8 +302,7 @@ fn cached_unlike(
     is_unlike.then_some((inside, outside, most))
 }
 
-/// Whether the data are cached on one side only: and no setting of memory that the study varies
-/// makes it so.
+/// And no varied memory setting explains it.
 pub(crate) fn is_cached_on_one_side(
     joined: &Joined<'_>,
     findings: &Findings,
@@ -319,7 +312,7 @@ pub(crate) fn is_cached_on_one_side(
     cached_unlike(joined, findings, pair, step).is_some() && !is_memory_varied(joined, pair)
 }
 
-/// Both caveats on caches as one: they have one cause.
+/// They have one cause.
 fn one_of_caches(first: Option<Caveat>, second: Option<Caveat>) -> Option<Caveat> {
     let (first, second) = match (first, second) {
         (Some(first), Some(second)) => (first, second),
@@ -366,15 +359,14 @@ fn cache_not_alike(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     })
 }
 
-/// Data that fit into the engine's cache and are read from disk all the same; and InnoDB's data that
-/// do not fit and are not.
+/// Data that fit into the engine's cache but are read, and InnoDB's that do not fit but are not.
 fn unexpected_caching(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let (mut parts, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     let (mut has_reads, mut has_none) = (false, false);
     for cell in &findings.cells {
         let facts = &findings.variants[cell.variant];
         let data = trial_of(joined, cell.variant).map(|trial| &trial.data);
-        // The engine's cache holds no logs. (Of a server by URL, the size may be without them already.)
+        // Without logs, which are not cached. (The size of a server by URL may lack them already.)
         let size = data.and_then(|data| {
             let bytes = data.bytes?;
             Some(bytes.checked_sub(data.log_bytes.unwrap_or(0)).unwrap_or(bytes))

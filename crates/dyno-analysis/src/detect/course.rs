@@ -1,5 +1,4 @@
-//! What happened in the course of the run: order and drift, a busy host, servers that were started
-//! anew, quotas and debts that were left over, verdicts that were left open.
+//! Order, drift, busy hosts, restarted servers, unmet quotas, deferred work, open verdicts.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +16,16 @@ use crate::{Caveat, CaveatKind, Findings, metrics};
 
 use super::{Place, caveat_at, place_name, places, sorted};
 
-/// Fewest blocks whose course can be distinguished from chance.
+/// To distinguish a course from chance.
 pub(super) const BLOCKS_LEAST: usize = 5;
 const DRIFT_ALPHA: f64 = 0.01;
-/// A canary that takes this many times as long as the run's median tells of a busy host.
+/// A canary at this multiple of the run's median shows a busy host.
 const CANARY_SLOW: f64 = 1.25;
-/// CPU time that the hypervisor gave to others, in percent, from which on it counts.
+/// CPU time given to others counts from here on.
 const STEAL_PCT: f64 = 1.0;
-/// Share of the machine's CPUs that other processes may use.
+/// Of the machine's CPUs.
 const OTHERS_SHARE: f64 = 0.1;
-/// How much a server's age may seem to fall by rounding, in seconds.
+/// Fall of a server's age that may be rounding.
 const AGE_ROUNDING_S: f64 = 1.5;
 
 pub(super) fn caveats(
@@ -51,7 +50,7 @@ pub(super) fn caveats(
 }
 
 fn sequential_order(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
-    // Of imported results the order is not known, which their own caveat says.
+    // Imported results have their own caveat, as their order is unknown.
     let is_known = !super::imported::are_all(joined);
     if joined.interleaved || !is_known || findings.comparisons.is_empty() {
         return None;
@@ -71,8 +70,8 @@ fn sequential_order(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> 
     })
 }
 
-/// Throughput that rises or falls from block to block, all variants and steps together: the slope of
-/// each block's mean distance (of logarithms) from the cells' means, by its t value.
+/// Rise or fall of throughput from block to block, all variants and steps together: the slope of
+/// blocks' mean distance (of logarithms) from the cells' means, by its t value.
 fn drift(measured: &[Measured], findings: &Findings) -> Option<Caveat> {
     let log = |m: &Measured| m.value(metrics::THROUGHPUT).filter(|v| *v > 0.0).map(f64::ln);
     let cell_mean = |variant: usize, step: usize| {
@@ -112,7 +111,7 @@ fn drift(measured: &[Measured], findings: &Findings) -> Option<Caveat> {
     })
 }
 
-/// The slope of least squares and its two-sided p-value by Student's distribution.
+/// By least squares and Student's distribution, two-sided.
 pub(super) fn slope_and_p(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     if points.len() < BLOCKS_LEAST {
         return None;
@@ -181,8 +180,7 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings, runs: &[Run]) -> Option<
     })
 }
 
-/// The limit beyond which a trial like the one just named is discarded, behind its name; nothing where there is
-/// none. One beyond it was kept if no more blocks could be discarded.
+/// The limit beyond which such a trial is discarded, to follow its value; empty without one.
 fn beside_limit(
     value: f64,
     limit: Option<f64>,
@@ -213,8 +211,7 @@ fn noise_advice(findings: &Findings) -> String {
     format!("Stop the other work on the host, or use a dedicated machine. {effect}")
 }
 
-/// CPU time that other processes used, as far as it was seen: much of what no tick saw is the load's
-/// own, its interrupts and switches.
+/// As far as seen: much of what no tick saw is the load's own interrupts and switches.
 fn used_by_others(summary: &StepSummary) -> Option<f64> {
     let rest = mean_rate(summary, known::REST_CPU).ok()?;
     Some(rest - mean_rate(summary, known::CPU_UNSAMPLED).unwrap_or(0.0))
@@ -234,8 +231,7 @@ fn over<'p, 'a>(
     Some((value, worst, over.iter().map(|(_, place)| place.variant).collect()))
 }
 
-/// The slowest canary (the CPU probe, in words), against the median of all trials on the same machine, with the variants
-/// of all that were slow.
+/// Against the median of all trials on the same machine, with the variants of all slow trials.
 fn slow_canary<'a>(
     joined: &Joined<'a>,
     findings: &Findings,
@@ -248,7 +244,7 @@ fn slow_canary<'a>(
         Some((trial.variant, trial.number, most, canary.clone(), machine_of(summary), summary))
     };
     let all: Vec<_> = joined.trials.iter().filter_map(canary).collect();
-    // Machines differ in what they take for the same work.
+    // Machines differ in speed.
     let mut machines: BTreeMap<(&str, &str), Vec<_>> = BTreeMap::new();
     all.iter().for_each(|one| machines.entry(one.4).or_default().push(one));
     let mut slow = Vec::new();
@@ -261,7 +257,7 @@ fn slow_canary<'a>(
     }
     let worst = slow.iter().max_by(|a, b| (a.0.2 / a.1).total_cmp(&(b.0.2 / b.1)))?;
     let ((variant, number, most, canary, _, summary), ordinary) = worst;
-    // Blocks are discarded by the time before a trial alone.
+    // Only the time before a trial discards blocks.
     let is_before = canary.before_s >= *most;
     let limit = limits(runs, summary);
     let beside = match is_before {
@@ -279,7 +275,7 @@ fn slow_canary<'a>(
     Some((text, slow.iter().map(|(one, _)| one.0).collect()))
 }
 
-/// Whether the server became younger during a step, and not by a fault of the study's.
+/// It became younger during a step, without a fault of the study.
 fn is_restarted(place: &Place<'_>) -> bool {
     let summary = place.summary;
     if !summary.faults.is_empty() {
@@ -290,7 +286,7 @@ fn is_restarted(place: &Place<'_>) -> bool {
     let mut ages = ages.map(|(name, _)| measured_values(summary, name));
     let falls = |pair: &[(f64, f64)]| pair[1].1 < pair[0].1 - AGE_ROUNDING_S;
     let by_age = ages.any(|ages| ages.windows(2).any(falls));
-    // A server that is gone for a second or more has no processes then.
+    // A server that is gone for a second or more has no processes.
     let is_gone = |(_, n): &(f64, f64)| *n < 1.0;
     by_age || measured_values(summary, known::SERVER_PROCESSES).iter().any(is_gone)
 }
@@ -334,7 +330,7 @@ fn unfinished_quota(findings: &Findings) -> Option<Caveat> {
     Some(caveat_at(CaveatKind::UnfinishedQuota, (message, advice), places))
 }
 
-/// Steps that were to become steady, and did not in their longest time.
+/// In their longest time.
 fn unsteady_end(findings: &Findings) -> Option<Caveat> {
     let count = |cell: &crate::Cell| cell.ended_by.get("unsteady").copied().unwrap_or(0);
     let cells: Vec<&crate::Cell> = findings.cells.iter().filter(|cell| count(cell) > 0).collect();

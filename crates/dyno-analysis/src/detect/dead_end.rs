@@ -5,29 +5,27 @@ use crate::join::Joined;
 use crate::words::{count, seconds};
 use crate::{Caveat, CaveatKind, Findings};
 
-/// The shortest end without a commit that is reported, in seconds.
 const LEAST_S: f64 = 1.0;
-/// It has to be this many times as long as the step's slowest transactions but one in a hundred took.
+/// Multiple of the step's p99 that it must last.
 const TIMES_P99: f64 = 10.0;
 
-/// How long nothing was done at the end of a step, in seconds; none where work went on, or ended as
-/// was to be expected.
+/// Seconds without work at the end; `None` if work went on, or ended as expected.
 fn dead_s(place: &Place<'_>) -> Option<f64> {
     let step = place.summary;
-    // A server that had a fault is away on purpose.
+    // A server with a fault is away on purpose.
     let is_meant = step.search.is_some() || !step.faults.is_empty();
     if is_meant || step.ended_by.as_deref() == Some("quota") {
         return None;
     }
     let rates = step.intervals.start_s.iter().zip(&step.intervals.throughput);
     let last = rates.rev().find(|(_, throughput)| **throughput > 0.0).map(|(start, _)| *start)?;
-    // The last second with a commit may have had it at its very end.
+    // Its commits may have been at its very end.
     let dead_s = step.measured_s - (last + 1.0).max(0.0);
     let p99_us = step.intervals.p99_us.iter().copied().fold(0.0, f64::max);
     (dead_s >= LEAST_S && dead_s >= TIMES_P99 * p99_us / 1e6).then_some(dead_s)
 }
 
-/// A server that hangs is no server that is idle: what waits for it has no response time yet.
+/// A hanging server is not idle: waiting transactions have no response time yet.
 pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let all = places(joined);
     let dead: Vec<(f64, &Place<'_>)> =

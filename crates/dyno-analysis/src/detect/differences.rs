@@ -1,6 +1,4 @@
-//! What pairing by block does not take out: differences that drift from block to block, drift that goes
-//! on within blocks, data sets that all repetitions of a variant copy, and runs that were not
-//! interleaved with each other.
+//! What pairing does not remove: drifting differences, copied data sets, runs not interleaved.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +11,7 @@ use crate::{Caveat, CaveatKind, Findings};
 use super::course::slope_and_p;
 use super::{place_name, sorted};
 
-/// Probability of seeing drift where there is none, for all comparisons of a study together.
+/// Of false alarms, for all comparisons of a study together.
 const ALPHA: f64 = 0.01;
 const NAMED_MOST: usize = 3;
 
@@ -30,8 +28,7 @@ pub(super) fn caveats(
     found.into_iter().flatten().collect()
 }
 
-/// A comparison of a main metric: the difference of logarithms in each block, and how many trials later
-/// in the block the variant came than its baseline.
+/// A main metric's differences of logarithms, with block and distance from the baseline in trials.
 struct Differences {
     variant: usize,
     step: usize,
@@ -66,8 +63,7 @@ fn differences(joined: &Joined<'_>, measured: &[Measured]) -> Vec<Differences> {
     all
 }
 
-/// Differences that rise or fall from block to block, or with how much later in its block the variant
-/// came: pairing takes out neither.
+/// They change from block to block, or with the distance from the baseline in the block.
 fn drifting_differences(
     joined: &Joined<'_>,
     measured: &[Measured],
@@ -132,12 +128,11 @@ fn baseline_name(findings: &Findings, variant: usize) -> &str {
     baseline.map_or("its baseline", |baseline| findings.variants[baseline].name.as_str())
 }
 
-/// The change per trial within blocks, with the number of blocks, where it is more than chance and
-/// matters: the slope of the differences (less their means) over how much later the variant came. Steps
-/// of a trial share its noise, so that their mean counts once; so does the baseline, so that the
-/// variants of a block count once.
+/// Change per trial within blocks, and the number of blocks, if significant and relevant: the slope
+/// of the differences (less their means) over the variant's distance from the baseline. Steps of a
+/// trial share its noise, and variants of a block share the baseline, so their means count once.
 fn within_blocks(all: &[Differences], matters: f64) -> Option<(f64, u64)> {
-    // Of each block the sums of products and of squares over its comparisons.
+    // Sums of products and squares over the comparisons of a block.
     let mut blocks: std::collections::BTreeMap<u64, (f64, f64)> = std::collections::BTreeMap::new();
     for one in all {
         let n = one.points.len() as f64;
@@ -157,15 +152,14 @@ fn within_blocks(all: &[Differences], matters: f64) -> Option<(f64, u64)> {
         return None;
     }
     let slope = blocks.values().map(|(xy, _)| xy).sum::<f64>() / squares;
-    // Blocks are independent: the error follows from what is left of each.
+    // Blocks are independent: the error is that of their residuals.
     let left: f64 = blocks.values().map(|(xy, xx)| (xy - slope * xx).powi(2)).sum();
     let error = (left * n as f64 / (n as f64 - 1.0)).sqrt() / squares;
     let p = if error > 0.0 { t_two_sided_p(slope / error, n as f64 - 2.0) } else { 0.0 };
     (p <= ALPHA && slope.abs() >= 0.1 * matters).then_some((slope, n as u64))
 }
 
-/// Variants that are compared and whose repetitions all copy one data set each, not the same one: how
-/// much data sets differ is in the difference, and in no bounds.
+/// The difference between data sets that variants' repetitions copy is in effects, not in bounds.
 fn one_data_set(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let keys = |variant: usize| -> Option<BTreeSet<&str>> {
         let own = joined.trials.iter().filter(|trial| trial.variant == variant);
@@ -244,8 +238,7 @@ mod tests {
         findings.caveats.iter().any(|caveat| caveat.kind == kind)
     }
 
-    /// A run of eight blocks in which b drifts away from a by so much a block, and everything by so much
-    /// a trial. Every second block is reversed.
+    /// Eight blocks, every second reversed; b drifts from a by `per_block`, all by `per_trial`.
     fn drifting(per_block: f64, per_trial: f64, seed: u64) -> Run {
         let mut random = Seed(seed).stream();
         let noise: Vec<f64> = (0..16).map(|_| 0.002 * random.normal()).collect();
@@ -278,7 +271,7 @@ mod tests {
         check(0.0, 0.0, false);
         check(0.01, 0.0, true);
         check(0.0, 0.01, true);
-        // Whole blocks that drift are the other caveat's: pairing takes them out.
+        // Pairing removes drift of whole blocks, which has its own caveat.
         let mut whole = drifting(0.0, 0.0, 5);
         for trial in &mut whole.trials {
             let factor = 1.02_f64.powi(trial.block as i32);

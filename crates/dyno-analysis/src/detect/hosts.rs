@@ -1,5 +1,4 @@
-//! Hosts that generated the load and were the limit, lagged, did another share than they were to do, or
-//! whose clocks were not known well.
+//! Generating hosts that were a limit, lagged, did another share, or had uncertain clocks.
 
 use crate::hosts::HostFacts;
 use crate::words::{list, seconds, share};
@@ -7,14 +6,13 @@ use crate::{Caveat, CaveatKind, Findings};
 
 use super::{BUSY_MOST, RUN_QUEUE_MOST, caveat_at, place_name};
 
-/// A host whose share of the transactions differs from what it was to do by more than this part.
+/// Relative difference from the planned share.
 const SHARE_MOST: f64 = 0.05;
-/// A host whose p99 of lag is longer than this, in microseconds …
+/// p99 of lag in microseconds …
 const LAG_MOST_US: f64 = 1_000.0;
-/// … and so many times as long as that of the host with the shortest.
+/// … and its multiple of the shortest among the hosts.
 const LAG_TIMES: f64 = 3.0;
-/// A host that may have begun or gone on so much earlier or later than the others, in microseconds: a
-/// tenth of what commits are counted in.
+/// Possible difference in begin or clock, in microseconds: a tenth of a bin of commits.
 const CLOCK_MOST_US: f64 = 10_000.0;
 
 pub(super) fn caveats(findings: &Findings) -> Vec<Caveat> {
@@ -26,7 +24,7 @@ pub(super) fn caveats(findings: &Findings) -> Vec<Caveat> {
 
 type OfHost<'a, T> = &'a dyn Fn(&HostFacts) -> T;
 
-/// A caveat about these hosts: each is named once, with the worst that was seen of it.
+/// Each host is named once, with its worst value.
 fn caveat(
     findings: &Findings,
     kind: CaveatKind,
@@ -169,7 +167,7 @@ mod tests {
     use super::*;
     use crate::detect::tests::{contains, only, sound};
 
-    /// Three hosts with a third of the load each.
+    /// A third of the load each.
     fn spread(run: &mut Run) {
         for step in run.trials.iter_mut().flat_map(|trial| &mut trial.steps) {
             let n = step.kinds[0].outcomes["committed"];
@@ -274,7 +272,7 @@ mod tests {
             host(run).clock = Some(clock);
         });
         contains(&caveat.message, "host y was off by up to 30 ms");
-        // 5 s of difference between two clocks are none: what is not known of it counts.
+        // A known difference of 5 s does no harm: only the uncertainty counts.
         let mut run = sound();
         spread(&mut run);
         host(&mut run).clock = Some(ClockFacts { wall_offset_ms: 5000.0, ..ClockFacts::default() });

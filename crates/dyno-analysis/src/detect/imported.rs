@@ -1,4 +1,4 @@
-//! What other tools measured and Dyno only read: little is known of how.
+//! Results of other tools: little is known of how they were measured.
 
 use crate::join::Joined;
 use crate::words::list;
@@ -29,7 +29,7 @@ pub(super) fn caveat(joined: &Joined<'_>) -> Option<Caveat> {
     let of_times = imported().any(|(place, _)| {
         place.summary.kinds.iter().any(|kind| kind.response.decode().is_none_or(|h| h.is_empty()))
     });
-    // Dyno 0.1 took the number of transactions for that of new orders where it came first, and kept no other.
+    // Dyno 0.1 recorded the number of transactions as new orders if it came first, and no other.
     let are_transactions = imported().any(|(place, from)| {
         let has_both = place.summary.figures.keys().any(|id| id.as_str() == "hammerdb.tpm");
         from.tool.starts_with("HammerDB") && !has_both

@@ -1,4 +1,4 @@
-//! Data that lay in memory: no sync reached a disk, whatever the server promised.
+//! Data in memory: no sync reached a disk, whatever the server promised.
 
 use super::{caveat_at, places};
 use crate::join::Joined;

@@ -1,4 +1,4 @@
-//! What several runs do not have alike: workloads and steps.
+//! Workloads and steps that differ between runs.
 
 use crate::join::Joined;
 use crate::words::list;
@@ -42,7 +42,7 @@ fn first_of(parts: &[String]) -> String {
     }
 }
 
-/// Variants that were not planned at every step. Runs of the same variants at further steps are alike.
+/// Variants not planned at every step. Further steps of the same variants are no difference.
 fn different_steps(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     if joined.n_runs < 2 {
         return None;
@@ -82,7 +82,7 @@ mod tests {
     use crate::fixtures::run;
     use crate::{CaveatKind, Findings, Options, analyse};
 
-    /// Two runs, the second changed; whether there is such a caveat, and its message.
+    /// A second run, changed: is there such a caveat, with this message?
     fn check(kind: CaveatKind, change: impl Fn(&mut Run), expected: Option<&str>) -> Findings {
         let first = run(&["a", "b"], &[1, 4], 3, |_, _, r| 1000.0 + f64::from(r));
         let mut second = first.clone();

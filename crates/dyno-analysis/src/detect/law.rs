@@ -1,4 +1,4 @@
-//! Where the Universal Scalability Law does not tell what was measured.
+//! Where the Universal Scalability Law does not describe the measurements.
 
 use crate::scaling::LawMiss;
 use crate::words::{ci_of, rate};

@@ -1,5 +1,4 @@
-//! Trials that ran on several machines: those of one variant on machines that differ, and variants that are compared on different
-//! ones.
+//! Trials on several machines: of one variant on different ones, and of compared variants.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +90,7 @@ fn apart(findings: &Findings) -> Option<Caveat> {
     })
 }
 
-/// Blocks in which a variant and its baseline, both of one pool, ran on different hosts.
+/// Blocks in which a variant and its baseline, of one pool, had different hosts.
 fn split(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let mut places: BTreeMap<(u32, usize), (&str, &str)> = BTreeMap::new();
     for trial in &joined.trials {

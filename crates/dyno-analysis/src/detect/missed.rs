@@ -1,4 +1,4 @@
-//! Arrivals that were due and never sent: overload, or a moment that the end of measuring cut off.
+//! Arrivals due and never sent: overload, or a moment cut off by the end of measuring.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,7 @@ use crate::{Caveat, CaveatKind, Findings, StallFacts};
 
 use super::{Place, place_name, places, sorted};
 
-/// From this share of the arrivals on, the rate counts as more than can be served: the share that
-/// breaks a load of a search, too (METHOD 2.6).
+/// Share of arrivals that means overload, as in a search (METHOD 2.6).
 const OVERLOAD_LEAST: f64 = 0.01;
 
 #[derive(Default)]
@@ -67,11 +66,10 @@ pub(super) fn missed_arrivals(joined: &Joined<'_>, findings: &Findings) -> Optio
     })
 }
 
-/// A stall can explain what was missed as measuring ended, if no more than this many times its length
-/// lie between it and the end.
+/// A stall explains arrivals missed at the end if it ended at most so many times its length before.
 const CATCH_UP: f64 = 2.0;
 
-/// When they were given up, to be read behind their number; nothing where the record does not tell.
+/// To follow their number; empty if the record does not tell.
 fn when(summaries: &[&StepSummary]) -> String {
     let (with, at_end, all) = seconds_with_missed(summaries);
     match with {
@@ -81,8 +79,7 @@ fn when(summaries: &[&StepSummary]) -> String {
     }
 }
 
-/// Measured seconds in which arrivals were given up, those of them that were the last of their trial,
-/// and all.
+/// Measured seconds with given-up arrivals, those at the end of a trial, and all.
 fn seconds_with_missed(summaries: &[&StepSummary]) -> (usize, usize, usize) {
     let (mut with, mut at_end, mut all) = (0, 0, 0);
     for summary in summaries {

@@ -1,5 +1,4 @@
-//! File operations whose figures say less of a disk than they seem to: what was written was not on it
-//! when that was confirmed, or what was read did not come from it.
+//! File operations not of the disk: writes confirmed before they were on it, reads not from it.
 
 use dyno_record::PlaceFacts;
 
@@ -8,21 +7,20 @@ use crate::join::Joined;
 use crate::words::list;
 use crate::{Caveat, CaveatKind, Findings};
 
-/// One client can sync at most once in a turn of a disk that turns. The fastest turn 15 000 times a
-/// minute.
+/// One client syncs at most once in a turn; the fastest disks turn 15 000 times a minute.
 const TURNS_MOST: f64 = 250.0;
 
-/// No device is known that has a write on stable storage within 10 µs of the system call.
+/// No known device has a write on stable storage within 10 µs.
 const SYNCS_MOST: f64 = 100_000.0;
 
 struct Io<'a> {
     place: &'a PlaceFacts,
     writes: bool,
-    /// Each write, or some of them.
+    /// Each write, or some.
     is_synced: bool,
     is_each_synced: bool,
     is_direct: bool,
-    /// Operations per second of one client.
+    /// Per second and client.
     rate: f64,
 }
 
@@ -50,7 +48,7 @@ impl Reason {
             Some(false) => SYNCS_MOST,
             None => f64::INFINITY,
         };
-        // Memory has a caveat of its own, and a disk's cache is hidden behind a program.
+        // Memory has its own caveat, and a program hides a disk's cache.
         match self {
             _ if is_memory => false,
             Reason::Fuse => is_fuse && (*is_synced || *is_direct),
@@ -136,7 +134,7 @@ pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
     REASONS.into_iter().filter_map(caveat).collect()
 }
 
-/// What a step did with files; none if that is not what was measured.
+/// `None` if files were not measured.
 fn io<'a>(joined: &Joined<'_>, place: &Place<'a>) -> Option<Io<'a>> {
     let variant = &joined.variants[place.variant];
     let option = |name: &str| variant.options.get(name).map(String::as_str);
@@ -175,8 +173,7 @@ mod tests {
         }
     }
 
-    /// The beginnings of the caveats of a run in which four clients did a thousand operations a
-    /// second each.
+    /// Beginnings of the caveats, for four clients with a thousand operations a second each.
     #[track_caller]
     fn check(workload: &str, options: &[(&str, &str)], place: &PlaceFacts, expected: &[&str]) {
         let mut run = run(&["disk"], &[4], 3, |_, _, _| 4_000.0);
@@ -222,7 +219,7 @@ mod tests {
         check("file-io", &[("operation", "read"), direct[0], direct[1]], &flash, &[]);
         let some = [("operation", "mixed"), ("sync", "fsync"), ("sync_every", "100")];
         check("file-io", &some, &turning, &[]);
-        // Memory has a caveat of its own, and other workloads have other questions.
+        // Memory has its own caveat; other workloads do not measure the disk.
         let memory = PlaceFacts { survives_power_failure: Some(false), ..place("tmpfs") };
         check("fsync", &[("sync", "none"), ("direct", "off")], &memory, &[]);
         check("tpcb", &synced, &turning, &[]);

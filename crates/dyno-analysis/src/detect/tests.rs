@@ -1,4 +1,4 @@
-//! Each kind of caveat is provoked, and stays away where it has no place.
+//! Each kind of caveat is provoked, and absent where it does not belong.
 
 use dyno_record::{Environment, Run, TrialHost};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::fixtures::{fail, run};
 use crate::{Options, analyse};
 
-/// A run that gives no reason to trust it less.
+/// No caveats.
 pub(super) fn sound() -> Run {
     run(&["a", "b"], &[4], 3, |_, _, _| 5_000.0)
 }
@@ -15,7 +15,7 @@ pub(super) fn caveats_of(run: Run) -> Vec<Caveat> {
     analyse(&[run], &Options::default()).caveats
 }
 
-/// Spoils a sound run, and returns its one caveat.
+/// Returns the only caveat of the spoilt run.
 #[track_caller]
 pub(super) fn only(kind: CaveatKind, spoil: impl FnOnce(&mut Run)) -> Caveat {
     let mut run = sound();
@@ -112,7 +112,7 @@ fn add_outcome(run: &mut Run, outcome: &str, n: u64) {
 #[test]
 fn errors_of_the_server() {
     let caveat = only(CaveatKind::Errors, |run| add_outcome(run, "refused", 150_000));
-    // Half of all attempts of variant a: 150,000 of 300,000.
+    // 150,000 of 300,000 attempts of variant a.
     contains(&caveat.message, "up to 50 % of them (a at 4 clients)");
     contains(&caveat.message, "refused (“no luck with refused”)");
     contains(&caveat.advice, "run again");
@@ -163,7 +163,7 @@ fn a_few_arrivals_missed_at_the_end_are_no_overload() {
     contains(&caveat.message, "5 of 150000, still waiting when the measurement ended");
     contains(&caveat.advice, "They amount to 1 ms of load, and to less than 1 % of all");
     contains(&caveat.advice, "does not mean that the rate is too high");
-    // A stall explains what is missed behind it, and not what is long after.
+    // It explains arrivals missed soon after, but not much later.
     for (at, explains) in [(1, false), (8, true)] {
         let mut run = sound();
         let step = &mut run.trials[3].steps[0];
@@ -234,7 +234,6 @@ fn a_measurement_too_short_for_its_quantile() {
          and 20,000 transactions for p99.9 (about 2 min 14 s) at each load level: increase `duration` (10 s) in the study's \
          `[design]`.",
     );
-    // One quantile alone.
     let caveats = caveats_of(run(&["a"], &[4], 3, |_, _, _| 500.0));
     contains(&caveats[0].message, "The p99.9 response time rests on too few observations");
     contains(&caveats[0].message, "of which about 5 lie beyond p99.9.");
@@ -285,7 +284,7 @@ fn a_simulation_says_so() {
     contains(&caveat.message, "nothing real was measured");
 }
 
-/// Gives each trial a host: `of` says the pool, the name and the CPUs for variant and block.
+/// `of` returns pool, name and CPUs for variant and block.
 fn place(run: &mut Run, of: impl Fn(usize, u32) -> (&'static str, &'static str, u32)) {
     for trial in &mut run.trials {
         let (pool, name, cpus) = of(trial.variant, trial.block);
@@ -343,7 +342,7 @@ fn a_block_that_was_split_between_hosts() {
 #[test]
 fn a_canary_is_held_against_those_of_its_own_machine() {
     let mut run = sound();
-    // One of the machines is half as fast.
+    // One machine is half as fast.
     place(&mut run, |_, block| ("m5", ["m5-1", "m5-2", "m5-3"][block as usize - 1], 2));
     for trial in &mut run.trials {
         let took = if trial.block == 3 { 0.1 } else { 0.05 };

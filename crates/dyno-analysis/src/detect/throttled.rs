@@ -1,14 +1,14 @@
-//! A limit of CPU time that held the server back, such as that of a pod.
+//! A limit of CPU time that held the server back, such as a pod's.
 
 use super::{Place, caveat_at, mean_rate, place_name, places};
 use crate::join::Joined;
 use crate::words::list;
 use crate::{Caveat, CaveatKind, Findings};
 
-/// A group that is throttled more often has not come to its limit by accident. There are usually ten periods a second.
+/// More is no accident; there are usually ten periods a second.
 const PERIODS_MOST: f64 = 0.5;
 
-/// The group's name in readings. A product inside Dyno's own process is in the group of the generator.
+/// In readings. A product in Dyno's process is in the generator's group.
 fn group(place: &Place<'_>) -> &'static str {
     if place.trial.server.product_facts().in_process { "generator" } else { "server" }
 }
@@ -22,7 +22,7 @@ pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat>
         };
         let rate = reading("throttled_periods_per_s").filter(|rate| *rate > PERIODS_MOST);
         let Some(rate) = rate else { continue };
-        // A mean of the same numbers is not exactly that number.
+        // A mean of equal numbers is not exact.
         let limit = reading("cpu_limit").map(|limit| (limit * 1000.0).round() / 1000.0);
         let limit = limit.map(|limit| format!(", limit {limit} CPUs"));
         let limit = limit.unwrap_or_default();
@@ -81,7 +81,7 @@ mod tests {
                        (9.5 times a second, limit 0.2 CPUs).";
         check(("server", false), 9.5, Some(message));
         check(("generator", true), 9.5, Some(message));
-        // What stops the generator alone is told of the generator.
+        // It only concerns the generator.
         check(("generator", false), 9.5, None);
         check(("server", false), 0.4, None);
         check(("server", false), 0.0, None);

@@ -1,4 +1,4 @@
-//! A filesystem that was asked to compress, and stored as they are data that would compress.
+//! A compressing filesystem that stored compressible data uncompressed.
 
 use dyno_record::TrialSummary;
 
@@ -7,10 +7,10 @@ use crate::join::Joined;
 use crate::words::list;
 use crate::{Caveat, CaveatKind, Findings};
 
-/// From this share on, in percent, most of the data are uncompressed.
+/// Of uncompressed data.
 const SHARE_LEAST: f64 = 50.0;
 
-/// Data that compress by less than this may be left as they are for good reason.
+/// Less compressible data may be left alone for good reason.
 const COMPRESSIBILITY_LEAST: f64 = 1.2;
 
 pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
@@ -76,7 +76,7 @@ mod tests {
     use crate::fixtures::run;
     use crate::{CaveatKind, Options, analyse};
 
-    /// The message for two variants on btrfs, of which this share is stored as it is.
+    /// For two variants on btrfs with these uncompressed shares.
     fn message(options: &str, shares: [f64; 2], compressibility: f64) -> Option<String> {
         let mut run = run(&["populated", "restored"], &[4], 3, |_, _, _| 1_000.0);
         for trial in &mut run.trials {

@@ -1,18 +1,16 @@
-//! Clients that never had a turn: they waited in a pooler for most of a step.
+//! Clients that waited in a pooler for most of a step.
 
 use super::{caveat_at, place_name, places};
 use crate::join::Joined;
 use crate::words::list;
 use crate::{Caveat, CaveatKind, Findings};
 
-/// How long the first client in the pooler's queue has waited, in seconds.
+/// Of the first client in the pooler's queue, in seconds.
 const LONGEST: &str = "pgbouncer.wait_longest_s";
 const WAITING: &str = "pgbouncer.clients_waiting";
-/// A client that has waited for this share of the measured time is taken for one that is not served.
+/// Of the measured time; a longer wait counts as not served.
 const SHARE: f64 = 0.5;
 
-/// Names the variants and steps in which clients waited for at least half of the measured time of some
-/// trial.
 pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let mut found: Vec<(usize, usize, f64)> = Vec::new();
     for place in places(joined) {

@@ -1,11 +1,11 @@
-//! Data on zfs-fuse: its effects on how data are stored are those of ZFS, its speed is not.
+//! Data on zfs-fuse: stored as by ZFS, but not with its speed.
 
 use super::{caveat_at, places};
 use crate::join::Joined;
 use crate::words::list;
 use crate::{Caveat, CaveatKind, Findings};
 
-/// How the kernel names the filesystem that zfs-fuse mounts.
+/// The kernel's name for zfs-fuse.
 const FILESYSTEM: &str = "fuse.zfs";
 
 pub(super) fn variants(joined: &Joined<'_>) -> Vec<usize> {

@@ -1,7 +1,4 @@
-//! The rule of the gate, on plain numbers.
-//!
-//! It asks another question than a verdict: not whether there is a difference, but whether harm of
-//! the threshold or more is excluded. That is a test of non-inferiority, one-sided.
+//! The rule of the gate: a one-sided test of non-inferiority (harm of the threshold is excluded).
 
 use serde::{Deserialize, Serialize};
 
@@ -10,15 +7,13 @@ use crate::statistics::{DECIDED_WITH, Effect, REPETITIONS_CAP, Rule, holm, t_qua
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GateInput {
-    /// The harm: a difference of logarithms that is above zero where the candidate is worse. None
-    /// without bounds.
+    /// Difference of logarithms, above zero if the candidate is worse; `None` without bounds.
     pub harm: Option<Effect>,
-    /// The level that is left for it: 1 − confidence, or less in a run that was looked at before its
-    /// end.
+    /// 1 − confidence, or less in a run with looks before its end.
     pub level: f64,
-    /// Whether it must be shown to be no worse. Others may only say that it is worse.
+    /// Must be shown to be no worse; others can only say worse.
     pub is_required: bool,
-    /// Whether the candidate did nothing at all in any of at least three repetitions.
+    /// Nothing done in any of at least three repetitions.
     pub is_total_loss: bool,
 }
 
@@ -27,7 +22,7 @@ pub struct GateInput {
 pub enum GateCall {
     /// Harm of the threshold or more is excluded.
     NoWorse,
-    /// Harm is shown, and it is as large as the threshold or larger.
+    /// Harm of at least the threshold is shown.
     Worse,
     Open,
 }
@@ -35,22 +30,22 @@ pub enum GateCall {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GateDecision {
     pub call: GateCall,
-    /// The most harm that is not excluded, on the scale of logarithms; none without bounds.
+    /// Largest harm not excluded, on the scale of logarithms; `None` without bounds.
     pub limit: Option<f64>,
-    /// Repetitions of a new run that exclude harm with a probability of [`DECIDED_WITH`], for all
-    /// required comparisons together, if there is no difference; none where they are not needed.
+    /// Repetitions of a new run that exclude harm for all required comparisons, with a probability
+    /// of [`DECIDED_WITH`], if there is no difference; `None` if not needed.
     pub repetitions_needed: Option<u32>,
 }
 
-/// Judges the comparisons of a gate together.
+/// Judges all comparisons of a gate together.
 ///
-/// * `NoWorse`: the upper bound of the harm, one-sided at half of the level (97.5 % for a confidence
-///   of 95 %), is below the band. The gate passes where all required ones are: an
-///   intersection-union test (Berger 1982), so that a candidate that is worse by the threshold or
-///   more anywhere passes in at most 2.5 % of cases, however many comparisons there are.
-/// * `Worse`: the one-sided p-value of no harm, corrected by Holm over all comparisons of the gate,
-///   is at most 1 − confidence, and the harm that was measured is not below the band. If nothing is
-///   worse, any such call has a probability of at most 5 %.
+/// - `NoWorse`: the harm's upper bound, one-sided at half the level (97.5 % for a confidence of
+///   95 %), is below the band. The gate passes if all required ones are (an intersection-union
+///   test, Berger 1982): a candidate worse by the threshold anywhere passes in at most 2.5 % of
+///   cases, whatever their number.
+/// - `Worse`: the one-sided p-value of no harm, corrected by Holm over all comparisons, is at most
+///   1 − confidence, and the measured harm is not below the band. If nothing is worse, any such
+///   call has a probability of at most 5 %.
 pub fn decide_gate(inputs: &[GateInput], rule: &Rule) -> Vec<GateDecision> {
     let n_required = inputs.iter().filter(|one| one.is_required).count();
     let decide = |(one, (call, limit)): (&GateInput, (GateCall, Option<f64>))| {
@@ -61,8 +56,7 @@ pub fn decide_gate(inputs: &[GateInput], rule: &Rule) -> Vec<GateDecision> {
     inputs.iter().zip(gate_calls(inputs, rule)).map(decide).collect()
 }
 
-/// The calls of [`decide_gate`] with the most harm that is not excluded, and nothing of what more it
-/// would take.
+/// The calls of [`decide_gate`] with the largest harm not excluded.
 pub fn gate_calls(inputs: &[GateInput], rule: &Rule) -> Vec<(GateCall, Option<f64>)> {
     let whole = 1.0 - rule.confidence;
     let p_values: Vec<f64> = inputs
@@ -95,7 +89,7 @@ fn p_of_no_harm(harm: &Effect) -> f64 {
     if harm.value > 0.0 { two_sided / 2.0 } else { 1.0 - two_sided / 2.0 }
 }
 
-/// The fewest repetitions that exclude harm; none where more than [`REPETITIONS_CAP`] are not enough.
+/// Fewest that exclude harm; `None` above [`REPETITIONS_CAP`].
 fn repetitions_needed(harm: &Effect, rule: &Rule, (level, required): (f64, usize)) -> Option<u32> {
     let each = DECIDED_WITH.powf(1.0 / required.max(1) as f64);
     let is_enough = |n: u32| {
@@ -139,19 +133,18 @@ mod tests {
 
     #[test]
     fn it_asks_for_no_harm_and_not_for_no_difference() {
-        // Faster by 8 %, give or take 9 %: a verdict could not say, the gate can.
+        // Faster by 8 % ± 9 %: the gate can decide, a verdict could not.
         check(input(-0.08, 0.06, 5), GateCall::NoWorse);
         check(input(0.0, 0.01, 5), GateCall::NoWorse);
-        // Worse for sure, and too little to matter.
+        // Surely worse, but too little to matter.
         check(input(0.01, 0.001, 5), GateCall::NoWorse);
         check(input(0.0, 0.05, 5), GateCall::Open);
         check(input(0.10, 0.02, 5), GateCall::Worse);
-        // Harm is shown, but less than the threshold was measured.
+        // Harm is shown, but below the threshold.
         check(input(0.028, 0.005, 5), GateCall::Open);
     }
 
-    /// All comparisons of a gate are one family, response times with throughput: two would be wrong
-    /// twice as often.
+    /// Throughput and response times form one family: two would be wrong twice as often.
     #[test]
     fn all_comparisons_of_a_gate_are_one_family() {
         // One-sided, p = 3 %.
@@ -175,7 +168,7 @@ mod tests {
         check(GateInput { is_total_loss: true, ..none }, GateCall::Worse);
     }
 
-    /// Shares of gates over four steps that pass, and that say worse, where the harm is this.
+    /// Shares of gates over four steps that pass, and that say worse.
     fn rates(harm: f64, n: usize, noise: f64) -> (f64, f64) {
         let mut random = Seed(81).stream();
         let (mut passed, mut worse) = (0, 0);
@@ -201,12 +194,12 @@ mod tests {
     fn it_passes_what_is_the_same_and_stops_what_is_worse() {
         let (passed, worse) = rates(0.0, 10, 0.01);
         assert!(passed > 0.95 && worse < 0.01, "{passed} {worse}");
-        // Harm as large as the threshold passes in at most 2.5 % of cases.
+        // Harm of the threshold passes in at most 2.5 % of cases.
         let (passed, _) = rates(RULE.band(), 10, 0.01);
         assert!(passed <= 0.03, "{passed}");
         let (passed, worse) = rates(2.0 * RULE.band(), 10, 0.01);
         assert!(passed == 0.0 && worse > 0.9, "{passed} {worse}");
-        // Without any harm it says worse in at most 5 %.
+        // Without harm, worse in at most 5 %.
         let (_, worse) = rates(0.0, 3, 0.03);
         assert!(worse <= 0.065, "{worse}");
     }

@@ -1,4 +1,4 @@
-//! A gate on runs whose truth is known.
+//! Gates on runs with a known truth.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use dyno_record::{AuditRow, Run};
 use crate::fixtures::{fail, run, wobble};
 use crate::{Gate, Options, analyse_against, metrics};
 
-/// What the gate says of a candidate that is so many times as fast, with both runs changed.
+/// The candidate is `ratio` times as fast; `change` gets both runs.
 fn gate(ratio: f64, change: impl Fn(&mut Run, &mut Run)) -> Gate {
     let of = |v: usize, rate: f64| {
         run(&["a"], &[1, 4], 8, move |_, step, r| rate * (1.0 + 0.1 * (wobble(v, step, r) - 1.0)))
@@ -18,7 +18,7 @@ fn gate(ratio: f64, change: impl Fn(&mut Run, &mut Run)) -> Gate {
     analyse_against(&baseline, &candidate, &Options::default()).gate.expect("runs are compared")
 }
 
-/// A gate that has to say so, whichever of both runs is changed, and whatever the verdict.
+/// Whichever run is changed, and whatever the verdict.
 #[track_caller]
 fn check_invalid(change: fn(&mut Run), reason: &str) {
     for ratio in [1.0, 0.5] {
@@ -73,8 +73,7 @@ fn runs_with_nothing_in_common_say_what_each_has() {
     assert!(text.contains("\n  synced and relaxed are in the second run only"), "{text}");
 }
 
-/// Comparisons of the first run among itself are another question: they weaken neither the gate nor the
-/// verdicts of the second run, and the other way round.
+/// Comparisons within the first run weaken neither gate nor verdicts of the second, and vice versa.
 #[test]
 fn what_the_first_run_compared_among_itself_is_a_family_of_its_own() {
     let of = |names: &[&str], factor: f64| {
@@ -196,7 +195,7 @@ fn trials_that_were_not_needed_are_not_missing() {
         run.manifest.stopping = Some(StoppingRecord { repetitions_min: 4, repetitions_max: 8 });
         run.trials.truncate(4);
     };
-    // One variant alone has nothing to be decided, and is settled at once.
+    // A single variant has nothing to decide, and is settled at once.
     let gate = gate(1.0, |_, run| stop(run));
     let given = gate.to_string();
     assert!(!given.contains("missing"), "{given}");

@@ -1,4 +1,4 @@
-//! The columns of the author's tables, one row for each configuration, in his order and units.
+//! The columns of the author's tables: a row for each configuration, in his order and units.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,20 @@ use super::{InsertBenchmarkCell, QUERIES};
 use crate::attribution::field_names;
 use crate::statistics::Rule;
 
-/// The columns before `tag` (the configuration's name), in the author's order.
+/// Before `tag` (the configuration's name).
 pub const COLUMNS: [&str; 20] = [
     "ips", "qps", "rps", "rmbps", "wps", "wmbps", "rpq", "rkbpq", "wpi", "wkbpi", "csps", "cpups",
     "cspq", "cpupq", "dbgb1", "dbgb2", "rss", "maxop", "p50", "p99",
 ];
 
-/// With fewer seconds than this the author has no quantiles of rates.
+/// For quantiles of rates, as the author has it.
 const SECONDS_LEAST: usize = 10;
 
-/// The columns of a cell that are known, by name.
-///
-/// `ips` and `qps` are the rates of the cell, so that one page has one number for them. `maxop` is the
-/// longest insert, in steps with queries the longest query, in seconds, as the author takes it. `p50` and
-/// `p99` are rates that half, and 99 %, of the seconds reached, of all clients together (the author: of
-/// the first one), the median over trials. What is per operation or row is divided here, so that the columns of a row
-/// agree with each other, as they do in the author's tables.
+/// The known columns of a cell. `ips` and `qps` are the cell's rates, so that a page has one number
+/// for them. `maxop` is the longest insert, in steps with queries the longest query, in seconds.
+/// `p50` and `p99` are rates that half, and 99 %, of the seconds reached, for all clients together
+/// (the author: the first one), as medians over trials. Values per operation or row are divided
+/// here, so that a row's columns agree.
 pub(super) fn columns(
     cell: &InsertBenchmarkCell,
     summaries: &[&StepSummary],
@@ -52,8 +50,7 @@ pub(super) fn columns(
     columns
 }
 
-/// The columns that are others divided by the rate of operations (queries where there are any, else inserted rows) or by
-/// that of inserted rows.
+/// Others divided by the rate of operations (queries, else inserted rows) or of inserted rows.
 fn divide(columns: &mut BTreeMap<String, f64>, cpus: f64) {
     let rate = |name: &str| columns.get(name).copied().filter(|rate| *rate > 0.0);
     let inserts = rate("ips");
@@ -78,8 +75,8 @@ fn divide(columns: &mut BTreeMap<String, f64>, cpus: f64) {
     }
 }
 
-/// The rate that a share of the seconds reached, the median over trials; none where one of them has too
-/// few seconds, or does not tell kinds apart.
+/// The rate that a share of the seconds reached, as a median over trials; `None` if a trial has too
+/// few seconds, or does not separate kinds.
 fn reached(summaries: &[&StepSummary], kinds: &[&str], share: f64) -> Option<f64> {
     let of_trials: Option<Vec<f64>> =
         summaries.iter().map(|summary| of_trial(summary, kinds, share)).collect();
@@ -91,7 +88,7 @@ fn reached(summaries: &[&StepSummary], kinds: &[&str], share: f64) -> Option<f64
 fn of_trial(summary: &StepSummary, kinds: &[&str], share: f64) -> Option<f64> {
     let own: Vec<Vec<f64>> =
         kinds.iter().filter_map(|kind| crate::stalls::seconds_of_kind(summary, kind)).collect();
-    // The last second of a step is not a whole one.
+    // The last second of a step is not whole.
     let n = (summary.measured_s + 0.05) as usize;
     let n = n.min(own.iter().map(|seconds| seconds.len() + 1).max()?);
     let at = |i: usize| own.iter().map(|seconds| seconds.get(i).copied().unwrap_or(0.0)).sum();

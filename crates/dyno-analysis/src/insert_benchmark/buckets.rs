@@ -1,10 +1,9 @@
-//! The response time buckets of the Insert Benchmark's author, out of HDR histograms.
+//! Response time buckets of the Insert Benchmark's author, from HDR histograms.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Upper bounds of the buckets, inclusive, in ns: 256 µs, 1, 4, 16, 64, 256 ms, 1, 4, 16 s. A last
-/// bucket holds what took longer.
+/// Inclusive upper bounds: 256 µs, 1, 4, 16, 64, 256 ms, 1, 4, 16 s; a last bucket has the rest.
 pub const BOUNDS_NS: [u64; 9] = [
     256_000,
     1_000_000,
@@ -19,12 +18,11 @@ pub const BOUNDS_NS: [u64; 9] = [
 
 pub const N_BUCKETS: usize = BOUNDS_NS.len() + 1;
 
-/// Response times in the author's buckets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Buckets {
-    /// How many fell into each bucket, not cumulated.
+    /// Not cumulated.
     pub counts: [u64; N_BUCKETS],
-    /// The longest, in seconds; 0 where there is none.
+    /// 0 without any.
     pub max_s: f64,
 }
 
@@ -33,16 +31,15 @@ impl Buckets {
         self.counts.iter().sum()
     }
 
-    /// Percent of all in each bucket; 0 where there is none.
+    /// Percent of all; 0 without any.
     pub fn percent(&self) -> [f64; N_BUCKETS] {
         let total = self.total().max(1) as f64;
         self.counts.map(|count| 100.0 * count as f64 / total)
     }
 }
 
-/// Sorts a histogram of nanoseconds into the author's buckets. A value of the histogram stands for
-/// all that are equal to it within its precision (a thousandth); it goes where the smallest of them
-/// goes, so that a bound itself is in its bucket.
+/// A value stands for all that equal it within the histogram's precision (a thousandth); the
+/// smallest of them decides, so that a bound is in its own bucket.
 pub fn buckets(histogram: &Histogram<u64>) -> Buckets {
     let mut buckets = Buckets::default();
     for value in histogram.iter_recorded() {

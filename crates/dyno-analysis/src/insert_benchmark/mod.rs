@@ -1,8 +1,5 @@
-//! The Insert Benchmark as its author reports it: rows and queries a second against the baseline,
-//! response time buckets, whether the insert rate was kept, and the time of `min(transactionid)`.
-//!
-//! A step counts transactions; here they are turned into rows, because that is what the author's
-//! tables are in.
+//! The Insert Benchmark as its author reports it, in rows and queries a second: against the
+//! baseline, by response time buckets, with the kept insert rate and times of `min(transactionid)`.
 
 mod author;
 mod buckets;
@@ -29,38 +26,36 @@ use crate::statistics::Rule;
 
 pub(crate) const WORKLOAD: &str = "insert-benchmark";
 
-/// Kinds that the author counts as queries.
+/// Queries by the author's count.
 pub const QUERIES: [&str; 4] = ["market", "register", "pdc", "point"];
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InsertBenchmarkCell {
     pub variant: usize,
     pub step: usize,
-    /// Rows inserted per second, all clients together; none where none were.
+    /// Rows per second, all clients; `None` without inserts.
     pub inserts: Option<Estimate>,
-    /// Rows deleted per second.
+    /// Rows per second.
     pub deletes: Option<Estimate>,
-    /// Queries per second.
+    /// Per second.
     pub queries: Option<Estimate>,
-    /// Rows that l.i0 left, divided by the seconds that it took to make their indexes.
+    /// Rows left by l.i0, per second of making their indexes.
     pub indexed: Option<Estimate>,
     /// What the author compares (queries of a read/write step, indexed rows of l.x, else inserted
-    /// rows), divided by that of the baseline; none without one.
+    /// rows), over the baseline's; `None` without one.
     pub relative: Option<f64>,
-    /// Response times of inserts, deletes and queries, from when the statement was sent, as the
-    /// author takes them; all trials together, by `insert`, `delete`, `query`.
+    /// Of `insert`, `delete` and `query`, since the statement was sent; all trials together.
     pub response: BTreeMap<String, Buckets>,
-    /// The same from when the statement was due: longer where it had to wait for the one before it.
+    /// Since the statement was due: includes waiting for the one before.
     pub response_from_due: BTreeMap<String, Buckets>,
-    /// Whether the insert rate was kept; none in steps without a rate.
+    /// `None` in steps without a rate.
     pub sla: Option<Sla>,
-    /// Times of `select min(transactionid)`; none in steps without deletes.
+    /// Times of `select min(transactionid)`; `None` in steps without deletes.
     pub get_min: Option<GetMin>,
-    /// Rows of one INSERT; none in steps without inserts.
+    /// Rows of one INSERT; `None` in steps without inserts.
     #[serde(default)]
     pub rows_per_insert: Option<u64>,
-    /// The author's columns by their names, in the units of his reports ([`COLUMNS`] has their order);
-    /// a column that was not measured has no entry.
+    /// By name, in the author's units, without unmeasured ones; [`COLUMNS`] has their order.
     #[serde(default)]
     pub columns: BTreeMap<String, f64>,
 }
@@ -68,35 +63,34 @@ pub struct InsertBenchmarkCell {
 /// How a read/write step kept its insert rate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sla {
-    /// Rows a second that all clients are to insert.
+    /// Rows a second of all clients.
     pub target: f64,
-    /// Trials in which the whole step inserted at least 95 % of it.
+    /// Trials that inserted at least 95 % of it in the whole step.
     pub met: u32,
     pub trials: u32,
-    /// Share of the seconds, of all trials, that lie in windows that inserted at least 95 % of it; a statement
-    /// of each client may lie on the other side of a window's edge. None where the record does not tell, and
-    /// where no step was as long as a window.
+    /// Share of seconds, of all trials, in windows with at least 95 % of it, less one statement of
+    /// each client at an edge. `None` if the record does not tell, or no step had a whole window.
     pub seconds_met: Option<f64>,
-    /// Most seconds in a row that lie in windows that did not.
+    /// Most seconds in a row in windows that missed it.
     pub longest_miss_s: u32,
-    /// Seconds of a window: as many whole ones as it takes for 20 statements of each client.
+    /// Whole seconds of a window: enough for 20 statements of each client.
     #[serde(default)]
     pub window_s: u32,
 }
 
-/// Times of the query for the smallest id.
+/// Of the query for the smallest id.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GetMin {
-    /// How many were asked when a step began: one a table and trial.
+    /// When a step began: one per table and trial.
     pub at_start: u64,
     pub at_start_median_s: f64,
     pub at_start_max_s: f64,
-    /// How many were asked while the step ran.
+    /// While the step ran.
     pub later: u64,
     pub later_max_s: f64,
 }
 
-/// All cells of the Insert Benchmark; empty where no variant runs it.
+/// Empty if no variant runs it.
 pub(crate) fn insert_benchmark(
     joined: &Joined<'_>,
     levels: &Levels<'_>,
@@ -136,7 +130,7 @@ fn main_rate(cell: &InsertBenchmarkCell) -> Option<f64> {
     main.map(|rate| rate.value)
 }
 
-/// Rows of an INSERT and of a DELETE at a step, by its name.
+/// Of an INSERT and of a DELETE.
 fn rows_per_commit(step: &str, options: &BTreeMap<String, String>) -> Option<u64> {
     let option = |name: &str| options.get(name).and_then(|text| dyno_units::parse_count(text).ok());
     match step {
@@ -212,9 +206,8 @@ fn cell(
     cell
 }
 
-/// The time that a rate is taken over, in seconds: that of the step. Statements with a rate of their
-/// own take at least as long as the rate gives them: ten at two a second take five seconds, although
-/// the last one is done after four and a half.
+/// The step's time for a rate. Statements with a rate count at least as long as the rate gives
+/// them: ten at two a second take five seconds, although the last is done after 4.5.
 fn own_time(own: Option<&OwnStepRecord>, role: &str, summary: &StepSummary, n: u64) -> f64 {
     let role = own.and_then(|own| own.roles.iter().find(|one| one.name == role));
     let statements = role.and_then(|role| Some(role.rate? * role.clients as f64));
@@ -230,7 +223,7 @@ fn merged(
     let mut all = new_histogram();
     let wanted = summaries.iter().flat_map(|s| &s.kinds);
     for kind in wanted.filter(|kind| kinds.contains(&kind.name.as_str())) {
-        // One that cannot be read or added is a record of another tool's, and is left out.
+        // Unreadable ones of another tool's record are left out.
         if let Some(histogram) = of(kind).decode() {
             let _ = all.add(histogram);
         }
@@ -238,7 +231,7 @@ fn merged(
     all
 }
 
-/// How the inserters' rate was kept; none where they have none.
+/// `None` without an inserters' rate.
 fn sla(record: &OwnStepRecord, summaries: &[&StepSummary], batch: f64) -> Option<Sla> {
     let inserter = record.roles.iter().find(|role| role.name == "inserter")?;
     let clients = inserter.clients as f64;
@@ -257,7 +250,7 @@ fn sla(record: &OwnStepRecord, summaries: &[&StepSummary], batch: f64) -> Option
     let mut kept = KeptSeconds::default();
     for summary in summaries {
         let Some(seconds) = crate::stalls::seconds_of_kind(summary, "insert") else { continue };
-        // What follows the last insert is no part of the load, nor is the second of that insert.
+        // Neither what follows the last insert nor its second counts.
         let judged = seconds.iter().rposition(|count| *count > 0.0).unwrap_or(seconds.len());
         kept.add(offered, &seconds[..judged]);
     }

@@ -9,7 +9,7 @@ use super::*;
 use crate::fixtures;
 use crate::{Options, analyse};
 
-/// A kind of which each took `ms`, with so many commits in each second.
+/// Each took `ms`; commits by second.
 fn kind(name: &str, ms: u64, seconds: &[u32]) -> KindSummary {
     let total: u32 = seconds.iter().sum();
     let mut histogram = new_histogram();
@@ -37,8 +37,7 @@ fn own(rate: Option<f64>) -> OwnStepRecord {
     OwnStepRecord { roles: vec![role], ends_by_quota: true, settle_s: 0.0 }
 }
 
-/// Two variants, a repetition each: l.i0, l.x and q100 of ten seconds. The second variant queries
-/// twice as much.
+/// Two variants, one repetition: l.i0, l.x, q100 of ten seconds; the second queries twice as much.
 fn run(q_inserts: &[u32]) -> Run {
     let mut run = fixtures::run(&["a", "b"], &[1, 2, 3], 1, |_, _, _| 10.0);
     for variant in &mut run.manifest.variants {
@@ -85,7 +84,7 @@ fn cells(run: Run) -> Vec<InsertBenchmarkCell> {
 }
 
 fn value(rate: &Option<Estimate>) -> Option<f64> {
-    // A geometric mean of one value is that value but for rounding.
+    // Rounding of the geometric mean.
     rate.as_ref().map(|rate| (rate.value * 1e6).round() / 1e6)
 }
 
@@ -97,7 +96,7 @@ fn transactions_become_rows_and_queries() {
         [&cell.inserts, &cell.deletes, &cell.queries, &cell.indexed].map(value)
     };
     assert_eq!(rates(&cells[0]), [Some(500.0), None, None, None]);
-    // 5000 rows were there, and ten seconds it took.
+    // 5000 rows in ten seconds.
     assert_eq!(rates(&cells[1]), [None, None, None, Some(500.0)]);
     assert_eq!(rates(&cells[2]), [Some(200.0), Some(200.0), Some(10.0), None]);
     assert_eq!(cells[2].relative, None);
@@ -137,7 +136,7 @@ fn the_columns_of_a_row_agree_with_each_other() {
         for (name, value) in readings {
             step.readings.insert(name.to_owned(), vec![Some(value); 10]);
         }
-        // The step ended before its last inserts would have been due.
+        // It ended before its last inserts were due.
         step.measured_s = 9.0;
     }
     let cpus = f64::from(run.manifest.environment.cpus);
@@ -156,11 +155,11 @@ fn the_columns_of_a_row_agree_with_each_other() {
         check("cspq", row("csps").unwrap(), operations);
         check("cpupq", row("cpups").unwrap() / 100.0 * cpus * 1e6, operations);
     }
-    // The page has one table with these names.
+    // One table of the page has these names.
     assert!(findings.attribution.iter().all(|facts| facts.field_names.is_empty()));
 }
 
-/// Inserts of each second, of two clients that are to make two a second each.
+/// By second, of two clients with a rate of two a second each.
 #[track_caller]
 fn check_sla(inserts: &[u32], met: u32, seconds_met: Option<f64>, longest_miss_s: u32) {
     let mut run = run(&[4; 10]);
@@ -180,11 +179,11 @@ fn check_sla(inserts: &[u32], met: u32, seconds_met: Option<f64>, longest_miss_s
 
 #[test]
 fn an_insert_rate_is_kept_as_a_whole_and_by_windows() {
-    // The second of the last insert is no whole one.
+    // The last insert's second is not whole.
     check_sla(&[4; 21], 1, Some(1.0), 0);
-    // A server that manages half of the rate keeps it in no second.
+    // Half the rate in every second.
     check_sla(&[2; 21], 0, Some(0.0), 20);
-    // One of each of the two clients may fall into the next window.
+    // A statement of each client falls into the next window.
     let of_second = |s: u32| match s {
         9 => 2,
         10 => 6,
@@ -192,7 +191,7 @@ fn an_insert_rate_is_kept_as_a_whole_and_by_windows() {
     };
     let late: Vec<u32> = (0..21).map(of_second).collect();
     check_sla(&late, 1, Some(1.0), 0);
-    // What was missed is caught up: kept as a whole, not in each window.
+    // Caught up: kept as a whole, not in each window.
     let of_second = |s: u32| match s {
         3..=9 => 0,
         10 => 32,
@@ -200,7 +199,7 @@ fn an_insert_rate_is_kept_as_a_whole_and_by_windows() {
     };
     let caught_up: Vec<u32> = (0..21).map(of_second).collect();
     check_sla(&caught_up, 1, Some(0.5), 10);
-    // Less than a window tells nothing.
+    // Less than a window.
     check_sla(&[4; 10], 1, None, 0);
 }
 

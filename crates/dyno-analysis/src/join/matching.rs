@@ -1,4 +1,4 @@
-//! Whether variants of two runs are the same thing, and in what they differ if they are not.
+//! Whether variants of two runs are the same, and how they differ if not.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ pub(super) struct Matched<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
     pub(super) factor: String,
-    /// The level of the namesake of the earlier run.
+    /// Of the namesake in the earlier run.
     pub(super) theirs: String,
-    /// The level of the variant itself.
+    /// Of the variant itself.
     pub(super) ours: String,
 }
 
@@ -27,13 +27,13 @@ impl Difference {
         Difference { factor: factor.into(), theirs: theirs.into(), ours: ours.into() }
     }
 
-    /// Both levels, that of the earlier run first: `workload oltp_read_only and oltp_point_select`.
+    /// The earlier run's level first: `workload oltp_read_only and oltp_point_select`.
     pub(super) fn of_both(&self) -> String {
         let factor = self.factor.trim_start_matches("option.");
         format!("{factor} {} and {}", self.theirs, self.ours)
     }
 
-    /// The level as a part of a name: a bare number would say nothing.
+    /// For a name; a bare number would say nothing.
     fn word(&self) -> String {
         match self.factor.as_str() {
             "machine" | "version" | "filesystem" | "workload" | "run" => self.ours.clone(),
@@ -47,8 +47,7 @@ impl<'a> Matched<'a> {
         &self.run.manifest.variants[self.own_idx]
     }
 
-    /// Whether it is the same thing as a variant of another run: asked for alike, and measured
-    /// under the same conditions.
+    /// Asked for alike, and measured under the same conditions.
     pub(super) fn is_same_thing(self, other: Matched<'_>) -> bool {
         let asked = |one: Matched<'_>| {
             let variant = one.variant().clone();
@@ -62,8 +61,7 @@ impl<'a> Matched<'a> {
             && self.differing_conditions(other).is_empty()
     }
 
-    /// In what the workload differs: its name, or options that both runs tell and neither study
-    /// varies. Variants of different workloads are not compared.
+    /// In name, or in options that both runs know and neither varies.
     pub(super) fn workload_differences(self, other: Matched<'_>) -> Vec<Difference> {
         let (ours, theirs) = (self.variant(), other.variant());
         if ours.workload != theirs.workload {
@@ -78,8 +76,7 @@ impl<'a> Matched<'a> {
         both.filter(|d| d.ours != d.theirs && !is_factor(&d.factor)).collect()
     }
 
-    /// In which conditions both were measured that are not the same: machine, version, storage, what
-    /// the design gives to all trials, and times. What one of both does not tell is no difference.
+    /// Machine, version, storage, design and times. What one run does not know is no difference.
     pub(super) fn differing_conditions(self, other: Matched<'_>) -> Vec<Difference> {
         let (ours, theirs) = (&self.run.manifest, &other.run.manifest);
         let mut found = Vec::new();
@@ -92,8 +89,7 @@ impl<'a> Matched<'a> {
         {
             found.push(Difference::new("version", their, our));
         }
-        // The storage of another machine is another one anyway, and a server that only is reached
-        // keeps its data elsewhere.
+        // Another machine's storage differs anyway, and a server by URL keeps its data elsewhere.
         let is_here = here == there && !self.variant().product.contains("://");
         if let Some((our, their)) = ours.environment.storage_difference(&theirs.environment)
             && is_here
@@ -105,7 +101,7 @@ impl<'a> Matched<'a> {
         found
     }
 
-    /// Product and version as a server of this variant reported them.
+    /// As a server of this variant reported them.
     fn version(self) -> Option<String> {
         let own = self.run.trials.iter().filter(|trial| trial.variant == self.own_idx);
         own.map(|trial| &trial.server)
@@ -124,18 +120,18 @@ fn design_unlike(
         .collect()
 }
 
-/// A time of a step, in seconds.
+/// Of a step, in seconds.
 type Time = fn(&StepRecord) -> f64;
 
 fn is_observed(step: &StepRecord) -> bool {
     step.clients == 0 && step.own.is_some()
 }
 
-/// The times of the first step that both runs have and do not give the same times.
+/// Of the first common step whose times differ.
 fn times_unlike(ours: &[StepRecord], theirs: &[StepRecord]) -> Vec<Difference> {
     let times: [(&str, Time); 3] = [
         ("warm_up", |step| step.warm_up_s),
-        // Of a step in which nothing is sent, it changes nothing that goes on.
+        // Without load, the length changes nothing.
         ("duration", |step| if is_observed(step) { 0.0 } else { step.duration_s }),
         ("until_steady", |step| step.until_steady_s.unwrap_or(0.0)),
     ];
@@ -149,7 +145,7 @@ fn times_unlike(ours: &[StepRecord], theirs: &[StepRecord]) -> Vec<Difference> {
     times.into_iter().filter_map(differs).collect()
 }
 
-/// The levels that tell a variant from its namesake in an earlier run, and what its name gets.
+/// Levels that distinguish a variant from an earlier run's namesake, and what its name gets.
 pub(super) fn distinctive_levels(
     ours: Matched<'_>,
     theirs: Matched<'_>,
@@ -165,7 +161,7 @@ pub(super) fn distinctive_levels(
 }
 
 impl Matched<'_> {
-    /// Whether machine or version tell the runs apart as well as the names of their folders do.
+    /// Machine or version distinguish the runs as well as their folders' names.
     fn is_elsewhere(self, other: Matched<'_>) -> bool {
         let decides = |d: &Difference| ["machine", "version"].contains(&d.factor.as_str());
         self.differing_conditions(other).iter().any(decides)
@@ -176,7 +172,7 @@ pub(super) fn level(factor: &str, level: &str) -> LevelRecord {
     LevelRecord { factor: factor.to_owned(), level: level.to_owned() }
 }
 
-/// A short name of a run: its folder's.
+/// The folder's.
 pub(super) fn run_name(run: &Run) -> String {
     run.folder
         .file_name()

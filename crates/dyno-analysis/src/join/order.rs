@@ -7,8 +7,7 @@ use dyno_record::StepRecord;
 use super::Joined;
 
 impl Joined<'_> {
-    /// Puts the steps in the order of their load: closed loads by clients, then offered rates, then
-    /// searches. Steps that a workload defines keep the order that it gives them.
+    /// Closed loads by clients, then offered rates, then searches; a workload's own steps stay.
     pub(super) fn order_steps(&mut self) {
         if self.steps.iter().any(|step| step.own.is_some()) {
             return;
@@ -24,7 +23,7 @@ impl Joined<'_> {
         let place = |old: usize| order.iter().position(|&idx| idx == old).unwrap_or(old);
         let places: Vec<usize> = (0..order.len()).map(place).collect();
         self.steps = order.iter().map(|&idx| self.steps[idx].clone()).collect();
-        // The trials of a run share theirs.
+        // Shared by the trials of a run.
         for trials in self.trials.chunk_by_mut(|a, b| Rc::ptr_eq(&a.step_indexes, &b.step_indexes))
         {
             let Some(first) = trials.first() else { continue };

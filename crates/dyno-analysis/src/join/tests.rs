@@ -1,4 +1,4 @@
-//! What of several runs is one variant, and what is kept apart.
+//! Which variants of several runs are one, and which are kept apart.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ fn storage(run: &mut Run, filesystem: &str, device: &str) {
     facts.insert("filesystem.device".to_owned(), device.to_owned());
 }
 
-/// A run on a disk with its design known, and the same changed.
+/// The second is changed.
 fn two(change: impl Fn(&mut Run)) -> [Run; 2] {
     let mut first = run(&["a"], &[1, 4], 3, |_, _, r| 1000.0 + f64::from(r));
     storage(&mut first, "ext4", "/dev/vda");
@@ -30,7 +30,7 @@ fn names(found: &Findings) -> Vec<&str> {
     found.variants.iter().map(|variant| variant.name.as_str()).collect()
 }
 
-/// The variants of both joined, and the last level of the second one where there are two.
+/// Names after joining, and the second variant's last level if there are two.
 #[track_caller]
 fn check(change: impl Fn(&mut Run), expected: &[&str], level: Option<(&str, &str, &str)>) {
     let found = analyse(&two(change), &Options::default());
@@ -49,7 +49,7 @@ fn check(change: impl Fn(&mut Run), expected: &[&str], level: Option<(&str, &str
 #[test]
 fn what_is_the_same_is_one_variant() {
     check(|_| (), &["a"], None);
-    // A record that does not say is not kept apart.
+    // Older records that do not say are not kept apart.
     check(|run| run.manifest.design.clear(), &["a"], None);
     check(|run| run.manifest.environment.facts.clear(), &["a"], None);
 }
@@ -116,7 +116,7 @@ fn another_option_is_another_workload_unless_a_study_varies_it() {
     };
     check(false, ("a (rows 20)", None));
     check(true, ("a (second)", Some(0)));
-    // What only one record tells, as of an option that is new, is no difference.
+    // An option that only one record knows, such as a new one, is no difference.
     let found = analyse_against(&two(|_| ())[0], &two(rows("20", false))[1], &Options::default());
     assert_eq!(found.variants[1].baseline, Some(0));
 }
@@ -158,7 +158,7 @@ fn a_run_is_known_again_in_its_copy() {
         assert_eq!(same_runs(&two(change)), expected);
     };
     check(|_| (), Some((0, 1)));
-    // The copy may have gone on, or be of an earlier state.
+    // The copy may have gone on, or be older.
     check(|run| run.trials.truncate(1), Some((0, 1)));
     check(|run| run.manifest.created_unix_ms += 1, None);
     check(|run| run.manifest.seed += 1, None);

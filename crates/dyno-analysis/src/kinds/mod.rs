@@ -1,4 +1,4 @@
-//! Kinds of transactions apart: insert rate and query rate are two things.
+//! Kinds of transactions by themselves.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ mod title;
 
 pub use title::title;
 
-/// What of a kind is compared; each is a family of its own over all kinds.
+/// Each is a family over all kinds.
 const COMPARED: [MetricId; 4] =
     [metrics::THROUGHPUT, metrics::RESPONSE_MEAN, metrics::RESPONSE_P95, metrics::RESPONSE_P99];
 
@@ -30,50 +30,49 @@ pub struct KindCell {
     pub variant: usize,
     pub step: usize,
     pub kind: String,
-    /// The role whose clients do it, where the workload has roles and tells.
+    /// Whose clients do this kind, if the workload tells.
     pub role: Option<String>,
-    /// Estimates: throughput, and response times where it committed.
+    /// Throughput, and response times if it committed.
     pub metrics: BTreeMap<MetricId, Estimate>,
-    /// Percentiles beyond which some trial has fewer than 20 transactions of this kind, and how many.
+    /// Percentiles with fewer than 20 transactions beyond in some trial: their number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub few_beyond: BTreeMap<MetricId, u64>,
-    /// Attempts by outcome, all repetitions together.
+    /// All repetitions together.
     pub outcomes: BTreeMap<String, u64>,
-    /// Whether it kept to the rate that its role offers; none where the role offers none.
+    /// `None` if its role offers no rate.
     pub offered: Option<OfferedFacts>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OfferedFacts {
-    /// Offered transactions per second of all clients of the role.
+    /// Transactions per second of all clients of the role.
     pub rate: f64,
     /// Committed ÷ offered.
     pub kept: Estimate,
-    /// Trials that committed at least 95 % of what was offered.
+    /// Trials that committed at least 95 % of the offered.
     pub met: u32,
     pub of: u32,
-    /// Share of whole measured seconds, of all trials, that lie in windows in which at least 95 % of what was
-    /// offered was committed, less one of each client; none where the record does not tell. A window is as
-    /// many seconds as it takes for 20 of each client.
+    /// Share of seconds, of all trials, in windows with at least 95 % of the offered commits, less
+    /// one of each client; a window has seconds for 20 of each. `None` if the record does not tell.
     pub seconds_met: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KindComparison {
     pub kind: String,
-    /// The comparison: of throughput, mean or p99 response time of this kind alone.
+    /// Of throughput, mean or p99 response time of this kind.
     #[serde(flatten)]
     pub comparison: Comparison,
 }
 
-/// Whether kinds are separated at a step: it is one of the workload's own, or several kinds ran.
+/// For a step of the workload, or if several kinds ran.
 fn is_apart(step: &StepRecord, here: &[&Measured]) -> bool {
     let ran = |kind: &crate::cells::KindMeasured| kind.values[&metrics::THROUGHPUT] > 0.0;
     let most = here.iter().map(|m| m.kinds.iter().filter(|kind| ran(kind)).count()).max();
     step.search.is_none() && (most > Some(1) || (step.own.is_some() && most > Some(0)))
 }
 
-/// The kinds that ran in some trial of a cell, in the order of the workload.
+/// In some trial of a cell, in the order of the workload.
 fn names(here: &[&Measured]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for kind in here.iter().flat_map(|m| &m.kinds) {
@@ -106,7 +105,7 @@ pub(crate) fn kinds(
                 continue;
             }
             let summaries = joined.summaries(variant, step);
-            // What a role that names its kinds has kept is the same for each of them.
+            // Equal for all kinds that a role names.
             let mut of_roles: BTreeMap<&str, Option<OfferedFacts>> = BTreeMap::new();
             for kind in names(&here) {
                 let place = KindCell { variant, step, kind, ..KindCell::default() };
@@ -153,8 +152,7 @@ fn of_kind(
     cell
 }
 
-/// The role that does a kind: the one that says so; of roles that do not tell, the one that is named
-/// after it (`inserter` does `insert`).
+/// The role that names the kind, else the one named after it (`inserter` does `insert`).
 fn role_of<'a>(record: &'a OwnStepRecord, kind: &str) -> Option<&'a RoleRecord> {
     let roles = &record.roles;
     let says_so = |role: &&RoleRecord| role.kinds.iter().any(|own| own == kind);
@@ -162,8 +160,7 @@ fn role_of<'a>(record: &'a OwnStepRecord, kind: &str) -> Option<&'a RoleRecord> 
     roles.iter().find(says_so).or_else(|| roles.iter().find(is_named))
 }
 
-/// How a role kept to its rate, by all of its kinds together: they share it. None where the role
-/// offers none.
+/// By all kinds of the role together. `None` without an offered rate.
 fn offered(
     role: &RoleRecord,
     kind: &str,
@@ -196,7 +193,7 @@ fn offered(
     })
 }
 
-/// What these kinds did together in each whole second; nothing where the record does not tell.
+/// By whole second; empty if the record does not tell.
 fn seconds_of_kinds(summary: &StepSummary, kinds: &[&str]) -> Vec<f64> {
     let mut all: Vec<f64> = Vec::new();
     for own in kinds.iter().filter_map(|kind| crate::stalls::seconds_of_kind(summary, kind)) {
@@ -206,7 +203,7 @@ fn seconds_of_kinds(summary: &StepSummary, kinds: &[&str]) -> Vec<f64> {
     all
 }
 
-/// Compares each variant with its baseline, kind by kind, with a common error of all kinds and steps.
+/// By kind, with a common error of all kinds and steps.
 pub(crate) fn kind_comparisons(
     joined: &Joined<'_>,
     measured: &[Measured],

@@ -1,4 +1,4 @@
-//! Kinds apart: an insert rate that is kept while queries become slower.
+//! For example an insert rate that is kept while queries slow down.
 
 use std::collections::BTreeMap;
 
@@ -19,18 +19,17 @@ fn role(name: &str, rate: Option<f64>, quota: Option<u64>) -> RoleRecord {
     }
 }
 
-/// A step of two inserters that offer 50/s each, and queries; the second variant's queries are slower,
-/// and it inserts this many rows a second.
+/// Two inserters at 50/s each, and queries, slower in the second variant with `inserts` rows/s.
 fn with_roles(inserts: f64) -> Findings {
     with_rates(inserts, 50.0)
 }
 
-/// The same; an inserter of the second variant offers `other` a second.
+/// `other`: rate of the second variant's inserters.
 fn with_rates(inserts: f64, other: f64) -> Findings {
     with_kinds(inserts, other, &[])
 }
 
-/// The same; inserters say which kinds they do.
+/// `kinds`: named by inserters.
 fn with_kinds(inserts: f64, other: f64, kinds: &[&str]) -> Findings {
     let mut run = run(&["a", "b"], &[4, 8, 16], 5, |_, _, _| 1_000.0);
     for step in &mut run.manifest.steps {
@@ -77,18 +76,18 @@ fn cell<'a>(findings: &'a Findings, variant: usize, kind: &str) -> &'a KindCell 
 #[test]
 fn each_kind_has_its_own_estimates_and_verdicts() {
     let findings = with_roles(100.0);
-    // Two kinds ran, of two variants at three steps.
+    // Two kinds, two variants, three steps.
     assert_eq!(findings.kinds.len(), 12);
     let queries = cell(&findings, 1, "market");
     assert!((queries.metrics[&metrics::THROUGHPUT].value / 4_000.0 - 1.0).abs() < 0.02);
     assert!(queries.metrics.contains_key(&metrics::RESPONSE_P99));
     assert_eq!((queries.role.as_deref(), &queries.offered), (None, &None));
-    // Of 1,000 inserts 50 took longer than p95, but only 10 longer than p99; queries are many.
+    // 50 of 1,000 inserts are beyond p95, 10 beyond p99; queries are many.
     let few = |kind: &str, metric| cell(&findings, 1, kind).few_beyond.get(&metric).copied();
     assert_eq!(few("insert", metrics::RESPONSE_P95), None);
     assert_eq!(few("insert", metrics::RESPONSE_P99), Some(10));
     assert_eq!(few("market", metrics::RESPONSE_P99), None);
-    // All trials say the same of inserts, to a class of the histogram: their interval is not narrower.
+    // Equal up to a class of the histogram: the interval is not narrower.
     let same = &cell(&findings, 1, "insert").metrics[&metrics::RESPONSE_P95];
     assert_eq!(same.min, same.max);
     let (low, high) = (same.low.expect("five values"), same.high.expect("five values"));
@@ -99,7 +98,7 @@ fn each_kind_has_its_own_estimates_and_verdicts() {
         };
         findings.kind_comparisons.iter().find(is_it).expect("compared").comparison.verdict
     };
-    // All kinds at all steps share one error, as loads do.
+    // All kinds and steps share an error.
     assert!(findings.kind_comparisons.iter().all(|c| c.comparison.pooled.is_some()));
     assert_eq!(verdict("market"), Verdict::Worse);
     assert_eq!(verdict("insert"), Verdict::NoDifference);
@@ -140,7 +139,7 @@ fn a_variant_is_measured_against_the_rate_that_it_offers_itself() {
     assert_eq!((of(1).rate, of(1).met, of(1).seconds_met), (80.0, 5, Some(1.0)));
 }
 
-/// Times of trials that fall into the same bucket of a histogram differ by less than it can tell.
+/// Their differences are below the histogram's resolution.
 #[test]
 fn equal_times_of_a_kind_are_not_known_exactly() {
     let mut run = run(&["a"], &[4], 3, |_, _, _| 1_000.0);
@@ -162,7 +161,7 @@ fn own_steps_are_no_load_levels() {
     assert!(findings.steps.iter().all(|step| step.own.is_some()));
 }
 
-/// A step that ends when all is done, after as many seconds as the variant says.
+/// It ends by quota, after seconds that the variant determines.
 fn with_quota(ended_by: &str) -> Findings {
     let mut run: Run = run(&["a", "b"], &[4], 5, |_, _, _| 1_000.0);
     run.manifest.steps[0].own = Some(OwnStepRecord {
@@ -189,7 +188,7 @@ fn a_step_that_ends_by_quota_compares_its_time() {
     assert_eq!(compared.verdict, Verdict::Worse);
     assert!((compared.relative.value - 30.0).abs() < 2.0, "{compared:?}");
     assert_eq!(findings.cells[0].ended_by, BTreeMap::from([("quota".to_owned(), 5)]));
-    // What was not done in time has no time, and says why.
+    // What was not done in time has no time.
     let findings = with_quota("limit");
     assert!(!findings.cells[1].metrics.contains_key(&metrics::STEP_TIME));
     assert!(findings.cells[1].absent[&metrics::STEP_TIME].contains("quotas were not met"));
@@ -214,7 +213,7 @@ fn each_variant_ends_a_step_in_its_own_way() {
     let has_time = |v: usize| findings.cells[v].metrics.contains_key(&metrics::STEP_TIME);
     assert_eq!((has_time(0), has_time(1)), (false, true));
     assert!(!findings.cells[0].absent.contains_key(&metrics::STEP_TIME));
-    // A step that only one of both ends by quota cannot be compared by its time.
+    // A step that ends by quota for one variant only is not compared by time.
     assert!(findings.comparisons.iter().all(|c| c.metric != metrics::STEP_TIME));
     assert!(findings.comparisons.iter().any(|c| c.metric == metrics::THROUGHPUT));
 }

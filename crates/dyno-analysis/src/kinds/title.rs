@@ -1,10 +1,7 @@
-//! What kinds of transactions are called where people read them.
+//! Names of kinds of transactions for readers.
 
-/// The name of a workload's kind of transaction for readers. Records, findings, exports and metrics hold the
-/// name that the workload has for it (`pdc`); what a user has named, such as a script, keeps its name.
-///
-/// The names are those of the benchmarks: TPC-C's transactions by its specification, queries of the Insert
-/// Benchmark by the index that they use.
+/// TPC-C's transactions by its specification, the Insert Benchmark's queries by their index; names
+/// of a user's scripts stay. Records, findings, exports and metrics have the workload's (`pdc`).
 pub fn title<'a>(workload: &str, kind: &'a str) -> &'a str {
     match (workload, kind) {
         (crate::tpcc::WORKLOAD, "new_order") => "new-order",
@@ -40,7 +37,7 @@ mod tests {
         assert_eq!(title("insert-benchmark", "insert"), "insert");
         assert_eq!(title("tpcc", "new_order"), "new-order");
         assert_eq!(title("vectors", "create_index"), "index creation");
-        // A script of the user's own.
+        // A user's script.
         assert_eq!(title("pgbench", "new_order"), "new_order");
         assert_eq!(title("oltp_read_write", "oltp_read_write"), "oltp_read_write");
     }

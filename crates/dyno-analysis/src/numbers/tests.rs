@@ -153,7 +153,7 @@ fn no_interval_spans_more_than_a_hundred() {
     assert_eq!(interval(&wide).as_deref(), Some("CI wider than a factor of 100"));
     let effect = estimate(-92.4, Some(-99.4), Some(-7.9), "%");
     assert_eq!(with_ci(&effect), "0.0760× (CI wider than a factor of 100)");
-    // What may be nothing spans no factor.
+    // A value that may be zero spans no factor.
     let rare = estimate(4.0, Some(0.0), Some(12.0), "1/s");
     assert_eq!(interval(&rare).as_deref(), Some("0–12/s"));
 }

@@ -1,30 +1,29 @@
-//! The most load under a limit of response times, among the levels that a study measured.
+//! The most load within a limit of response times, among the measured levels.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Cell, Estimate, MetricId, StepFacts, metrics};
 
-/// The limits that are tried: 1, 2 and 5 of each power of ten, in µs.
+/// Limits of 1, 2 and 5 times each power of ten, in µs.
 const BOUNDS: std::ops::RangeInclusive<i32> = 1..=7;
 
-/// The most load of one variant that kept a limit.
+/// Of one variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnderLimit {
     pub variant: usize,
-    /// What is limited: [`metrics::RESPONSE_P95`] or [`metrics::RESPONSE_P99`].
+    /// [`metrics::RESPONSE_P95`] or [`metrics::RESPONSE_P99`].
     pub metric: MetricId,
     pub bound_us: f64,
-    /// Whether the loads are closed (clients) or open (offered rates).
+    /// Clients; otherwise offered rates.
     pub closed: bool,
-    /// The step with the most load that kept it, no lighter one having broken it; none where the
-    /// lightest broke it.
+    /// The heaviest step that kept it, if no lighter one broke it.
     pub step: Option<usize>,
-    /// Its load: clients, or offered rate.
+    /// Clients, or offered rate.
     pub load: Option<f64>,
-    /// Whether the upper bound of its response time keeps the limit, too.
+    /// The upper bound of its response time keeps the limit too.
     pub surely: bool,
     pub throughput: Option<Estimate>,
-    /// The next load, which broke it; none where all kept it.
+    /// The next load, which broke it, if any.
     pub next_broken: Option<f64>,
 }
 
@@ -35,8 +34,7 @@ struct Level<'a> {
     throughput: Option<&'a Estimate>,
 }
 
-/// The most load under each limit that parts the levels of some variant: that some of its levels keep
-/// and some break. A variant that keeps all, or none, is then listed, too.
+/// For each limit that some variant's levels divide; then other variants are listed too.
 pub(crate) fn under_limit(steps: &[StepFacts], cells: &[Cell]) -> Vec<UnderLimit> {
     let mut variants: Vec<usize> = cells.iter().map(|cell| cell.variant).collect();
     variants.dedup();
@@ -67,7 +65,7 @@ fn bounds() -> impl Iterator<Item = f64> {
     BOUNDS.flat_map(|power| [1.0, 2.0, 5.0].map(|first| first * 10_f64.powi(power)))
 }
 
-/// The levels of a variant, the lightest first. Searches and the workload's own steps are none.
+/// The lightest first, without searches and the workload's own steps.
 fn levels<'a>(
     steps: &[StepFacts],
     cells: &'a [Cell],
@@ -91,7 +89,7 @@ fn levels<'a>(
     levels
 }
 
-/// The heaviest level before the first that breaks the limit.
+/// Heaviest before the first that breaks the limit.
 fn most(
     levels: &[Level<'_>],
     (variant, metric, closed): (usize, MetricId, bool),
@@ -120,7 +118,7 @@ mod tests {
 
     #[test]
     fn most_threads_under_twenty_milliseconds() {
-        // Response times grow with the clients: the fixture's p95 is about 1.9 times the mean.
+        // The fixture's p95 is about 1.9 times the mean.
         let clients = [1, 2, 4, 8, 16, 32];
         let mean_ms = [[2.0, 2.1, 3.0, 6.0, 14.0, 40.0], [3.0, 3.5, 8.0, 30.0, 60.0, 120.0]];
         let rate = |variant: usize, step: usize, repetition: u32| {
@@ -138,7 +136,7 @@ mod tests {
         assert_eq!((at(1).load, at(1).next_broken), (Some(4.0), Some(8.0)));
         assert!(at(0).surely && at(0).closed);
         assert!((at(0).throughput.as_ref().unwrap().value / 1_333.0 - 1.0).abs() < 0.02);
-        // A limit that nothing breaks, or nothing keeps, is not listed.
+        // Limits that nothing breaks, or nothing keeps, are not listed.
         assert!(found.under_limit.iter().all(|u| u.bound_us > 1_000.0 && u.bound_us < 1e6));
     }
 

@@ -1,4 +1,4 @@
-//! Scaling: what more clients bring, variant by variant, over at least three closed loads.
+//! Scaling of each variant with the clients, over at least three closed loads.
 
 mod limit;
 mod usl;
@@ -18,30 +18,28 @@ use crate::{Cell, Estimate, MetricId, StepFacts, metrics};
 
 const LOADS_LEAST: usize = 3;
 
-/// Response time that grows faster than the clients to the power of this has turned.
+/// Exponent of the clients beyond which response time has turned.
 const TURN: f64 = 0.5;
 
-/// Growth is judged over at least this factor in clients.
+/// Least factor in clients over which growth is judged.
 const WINDOW: u64 = 2;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingFacts {
     pub variant: usize,
-    /// The loads, fewest clients first.
+    /// Fewest clients first.
     pub loads: Vec<ScalingLoad>,
     pub turn: Turn,
-    /// The Universal Scalability Law; none of fewer than four loads.
+    /// `None` with fewer than four loads.
     pub law: Option<ScalingLaw>,
 }
 
-/// The load up to which response time grows slowly: from here to twice as many clients it grows with more
-/// than their square root.
+/// The load from which to twice as many clients response time grows by more than their square root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Turn {
     Never,
-    /// The first such load, in clients: of all repetitions the lowest and the highest. These are the same load,
-    /// or next to each other.
+    /// In clients, lowest and highest of all repetitions: the same load, or neighbours.
     At {
         from: u64,
         to: u64,
@@ -54,36 +52,33 @@ pub enum Turn {
 pub struct ScalingLoad {
     pub step: usize,
     pub clients: u64,
-    /// Throughput as a multiple of that with the fewest clients.
+    /// Multiple of the throughput with the fewest clients.
     pub speed_up: f64,
-    /// Mean response time as a multiple of that with the fewest clients.
+    /// Multiple of the mean response time with the fewest clients.
     pub saturation: f64,
-    /// The speed-up with its bounds: each repetition against its own fewest clients. None where no
-    /// repetition has both.
+    /// By repetition against its own fewest clients; `None` if no repetition has both.
     #[serde(default)]
     pub speed_up_estimate: Option<Estimate>,
     #[serde(default)]
     pub saturation_estimate: Option<Estimate>,
 }
 
-/// The Universal Scalability Law, fitted to each repetition by itself.
+/// Fitted to each repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingLaw {
     /// γ: throughput of one client.
     pub one_client: Estimate,
-    /// α: the share of the work that waits for its turn.
+    /// α: the share of work that waits for its turn.
     pub contention: Estimate,
     /// β: the cost of keeping every pair of clients consistent.
     pub coherency: Estimate,
-    /// Clients at the highest throughput; none where some repetition has no peak.
+    /// At the highest throughput; `None` if a repetition has no peak.
     pub peak_clients: Option<Estimate>,
-    /// R²: the share of the variance between the loads' throughputs that the law with these values
-    /// explains, at most 1; below 0 where their mean alone would be nearer. None where all loads
-    /// have the same throughput.
+    /// R², at most 1: the explained share of the variance between the loads' throughputs; below 0
+    /// if their mean is nearer. `None` if all are equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r_squared: Option<f64>,
-    /// The loads that it misses: the law lies outside the bounds of what was measured, by more than
-    /// the threshold. Bounds of the law's values are then not to be trusted.
+    /// Loads where the law misses the bounds by more than the threshold; then it is unreliable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub misses: Vec<LawMiss>,
 }
@@ -93,7 +88,7 @@ pub struct LawMiss {
     pub step: usize,
     pub clients: u64,
     pub measured: Estimate,
-    /// The throughput that the law gives, per second.
+    /// As the law predicts.
     pub law: f64,
 }
 
@@ -152,10 +147,9 @@ fn of_variant(
     measured: &[Measured],
     rule: &Rule,
 ) -> Option<ScalingFacts> {
-    // Of two steps with as many clients the first counts; an offered rate or a search is no load
-    // to scale with.
+    // Of two steps with the same clients the first counts; offered rates and searches do not.
     let mut by_clients: BTreeMap<u64, (usize, f64, f64)> = BTreeMap::new();
-    // A step of the workload's own is another kind of work, not another load.
+    // A workload's own step is other work, not another load.
     let is_given = |step: usize| {
         let facts = &steps[step];
         facts.rate.is_none() && facts.search.is_none() && facts.own.is_none()
@@ -197,7 +191,7 @@ fn of_variant(
     Some(ScalingFacts { variant, turn, loads, law })
 }
 
-/// A metric at one step as a multiple of it at another, of each repetition that has both.
+/// By repetition that has both.
 fn multiples(
     measured: &[Measured],
     (variant, step, first): (usize, usize, usize),
@@ -213,7 +207,7 @@ fn multiples(
         .collect()
 }
 
-/// Where response time turns up, of all repetitions that have all loads.
+/// Of all repetitions that have all loads.
 fn turn(variant: usize, loads: &[ScalingLoad], measured: &[Measured]) -> Turn {
     let own = measured.iter().filter(|m| m.variant == variant);
     let mut blocks: Vec<u32> = own.map(|m| m.block).collect();
@@ -240,9 +234,8 @@ fn turn(variant: usize, loads: &[ScalingLoad], measured: &[Measured]) -> Turn {
     }
 }
 
-/// The first of these loads (clients, response time) from which response time grows with more than the square
-/// root of the clients until there are at least twice as many: between loads that are nearer to each other
-/// noise would decide.
+/// The first load (clients, response time) from which response time grows by more than the square
+/// root of the clients until they have at least doubled: over less, noise would decide.
 pub fn turn_of(loads: &[(u64, f64)]) -> Option<usize> {
     let grows = |idx: &usize| {
         let (clients, time) = loads[*idx];
@@ -297,7 +290,7 @@ mod tests {
     use crate::fixtures::run;
     use crate::{Findings, Options, analyse};
 
-    /// A run of one variant with these clients and throughputs.
+    /// For one variant.
     fn found(points: &[(u64, f64)], repetitions: u32) -> Findings {
         let clients: Vec<u64> = points.iter().map(|(clients, _)| *clients).collect();
         let rates: Vec<f64> = points.iter().map(|(_, rate)| *rate).collect();
@@ -334,7 +327,7 @@ mod tests {
     #[test]
     fn growth_is_judged_over_twice_as_many_clients() {
         let times = [(4, 1.0), (6, 1.3), (8, 1.25), (12, 1.3), (16, 2.0), (24, 3.0), (32, 4.0)];
-        // From 4 to 6 clients it grew by more than the square root, from 4 to 8 it did not.
+        // It grew by more than the square root from 4 to 6 clients, but not from 4 to 8.
         assert_eq!(turn_of(&times), Some(2));
         assert_eq!(turn_of(&times[..3]), None);
         assert_eq!(turn_of(&[]), None);
@@ -342,7 +335,7 @@ mod tests {
 
     #[test]
     fn repetitions_say_where_it_turns_up() {
-        // The load from which response time doubles with the clients, by repetition.
+        // From which response time doubles with the clients, by repetition.
         let check = |turns: [usize; 3], expected: Turn| {
             let clients = [1, 2, 4, 8, 16, 32];
             let rate = |_: usize, step: usize, repetition: u32| {
@@ -378,7 +371,7 @@ mod tests {
 
     #[test]
     fn the_law_tells_how_well_it_fits() {
-        // A plateau, which is no law: one client comes out too fast.
+        // A plateau does not fit: one client comes out too fast.
         let points = [(1, 50.0), (2, 100.0), (4, 200.0), (8, 400.0), (16, 400.0), (32, 400.0)];
         let findings = found(&points, 3);
         let law = findings.scaling[0].law.as_ref().expect("six loads");
@@ -388,7 +381,6 @@ mod tests {
         let caveat = findings.caveats.iter().find(|c| c.kind == crate::CaveatKind::LawMisses);
         let message = &caveat.expect("it is a caveat").message;
         assert!(message.contains("at 1 client it predicts "), "{message}");
-        // What is a law has none.
         let law = super::Usl { one_client: 1000.0, contention: 0.05, coherency: 0.001 };
         let points = [1, 2, 4, 8, 16].map(|n| (n, law.throughput(n as f64)));
         let findings = found(&points, 3);
@@ -399,7 +391,7 @@ mod tests {
 
     #[test]
     fn multiples_have_bounds_over_repetitions() {
-        // Repetitions differ by a factor that all their loads share: none of it is in a multiple.
+        // Factors that all loads of a repetition share are not in a multiple.
         let rates = [100.0, 300.0, 400.0];
         let rate = |_: usize, step: usize, repetition: u32| rates[step] * f64::from(repetition + 1);
         let scaling = analyse(&[run(&["a"], &[1, 4, 8], 3, rate)], &Options::default()).scaling;
@@ -412,7 +404,7 @@ mod tests {
             let saturation = load.saturation_estimate.as_ref().expect("all have both");
             assert!((saturation.value / load.saturation - 1.0).abs() < 1e-9, "{load:?}");
         }
-        // One repetition has no bounds, and says so by its n.
+        // One repetition has no bounds.
         let one = found(&[(1, 100.0), (4, 300.0), (8, 400.0)], 1);
         let alone = one.scaling[0].loads[2].speed_up_estimate.as_ref().unwrap();
         assert_eq!((alone.n, alone.low), (1, None));

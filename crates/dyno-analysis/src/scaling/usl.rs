@@ -1,14 +1,12 @@
-//! The Universal Scalability Law (Gunther 1993, 2007), fitted by least squares.
-//!
-//! Throughput with N clients: X(N) = γ N / (1 + α (N − 1) + β N (N − 1)), with contention α and
-//! coherency β not below zero. In a = 1/γ, b = α/γ, c = β/γ it is N / (a + b (N − 1) + c N (N − 1)),
-//! whose reciprocal is linear.
+//! The Universal Scalability Law (Gunther 1993, 2007), fitted by least squares: throughput with N
+//! clients is X(N) = γ N / (1 + α (N − 1) + β N (N − 1)), α, β ≥ 0; in a = 1/γ, b = α/γ, c = β/γ it
+//! is N / (a + b (N − 1) + c N (N − 1)), whose reciprocal is linear.
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Usl {
     /// γ: transactions per second of one client.
     pub one_client: f64,
-    /// α: the share of the work that waits for its turn.
+    /// α: the share of work that waits for its turn.
     pub contention: f64,
     /// β: the cost of keeping every pair of clients consistent.
     pub coherency: f64,
@@ -20,21 +18,19 @@ impl Usl {
         self.one_client * clients / (waiting + self.coherency * clients * (clients - 1.0))
     }
 
-    /// The number of clients with the highest throughput, √((1 − α) / β); none where throughput
-    /// rises for ever.
+    /// Clients with the highest throughput, √((1 − α) / β); `None` if it always rises.
     pub fn peak_clients(&self) -> Option<f64> {
         let is_peaked = self.coherency > 0.0 && self.contention < 1.0;
         is_peaked.then(|| ((1.0 - self.contention) / self.coherency).sqrt().max(1.0))
     }
 
-    /// Fits the law to clients and throughput by least squares of the throughput. None of fewer
-    /// than four loads, and where a value is not above zero.
+    /// By least squares; `None` with fewer than four loads, or unless all values are above zero.
     pub fn fit(points: &[(f64, f64)]) -> Option<Usl> {
         let is_usable = |&(n, x): &(f64, f64)| n >= 1.0 && x > 0.0 && x.is_finite();
         if points.len() < 4 || !points.iter().all(is_usable) {
             return None;
         }
-        // With a parameter below zero the best allowed fit has one of them at zero.
+        // If a parameter is negative, the best allowed fit has one at zero.
         let candidates = [[true, true], [true, false], [false, true], [false, false]];
         let fits = candidates.into_iter().filter_map(|free| refine(points, free));
         let allowed = fits.filter(|p| p[0] > 0.0 && p[1] >= 0.0 && p[2] >= 0.0);
@@ -49,7 +45,7 @@ impl Usl {
 
 type Parameters = [f64; 3];
 
-/// 1, N − 1, N (N − 1): what the parameters are multiplied with.
+/// Factors of the parameters: 1, N − 1, N (N − 1).
 fn terms(n: f64) -> [f64; 3] {
     [1.0, n - 1.0, n * (n - 1.0)]
 }
@@ -63,10 +59,10 @@ fn squares(points: &[(f64, f64)], p: &Parameters) -> f64 {
     points.iter().map(|&(n, x)| (x - model(n, p)).powi(2)).sum()
 }
 
-/// Gauss and Newton, with steps halved until they help, from the solution of the linear form.
+/// Gauss-Newton from the solution of the linear form, with steps halved until they help.
 fn refine(points: &[(f64, f64)], free: [bool; 2]) -> Option<Parameters> {
     let is_free = [true, free[0], free[1]];
-    // The reciprocal's residual is that of the throughput times N / X².
+    // The reciprocal's residual is the throughput's times N / X².
     let start = points.iter().map(|&(n, x)| (terms(n), n / x, x * x / n));
     let mut p = weighted(start, is_free)?;
     for _ in 0..100 {
@@ -92,7 +88,7 @@ fn refine(points: &[(f64, f64)], free: [bool; 2]) -> Option<Parameters> {
     Some(p)
 }
 
-/// Weighted least squares of y on three terms, of which some may be fixed at zero.
+/// Of y on three terms, some of which may be fixed at zero.
 fn weighted(
     rows: impl Iterator<Item = ([f64; 3], f64, f64)>,
     is_free: [bool; 3],
@@ -115,7 +111,7 @@ fn weighted(
     solve(m)
 }
 
-/// Solves three equations by elimination with scaled pivots.
+/// By elimination with scaled pivots.
 fn solve(mut m: [[f64; 4]; 3]) -> Option<Parameters> {
     for row in &mut m {
         let scale = row[..3].iter().fold(0.0_f64, |most, v| most.max(v.abs()));
@@ -146,8 +142,8 @@ mod tests {
 
     use super::*;
 
-    /// SPEC SDM91 on a Sun SPARCcenter 2000: the data of Gunther's "Guerrilla Capacity Planning"
-    /// (2007), which is also the data set `specsdm91` of the R package usl.
+    /// SPEC SDM91 on a Sun SPARCcenter 2000 (Gunther, "Guerrilla Capacity Planning", 2007); also
+    /// the data set `specsdm91` of the R package usl.
     const SPEC_SDM91: [(f64, f64); 7] = [
         (1.0, 64.9),
         (18.0, 995.9),
@@ -172,7 +168,7 @@ mod tests {
         let points = [1.0, 2.0, 4.0, 8.0].map(|n| (n, 500.0 * n));
         let law = Usl::fit(&points).expect("four loads");
         assert!(law.contention < 1e-9 && law.peak_clients().is_none(), "{law:?}");
-        // More than linear is not in the law: the best it has is linear.
+        // The best fit to superlinear growth is linear.
         let points = [(1.0, 245.0), (2.0, 682.0), (3.0, 1659.0), (4.0, 2748.0)];
         let law = Usl::fit(&points).expect("four loads");
         assert_eq!((law.contention, law.coherency), (0.0, 0.0));

@@ -1,4 +1,4 @@
-//! Records of searches whose truth is known, and what is found in them.
+//! Records of searches with a known truth.
 
 use dyno_record::{Run, SearchSummary};
 
@@ -6,8 +6,7 @@ use super::*;
 use crate::fixtures::{self, wobble};
 use crate::{Findings, Options, Verdict, analyse};
 
-/// A run that searched: each trial found what `found` (variant, repetition from 0) says, the lower end of
-/// a bracket that is 5 % wide, or one client.
+/// `found` gets variant and repetition, and returns the lower end of a bracket of 5 % or a client.
 fn searched(
     sought: &str,
     variants: &[&str],
@@ -93,13 +92,13 @@ fn one_variant_is_described_and_the_best_of_several_is_named() {
 
 #[test]
 fn a_cell_of_levels_on_the_same_grid_is_not_certain_either() {
-    // More repetitions at the same point do not tell where in the bracket the truth is.
+    // Repetitions at the same point do not locate the truth in the bracket.
     for n in [3, 30] {
         let found = findings(searched("rate", &["a"], n, |_, _| Some(1396.0)));
         let estimate = &found.cells[0].metrics[&metrics::RATE_AT_LIMIT];
         let middle = 1396.0 * 1.05_f64.sqrt();
         assert!((estimate.value / middle - 1.0).abs() < 1e-9, "{estimate:?}");
-        // ln 1.05 / √12 times √(1 + 1 / n), t of 32 degrees of freedom, or many: more than the bracket.
+        // ln 1.05 / √12 times √(1 + 1 / n), t of 32 degrees of freedom, or many.
         let (low, high) = (estimate.low.unwrap(), estimate.high.unwrap());
         let expected = if n == 3 { 1.0337 } else { 1.0285 };
         assert!((high / middle - expected).abs() < 0.0005, "{estimate:?}");
@@ -110,8 +109,7 @@ fn a_cell_of_levels_on_the_same_grid_is_not_certain_either() {
 
 #[test]
 fn levels_on_the_same_grid_are_not_taken_for_certain() {
-    // All repetitions of both ended in neighbouring brackets: the true loads may differ by hardly anything,
-    // or by twice the precision.
+    // In neighbouring brackets true loads differ by almost nothing, or by twice the precision.
     for n in [3, 30] {
         let rate = |variant: usize, _| Some(if variant == 1 { 1050.0 } else { 1000.0 });
         let found = findings(searched("rate", &["a", "b"], n, rate));
@@ -134,7 +132,7 @@ fn the_value_of_a_search_is_the_middle_of_its_bracket() {
     check("rate", Some(100.0), Some(121.0), Some(110.0));
     check("rate", Some(100.0), None, Some(100.0));
     check("rate", None, Some(121.0), None);
-    // Of whole clients, 20 may be the most; of 100 to 121, the most may be any up to 120.
+    // Whole clients: 20 is the most; of 100 and 121, any up to 120 may be.
     check("clients", Some(20.0), Some(21.0), Some(20.0));
     check("clients", Some(100.0), Some(122.0), Some(110.0));
 }

@@ -1,23 +1,21 @@
-//! Commits in bins of 100 ms, with the time of each bin.
+//! Commits in bins of 100 ms.
 
 use dyno_record::{KindSummary, StepSummary};
 
-/// Width of a whole bin, in seconds.
 pub(crate) const BIN_S: f64 = 0.1;
 
-/// Counts of commits with the times of their bins. All columns have the same length.
+/// All columns have the same length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Bins {
-    /// Start of each, in seconds since the measurement phase began.
+    /// Since the measurement phase began.
     pub(crate) start_s: Vec<f64>,
-    /// Width of each: 0.1 s, less for the last of an interval that is no whole number of bins.
+    /// 0.1 s; less for the last one of an interval that is no whole number of bins.
     pub(crate) width_s: Vec<f64>,
     pub(crate) counts: Vec<f64>,
 }
 
 impl Bins {
-    /// The bins of all kinds of transactions of a step together; none where the record has none of some
-    /// kind, or they do not fit the intervals.
+    /// All kinds together; `None` if a kind has none, or they do not fit the intervals.
     pub(crate) fn of(summary: &StepSummary) -> Option<Bins> {
         let mut total = Bins::empty(summary);
         for kind in &summary.kinds {
@@ -26,7 +24,7 @@ impl Bins {
         (!summary.kinds.is_empty()).then_some(total)
     }
 
-    /// The same of one kind. One at a time: all of them take as much memory as there are kinds.
+    /// One at a time, as all take as much memory as there are kinds.
     pub(crate) fn of_kind(summary: &StepSummary, kind: &KindSummary) -> Option<Bins> {
         let mut bins = Bins::empty(summary);
         bins.add(kind)?;
@@ -58,7 +56,7 @@ impl Bins {
         self.start_s[idx] + self.width_s[idx]
     }
 
-    /// Bins of `n` of these each; what is left at the end is left out.
+    /// Drops an incomplete last group.
     pub(crate) fn grouped(&self, n: usize) -> Bins {
         let sums = |column: &[f64]| column.chunks_exact(n).map(|c| c.iter().sum()).collect();
         Bins {
@@ -68,7 +66,7 @@ impl Bins {
         }
     }
 
-    /// Commits between two times, bins that lie partly within counted by their share.
+    /// Partial bins count by their share.
     pub(crate) fn between(&self, from_s: f64, to_s: f64) -> f64 {
         let first = self.start_s.partition_point(|start| start + BIN_S < from_s);
         let mut sum = 0.0;
@@ -83,13 +81,13 @@ impl Bins {
     }
 }
 
-/// Start and width of the bins of all intervals: ten for each whole one. Each interval has bins of its
-/// own, so that one that is shorter (the last of the warm-up) does not shift those behind it.
+/// Ten bins for each whole interval. Each interval has its own, so that a shorter one (the last of
+/// the warm-up) does not shift later ones.
 fn times(interval_starts: &[f64], measured_s: f64) -> (Vec<f64>, Vec<f64>) {
     let (mut starts, mut widths) = (Vec::new(), Vec::new());
     for (idx, &start) in interval_starts.iter().enumerate() {
         let end = interval_starts.get(idx + 1).copied().unwrap_or(measured_s.min(start + 1.0));
-        // Times are kept in milliseconds: what sticks out by less is no bin.
+        // Times are in milliseconds: a smaller remainder is no bin.
         let n = ((end - start) / BIN_S - 0.02).ceil().clamp(0.0, 10.0) as usize;
         for bin in 0..n {
             let begin = start + bin as f64 * BIN_S;
@@ -110,7 +108,7 @@ mod tests {
         assert_eq!(starts.len(), 10 + 3 + 10 + 4);
         assert!((starts[10] + 0.25).abs() < 1e-9 && starts[13] == 0.0, "{starts:?}");
         assert!((widths[12] - 0.05).abs() < 1e-9 && (widths[26] - 0.04).abs() < 1e-9);
-        // A few milliseconds of jitter make no further bin.
+        // Jitter of milliseconds makes no bin.
         assert_eq!(times(&[0.0, 1.001], 1.001).0.len(), 10);
     }
 

@@ -1,7 +1,5 @@
-//! Which readings left their ordinary range about the time of a stall, and which did first.
-//!
-//! Which readings are evidence of what their probes say, in the record. Nothing here decides what caused
-//! a stall: several things move in most of them, and what moved first is only where to look first.
+//! Readings that left their ordinary range about the time of a stall, and which did first. Nothing
+//! here decides the cause: several readings move in most stalls; the first is where to look first.
 
 use std::collections::BTreeMap;
 
@@ -13,25 +11,24 @@ use crate::statistics::{median, robust_deviation};
 
 use super::Moved;
 
-/// Seconds before a stall in which a reading may have moved.
+/// Seconds before a stall in which a reading may move.
 const BEFORE_S: f64 = 3.0;
-/// Robust standard deviations from which on a reading has moved, on the plain scale and, rising, on
-/// that of logarithms: waits and queues have long tails, which are nothing out of the ordinary.
+/// Robust standard deviations for a move, on the plain scale and, rising, on that of logarithms, as
+/// waits and queues have long tails.
 const DEVIATIONS: f64 = 5.0;
-/// A spread is not taken to be less than this share of the ordinary value: readings that hardly ever
-/// change would else move at every trifle.
+/// Least spread as a share of the ordinary value, for readings that are nearly constant.
 const LEAST_SPREAD: f64 = 0.05;
-/// An ordinary second may be as far off as the moved one in this share of cases.
+/// Share of ordinary seconds that may be as far off as the moved one.
 const RARE: f64 = 0.02;
-/// Fewest seconds far from every stall, else those that no stall touches are ordinary, too.
+/// Far from every stall; with fewer, seconds that no stall touches are ordinary too.
 const SECONDS_ENOUGH: usize = 5;
-/// Fewest ordinary seconds that tell what is ordinary.
+/// Fewest seconds for a judgement.
 const SECONDS_LEAST: usize = 3;
-/// A limit is reached from this share of it on.
+/// Share of a limit from which it counts as reached.
 const AT_LIMIT: f64 = 0.9;
-/// A reading that falls below this share of what is ordinary has all but stopped.
+/// Below this share of the ordinary value, a reading has all but stopped.
 const NEXT_TO_NOTHING: f64 = 0.1;
-/// Most entries of a stall, and most of them of the same sign.
+/// Entries of a stall, and those of the same sign.
 const MOVED_MOST: usize = 8;
 const OF_SAME_SIGN_MOST: usize = 2;
 
@@ -42,10 +39,10 @@ struct Ordinary<'a> {
     sign: Sign,
     median: f64,
     spread: f64,
-    /// Median and spread of the logarithms; none where the reading is ordinarily zero.
+    /// Median and spread of the logarithms; `None` if the median is zero.
     logs: Option<(f64, f64)>,
     values: Vec<f64>,
-    /// The limit by interval, of a reading that has one.
+    /// By interval, if the reading has one.
     limit: Option<&'a [Option<f64>]>,
 }
 
@@ -72,9 +69,8 @@ impl<'a> Evidence<'a> {
         Evidence { summary, readings: meanings.iter().filter_map(of_reading).collect() }
     }
 
-    /// What moved about a stall, earliest first; of the same second, what moved farthest. Where more
-    /// moved than is shown, each sign has its first reading there before another has its second: else
-    /// ten readings of one busy disk would hide the rest.
+    /// Earliest first, within a second the farthest. If too many moved, each sign's first reading
+    /// precedes any second one, or ten readings of a busy disk would hide the rest.
     pub(super) fn moved(&self, (from_s, to_s): (f64, f64)) -> Vec<Moved> {
         let mut moved: Vec<(usize, Moved)> =
             self.readings.iter().filter_map(|one| self.first_move(one, from_s, to_s)).collect();
@@ -95,10 +91,10 @@ impl<'a> Evidence<'a> {
         shown.map(|(_, (_, one))| one.clone()).collect()
     }
 
-    /// The first interval about the stall in which a reading is not ordinary.
+    /// About the stall.
     fn first_move(&self, one: &Ordinary<'_>, from_s: f64, to_s: f64) -> Option<(usize, Moved)> {
         let starts = &self.summary.intervals.start_s;
-        // Each reading tells of its whole interval: one that overlaps the stall counts.
+        // A reading stands for its whole interval: an overlap counts.
         let first = starts.partition_point(|start| *start < from_s - BEFORE_S);
         let window = starts.partition_point(|start| *start < to_s).saturating_sub(first);
         for (idx, &start) in starts.iter().enumerate().skip(first) {
@@ -132,8 +128,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// Which intervals are ordinary: those at some distance from every stall; where these are too few
-/// to tell, as in a short step with several stalls, those that no stall touches.
+/// Intervals at some distance from every stall; if too few, those that no stall touches.
 pub(super) fn ordinary_seconds(summary: &StepSummary, stalls: &[(f64, f64)]) -> Vec<bool> {
     let starts = &summary.intervals.start_s;
     let apart = |distance: f64| -> Vec<bool> {
@@ -148,7 +143,7 @@ pub(super) fn ordinary_seconds(summary: &StepSummary, stalls: &[(f64, f64)]) -> 
     if far.iter().filter(|is| **is).count() >= SECONDS_ENOUGH { far } else { apart(0.0) }
 }
 
-/// The limit, by interval, of the readings that are evidence of the same; none if the step has none.
+/// By interval, for readings that are evidence of the same cause.
 fn limit_of<'a>(
     summary: &'a StepSummary,
     meanings: &BTreeMap<String, Reading>,
@@ -159,8 +154,7 @@ fn limit_of<'a>(
     limits.find_map(|(name, _)| Some(summary.readings.get(name)?.as_slice()))
 }
 
-/// Median and robust spread of the logarithms of a reading whose median is above zero. Zeros among the
-/// values count as very small ones.
+/// Of logarithms, if the median is above zero; zeros count as very small values.
 fn logs_of(values: &[f64], middle: f64, spread: f64) -> Option<(f64, f64)> {
     if middle <= 0.0 || spread <= 0.0 {
         return None;
@@ -171,7 +165,7 @@ fn logs_of(values: &[f64], middle: f64, spread: f64) -> Option<(f64, f64)> {
 }
 
 impl<'a> Ordinary<'a> {
-    /// What is ordinary of a reading; none of one that was read too rarely.
+    /// `None` if read too rarely.
     fn new(
         (name, reading, sign): (&'a str, &'a Reading, Sign),
         column: &'a [Option<f64>],
@@ -189,9 +183,8 @@ impl<'a> Ordinary<'a> {
         Some(Ordinary { name, column, reading, sign, median: middle, spread, logs, values, limit })
     }
 
-    /// The probability, at most, that one of so many seconds has a value as far off as this by chance,
-    /// if seconds of ordinary time could be exchanged for each other: by ranks, so that it holds for
-    /// every distribution.
+    /// Upper bound of the probability that one of so many exchangeable seconds is as far off by
+    /// chance: by ranks, so for every distribution.
     fn chance(&self, value: f64, seconds: usize) -> f64 {
         let is_up = value >= self.median;
         let as_far = |v: &&f64| if is_up { **v >= value } else { **v <= value };
@@ -200,14 +193,13 @@ impl<'a> Ordinary<'a> {
         1.0 - (1.0 - each).powf(seconds as f64)
     }
 
-    /// By how many robust standard deviations a value is off in the way that counts, if it is.
+    /// In the direction that counts.
     fn leaves_range(&self, value: f64) -> Option<f64> {
         let off = value - self.median;
-        // A reading that is ordinarily still (zero) has no spread: any value moves it.
+        // A reading that is ordinarily zero has no spread: any value moves it.
         let deviations = if self.spread > 0.0 { off / self.spread } else { off.signum() * 99.0 };
         let is_far = match self.sign.movement {
-            // CPU time is counted in ticks of 10 ms: with little load it spreads much, and only next
-            // to nothing tells.
+            // CPU time is in ticks of 10 ms: with little load only next to nothing tells.
             Movement::DownTo(percent) => {
                 let share = f64::from(percent) / 100.0;
                 (deviations <= -DEVIATIONS && value < share * self.median)

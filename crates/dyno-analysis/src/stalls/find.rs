@@ -1,40 +1,36 @@
-//! Finds gaps and dips in a series of counts.
-//!
-//! Each bin is asked which explains it better: the level around it, or a quarter of that level. The
-//! sum of the logarithms of these likelihood ratios rises while a stall lasts and falls at once when
-//! it is over (Page 1954; Lorden 1971). Widths of bins are tried and the one that would show the
-//! shortest stall is taken, so rare transactions get wider bins.
+//! Finds gaps and dips in a series of counts. Each bin is explained by the level around it, or by a
+//! quarter of it. The sum of the log likelihood ratios rises during a stall and falls after it
+//! (Page 1954; Lorden 1971). Of several widths of bins the one with the shortest detectable stall
+//! is taken, so rare transactions get wider bins.
 
 use crate::statistics::{median, robust_deviation};
 
 use super::bins::Bins;
 
-/// A stall is likelier a level of this share than the level around it.
+/// The level of a stall, relative to that around it.
 const SHARE: f64 = 0.25;
-/// Probability of finding a stall in a series that has none.
+/// Of a false alarm in a series.
 const ALPHA: f64 = 0.01;
-/// How many bins of 100 ms may make one.
+/// Bins of 100 ms that make up one.
 const GROUPS: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
 const BINS_LEAST: usize = 20;
-/// Bins of which one level is the median.
+/// Bins with one level, their median.
 const BLOCK: usize = 100;
-/// Levels to either side whose median is the level around a bin.
+/// Levels to either side, whose median is the level around a bin.
 const BLOCKS_ASIDE: usize = 3;
-/// What lasts longer than this share of the time is a level, and no stall, unless nothing is left.
+/// Share of the time; what lasts longer is a level, unless nothing is left.
 const LASTING: f64 = 1.0 / 3.0;
-/// The shortest that is reported, in seconds.
 const SHORTEST_S: f64 = 0.2;
-/// So many bins of 100 ms in a row with nothing are a gap, however much the counts spread, where a
-/// bin ordinarily has at least so many commits.
+/// Empty bins in a row that make a gap, whatever the spread, if a bin ordinarily has commits.
 const EMPTY_BINS: usize = 5;
 const EMPTY_OF: f64 = 10.0;
-/// A bin with no more than this share of its level has nothing.
+/// Share of the level up to which a bin is empty.
 const EMPTY_SHARE: f64 = 0.01;
-/// What takes long and leaves nothing is no level, however long: from so many seconds on …
+/// A long gap is never a level: from so many seconds on …
 const LONG_GAP_S: f64 = 2.0;
-/// … in which so many commits were to be expected by what was done outside of it …
+/// … with so many expected commits, by the rest of the series …
 const LONG_GAP_MISSING: f64 = 30.0;
-/// … and of so many times the usual length between two commits.
+/// … and this multiple of the usual time between commits.
 const LONG_GAP_TIMES: f64 = 5.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,17 +46,17 @@ pub(super) struct Found {
 
 struct Series {
     bins: Bins,
-    /// Commits at the level around each bin.
+    /// At the level around each bin.
     expected: Vec<f64>,
-    /// Variance of ordinary counts as a multiple of their mean, at least 1.
+    /// Variance of ordinary counts over their mean, at least 1.
     spread: f64,
-    /// The same with their memory: what the variance of a sum is a multiple of.
+    /// With memory: for the variance of a sum.
     dispersion: f64,
-    /// Sum of scores from which on it is a stall.
+    /// Sum of scores for a stall.
     limit: f64,
 }
 
-/// The stalls of a series, in the order of time.
+/// In the order of time.
 pub(super) fn find(bins: &Bins) -> Vec<Found> {
     let mut best: Option<(f64, Series)> = None;
     for n in GROUPS {
@@ -82,9 +78,8 @@ pub(super) fn find(bins: &Bins) -> Vec<Found> {
     found
 }
 
-/// The stalls of all kinds of transactions together. Beside what [`find`] finds, these are gaps that
-/// last longer than a third of the time, or take more than half of it: nothing at all is no level. (Of
-/// a single kind it may be: its clients have done what they had to do.)
+/// For all kinds together: also gaps that last longer than a third of the time, or make up more
+/// than half of it. (A single kind may have done all its work.)
 pub(super) fn find_in_total(bins: &Bins) -> Vec<Found> {
     let mut found = find(bins);
     let busy: Vec<f64> = bins.counts.iter().copied().filter(|count| *count > 0.0).collect();
@@ -97,7 +92,7 @@ pub(super) fn find_in_total(bins: &Bins) -> Vec<Found> {
     for (nth, run) in runs.iter().enumerate() {
         let (start_s, end_s) = (bins.start_s[run.start], bins.end_s(run.end - 1));
         let length = end_s - start_s;
-        // Most runs are short, and what follows goes over all bins.
+        // Most runs are short, and the rest goes over all bins.
         if length < LONG_GAP_S {
             continue;
         }
@@ -133,8 +128,7 @@ fn empty_runs(counts: &[f64], most: f64) -> Vec<std::ops::Range<usize>> {
     runs
 }
 
-/// Adds the runs of empty bins that are in no stall yet. On a machine whose speed swings, counts
-/// spread so much that a second of nothing is still likely by them; but no swing leaves nothing.
+/// Adds runs of empty bins outside of stalls: counts that swing never leave nothing.
 fn add_empty(bins: &Bins, found: &mut Vec<Found>) {
     if bins.len() < BINS_LEAST {
         return;
@@ -148,7 +142,7 @@ fn add_empty(bins: &Bins, found: &mut Vec<Found>) {
     while idx < bins.len() {
         let n = (idx..bins.len()).take_while(is_empty).count();
         if n >= EMPTY_BINS {
-            // It began and ended within the bins beside these.
+            // It began and ended within the neighbouring bins.
             let (first, last) = (idx.saturating_sub(1), (idx + n).min(bins.len() - 1));
             let overlaps =
                 |one: &Found| one.start_s < bins.end_s(last) && bins.start_s[first] < one.end_s;
@@ -162,7 +156,7 @@ fn add_empty(bins: &Bins, found: &mut Vec<Found>) {
 }
 
 impl Series {
-    /// None where more than half of the bins are empty: there is no level then.
+    /// `None` if more than half of the bins are empty: there is no level.
     fn new(bins: Bins) -> Option<Series> {
         let expected = levels(&bins);
         let typical = median(&expected);
@@ -184,7 +178,7 @@ impl Series {
         (self.limit / each).ceil() * self.bins.width_s.first().copied().unwrap_or(0.1)
     }
 
-    /// The logarithm of the likelihood ratio of a bin (Poisson), less where counts spread more.
+    /// Log likelihood ratio (Poisson), reduced for a larger spread.
     fn score(&self, idx: usize) -> f64 {
         let (count, level) = (self.bins.counts[idx], self.expected[idx]);
         (count * SHARE.ln() + (1.0 - SHARE) * level) / self.dispersion
@@ -205,7 +199,7 @@ impl Series {
             let is_over = sum <= 0.0 || most - sum >= self.limit || idx + 1 == self.bins.len();
             if is_over && most >= self.limit {
                 stalls.extend(self.stall(first, last));
-                // What comes behind its last bin is looked at afresh.
+                // After its last bin the search begins anew.
                 idx = last;
                 sum = 0.0;
             }
@@ -243,12 +237,12 @@ impl Series {
         })
     }
 
-    /// How much a count may be off by chance: two standard deviations.
+    /// Two standard deviations.
     fn chance(&self, idx: usize) -> f64 {
         2.0 * (self.spread * self.expected[idx]).sqrt()
     }
 
-    /// Which share of a bin was missing, of what a stall that leaves the share `rest` takes.
+    /// Missing share of a bin, of what a stall takes that leaves the share `rest`.
     fn missing_share(&self, idx: usize, ordinary: f64, rest: f64) -> f64 {
         let missing = (ordinary - self.bins.counts[idx]) / ordinary.max(f64::MIN_POSITIVE);
         (missing / (1.0 - rest).max(0.1)).clamp(0.0, 1.0)
@@ -265,8 +259,8 @@ impl Series {
         start
     }
 
-    /// When it ended: what its last bin, and the one behind it, have is from after. What waited may
-    /// be done faster than usual: then the next bin tells how fast.
+    /// Counts in the last bin and the next are from after the end. Waiting work may be done faster
+    /// than usual, as the next bin shows.
     fn end(&self, last: usize, rest: f64) -> f64 {
         let rate_behind = |idx: usize| {
             let level = self.expected[idx.min(self.bins.len() - 1)];
@@ -282,7 +276,7 @@ impl Series {
             let is_burst = count > level + self.chance(behind);
             let share = match () {
                 () if ordinary > level => self.missing_share(behind, ordinary, rest),
-                // All that waited was done in this bin: it may have begun anywhere in it.
+                // All waiting work was done in this bin, at an unknown time.
                 () if is_burst => 0.5,
                 () if self.is_short_of(behind) => self.missing_share(behind, level, rest),
                 () => 0.0,
@@ -297,15 +291,15 @@ impl Series {
     }
 }
 
-/// Commits at the level around each bin: the median of the medians of blocks nearby, and of all where
-/// that is next to nothing. Bins that are shorter than the others get less.
+/// Commits at the level around each bin: median of nearby blocks' medians, or of all if that is
+/// almost nothing. Shorter bins get less.
 fn levels(bins: &Bins) -> Vec<f64> {
     let width = median(&bins.width_s);
     let of_all = median(&bins.counts);
     let blocks: Vec<f64> = bins.counts.chunks(BLOCK).map(median).collect();
     let around = |block: usize| {
         let (from, to) = (block.saturating_sub(BLOCKS_ASIDE), block + BLOCKS_ASIDE + 1);
-        // The last block may be of a few bins only.
+        // The last block may have few bins.
         let level = match blocks.len() {
             0..=4 => of_all,
             n => median(&blocks[from.min(n - 1)..to.min(n)]),
@@ -317,8 +311,7 @@ fn levels(bins: &Bins) -> Vec<f64> {
     bins.width_s.iter().enumerate().map(scaled).collect()
 }
 
-/// The correlation of each bin with the next, between 0 and 0.8, what is far off left out so that
-/// stalls do not count as memory.
+/// Correlation of neighbours, from 0 to 0.8; stalls, as outliers, do not count as memory.
 fn memory(residuals: &[f64], deviation: f64) -> f64 {
     let most = 3.0 * deviation.max(f64::MIN_POSITIVE);
     let ordinary = |r: &f64| if r.abs() <= most { *r } else { 0.0 };

@@ -1,5 +1,4 @@
-//! Dips that were made on purpose, by lowering the limit of a volume's device, against the stalls that were
-//! found: what the search for stalls misses, and what it finds beside them.
+//! Dips made on purpose, by lowering a device's limit, against the stalls that were found.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,25 +11,25 @@ use crate::statistics::median;
 pub struct MadeDips {
     pub variant: usize,
     pub step: usize,
-    /// The trial's number in its own run.
+    /// In its own run.
     pub trial: u32,
     pub volume: String,
     pub limit: String,
-    /// How many were made in the measured time.
+    /// In the measured time.
     pub made: u32,
-    /// In how many of them throughput stalled.
+    /// Dips with a stall.
     pub found: u32,
-    /// Stalls that began in none of them.
+    /// Stalls that began in none.
     pub others: u32,
-    /// Seconds from one to the next that were made; none of fewer than two.
+    /// Between made dips; `None` with fewer than two.
     pub period_s: Option<f64>,
-    /// Seconds from one to the next that were found, the median; none of fewer than two.
+    /// Between found dips, the median; `None` with fewer than two.
     pub found_period_s: Option<f64>,
-    /// Throughput in them, over that of the rest of the measured time; none where the record does not say.
+    /// Throughput in dips over that of the rest, if the record tells.
     pub level_left: Option<f64>,
 }
 
-/// Those of all finished trials, in the order of trials and steps.
+/// In the order of trials and steps.
 pub(crate) fn made_dips(joined: &Joined<'_>, stalls: &[StallFacts]) -> Vec<MadeDips> {
     let mut all = Vec::new();
     for trial in &joined.trials {
@@ -86,8 +85,7 @@ fn of_times(times: &[(f64, f64)], stalls: &[&StallFacts]) -> MadeDips {
     }
 }
 
-/// The rate in these times over that of the rest of the measured time; `commits` counts those between two
-/// moments. None where nothing was done in the rest, or there is none.
+/// Rate in these times over that of the rest of the measured time; `None` if the rest is empty.
 fn level_left(
     times: &[(f64, f64)],
     measured_s: f64,
@@ -132,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_was_done_in_dips_is_compared_with_the_rest() {
-        // 10 a second in the dips, 100 else.
+        // 10 a second in dips, else 100.
         let times = [(8.0, 10.0), (18.0, 20.0)];
         let commits = |from: f64, to: f64| {
             let dipped: f64 =

@@ -1,4 +1,4 @@
-//! Stalls: gaps and dips of throughput, found in bins of 100 ms, and which readings moved first.
+//! Stalls: gaps and dips of throughput in bins of 100 ms, and the readings that moved first.
 
 mod bins;
 mod evidence;
@@ -18,68 +18,60 @@ use self::find::Found;
 pub use self::made::MadeDips;
 pub(crate) use self::made::made_dips;
 
-/// A stretch of time in which far fewer transactions were done than around it.
+/// A time with far fewer transactions than around it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StallFacts {
     pub variant: usize,
     pub step: usize,
-    /// The trial's number in its own run.
+    /// In its own run.
     pub trial: u32,
-    /// Its beginning, in seconds since the measurement phase began.
+    /// Since the measurement phase began.
     pub start_s: f64,
     pub length_s: f64,
-    /// Width of the bins that it was found in, in seconds: 0.1, or more where transactions are rare.
-    /// Beginning and end are each known to about this much.
+    /// Width of the bins, about the error of beginning and end: 0.1, or more if few commit.
     pub bin_s: f64,
-    /// Whether nothing at all was done (but for what the first and the last bin hold): a gap, and
-    /// else a dip.
+    /// Nothing was done (apart from the first and the last bin); otherwise a dip.
     pub gap: bool,
-    /// Transactions that would have been done at the level around it, and were not; of a stall that
-    /// began in the warm-up, its share of them that fell into the measured time.
+    /// Transactions missing from the level around it, within the measurement phase.
     pub missing: f64,
-    /// The level around it, in transactions per second.
+    /// Transactions per second around it.
     pub level: f64,
-    /// The kinds of transactions that stalled, by name.
+    /// Kinds that stalled.
     pub kinds: Vec<String>,
-    /// Which readings left their ordinary range about then, earliest first. Evidence, no verdict.
+    /// Earliest first. Evidence, no verdict.
     pub moved_first: Vec<Moved>,
 }
 
 /// A reading that left its ordinary range about the time of a stall.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moved {
-    /// Its name: `server.cpu_s_per_s`.
+    /// `server.cpu_s_per_s`.
     pub reading: String,
-    /// What it is evidence of: `a blocked or suspended process`, `checkpoint age at its limit`.
+    /// `a blocked or suspended process`, `checkpoint age at its limit`.
     pub sign_of: String,
-    /// Beginning of the interval in which it first did, in seconds since the stall began: negative
-    /// before it. Readings come once a second, so a reading that moves with the stall has a value
-    /// above −1.
+    /// Beginning of the first such interval since the stall began. Readings come once a second, so
+    /// one that moves with the stall is above −1.
     pub at_s: f64,
     pub value: f64,
-    /// What it ordinarily is: its median over the seconds without stalls; for a limit that is
-    /// reached, the limit.
+    /// Median over the seconds without stalls; or the limit that was reached.
     pub ordinary: f64,
-    /// How far it left its ordinary value, in robust standard deviations (1.4826 times the median
-    /// absolute deviation); none for a limit that is reached.
+    /// In robust standard deviations (1.4826 × median distance); `None` for a reached limit.
     pub deviations: Option<f64>,
     pub unit: String,
-    /// What the reading means, in a sentence, where the record tells.
+    /// In a sentence, if the record tells.
     pub meaning: String,
-    /// The probability, at most, that this reading alone is as far off by chance in as many seconds, by
-    /// the ranks of its ordinary values; none for a limit that is reached. Short measurements cannot
-    /// make it small: with 60 ordinary seconds, 5 seconds about a stall have 8 % at least.
+    /// Upper bound of the probability of such a value by chance in as many seconds, by ranks;
+    /// `None` for a reached limit. At least 8 % for 5 seconds among 60 ordinary ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chance: Option<f64>,
 }
 
-/// The stalls of all finished trials of a run, as [`crate::analyse`] finds them.
+/// As [`crate::analyse`] finds them.
 pub fn stalls_of(run: &Run) -> Vec<StallFacts> {
     stalls(&Joined::new(std::slice::from_ref(run), Matching::Join))
 }
 
-/// The stalls of all finished trials, in the order of trials, steps and time. A search has none, nor
-/// has a stepped rate: their load changes all the time.
+/// In order, without searches and stepped rates, whose load always changes.
 pub(crate) fn stalls(joined: &Joined<'_>) -> Vec<StallFacts> {
     let mut all = Vec::new();
     for trial in &joined.trials {
@@ -105,7 +97,7 @@ fn of_step(summary: &StepSummary, trial: &TrialSummary, place: &StallFacts) -> V
         Some(total) => by_bins(summary, &total),
         None => by_seconds(summary),
     };
-    // Times of bins are sums: one that ends with the warm-up may end a rounding error later.
+    // Times of bins are sums, with rounding errors.
     let in_measure = |(found, _): &(Found, Vec<String>)| {
         found.end_s > 1e-3 && found.start_s < summary.measured_s - 1e-3
     };
@@ -115,7 +107,7 @@ fn of_step(summary: &StepSummary, trial: &TrialSummary, place: &StallFacts) -> V
     }
     let times: Vec<(f64, f64)> = found.iter().map(|(f, _)| (f.start_s, f.end_s)).collect();
     let evidence = Evidence::new(summary, &trial.meanings, &times);
-    // What is missing in the warm-up is no part of what was measured.
+    // The warm-up is not measured.
     let measured = |found: &Found| {
         let within = found.end_s.min(summary.measured_s) - found.start_s.max(0.0);
         within / (found.end_s - found.start_s)
@@ -138,8 +130,7 @@ fn bins_of(summary: &StepSummary, kind: &str) -> Option<Bins> {
     Bins::of_kind(summary, summary.kinds.iter().find(|own| own.name == kind)?)
 }
 
-/// Commits of a kind in each whole second of the measurement phase; none where the record does not tell,
-/// or tells of more seconds than it has intervals for.
+/// By whole second of the measurement phase; `None` if unknown, or beyond the intervals.
 pub(crate) fn seconds_of_kind(summary: &StepSummary, kind: &str) -> Option<Vec<f64>> {
     let bins = bins_of(summary, kind)?;
     let seconds = summary.measured_s.round() as u32;
@@ -148,8 +139,7 @@ pub(crate) fn seconds_of_kind(summary: &StepSummary, kind: &str) -> Option<Vec<f
     is_told.then(|| (0..seconds).map(commits).collect())
 }
 
-/// Commits per second of a kind in each interval of a step, warm-up included; none where the record does
-/// not tell.
+/// By interval, warm-up included; `None` if the record does not tell.
 pub fn rates_of_kind(summary: &StepSummary, kind: &str) -> Option<Vec<f64>> {
     let bins = bins_of(summary, kind)?;
     let starts = &summary.intervals.start_s;
@@ -167,7 +157,7 @@ fn milliseconds(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
 }
 
-/// Stalls of all kinds together, and those that only some kinds had.
+/// Of all kinds together, and of some kinds only.
 fn by_bins(summary: &StepSummary, total: &Bins) -> Vec<(Found, Vec<String>)> {
     let mut all: Vec<(Found, Vec<String>)> =
         find::find_in_total(total).into_iter().map(|found| (found, Vec::new())).collect();
@@ -206,8 +196,7 @@ fn add_of_kind(all: &mut Vec<(Found, Vec<String>)>, name: &str, found: Found) {
     }
 }
 
-/// Whether a kind, with so many commits in so many seconds, did less than half of what it does else, as far as it is
-/// frequent enough to tell.
+/// The kind did less than half of its usual work per second, if frequent enough to tell.
 fn has_stalled(bins: &Bins, (whole, seconds): (f64, f64), found: &Found) -> bool {
     let inside = bins.between(found.start_s, found.end_s);
     let length = found.end_s - found.start_s;
@@ -215,7 +204,7 @@ fn has_stalled(bins: &Bins, (whole, seconds): (f64, f64), found: &Found) -> bool
     expected >= 3.0 && inside < 0.5 * expected
 }
 
-/// Records without bins have seconds.
+/// For records without bins.
 fn by_seconds(summary: &StepSummary) -> Vec<(Found, Vec<String>)> {
     let throughput = crate::cells::measured_seconds(summary);
     let level = crate::statistics::median(&throughput);

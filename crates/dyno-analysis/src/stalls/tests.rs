@@ -1,4 +1,4 @@
-//! Stalls that were planted, and noise in which there is none.
+//! Planted stalls, and noise without any.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::find::{Found, find, find_in_total};
 use crate::fixtures::{register, run};
 use crate::{Findings, Options, StallFacts, analyse};
 
-/// Draws a count with this mean: Poisson by multiplication of uniforms, normal from 50 on.
+/// By multiplication of uniforms; normal from 50 on.
 fn poisson(mean: f64, random: &mut RandomStream) -> f64 {
     if mean <= 0.0 {
         return 0.0;
@@ -28,7 +28,7 @@ fn poisson(mean: f64, random: &mut RandomStream) -> f64 {
     n
 }
 
-/// Bins of `seconds` with this mean per second, with nothing from `from` to `to`.
+/// Nothing from `from` to `to`.
 fn planted(rate: f64, seconds: f64, (from, to): (f64, f64), random: &mut RandomStream) -> Bins {
     let n = (seconds * 10.0).round() as usize;
     let starts: Vec<f64> = (0..n).map(|i| i as f64 / 10.0).collect();
@@ -40,7 +40,6 @@ fn planted(rate: f64, seconds: f64, (from, to): (f64, f64), random: &mut RandomS
     Bins::new(&starts, &vec![0.1; n], counts)
 }
 
-/// The one stall there is.
 #[track_caller]
 fn only(found: Vec<Found>) -> Found {
     assert_eq!(found.len(), 1, "{found:?}");
@@ -73,7 +72,7 @@ fn a_second_of_nothing_is_found_however_much_the_rate_swings() {
         let mut count = |start: &f64| {
             noise = 0.8 * noise + 0.3 * random.normal();
             let stalled = (start + 0.1).min(from + 1.0) - start.max(from);
-            // Half of the level to one and a half of it, for half a second each.
+            // From half the level to 1.5 times, for half a second each.
             poisson(5_000.0 * (0.1 - stalled.max(0.0)) * (1.0 + 0.5 * f64::sin(noise)), &mut random)
         };
         let counts: Vec<f64> = starts.iter().map(&mut count).collect();
@@ -86,7 +85,7 @@ fn a_second_of_nothing_is_found_however_much_the_rate_swings() {
 
 #[test]
 fn what_waited_and_is_done_at_once_does_not_lengthen_a_stall() {
-    // Open load: a thousand arrivals waited, and are done at three times the ordinary rate.
+    // A thousand waiting arrivals are done at three times the ordinary rate.
     for phase in 0..20 {
         let (from, to) = (8.0 + f64::from(phase) * 0.005, 9.0 + f64::from(phase) * 0.005);
         let starts: Vec<f64> = (0..200).map(|i| f64::from(i) / 10.0).collect();
@@ -107,7 +106,7 @@ fn rare_transactions_get_wider_bins() {
     let bins = planted(20.0, 120.0, (50.0, 54.0), &mut random);
     let found = only(find(&bins));
     assert!((found.end_s - found.start_s - 4.0).abs() < 0.6, "{found:?}");
-    // Sixty-four clients in step: all commit at once, once a second.
+    // Sixty-four clients commit together, once a second.
     let starts: Vec<f64> = (0..600).map(|i| f64::from(i) / 10.0).collect();
     let counts = |gap: std::ops::Range<usize>| {
         let count = |i: usize| if i.is_multiple_of(10) && !gap.contains(&i) { 64.0 } else { 0.0 };
@@ -156,7 +155,7 @@ fn nothing_at_all_is_a_gap_however_long_it_lasts() {
             "{found:?}"
         );
     }
-    // Short gaps that are found otherwise are found once.
+    // A gap that is also found otherwise counts once.
     let mut random = Seed(7).stream();
     only(find_in_total(&planted(1_000.0, 40.0, (12.0, 15.0), &mut random)));
 }
@@ -180,14 +179,14 @@ fn a_server_that_hangs_until_the_end_is_a_stall() {
     let [stall] = findings.stalls.as_slice() else { panic!("{:?}", findings.stalls) };
     assert!((stall.start_s - 20.0).abs() < 0.2 && (stall.length_s - 40.0).abs() < 0.2, "{stall:?}");
     assert_eq!(stall.kinds, ["a", "b"]);
-    // A kind whose clients have done all that they had to do has not stalled.
+    // A kind that has done all its work has not stalled.
     let done = |i: usize| (80, if i >= 220 { 0 } else { 20 });
     assert_eq!(found(done, &[]).stalls, []);
 }
 
 #[test]
 fn noise_has_hardly_a_stall() {
-    // At most 1 % by the method; 5 of 300 would be rare then.
+    // At most 1 % by the method, so 5 of 300 would be rare.
     for (rate, memory) in [(30.0, 0.0), (300.0, 0.0), (3_000.0, 0.6), (20_000.0, 0.8)] {
         let mut false_alarms = 0;
         for series in 0..300 {
@@ -206,7 +205,6 @@ fn noise_has_hardly_a_stall() {
     }
 }
 
-/// Readings as probes register them.
 #[rustfmt::skip]
 const READINGS: &[Reading] = &[
     reading("server.cpu_s_per_s", Cpus, "server", "CPU of the server").moves(StallCause::NotRunning, Movement::DownTo(70)),
@@ -228,8 +226,7 @@ const READINGS: &[Reading] = &[
     reading("innodb.row_lock_*", Count, "x", "x").up(StallCause::Locks),
 ];
 
-/// A run of 60 s in which kind `a` and `b` have these counts in each bin of 100 ms; the readings by
-/// interval are these.
+/// 60 s; counts of kinds `a` and `b` by bin of 100 ms, and readings by interval.
 fn found(
     counts: impl Fn(usize) -> (u32, u32),
     readings: &[(&str, &dyn Fn(f64) -> f64)],
@@ -257,7 +254,7 @@ fn found(
     analyse(&[run], &Options::default())
 }
 
-/// Nothing is done from bin 320 to 330: from second 30 to 31 of the measurement phase.
+/// Nothing in bins 320 to 330: from second 30 to 31 of the measurement phase.
 fn stopped(idx: usize) -> (u32, u32) {
     if (320..330).contains(&idx) { (0, 0) } else { (80 + (idx % 3) as u32, 20) }
 }
@@ -287,7 +284,7 @@ fn the_process_that_did_not_run_is_named() {
 
 #[test]
 fn a_process_that_did_not_run_is_named_even_if_it_hardly_ran_before() {
-    // One to five ticks of 10 ms in each second, as of a server with little to do.
+    // One to five ticks of 10 ms a second: little to do.
     let ticks = [2.0, 2.0, 4.0, 3.0, 1.0, 5.0, 1.0, 2.0];
     let cpu = |s: f64| if s == 30.0 { 0.0 } else { 0.01 * ticks[(s + 2.0) as usize % 8] };
     let findings = found(stopped, &[("server.cpu_s_per_s", &cpu)]);
@@ -301,7 +298,7 @@ fn a_process_that_did_not_run_is_named_even_if_it_hardly_ran_before() {
 
 #[test]
 fn trifles_are_no_evidence() {
-    // One tick of stolen time, some microseconds of a thread that else sleeps, a moment of waiting.
+    // A tick of steal, microseconds of a sleeping thread, a moment of waiting.
     let at_stall = |value: f64| move |s: f64| if s == 30.0 { value } else { 0.0 };
     let (tick, thread, moment) = (at_stall(0.5), at_stall(3e-6), at_stall(0.09));
     let trifles: [(&str, &dyn Fn(f64) -> f64); 3] = [
@@ -384,7 +381,7 @@ fn many_readings_of_a_few_signs_hide_no_other_sign() {
     let moved = &findings.stalls[0].moved_first;
     let readings: Vec<&str> = moved.iter().map(|moved| moved.reading.as_str()).collect();
     assert_eq!(moved.len(), 8, "{readings:?}");
-    // All that moved first stands before what moved later, which is there none the less.
+    // All first movers precede later ones, which are listed as well.
     assert_eq!(readings[6..], ["innodb.checkpoint_age_percent", "server.stopped"]);
     assert_eq!(moved[7].sign_of, "a blocked or suspended process");
 }
@@ -396,7 +393,7 @@ fn a_stall_of_one_kind_is_its_own() {
     let [stall] = findings.stalls.as_slice() else { panic!("{:?}", findings.stalls) };
     assert_eq!(stall.kinds, ["b"]);
     assert!((stall.length_s - 1.5).abs() < 0.1, "{stall:?}");
-    // What happened in the warm-up does not count: here the first half of a second.
+    // The first half second is in the warm-up.
     let across = |i: usize| if (15..25).contains(&i) { (0, 0) } else { (80, 20) };
     let findings = found(across, &[]);
     let [stall] = findings.stalls.as_slice() else { panic!("{:?}", findings.stalls) };
@@ -417,8 +414,7 @@ fn records_without_bins_have_stalls_by_second() {
     assert_eq!((*start_s, *length_s, *bin_s), (4.0, 1.0, 1.0));
 }
 
-/// Of 150 stalls of two seconds among 60, those about which a reading of pure noise is said to have
-/// moved, of forty such readings.
+/// Of 150 stalls of 2 s in 60 s, those at which one of forty readings of pure noise moved.
 fn moved_by_chance(draw: impl Fn(&mut RandomStream) -> f64) -> usize {
     let mut random = Seed(31).stream();
     let mut summary = crate::fixtures::step_summary(0, 1_000.0, 0.004);
@@ -464,7 +460,7 @@ fn what_moved_says_how_likely_it_is_by_chance() {
     let stall = (30.3, 31.1);
     let moved = super::evidence::Evidence::new(&summary, &meanings, &[stall]).moved(stall);
     assert_eq!(moved.len(), 1);
-    // The largest of 57 ordinary seconds and itself, in a window of five: 1 − (57/58)⁵.
+    // One of 57 ordinary seconds and itself, in a window of five: 1 − (57/58)⁵.
     let chance = moved[0].chance.expect("it is no limit");
     assert!((0.05..0.1).contains(&chance), "{chance}");
 }
@@ -477,7 +473,7 @@ fn readings_of_old_records_are_explained_by_the_registry() {
     for name in names {
         trial.steps[0].readings.insert(name.to_owned(), vec![Some(1.0)]);
     }
-    // One as records had it before, one as a user's own probe has it now, and one of nobody.
+    // An older record's reading, a user's own, and an unknown one.
     let old = serde_json::from_str(r#"{"unit":"%","text":"x"}"#).expect("it is read");
     trial.meanings.insert(names[0].to_owned(), old);
     let own = reading("disk.vda.queue", Count, "own", "x");
@@ -497,7 +493,7 @@ fn a_record_tells_of_no_more_seconds_than_it_has_intervals() {
     let name = step.kinds[0].name.clone();
     let seconds = super::seconds_of_kind(step, &name).expect("it tells");
     assert_eq!(seconds.len(), step.measured_s.round() as usize);
-    // Four billion numbers would be made of a few bytes.
+    // A few bytes would make four billion numbers.
     step.measured_s = 4e9;
     assert_eq!(super::seconds_of_kind(step, &name), None);
     step.intervals.start_s = vec![0.0, 4e9 - 1.0];

@@ -1,10 +1,8 @@
 //! Correction for many comparisons.
 
-/// Corrects p-values for their number, in their order (Holm 1979).
-///
-/// The k-th smallest of m is multiplied by m − k + 1 and may not be below a smaller one. Rejecting
-/// where the corrected value is at most α keeps the probability of any false rejection at or below
-/// α, however the comparisons depend on each other.
+/// Corrects p-values for their number (Holm 1979): the k-th smallest of m is multiplied by m − k +
+/// 1, and is at least the one before. Rejecting at α then keeps the probability of any false
+/// rejection at or below α, however the comparisons depend on each other.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));

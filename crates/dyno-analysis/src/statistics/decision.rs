@@ -6,25 +6,22 @@ use super::power::probability_of_decision;
 
 pub const REPETITIONS_CAP: u32 = 1_000;
 
-/// The probability with which the repetitions that are asked for decide, if effect and spread are
-/// what was measured.
+/// Of deciding with the suggested repetitions, for the measured effect and spread.
 pub const DECIDED_WITH: f64 = 0.8;
 
 const REPETITIONS_LEAST: u32 = 3;
 
-/// When a difference is called one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Smallest effect that matters, as a fraction: 0.03 for 3 %.
+    /// Smallest effect that matters, as a fraction.
     pub threshold: f64,
-    /// Confidence, as a fraction: 0.95.
+    /// As a fraction.
     pub confidence: f64,
 }
 
 impl Rule {
-    /// Half the width of the band in which an effect does not matter, on the scale of natural
-    /// logarithms: ln(1 + threshold). The band is symmetric there, so that exchanging variant and
-    /// baseline exchanges "better" and "worse" and changes nothing else.
+    /// Half the width of the band of effects that do not matter, ln(1 + threshold): symmetric, so
+    /// exchanging variant and baseline exchanges "better" and "worse".
     pub fn band(&self) -> f64 {
         self.threshold.max(0.0).ln_1p()
     }
@@ -32,10 +29,10 @@ impl Rule {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// It is above zero by more than chance explains, and not sure to be too small to matter.
+    /// Above zero by more than chance explains, and not surely too small to matter.
     Higher,
     Lower,
-    /// It is inside the band.
+    /// Inside the band.
     Inside,
     Undecided,
 }
@@ -43,22 +40,19 @@ pub enum Call {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
     pub call: Call,
-    /// Student's p-value of no effect, corrected by Holm over the family: what `Higher` and `Lower`
-    /// rest on. None of an effect without bounds.
+    /// Student's, by Holm: the basis of `Higher` and `Lower`. `None` without bounds.
     pub p_value: Option<f64>,
-    /// Repetitions of a new run that decide it with a probability of [`DECIDED_WITH`] if effect and
-    /// spread are what was measured, at most [`REPETITIONS_CAP`]; none where it is
-    /// decided, and where no spread is known (one repetition, a value of zero).
+    /// Repetitions of a new run that decide ([`DECIDED_WITH`]) for the measured effect and spread,
+    /// at most [`REPETITIONS_CAP`]; `None` if decided, or without a spread.
     pub repetitions_needed: Option<u32>,
 }
 
-/// Decides a family of effects (logarithms of ratios) together; none is an effect without bounds.
+/// Decides a family of effects (logarithms of ratios); `None` is an effect without bounds.
 ///
-/// * `Inside`: the bounds at the rule's confidence lie wholly inside the band. Each such call
-///   errs with a probability of at most (1 − confidence) / 2.
-/// * `Higher`, `Lower`: not `Inside`, and the p-value of no effect, corrected by Holm over the
-///   family, is at most 1 − confidence. Any such call in a family without effects has a
-///   probability of at most 1 − confidence.
+/// * `Inside`: the bounds at the rule's confidence are inside the band. Errs with a probability of
+/// at most (1 − confidence) / 2.
+/// * `Higher`, `Lower`: not `Inside`, and the p-value of no effect, corrected by Holm, is at most 1
+/// − confidence. Any such call in a family without effects has at most that probability.
 /// * `Undecided` otherwise.
 pub fn decide(effects: &[Option<Effect>], rule: &Rule) -> Vec<Decision> {
     let level = 1.0 - rule.confidence;
@@ -66,12 +60,10 @@ pub fn decide(effects: &[Option<Effect>], rule: &Rule) -> Vec<Decision> {
     decide_at(&effects, rule)
 }
 
-/// As [`decide`], each effect at a level of its own, at most 1 − confidence: its p-value counts
-/// (1 − confidence) / level times, and its bounds for `Inside` are those at 1 − level.
-///
-/// With the level of the look at which a comparison was ended, the rates of [`decide`] hold for a
-/// run that is looked at again and again, if the levels of all looks add up to 1 − confidence at
-/// most: Holm's proof needs no more than that each p-value, times its factor, is below any share of
+/// [`decide`] with a level for each effect, at most 1 − confidence: its p-value counts (1 −
+/// confidence) / level times, and `Inside` uses bounds at 1 − level. With the level of the look
+/// that ended a comparison, the rates of [`decide`] hold for repeated looks if their levels add up
+/// to at most 1 − confidence: Holm's proof only needs each scaled p-value to be below any share of
 /// the level with at most that probability.
 pub fn decide_at(effects: &[(Option<Effect>, f64)], rule: &Rule) -> Vec<Decision> {
     let family = effects.iter().filter(|(effect, _)| effect.is_some()).count();
@@ -85,7 +77,7 @@ pub fn decide_at(effects: &[(Option<Effect>, f64)], rule: &Rule) -> Vec<Decision
     effects.iter().zip(calls_at(effects, rule)).map(decide_one).collect()
 }
 
-/// The calls of [`decide_at`] with their corrected p-values, and nothing of what more it would take.
+/// The calls of [`decide_at`] with corrected p-values, without the repetitions needed.
 pub fn calls_at(effects: &[(Option<Effect>, f64)], rule: &Rule) -> Vec<(Call, Option<f64>)> {
     let whole = 1.0 - rule.confidence;
     let known: Vec<f64> = effects
@@ -111,16 +103,13 @@ pub fn calls_at(effects: &[(Option<Effect>, f64)], rule: &Rule) -> Vec<(Call, Op
     effects.iter().map(call_one).collect()
 }
 
-/// Whether the bounds lie wholly inside the band: whether the nearer edge of the band is further
-/// from the value than half their width. Asked by way of the p-value, which is the cheaper way.
+/// Bounds inside the band, whose nearer edge is beyond half their width: by the cheaper p-value.
 pub(crate) fn is_inside(effect: &Effect, rule: &Rule) -> bool {
     let room = rule.band() - effect.value.abs();
     room > 0.0 && Effect { value: room, ..*effect }.p_value() < 1.0 - rule.confidence
 }
 
-/// The fewest repetitions with which a new run decides with a probability of [`DECIDED_WITH`] if this
-/// is the true effect and this the true spread; exclusion of zero at Bonferroni's level, which is
-/// Holm's strictest.
+/// Fewest that decide for this effect and spread; zero is excluded at Holm's strictest level.
 fn repetitions_needed(effect: &Effect, rule: &Rule, family: usize) -> u32 {
     let level = 1.0 - rule.confidence;
     let is_decided = |n: u32| {
@@ -136,7 +125,7 @@ fn repetitions_needed(effect: &Effect, rule: &Rule, family: usize) -> u32 {
         ) >= DECIDED_WITH
     };
     let (mut low, mut high) = (2, 4);
-    // Doubling first: most need few, and each question is dear.
+    // Doubling first: most need few, and each question is expensive.
     while high < REPETITIONS_CAP && !is_decided(high) {
         (low, high) = (high + 1, (2 * high).min(REPETITIONS_CAP));
     }

@@ -1,19 +1,19 @@
-//! A sample described: mean, variance, bounds of the mean.
+//! A sample's mean, variance, and bounds of the mean.
 
 use super::effect::Effect;
 use super::student::t_quantile;
 
-/// The arithmetic mean; 0 of an empty sample.
+/// 0 for an empty sample.
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
     }
-    // The mean of the distances from the first value: exact where all values are the same.
+    // By distances from the first value: exact if all are equal.
     let first = values[0];
     first + values.iter().map(|value| value - first).sum::<f64>() / values.len() as f64
 }
 
-/// The unbiased variance, Σ(x − x̄)² / (n − 1); 0 of fewer than two values.
+/// Unbiased, Σ(x − x̄)² / (n − 1); 0 for fewer than two values.
 pub fn variance(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
@@ -23,7 +23,7 @@ pub fn variance(values: &[f64]) -> f64 {
     squares / (values.len() - 1) as f64
 }
 
-/// The median; 0 of an empty sample. Values that are no numbers come last.
+/// 0 for an empty sample. NaN comes last.
 pub fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     let n = values.len();
@@ -38,14 +38,13 @@ pub fn median(values: &[f64]) -> f64 {
     0.5 * (lower + middle)
 }
 
-/// The standard deviation of the ordinary among these values: 1.4826 times the median distance from
-/// `center`, which for a normal distribution is its standard deviation.
+/// 1.4826 times the median distance from `center`: a standard deviation without outliers.
 pub fn robust_deviation(values: &[f64], center: f64) -> f64 {
     let distances: Vec<f64> = values.iter().map(|value| (value - center).abs()).collect();
     1.4826 * median(&distances)
 }
 
-/// The geometric mean, exp of the mean logarithm; none where a value is not above zero.
+/// `None` unless all values are above zero.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|&value| value <= 0.0) {
         return None;
@@ -54,7 +53,7 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     Some(mean(&logs).exp())
 }
 
-/// Bounds of the mean by Student (1908): x̄ ± t(n − 1) · s / √n. None of fewer than two values.
+/// By Student (1908): x̄ ± t(n − 1) · s / √n. `None` for fewer than two values.
 pub fn bounds_of_mean(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
     if values.len() < 2 {
         return None;
@@ -65,12 +64,9 @@ pub fn bounds_of_mean(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
     Some((center - half_width, center + half_width))
 }
 
-/// Bounds of the geometric mean: [`bounds_of_mean`] of the logarithms, turned back. Both are above
-/// zero, and equally far from the geometric mean as ratios. None of fewer than two values and where
-/// a value is not above zero.
-///
-/// `resolution` is the standard deviation that the measuring instrument alone gives to the logarithm
-/// of one value: see [`Effect::paired`].
+/// [`bounds_of_mean`] of the logarithms, turned back: above zero, and at equal ratios from the
+/// geometric mean. `None` for fewer than two values, or unless all are above zero. `resolution` is
+/// a standard deviation of logarithms: see [`Effect::paired`].
 pub fn bounds_of_geometric_mean(
     values: &[f64],
     confidence: f64,

@@ -4,8 +4,7 @@ use super::describe::{mean, variance};
 use super::pooled::PooledError;
 use super::student::{t_quantile, t_two_sided_p};
 
-/// A difference of means with what is needed for its bounds. Of logarithms, it is the logarithm of
-/// a ratio of geometric means.
+/// A difference of means; of logarithms, the logarithm of a ratio of geometric means.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
     pub value: f64,
@@ -14,18 +13,16 @@ pub struct Effect {
     pub freedom: f64,
     /// Pairs, or the size of the smaller sample.
     pub n: u32,
-    /// What the measuring instrument's rounding adds to the variance of the value: all repetitions of a
-    /// quantity are rounded alike, so that more of them do not average it out.
+    /// Variance by the instrument's rounding, which is alike in all repetitions.
     pub rounding: f64,
 }
 
-/// As many degrees of freedom are as good as any number of them.
+/// More degrees of freedom make no difference.
 const FREEDOM_MOST: f64 = 1e4;
 
 impl Effect {
-    /// From a value, the variance of its mean over repetitions with the degrees of freedom of that, and
-    /// what rounding adds. The sum has more degrees of freedom, because rounding is known (Satterthwaite
-    /// 1946).
+    /// `sampled`: variance of the mean over repetitions, with degrees of freedom. Rounding is
+    /// known, so the sum has more of them (Satterthwaite 1946).
     fn rounded(value: f64, sampled: (f64, f64), n: u32, rounding: f64) -> Effect {
         let (variance, freedom) = sampled;
         let all = variance + rounding;
@@ -39,7 +36,7 @@ impl Effect {
         }
     }
 
-    /// The variance of the mean over repetitions, with its degrees of freedom.
+    /// Variance of the mean over repetitions, and degrees of freedom.
     fn sampled(&self) -> (f64, f64) {
         let all = self.standard_error.powi(2);
         let variance = (all - self.rounding).max(0.0);
@@ -48,13 +45,10 @@ impl Effect {
         (variance, freedom)
     }
 
-    /// From differences within pairs: mean d̄, standard error s / √n, n − 1 degrees of freedom.
-    /// None of fewer than two pairs.
-    ///
-    /// `resolution` is the standard deviation that the measuring instrument alone gives to one
-    /// value. Twice its square is added to the variance of the mean: else many values of the same class of a
-    /// histogram would seem to know where in the class the truth is. And s² is not taken to be less: few values
-    /// may be of one class by chance.
+    /// Differences within pairs: mean d̄, standard error s / √n, n − 1 degrees of freedom; `None`
+    /// below two pairs. `resolution` is the instrument's standard deviation of one value; twice its
+    /// square is added to the variance of the mean, or many values of one histogram class would
+    /// seem to locate the truth in it. s² is at least as large: few values may be alike by chance.
     pub fn paired(differences: &[f64], resolution: f64) -> Option<Effect> {
         if differences.len() < 2 {
             return None;
@@ -65,15 +59,13 @@ impl Effect {
         Some(Effect::rounded(mean(differences), sampled, differences.len() as u32, rounding))
     }
 
-    /// From the values of one sample: their mean. None of fewer than two. For `resolution` see
-    /// [`Effect::paired`].
+    /// The mean of a sample; `None` for fewer than two values. See [`Effect::paired`].
     pub fn of_one(values: &[f64], resolution: f64) -> Option<Effect> {
         Effect::paired(values, resolution * std::f64::consts::FRAC_1_SQRT_2)
     }
 
-    /// From two independent samples, `ours` − `theirs`, variances not taken to be equal: Welch
-    /// (1947), degrees of freedom after Satterthwaite (1946). None where a sample has fewer than
-    /// two values. For `resolution` see [`Effect::paired`].
+    /// `ours` − `theirs`, independent, with unequal variances: Welch (1947), degrees of freedom
+    /// after Satterthwaite (1946). `None` if a sample has under two values. See [`Effect::paired`].
     pub fn welch(ours: &[f64], theirs: &[f64], resolution: f64) -> Option<Effect> {
         if ours.len() < 2 || theirs.len() < 2 {
             return None;
@@ -90,14 +82,14 @@ impl Effect {
         Some(Effect::rounded(mean(ours) - mean(theirs), (a + b, freedom), n, rounding))
     }
 
-    /// The same effect with an error that was estimated from more than its own pairs.
+    /// With an error estimated from more than its own pairs.
     #[must_use]
     pub fn with_error(&self, error: PooledError) -> Effect {
         let sampled = (error.variance.max(self.rounding) / f64::from(self.n), error.freedom);
         Effect::rounded(self.value, sampled, self.n, self.rounding)
     }
 
-    /// The variance of one difference, without rounding.
+    /// Of one difference, without rounding.
     pub fn spread(&self) -> f64 {
         self.sampled().0 * f64::from(self.n)
     }
@@ -111,7 +103,7 @@ impl Effect {
         (self.value - half_width, self.value + half_width)
     }
 
-    /// The two-sided p-value of no effect, by Student's distribution.
+    /// Two-sided, of no effect, by Student's distribution.
     pub fn p_value(&self) -> f64 {
         if self.standard_error > 0.0 {
             t_two_sided_p(self.value / self.standard_error, self.freedom)
@@ -122,7 +114,7 @@ impl Effect {
         }
     }
 
-    /// What this effect would probably be with `n` repetitions: the same value, spread and rounding.
+    /// The same value, spread and rounding, with `n` repetitions.
     pub fn with_repetitions(&self, n: u32) -> Effect {
         let growth = f64::from(n) / f64::from(self.n);
         let (variance, freedom) = self.sampled();
@@ -139,7 +131,7 @@ mod tests {
 
     #[test]
     fn paired_as_student_did_it() {
-        // The extra hours of sleep of Student (1908), as differences: t = 4.0621 with 9 degrees of
+        // Student's (1908) extra hours of sleep, as differences: t = 4.0621 with 9 degrees of
         // freedom, p = 0.00283, bounds 0.70 … 2.46.
         let differences = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];
         let effect = Effect::paired(&differences, 0.0).expect("ten pairs");
@@ -151,7 +143,7 @@ mod tests {
 
     #[test]
     fn welch_on_the_same_sleepers_as_two_groups() {
-        // The same data as two groups: t = −1.8608, 17.776 degrees of freedom, p = 0.07939.
+        // As two groups: t = −1.8608, 17.776 degrees of freedom, p = 0.07939.
         let first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
         let second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
         let effect = Effect::welch(&first, &second, 0.0).expect("two samples");
@@ -166,12 +158,12 @@ mod tests {
         assert_eq!((certain.p_value(), certain.half_width(0.95)), (0.0, 0.0));
         let none = Effect::welch(&[2.0, 2.0], &[2.0, 2.0], 0.0).expect("two samples");
         assert_eq!((none.p_value(), none.freedom), (1.0, 2.0));
-        // However many of them agree: all were rounded alike.
+        // Whatever their number: all were rounded alike.
         for n in [3, 30] {
             let coarse = Effect::paired(&vec![0.1; n], 0.05).expect("pairs");
             let variance = 2.0 * 0.05_f64.powi(2) * (1.0 + 1.0 / n as f64);
             assert!((coarse.standard_error - variance.sqrt()).abs() < 1e-12);
-            // Of the variance, only the part of the repetitions is estimated.
+            // Only the repetitions' part of the variance is estimated.
             let freedom = (n - 1) as f64 * (n as f64 + 1.0).powi(2);
             assert!((coarse.freedom - freedom.min(FREEDOM_MOST)).abs() < 1e-6, "{coarse:?}");
         }

@@ -1,7 +1,5 @@
-//! The statistics: means with bounds, effects, permutation tests, corrections, verdicts.
-//!
-//! Pure functions of slices of numbers; they know nothing of trials, metrics or records. METHOD.md
-//! names each of them beside its formula. Everything random takes a stream as an argument.
+//! Means with bounds, effects, permutation tests, corrections, verdicts: pure functions of numbers,
+//! with random streams as arguments. METHOD.md has each by its formula.
 
 mod correction;
 mod decision;

@@ -1,19 +1,17 @@
-//! Permutation tests: p-values that rest on how labels were dealt, not on a distribution.
+//! Permutation tests: p-values from relabelling, without a distribution.
 
 use dyno_units::RandomStream;
 
 use super::describe::mean;
 
-/// Relabellings that are tried one by one; with more of them, [`DRAWS`] are drawn.
+/// Relabellings tried one by one; above this, [`DRAWS`] are drawn.
 const EXACT_MAX: u64 = 20_000;
-/// Random relabellings of a Monte-Carlo test.
+/// Of a Monte-Carlo test.
 const DRAWS: u32 = 9_999;
 
-/// The two-sided p-value of "no effect" for differences within pairs: the share of all 2ⁿ ways to
-/// flip their signs that give a mean at least as far from zero (Fisher 1935).
-///
-/// The smallest value that n pairs can give is 2¹⁻ⁿ: 0.25 for 3, 0.0625 for 5, 0.002 for 10. Exact
-/// up to 14 pairs; beyond, Monte Carlo with (b + 1) / (m + 1) (Davison and Hinkley 1997).
+/// Two-sided p-value of "no effect" within pairs: the share of the 2ⁿ sign flips whose mean is at
+/// least as far from zero (Fisher 1935). At least 2¹⁻ⁿ: 0.25 for 3, 0.0625 for 5, 0.002 for 10.
+/// Exact up to 14 pairs; then Monte Carlo with (b + 1) / (m + 1) (Davison and Hinkley 1997).
 pub fn sign_flip_p(differences: &[f64], random: &mut RandomStream) -> f64 {
     let observed = threshold_of(differences.iter().sum::<f64>());
     let flipped = |signs: &mut dyn FnMut(usize) -> bool| {
@@ -30,14 +28,12 @@ pub fn sign_flip_p(differences: &[f64], random: &mut RandomStream) -> f64 {
     (extreme + 1) as f64 / f64::from(DRAWS + 1)
 }
 
-/// The two-sided p-value of "no effect" for two independent samples: the share of all ways to deal
-/// the values into two groups of these sizes whose means are at least as far apart (Pitman 1937).
-///
-/// Exact up to 20 000 ways; beyond, Monte Carlo with (b + 1) / (m + 1).
+/// Two-sided p-value of "no effect" for two samples: the share of dealings with means at least as
+/// far apart (Pitman 1937). Exact up to 20 000 ways; then Monte Carlo with (b + 1) / (m + 1).
 pub fn two_sample_p(ours: &[f64], theirs: &[f64], random: &mut RandomStream) -> f64 {
     let mut pool: Vec<f64> = ours.iter().chain(theirs).copied().collect();
     let center = mean(&pool);
-    // With the pooled mean taken out, the sum of one group alone tells how far apart the means are.
+    // Without the pooled mean, one group's sum gives the distance of the means.
     pool.iter_mut().for_each(|value| *value -= center);
     let observed = threshold_of(pool[..ours.len()].iter().sum());
     if combinations(pool.len() as u64, ours.len() as u64) <= EXACT_MAX {
@@ -56,12 +52,12 @@ pub fn two_sample_p(ours: &[f64], theirs: &[f64], random: &mut RandomStream) -> 
     (extreme + 1) as f64 / f64::from(DRAWS + 1)
 }
 
-/// What a relabelling must reach to count, a rounding error less than the observed statistic.
+/// The observed statistic, less a rounding error.
 fn threshold_of(statistic: f64) -> f64 {
     statistic.abs() * (1.0 - 1e-9) - 1e-300
 }
 
-/// C(n, k), saturating.
+/// Saturating.
 fn combinations(n: u64, k: u64) -> u64 {
     let k = k.min(n - k);
     (0..k).fold(1_u64, |ways, i| ways.saturating_mul(n - i) / (i + 1))
@@ -100,17 +96,17 @@ mod tests {
         check_pairs(&[0.1, 0.1, 0.1, 0.1, 0.1], 0.0625);
         // ±1 ±2 −3: sums 0 (twice), ±2, ±4, ±6; observed 0.
         check_pairs(&[1.0, 2.0, -3.0], 1.0);
-        // Sums of ±1 ±2 ±4: 1, 3, 5, 7 and their negatives; observed 5.
+        // Sums of ±1 ±2 ±4: ±1, ±3, ±5, ±7; observed 5.
         check_pairs(&[-1.0, 2.0, 4.0], 0.5);
         check_pairs(&[0.0, 0.0, 0.0], 1.0);
     }
 
     #[test]
     fn dealings_of_small_samples() {
-        // Of the C(6, 3) = 20 dealings, only this one and its mirror are as far apart.
+        // Of C(6, 3) = 20 dealings only this one and its mirror are as far apart.
         check_samples(&[4.0, 5.0, 6.0], &[1.0, 2.0, 3.0], 0.1);
         check_samples(&[1.0, 2.0], &[1.0, 2.0], 1.0);
-        // {1, 3} against {2, 4}: of 6 dealings all but {1, 4} and {2, 3} differ by 1 or more.
+        // {1, 3} against {2, 4}: of 6 dealings all but {1, 4} and {2, 3} differ by at least 1.
         check_samples(&[1.0, 3.0], &[2.0, 4.0], 4.0 / 6.0);
     }
 
@@ -118,12 +114,12 @@ mod tests {
     fn monte_carlo_agrees_with_theory() {
         let p = sign_flip_p(&[1.0; 20], &mut Seed(1).stream());
         assert!(p <= 2.0 / 10_000.0 && p > 0.0, "{p}");
-        // 40 alternating differences that cancel: nothing is more ordinary.
+        // 40 alternating differences cancel.
         let balanced: Vec<f64> = (0..40).map(|i| if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
         assert_eq!(sign_flip_p(&balanced, &mut Seed(1).stream()), 1.0);
         let low: Vec<f64> = (0..15).map(f64::from).collect();
         let high: Vec<f64> = (0..15).map(|i| f64::from(i) + 1.0).collect();
-        // Welch gives p = 0.544; a permutation test of so many values must be near it.
+        // Welch gives p = 0.544; so many values must come close.
         let p = two_sample_p(&low, &high, &mut Seed(1).stream());
         assert!((p - 0.544).abs() < 0.04, "{p}");
     }

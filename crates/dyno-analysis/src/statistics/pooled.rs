@@ -1,43 +1,38 @@
-//! A common error term: what trials of all variants and steps say of the spread of each difference.
-//!
-//! Three blocks give each difference two degrees of freedom, although twelve comparisons have
-//! twelve times as many values between them. Where all trials spread alike, one variance for all of
-//! them is estimated far better. Where they do not, it is wrong for some, so that it is guarded: the
-//! variance that is used is the largest of five, each of which holds in another case.
+//! A common error of all variants and steps. Three blocks give each difference two degrees of
+//! freedom, although twelve comparisons have twelve times as many values. One variance for all is
+//! estimated far better if all trials spread alike; otherwise it is wrong for some, so the largest
+//! of five is used, each of which holds in another case.
 
 use super::describe::mean;
 
 pub const POOLED_BLOCKS_LEAST: usize = 3;
-/// Fewest degrees of freedom between blocks and variants: with fewer, how much the steps of a trial
-/// share cannot be estimated.
+/// Between blocks and variants; with fewer, what the steps of a trial share cannot be estimated.
 const FREEDOM_LEAST: usize = 4;
 
-/// The variance of one difference within a block, with its degrees of freedom.
+/// Of one difference within a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PooledError {
     pub variance: f64,
-    /// Degrees of freedom, not more than there are independent values.
+    /// Degrees of freedom, at most the number of independent values.
     pub freedom: f64,
 }
 
 /// The common errors of the differences between each variant and the baseline (`table[0]`), by
-/// variant from the first one that is compared, then by step. None where there are too few values, or
-/// only one difference.
-///
-/// `table[variant][step][block]` are logarithms; all variants have all steps in all blocks.
+/// variant from the first that is compared, then by step; `None` with too few values, or a single
+/// difference. `table[variant][step][block]` are logarithms; all variants have all steps in all
+/// blocks.
 ///
 /// What is left when the means of variants, steps and blocks are taken out has (blocks − 1) ×
-/// (variants − 1) degrees of freedom at each step. Steps of one trial share a part of their noise, so
-/// those of several steps count for less than their number: freedom is multiplied by
-/// tr(Σ)² / tr(Σ²) (Satterthwaite 1946), both estimated without bias from the covariance of the steps
-/// (Bai and Saranadasa 1996). The variance of a difference is the largest of
+/// (variants − 1) degrees of freedom at each step. Steps of a trial share a part of their noise, so
+/// freedom is multiplied by tr(Σ)² / tr(Σ²) (Satterthwaite 1946), both estimated without bias from
+/// the covariance of the steps (Bai and Saranadasa 1996). The variance of a difference is the
+/// largest of
 ///
 /// 1. twice that of what is left, of all variants and steps,
 /// 2. the mean of the variances of all differences: larger where the baseline spreads most,
 /// 3. the mean of those of this variant over all steps,
 /// 4. twice that of what is left at this step, of all variants,
-/// 5. the mean of the first and of that of this difference alone: larger where one variant spreads more at
-///    this step than anywhere else, as a server may that is overloaded.
+/// 5. the mean of the first and of this difference's own: larger where one variant spreads most.
 pub fn pooled_errors(table: &[Vec<Vec<f64>>]) -> Option<Vec<Vec<PooledError>>> {
     let Residuals { at_step, freedom } = Residuals::of(table)?;
     let (n_variants, n_steps) = (table.len(), at_step.len());
@@ -58,23 +53,22 @@ pub fn pooled_errors(table: &[Vec<Vec<f64>>]) -> Option<Vec<Vec<PooledError>>> {
     )
 }
 
-/// The first of the five variances of [`pooled_errors`] alone: right only where all trials spread alike. No
-/// verdict rests on it; the example `error_rates` shows what the other four save and cost.
+/// The first variance alone, right only if all trials spread alike: for the example `error_rates`.
 pub fn pooled_error_unguarded(table: &[Vec<Vec<f64>>]) -> Option<PooledError> {
     let Residuals { at_step, freedom } = Residuals::of(table)?;
     Some(PooledError { variance: mean(&at_step), freedom })
 }
 
-/// What is left of all values when the means of variants, steps and blocks are taken out.
+/// Values without the means of variants, steps and blocks.
 struct Residuals {
-    /// The variance of a difference, by step.
+    /// Variance of a difference, by step.
     at_step: Vec<f64>,
     /// Degrees of freedom of all steps together.
     freedom: f64,
 }
 
 impl Residuals {
-    /// None where there are too few values, or only one difference.
+    /// `None` with too few values, or a single difference.
     fn of(table: &[Vec<Vec<f64>>]) -> Option<Residuals> {
         let n_variants = table.len();
         let n_steps = table.first()?.len();
@@ -98,7 +92,7 @@ impl Residuals {
     }
 }
 
-/// What is left at a step of each variant and block without their means.
+/// By variant and block.
 fn residuals(table: &[Vec<Vec<f64>>], step: usize) -> Vec<Vec<f64>> {
     let n_blocks = table[0][step].len();
     let centers: Vec<f64> = table.iter().map(|variant| mean(&variant[step])).collect();
@@ -119,7 +113,7 @@ fn own_variance(table: &[Vec<Vec<f64>>], variant: usize, step: usize) -> f64 {
     super::describe::variance(&pairs.map(|(our, their)| our - their).collect::<Vec<f64>>())
 }
 
-/// How many independent steps these are worth: tr(Σ)² / tr(Σ²), at least one.
+/// tr(Σ)² / tr(Σ²), at least one.
 fn independent_steps(
     n_steps: usize,
     freedom: f64,

@@ -1,25 +1,24 @@
-//! What a design can find: the probability that an effect is called what it is, before anything is
-//! measured, and the repetitions that would decide it afterwards.
+//! What a design can find before anything is measured, and the repetitions that decide afterwards.
 
 use super::decision::Rule;
 use super::special::{ln_gamma, normal_probability};
 use super::student::t_quantile;
 
-/// A design of which it is asked what it can find. All variants are run in each block.
+/// All variants are run in each block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Design {
     pub repetitions: u32,
-    /// Variants that are compared with one baseline.
+    /// Compared with one baseline.
     pub variants: u32,
     pub steps: u32,
-    /// Whether variants are interleaved in blocks: only then errors are pooled.
+    /// In blocks: only then errors are pooled.
     pub interleaved: bool,
     pub rule: Rule,
 }
 
-/// By how much the guard of the common error is taken to widen standard errors. In simulations it is 1.17 on
-/// average with three repetitions, 1.12 with five and 1.09 with ten (example `error_rates`, table `pooling`);
-/// 1.08 gives the power that is simulated (test `the_power_is_that_of_simulated_studies`).
+/// Widening of standard errors by the guard of the common error. In simulations 1.17 on average
+/// with three repetitions, 1.12 with five, 1.09 with ten (example `error_rates`, table `pooling`);
+/// 1.08 gives the simulated power (test `the_power_is_that_of_simulated_studies`).
 const PRICE_OF_GUARD: f64 = 1.08;
 
 impl Design {
@@ -27,9 +26,8 @@ impl Design {
         self.variants * self.steps
     }
 
-    /// Standard error and degrees of freedom of an effect, where single trials have the standard
-    /// deviation `noise` of their logarithms within a block: about their coefficient of variation.
-    /// None of fewer than two repetitions.
+    /// Standard error and degrees of freedom of an effect; `None` below two repetitions. `noise`:
+    /// the standard deviation of trials' logarithms in a block, about a coefficient of variation.
     fn error(&self, noise: f64) -> Option<(f64, f64)> {
         if self.repetitions < 2 || self.comparisons() == 0 {
             return None;
@@ -45,14 +43,13 @@ impl Design {
         if !is_pooled {
             return Some((standard_error, n - 1.0));
         }
-        // Steps that share half of the noise of their trial count as so many independent ones.
+        // Independent steps, if they share half of their trial's noise.
         let steps = f64::from(self.steps);
         let independent = steps / (1.0 + 0.25 * (steps - 1.0));
         Some((PRICE_OF_GUARD * standard_error, f64::from(between) * independent))
     }
 
-    /// The probability that an effect of this size (0.05 for 5 %) is called better or worse, where
-    /// single trials have this noise: two-sided, at the level that is the strictest of Holm's method.
+    /// Probability that an effect (0.05: 5 %) is called better or worse, at Holm's strictest level.
     pub fn probability_of_finding(&self, effect: f64, noise: f64) -> f64 {
         let Some((standard_error, freedom)) = self.error(noise) else { return 0.0 };
         if standard_error <= 0.0 {
@@ -62,9 +59,8 @@ impl Design {
         probability_of_significance(effect.ln_1p() / standard_error, freedom, level)
     }
 
-    /// The smallest effect, as a share (0.05 for 5 %) and not below the threshold, that is found with
-    /// this probability where single trials have this noise. None where the design cannot tell: fewer
-    /// than two repetitions, or more than a factor of a thousand.
+    /// Smallest effect (0.05 for 5 %), at least the threshold, found with this probability. `None`
+    /// for fewer than two repetitions, or beyond a factor of a thousand.
     pub fn smallest_effect(&self, noise: f64, probability: f64) -> Option<f64> {
         let is_found = |log: f64| self.probability_of_finding(log.exp_m1(), noise) >= probability;
         let (mut low, mut high) = (0.0, 1_000_f64.ln());
@@ -78,8 +74,7 @@ impl Design {
         Some(high.exp_m1().max(self.rule.threshold))
     }
 
-    /// The fewest repetitions, up to `most`, with which an effect of this size is found with this
-    /// probability; none where `most` are not enough.
+    /// Fewest repetitions, up to `most`, that find this effect with this probability, if any.
     pub fn repetitions_for(
         &self,
         effect: f64,
@@ -94,8 +89,7 @@ impl Design {
     }
 }
 
-/// The probability that |T| exceeds the quantile of a two-sided test at `level`, for T of the
-/// noncentral t distribution.
+/// Probability that a noncentral |T| exceeds the quantile of a two-sided test at `level`.
 pub fn probability_of_significance(noncentrality: f64, freedom: f64, level: f64) -> f64 {
     let limit = t_quantile(1.0 - level / 2.0, freedom);
     over_spreads(freedom, |spread| {
@@ -104,8 +98,7 @@ pub fn probability_of_significance(noncentrality: f64, freedom: f64, level: f64)
     })
 }
 
-/// The probability that bounds at 1 − `level` of an effect lie inside ± `band`, in units of the
-/// standard error, or that a test at `strict` finds it to be none of zero.
+/// Of bounds at 1 − `level` inside ± `band` (standard errors), or of zero excluded at `strict`.
 pub(super) fn probability_of_decision(
     (effect, band): (f64, f64),
     freedom: f64,
@@ -124,15 +117,14 @@ pub(super) fn probability_of_decision(
     })
 }
 
-/// The probability that a one-sided bound at `level` of an effect that is truly zero stays below
-/// `band`, in units of the standard error.
+/// Of a one-sided bound at `level` of a true zero that stays below `band`, in standard errors.
 pub(crate) fn probability_of_non_inferiority(band: f64, freedom: f64, level: f64) -> f64 {
     let near = t_quantile(1.0 - level, freedom);
     over_spreads(freedom, |spread| normal_probability(band - near * spread))
 }
 
-/// The mean of a function over the ratio of an estimated standard deviation to the true one: the root
-/// of χ² / ν. Simpson's rule over the logarithm of χ² / ν.
+/// Mean over the ratio of an estimated standard deviation to the true one, the root of χ² / ν, by
+/// Simpson's rule over the logarithm of χ² / ν.
 fn over_spreads(freedom: f64, of: impl Fn(f64) -> f64) -> f64 {
     const INTERVALS: usize = 120;
     let half = 0.5 * freedom;
@@ -197,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_power_is_that_of_simulated_studies() {
-        // Simulated studies: example `error_rates`, table `verdicts`.
+        // From the example `error_rates`, table `verdicts`.
         let found = |repetitions: u32, effect: f64| {
             Design { repetitions, ..DESIGN }.probability_of_finding(effect, 0.02)
         };
@@ -226,7 +218,7 @@ mod tests {
             let six = Design { repetitions: 6, ..DESIGN };
             assert!(six.smallest_effect(noise, 0.8).expect("it can be found") <= effect);
         }
-        // An effect below the threshold is none that matters.
+        // Effects below the threshold do not matter.
         check(DESIGN.smallest_effect(1e-6, 0.8).expect("it can be found"), 0.03, 1e-12);
         assert_eq!(Design { repetitions: 1, ..DESIGN }.smallest_effect(0.02, 0.8), None);
     }

@@ -1,9 +1,7 @@
-//! The special functions that Student's and the normal distribution need.
+//! Special functions for Student's and the normal distribution.
 
-/// The natural logarithm of the gamma function, for `x` > 0.
-///
-/// Lanczos' approximation with g = 7 and nine terms (Lanczos 1964; Godfrey's coefficients); its
-/// relative error is below 1e-13 over the range used here.
+/// For `x` > 0, by Lanczos' approximation with g = 7 and nine terms (Lanczos 1964; Godfrey's
+/// coefficients); relative error below 1e-13 in the range used here.
 pub fn ln_gamma(x: f64) -> f64 {
     const COEFFICIENTS: [f64; 9] = [
         0.999_999_999_999_809_9,
@@ -30,10 +28,8 @@ pub fn ln_gamma(x: f64) -> f64 {
     0.5 * (2.0 * std::f64::consts::PI).ln() + (x + 0.5) * t.ln() - t + sum.ln()
 }
 
-/// The regularised incomplete beta function I_x(a, b), for `x` in [0, 1] and `a`, `b` > 0.
-///
-/// The continued fraction of Abramowitz and Stegun 26.5.8, evaluated by Lentz's method as
-/// modified by Thompson and Barnett (1986), on the side of the mean where it converges fast.
+/// I_x(a, b) for `x` in [0, 1] and `a`, `b` > 0: the continued fraction of Abramowitz and Stegun
+/// 26.5.8 by Lentz's method (Thompson and Barnett 1986), on the side where it converges fast.
 pub fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -49,10 +45,8 @@ pub fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     }
 }
 
-/// The probability that a standard normal variable is at most `x`.
-///
-/// The series of Abramowitz and Stegun 26.2.11 near zero, the continued fraction 26.2.14 beyond;
-/// the absolute error is below 1e-14.
+/// At most `x`: the series of Abramowitz and Stegun 26.2.11 near zero, the continued fraction
+/// 26.2.14 beyond; absolute error below 1e-14.
 pub fn normal_probability(x: f64) -> f64 {
     let density = (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt();
     if x.abs() < 3.0 {

@@ -2,8 +2,7 @@
 
 use super::special::incomplete_beta;
 
-/// The probability that |T| is at least |`t`|, for T of Student's distribution with `freedom`
-/// degrees of freedom: I_x(ν/2, 1/2) with x = ν / (ν + t²) (Abramowitz and Stegun 26.7.1).
+/// That |T| is at least |`t`|: I_x(ν/2, 1/2) with x = ν / (ν + t²) (Abramowitz and Stegun 26.7.1).
 pub fn t_two_sided_p(t: f64, freedom: f64) -> f64 {
     if t.is_infinite() {
         return 0.0;
@@ -11,10 +10,8 @@ pub fn t_two_sided_p(t: f64, freedom: f64) -> f64 {
     incomplete_beta(0.5 * freedom, 0.5, freedom / (freedom + t * t))
 }
 
-/// The `q` quantile of Student's distribution, for `q` in (0, 1) and `freedom` > 0.
-///
-/// Found by bisection of [`t_two_sided_p`], which is monotone: slow and sure. Tails thinner than
-/// 1e-15 are cut there.
+/// For `q` in (0, 1) and `freedom` > 0, by bisection of the monotone [`t_two_sided_p`]: slow and
+/// sure. Tails are cut at 1e-15.
 pub fn t_quantile(q: f64, freedom: f64) -> f64 {
     if q < 0.5 {
         return -t_quantile(1.0 - q, freedom);
@@ -70,7 +67,7 @@ mod tests {
 
     #[test]
     fn quantiles_by_closed_form() {
-        // One degree of freedom is Cauchy's distribution, two have t = (2q − 1)·√(2 / (4q(1 − q))).
+        // One degree of freedom is Cauchy's distribution; two have t = (2q − 1)·√(2 / (4q(1 − q))).
         for q in [0.6, 0.9, 0.999] {
             let cauchy = (std::f64::consts::PI * (q - 0.5)).tan();
             assert!((t_quantile(q, 1.0) / cauchy - 1.0).abs() < 1e-9);

@@ -1,5 +1,4 @@
-//! Sequential stopping: which variants need no more repetitions, and what that does to the levels of
-//! the tests.
+//! Sequential stopping: which variants need no more repetitions, and the levels of tests then.
 
 mod settle;
 #[cfg(test)]
@@ -18,34 +17,31 @@ pub use settle::{
     Series, Why, level_of_a_look, level_of_the_end, levels, levels_of_cells, looks, settle,
 };
 
-/// Confidence of a run whose analysis says nothing else.
+/// The default.
 const CONFIDENCE: f64 = 0.95;
 
-/// What repeated looks at a run did to its analysis; of runs that may stop early.
+/// Repeated looks and their effect, for runs that may stop early.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StoppingFacts {
-    /// Repetitions before the first look.
+    /// Before the first look.
     pub repetitions_min: u32,
     pub repetitions_max: u32,
-    /// Looks that the error rates are shared among.
+    /// Looks that share the error rates.
     pub looks: u32,
-    /// Confidence of the bounds at each look before the end; together all looks have that of the
-    /// findings.
+    /// Of bounds at each look before the end; together all looks have the findings' confidence.
     pub confidence_of_looks: f64,
-    /// What became of each variant, in plan order.
+    /// In plan order.
     pub variants: Vec<VariantStopping>,
-    /// Trials of the plan that were not needed.
+    /// Trials that were not needed.
     pub saved_trials: u32,
 }
 
-/// That results could be looked at before the last trials were asked for: of runs that were joined, or
-/// extended.
+/// Results could be looked at before the last trials were asked for: in joined or extended runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RepeatedLooks {
-    /// How often, at most over the variants.
+    /// The most of all variants.
     pub looks: u32,
-    /// Confidence of the bounds and verdicts at so many looks, of each by itself; together they have
-    /// about that of the findings ([`share_of_look`]).
+    /// Of bounds and verdicts of each look ([`share_of_look`]); together about the findings'.
     pub confidence: f64,
 }
 
@@ -59,14 +55,12 @@ pub struct VariantStopping {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StoppingDecision {
-    /// Index of each variant that is settled, and why.
+    /// Variant, and why it is settled.
     pub settled: Vec<(usize, String)>,
 }
 
-/// Which variants of a run need no more repetitions, by the rule of its manifest; none of a run that
-/// does not stop early, or was not interleaved. Pure: the same record gives the same decision.
-///
-/// To be asked after each block. What is settled stays settled while no trial is added to it.
+/// Which variants need no more repetitions, by the manifest's rule, after each block; none if the
+/// run does not stop early, or was not interleaved. Settled ones stay so while they get no trials.
 pub fn decide(run: &Run) -> StoppingDecision {
     let Some(stopping) = &run.manifest.stopping else { return StoppingDecision::default() };
     let runs = std::slice::from_ref(run);
@@ -139,20 +133,15 @@ fn in_words(joined: &Joined<'_>, variant: usize, why: &Why) -> String {
     }
 }
 
-/// The share of 1 − confidence at which what has been looked at so often is judged: all of it the
-/// first time, 1 / (k (k + 1)) of it the k-th time.
-///
-/// A run that is repeated and joined with the first, or gets more repetitions ([`looks_at`]), is looked
-/// at again.
-/// Whoever does so until something is found errs in at most 1 + 1/6 + 1/12 + … = 1.5 times the
-/// stated share of studies, however often (Bonferroni); by simulation about 1.2 times.
+/// The share of 1 − confidence for the k-th look: all for the first, then 1 / (k (k + 1)). Joining
+/// or extending runs ([`looks_at`]) until something is found errs in at most 1 + 1/6 + 1/12 + … =
+/// 1.5 times the stated share of studies, however often (Bonferroni); simulated, 1.2 times.
 pub fn share_of_look(look: u32) -> f64 {
     if look < 2 { 1.0 } else { 1.0 / f64::from(look * (look + 1)) }
 }
 
-/// How often the results of a run could be looked at: once as they are, and once before each extension,
-/// if trials had ended since the time before. A run that was extended before its first trial had ended
-/// was looked at once.
+/// Looks at a run: one now, and one before each extension, if trials had ended since the last. An
+/// extension before the first trial's end is no look.
 pub fn looks_at(run: &Run) -> u32 {
     let before = run.manifest.extensions.iter().map(Extension::ended);
     let now = run.trials.len() as u32;
@@ -160,8 +149,7 @@ pub fn looks_at(run: &Run) -> u32 {
     all.len() as u32
 }
 
-/// The levels at which each variant is judged: of runs that may stop early those of their looks, of
-/// what several runs measured, or one that was extended, those of repeated looks; plain ones of others.
+/// By variant: of looks if the run may stop early or was joined or extended, else plain.
 pub(crate) fn levels_of<'a>(runs: &[Run], joined: &Joined<'_>, rule: &'a Rule) -> Levels<'a> {
     let whole = 1.0 - rule.confidence;
     let mut found =
@@ -190,7 +178,7 @@ pub(crate) fn levels_of<'a>(runs: &[Run], joined: &Joined<'_>, rule: &'a Rule) -
         of_variants[variant] *= share;
         of_cells[variant] *= share;
     }
-    // A comparison of two runs is of both: whichever was stopped earlier decides.
+    // The stricter level of the two compared runs decides.
     for variant in joined.n_first..n {
         if let Some(baseline) = joined.variants[variant].baseline.filter(|_| joined.n_first > 0) {
             of_variants[variant] = of_cells[variant].min(of_cells[baseline]);
@@ -203,9 +191,8 @@ pub(crate) fn levels_of<'a>(runs: &[Run], joined: &Joined<'_>, rule: &'a Rule) -
     found
 }
 
-/// The levels of comparisons and of cells of each variant of a run that may stop early; none of others.
-/// What was settled follows from the threshold that the run was stopped by, not from that of the
-/// analysis.
+/// Of comparisons and cells by variant, for a run that may stop early. The run's threshold decides
+/// what was settled, not the analysis's.
 fn levels_of_run(run: &Run, rule: &Rule) -> Option<(Vec<f64>, Vec<f64>)> {
     let stopping = run.manifest.stopping.as_ref()?;
     let joined = Joined::new(std::slice::from_ref(run), Matching::Join);
@@ -218,7 +205,7 @@ fn levels_of_run(run: &Run, rule: &Rule) -> Option<(Vec<f64>, Vec<f64>)> {
     Some((levels(&series, stopping, &own), levels_of_cells(&series, stopping, &own)))
 }
 
-/// What stopping did; none of runs that do not stop early, and of several runs together.
+/// `None` for several runs, and for those that do not stop early.
 pub(crate) fn facts(runs: &[Run], joined: &Joined<'_>, rule: &Rule) -> Option<StoppingFacts> {
     let [run] = runs else { return None };
     let stopping: &StoppingRecord = run.manifest.stopping.as_ref()?;
@@ -234,7 +221,7 @@ pub(crate) fn facts(runs: &[Run], joined: &Joined<'_>, rule: &Rule) -> Option<St
     };
     let variant = |(idx, why): (usize, &Option<Why>)| VariantStopping {
         repetitions: series.repetitions[idx],
-        // Having had all repetitions settles nothing by itself.
+        // Having all repetitions settles nothing.
         settled: !matches!(why, None | Some(Why::AllDone))
             || joined.variants[idx].baseline.is_none(),
         why: why.as_ref().map_or_else(|| open(idx), |why| in_words(joined, idx, why)),

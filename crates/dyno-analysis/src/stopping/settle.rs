@@ -1,24 +1,21 @@
-//! The rule by which variants are settled, on plain numbers.
-//!
-//! A run is looked at when its variants have had certain numbers of repetitions. All looks before the
-//! last share half of the error rate evenly, the other half is kept for the end of the run, whenever
-//! that is. So however often is looked, and whatever is stopped for what was seen, the rates of a run
-//! without looks hold (the sum of the levels of all looks bounds them).
+//! The rule that settles variants, on plain numbers. Looks happen at certain numbers of
+//! repetitions; all but the last share half of the error rate evenly, the other half is kept for
+//! the end, whenever that is. So the rates of a run without looks hold, whatever is stopped.
 
 use dyno_record::StoppingRecord;
 
 use crate::statistics::{Call, Effect, Rule, is_inside};
 
-/// What is known of a run at a look: values of the primary metric.
+/// At a look: values of the primary metric.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
-    /// Of each variant, the one that it is compared with.
+    /// By variant.
     pub baselines: Vec<Option<usize>>,
-    /// Of each variant and step, block and natural logarithm of the value.
+    /// Block and natural logarithm, by variant and step.
     pub logs: Vec<Vec<Vec<(u32, f64)>>>,
-    /// Of each step, whether more is better.
+    /// By step.
     pub more_is_better: Vec<bool>,
-    /// Of each step, the standard deviation that the instrument alone gives to a logarithm.
+    /// The instrument's standard deviation of a logarithm, by step.
     pub resolution: Vec<f64>,
     pub repetitions: Vec<u32>,
 }
@@ -26,21 +23,20 @@ pub struct Series {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Why {
     AllDone,
-    /// Against its baseline every step is decided, so.
+    /// Against its baseline, by step.
     Decided(Vec<Call>),
-    /// At every step this variant is better than it by more than the threshold.
+    /// This variant is better by more than the threshold at every step.
     CannotWin(usize),
-    /// It is compared with nothing, and known to within the threshold.
+    /// Compared with nothing, and known to within the threshold.
     Precise,
-    /// It is the baseline of variants that are all settled.
+    /// A baseline of settled variants only.
     NotNeeded,
 }
 
-/// The numbers of repetitions after which is looked, the last being the end: each is a quarter more
-/// than the one before, and at least one more.
+/// Repetitions at looks, each a quarter more than the last and at least one; the last is the end.
 pub fn looks(stopping: &StoppingRecord) -> Vec<u32> {
     let most = stopping.repetitions_max;
-    // Two repetitions are the fewest that have bounds.
+    // Bounds need two repetitions.
     let mut looks = Vec::new();
     let mut next = stopping.repetitions_min.max(2);
     while next < most {
@@ -56,17 +52,14 @@ pub fn level_of_a_look(stopping: &StoppingRecord, rule: &Rule) -> f64 {
     0.5 * (1.0 - rule.confidence) / before_the_end as f64
 }
 
-/// The level that is kept for the end of the run: half of it, or all where there is no look before.
+/// Half of the level, or all without an earlier look.
 pub fn level_of_the_end(stopping: &StoppingRecord, rule: &Rule) -> f64 {
     let share = if looks(stopping).len() > 1 { 0.5 } else { 1.0 };
     share * (1.0 - rule.confidence)
 }
 
-/// Which variants are settled.
-///
-/// A variant whose number of repetitions is not one that is looked at keeps going. What is settled
-/// stays so while nothing is added to it: its own comparisons are judged at Bonferroni's level, which
-/// does not depend on how the others fare.
+/// Which variants are settled; a variant between looks goes on. Settled variants stay so while
+/// nothing is added: they are judged at Bonferroni's level, whatever the others do.
 pub fn settle(series: &Series, stopping: &StoppingRecord, rule: &Rule) -> Vec<Option<Why>> {
     let looks = looks(stopping);
     let level = level_of_a_look(stopping, rule);
@@ -87,8 +80,7 @@ pub fn settle(series: &Series, stopping: &StoppingRecord, rule: &Rule) -> Vec<Op
     };
     let own: Vec<Option<Why>> = (0..n).map(by_itself).collect();
     let mut why = own.clone();
-    // What is only a baseline is needed as long as what is compared with it; so is a variant that is a
-    // baseline of others, even if its own comparison is decided.
+    // A baseline is needed as long as its variants are, even if its own comparison is decided.
     for variant in (0..n).filter(|v| series.baselines[*v].is_none() && series.is_baseline(*v)) {
         let enough = series.repetitions[variant] >= stopping.repetitions_min;
         why[variant] = why[variant].take().or(enough.then_some(Why::NotNeeded));
@@ -104,8 +96,8 @@ pub fn settle(series: &Series, stopping: &StoppingRecord, rule: &Rule) -> Vec<Op
     why
 }
 
-/// The level at which the comparisons of each variant are judged when the run has ended: that of a
-/// look where it was settled at one or was repeated less often than others, else that of the end.
+/// For comparisons at the end of the run: that of a look if the variant was settled at one, or has
+/// fewer repetitions than others; else that of the end.
 pub fn levels(series: &Series, stopping: &StoppingRecord, rule: &Rule) -> Vec<f64> {
     let most = series.repetitions.iter().copied().max().unwrap_or(0);
     let of = |(why, repetitions): (Option<Why>, &u32)| {
@@ -120,10 +112,8 @@ pub fn levels(series: &Series, stopping: &StoppingRecord, rule: &Rule) -> Vec<f6
     settle(series, stopping, rule).into_iter().zip(&series.repetitions).map(of).collect()
 }
 
-/// The level of the bounds of each variant's own estimates when the run has ended: that of a look
-/// where the variant was stopped at one, for whatever reason, else that of the end. The levels of all
-/// looks add up to 1 − confidence, so at whichever of them it was stopped its bounds hold the truth
-/// with that confidence.
+/// For bounds of a variant's own estimates: that of the look at which it was stopped, for any
+/// reason, or of the end. All looks' levels add up to 1 − confidence, so bounds hold either way.
 pub fn levels_of_cells(series: &Series, stopping: &StoppingRecord, rule: &Rule) -> Vec<f64> {
     let most = series.repetitions.iter().copied().max().unwrap_or(0);
     let of = |(why, repetitions): (Option<Why>, &u32)| {
@@ -146,7 +136,7 @@ impl Series {
         self.baselines.contains(&Some(variant))
     }
 
-    /// The difference of logarithms within the blocks that both have.
+    /// Within the blocks that both have.
     pub fn effect(&self, variant: usize, other: usize, step: usize) -> Option<Effect> {
         let theirs = &self.logs[other][step];
         let partner = |block: u32| theirs.iter().find(|(own, _)| *own == block);
@@ -174,7 +164,7 @@ impl Series {
         calls.filter(|calls| !calls.is_empty()).map(Why::Decided)
     }
 
-    /// A variant that is better than this one by more than the threshold, at every step, surely.
+    /// By a variant that is surely better by more than the threshold at every step.
     fn beaten(&self, variant: usize, level: f64, rule: &Rule) -> Option<Why> {
         let n = self.baselines.len();
         let pairs = (n * n.saturating_sub(1) / 2 * self.n_steps()).max(1);
@@ -194,7 +184,7 @@ impl Series {
         (0..n).find(beats).map(Why::CannotWin)
     }
 
-    /// Whether the bounds of each step's mean are within the threshold of it.
+    /// The bounds of each step's mean are within the threshold.
     fn is_precise(&self, variant: usize, level: f64, rule: &Rule) -> bool {
         let is_known = |step: usize| {
             let logs: Vec<f64> = self.logs[variant][step].iter().map(|(_, log)| *log).collect();

@@ -1,4 +1,4 @@
-//! Runs that are looked at again and again.
+//! Runs with repeated looks.
 
 use dyno_record::{Run, StoppingRecord};
 use dyno_units::{RandomStream, Seed};
@@ -31,8 +31,7 @@ fn the_levels_of_all_looks_add_up_to_the_whole() {
     }
 }
 
-/// A run of at most ten repetitions in which each variant has had some, with these throughputs and
-/// this much of the usual noise.
+/// At most ten repetitions, with these so far; `noise` is relative to the usual.
 fn partly(rates: &[f64], repetitions: &[u32], noise: f64) -> Run {
     let names = ["a", "b", "c", "d"];
     let rate = |variant: usize, step: usize, repetition: u32| {
@@ -54,7 +53,7 @@ fn what_is_decided_is_settled_and_the_baseline_goes_on() {
     let run = partly(&[1_000.0, 500.0, 1_000.0], &[3, 3, 3], 1.0);
     assert_eq!(settled(&run), [1]);
     assert_eq!(decide(&run).settled[0].1, "decided against a: worse at 4 clients");
-    // With no spread to speak of all is settled, the baseline with it.
+    // Almost no spread settles all, and the baseline with them.
     let run = partly(&[1_000.0, 500.0, 1_000.0], &[3, 3, 3], 0.01);
     assert_eq!(settled(&run), [0, 1, 2]);
     assert_eq!(decide(&run).settled[0].1, "everything compared with it is decided");
@@ -85,15 +84,15 @@ fn what_is_settled_stays_settled_while_others_go_on() {
 
 #[test]
 fn what_cannot_win_gives_its_time_away() {
-    // b may be a little better than a, or not; c is far ahead of both.
+    // b may be slightly better than a; c is far ahead of both.
     let run = partly(&[1_000.0, 1_015.0, 3_000.0], &[5, 5, 5], 2.0);
     let decision = decide(&run);
-    // Then nothing is left for the baseline to be compared with: c is decided.
+    // Then the baseline is not needed: c is decided.
     assert_eq!(
         decision.settled[1],
         (1, "it can no longer win: c is ahead by more than the threshold".to_owned())
     );
-    // Nobody says of b that it is better or worse than a: that was not decided.
+    // Whether b is better than a was not decided.
     let findings = analyse(&[run], &Options::default());
     let of_b = findings.comparisons.iter().filter(|c| c.variant == 1);
     assert!(of_b.clone().count() > 0);
@@ -102,7 +101,7 @@ fn what_cannot_win_gives_its_time_away() {
 
 #[test]
 fn a_variant_that_others_are_compared_with_goes_on_for_them() {
-    // b is clearly faster than a, and c, which takes longer to see, is compared with b.
+    // b is clearly faster than a, and c, which takes longer, is compared with b.
     let mut run = partly(&[500.0, 1_000.0, 1_000.0], &[3, 3, 3], 1.0);
     run.manifest.variants[2].baseline = Some(1);
     assert_eq!(settled(&run), [0]);
@@ -132,8 +131,7 @@ fn findings_use_the_levels_of_the_looks() {
         let compared = findings.comparisons.iter().find(|c| c.variant == variant).unwrap();
         compared.relative.high.unwrap() - compared.relative.low.unwrap()
     };
-    // Stopped at a look: 0.5 % of the level; at the end: 2.5 %. A run that is looked at has no common
-    // error.
+    // At a look 0.5 % of the level, at the end 2.5 %; without a common error.
     assert!(with.comparisons.iter().all(|c| c.pooled.is_none()));
     assert!(width(&with, 1) > 2.0 * width(&without, 1));
     let of_own_pairs = |variant: usize| {
@@ -169,12 +167,12 @@ fn levels_follow_from_the_threshold_of_the_run() {
         let bounds = |c: &crate::Comparison| (c.variant, c.relative.low, c.relative.high);
         findings.comparisons.iter().map(bounds).collect::<Vec<_>>()
     };
-    // A threshold under which nothing would have been settled changes no level.
+    // A threshold that settles nothing changes no level.
     assert_eq!(with(None), with(Some(0.000_1)));
     assert_eq!(with(None), with(Some(0.9)));
 }
 
-/// Half the width of the bounds of throughput on the scale of logarithms, as a level; of two variants.
+/// Level of the bounds of two variants' throughput.
 fn level_of_bounds(runs: &[Run]) -> f64 {
     let findings = analyse(runs, &Options::default());
     let c = findings.comparisons.iter().find(|c| c.metric == metrics::THROUGHPUT).unwrap();
@@ -187,7 +185,7 @@ fn level_of_bounds(runs: &[Run]) -> f64 {
 
 #[test]
 fn every_extension_after_results_is_a_look() {
-    // Three repetitions of two variants, of which the last ones may have been asked for later.
+    // Three repetitions of two variants, the last of which may have been asked for later.
     let extended = |ended: &[Option<u32>]| {
         let mut run = run(&["a", "b"], &[4], 4, |v, s, r| 1_000.0 * wobble(v, s, r));
         let extension = |trials_ended: &Option<u32>| dyno_record::Extension {
@@ -213,14 +211,14 @@ fn every_extension_after_results_is_a_look() {
     check(&[], 1);
     check(&[Some(6)], 2);
     check(&[Some(2), Some(6)], 3);
-    // Nothing could be seen before the first trial had ended, and nothing new before the next.
+    // Nothing new had ended before the extension.
     check(&[Some(0)], 1);
     check(&[Some(6), Some(6)], 2);
     // Nothing has ended since.
     check(&[Some(6), Some(8)], 2);
-    // A record of before does not say how many had ended.
+    // An older record.
     check(&[None], 2);
-    // Two runs, one of which was extended, are three looks.
+    // An extended run and another are three looks.
     let mut again = extended(&[]);
     again.folder = std::path::PathBuf::from("runs/again");
     again.manifest.created_unix_ms += 1;
@@ -241,7 +239,7 @@ fn a_run_that_was_extended_keeps_its_common_error() {
     assert!(findings.comparisons.iter().all(|c| c.pooled.is_some()));
 }
 
-/// Of two runs that are compared, the one that was stopped at the stricter level decides, whichever it is.
+/// Whichever of the two runs it is.
 #[test]
 fn a_comparison_of_two_runs_has_the_level_of_the_stricter_one() {
     let plain = || run(&["a"], &[4], 5, |v, s, r| 1_000.0 * wobble(v, s, r + 3));
@@ -295,7 +293,7 @@ fn open_verdicts_are_a_caveat() {
 
 #[test]
 fn open_load_is_settled_by_response_time_and_not_by_the_offered_rate() {
-    // The offered rate is the same in both, so throughput never differs; p95 differs by half.
+    // Throughput is the offered rate; p95 differs by half.
     let p95_of = |variant: usize, repetition: u32| {
         let noise = 1.0 + 8.0 * (wobble(variant, 0, repetition) - 1.0);
         [0.002, 0.0021][variant] * noise
@@ -329,7 +327,7 @@ fn a_step_whose_schedule_sets_its_length_is_settled_by_throughput() {
         quota,
         kinds: Vec::new(),
     };
-    // As long in both, because inserts are done at a rate; queries differ by 3 %, and noisily.
+    // Inserts at a rate take as long in both; queries differ by 3 %, with noise.
     let mut run = partly(&[1_000.0, 1_030.0], &[3, 3], 6.0);
     let roles = vec![role("inserter", Some(100.0), Some(6_000)), role("query", None, None)];
     let own = OwnStepRecord { roles, ends_by_quota: true, settle_s: 0.0 };
@@ -347,7 +345,7 @@ fn a_step_whose_schedule_sets_its_length_is_settled_by_throughput() {
     assert_eq!(findings.steps[0].main_metric, metrics::THROUGHPUT);
 }
 
-/// A study that is looked at after every block, simulated.
+/// After every block, simulated.
 fn looked_at(effects: &[f64], noise: f64, random: &mut RandomStream) -> Series {
     let stopping = stopping(3, 12);
     let n = effects.len();
@@ -375,7 +373,7 @@ fn looked_at(effects: &[f64], noise: f64, random: &mut RandomStream) -> Series {
     series
 }
 
-/// Calls against the baseline in such a study, and repetitions of all variants together.
+/// Calls against the baseline, and repetitions of all variants.
 fn simulate(effects: &[f64], noise: f64, random: &mut RandomStream) -> (Vec<Call>, u32) {
     let series = looked_at(effects, noise, random);
     let n = effects.len();
@@ -424,6 +422,6 @@ fn large_effects_save_most_repetitions() {
         repetitions += n;
     }
     assert!(found >= 198, "{found} of 200");
-    // Without stopping each study would have 48 trials.
+    // 48 trials each without stopping.
     assert!(f64::from(repetitions) / 200.0 < 24.0, "{repetitions}");
 }

@@ -1,5 +1,4 @@
-//! What was not steady, as caveats. One trial in a hundred looks unsteady by chance, so a cell is
-//! reported only if at least half of its trials agree; stalls are always reported.
+//! Unsteadiness as caveats: by half of a cell's trials, as one in a hundred looks so by chance.
 
 use super::{Steadiness, TimeFacts};
 use crate::words::{self, count, list, seconds, share};
@@ -14,7 +13,7 @@ pub(crate) fn caveats(findings: &Findings) -> Vec<Caveat> {
         .collect()
 }
 
-/// The trials of a cell with this verdict, if they are at least half of them.
+/// Trials with this verdict, if they are at least half.
 fn half_agree(cell: &Cell, is_it: impl Fn(&TimeFacts) -> bool) -> Option<Vec<&TimeFacts>> {
     let found: Vec<&TimeFacts> = cell.time.iter().filter(|facts| is_it(facts)).collect();
     (!found.is_empty() && 2 * found.len() >= cell.time.len()).then_some(found)
@@ -72,7 +71,7 @@ fn warm_up(findings: &Findings) -> Option<Caveat> {
 fn not_steady(findings: &Findings) -> Option<Caveat> {
     let mut cells = Vec::new();
     for cell in &findings.cells {
-        // What had no level at the end either is reported as such.
+        // That has its own caveat.
         if half_agree(cell, is_never_steady).is_some() {
             continue;
         }
@@ -100,7 +99,7 @@ fn course(cell: &Cell, trials: &[&TimeFacts]) -> String {
     }
 }
 
-/// Long enough to be judged, and without a level that was kept to the end.
+/// Long enough to judge, without a level kept to the end.
 fn is_never_steady(facts: &TimeFacts) -> bool {
     facts.steadiness != Steadiness::TooShort && facts.steady_from_s.is_none()
 }
@@ -149,7 +148,7 @@ fn stalls(findings: &Findings) -> Option<Caveat> {
     caveat(findings, CaveatKind::Stalls, &cells, (what, advice))
 }
 
-/// Which kinds stalled while others went on: `, only insert`.
+/// `, only insert`, if others went on.
 fn of_kinds(workload: &str, cell: &Cell, stalls: &[&StallFacts]) -> String {
     let mut kinds: Vec<&str> =
         stalls.iter().flat_map(|stall| &stall.kinds).map(String::as_str).collect();
@@ -171,7 +170,7 @@ mod tests {
     use crate::fixtures::run;
     use crate::{Caveat, CaveatKind, Options, analyse};
 
-    /// The caveats of a kind where each trial's seconds are what `second` says.
+    /// `second` gives throughput by trial and second.
     fn found(kind: CaveatKind, second: impl Fn(u32, usize) -> f64) -> Vec<Caveat> {
         let mut run = run(&["a"], &[4], 3, |_, _, _| 1000.0);
         for trial in &mut run.trials {
@@ -179,7 +178,7 @@ mod tests {
             step.measured_s = 60.0;
             step.intervals.start_s = (0..62).map(|i| f64::from(i) - 2.0).collect();
             let measured = (0..60).map(|i| second(trial.number, i));
-            // What happens in the warm-up does not count.
+            // The warm-up does not count.
             step.intervals.throughput = [10.0, 10.0].into_iter().chain(measured).collect();
         }
         let caveats = analyse(&[run], &Options::default()).caveats;
@@ -210,7 +209,6 @@ mod tests {
         let caveats = found(CaveatKind::NeverSteady, falls);
         assert!(caveats[0].message.contains("from beginning to end in 3 of 3"), "{caveats:?}");
         assert_eq!(found(CaveatKind::NeverSteady, |_, i| 1000.0 + wobble(i)), []);
-        // Once is enough said.
         assert_eq!(found(CaveatKind::NotSteady, falls), []);
     }
 

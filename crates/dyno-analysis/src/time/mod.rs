@@ -1,7 +1,4 @@
-//! Throughput by second within one trial: whether it was steady, and what it was where it was not.
-//!
-//! Pure functions of a column of numbers. METHOD.md section 5.1 explains each test and its rates of
-//! error; nothing found here changes an estimate or a verdict.
+//! Whether a trial's throughput by second was steady, and how it was not (METHOD.md, section 5.1).
 
 pub(crate) mod caveats;
 mod noise;
@@ -15,31 +12,29 @@ pub(crate) use stalls::stalls as stalls_by_second;
 
 pub const SECONDS_LEAST: usize = 20;
 
-/// Probability of finding what is not there, for each test.
+/// Of a false alarm, for each test.
 const ALPHA: f64 = 0.01;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimeFacts {
-    /// The trial's number in its own run.
+    /// In its own run.
     pub trial: u32,
     pub seconds: u32,
     pub steadiness: Steadiness,
-    /// Seconds at the beginning of the measurement phase that were not like the rest: warm-up that went
-    /// on.
+    /// Seconds at the beginning of the measurement that were still warm-up.
     pub warm_up_s: Option<f64>,
-    /// The change of a steady slope over the whole measurement phase, in percent of the mean.
+    /// Over the whole measurement phase, in percent of the mean.
     pub trend_percent: Option<f64>,
-    /// Where the level changed, in the order of time.
+    /// Of the level, in the order of time.
     pub changes: Vec<Change>,
     pub period: Option<Period>,
-    /// Seconds in which hardly anything was done. Finer ones are in the findings' own list.
+    /// Seconds with hardly any work; the findings' own list has shorter ones.
     pub stalls: Vec<Stall>,
-    /// Steadiness score: the share of seconds in which throughput was within a tenth of the median
-    /// second (or within two standard deviations of a count so small, if that is more), in [0, 1].
+    /// Share of seconds within a tenth of the median second (or two standard deviations of so small
+    /// a count, if more), in [0, 1].
     #[serde(default)]
     pub score: f64,
-    /// The second from which throughput kept its level to the end, 0 where it always did; none where
-    /// it never did, or there are too few seconds to tell.
+    /// When throughput's last level began, 0 if always; `None` if never, or with too few seconds.
     #[serde(default)]
     pub steady_from_s: Option<f64>,
 }
@@ -48,9 +43,9 @@ pub struct TimeFacts {
 #[serde(rename_all = "snake_case")]
 pub enum Steadiness {
     Steady,
-    /// After a beginning that was not like the rest.
+    /// After a different beginning.
     SteadyLater,
-    /// It rose or fell all the time.
+    /// Rising or falling all the time.
     Trend,
     Changes,
     #[default]
@@ -59,35 +54,34 @@ pub enum Steadiness {
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// Seconds since the measurement phase began.
+    /// Since the measurement phase began.
     pub at_s: f64,
-    /// Mean throughput of the level before.
+    /// Mean of the level before.
     pub before: f64,
-    /// Mean throughput of the level after.
+    /// Mean of the level after.
     pub after: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Period {
     pub every_s: f64,
-    /// The autocorrelation at that distance, in [0, 1].
+    /// At that distance, in [0, 1].
     pub autocorrelation: f64,
-    /// How often noise alone would show one as strong.
+    /// Of one as strong in noise alone.
     pub p_value: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stall {
-    /// Seconds since the measurement phase began.
+    /// Since the measurement phase began.
     pub at_s: f64,
-    /// How many seconds in a row.
+    /// In a row.
     pub seconds: u32,
-    /// Transactions that the median second would have had, and these had not.
+    /// Transactions short of the median second.
     pub missing: f64,
 }
 
-/// Judges the measured seconds of one trial. `throughput` has one value for each whole second of
-/// the measurement phase; changes smaller than the share `threshold` do not matter.
+/// By whole second of the measurement phase; changes below the share `threshold` do not matter.
 pub fn judge(trial: u32, throughput: &[f64], threshold: f64) -> TimeFacts {
     let mut facts = TimeFacts {
         trial,
@@ -104,7 +98,7 @@ pub fn judge(trial: u32, throughput: &[f64], threshold: f64) -> TimeFacts {
     if throughput.len() < SECONDS_LEAST || throughput.iter().any(|v| !v.is_finite()) {
         return facts;
     }
-    // A stall is reported as a stall, not as a change of level.
+    // A stall is no change of level.
     let level = stalls::without_stalls(throughput, &facts.stalls);
     let mean = crate::statistics::mean(&level);
     if mean <= 0.0 {
@@ -126,14 +120,13 @@ pub fn judge(trial: u32, throughput: &[f64], threshold: f64) -> TimeFacts {
     facts
 }
 
-/// The end of a beginning that was not like the rest: all changes lie in the first third.
+/// If all changes are in the first third.
 fn warm_up(changes: &[Change], seconds: usize) -> Option<f64> {
     let last = changes.last()?;
     (last.at_s <= seconds as f64 / 3.0).then_some(last.at_s)
 }
 
-/// The second from which the level was kept: none with a trend, and where the level still changed, or
-/// a stall was still made up for, in the last third.
+/// `None` with a trend, or if the last third still changed, or made up for a stall.
 fn steady_from(facts: &TimeFacts, throughput: &[f64]) -> Option<f64> {
     let last = facts.changes.last().map_or(0.0, |change| change.at_s);
     let last = last.max(caught_up_at(&facts.stalls, throughput));
@@ -141,9 +134,8 @@ fn steady_from(facts: &TimeFacts, throughput: &[f64]) -> Option<f64> {
     (facts.steadiness != Steadiness::Trend && is_early).then_some(last)
 }
 
-/// The second at which what the stalls left undone had been made up for: behind the last seconds
-/// after a stall that are all above the ordinary. 0 where none was, or no longer than the one second
-/// that is set aside with each stall.
+/// When the stalls' work had been made up for: after the last seconds above the ordinary. 0 if
+/// there were none, or only the second that is set aside with each stall.
 fn caught_up_at(stalls: &[Stall], throughput: &[f64]) -> f64 {
     let (middle, room) = ordinary(throughput);
     let end = |stall: &Stall| {
@@ -154,14 +146,13 @@ fn caught_up_at(stalls: &[Stall], throughput: &[f64]) -> f64 {
     stalls.iter().filter_map(end).fold(0.0, f64::max)
 }
 
-/// The median second, and how far from it an ordinary second may be: a tenth, or two standard
-/// deviations of a count so small.
+/// The median second and its ordinary distance: a tenth, or two deviations of so small a count.
 fn ordinary(throughput: &[f64]) -> (f64, f64) {
     let middle = crate::statistics::median(throughput);
     (middle, (0.1 * middle).max(2.0 * middle.max(0.0).sqrt()))
 }
 
-/// The share of seconds near the median second.
+/// Of seconds near the median second.
 fn score(throughput: &[f64]) -> f64 {
     if throughput.is_empty() {
         return 0.0;

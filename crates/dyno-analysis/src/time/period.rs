@@ -1,17 +1,14 @@
-//! Periods: what comes again and again, by autocorrelation.
+//! Periods, by autocorrelation.
 
 use super::noise::{autocorrelation, memory, normal_p};
 use super::{ALPHA, Period};
 use crate::statistics::mean;
 
 const TIMES_LEAST: usize = 4;
-/// The weakest autocorrelation that is reported.
 const WEAKEST: f64 = 0.2;
 
-/// The shortest period that noise with memory does not explain.
-///
-/// `throughput` is the series with its stalls: those that come again are a period. `residuals` is
-/// the same without stalls, slope and levels. The stronger of both is reported.
+/// The shortest period that noise with memory does not explain, in `throughput` (with stalls, which
+/// may recur) or in `residuals` (without stalls, slope and levels), whichever is stronger.
 pub(super) fn period(throughput: &[f64], residuals: &[f64]) -> Option<Period> {
     let found = [period_of(throughput), period_of(residuals)];
     found.into_iter().flatten().max_by(|a, b| a.autocorrelation.total_cmp(&b.autocorrelation))
@@ -23,7 +20,7 @@ fn period_of(values: &[f64]) -> Option<Period> {
     let is_peak = |lag: &usize| r[*lag] > r[lag - 1] && r[*lag] >= r[lag + 1];
     let peaks: Vec<usize> = (2..=most).filter(is_peak).collect();
     let highest = peaks.iter().map(|lag| r[*lag]).fold(0.0, f64::max);
-    // Multiples of a period peak as well; the shortest of about the same height is the period.
+    // Multiples of a period peak as well; of similar peaks the shortest is the period.
     let lag = peaks.into_iter().find(|lag| r[*lag] >= 0.85 * highest)?;
     if r[lag] < WEAKEST {
         return None;
@@ -32,9 +29,8 @@ fn period_of(values: &[f64]) -> Option<Period> {
     (p_value < ALPHA).then_some(Period { every_s: lag as f64, autocorrelation: r[lag], p_value })
 }
 
-/// How often the highest of all autocorrelations of noise would be as high: by Bartlett's (1946)
-/// variance for AR(1) noise, (1 + φ²) / (1 − φ²) / n, with φ of what remains when the mean of each
-/// phase of the period is taken out; times the number of lags (Bonferroni).
+/// Of the highest autocorrelation of noise: Bartlett's (1946) variance for AR(1), (1 + φ²) / (1 −
+/// φ²) / n, with φ after removing each phase's mean; times the number of lags (Bonferroni).
 fn p_value(values: &[f64], lag: usize, r: f64, n_lags: usize) -> f64 {
     let phase_mean = |phase: usize| {
         let same: Vec<f64> = values.iter().skip(phase).step_by(lag).copied().collect();

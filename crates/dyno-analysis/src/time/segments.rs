@@ -1,27 +1,23 @@
-//! Slopes and changes of level, against noise that remembers.
-//!
-//! A slope is tested by its t value, a change of level by the largest excursion of the cumulative
-//! sum (CUSUM), both with the long-run variance of AR(1) noise around the slope or the levels that
-//! are claimed. Levels are found by halving (binary segmentation: Scott and Knott 1974; Vostrikova
-//! 1981).
+//! Slopes and changes of level, against noise with memory. A slope is tested by its t value, a
+//! change by the largest excursion of the cumulative sum (CUSUM), both with the long-run variance
+//! of AR(1) noise. Levels are found by binary segmentation (Scott and Knott 1974; Vostrikova 1981).
 
 use super::noise::{kolmogorov_p, long_run_variance, memory};
 use super::{ALPHA, Change};
 use crate::statistics::{mean, t_two_sided_p};
 
-/// Fewest seconds of a level.
 const LEVEL_LEAST: usize = 5;
 const CHANGES_MOST: usize = 8;
 
 pub(super) struct Segments {
-    /// The change of a steady slope from the first to the last second.
+    /// Of a steady slope, from the first to the last second.
     pub(super) trend: Option<f64>,
-    /// The changes of level, in the order of time.
+    /// In the order of time.
     pub(super) changes: Vec<Change>,
     pub(super) residuals: Vec<f64>,
 }
 
-/// Tells a slope from changes of level by what leaves less behind, and finds both.
+/// Prefers a slope or changes of level by the residuals.
 pub(super) fn segments(values: &[f64]) -> Segments {
     let line = line(values);
     let sloped = residuals_of(values, |i| line.at(i));
@@ -59,7 +55,7 @@ impl Line {
     }
 }
 
-/// The line of least squares.
+/// By least squares.
 fn line(values: &[f64]) -> Line {
     let middle = (values.len() - 1) as f64 / 2.0;
     let center = mean(values);
@@ -78,7 +74,7 @@ fn is_slope(line: &Line, residuals: &[f64]) -> bool {
     if variance <= 0.0 {
         return line.slope != 0.0;
     }
-    // Values that remember are worth fewer.
+    // Values with memory count for fewer.
     let memory = memory(residuals, 2);
     let worth = residuals.len() as f64 * (1.0 - memory) / (1.0 + memory);
     t_two_sided_p(line.slope / variance.sqrt(), (worth - 2.0).max(2.0)) < ALPHA
@@ -88,7 +84,7 @@ fn residuals_of(values: &[f64], model: impl Fn(usize) -> f64) -> Vec<f64> {
     values.iter().enumerate().map(|(i, value)| value - model(i)).collect()
 }
 
-/// The first second of the second level at which the cumulative sum is furthest from its line.
+/// First second of the second level, where the cumulative sum is furthest from its line.
 fn best_split(values: &[f64]) -> Option<usize> {
     let n = values.len();
     if n < 2 * LEVEL_LEAST {
@@ -100,7 +96,7 @@ fn best_split(values: &[f64]) -> Option<usize> {
     for (i, value) in values.iter().enumerate().take(n - LEVEL_LEAST) {
         sum += value - center;
         let at = i + 1;
-        // Weighted as a test of two means is: changes near the ends are found as well.
+        // Weighted as in a test of two means, to find changes near the ends.
         let weight = (at as f64 * (n - at) as f64).sqrt();
         let distance = sum.abs() / weight;
         if at >= LEVEL_LEAST && best.is_none_or(|(most, _)| distance > most) {
@@ -115,9 +111,9 @@ fn around_split(values: &[f64], at: usize) -> Vec<f64> {
     residuals_of(values, |i| if i < at { first } else { second })
 }
 
-/// Whether the cumulative sum goes further than noise around two levels would.
+/// The cumulative sum goes further than noise around two levels.
 fn is_change(values: &[f64], at: usize) -> bool {
-    // Two levels, and a place that was chosen to fit.
+    // Two levels, and a place chosen to fit.
     let variance = long_run_variance(&around_split(values, at), 3);
     let center = mean(values);
     let (mut sum, mut furthest) = (0.0_f64, 0.0_f64);
@@ -131,7 +127,7 @@ fn is_change(values: &[f64], at: usize) -> bool {
     kolmogorov_p(furthest / (variance * values.len() as f64).sqrt()) < ALPHA
 }
 
-/// Where levels begin, without the first.
+/// Beginnings of levels, without the first.
 fn cuts(values: &[f64]) -> Vec<usize> {
     let mut cuts = Vec::new();
     let mut open = vec![(0, values.len())];
@@ -149,7 +145,7 @@ fn cuts(values: &[f64]) -> Vec<usize> {
     cuts
 }
 
-/// Levels as first second and mean.
+/// First second and mean.
 fn levels(values: &[f64], cuts: &[usize]) -> Vec<(usize, f64)> {
     let mut levels = Vec::new();
     let mut from = 0;

@@ -1,16 +1,15 @@
-//! Stalls: seconds in which hardly anything was done.
+//! Seconds in which hardly anything was done.
 
 use super::Stall;
 use crate::statistics::median;
 
-/// A second is a stall below this share of the median second …
+/// A stalled second is below this share of the median second …
 const SHARE: f64 = 0.5;
-/// … and at least this many standard deviations of ordinary seconds below it.
+/// … and at least so many standard deviations of ordinary seconds below it.
 const DEVIATIONS: f64 = 5.0;
 
-/// The stalls, in the order of time. The standard deviation of ordinary seconds is the larger one of
-/// 1.4826 times the median absolute deviation and the square root of the median, which is that of a
-/// count without memory (Poisson).
+/// In the order of time. The deviation of ordinary seconds is the larger of 1.4826 times the median
+/// absolute deviation and the square root of the median, as of a Poisson count.
 pub(crate) fn stalls(throughput: &[f64]) -> Vec<Stall> {
     if throughput.len() < 5 {
         return Vec::new();
@@ -30,13 +29,12 @@ pub(crate) fn stalls(throughput: &[f64]) -> Vec<Stall> {
             _ => stalls.push(Stall { at_s, seconds: 1, missing: middle - value }),
         }
     }
-    // What lasts a quarter of the time is a level, and no stall.
+    // What lasts a quarter of the time is a level.
     stalls.retain(|stall| f64::from(stall.seconds) < 0.25 * throughput.len() as f64);
     stalls
 }
 
-/// The series with the seconds of stalls, and the one behind each, in which what waited is done, set
-/// to the median.
+/// Sets stalls, and the second after each, which has the waiting work, to the median.
 pub(super) fn without_stalls(throughput: &[f64], stalls: &[Stall]) -> Vec<f64> {
     let mut values = throughput.to_vec();
     let middle = median(&values);

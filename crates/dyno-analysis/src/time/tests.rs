@@ -1,10 +1,10 @@
-//! Planted series: what was put in is found, and noise is not.
+//! Planted series are found, and noise is not.
 
 use dyno_units::Seed;
 
 use super::*;
 
-/// AR(1) noise of standard deviation `deviation` and memory `phi` around 1000.
+/// Around 1000, with standard deviation `deviation` and memory `phi`.
 fn noise(seed: u64, n: usize, phi: f64, deviation: f64) -> Vec<f64> {
     let mut random = Seed(seed).stream();
     let mut normal = || random.normal();
@@ -21,7 +21,7 @@ fn judged(values: &[f64]) -> TimeFacts {
     judge(1, values, 0.03)
 }
 
-/// At most as often as the method's table says, plus three standard errors of a hundred series.
+/// At most the rates of the method's table, plus three standard errors of a hundred series.
 #[test]
 fn noise_is_steady_whether_it_remembers_or_not() {
     let rows = [
@@ -75,14 +75,14 @@ fn a_beginning_that_is_slower_is_warm_up() {
 
 #[test]
 fn a_stall_that_is_made_up_for_is_not_steady_before_it_was() {
-    // An open load of 3500 a second on what does at most 4000, stopped for a second.
+    // 3500 a second on a server of 4000, stopped for a second.
     let mut values: Vec<f64> = (0..20).map(|i| 3500.0 + 20.0 * f64::from(i % 3)).collect();
     values[5] = 0.0;
     values[6..13].fill(4000.0);
     let facts = judged(&values);
     assert_eq!((facts.stalls.len(), facts.steady_from_s), (1, Some(13.0)), "{facts:?}");
     assert!(facts.score < 0.7, "{facts:?}");
-    // A second is enough where there is room.
+    // A second is enough if there is room.
     values[7..13].fill(3500.0);
     assert_eq!(judged(&values).steady_from_s, Some(0.0));
 }
@@ -99,7 +99,7 @@ fn a_slope_is_a_trend_and_no_steps() {
     }
 }
 
-/// What the method's table says of slopes: a short phase shows less of them.
+/// As in the method's table.
 #[test]
 fn a_longer_phase_shows_smaller_slopes() {
     let found = |n: usize, slope: f64| {
@@ -132,7 +132,7 @@ fn waves_and_combs_have_their_period() {
             noise(seed, 200, 0.3, 30.0).into_iter().enumerate().map(wave).collect();
         let period = judged(&values).period.unwrap_or_else(|| panic!("{seed}: no period"));
         assert!((period.every_s - 20.0).abs() <= 1.0, "{seed}: {period:?}");
-        // A checkpoint every thirty seconds, two seconds long.
+        // A checkpoint of two seconds every thirty.
         let dip = |(i, v): (usize, f64)| if i % 30 < 2 { 0.3 * v } else { v };
         let values: Vec<f64> =
             noise(seed, 240, 0.3, 20.0).into_iter().enumerate().map(dip).collect();
@@ -157,7 +157,7 @@ fn a_stall_is_counted_and_is_no_change_of_level() {
 
 #[test]
 fn slow_seconds_of_a_slow_server_are_no_stalls() {
-    // Counts of about four a second: one or none is nothing unusual.
+    // About four a second: one or none is usual.
     let values: Vec<f64> = (0..60).map(|i| f64::from([4, 5, 1, 6, 3, 4, 0, 5][i % 8])).collect();
     assert_eq!(judged(&values).stalls, []);
 }

@@ -1,4 +1,4 @@
-//! Blocks that a host has spoiled, in runs whose disturbances are known.
+//! Runs with known disturbances.
 
 use dyno_record::{Canary, Run, VoidingRecord};
 use dyno_units::Seed;
@@ -7,7 +7,7 @@ use super::*;
 use crate::fixtures::{run, wobble};
 use crate::{Options, Verdict, analyse};
 
-/// Two variants at one step, `b` 20 % faster than `a`, in so many blocks, with the rule on.
+/// Two variants at one step, `b` 20 % faster than `a`, with the rule on.
 fn quiet(repetitions: u32, repeats_max: u32) -> Run {
     let mut run = run(&["a", "b"], &[4], repetitions, |variant, step, repetition| {
         let rate = [1000.0, 1200.0][variant];
@@ -23,7 +23,7 @@ fn quiet(repetitions: u32, repeats_max: u32) -> Run {
     run
 }
 
-/// Other processes use so many CPUs during a trial.
+/// So many CPUs used by others.
 fn others(run: &mut Run, trial: usize, cpus: f64) {
     set(&mut run.trials[trial].steps[0], "rest.cpu_user_s_per_s", |_| cpus);
 }
@@ -61,7 +61,7 @@ fn a_disturbed_block_is_void_and_its_place_is_taken() {
         run.trials[trial].canary = Some(Canary { before_s: 0.080, after_s: 0.051 });
     };
     check(&disturbed(&canary), &[3]);
-    // Without the rule nothing is.
+    // Without the rule.
     let mut without = disturbed(&canary);
     without.manifest.voiding = None;
     check(&without, &[]);
@@ -74,7 +74,7 @@ fn a_machine_that_is_always_busy_is_taken_as_it_is() {
         others(&mut busy, trial, 1.2);
     }
     check(&busy, &[]);
-    // Nor does a variant void its own blocks by what it does to the host.
+    // A variant's own effect on the host does not count.
     let mut loud = quiet(6, 3);
     for trial in 0..loud.trials.len() {
         if loud.trials[trial].variant == 1 {
@@ -84,7 +84,7 @@ fn a_machine_that_is_always_busy_is_taken_as_it_is() {
     check(&loud, &[]);
 }
 
-/// What the kernel does, and what is left of a trial after it, may be the variant's own doing.
+/// Kernel work, and the canary afterwards.
 #[test]
 fn what_a_variant_may_have_done_itself_makes_no_block_void() {
     let mut run = quiet(6, 3);
@@ -97,7 +97,7 @@ fn what_a_variant_may_have_done_itself_makes_no_block_void() {
 
 #[test]
 fn a_variant_that_is_always_the_reason_is_suspected() {
-    // The variants of which a trial was over a limit, by discarded block, of two or four variants.
+    // Variants over a limit, by discarded block.
     let check = |n_variants: usize, blocks: &[&[usize]], expected: &str, is_suspect: bool| {
         let names = ["a", "b", "c", "d"];
         let mut run = run(&names[..n_variants], &[4], 12, |_, _, _| 1000.0);
@@ -124,7 +124,7 @@ fn a_variant_that_is_always_the_reason_is_suspected() {
         " The trials over the limit were of a in 1 block and b in 2 blocks.",
         false,
     );
-    // Of four variants one is hit four times in a row in 1.6 % of runs; of two one is in 12 %.
+    // Four hits in a row: of one in four variants in 1.6 % of runs, of one in two in 12 %.
     check(4, &[&[1][..]; 4], " The trials over the limit were of b in 4 blocks.", true);
     check(2, &[&[1][..]; 4], " The trials over the limit were of b in 4 blocks.", false);
     check(2, &[&[1][..]; 6], " The trials over the limit were of b in 6 blocks.", true);
@@ -170,7 +170,7 @@ fn a_block_that_has_not_ended_is_not_judged() {
     check(&run, &[]);
 }
 
-/// The run as it is when its void blocks have been set aside and measured again on a quiet host.
+/// Void blocks are set aside and measured again on a quiet host.
 fn repeated(mut run: Run) -> Run {
     let void = void_blocks(&run);
     let is_void = |block: u32| void.iter().any(|(other, _)| *other == block);
@@ -210,7 +210,7 @@ fn void_blocks_are_named_in_findings_and_caveat() {
     assert_eq!(findings.void_blocks[0].block, 2);
     let is_it = |caveat: &&Caveat| caveat.message.contains(". Block 2, trial ");
     let caveat = findings.caveats.iter().find(is_it).expect("a caveat names the block");
-    // Two blocks might have been; of a probe of the CPU nothing has to be explained.
+    // The limit of blocks is not reached, and the CPU probe plays no part.
     assert!(!caveat.advice.contains("the most allowed") && !caveat.message.contains("CPU probe"));
     assert!(
         caveat.message.contains(
@@ -221,8 +221,7 @@ fn void_blocks_are_named_in_findings_and_caveat() {
     );
 }
 
-/// Five blocks of two variants, `b` so many times as fast. Something else takes half of the machine
-/// in some trials, without regard to the variant; where the block is void, it is measured again.
+/// Five blocks, `b` `ratio` times as fast; some trials have half of the machine taken.
 fn disturbed(study: u64, ratio: f64, is_rule_on: bool) -> Run {
     let mut stream = Seed(study).stream();
     let mut run = quiet(5, if is_rule_on { 2 } else { 0 });
@@ -244,7 +243,7 @@ fn disturbed(study: u64, ratio: f64, is_rule_on: bool) -> Run {
     run
 }
 
-/// How many of so many studies find something.
+/// Studies that find something.
 fn found(ratio: f64, is_rule_on: bool, studies: u64) -> u32 {
     let finds = |study: &u64| {
         let findings = analyse(&[disturbed(*study, ratio, is_rule_on)], &Options::default());
@@ -253,8 +252,7 @@ fn found(ratio: f64, is_rule_on: bool, studies: u64) -> u32 {
     (0..studies).filter(finds).count() as u32
 }
 
-/// With noise that has nothing to do with the variants the rule finds far more of what is there, and
-/// two equal variants are called different no more often than is stated.
+/// With noise independent of variants the rule finds far more, without more false alarms.
 #[test]
 fn void_blocks_find_more_and_raise_no_false_alarms() {
     const STUDIES: u64 = 100;
@@ -298,7 +296,7 @@ fn a_caveat_says_that_no_more_blocks_could_be_discarded_and_what_the_probe_is() 
     assert!(caveat.advice.contains(advice), "{}", caveat.advice);
     let took = "the CPU probe took 100 ms (limit 62.5 ms; 50 ms in this variant's quietest trial)";
     assert!(caveat.message.contains(took), "{}", caveat.message);
-    // The other caveat, of the trials that were kept, has said what the probe is.
+    // The other caveat, on kept trials, has explained the probe.
     let first = findings.caveats.iter().find(|caveat| caveat.message.contains("CPU probe"));
     let first = first.expect("it is about the trial of block 5, which was kept");
     assert!(first.message.contains("a fixed piece of CPU work"), "{}", first.message);

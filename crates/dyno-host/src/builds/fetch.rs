@@ -1,4 +1,4 @@
-//! Fetches a build: download, unpack, ask its version, and only then call it complete.
+//! Fetches a build: download, unpack, ask its version; only then it is complete.
 
 use std::fs::{self, Permissions};
 use std::io::Write;
@@ -15,35 +15,30 @@ use crate::keeper::Keeper;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageSpec {
-    /// The name of the source: `debian`.
+    /// `debian`.
     pub source: &'static str,
-    /// Their names there. The first one has the server.
+    /// The first one has the server.
     pub packages: Vec<String>,
-    /// Packages that are fetched, too, where they are to be had.
+    /// Optional packages, fetched if the source has them.
     pub extras: Vec<String>,
-    /// What the version of the first package must begin with; empty for the newest.
+    /// Prefix of the first package's version; empty for the newest.
     pub version: String,
-    /// The folder with the programs in what they hold; a star stands for any name.
+    /// Folder of the programs in the packages; a star stands for any name.
     pub programs: String,
 }
 
 pub struct FetchOrder<'a> {
     pub product: &'a str,
     pub spec: &'a PackageSpec,
-    /// Asks the programs in a folder for the version of the server; the error says why they are not
-    /// what was wanted.
+    /// Asks a folder's programs for the server's version; the error says why they are not wanted.
     pub accept: &'a dyn Fn(&Path) -> Result<String, String>,
     pub now_unix_ms: u64,
     pub say: &'a dyn Fn(&str),
 }
 
 impl BuildStore {
-    /// Fetches a build with the user's own package tools, or finds that it was fetched before.
-    ///
-    /// # Errors
-    ///
-    /// The source does not have it, it cannot be unpacked here, or it is not what was wanted.
-    /// Nothing of it is left.
+    /// Fetches a build with the user's package tools, unless it is there. Fails and leaves nothing
+    /// if the source lacks it, or it cannot be unpacked here, or is not what was wanted.
     pub fn fetch(&self, keeper: &Keeper, order: &FetchOrder<'_>) -> Result<Build, KeeperError> {
         let source = source::named(order.spec.source)?;
         let _lock = self.lock()?;
@@ -85,8 +80,7 @@ fn folder_name(order: &FetchOrder<'_>, downloaded: &Downloaded) -> String {
     format!("{}-{}-{version}", order.product, order.spec.source)
 }
 
-/// Unpacks what was downloaded to its folder, for which programs may be changed, and asks it what
-/// it is.
+/// Unpacks packages in their final folder, adapts programs to it, and asks the version.
 fn complete(
     source: &dyn Source,
     job: &Job<'_>,
@@ -97,8 +91,7 @@ fn complete(
     let refuse = |path: &Path, error: std::io::Error| {
         KeeperError(format!("{} cannot be written: {error}", path.display()))
     };
-    // Tools give files the owners and modes that packages name, which count only once they are changed: until then
-    // nobody else gets there.
+    // Unpacked files have the packages' owners and modes: until these change, nobody gets there.
     make(folder, 0o700)?;
     let packages = folder.join(PACKAGES);
     fs::rename(staging, &packages).map_err(|error| refuse(&packages, error))?;
@@ -140,7 +133,7 @@ fn complete(
     Ok(description.build(folder))
 }
 
-/// Writes what says that a build is complete, whole or not at all.
+/// Marks a build as complete; whole or not at all.
 fn write(folder: &Path, description: &Description) -> std::io::Result<()> {
     let fresh = folder.join(".build.json.new");
     let mut file = fs::File::create(&fresh)?;
@@ -151,7 +144,7 @@ fn write(folder: &Path, description: &Description) -> std::io::Result<()> {
 
 fn make(folder: &Path, mode: u32) -> Result<(), KeeperError> {
     let made = fs::DirBuilder::new().mode(mode).create(folder);
-    // Whatever the umask has taken away.
+    // The umask may have taken bits away.
     let made = made.and_then(|()| fs::set_permissions(folder, Permissions::from_mode(mode)));
     made.map_err(|e| KeeperError(format!("{} cannot be created: {e}", folder.display())))
 }
@@ -165,7 +158,7 @@ fn package_files(folder: &Path, names: &[String]) -> Result<Vec<PackageFile>, Ke
     names.iter().map(file).collect()
 }
 
-/// The folder below another one by a relative path, in which a star stands for any name.
+/// A star stands for any name.
 fn resolved(root: &Path, pattern: &str) -> Option<PathBuf> {
     let mut found = vec![root.to_owned()];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {
@@ -183,9 +176,8 @@ fn resolved(root: &Path, pattern: &str) -> Option<PathBuf> {
     found.into_iter().next()
 }
 
-/// Lets all users read what was unpacked, and run the programs: servers run as another user than root.
-/// Nothing may be run with the rights of its owner, and nothing belongs to a user of the machine where the package
-/// was built, who is another one here.
+/// Lets all users read the files and run the programs, as servers of root run as another user.
+/// Removes set-user-id bits and the package's owners, who are other users here.
 fn open_to_all(root: &Path, programs: &Path) -> std::io::Result<()> {
     let me = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let mut open = vec![root.to_owned()];
@@ -211,7 +203,7 @@ fn open_to_all(root: &Path, programs: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether a file begins like a program: archives that keep no modes unpack programs as plain files.
+/// Archives without modes unpack programs as plain files.
 fn is_program(path: &Path) -> bool {
     use std::io::Read;
     let mut begin = [0; 4];
@@ -238,7 +230,7 @@ mod tests {
         check("", Some(""));
     }
 
-    /// Packages whose files belong to another user until they are unpacked.
+    /// Their files belong to another user until they are unpacked.
     struct Given;
 
     impl Source for Given {
@@ -260,7 +252,7 @@ mod tests {
 
         fn unpack(&self, _: &Job<'_>, _: &Path, root: &Path) -> Result<(), KeeperError> {
             assert_eq!(mode_of(root.parent().expect("it has one")), 0o700);
-            // As dpkg-deb does: a package says what its own root is like.
+            // As dpkg-deb does, from the package's own root.
             fs::set_permissions(root, Permissions::from_mode(0o755)).expect("set");
             fs::create_dir(root.join("bin")).expect("made");
             fs::write(root.join("bin/db"), "#!/bin/sh").expect("written");
@@ -288,7 +280,7 @@ mod tests {
         };
         let job = Job { keeper: &keeper, store: &store, spec: &spec, say: &|_| {}, now_unix_ms: 0 };
         let accept = |programs: &Path| {
-            // The servers' user asks them.
+            // As the servers' user will see them.
             assert_eq!((mode_of(&folder), mode_of(&programs.join("db"))), (0o755, 0o755));
             Ok("1".to_owned())
         };
@@ -322,7 +314,7 @@ mod tests {
         make("bin/notes", "text", 0o600);
         make("lib/helper", "\x7fELF", 0o4750);
         if rustix::process::geteuid().is_root() {
-            // Of a user whom only the machine knows where the package was built.
+            // A user of the machine where the package was built.
             lchown(root.path().join("bin/server"), Some(54_321), Some(54_321)).expect("given away");
         }
         open_to_all(root.path(), &root.path().join("bin")).expect("done");

@@ -9,18 +9,14 @@ use sha2::{Digest, Sha256};
 
 use crate::KeeperError;
 
-/// The digest of a file, in hexadecimal digits.
-///
-/// # Errors
-///
-/// The file cannot be read.
+/// In hexadecimal digits.
 pub fn of_file(path: &Path) -> Result<String, KeeperError> {
     let mut hasher = Sha256::new();
     add_file(&mut hasher, path).map_err(|error| unreadable(path, &error))?;
     Ok(digits(hasher))
 }
 
-/// The digest of all files and links below a folder, with their paths.
+/// Of all files and links below a folder, with their paths.
 pub(super) fn of_tree(folder: &Path) -> Result<String, KeeperError> {
     let mut hasher = Sha256::new();
     let mut open = vec![folder.to_owned()];

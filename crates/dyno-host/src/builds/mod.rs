@@ -1,10 +1,6 @@
-//! Builds of server programs that were fetched as packages and unpacked: nothing is installed.
-//!
-//! Main type: [`BuildStore`]. A build lies in a folder of the store: its packages as they were
-//! downloaded, the tree that was unpacked from them, and, written last, `build.json`, which says what
-//! it is. A folder without one is left over from a fetch that was broken off. How packages are
-//! downloaded and unpacked is a file for each source, in `source`; which packages hold a product is
-//! handed in.
+//! Builds of server programs, fetched as packages and unpacked; nothing is installed. Each has a
+//! folder in a [`BuildStore`] with its packages, the unpacked tree and, written last, `build.json`:
+//! without it, the folder is left from a broken-off fetch.
 
 mod fetch;
 mod hash;
@@ -35,11 +31,11 @@ const ROOT: &str = "root";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// `machine` if they were installed before, else the source of their packages: `debian`.
+    /// `machine` if installed, else the source of packages: `debian`.
     pub source: String,
-    /// Who built them: `Debian trixie`; empty if that is not known.
+    /// `Debian trixie`; empty if unknown.
     pub builder: String,
-    /// The package that holds the server.
+    /// The package with the server.
     pub package: Option<String>,
     pub package_version: Option<String>,
 }
@@ -48,16 +44,16 @@ pub struct Origin {
 pub(crate) struct PackageFile {
     /// Its name in the folder `packages`.
     pub file: String,
-    /// Its SHA-256 in hexadecimal digits.
+    /// In hexadecimal digits.
     pub sha256: String,
     pub bytes: u64,
 }
 
-/// What `build.json` says.
+/// The contents of `build.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Description {
     format: u32,
-    /// The folder that it describes: one that was copied or moved describes nothing.
+    /// A copied or moved folder is not the described one.
     folder: PathBuf,
     product: String,
     version: String,
@@ -66,7 +62,7 @@ struct Description {
     bytes: u64,
     fetched_unix_ms: u64,
     packages: Vec<PackageFile>,
-    /// The SHA-256 of all files that were unpacked, with their paths.
+    /// Of all unpacked files, with their paths.
     unpacked_sha256: String,
 }
 
@@ -78,7 +74,7 @@ pub struct Build {
     pub version: String,
     pub origin: Origin,
     pub programs: PathBuf,
-    /// Bytes on disk, its packages included.
+    /// Bytes on disk, packages included.
     pub bytes: u64,
     pub fetched_unix_ms: u64,
 }
@@ -95,7 +91,7 @@ pub struct BuildStore {
 }
 
 impl BuildStore {
-    /// The store in this folder, which need not be there.
+    /// The folder need not exist.
     pub fn at(folder: &Path) -> BuildStore {
         BuildStore { folder: folder.to_owned() }
     }
@@ -104,11 +100,7 @@ impl BuildStore {
         &self.folder
     }
 
-    /// All folders in it, by name.
-    ///
-    /// # Errors
-    ///
-    /// Other users could write in it, or it cannot be read.
+    /// All folders, by name. Fails if other users could write in the store.
     pub fn list(&self) -> Result<Vec<ListedBuild>, KeeperError> {
         if fs::symlink_metadata(&self.folder).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
             return Ok(Vec::new());
@@ -130,18 +122,13 @@ impl BuildStore {
         Ok(listed.collect())
     }
 
-    /// The builds of a product; those that cannot be used are left out.
+    /// The usable builds of a product.
     pub fn of(&self, product: &str) -> Vec<Build> {
         let listed = self.list().unwrap_or_default().into_iter();
         listed.filter_map(|one| one.build.ok()).filter(|build| build.product == product).collect()
     }
 
-    /// Compares the packages and all files that were unpacked with the digests that were taken when
-    /// it was fetched.
-    ///
-    /// # Errors
-    ///
-    /// What has changed.
+    /// Compares packages and unpacked files with their noted digests; fails with what changed.
     pub fn check(&self, name: &str) -> Result<(), KeeperError> {
         let folder = self.folder_of(name)?;
         let found = read(&folder).map_err(|why| KeeperError(format!("{name}: {why}")))?;
@@ -164,11 +151,7 @@ impl BuildStore {
         Ok(())
     }
 
-    /// Removes a build, or what is left of one that was broken off. Returns the bytes that it had.
-    ///
-    /// # Errors
-    ///
-    /// There is none of this name, a process runs from it, or it cannot be removed.
+    /// Removes a build or the rest of a fetch; returns its bytes. Fails if a process runs from it.
     pub fn remove(&self, name: &str) -> Result<u64, KeeperError> {
         let _lock = self.lock()?;
         let folder = self.folder_of(name)?;
@@ -180,11 +163,7 @@ impl BuildStore {
         Ok(bytes)
     }
 
-    /// Removes the package lists that were downloaded to find packages.
-    ///
-    /// # Errors
-    ///
-    /// They cannot be removed.
+    /// Removes the package lists downloaded to find packages.
     pub fn remove_lists(&self) -> Result<(), KeeperError> {
         if !self.folder.exists() {
             return Ok(());
@@ -195,12 +174,12 @@ impl BuildStore {
             .try_for_each(|name| remove_all(&self.folder.join(name)))
     }
 
-    /// The folder, which is made if it is missing; others cannot write in it.
+    /// Made if it is missing; others cannot write in it.
     fn checked(&self) -> Result<PathBuf, KeeperError> {
         make_root(&self.folder, rustix::process::geteuid().is_root())
     }
 
-    /// The folder of a build, by a name that leads nowhere else.
+    /// Refuses names that lead elsewhere.
     fn folder_of(&self, name: &str) -> Result<PathBuf, KeeperError> {
         let is_plain = Path::new(name).components().eq([Component::Normal(name.as_ref())]);
         let folder = self.folder.join(name);
@@ -212,7 +191,7 @@ impl BuildStore {
         Ok(folder)
     }
 
-    /// Of several that change the store, one at a time; freed when it is dropped.
+    /// For changes of the store; freed when dropped.
     fn lock(&self) -> Result<File, KeeperError> {
         let folder = self.checked()?;
         let refuse =
@@ -269,7 +248,7 @@ fn read(folder: &Path) -> Result<Description, String> {
     Ok(found)
 }
 
-/// Removes a build; what says that it is complete goes first.
+/// `build.json` goes first.
 fn remove_build(folder: &Path) -> Result<(), KeeperError> {
     match fs::remove_file(folder.join(BUILD_FILE)) {
         Err(e) if e.kind() != ErrorKind::NotFound => {

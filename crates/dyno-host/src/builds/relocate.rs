@@ -1,5 +1,4 @@
-//! Makes programs of another release run from the folder in which they were unpacked: with the C library
-//! and the other libraries that lie beside them.
+//! Makes programs of another release run where they were unpacked, with their own C library.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,16 +7,16 @@ use std::path::{Path, PathBuf};
 use super::tool::Tool;
 use crate::KeeperError;
 
-/// Where packages put libraries, below the root; each may have a folder for the architecture in it.
+/// Libraries below the root; each may have a folder for the architecture.
 const LIBRARY_FOLDERS: [&str; 2] = ["usr/lib", "lib"];
-/// The type of a program header that names the program's interpreter (ELF specification, `PT_INTERP`).
+/// `PT_INTERP` of the ELF specification: names the program's interpreter.
 const PT_INTERP: u32 = 3;
 
-/// Sets the interpreter and the library folders of all programs below a root.
+/// Sets interpreter and library folders of all programs below a root.
 pub(super) fn relocate(patchelf: &Tool, root: &Path) -> Result<(), KeeperError> {
     let folders = library_folders(root);
     let Some(interpreter) = folders.iter().find_map(|folder| interpreter_in(folder, root)) else {
-        // Without a C library of its own, that of the machine is the one that it was built for.
+        // Programs without a C library of their own were built for the machine's.
         return Ok(());
     };
     let path: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
@@ -30,7 +29,7 @@ pub(super) fn relocate(patchelf: &Tool, root: &Path) -> Result<(), KeeperError> 
     Ok(())
 }
 
-/// The folders below a root that hold libraries, those of the architecture first.
+/// Those of the architecture first.
 fn library_folders(root: &Path) -> Vec<PathBuf> {
     let general = LIBRARY_FOLDERS.map(|name| root.join(name));
     let of_architecture = general.iter().flat_map(fs::read_dir).flatten().flatten();
@@ -44,7 +43,7 @@ fn library_folders(root: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// The dynamic loader in a folder, if it is a file of the same root: a link to the machine's own is none.
+/// The dynamic loader, if it is inside the root: a link to the machine's own does not count.
 fn interpreter_in(folder: &Path, root: &Path) -> Option<PathBuf> {
     let mut entries: Vec<PathBuf> =
         fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
@@ -56,8 +55,7 @@ fn interpreter_in(folder: &Path, root: &Path) -> Option<PathBuf> {
     })
 }
 
-/// All programs below a root that the dynamic loader starts. Libraries that can be run as programs,
-/// such as the C library, stay as they are.
+/// Programs that need the dynamic loader; executable libraries (the C library) are left out.
 fn programs_below(root: &Path) -> Vec<PathBuf> {
     let (mut open, mut found) = (vec![root.to_owned()], Vec::new());
     while let Some(path) = open.pop() {
@@ -81,7 +79,7 @@ fn programs_below(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a file is a 64-bit little-endian program that names its interpreter.
+/// 64-bit, little-endian, with an interpreter.
 fn has_interpreter(path: &Path) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let mut header = [0; 64];

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
-/// A store with a build called `db-test-1`, as a fetch leaves it.
+/// With a build `db-test-1`, as a fetch leaves it.
 fn store(folder: &Path) -> BuildStore {
     let store = BuildStore::at(&folder.join("builds"));
     let folder = store.checked().expect("made").join("db-test-1");

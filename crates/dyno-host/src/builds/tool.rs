@@ -1,5 +1,4 @@
-//! Runs the user's package tools, as the user has configured them: with Dyno's environment, in which
-//! they find their settings.
+//! Runs the user's package tools in Dyno's environment, so that they find the user's settings.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,18 +8,17 @@ use dyno_units::clean_text;
 use crate::KeeperError;
 use crate::keeper::Keeper;
 
-/// Lines of its output that are shown when a tool fails.
+/// Shown when a tool fails.
 const LINES_MOST: usize = 8;
 
-/// Where a tool runs that may look for settings in the folders above its own, as pyenv does: there are none above it,
-/// least of all /var/tmp.
+/// Tools such as pyenv look for settings in parent folders: here are none, unlike in /var/tmp.
 pub(super) const ROOT_FOLDER: &str = "/";
 
 #[derive(Clone, Debug)]
 pub(crate) struct Tool(pub(crate) PathBuf);
 
 impl Tool {
-    /// The program of this name; the error says which package has it.
+    /// The error says which package has it.
     pub(super) fn find(keeper: &Keeper, name: &str, package: &str) -> Result<Tool, KeeperError> {
         keeper.find_program(name, &[]).map(Tool).ok_or_else(|| {
             KeeperError(format!("the program `{name}` is missing; install the package `{package}`"))
@@ -50,7 +48,7 @@ impl Tool {
     }
 }
 
-/// The last lines that say something, in one, without what a terminal makes of them.
+/// The last lines with words, in one, without terminal sequences.
 pub(crate) fn last_words(text: &str) -> String {
     last_lines(text).join("; ")
 }

@@ -1,4 +1,4 @@
-//! The container engine of this machine: the user's own program, with the user's configuration.
+//! The container engine of this machine: the user's program and configuration.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use crate::builds::last_words;
 use crate::keeper::{Answer, Keeper, KeeperError, answer_of};
 
-/// The programs of engines, in the order in which they are tried.
+/// In the order in which they are tried.
 const PROGRAMS: [&str; 2] = ["podman", "docker"];
 const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
-/// The label of containers that Dyno starts; its value is in the owner file of a folder.
+/// Its value is in the owner file of a folder.
 pub(super) const LABEL: &str = "dyno.owner";
 
-/// A container engine that answers.
+/// An engine that has answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Engine {
     program: PathBuf,
@@ -34,16 +34,12 @@ pub(super) enum EngineKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ContainersNote {
     engine: Engine,
-    /// The value of their label: random digits.
+    /// Value of the label: random digits.
     pub(super) token: String,
 }
 
 impl Engine {
-    /// The first engine that answers, or the one that is wanted: its name, or the path of its program.
-    ///
-    /// # Errors
-    ///
-    /// There is none: why, for each.
+    /// The wanted engine (name or path) or the first that answers; the error says for each why not.
     pub(crate) fn find(keeper: &Keeper, wanted: Option<&OsStr>) -> Result<Engine, KeeperError> {
         let wanted = wanted.filter(|wanted| !wanted.is_empty());
         let names: Vec<&OsStr> =
@@ -70,12 +66,12 @@ impl Engine {
         let program = program.ok_or_else(|| {
             KeeperError(format!("the program `{}` is not on this machine", path.display()))
         })?;
-        // The name says nothing: Podman may be called `docker`.
+        // Podman may be called `docker`.
         let mut engine = Engine { program, kind: EngineKind::Podman };
         if !engine.ask(["--version"])?.to_lowercase().contains("podman") {
             engine.kind = EngineKind::Docker;
         }
-        // Docker's program is no engine; this asks its daemon.
+        // Docker's program is only a client: ask the daemon.
         engine.ask(["ps", "--quiet"])?;
         if engine.kind == EngineKind::Docker
             && !rustix::process::geteuid().is_root()
@@ -94,7 +90,7 @@ impl Engine {
         &self.program
     }
 
-    /// Its name, for messages: `podman`.
+    /// Its name for messages.
     pub fn name(&self) -> &'static str {
         match self.kind {
             EngineKind::Podman => "podman",
@@ -106,8 +102,7 @@ impl Engine {
         self.kind == EngineKind::Podman
     }
 
-    /// A command of it, with Dyno's own rights and environment, in which it finds its configuration. Ctrl-C in
-    /// the terminal does not reach it.
+    /// Has Dyno's rights, its environment for the user's settings, and gets no Ctrl-C.
     pub(crate) fn command<S: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
@@ -117,11 +112,7 @@ impl Engine {
         command
     }
 
-    /// What a command of it prints.
-    ///
-    /// # Errors
-    ///
-    /// It failed, or did not answer in a minute.
+    /// Fails if the command fails, or has not answered within a minute.
     pub(crate) fn ask<S: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
@@ -134,7 +125,7 @@ impl Engine {
         Err(KeeperError(format!("{} says: {said}", self.program.display())))
     }
 
-    /// The output of a command of it, however it ends.
+    /// The output, however the command ends.
     pub(crate) fn output<S: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
@@ -148,13 +139,13 @@ impl Engine {
         answer.ok_or_else(|| KeeperError(format!("{program} did not answer within {ANSWER_LIMIT}")))
     }
 
-    /// The id that the first process of a container has on this machine; none while it has none.
+    /// Of the container's first process, on this machine; `None` if it has none yet.
     pub(crate) fn pid_in(&self, container: &str) -> Option<i32> {
         let words = ["container", "inspect", "--format={{.State.Pid}}", container];
         self.ask(words).ok()?.parse().ok().filter(|pid| *pid > 0)
     }
 
-    /// Removes a container, whatever it does. One that is not there is no error.
+    /// Even if it runs. No error if it does not exist.
     pub(crate) fn remove(&self, container: &str) -> Result<(), KeeperError> {
         let words = ["rm", "--force", "--volumes", container];
         match self.ask(words) {
@@ -177,12 +168,7 @@ impl ContainersNote {
         self.engine == *engine
     }
 
-    /// Removes all that carry the label, whatever they do, with the volumes that the engine made for them.
-    /// Returns how many there were.
-    ///
-    /// # Errors
-    ///
-    /// The engine does not answer, or refuses.
+    /// Removes all containers with the label, even running ones, and volumes; returns their number.
     pub(crate) fn remove_all(&self) -> Result<usize, KeeperError> {
         let filter = format!("--filter=label={LABEL}={}", self.token);
         let listed = self.engine.ask(["ps", "--all", "--quiet", "--no-trunc", &filter])?;

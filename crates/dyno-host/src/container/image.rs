@@ -1,4 +1,4 @@
-//! An image that the engine has: what it is, and what it contains.
+//! An image of the engine: what it is, and what it contains.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use crate::builds::{Origin, Tool};
 use crate::keeper::{Keeper, KeeperError};
 
 const SOURCE: &str = "image";
-/// Prints those of the paths that it is given that are there; a star stands for any name.
+/// Prints the paths that exist; a star stands for any name.
 const EXISTING: &str = "for path in $@; do [ -e \"$path\" ] && echo \"$path\"; done; :";
-/// Where programs are if an image does not say.
+/// PATH, if the image does not set it.
 const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// An image that the engine has, by its content: a name may be given to another one later.
+/// Identified by its content, as a name may be given to another image later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     engine: Engine,
     reference: String,
-    /// The digest of its configuration, without `sha256:`.
+    /// Digest of its configuration, without `sha256:`.
     id: String,
-    /// Repository and digest by which a registry has it: `docker.io/library/postgres@sha256:…`.
+    /// In a registry: `docker.io/library/postgres@sha256:…`.
     repo_digest: Option<String>,
-    /// Folders for which the engine would make volumes.
+    /// That the engine would make.
     volumes: Vec<String>,
     /// Where its programs are.
     path: String,
@@ -32,27 +32,23 @@ pub struct Image {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalImage {
-    /// Its name with its tag: `docker.io/library/postgres:17`.
+    /// `docker.io/library/postgres:17`.
     pub reference: String,
-    /// The beginning of its id.
+    /// Abbreviated.
     pub id: String,
-    /// Its size, as the engine has it: `453 MB`.
+    /// As the engine prints it: `453 MB`.
     pub size: String,
 }
 
 impl LocalImage {
-    /// The last part of its name, without the tag: `postgres`.
+    /// `postgres`, the last part without the tag.
     pub fn name(&self) -> &str {
         repository(&self.reference).rsplit('/').next().unwrap_or_default()
     }
 }
 
 impl Keeper {
-    /// The image of this name that the container engine of this machine has. Nothing is downloaded.
-    ///
-    /// # Errors
-    ///
-    /// There is no engine, or it does not have the image: what to do.
+    /// Downloads nothing. The error says what to do without an engine or the image.
     pub fn image(&self, reference: &str) -> Result<Image, KeeperError> {
         check(reference)?;
         let engine = self.engine()?;
@@ -72,11 +68,7 @@ impl Keeper {
         })
     }
 
-    /// Lets the engine download an image, as the user has configured it.
-    ///
-    /// # Errors
-    ///
-    /// There is no engine, or it cannot.
+    /// By the engine, as the user has configured it.
     pub fn pull_image(&self, reference: &str) -> Result<Image, KeeperError> {
         check(reference)?;
         Tool(self.engine()?.program().to_owned())
@@ -84,22 +76,13 @@ impl Keeper {
         self.image(reference)
     }
 
-    /// All images that the engine has and that have a name.
-    ///
-    /// # Errors
-    ///
-    /// There is no engine, or it does not answer.
+    /// Those with a name.
     pub fn local_images(&self) -> Result<Vec<LocalImage>, KeeperError> {
         let format = "--format={{.Repository}}:{{.Tag}}\t{{.ID}}\t{{.Size}}";
         Ok(listed(&self.engine()?.ask(["image", "ls", format])?))
     }
 
-    /// Those of these paths that an image has, in order; a star stands for any name. It is asked by the image's own
-    /// shell.
-    ///
-    /// # Errors
-    ///
-    /// It has no shell, or cannot be run.
+    /// The `paths` that exist, in order; a star is any name. Fails without a shell in the image.
     pub fn paths_in(&self, image: &Image, paths: &[String]) -> Result<Vec<PathBuf>, KeeperError> {
         let words = ["-c", EXISTING, "sh"].into_iter().chain(paths.iter().map(String::as_str));
         let words: Vec<&str> = words.collect();
@@ -122,7 +105,7 @@ impl Image {
         &self.reference
     }
 
-    /// What identifies its contents: `sha256:` and hexadecimal digits.
+    /// `sha256:` and hexadecimal digits.
     pub fn id(&self) -> String {
         format!("sha256:{}", self.id)
     }
@@ -135,7 +118,7 @@ impl Image {
         &self.volumes
     }
 
-    /// Where programs in it come from: its repository is the builder, and its digest the version of the package.
+    /// The repository counts as builder, the digest as version of the package.
     pub fn origin(&self) -> Origin {
         let by_registry = self.repo_digest.as_deref().and_then(|text| text.split_once('@'));
         let (repository, digest) = by_registry.unwrap_or_else(|| (repository(&self.reference), ""));
@@ -160,7 +143,7 @@ impl Image {
         }
     }
 
-    /// An image, from what `image inspect` prints.
+    /// From `image inspect`.
     fn described(engine: &Engine, reference: &str, text: &str) -> Option<Image> {
         let all: Value = serde_json::from_str(text).ok()?;
         let facts = all.get(0)?;
@@ -191,7 +174,7 @@ impl Image {
     }
 }
 
-/// Refuses what an engine would take for something else than the name of an image.
+/// Refuses what an engine would not take as the name of an image.
 fn check(reference: &str) -> Result<(), KeeperError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
     match reference.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -204,7 +187,7 @@ fn check(reference: &str) -> Result<(), KeeperError> {
     }
 }
 
-/// The name of an image without tag and digest: `docker.io/library/postgres`.
+/// Without tag and digest: `docker.io/library/postgres`.
 fn repository(reference: &str) -> &str {
     let name = reference.split('@').next().unwrap_or_default();
     match name.rsplit_once(':') {
@@ -214,7 +197,7 @@ fn repository(reference: &str) -> &str {
     }
 }
 
-/// The images of a list in lines of name, id and size.
+/// From lines of name, id and size.
 fn listed(text: &str) -> Vec<LocalImage> {
     let image = |line: &str| {
         let mut cells = line.split('\t').map(str::to_owned);
@@ -264,7 +247,7 @@ mod tests {
         assert_eq!(origin.builder, "image docker.io/library/postgres");
         assert_eq!(origin.package.as_deref(), Some("postgres:17"));
         assert_eq!(origin.package_version.as_deref(), Some("sha256:77"));
-        // One that was made here and never pushed.
+        // Built locally and never pushed.
         let text = r#"[{"Id": "12ab", "RepoDigests": [], "Config": {"Volumes": null}}]"#;
         let image = Image::described(&engine(), "mine:1", text).expect("it is one");
         assert_eq!(image.origin().builder, "image mine");

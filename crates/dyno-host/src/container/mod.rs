@@ -1,9 +1,6 @@
-//! Programs that run in containers, from images that the user's own container engine has.
-//!
-//! Main types: [`Engine`], Podman or Docker, and [`Image`]. The keeper starts a program of an image by the engine's
-//! `run`, without privileges and without a network; what runs in the container is a process of this machine
-//! like any other. Containers carry a label with random digits that are noted in the owner file of the folder they
-//! work in: no others are ever removed.
+//! Programs in containers, from images of the user's container engine, started by the engine's
+//! `run` without privileges or network; they are processes of this machine like any other. Only
+//! containers with the random label noted in a folder's owner file are ever removed.
 
 mod engine;
 mod image;
@@ -18,9 +15,9 @@ use std::path::Path;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Program<'a> {
-    /// Its path, on this machine or in the image.
+    /// On this machine or in the image.
     pub path: &'a Path,
-    /// The image that it is in; none for a program of this machine.
+    /// `None` for a program of this machine.
     pub image: Option<&'a Image>,
 }
 

@@ -1,4 +1,4 @@
-//! The arguments of an engine's `run`: what a container may do, and what it sees of the machine.
+//! The arguments of an engine's `run`: rights of a container, and what it sees of the machine.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,34 +12,30 @@ pub(crate) struct ContainerOrder<'a> {
     pub(crate) program: Program<'a>,
     pub(crate) arguments: Vec<&'a str>,
     pub(crate) name: &'a str,
-    /// The value of its label.
+    /// Value of its label.
     pub(crate) token: &'a str,
-    /// The user and the group that it runs as.
+    /// User and group.
     pub(crate) user: (u32, u32),
-    /// Whether that user is not root's to choose: it is Dyno's own.
+    /// Whether this is Dyno's own user, and not one that root chose.
     pub(crate) is_own_user: bool,
-    /// Folders of Dyno's that it sees, where they are.
+    /// Folders that it sees at the same paths.
     pub(crate) mounts: &'a [&'a Path],
-    /// A file that it sees as `/etc/passwd`.
+    /// Seen as `/etc/passwd`.
     pub(crate) passwd: Option<&'a Path>,
-    /// Where it begins; the root if there is none.
+    /// Working folder; the root if `None`.
     pub(crate) folder: Option<&'a Path>,
-    /// Its environment, besides what the image sets.
+    /// Added to the image's.
     pub(crate) environment: Vec<(&'a str, OsString)>,
-    /// CPUs to bind it to; empty for none.
+    /// Empty for none.
     pub(crate) cpus: &'a [u32],
-    /// The most open files and processes of its user.
+    /// Most open files and processes of its user.
     pub(crate) files_and_processes: (u64, u64),
-    /// Bytes of shared memory that it may have.
+    /// In bytes.
     pub(crate) shared_memory: u64,
 }
 
 impl ContainerOrder<'_> {
-    /// The words after the engine's program.
-    ///
-    /// # Errors
-    ///
-    /// A path that an engine would misread.
+    /// The arguments. Fails on a path that an engine would misread.
     pub(crate) fn words(&self) -> Result<Vec<OsString>, KeeperError> {
         let engine = self.image.engine();
         let (uid, gid) = self.user;
@@ -47,16 +43,16 @@ impl ContainerOrder<'_> {
         let mut all: Vec<OsString> = [
             "run",
             "--rm",
-            // What is not here is not fetched.
+            // Nothing is downloaded.
             "--pull=never",
             "--network=none",
             "--cap-drop=all",
             "--security-opt=no-new-privileges",
-            // Where SELinux is on, it would forbid Dyno's folder, which is not to get the label of containers.
+            // SELinux would forbid Dyno's folder, which keeps its label.
             "--security-opt=label=disable",
             "--read-only",
             "--tmpfs=/tmp",
-            // What it prints is in Dyno's log.
+            // Output goes to Dyno's log.
             "--log-driver=none",
             "--no-healthcheck",
             // Servers have a process or thread for each client.
@@ -74,7 +70,7 @@ impl ContainerOrder<'_> {
         let keeps_ids = engine.is_podman() && self.is_own_user;
         add(format!("--userns={}", if keeps_ids { "keep-id" } else { "host" }));
         if engine.is_podman() {
-            // Else it would hand over what the environment says of proxies.
+            // Otherwise the environment's proxies are handed over.
             add("--http-proxy=false".to_owned());
         }
         if !self.cpus.is_empty() {
@@ -82,7 +78,7 @@ impl ContainerOrder<'_> {
             add(format!("--cpuset-cpus={}", cpus.join(",")));
         }
         for volume in self.image.volumes() {
-            // Instead of a volume that the engine would make.
+            // In place of a volume.
             add(format!("--tmpfs={volume}"));
         }
         for folder in self.mounts {
@@ -179,7 +175,7 @@ mod tests {
                 "--mount=type=bind,source=/d/x/passwd,destination=/etc/passwd,readonly"
             ]
         );
-        // What follows the image is the program's, whatever it is.
+        // Arguments after the image are the program's.
         assert_eq!(
             found[found.len() - 4..],
             ["--entrypoint=/usr/bin/db", "sha256:12ab", "--data=/d/x/data", "--rm"]

@@ -1,4 +1,4 @@
-//! One function for each check, from the symptom to the verdict.
+//! From symptom to verdict: a function for each check.
 
 use dyno_units::ByteCount;
 

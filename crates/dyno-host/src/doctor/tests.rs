@@ -1,11 +1,10 @@
-//! Tests of the doctor: made-up symptoms, and symptoms read from a made-up host.
+//! Made-up symptoms, and symptoms of a made-up host.
 
 use std::fs;
 
 use super::CheckState::{Bad, Good, Notice, Unknown};
 use super::*;
 
-/// A host without fault.
 fn healthy() -> Symptoms {
     Symptoms {
         cpus: 16,
@@ -35,7 +34,7 @@ fn healthy() -> Symptoms {
     }
 }
 
-/// Changes a healthy host and returns the verdict on one check.
+/// One change to a healthy host.
 #[track_caller]
 fn check(name: &str, change: impl Fn(&mut Symptoms), expected: CheckState) -> Check {
     let mut symptoms = healthy();

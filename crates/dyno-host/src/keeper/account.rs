@@ -1,44 +1,41 @@
-//! The unprivileged user that servers run as when Dyno is root.
-//!
-//! Not `nobody`: other services run as that user, too, and that user would own a server's
-//! files. Either there is a system account `dyno`, or a user id is taken that neither Debian's
-//! policy (section 9.2.2) nor systemd (UIDS-GIDS.md) assigns.
+//! The unprivileged user of servers when Dyno is root: an account `dyno`, or a user id that neither
+//! Debian's policy (section 9.2.2) nor systemd (UIDS-GIDS.md) assigns; never `nobody`.
 
 use std::ops::RangeInclusive;
 
 use super::KeeperError;
 
 const NAME: &str = "dyno";
-/// User ids of system accounts; one above may be a person's.
+/// Higher ids may be persons.
 const SYSTEM_IDS: RangeInclusive<u32> = 1..=999;
-/// Ids that are reserved: no account gets one of them.
+/// Never assigned to an account.
 const RESERVED_IDS: RangeInclusive<u32> = 65_520..=65_533;
 
-/// The unprivileged user that servers run as.
+/// The user of root's servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunAs {
-    /// User id, never 0.
+    /// Never 0.
     pub uid: u32,
-    /// Group id, never 0.
+    /// Never 0.
     pub gid: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Account {
     pub(super) user: RunAs,
-    /// Whether the system knows a name for it. Some programs refuse to run without one.
+    /// Some programs refuse to run without a name.
     pub(super) has_name: bool,
 }
 
 impl Account {
-    /// The user of servers on this host; none if Dyno is not root, and they run as Dyno's own.
+    /// `None` unless Dyno is root: servers run as Dyno's user.
     pub(super) fn find() -> Result<Option<Account>, KeeperError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
         }
         let passwd = std::fs::read_to_string("/etc/passwd")
             .map_err(|e| KeeperError(format!("/etc/passwd cannot be read: {e}")))?;
-        // Without groups the user ids alone have to do.
+        // Without groups the user ids have to do.
         let group = std::fs::read_to_string("/etc/group").unwrap_or_default();
         choose(&passwd, &group).map(Some).ok_or_else(|| {
             KeeperError(
@@ -50,7 +47,7 @@ impl Account {
         })
     }
 
-    /// A file like `/etc/passwd` that knows this user and root.
+    /// Like `/etc/passwd`, with this user and root.
     pub(super) fn passwd(&self) -> String {
         let RunAs { uid, gid } = self.user;
         format!(
@@ -60,7 +57,7 @@ impl Account {
     }
 }
 
-/// Chooses from the texts of `/etc/passwd` and `/etc/group`.
+/// From `/etc/passwd` and `/etc/group`.
 fn choose(passwd: &str, group: &str) -> Option<Account> {
     let account = find_user(passwd, NAME).filter(|user| SYSTEM_IDS.contains(&user.uid));
     if let Some(user) = account {
@@ -98,7 +95,7 @@ mod tests {
         let others = "root:x:0:0::/:/bin/sh\nbroken\nnobody:x:65534:65534:n:/:/bin/false\n";
         check(others, "", Some((65_520, 65_520, false)));
         check(&format!("{others}dyno:x:997:996::/:/bin/false\n"), "", Some((997, 996, true)));
-        // A person of that name has files of their own to protect.
+        // A person of this name has files to protect.
         check(&format!("{others}dyno:x:1001:1001::/:/bin/sh\n"), "", Some((65_520, 65_520, false)));
         check("dyno:x:0:0::/:/bin/sh\n", "", Some((65_520, 65_520, false)));
         check("a:x:65520:1::/:/\n", "b:x:65521:\n", Some((65_522, 65_522, false)));

@@ -1,5 +1,4 @@
-//! Reads what a program prints while it runs, and no longer: something that it has started may keep its
-//! output open for ever.
+//! Reads a program's output while it runs, and no longer: what it started may keep the output open.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -10,22 +9,21 @@ use std::thread::ScopedJoinHandle;
 use dyno_units::Nanoseconds;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// The most that is read: MariaDB lists its settings in 200 KiB.
+/// MariaDB lists its settings in 200 KiB.
 const BYTES_MAX: usize = 4 << 20;
 
-/// How long nothing may come before it is checked whether the program is over.
+/// Silence before it is checked whether the program is over.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 const NO_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// The output of a program that leads its own process group, however it ends; none if it did not within the limit
-/// and was killed.
+/// The program leads its own process group. `None` if it exceeded the limit and was killed.
 pub(crate) fn answer_of(
     mut child: Child,
     limit: Nanoseconds,
 ) -> std::io::Result<Option<super::Answer>> {
     let (out, errors) = (child.stdout.take(), child.stderr.take());
     let is_over = AtomicBool::new(false);
-    // All concurrently: a program blocks if its output is not read.
+    // A program blocks if its output is not read.
     let (is_in_time, out, errors) = std::thread::scope(|scope| {
         let errors = scope.spawn(|| words(errors, &is_over));
         let out = scope.spawn(|| words(out, &is_over));
@@ -43,12 +41,12 @@ pub(crate) fn answer_of(
     Ok(Some(super::Answer { status, out: out?, errors: errors? }))
 }
 
-/// The beginning of a program's output, as text: to its end, or, once the program is over, what is there.
+/// To the end of the output, or to what is there once the program is over.
 fn words(from: Option<impl Read + AsFd>, is_over: &AtomicBool) -> std::io::Result<String> {
     let (mut bytes, mut block) = (Vec::new(), [0; 4096]);
     let Some(mut from) = from else { return Ok(String::new()) };
     while bytes.len() < BYTES_MAX {
-        // Asked first: what a program printed before it was over is there by now.
+        // Asked first: earlier output is there by now.
         let is_last = is_over.load(Ordering::Acquire);
         let pause = if is_last { NO_PAUSE } else { PAUSE };
         let mut waited = [PollFd::new(&from, PollFlags::IN)];

@@ -1,8 +1,5 @@
-//! How processes are started: with no more rights than they need, and nothing inherited by
-//! accident.
-//!
-//! The confinement belongs to a thread and is inherited by the processes that it starts. So each
-//! process is started by a thread of its own, which ends immediately: nothing has to be undone.
+//! Starts processes with the least rights, and nothing inherited by accident. The confinement
+//! belongs to a thread: each process has its own, which ends at once, so nothing has to be undone.
 
 use std::process::{Child, Command};
 
@@ -13,17 +10,16 @@ use rustix::thread::{
 
 use super::KeeperError;
 
-/// Which rights the process may still get back.
+/// Rights that the process may regain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rights {
-    /// None: neither set-user-id programs nor capabilities.
+    /// Neither set-user-id programs nor capabilities.
     None,
-    /// All: a helper of root gives them up itself before it becomes a server.
+    /// A helper of root drops them itself.
     UntilItDropsThem,
 }
 
-/// Starts a command that can never get more rights than it has, bound to these CPUs from its first
-/// instruction (to none if there are none). All that it starts inherits both.
+/// The command and its descendants can never gain rights, and run on `cpus` only (empty: on all).
 pub(super) fn start(
     command: &mut Command,
     cpus: &[u32],
@@ -59,8 +55,7 @@ fn confine(rights: Rights) -> rustix::io::Result<()> {
             Ok(()) => {}
             // The kernel has no further ones.
             Err(rustix::io::Errno::INVAL) => break,
-            // A root without this right, as in some containers, has little to give away; then what
-            // was set first, and the other user, have to do.
+            // As in some containers, where root has little to lose.
             Err(rustix::io::Errno::PERM) => break,
             Err(error) => return Err(error),
         }
@@ -68,7 +63,6 @@ fn confine(rights: Rights) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// Binds this thread to CPUs.
 fn bind(cpus: &[u32]) -> Result<(), KeeperError> {
     if cpus.is_empty() {
         return Ok(());

@@ -1,8 +1,6 @@
-//! Starts programs of images in containers, as the keeper starts those of this machine.
-//!
-//! The engine's client is a child of Dyno's and ends as the program in the container does. The container's first
-//! process is found by the id that the engine gives, and taken for it only if it carries the mark of its folder: then it
-//! runs on this machine, and can be signalled and observed like any other.
+//! Starts programs of images in containers. The child is the engine's client, which ends as the
+//! program does. The container's first process, whose id the engine tells, counts only with the
+//! mark of its folder; then it can be signalled and observed like any other.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,37 +19,31 @@ use crate::container::{ContainerOrder, ContainersNote, Engine, Image, Program};
 use crate::facts::Host;
 use crate::process_table::ProcessStat;
 
-/// How often, and after which pause, the engine is asked for the process in a container.
+/// Asking the engine for the process in a container.
 const PID_TRIES: u32 = 600;
 const PID_PAUSE: Nanoseconds = Nanoseconds::from_millis(30);
-/// How many digits of a container's token are in its name.
+/// Digits of the token in a name.
 const NAME_DIGITS: usize = 12;
-/// The name of the user in the file that containers see as `/etc/passwd`.
+/// In the `/etc/passwd` of containers.
 const USER_NAME: &str = "dyno";
 
-/// The image, the program and its arguments.
+/// Image, program and arguments.
 pub(super) type Question = (String, PathBuf, Vec<String>);
 
 impl Keeper {
-    /// The same keeper, which runs images with this container engine, by its name or the path of its program; with the
-    /// first one that answers, if it is none.
+    /// By name or path of its program; `None` for the first that answers.
     pub fn with_engine(mut self, engine: Option<OsString>) -> Keeper {
         self.wanted_engine = engine;
         self
     }
 
-    /// The container engine of this machine.
-    ///
-    /// # Errors
-    ///
-    /// There is none that answers: why.
+    /// The error says why none answers.
     pub fn engine(&self) -> Result<&Engine, KeeperError> {
         let find = || Engine::find(self, self.wanted_engine.as_deref()).map_err(|error| error.0);
         self.engine.get_or_init(find).as_ref().map_err(|why| KeeperError(why.clone()))
     }
 
-    /// The output of a program of an image, however it ends. It sees nothing of this machine but a folder of the
-    /// keeper's, if there is one.
+    /// However the program ends. It sees nothing of the machine but `folder`, one of the keeper's.
     pub(super) fn answer_in(
         &self,
         image: &Image,
@@ -82,7 +74,7 @@ impl Keeper {
         };
         let answer = image.engine().output(order.words()?);
         if answer.is_err() {
-            // The engine's client was killed, and the container goes on.
+            // The client was killed, the container goes on.
             let _ = image.engine().remove(&name);
         }
         let answer = answer.map_err(|_| {
@@ -98,7 +90,7 @@ impl Keeper {
         Ok(answer)
     }
 
-    /// Starts a program of an image in a folder, and waits until its process is known.
+    /// Waits until the process is known.
     pub(super) fn spawn_contained(
         &self,
         folder: &Path,
@@ -108,7 +100,7 @@ impl Keeper {
         let (mut process, name) = self.spawn_client(folder, spec, image)?;
         for _ in 0..PID_TRIES {
             if process.ends_within(PID_PAUSE) {
-                // Whoever started it reads its log.
+                // The caller reads its log.
                 return Ok(process);
             }
             let Some(pid) = image.engine().pid_in(&name) else { continue };
@@ -128,7 +120,7 @@ impl Keeper {
         )))
     }
 
-    /// Starts the engine's client, which ends as the program in the container does. Returns the container's name.
+    /// The client ends as the program in the container does. Also returns the container's name.
     pub(super) fn spawn_client(
         &self,
         folder: &Path,
@@ -174,7 +166,7 @@ impl Keeper {
         let child = command.spawn().map_err(|e| {
             KeeperError(format!("{} cannot be started: {e}", image.engine().program().display()))
         })?;
-        // From here on, dropping it on an error kills it.
+        // From here on, dropping it kills it.
         let process = KeptProcess::new(child);
         self.note(folder, process.child_pid(), None)?;
         Ok((process, name))
@@ -201,7 +193,7 @@ impl Keeper {
         }
     }
 
-    /// A file that gives the user of a container a name: some programs refuse to run without one.
+    /// Some programs refuse to run without a name.
     fn passwd_file(&self, folder: &Path) -> Result<PathBuf, KeeperError> {
         let path = folder.join("passwd");
         if fs::symlink_metadata(&path).is_err() {
@@ -215,7 +207,7 @@ impl Keeper {
         Ok(path)
     }
 
-    /// Notes in the owner file of a folder that containers of this engine work in it. Returns the value of their label.
+    /// In the folder's owner file; returns the label's value.
     fn note_containers(&self, folder: &Path, engine: &Engine) -> Result<String, KeeperError> {
         let mut owner_files = self.owner_files();
         let (_, mut owner) = Owner::read(folder)?;
@@ -233,12 +225,12 @@ fn fresh_token() -> Result<String, KeeperError> {
     random_token().map_err(|e| KeeperError(format!("cannot get random numbers: {e}")))
 }
 
-/// What Dyno itself may have: no container needs more, and its engine could not give it everywhere.
+/// Dyno's own limit: no container needs more, and an engine might not be able to give it.
 fn limit_of(resource: Resource) -> u64 {
     getrlimit(resource).maximum.unwrap_or(1 << 20)
 }
 
-/// Podman limits itself to as many processes as the kernel has ids.
+/// Podman limits itself to as many processes as there are ids.
 fn processes_most() -> u64 {
     let ids = fs::read_to_string("/proc/sys/kernel/pid_max").ok();
     let ids = ids.and_then(|text| text.trim().parse().ok()).unwrap_or(32_768);

@@ -1,9 +1,6 @@
-//! Files in the folder of a server, handled so that no other user can turn them against Dyno.
-//!
-//! The folder itself belongs to Dyno's user, also if servers run as another one: in it Dyno
-//! writes what they read (option files) and keeps what they say (logs). What servers write
-//! themselves lies in folders inside it, which are given to them and which Dyno does not write in.
-//! So no other user can swap a name that Dyno opens; it checks what it opens nevertheless.
+//! Files in a server's folder, handled so that no other user can turn them against Dyno. The
+//! folder, with options and logs, is Dyno's; servers write only in inner folders, in which Dyno
+//! does not write. So no other user can swap a name that Dyno opens; it checks them nevertheless.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,13 +11,12 @@ use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
 
 use super::account::RunAs;
 
-/// How much of the end of a log is read for its last lines, in bytes.
+/// Read for the last lines of a log.
 const TAIL_BYTES_MAX: u64 = 64 * 1024;
 
-/// Opens a file of Dyno's own: a plain one, of its own user, and not through a symbolic link.
-/// `flags` say what for.
+/// Opens a plain file of Dyno's user, not through a link; `flags` say what for.
 pub(crate) fn open_own(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
-    // If there is a pipe of this name, do not wait for its other end.
+    // If it is a pipe, do not wait for its other end.
     let safe = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(CWD, path, flags | safe, mode)?);
     let facts = file.metadata()?;
@@ -33,7 +29,7 @@ pub(crate) fn open_own(path: &Path, flags: OFlags, mode: Mode) -> io::Result<Fil
     Ok(file)
 }
 
-/// Reads at most `bytes_max` bytes of a file of Dyno's own; more is an error.
+/// A longer file is an error.
 pub(super) fn read_own(path: &Path, bytes_max: u64) -> io::Result<(File, Vec<u8>)> {
     let file = open_own(path, OFlags::RDWR, Mode::empty())?;
     let mut bytes = Vec::new();
@@ -44,8 +40,7 @@ pub(super) fn read_own(path: &Path, bytes_max: u64) -> io::Result<(File, Vec<u8>
     Ok((file, bytes))
 }
 
-/// Makes a file that was not there. Readers are its user and, if there is one, the group of the
-/// user that servers run as: an option file may hold secrets.
+/// Makes a new file for Dyno's user and the group of `reader`: an option file may hold secrets.
 pub(super) fn make(path: &Path, text: &[u8], reader: Option<RunAs>) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     let mut file = open_own(path, flags, Mode::from_raw_mode(0o600))?;
@@ -57,8 +52,7 @@ pub(super) fn make(path: &Path, text: &[u8], reader: Option<RunAs>) -> io::Resul
     Ok(())
 }
 
-/// Makes a program that was not there. Those who may run it are its user and, if there is one, the group of
-/// the user that servers run as.
+/// Makes a new program for Dyno's user and the group of `runner`.
 pub(super) fn make_program(
     path: &Path,
     text: &mut dyn Read,
@@ -74,7 +68,7 @@ pub(super) fn make_program(
     Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(0o750))?)
 }
 
-/// Makes a file that was not there, which only `reader` can read, or else Dyno's user.
+/// Makes a new file that only `reader`, or else Dyno's user, can read.
 pub(super) fn make_secret(path: &Path, text: &[u8], reader: Option<RunAs>) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     let mut file = open_own(path, flags, Mode::from_raw_mode(0o600))?;
@@ -83,7 +77,7 @@ pub(super) fn make_secret(path: &Path, text: &[u8], reader: Option<RunAs>) -> io
     Ok(rustix::fs::fchown(&file, Some(Uid::from_raw(reader.uid)), Some(Gid::from_raw(reader.gid)))?)
 }
 
-/// Makes a folder that was not there, private to `owner`, or else to Dyno's user.
+/// New and private to `owner`, or else to Dyno's user.
 pub(super) fn make_folder(path: &Path, owner: Option<RunAs>) -> io::Result<()> {
     rustix::fs::mkdirat(CWD, path, Mode::from_raw_mode(0o700))?;
     let Some(owner) = owner else { return Ok(()) };
@@ -91,13 +85,13 @@ pub(super) fn make_folder(path: &Path, owner: Option<RunAs>) -> io::Result<()> {
     Ok(rustix::fs::fchown(&folder, Some(Uid::from_raw(owner.uid)), Some(Gid::from_raw(owner.gid)))?)
 }
 
-/// Opens a folder, not through a symbolic link.
+/// Not through a link.
 pub(super) fn open_folder(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
 }
 
-/// Lets the user of servers pass through a folder of Dyno's, to what is its own in it.
+/// Lets the servers' user pass through to inner folders.
 pub(super) fn let_through(path: &Path, user: RunAs) -> io::Result<()> {
     let folder = open_folder(path)?;
     rustix::fs::fchown(&folder, None, Some(Gid::from_raw(user.gid)))?;
@@ -109,8 +103,7 @@ pub(super) fn open_log(path: &Path) -> io::Result<File> {
     open_own(path, flags, Mode::from_raw_mode(0o600))
 }
 
-/// The last lines of a log of Dyno's own, without the random words that Dyno has given to servers; none if it cannot be
-/// read.
+/// Without the tokens that Dyno gave to servers; empty if unreadable.
 pub fn last_lines(log: &Path, n_lines: usize) -> Vec<String> {
     let text = end_of(log, 0, TAIL_BYTES_MAX).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -119,7 +112,7 @@ pub fn last_lines(log: &Path, n_lines: usize) -> Vec<String> {
     last.iter().map(|line| dyno_units::redact_tokens(line)).collect()
 }
 
-/// The end of a log of Dyno's own, from `begin` on, in at most so many bytes.
+/// At most `bytes_max` from `begin` on.
 pub(super) fn end_of(log: &Path, begin: u64, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut file = open_own(log, OFlags::RDONLY, Mode::empty())?;
     let end = file.metadata()?.len();
@@ -129,10 +122,10 @@ pub(super) fn end_of(log: &Path, begin: u64, bytes_max: u64) -> io::Result<Vec<u
     Ok(bytes)
 }
 
-/// Longest part of a name hint that is used in a folder's name.
+/// Longest name hint.
 const NAME_BYTES_MAX: usize = 16;
 
-/// The part of a name that is safe in a path and on a command line.
+/// Safe in a path and on a command line.
 pub(super) fn tidy_name(name: &str) -> String {
     let tidy: String = name
         .chars()
@@ -162,7 +155,7 @@ mod tests {
         let token = super::super::random_token().expect("there are random bytes");
         fs::write(path("log"), format!("connecting to group '{token}'\n")).expect("written");
         assert_eq!(last_lines(&path("log"), 2), ["connecting to group '***'"]);
-        // Of a line without end only its end.
+        // Only the end of an endless line.
         let endless = "x".repeat(3 * TAIL_BYTES_MAX as usize);
         fs::write(path("log"), format!("a\n{endless}y")).expect("written");
         let found = last_lines(&path("log"), 2);

@@ -1,9 +1,6 @@
-//! The control groups of a server: what it may take of memory, swap and CPUs.
-//!
-//! Versions 1 and 2 of control groups are used alike: a group of Dyno's right below the root of each
-//! controller (in version 2 one group for all), named after the server's folder and noted in its owner file
-//! before it is made. Pages of files that the server reads and writes count as its memory, too. Swap is not
-//! added to it, unless the study says how much.
+//! Control groups of a server: limits of memory, swap and CPUs. A group is right below the root of
+//! each controller, named after the server's folder, and noted in its owner file before it is made.
+//! Cached file pages count as the server's memory; the default is no swap.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,19 +12,19 @@ use super::KeeperError;
 
 pub(crate) const GROUP_PREFIX: &str = "dyno-";
 const ROOT: &str = "/sys/fs/cgroup";
-/// What version 1 calls the usual share of CPU time, which is 100 in version 2.
+/// Version 1's usual share, 100 in version 2.
 const SHARES_USUAL: u64 = 1024;
-/// The least that version 1 takes.
+/// Version 1's minimum.
 const SHARES_LEAST: u64 = 2;
 
-/// What a server may take of its machine, with all that it starts.
+/// Limits for a server and all that it starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Memory, pages of files included; none for no limit.
+    /// With cached file pages; `None` for no limit.
     pub memory: Option<ByteCount>,
-    /// Swap beyond that memory, if that is limited; none for no swap.
+    /// In addition to limited memory; `None` for no swap.
     pub swap: Option<ByteCount>,
-    /// Its share of CPU time when others want it, too, 1 to 10000; 100 is the usual one. None for no group.
+    /// From 1 to 10000; 100 is usual. `None` for no group.
     pub cpu_weight: Option<u32>,
 }
 
@@ -48,7 +45,7 @@ impl ServerLimits {
 
 struct Controller {
     name: &'static str,
-    /// The file of version 1 by which it is known.
+    /// By which version 1 is recognised.
     v1_file: &'static str,
     v1_folders: &'static [&'static str],
     purpose: &'static str,
@@ -68,7 +65,7 @@ const CPU: Controller = Controller {
     purpose: "give a server a share of CPU time",
 };
 
-/// The version of the control groups of a controller here, and their root.
+/// Where a controller's groups are here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Version {
     V1(PathBuf),
@@ -83,7 +80,7 @@ impl Version {
     }
 }
 
-/// Why a server cannot be limited like this here; nothing where it can.
+/// Empty if the limits can be set here.
 pub fn server_limit_problems(limits: &ServerLimits) -> Vec<String> {
     problems_under(Path::new(ROOT), Path::new("/proc/meminfo"), limits)
 }
@@ -128,7 +125,7 @@ fn problems_under(root: &Path, meminfo: &Path, limits: &ServerLimits) -> Vec<Str
     problems
 }
 
-/// The groups for the server of this folder, which are yet to be made.
+/// Not made yet.
 pub(super) fn planned(folder: &Path, limits: &ServerLimits) -> Result<Vec<PathBuf>, KeeperError> {
     planned_under(Path::new(ROOT), folder, limits)
 }
@@ -208,7 +205,7 @@ fn set(
     if of_swap.exists() {
         return write(&of_swap, &swap_value.to_string());
     }
-    // A kernel that does not account for swap has no such file.
+    // Missing if the kernel does not account for swap.
     if swap.0 > 0 {
         return Err(KeeperError(format!(
             "the swap of a server cannot be limited: there is no {}",
@@ -218,13 +215,12 @@ fn set(
     Ok(())
 }
 
-/// Moves a process into the groups; what it starts later is in them as well.
+/// Adds a process and all that it starts later.
 pub(super) fn add(groups: &[PathBuf], pid: i32) -> Result<(), KeeperError> {
     groups.iter().try_for_each(|group| write(&group.join("cgroup.procs"), &pid.to_string()))
 }
 
-/// What the groups of Dyno's that this process is in allow it, as the kernel says now: `cpu_weight`,
-/// `memory` and `swap`, as studies call them.
+/// Limits in force by Dyno's groups: `cpu_weight`, `memory` and `swap`, as in studies.
 pub fn server_limits_in_force(pid: i32) -> BTreeMap<String, String> {
     in_force_under(Path::new("/"), pid)
 }
@@ -253,11 +249,7 @@ fn in_force_under(root: &Path, pid: i32) -> BTreeMap<String, String> {
     found
 }
 
-/// Removes a group that Dyno has made, which holds no processes any more.
-///
-/// # Errors
-///
-/// It is not Dyno's, or not empty.
+/// Fails if the group is not Dyno's, or not empty.
 pub(crate) fn remove(group: &Path) -> Result<(), KeeperError> {
     let name = group.file_name().unwrap_or_default().to_string_lossy();
     if !(group.starts_with(ROOT) && name.starts_with(GROUP_PREFIX)) {
@@ -311,7 +303,7 @@ mod tests {
         cpu_weight: Some(25),
     };
 
-    /// A made-up machine: its files, and what is read and found there.
+    /// Made-up files.
     struct Machine(tempfile::TempDir);
 
     impl Machine {
@@ -342,7 +334,6 @@ mod tests {
             problems_under(&self.cgroups(), &self.path("proc/meminfo"), limits)
         }
 
-        /// Makes the groups for a server's folder; their paths.
         fn make(&self, limits: &ServerLimits) -> Result<Vec<PathBuf>, KeeperError> {
             let groups = planned_under(&self.cgroups(), Path::new("/d/a"), limits)?;
             make_under(&self.cgroups(), &groups, limits).map(|()| groups)
@@ -365,7 +356,7 @@ mod tests {
         let bytes = (64 << 20).to_string();
         assert_eq!(machine.read("sys/fs/cgroup/memory/dyno-a/memory.limit_in_bytes"), bytes);
         assert_eq!(machine.read("sys/fs/cgroup/cpu,cpuacct/dyno-a/cpu.shares"), "256");
-        // Where the kernel accounts for swap, the sum is limited.
+        // With swap accounting the sum is limited.
         machine.write("sys/fs/cgroup/memory/dyno-a/memory.memsw.limit_in_bytes", "");
         let version = MEMORY.find_under(&folder).expect("version 1");
         set(&MEMORY, &version, &groups[0], &LIMITS).expect("set");

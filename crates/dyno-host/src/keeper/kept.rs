@@ -1,4 +1,4 @@
-//! A process that Dyno started, from its start to the end of its last child.
+//! A process that Dyno started, to the end of its last child.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,39 +12,39 @@ use crate::process_table::{ProcessIdentity, ProcessStat, descendants};
 
 pub(super) const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 
-/// If new descendants still appear after this many rounds, one of them cannot be stopped.
+/// After so many rounds with new descendants, one cannot be stopped.
 const FREEZE_ROUNDS_MAX: usize = 300;
 
-/// How long a container engine may take to notice that what it has started is over.
+/// For an engine to notice that its program is over.
 const ENGINE_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
 
 pub(super) const KILLED_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
-/// A process that has been stopped by a signal or a debugger for this long is no longer waited for.
+/// A process stopped by a signal or a debugger is not awaited longer.
 const FROZEN_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HowStopped {
-    /// On its own: it had ended before, or did so on the signal.
+    /// It had ended before, or did on the signal.
     Ended,
-    /// It did not end within the limit, and was killed.
+    /// After the limit.
     Killed,
-    /// It did not run at all (a signal or a debugger had stopped it), and was killed.
+    /// A signal or a debugger had stopped it.
     KilledFrozen,
 }
 
-/// A process that Dyno started. Dropping it kills it, with all processes it started itself.
+/// Dropping it kills it with all that it started.
 #[derive(Debug)]
 pub struct KeptProcess {
     child: Child,
     pid: Pid,
-    /// How it ended, once it was waited for; from then on its id may belong to another process.
+    /// How it ended, once waited for; then its id may be reused.
     ended: Option<String>,
-    /// CPU time in clock ticks, once it has ended.
+    /// Known once it has ended.
     cpu_ticks: Option<u64>,
-    /// Its descendants that were stopped with it and are to go on.
+    /// Stopped descendants that are to go on.
     frozen: BTreeSet<ProcessIdentity>,
-    /// The first process of the container that it stands for; then the child only waits for that one.
+    /// The container's first process, for which the child only waits.
     inner: Option<ProcessIdentity>,
 }
 
@@ -55,13 +55,13 @@ impl KeptProcess {
         KeptProcess { child, pid, ended, cpu_ticks, frozen, inner }
     }
 
-    /// The same for what a container engine has started, of which the child is told how it ends.
+    /// For a program that a container engine started.
     pub(super) fn with_inner(mut self, inner: ProcessIdentity) -> KeptProcess {
         self.inner = Some(inner);
         self
     }
 
-    /// The process id; it may be in use by another process once this one has been waited for.
+    /// May be reused once the process has been waited for.
     pub fn pid(&self) -> i32 {
         self.inner.map_or(self.child_pid(), |inner| inner.pid)
     }
@@ -77,12 +77,12 @@ impl KeptProcess {
     fn signal(&self, signal: Signal) {
         match self.inner {
             Some(inner) => signal_identity(Path::new("/proc"), inner, signal),
-            // It may have ended by itself meanwhile: then there is nothing to signal.
+            // It may have ended by itself.
             None => drop(rustix::process::kill_process(self.pid, signal)),
         }
     }
 
-    /// How it ended, in words, or none while it runs.
+    /// `None` while it runs.
     pub fn ended(&mut self) -> Option<String> {
         if self.ended.is_none() && self.is_over() {
             self.collect();
@@ -90,8 +90,7 @@ impl KeptProcess {
         self.ended.clone()
     }
 
-    /// Asks it to end with this signal (`TERM`, `INT`, `QUIT`, `HUP` or `KILL`), waits up to
-    /// `limit`, then kills it. Any other name counts as `KILL`: it must end in every case.
+    /// Sends `TERM`, `INT`, `QUIT`, `HUP` or else `KILL`, waits up to `limit`, then kills.
     pub fn stop(&mut self, signal: &str, clock: &dyn Clock, limit: Nanoseconds) -> HowStopped {
         if self.ended().is_some() {
             return HowStopped::Ended;
@@ -116,14 +115,14 @@ impl KeptProcess {
         HowStopped::Killed
     }
 
-    /// Kills it and all its descendants, none of which gets to do anything in between, and waits for it.
+    /// With all descendants, which cannot act in between; waits for it.
     pub fn kill_all(&mut self) {
         if self.ended().is_none() {
             self.kill();
         }
     }
 
-    /// Stops it and all its descendants where they stand, until [`KeptProcess::thaw`].
+    /// Stops it and all descendants until [`KeptProcess::thaw`].
     pub fn freeze(&mut self) {
         if self.ended().is_none() {
             self.frozen.append(&mut freeze_descendants(Path::new("/proc"), self.pid()));
@@ -139,21 +138,19 @@ impl KeptProcess {
         }
     }
 
-    /// Whether a signal or a debugger keeps it from running.
+    /// A signal or a debugger keeps it from running.
     fn is_frozen(&self) -> bool {
         let stat = ProcessStat::read(Path::new("/proc"), self.pid());
         stat.is_some_and(|stat| stat.is_stopped())
     }
 
-    /// CPU seconds of it, and of all processes it started and waited for; none while it runs, or where
-    /// the kernel does not say. Resolution: one clock tick, usually 10 ms.
+    /// With processes it waited for; `None` while it runs or if unknown. Grain: usually 10 ms.
     pub fn cpu_s(&self) -> Option<f64> {
         let per_second = rustix::param::clock_ticks_per_second() as f64;
         self.cpu_ticks.map(|ticks| ticks as f64 / per_second)
     }
 
-    /// Resident memory of it and its descendants, in bytes; pages that they share count in each. Zero
-    /// when it has ended.
+    /// With descendants; shared pages count in each. Zero when it has ended.
     pub fn rss_bytes(&self) -> u64 {
         if self.ended.is_some() {
             return 0;
@@ -164,35 +161,35 @@ impl KeptProcess {
         all.map(|stat| stat.rss_pages).sum::<u64>() * rustix::param::page_size() as u64
     }
 
-    /// Whether it has ended with exit code 0, on its own or on the signal.
+    /// Exit code 0, on its own or on the signal.
     pub fn has_succeeded(&mut self) -> bool {
         self.status().is_some_and(|status| status.success())
     }
 
-    /// Whether it succeeded; none while it runs, or if it was not waited for here.
+    /// `None` while it runs, or if not waited for here.
     pub(super) fn status(&mut self) -> Option<ExitStatus> {
         self.ended()?;
         self.child.try_wait().ok()?
     }
 
-    /// Whether it has ended, without collecting it: until it is collected, its id stays its own.
+    /// Without collecting it: until then its id stays its own.
     fn is_over(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        // An error means that it was already collected, so it has ended as well.
+        // An error means that it was collected.
         !matches!(rustix::process::waitid(WaitId::Pid(self.pid), options), Ok(None))
     }
 
-    /// Waits for it to end and notes its status; then ends what is left of its process group.
+    /// Waits, and ends what is left of its process group.
     fn collect(&mut self) {
         if let Some(inner) = self.inner {
-            // The child hears of the end of the other one from its engine, which may be stuck.
+            // The child hears from the engine, which may be stuck.
             if wait_for_end(&self.child, ENGINE_LIMIT) == Some(false) {
                 let _ = rustix::process::kill_process(self.pid, Signal::KILL);
             }
-            // Somebody may have ended the child alone.
+            // The child alone may have been ended.
             kill_and_wait(Path::new("/proc"), inner, ENGINE_LIMIT);
         }
-        // Only now, while the uncollected leader pins the number, is the group surely its own.
+        // The uncollected leader guarantees that the group is its own.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let _ = rustix::process::waitid(WaitId::Pid(self.pid), options);
         let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
@@ -206,8 +203,7 @@ impl KeptProcess {
         });
     }
 
-    /// Kills it and all its descendants, and waits for all of them: whoever starts a server again on the same data finds
-    /// nobody who still uses them.
+    /// Kills it and all descendants and waits: a new server on the same data must be alone.
     fn kill(&mut self) {
         let proc_root = Path::new("/proc");
         let family = freeze_descendants(proc_root, self.pid());
@@ -227,8 +223,7 @@ impl Drop for KeptProcess {
     }
 }
 
-/// Waits until a process ends, which is not collected. Whether it has within the limit; none if this kernel cannot
-/// say so.
+/// Does not collect it. False after the limit; `None` if the kernel cannot wait with one.
 fn wait_for_end(child: &Child, limit: Nanoseconds) -> Option<bool> {
     let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()?;
     let mut waited = [PollFd::new(&process, PollFlags::IN)];
@@ -236,8 +231,8 @@ fn wait_for_end(child: &Child, limit: Nanoseconds) -> Option<bool> {
     Some(rustix::io::retry_on_intr(|| poll(&mut waited, limit.as_ref())).is_ok_and(|n| n > 0))
 }
 
-/// Waits until a process ends by itself, which leads its own group; then ends what is left of the
-/// group, which may hold its output open. Whether it ended within the limit: otherwise it is killed.
+/// Waits for a group leader to end, then ends the rest of its group, which may hold its output
+/// open. Kills it after the limit, and returns false.
 pub(super) fn end_within(child: &Child, limit: Nanoseconds) -> bool {
     let pid = Pid::from_child(child);
     let is_over = match wait_for_end(child, limit) {
@@ -251,21 +246,19 @@ pub(super) fn end_within(child: &Child, limit: Nanoseconds) -> bool {
     if !is_over {
         let _ = rustix::process::kill_process(pid, Signal::KILL);
     }
-    // It is not collected yet, so the group is surely its own.
+    // Not collected yet, so the group is its own.
     let _ = rustix::process::kill_process_group(pid, Signal::KILL);
     is_over
 }
 
-/// Stops a process and all its descendants where they stand, so that none can start another one
-/// unseen while they are killed one by one. Returns the descendants.
+/// Stops a process and all descendants, which are returned: none can start others unseen.
 pub(super) fn freeze_descendants(proc_root: &Path, pid: i32) -> BTreeSet<ProcessIdentity> {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = rustix::process::kill_process(pid, Signal::STOP);
     }
     let mut frozen = BTreeSet::new();
     let mut n_quiet = 0;
-    // A process that is stopped has no fork under way: what it started before is found by the next
-    // search. Each round freezes one more generation, so few are needed.
+    // A stopped process has no fork under way, so the next search finds its children.
     for _ in 0..FREEZE_ROUNDS_MAX {
         let is_still = |stat: &ProcessStat| stat.is_stopped() || !stat.is_alive();
         let were_still = ProcessStat::read(proc_root, pid).as_ref().is_none_or(is_still);
@@ -288,15 +281,15 @@ pub(super) fn freeze_descendants(proc_root: &Path, pid: i32) -> BTreeSet<Process
     frozen
 }
 
-/// Kills this very process, if it still runs.
+/// If this very process still runs.
 pub(super) fn kill_identity(proc_root: &Path, process: ProcessIdentity) {
     signal_identity(proc_root, process, Signal::KILL);
 }
 
-/// Kills this very process, if it still runs, and waits until it has ended, up to this long.
+/// If this very process still runs; waits up to `limit`.
 pub(super) fn kill_and_wait(proc_root: &Path, process: ProcessIdentity, limit: Nanoseconds) {
     let Some(pid) = Pid::from_raw(process.pid) else { return };
-    // Opened first, so that it is this process that is waited for. Kernels before 5.3 cannot wait.
+    // Opened before the check, so that the right process is awaited; needs Linux 5.3.
     let descriptor = pidfd_open(pid, PidfdFlags::empty());
     if !process.is_alive(proc_root) {
         return;
@@ -308,7 +301,7 @@ pub(super) fn kill_and_wait(proc_root: &Path, process: ProcessIdentity, limit: N
     }
 }
 
-/// Sends a signal to this very process, if it still runs.
+/// If this very process still runs.
 pub(crate) fn signal_identity(proc_root: &Path, process: ProcessIdentity, signal: Signal) {
     if process.is_alive(proc_root)
         && let Some(pid) = Pid::from_raw(process.pid)
@@ -338,7 +331,7 @@ pub(super) fn in_words(status: ExitStatus) -> String {
     }
 }
 
-/// The same of a program in a container: its engine's client ends with 128 and the number of the signal.
+/// An engine's client ends with 128 and the number of the signal.
 fn contained_in_words(status: ExitStatus) -> String {
     match status.code() {
         Some(code @ 129..=159) => {

@@ -1,12 +1,12 @@
-//! Cleans up after a killed run: servers that still run, folders that still take disk space.
+//! Cleans up after killed runs: running servers, folders on disk. Everything rests on proof:
 //!
-//! Everything rests on proof. A folder counts only with its owner file, which holds the token that
-//! lies in the folder; its owner counts as dead only if no process holds the lock of the owner
-//! file, and its process id is free or was given to a process with another start time, or the
-//! machine has been booted since. A process is ended only if its start time is the noted one and
-//! its folder or command line says that it belongs to the folder, or if its environment carries the
-//! mark of the folder. And no folder is removed that is the working directory of a process, or in
-//! which one has a file open or keeps a log.
+//! - A folder counts only with its owner file, which holds the token in the folder.
+//! - Its owner is dead only if nobody holds the owner file's lock, and its process id is free or
+//!   has another start time, or the machine has been booted since.
+//! - A process is ended only if its start time is the noted one and its folder or command line
+//!   names the folder, or if its environment has the mark of the folder.
+//! - No folder is removed that is a process's working directory, or in which a process has a file
+//!   open or keeps a log.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -28,22 +28,21 @@ use super::{FOLDER_MARK, Keeper, KeeperError, ProcessSpec, confine};
 use crate::process_table::{ProcessIdentity, ProcessStat, descendants, list_pids, list_processes};
 use crate::storage::unescaped;
 
-/// The signals in order: a normal shutdown, a fast one, then a kill.
+/// A normal shutdown, a fast one; then a kill.
 const SIGNALS: [(Signal, Nanoseconds); 2] =
     [(Signal::TERM, Nanoseconds::from_secs(5)), (Signal::QUIT, Nanoseconds::from_secs(2))];
 const ROUNDS_MAX: usize = 5;
-/// How often, and after which pause, a lock is asked for. On a busy machine it may take a second until a
-/// process that is being started runs its own program.
+/// Tries for a lock, which a starting process may share with its parent for up to a second.
 const LOCK_TRIES: u32 = 400;
 const LOCK_PAUSE: Nanoseconds = Nanoseconds::from_millis(5);
-/// How long, and how often, a folder is looked at until those who lost their main process have left it.
+/// For processes that lost their main process to leave a folder.
 const ORPHANS_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 const ORPHANS_PAUSE: Nanoseconds = Nanoseconds::from_millis(20);
-/// The most bytes that are read of a file that begins with a process id.
+/// In bytes.
 const PID_LINE_MAX: u64 = 32;
 
 impl Keeper {
-    /// Whether the Dyno that made a folder, under whatever root, has provably ended without removing it.
+    /// The Dyno that made a folder, under any root, has provably ended without removing it.
     pub(crate) fn is_abandoned(&self, folder: &Path) -> bool {
         let Ok((file, owner)) = Owner::read(folder) else { return false };
         let standing = owner.standing(&self.me, &self.proc_root);
@@ -51,8 +50,7 @@ impl Keeper {
             && take_lock(&file, &Owner::path_of(folder))
     }
 
-    /// Removes what a server that died has left outside of its folder. A failure has no effect on
-    /// the folder.
+    /// Removes what a dead server left outside its folder; failures are ignored.
     pub(super) fn clean_up_after_crash(&self, owner: &Owner) {
         let Some(after) = &owner.after_crash else { return };
         let trace = owner.folder.join(&after.if_there);
@@ -76,8 +74,8 @@ impl Keeper {
     }
 }
 
-/// The process id in the first line of a server's file, without the sign that PostgreSQL gives it while it
-/// runs alone. The server's user may have written anything there: only a number comes of it.
+/// The process id in the first line, without the sign that PostgreSQL adds when it runs alone. The
+/// server's user may have written anything: only a number is accepted.
 fn noted_pid(path: &Path) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?);
@@ -92,7 +90,7 @@ fn noted_pid(path: &Path) -> Option<String> {
 }
 
 pub(super) fn end_all(keeper: &Keeper, clock: &dyn Clock) -> Vec<String> {
-    // Of two runs that begin together only one does this; the lock is released with this process.
+    // One of several runs that begin together does this.
     let Ok(lock) = File::open(&keeper.root) else { return Vec::new() };
     if !is_free_soon(clock, || {
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
@@ -106,8 +104,7 @@ pub(super) fn end_all(keeper: &Keeper, clock: &dyn Clock) -> Vec<String> {
         .collect()
 }
 
-/// Whether a lock can be taken, now or within a moment: a process that is being started shares the
-/// locks of its parent until it runs its own program.
+/// Now or within a moment: see [`LOCK_TRIES`].
 pub(super) fn is_free_soon(clock: &dyn Clock, take: impl Fn() -> bool) -> bool {
     (0..LOCK_TRIES).any(|attempt| {
         if attempt > 0 {
@@ -117,7 +114,7 @@ pub(super) fn is_free_soon(clock: &dyn Clock, take: impl Fn() -> bool) -> bool {
     })
 }
 
-/// The paths under the root that end like this, without that ending.
+/// Paths under the root with this ending, which is removed.
 fn named(root: &Path, suffix: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(root) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries
@@ -130,14 +127,13 @@ fn named(root: &Path, suffix: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// Removes owner files that a killed Dyno has begun to write. One that is still being written is
-/// locked.
+/// Of killed Dynos: files still being written are locked.
 fn remove_unfinished(root: &Path) {
     for folder in named(root, FRESH_SUFFIX) {
         let path = Owner::path_of(&folder).with_extension("json.new");
         let Ok(file) = open_own(&path, OFlags::RDWR, Mode::empty()) else { continue };
         if take_lock(&file, &path) {
-            // What cannot be removed does no harm.
+            // A leftover does no harm.
             let _ = fs::remove_file(&path);
         }
     }
@@ -145,13 +141,12 @@ fn remove_unfinished(root: &Path) {
 
 fn end_one(keeper: &Keeper, folder: &Path, clock: &dyn Clock) -> Vec<String> {
     let Ok((file, owner)) = Owner::read(folder) else { return Vec::new() };
-    // Asked first, so that nobody waits for the lock of a Dyno that lives.
+    // Before the lock, so that nobody waits for a living Dyno's.
     let standing = owner.standing(&keeper.me, &keeper.proc_root);
     if matches!(standing, Standing::Ours | Standing::MayLive) {
         return Vec::new();
     }
-    // Held until the end of this function: the Dyno that made it is dead, and no other one removes
-    // it.
+    // Held to the end: no other Dyno removes the folder.
     if !is_free_soon(clock, || take_lock(&file, &Owner::path_of(folder))) {
         return Vec::new();
     }
@@ -160,7 +155,7 @@ fn end_one(keeper: &Keeper, folder: &Path, clock: &dyn Clock) -> Vec<String> {
         Standing::Ours | Standing::MayLive => return messages,
         Standing::Dead => messages = end_processes(keeper, &owner, clock),
         Standing::EarlierBoot => {
-            // A machine that shares this disk has another boot as well, and writes.
+            // A machine that shares this disk has another boot too, and may be writing.
             if is_newer(folder, &file, keeper.me.boot_unix_s) {
                 return messages;
             }
@@ -175,8 +170,7 @@ fn end_one(keeper: &Keeper, folder: &Path, clock: &dyn Clock) -> Vec<String> {
     messages
 }
 
-/// Ends what has detached itself from the processes of a folder of this Dyno, whose noted processes have
-/// all ended: processes of the servers' user (`uid`) that carry the folder's mark.
+/// Ends what runs detached after a folder's noted processes: processes of user `uid` with its mark.
 pub(super) fn end_detached(proc_root: &Path, folder: &Path, uid: u32) {
     let own = i32::try_from(std::process::id()).ok();
     let is_detached = |stat: &ProcessStat| {
@@ -185,7 +179,7 @@ pub(super) fn end_detached(proc_root: &Path, folder: &Path, uid: u32) {
             && fs::metadata(proc_root.join(stat.pid.to_string())).is_ok_and(|p| p.uid() == uid)
             && carries_mark(proc_root, stat.pid, folder)
     };
-    // One that was started while others were ended shows up in the next round.
+    // A process started meanwhile is found in the next round.
     for _ in 0..ROUNDS_MAX {
         let left: Vec<ProcessIdentity> = list_processes(proc_root)
             .iter()
@@ -195,7 +189,7 @@ pub(super) fn end_detached(proc_root: &Path, folder: &Path, uid: u32) {
         if left.is_empty() {
             return;
         }
-        // None of them can start another one while they are killed one by one.
+        // None can start another one while they are killed.
         for process in &left {
             signal_identity(proc_root, *process, Signal::STOP);
         }
@@ -207,7 +201,7 @@ pub(super) fn end_detached(proc_root: &Path, folder: &Path, uid: u32) {
 
 fn end_processes(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Vec<String> {
     let mut messages = Vec::new();
-    // One that was started while others were ended shows up in the next round.
+    // A process started meanwhile is found in the next round.
     for _ in 0..ROUNDS_MAX {
         let left = leftover_processes(keeper, owner);
         if left.is_empty() {
@@ -225,7 +219,7 @@ fn end_processes(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Vec<Strin
     messages
 }
 
-/// Removes a folder whose Dyno is dead, unless a process still works in it.
+/// Unless a process still works in it.
 fn remove_leftover(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Result<(), KeeperError> {
     let folder = &owner.folder;
     let alone = |why: String| {
@@ -238,7 +232,7 @@ fn remove_leftover(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Result<
         if !owner.has_signed() && !is_bare(folder) {
             return alone(format!("it does not hold the token of {}", folder.display()));
         }
-        // They carry its label; what runs in one is not always Dyno's to end by a signal.
+        // Found by their label; signals may not reach what runs in them.
         owner.remove_containers()?;
         if let Some((pid, name)) = process_that_stays_in(keeper, folder, clock) {
             return alone(format!("process {pid} ({name}) works in it"));
@@ -255,15 +249,13 @@ fn remove_leftover(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Result<
     remove(folder)
 }
 
-/// Whether there is nothing in the folder but, at most, the place of its token: a Dyno was killed
-/// just after it had made it.
+/// Empty but for the token file: a Dyno was killed just after making it.
 fn is_bare(folder: &Path) -> bool {
     fs::read_dir(folder)
         .is_ok_and(|mut all| all.all(|entry| entry.is_ok_and(|e| e.file_name() == TOKEN_FILE)))
 }
 
-/// Whether anything in the folder, or its owner file, was written after this moment (in seconds
-/// since 1970). What cannot be examined counts as written.
+/// Whether it or its owner file was written after this second since 1970, or is unreadable.
 fn is_newer(folder: &Path, owner_file: &File, unix_s: i64) -> bool {
     if owner_file.metadata().map_or(true, |facts| facts.mtime() >= unix_s) {
         return true;
@@ -284,8 +276,7 @@ fn is_newer(folder: &Path, owner_file: &File, unix_s: i64) -> bool {
     false
 }
 
-/// A process that is still in the folder after a moment: those of a server whose main process was
-/// killed notice it and end by themselves, but not at once.
+/// After a moment: orphans of a killed main process end by themselves, but not at once.
 fn process_that_stays_in(
     keeper: &Keeper,
     folder: &Path,
@@ -301,8 +292,7 @@ fn process_that_stays_in(
     }
 }
 
-/// A living process, other than this one, that has the folder as its working directory or has a
-/// file open in it.
+/// A living process with its working directory or an open file in the folder.
 fn process_in(keeper: &Keeper, folder: &Path) -> Option<(i32, String)> {
     let own = i32::try_from(std::process::id()).ok();
     let proc_root = &keeper.proc_root;
@@ -317,17 +307,15 @@ fn process_in(keeper: &Keeper, folder: &Path) -> Option<(i32, String)> {
     })
 }
 
-/// Whether a process is of a user who can be in Dyno's folders: Dyno's own, or that of servers. Another user cannot,
-/// but can have a process that looks so (in a mount namespace of its own, or by its environment), and one whose
-/// memory cannot be read to its end.
+/// Only Dyno's user and that of servers can be in the folders. Another user can fake this (by a
+/// mount namespace or its environment), with memory that cannot be read to its end.
 fn may_be_in_folders(keeper: &Keeper, pid: i32) -> bool {
     let users = [rustix::process::geteuid().as_raw(), keeper.uid_of_processes()];
     fs::metadata(keeper.proc_root.join(pid.to_string()))
         .is_ok_and(|process| users.contains(&process.uid()))
 }
 
-/// A log in the folder that a process still has open, wherever it runs: a process that writes to a
-/// log that the keeper has opened holds a lock on it.
+/// A process that has the log open, wherever it runs, holds a lock on it.
 fn held_log(folder: &Path, clock: &dyn Clock) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?;
     entries.flatten().map(|entry| entry.path()).find(|path| {
@@ -339,7 +327,7 @@ fn held_log(folder: &Path, clock: &dyn Clock) -> Option<PathBuf> {
     })
 }
 
-/// The processes that are proved to be left over in this owner's folder.
+/// Proved to be left over.
 fn leftover_processes(keeper: &Keeper, owner: &Owner) -> Vec<(ProcessIdentity, String)> {
     let proc_root = &keeper.proc_root;
     let is_leftover = |stat: &ProcessStat| {
@@ -351,7 +339,7 @@ fn leftover_processes(keeper: &Keeper, owner: &Owner) -> Vec<(ProcessIdentity, S
         if is_noted || is_in_group {
             return mentions_folder(proc_root, stat.pid, &owner.folder);
         }
-        // Dyno may have been killed between starting a process and taking note of it.
+        // Dyno may have been killed before noting a process.
         carries_mark(proc_root, stat.pid, &owner.folder)
     };
     list_processes(proc_root)
@@ -361,7 +349,7 @@ fn leftover_processes(keeper: &Keeper, owner: &Owner) -> Vec<(ProcessIdentity, S
         .collect()
 }
 
-/// Whether the folder is the process's working directory or on its command line.
+/// As working directory, on the command line, or by its mark.
 fn mentions_folder(proc_root: &Path, pid: i32, folder: &Path) -> bool {
     let process = proc_root.join(pid.to_string());
     let stands_in = fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder));
@@ -369,7 +357,7 @@ fn mentions_folder(proc_root: &Path, pid: i32, folder: &Path) -> bool {
     stands_in || names() || carries_mark(proc_root, pid, folder)
 }
 
-/// Whether a command line holds this path, whole: `/a/b` is not in `/a/bc`.
+/// As a whole: `/a/b` is not in `/a/bc`.
 pub(super) fn names_path(command_line: &[u8], path: &Path) -> bool {
     let path = path.as_os_str().as_bytes();
     let is_end = |byte: Option<&u8>| {
@@ -381,14 +369,14 @@ pub(super) fn names_path(command_line: &[u8], path: &Path) -> bool {
         .any(|(at, found)| found == path && is_end(command_line.get(at + path.len())))
 }
 
-/// Whether Dyno started the process, or an ancestor of it, in this folder.
+/// Dyno started it, or an ancestor, in this folder.
 pub(super) fn carries_mark(proc_root: &Path, pid: i32, folder: &Path) -> bool {
     let mark = [FOLDER_MARK.as_bytes(), b"=", folder.as_os_str().as_bytes()].concat();
     fs::read(proc_root.join(pid.to_string()).join("environ"))
         .is_ok_and(|all| all.split(|byte| *byte == 0).any(|entry| entry == mark))
 }
 
-/// Ends a process and its descendants, with the signals in order.
+/// With its descendants, signal by signal.
 fn end_process(proc_root: &Path, process: ProcessIdentity, clock: &dyn Clock) {
     if !process.is_alive(proc_root) {
         return;
@@ -424,7 +412,7 @@ fn waited_for_end(
     true
 }
 
-/// Removes a folder and then its owner file, never through a symbolic link or into a mount.
+/// Then its owner file; never through a link or into a mount.
 pub(super) fn remove(folder: &Path) -> Result<(), KeeperError> {
     let refuse =
         |why: String| KeeperError(format!("{} cannot be removed: {why}", folder.display()));
@@ -447,7 +435,7 @@ pub(super) fn remove(folder: &Path) -> Result<(), KeeperError> {
                 _ => {}
             }
         }
-        // Dyno was killed before it made the folder, or while it removed it.
+        // Dyno was killed before making the folder, or while removing it.
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Err(e) => return Err(refuse(e.to_string())),
     }
@@ -459,8 +447,7 @@ pub(super) fn remove(folder: &Path) -> Result<(), KeeperError> {
     }
 }
 
-/// Removes a folder and all in it; its token goes last, so that a Dyno that is killed meanwhile
-/// leaves a folder that the next one can still remove.
+/// The token goes last, so that the next Dyno can complete an interrupted removal.
 fn remove_contents(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -477,7 +464,7 @@ fn remove_contents(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder)
 }
 
-/// The first mount point at or under the folder, from the text of `/proc/self/mountinfo`.
+/// At or under the folder, from `/proc/self/mountinfo`.
 pub(super) fn mount_inside(mountinfo: &str, folder: &Path) -> Option<String> {
     mountinfo.lines().find_map(|line| {
         let point = unescaped(line.split_ascii_whitespace().nth(4)?);

@@ -1,9 +1,6 @@
-//! The owner file: the Dyno that owns a server folder, and the processes started in it.
-//!
-//! It lies beside the folder, not in it, and carries a random token that lies in the folder as
-//! well: a file that was forged or copied proves nothing about a folder. The Dyno that it names
-//! holds a lock on it for as long as it lives, so that Dynos that do not see each other's processes
-//! (in containers, or on machines that share a disk) see at least this lock.
+//! The owner file: names the Dyno that owns a server folder, and its processes. It lies beside the
+//! folder and has a random token that is also in the folder, so a forged or copied file proves
+//! nothing. Dyno locks it for life: a lock is seen where process ids are not (in containers).
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -19,29 +16,29 @@ use crate::container::ContainersNote;
 use crate::process_table::{ProcessIdentity, ProcessStat};
 
 pub(super) const OWNER_SUFFIX: &str = ".owner.json";
-/// How the name of one ends that is still being written.
+/// Of a file still being written.
 pub(super) const FRESH_SUFFIX: &str = ".owner.json.new";
 pub(super) const TOKEN_FILE: &str = ".dyno-owner";
 const TOKEN_BYTES: usize = 16;
 /// More than any owner file has.
 const OWNER_BYTES_MAX: u64 = 64 * 1024;
-/// How often a new owner file is made again if another process removes it.
+/// If another process removes the new file.
 const WRITE_TRIES: usize = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Owner {
     pub(super) folder: PathBuf,
-    /// The contents of the folder's token file.
+    /// As in the folder's token file.
     pub(super) token: String,
-    /// The machine; empty if it has no id.
+    /// Empty if the machine has no id.
     pub(super) machine: String,
-    /// The boot in which the ids below mean something.
+    /// In which the ids below are valid.
     pub(super) boot: String,
-    /// The process id namespace in which they do: containers share a boot, but not their ids.
+    /// Of process ids: containers share a boot, but not their ids.
     pub(super) namespace: String,
     pub(super) dyno: ProcessIdentity,
     pub(super) processes: Vec<ProcessIdentity>,
-    /// How to remove a server's traces outside of the folder, if it died without doing so.
+    /// To remove traces outside of the folder.
     pub(super) after_crash: Option<AfterCrash>,
     #[serde(default)]
     pub(super) groups: Vec<PathBuf>,
@@ -49,22 +46,20 @@ pub(super) struct Owner {
     pub(super) containers: Option<ContainersNote>,
 }
 
-/// A program that removes what a dead server leaves outside of its folder.
+/// A program that removes what a dead server left outside of its folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AfterCrash {
-    /// If this file exists (a path in the folder, or an absolute one), the server died without cleaning up
-    /// itself.
+    /// Exists only if the server died without cleaning up. In the folder, or absolute.
     pub if_there: PathBuf,
     pub program: PathBuf,
-    /// The arguments, without the program's name.
+    /// Without the program's name.
     pub arguments: Vec<String>,
-    /// The environment variable that tells it the process id with which that file begins: nobody may have
-    /// collected the process yet, which then looks to others as if it ran.
+    /// Receives the process id in that file: the dead process may still look alive.
     #[serde(default)]
     pub pid_variable: Option<String>,
 }
 
-/// The machine, boot and namespace of this Dyno, which make a process id unique.
+/// What makes a process id unique.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Whoami {
     pub(super) machine: String,
@@ -74,17 +69,16 @@ pub(super) struct Whoami {
     pub(super) dyno: ProcessIdentity,
 }
 
-/// What is known about the Dyno that an owner file names, whose lock is free.
+/// Of the Dyno that an owner file names, if its lock is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It is this very process.
+    /// This process.
     Ours,
-    /// It runs, or it cannot be proved from here that it does not.
+    /// It may run, as far as can be known here.
     MayLive,
-    /// It has ended, so what it started may be ended.
+    /// Its processes may be ended.
     Dead,
-    /// It ended with an earlier boot, and so did all its processes, if nothing has been written
-    /// since this boot.
+    /// It ended with an earlier boot, if nothing has been written since this one.
     EarlierBoot,
 }
 
@@ -105,7 +99,7 @@ impl Whoami {
         let namespace = fs::read_link(proc_root.join("self/ns/pid"))
             .map(|link| link.to_string_lossy().into_owned())
             .unwrap_or_default();
-        // Containers often have none, and clones of a machine share it: it is one proof of several.
+        // Containers often have none, and cloned machines share it: one proof of several.
         let machine = fs::read_to_string("/etc/machine-id").unwrap_or_default();
         Ok(Whoami {
             machine: machine.trim().to_owned(),
@@ -117,7 +111,7 @@ impl Whoami {
     }
 }
 
-/// When the machine was booted, from the text of `/proc/stat`.
+/// From `/proc/stat`.
 fn boot_time(text: &str) -> Option<i64> {
     text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
 }
@@ -141,12 +135,12 @@ impl Owner {
         })
     }
 
-    /// Removes the control groups of its processes, which have ended.
+    /// Its processes must have ended.
     pub(super) fn remove_groups(&self) -> Result<(), KeeperError> {
         self.groups.iter().try_for_each(|group| super::group::remove(group))
     }
 
-    /// Removes the containers that its processes ran in, whatever they still do. Returns how many there were.
+    /// Running or not; returns their number.
     pub(super) fn remove_containers(&self) -> Result<usize, KeeperError> {
         self.containers.as_ref().map_or(Ok(0), ContainersNote::remove_all)
     }
@@ -157,8 +151,7 @@ impl Owner {
         PathBuf::from(path)
     }
 
-    /// Reads the owner file of a folder. It counts only if it is a plain file of Dyno's own user
-    /// that names this very folder. The file that was read stays open.
+    /// Must be a plain file of Dyno's user that names this very folder. Returned open.
     pub(super) fn read(folder: &Path) -> Result<(File, Owner), KeeperError> {
         let path = Owner::path_of(folder);
         let refuse = |why: String| {
@@ -172,8 +165,7 @@ impl Owner {
         Ok((file, owner))
     }
 
-    /// Writes the owner file; a concurrent reader sees the old or the new one, complete.
-    /// Returns it, locked from before it has its name.
+    /// Readers see the old or the new file, complete. Returned locked, from before it has its name.
     pub(super) fn write(&self) -> Result<File, KeeperError> {
         let path = Owner::path_of(&self.folder);
         let fresh = path.with_extension("json.new");
@@ -182,7 +174,7 @@ impl Owner {
             let mut file = locked_fresh(&fresh)?;
             let written = file.write_all(&text).and_then(|()| fs::rename(&fresh, &path));
             if let Err(error) = written {
-                // On a full disk it would only be in the way.
+                // On a full disk the file would be in the way.
                 let _ = fs::remove_file(&fresh);
                 return Err(error);
             }
@@ -201,7 +193,7 @@ impl Owner {
             && token.is_ok_and(|(_, token)| token == self.token.as_bytes())
     }
 
-    /// Whether the Dyno that made the folder may still need it, judging by ids.
+    /// Judged by ids.
     pub(super) fn standing(&self, me: &Whoami, proc_root: &Path) -> Standing {
         if self.machine != me.machine {
             return Standing::MayLive;
@@ -219,8 +211,7 @@ impl Owner {
     }
 }
 
-/// A fresh, empty file that is locked. Another Dyno may take one that is not locked yet for a
-/// leftover and remove it; then it is made again.
+/// New, empty and locked. Another Dyno may remove it before it is locked; then it is made again.
 fn locked_fresh(path: &Path) -> io::Result<File> {
     for _ in 0..WRITE_TRIES {
         let flags = OFlags::RDWR | OFlags::CREATE;
@@ -234,12 +225,12 @@ fn locked_fresh(path: &Path) -> io::Result<File> {
     Err(io::Error::other("other processes keep removing it"))
 }
 
-/// Takes the lock of a file, if it is free and the file still has this name.
+/// If it is free, and the file still has this name.
 pub(crate) fn take_lock(file: &File, path: &Path) -> bool {
     rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_at(file, path)
 }
 
-/// Whether this is the file that has the name now.
+/// Whether the file still has this name.
 fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::symlink_metadata(path)) {
         (Ok(here), Ok(there)) => (here.dev(), here.ino()) == (there.dev(), there.ino()),
@@ -247,7 +238,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Hexadecimal digits that cannot be guessed.
+/// Unpredictable hexadecimal digits.
 pub fn random_token() -> io::Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -1,8 +1,6 @@
-//! Places: where the data of servers live.
-//!
-//! A place is made before the servers are started, handed to them, and given back in the end. Data live
-//! in the servers' own folders, or in a [`Storage`] apart from them: a folder on another disk, a volume.
-//! Either is a folder of a keeper, with an owner file: what a killed Dyno leaves, the next run removes.
+//! Places: where servers' data live; made before the servers and released at the end. Data are in
+//! the servers' folders or apart, in a keeper's folder with an owner file ([`Storage`]: a folder on
+//! another disk, a volume), so that the next run can clean up.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,10 +9,9 @@ use super::{Keeper, KeeperError, files, leftovers};
 use crate::copy::CopyLayout;
 use crate::facts::Host;
 
-/// Filesystems that are gone when the power fails.
+/// Lost when the power fails.
 const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
 
-/// Where the data of servers live.
 #[derive(Clone)]
 pub struct Place {
     keeper: Arc<Keeper>,
@@ -23,50 +20,43 @@ pub struct Place {
     copies: CopyLayout,
 }
 
-/// What holds the data of servers apart from their own folders.
+/// Holds data apart from the servers' folders.
 pub trait Storage: Send + Sync {
-    /// What shapes how files lie on it, in a word or a few: `folder`, `zfs recordsize=16k`. Data that
-    /// were made on one kind are not used again on another.
+    /// What shapes how files lie on it: `folder`, `zfs recordsize=16k`. Data are reused by kind.
     fn kind(&self) -> String;
 
-    /// The folder that data are put into. The user that servers run as can pass through it, and nobody
-    /// else.
+    /// For the data. Only the servers' user can pass through it.
     fn folder(&self) -> &Path;
 
-    /// Removes all that was made for it.
-    ///
-    /// # Errors
-    ///
-    /// Something is left, or something that was not made for it is there.
+    /// Fails if something is left, or something foreign is there.
     fn release(&self) -> Result<(), KeeperError>;
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlaceFacts {
-    /// What shapes how files lie on it: see [`Storage::kind`].
+    /// See [`Storage::kind`].
     pub kind: String,
     pub path: PathBuf,
-    /// `ext4`; none if the kernel does not say.
+    /// `ext4`; `None` if the kernel does not say.
     pub filesystem: Option<String>,
-    /// `/dev/sda1`; none if the kernel does not say.
+    /// `/dev/sda1`; `None` if the kernel does not say.
     pub device: Option<String>,
-    /// Options of the mount and of the filesystem.
+    /// Of the mount and of the filesystem.
     pub options: Option<String>,
-    /// Whether its disk turns; none if there is no disk, or the kernel does not say.
+    /// `None` without a disk, or if the kernel does not say.
     pub is_rotational: Option<bool>,
-    /// `write back` if a sync must flush the disk's own cache, else `write through`.
+    /// `write back` if a sync has to flush the disk's cache, else `write through`.
     pub write_cache: Option<String>,
-    /// Of a loop device, the file that it shows as a disk.
+    /// The file behind a loop device.
     pub loop_file: Option<String>,
-    /// Of a loop device, whether it goes past the page cache of that file.
+    /// Whether a loop device bypasses that file's page cache.
     pub is_loop_direct: Option<bool>,
-    /// Whether what was synced is there after the power has failed: not in memory. None if the
-    /// filesystem is not known.
+    /// Whether synced data survive a power failure; `None` if the filesystem is unknown.
     pub survives_power_failure: Option<bool>,
 }
 
 impl Place {
-    /// In the servers' own folders, under the keeper's root.
+    /// In the servers' own folders.
     pub fn under(keeper: &Arc<Keeper>) -> Place {
         Place {
             keeper: Arc::clone(keeper),
@@ -76,7 +66,7 @@ impl Place {
         }
     }
 
-    /// Apart from the servers' own folders, which this keeper makes.
+    /// Apart from the servers' own folders.
     pub fn on(keeper: &Arc<Keeper>, storage: Arc<dyn Storage>) -> Place {
         let keeper = Arc::clone(keeper);
         Place { keeper, storage: Some(storage), logs: None, copies: CopyLayout::AsOriginal }
@@ -94,7 +84,7 @@ impl Place {
         self.copies
     }
 
-    /// Where the logs of the server with this folder live; none if they live with its data.
+    /// `None` if they are with the data.
     pub fn logs_of(&self, server: &Path) -> Option<PathBuf> {
         Some(self.logs.as_ref()?.folder().join(server.file_name()?))
     }
@@ -107,8 +97,7 @@ impl Place {
         self.storage.as_ref().map_or_else(|| "folder".to_owned(), |storage| storage.kind())
     }
 
-    /// The folder that holds the data of servers and nothing else; none where data live in the
-    /// servers' own folders.
+    /// Holds servers' data and nothing else; `None` if they are in the servers' own folders.
     pub fn apart(&self) -> Option<&Path> {
         self.storage.as_ref().map(|storage| storage.folder())
     }
@@ -135,7 +124,7 @@ impl Place {
         }
     }
 
-    /// Where the data of the server with this folder live; `beside` if they live in that folder.
+    /// `beside` unless data live apart.
     pub fn data_of(&self, server: &Path, beside: PathBuf) -> PathBuf {
         match (&self.storage, server.file_name()) {
             (Some(storage), Some(name)) => storage.folder().join(name),
@@ -143,22 +132,14 @@ impl Place {
         }
     }
 
-    /// Makes an empty folder for data, private to the user that servers run as.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be made, or is there.
+    /// Empty, new, and private to the servers' user.
     pub fn make_data(&self, data: &Path) -> Result<(), KeeperError> {
         files::make_folder(data, self.keeper.run_as())
             .map_err(|error| KeeperError(format!("{} cannot be created: {error}", data.display())))
     }
 
-    /// Makes an empty folder of Dyno's own beside the data of servers, on the same filesystem; none where
-    /// data live in the servers' own folders. [`Place::remove_data`] removes it.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be made, or is there.
+    /// An empty new folder of Dyno's on the filesystem of the data; `None` if these are in the
+    /// servers' folders. [`Place::remove_data`] removes it.
     pub fn make_beside(&self, name: &str) -> Result<Option<PathBuf>, KeeperError> {
         let Some(storage) = &self.storage else { return Ok(None) };
         let path = storage.folder().join(name);
@@ -168,11 +149,7 @@ impl Place {
         Ok(Some(path))
     }
 
-    /// Removes data or logs that live apart from their server's folder; others go with that.
-    ///
-    /// # Errors
-    ///
-    /// They cannot be removed.
+    /// Data and logs in a server's folder are removed with that instead.
     pub fn remove_data(&self, data: &Path) -> Result<(), KeeperError> {
         let mut apart = [&self.storage, &self.logs].into_iter().flatten();
         match apart.any(|storage| data.parent() == Some(storage.folder())) {
@@ -181,11 +158,7 @@ impl Place {
         }
     }
 
-    /// Gives it back: removes all that was made for it.
-    ///
-    /// # Errors
-    ///
-    /// Something is left.
+    /// Fails if something is left.
     pub fn release(&self) -> Result<(), KeeperError> {
         // What was made last goes first.
         let all = [&self.logs, &self.storage].into_iter().flatten();
@@ -194,7 +167,7 @@ impl Place {
 }
 
 impl Keeper {
-    /// The same keeper, whose servers begin with a copy of the initial data that a keeper with this root keeps.
+    /// Servers begin with a copy of the initial data under this root.
     pub fn with_initial_data(self, root: &Path) -> Keeper {
         Keeper { initial_data: Some(root.to_owned()), ..self }
     }
@@ -204,24 +177,20 @@ impl Keeper {
     }
 }
 
-/// A folder under the root of another keeper: on another disk, say.
+/// For instance on another disk.
 pub struct FolderElsewhere {
     keeper: Arc<Keeper>,
     folder: PathBuf,
 }
 
 impl FolderElsewhere {
-    /// Makes one under this keeper's root, with an owner file.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be made, or the user that servers run as cannot get there.
+    /// With an owner file. Fails if the servers' user cannot reach it.
     pub fn make(keeper: &Arc<Keeper>) -> Result<FolderElsewhere, KeeperError> {
         let folder = keeper.make_folder("place")?;
         match keeper.open_to_servers(&folder) {
             Ok(()) => Ok(FolderElsewhere { keeper: Arc::clone(keeper), folder }),
             Err(error) => {
-                // The error that matters is already there; what stays is removed by the next run.
+                // The next run removes what stays.
                 let _ = keeper.remove_folder(&folder);
                 Err(error)
             }
@@ -266,7 +235,7 @@ mod tests {
         assert!(data.starts_with(there.root()), "{}", data.display());
         place.make_data(&data).expect("made");
         fs::write(data.join("rows"), "rows").expect("written");
-        // What is not in the storage is not removed by it.
+        // Not in the storage: not removed.
         place.remove_data(&server).expect("it is left alone");
         assert!(server.is_dir());
         place.remove_data(&data).expect("removed");

@@ -9,17 +9,15 @@ use std::process::Command;
 
 use super::{Keeper, KeeperError};
 
-/// Where programs usually lie. Servers are in the `sbin` folders, which PATH often leaves out.
+/// PATH often lacks the `sbin` folders, where servers are.
 pub(super) const USUAL_FOLDERS: [&str; 7] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/libexec"];
 
-/// The absolute folders of a PATH value. Relative ones are left out: what they name depends on
-/// Dyno's working directory.
+/// Relative folders depend on Dyno's working directory.
 pub(super) fn path_folders(path_value: &OsStr) -> Vec<PathBuf> {
     std::env::split_paths(path_value).filter(|folder| folder.is_absolute()).collect()
 }
 
-/// The first of `folders` that holds a program called `name`.
 pub(super) fn find<'a>(name: &str, folders: impl Iterator<Item = &'a Path>) -> Option<PathBuf> {
     if name.is_empty() || name.contains('/') {
         return None;
@@ -32,11 +30,9 @@ fn is_program(path: &Path) -> bool {
 }
 
 impl Keeper {
-    /// A program that is the leader of its own process group: Ctrl-C in the terminal reaches Dyno,
-    /// which then stops it in order.
-    ///
-    /// Under another user it has a session of its own, too, and so no terminal: whoever shares root's
-    /// can type into it (`ioctl(TIOCSTI)`), and root's shell runs that.
+    /// Leads its own process group: Dyno gets Ctrl-C, and stops it in order. Under another user it
+    /// has its own session, without a terminal: a process that shares root's can type into it
+    /// (`ioctl(TIOCSTI)`), and root's shell runs that.
     pub(super) fn apart(&self, program: &Path) -> Result<Command, KeeperError> {
         if !self.has_own_sessions {
             let mut command = Command::new(program);
@@ -51,13 +47,12 @@ impl Keeper {
                 program.display()
             ))
         })?;
-        // It would say so as well, but only in the log.
+        // setsid would report this only in the log.
         if let Err(e) = fs::metadata(program) {
             let program = program.display();
             return Err(KeeperError(format!("{program} cannot be started: {e}")));
         }
-        // A process that was just started leads no group, so it becomes the leader of the session
-        // itself and keeps its id.
+        // A new process leads no group, so it leads the session and keeps its id.
         let mut command = Command::new(setsid);
         command.arg(program);
         Ok(command)

@@ -1,4 +1,4 @@
-//! Tests of the keeper with real processes, folders and owner files.
+//! With real processes, folders and owner files.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -18,7 +18,7 @@ use crate::keeper::leftovers::mount_inside;
 use crate::process_table::{ProcessIdentity, list_processes};
 use crate::volume::{Volume, VolumeSpec};
 
-/// Processes take real time to end, so here the clock is real.
+/// Processes take real time to end.
 pub(crate) struct RealClock;
 
 impl Clock for RealClock {
@@ -38,7 +38,7 @@ impl Clock for RealClock {
 
 const LONG: Nanoseconds = Nanoseconds::from_secs(60);
 
-/// A folder that the unprivileged user can reach, and a keeper in it.
+/// The unprivileged user can reach it.
 fn keeper() -> (TempDir, Keeper) {
     let outer = tempfile::tempdir().expect("a folder");
     fs::set_permissions(outer.path(), fs::Permissions::from_mode(0o755)).expect("its mode");
@@ -59,27 +59,26 @@ fn identity(pid: i32) -> ProcessIdentity {
     ProcessStat::read(Path::new("/proc"), pid).expect("it runs").identity()
 }
 
-/// No process ever gets an id above 2^22.
+/// No id is above 2^22.
 const DEAD_DYNO: ProcessIdentity = ProcessIdentity { pid: 2_000_000_000, start_ticks: 1 };
 
-/// A folder as a run would leave it that was killed without any warning.
+/// As after a kill without warning.
 fn abandoned(keeper: &Keeper, name: &str) -> Owner {
     let folder = keeper.make_folder(name).expect("a folder");
     fs::write(folder.join("data"), "rows").expect("a file");
     abandon(keeper, &folder)
 }
 
-/// Leaves a folder as a run would that was killed without any warning.
 pub(super) fn abandon(keeper: &Keeper, folder: &Path) -> Owner {
     let (_, mut owner) = Owner::read(folder).expect("an owner");
     owner.dyno = DEAD_DYNO;
     owner.write().expect("written");
-    // Its lock died with it.
+    // The lock died with the Dyno.
     keeper.owner_files().remove(folder);
     owner
 }
 
-/// Makes everything in a folder, its owner file and itself as old as this.
+/// Everything in it, its owner file and the folder itself.
 fn age(folder: &Path, unix_s: i64) {
     let at = UNIX_EPOCH + Duration::from_secs(unix_s.unsigned_abs());
     let mut open = vec![Owner::path_of(folder), folder.to_owned()];
@@ -91,12 +90,12 @@ fn age(folder: &Path, unix_s: i64) {
     }
 }
 
-/// A process that a killed run would leave: started in the folder, not by the keeper.
+/// Started in the folder, not by the keeper.
 fn abandoned_child(folder: &Path) -> Child {
     Command::new("sleep").arg("1000").current_dir(folder).spawn().expect("sleep")
 }
 
-/// Living processes that were started, by whomever, from a process of this folder.
+/// Living processes started from one of this folder.
 fn processes_of(folder: &Path) -> usize {
     let mark = format!("{FOLDER_MARK}={}", folder.display());
     list_processes(Path::new("/proc"))
@@ -264,7 +263,7 @@ fn a_process_is_stopped_by_its_signal_or_by_force() {
     let started = |spec: &ProcessSpec| {
         let process = keeper.spawn(&folder, spec).expect("starts");
         let until = RealClock.now() + LONG;
-        // The trap stands once the shell has said so.
+        // The trap is set once the shell says so.
         while !fs::read_to_string(&spec.log).is_ok_and(|t| t.contains("ready")) {
             assert!(RealClock.now() < until, "the shell never got ready");
             RealClock.sleep_until(RealClock.now() + Nanoseconds::from_millis(5));
@@ -273,7 +272,7 @@ fn a_process_is_stopped_by_its_signal_or_by_force() {
         process
     };
     let wait = "echo ready; while :; do sleep 0.01; done";
-    // Not INT: a shell cannot catch a signal that was ignored when it started, as INT is in a background job.
+    // Not INT: a shell cannot catch what was ignored at its start, as in a background job.
     let mut polite = started(&shell(&folder, &format!("trap 'exit 7' TERM; {wait}")));
     assert_eq!(polite.ended(), None);
     assert!(keeper.remove_folder(&folder).expect_err("it runs").to_string().contains("stop it"));
@@ -287,7 +286,7 @@ fn a_process_is_stopped_by_its_signal_or_by_force() {
     keeper.remove_folder(&folder).expect("nothing runs any more");
 }
 
-/// One child in the process group, and one that left it as PostgreSQL's children do.
+/// One child in the process group, and one that left it as PostgreSQL's do.
 const FAMILY: &str = "sh -c 'sleep 1000; :' & setsid sh -c 'sleep 1000; :' & wait";
 
 #[track_caller]
@@ -339,7 +338,7 @@ fn leftovers_that_do_not_listen_are_killed_with_their_children() {
         .spawn()
         .expect("starts");
     wait_for_processes(&owner.folder, 5);
-    // Its clock runs fast, so the test does not wait for processes that ignore signals.
+    // A fast clock, as processes that ignore signals are awaited.
     keeper.end_leftovers(&dyno_units::ManualClock::new());
     assert_eq!(child.wait().expect("ended").signal(), Some(9));
     wait_for_processes(&owner.folder, 0);
@@ -350,7 +349,7 @@ fn leftovers_that_do_not_listen_are_killed_with_their_children() {
 fn what_detaches_itself_ends_with_the_folder() {
     let (_outer, keeper) = keeper();
     let folder = keeper.make_folder("db").expect("a folder");
-    // A session of its own, whose parent has ended: no group and no family leads to it.
+    // Its own session, and its parent has ended: no group or family leads to it.
     let script = "setsid sh -c 'cd /; setsid sleep 1000 & exit' </dev/null >/dev/null 2>&1 & wait";
     let mut process = keeper.spawn(&folder, &shell(&folder, script)).expect("started");
     let mut apart = Command::new("sleep").arg("1000").spawn().expect("sleep");
@@ -388,7 +387,7 @@ fn a_process_that_was_not_noted_is_found_by_its_mark() {
     let owner = abandoned(&keeper, "db");
     let mut marked =
         Command::new("sleep").arg("1000").env(FOLDER_MARK, &owner.folder).spawn().expect("sleep");
-    // Somebody who only looks around in the folder is not Dyno's.
+    // A process that only stands in the folder is not Dyno's.
     let mut stranger = abandoned_child(&owner.folder);
     keeper.end_leftovers(&RealClock);
     assert_eq!(marked.wait().expect("ended").signal(), Some(15));
@@ -405,7 +404,7 @@ fn a_process_of_another_user_is_none_of_a_folder() {
     }
     let (_outer, keeper) = keeper();
     let owner = abandoned(&keeper, "db");
-    // As it seems from outside, by its mark and its working directory: root has it put there.
+    // By mark and working directory; root put it there.
     let mut command = Command::new("setpriv");
     command.args(["--reuid=54321", "--regid=54321", "--clear-groups", "sleep", "1000"]);
     let mut child = command
@@ -430,7 +429,7 @@ fn another_process_with_a_used_id_is_left_alone() {
     let mut later = abandoned_child(&owner.folder);
     let mut elsewhere = abandoned_child(Path::new("/"));
     let noted = identity(i32::try_from(later.id()).expect("fits"));
-    // The id was given to a later process; and a noted process that is not in the folder at all.
+    // A reused id, and a noted process that is not in the folder.
     owner.processes.push(ProcessIdentity { start_ticks: noted.start_ticks + 1, ..noted });
     owner.processes.push(identity(i32::try_from(elsewhere.id()).expect("fits")));
     owner.write().expect("written");
@@ -450,7 +449,7 @@ fn a_folder_is_abandoned_once_its_dyno_has_provably_ended() {
     assert!(!elsewhere.is_abandoned(&kept));
     let owner = abandoned(&keeper, "db");
     assert!(elsewhere.is_abandoned(&owner.folder));
-    // Somebody still holds its lock.
+    // The lock is held.
     let held = owner.write().expect("written");
     assert!(!elsewhere.is_abandoned(&owner.folder));
     drop(held);
@@ -465,7 +464,7 @@ fn a_root_that_is_not_text_is_refused_and_nothing_is_left() {
     let refused = |root: &Path| Keeper::new(root).expect_err("refused").0;
     assert!(refused(&odd).contains("its path is not UTF-8"), "{}", refused(&odd));
     assert!(!odd.exists());
-    // Nor does a way to it with another name help.
+    // Also by a link with another name.
     fs::create_dir(&odd).expect("made");
     fs::create_dir(odd.join("data")).expect("made");
     symlink(&odd, outer.path().join("plain")).expect("made");
@@ -478,7 +477,7 @@ fn an_owner_file_that_cannot_be_written_leaves_nothing() {
     let folder = keeper.make_folder("db").expect("a folder");
     let (_, mut owner) = Owner::read(&folder).expect("an owner");
     owner.folder = keeper.root().join("other");
-    // What has its name cannot be replaced.
+    // A folder of this name cannot be replaced.
     fs::create_dir(Owner::path_of(&owner.folder)).expect("made");
     let count = || fs::read_dir(keeper.root()).expect("readable").count();
     let before = count();
@@ -509,7 +508,7 @@ fn folders_of_a_live_dyno_are_left_alone() {
     assert!(ours.exists() && !theirs.folder.exists() && container.folder.exists());
 }
 
-/// A folder of a Dyno that says it has lived in another boot.
+/// Its Dyno claims to have lived in another boot.
 fn of_another_boot(keeper: &Keeper) -> Owner {
     let mut owner = abandoned(keeper, "db");
     owner.boot = "another one".into();
@@ -531,7 +530,7 @@ fn after_a_reboot_ids_mean_nothing() {
 #[test]
 fn a_machine_that_shares_the_disk_keeps_its_folders() {
     let (_outer, keeper) = keeper();
-    // Whoever writes now did not end with an earlier boot, whatever its boot is called.
+    // Recent writes prove that the writer did not end with an earlier boot.
     let fresh = of_another_boot(&keeper);
     let written = of_another_boot(&keeper);
     age(&written.folder, keeper.me.boot_unix_s - 60);
@@ -563,7 +562,7 @@ fn a_folder_is_left_alone_while_a_process_is_in_it() {
     check(&owner, "(sleep) works in it");
     child.kill().and_then(|()| child.wait()).expect("killed");
 
-    // In another container the process is invisible, but its log is locked.
+    // A process in another container is invisible, but its log is locked.
     let log = owner.folder.join("log");
     let held = open_log(&owner.folder, &log).expect("opened");
     check(&owner, "a process still writes to");
@@ -573,7 +572,7 @@ fn a_folder_is_left_alone_while_a_process_is_in_it() {
     assert!(!owner.folder.exists());
 }
 
-/// A clock on which a process ends while somebody sleeps.
+/// A process ends during a sleep.
 struct Ending(ManualClock, std::sync::Mutex<Child>);
 
 impl Clock for Ending {
@@ -650,7 +649,7 @@ fn a_forged_owner_file_removes_nothing() {
     };
     forge(&real.token);
     forge("");
-    // A token that is no plain file of one's own, or empty, is none.
+    // A token that is a link, or empty, does not count.
     symlink("rows", precious.join(TOKEN_FILE)).expect("a link");
     forge("all of them");
     fs::remove_file(precious.join(TOKEN_FILE)).expect("removed");
@@ -662,8 +661,7 @@ fn a_forged_owner_file_removes_nothing() {
 #[test]
 fn a_dyno_that_was_killed_early_or_late_leaves_nothing_for_ever() {
     let (_outer, keeper) = keeper();
-    // While it wrote the owner file; after it had made the folder; while it made the token; while
-    // it removed the folder.
+    // Killed while writing the owner file or token, after making the folder, while removing it.
     fs::write(keeper.root().join("a-1.owner.json.new"), "{").expect("written");
     let bare = abandoned(&keeper, "bare");
     fs::remove_dir_all(&bare.folder).expect("removed");
@@ -747,7 +745,7 @@ fn a_process_can_get_no_more_rights() {
     };
     let spec = shell(&folder, "cat /proc/self/status");
     check(&spec);
-    // Also if it was given a name in between.
+    // Also with a name given in between.
     check(&ProcessSpec { needs_name: true, log: folder.join("named"), ..spec });
     let own = fs::read_to_string("/proc/self/status").expect("readable");
     assert!(own.contains("NoNewPrivs:\t0"), "Dyno itself keeps what it has: {own}");
@@ -763,7 +761,7 @@ fn a_program_that_needs_a_name_has_one() {
     if keeper.run_as().is_some() {
         assert_eq!(name.trim(), "dyno");
     }
-    // No other user sees the other file.
+    // Other users do not see the file.
     let passwd = fs::read_to_string("/etc/passwd").expect("readable");
     assert!(!passwd.contains("servers of Dyno"), "{passwd}");
 }
@@ -784,7 +782,7 @@ fn a_program_reports_its_version_without_dynos_rights() {
 fn who_runs_as_another_user_shares_no_terminal() {
     let (_outer, keeper) = keeper();
     if keeper.run_as().is_none() {
-        // Its terminal is its own user's.
+        // It shares its own user's terminal.
         return;
     }
     let folder = keeper.make_folder("db").expect("a folder");
@@ -806,14 +804,14 @@ fn who_runs_as_another_user_shares_no_terminal() {
 #[test]
 fn what_keeps_the_output_of_a_program_open_is_ended() {
     let (_outer, keeper) = keeper();
-    // A session of its own, as a daemon has it: the end of the program's group does not reach it.
+    // Its own session, as a daemon: the end of the program's group does not reach it.
     let script = "echo version 7; setsid sleep 1000 & \
                   until [ \"$(cat /proc/$!/comm)\" = sleep ]; do :; done; echo $!";
     let answer = keeper.output(Path::new("/bin/sh"), &["-c", script]).expect("an answer");
     let mut lines = answer.out.lines();
     assert_eq!(lines.next(), Some("version 7"));
     let pid = lines.next().and_then(|line| line.parse().ok()).expect("its process");
-    // The signal has been sent; it takes a moment to arrive.
+    // The signal takes a moment to arrive.
     let until = RealClock.now() + LONG;
     let goes_on = |stat: ProcessStat| stat.is_alive() && stat.name == "sleep";
     while ProcessStat::read(Path::new("/proc"), pid).is_some_and(goes_on) {
@@ -828,7 +826,7 @@ fn a_program_that_does_not_answer_is_not_waited_for() {
     let limit = Nanoseconds::from_millis(300);
     let error = keeper.output_within(limit, sh, &["-c", "sleep 1000"]).expect_err("no answer");
     assert_eq!(error.to_string(), "/bin/sh did not answer within 300 ms");
-    // What it leaves behind does not hold its answer up.
+    // A background process does not delay the answer.
     let answer = keeper.ask(sh, &["-c", "sleep 1000 & echo yes"]);
     assert_eq!(answer.expect("an answer"), "yes");
 }
@@ -861,7 +859,7 @@ fn a_server_that_died_is_cleaned_up_after() {
     check(Some("pid"), true);
 }
 
-/// The end of a process that nobody has collected looks to others as if it ran.
+/// An uncollected process looks alive to others.
 #[test]
 fn who_cleans_up_is_told_which_process_has_ended() {
     let (_outer, keeper) = keeper();
@@ -904,7 +902,7 @@ fn a_process_that_does_not_run_is_not_waited_for() {
     let mut process = keeper.spawn(&folder, &shell(&folder, "sleep 1000")).expect("starts");
     let pid = rustix::process::Pid::from_raw(process.pid()).expect("a process");
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("stopped");
-    // A signal that comes before the kernel has stopped it would end it.
+    // A second signal before the stop would end it.
     let stat = format!("/proc/{}/stat", process.pid());
     while !fs::read_to_string(&stat).expect("readable").contains(") T ") {
         std::thread::yield_now();
@@ -943,10 +941,10 @@ fn links_are_never_followed_out_of_the_root() {
     let precious = outer.path().join("precious");
     fs::create_dir(&precious).expect("made");
     fs::write(precious.join("rows"), "all of them").expect("written");
-    // A link inside a folder: the link goes, what it names stays.
+    // The link goes, its target stays.
     let inside = abandoned(&keeper, "inside");
     symlink(&precious, inside.folder.join("link")).expect("a link");
-    // The folder itself was replaced by a link: nothing is touched.
+    // The folder was replaced by a link.
     let replaced = abandoned(&keeper, "replaced");
     fs::remove_dir_all(&replaced.folder).expect("removed");
     symlink(&precious, &replaced.folder).expect("a link");
@@ -1042,10 +1040,9 @@ fn what_is_asked_of_a_program_is_asked_with_a_servers_rights() {
     let complaint = output("", &|_| script.to_owned());
     assert_eq!(complaint, (false, format!("uid {user}, home none")));
     assert_eq!(output("", &|_| "echo odd >&2".to_owned()), (true, "odd".to_owned()));
-    // It can read what was written for it.
     let reading = |file: &Path| format!("cat '{}' >&2; exit 1", file.display());
     assert_eq!(output("one", &reading), (false, "one".to_owned()));
-    // Long answers are read to their end: a server lists many hundreds of settings.
+    // A server lists many hundreds of settings.
     let long = "i=0; while [ $i -lt 9000 ]; do echo 'some-setting  value'; i=$((i + 1)); done";
     let answer = keeper.ask(sh, &["-c", long]).expect("it answers");
     assert_eq!(answer.lines().count(), 9000);

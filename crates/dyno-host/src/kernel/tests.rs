@@ -1,10 +1,9 @@
-//! Settings of a made-up kernel: what is refused, what is put back, and who may change them.
+//! A made-up kernel: what is refused, what is put back, and who may change it.
 
 use dyno_units::ManualClock;
 
 use super::*;
 
-/// A tree with the files of a kernel.
 struct Machine {
     folder: tempfile::TempDir,
 }
@@ -38,7 +37,7 @@ impl Machine {
         fs::read_to_string(self.path(name)).expect("read").trim().to_owned()
     }
 
-    /// The settings as a Dyno of its own sees them.
+    /// As another Dyno sees them.
     fn dyno(&self) -> KernelSettings {
         KernelSettings::new(self.folder.path())
     }
@@ -122,7 +121,7 @@ fn a_pair_is_put_back_by_the_one_that_counts() {
     let dyno = machine.dyno();
     dyno.hold(&ManualClock::new()).expect("free");
     dyno.change(&settings(&[("vm.dirty_bytes", "1048576")])).expect("changed");
-    // As the kernel does it.
+    // As the kernel does.
     machine.set("vm.dirty_ratio", "0\n");
     dyno.put_back().expect("put back");
     assert_eq!(machine.get("vm.dirty_ratio"), "20");
@@ -154,7 +153,7 @@ fn two_dynos_never_change_them_at_the_same_time() {
     assert!(error.contains(&pid), "{error}");
     assert!(other.problems(&changed)[0].contains(&pid));
     assert_eq!(one.problems(&changed), Vec::<String>::new());
-    // What a Dyno that lives has changed is not left over.
+    // A living Dyno's changes are not left over.
     assert_eq!(other.put_back_left_over(&clock), Vec::<String>::new());
     assert_eq!(machine.get("vm.swappiness"), "1");
     one.release();
@@ -168,7 +167,7 @@ fn what_a_killed_dyno_has_left_is_put_back_by_the_next() {
     let clock = ManualClock::new();
     let changes = machine.dyno().planned(&settings(&[("vm.swappiness", "1")])).expect("planned");
     let note = serde_json::to_vec(&Note { pid: 7, changes }).expect("it is JSON");
-    // Killed after it had changed the value: the first value counts, whoever comes next.
+    // Killed after the change: the first value counts.
     fs::write(machine.note(), &note).expect("written");
     machine.set("vm.swappiness", "1\n");
     let next = machine.dyno();
@@ -178,7 +177,7 @@ fn what_a_killed_dyno_has_left_is_put_back_by_the_next() {
     );
     assert_eq!(machine.get("vm.swappiness"), "60");
     next.release();
-    // Killed before it had changed it, or while it noted what it was going to change.
+    // Killed before the change, or while writing the note.
     for text in [&note[..], b"", &note[..20]] {
         fs::write(machine.note(), text).expect("written");
         assert_eq!(machine.dyno().put_back_left_over(&clock), Vec::<String>::new());
@@ -247,7 +246,7 @@ fn a_value_that_the_kernel_does_not_take_changes_nothing() {
     let machine = Machine::new();
     let dyno = machine.dyno();
     dyno.hold(&ManualClock::new()).expect("free");
-    // It can be read, and nobody can write it.
+    // Readable, but not writable.
     std::os::unix::fs::symlink("/proc/version", machine.path("vm.zone_reclaim_mode"))
         .expect("made");
     let changed = settings(&[("vm.swappiness", "1"), ("vm.zone_reclaim_mode", "1")]);

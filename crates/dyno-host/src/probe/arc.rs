@@ -1,4 +1,4 @@
-//! The cache of ZFS (ARC), from the kernel module's `arcstats`. zfs-fuse has no such file.
+//! The cache of ZFS (ARC), from the kernel module's `arcstats`; zfs-fuse has none.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(super) const READINGS: &[Reading] = &[
     reading("arc.l2.misses_per_s", PerSecond, "L2ARC misses", "misses of the ARC that the cache device did not serve").worse(),
 ];
 
-/// Counters by the module's names, with the readings that are made of their growth.
+/// The module's counters, and readings of their growth.
 const COUNTERS: [(&str, &str); 12] = [
     ("hits", "arc.hits_per_s"),
     ("misses", "arc.misses_per_s"),
@@ -41,7 +41,6 @@ const COUNTERS: [(&str, &str); 12] = [
 const SIZES: [(&str, &str); 3] =
     [("size", "arc.size_bytes"), ("c", "arc.target_bytes"), ("l2_size", "arc.l2.size_bytes")];
 
-/// Reads `arcstats`.
 pub(super) struct ArcProbe {
     source: Source,
     before: Option<(Nanoseconds, [Option<u64>; COUNTERS.len()])>,
@@ -84,7 +83,7 @@ impl Probe for ArcProbe {
     }
 }
 
-/// The value in a line such as `hits                            4    1234`.
+/// `hits                            4    1234`
 fn value(text: &str, field: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace();

@@ -1,5 +1,4 @@
-//! Limits, usage and throttling of the control groups of the server and of Dyno, in versions 1 and
-//! 2.
+//! Limits, usage and throttling of the control groups of server and Dyno, versions 1 and 2.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +23,7 @@ struct Group {
     /// `server` or `generator`.
     name: &'static str,
     limits: Limits,
-    /// `cpu.stat` of its group and of all above: a limit of any of them throttles.
+    /// Of its group and all parents: each limit throttles.
     cpu_stats: Vec<Source>,
     memory: Option<Source>,
     before: Option<(u64, u64)>,
@@ -36,7 +35,7 @@ pub(super) struct CgroupsProbe {
 }
 
 impl CgroupsProbe {
-    /// A probe for Dyno and, if there is one on this host, a server. `root` holds `proc` and `sys`.
+    /// `root` holds `proc` and `sys`.
     pub(super) fn new(root: &Path, server: Option<i32>) -> CgroupsProbe {
         let server = server.map(|pid| Group::new(root, "server", &pid.to_string()));
         let own = Group::new(root, "generator", "self");
@@ -84,14 +83,14 @@ impl Group {
         self.before = throttled;
     }
 
-    /// Periods and nanoseconds in which it was throttled so far, of all its groups.
+    /// Periods and nanoseconds so far, of all its groups.
     fn throttled(&mut self) -> Option<(u64, u64)> {
         let found = self.cpu_stats.iter_mut().filter_map(|source| parse_throttled(source.text()?));
         found.reduce(|a, b| (a.0.saturating_add(b.0), a.1.saturating_add(b.1)))
     }
 }
 
-/// `nr_throttled` and the time: in nanoseconds in version 1, in microseconds in version 2.
+/// `nr_throttled` and the time: nanoseconds in version 1, microseconds in version 2.
 fn parse_throttled(text: &str) -> Option<(u64, u64)> {
     let count = |key: &str| {
         numbers(text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))?).next()

@@ -1,12 +1,8 @@
-//! How the CPUs spend their time, from `/proc/stat` (proc_stat(5)).
-//!
-//! Idle time and waiting for a disk are measured by Linux with a clock (where CPUs without work
-//! have no ticks, which is usual: `CONFIG_NO_HZ_COMMON`), the busy modes are samples: whatever runs
-//! at a tick of the timer gets it. Threads that run for less than a tick between two waits are
-//! missed more often than they are hit, and a busy CPU that was idle at its last tick is not seen
-//! at all: with small transactions that wait for a disk, a fifth of the work was in no mode. So
-//! busy time is all elapsed time that was neither idle, nor waiting, nor stolen; the part that is
-//! missing from the modes has a reading of its own.
+//! How the CPUs spend their time, from `/proc/stat` (proc_stat(5)). Linux measures idle time and
+//! disk waits with a clock (`CONFIG_NO_HZ_COMMON`), but samples busy modes at timer ticks, which
+//! miss short runs: with small transactions that wait for a disk, a fifth of the work was in no
+//! mode. So busy time is all time not idle, waiting or stolen; what the modes lack has its own
+//! reading.
 
 use std::path::Path;
 
@@ -16,7 +12,7 @@ use dyno_units::reading::prelude::*;
 use super::source::Source;
 use super::{Probe, Readings, growth, numbers, seconds_since};
 
-/// The modes in the order of the file. Guest time is part of user time already.
+/// In the order of the file. User time includes guest time.
 const MODES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
 const IDLE: usize = 3;
 const IOWAIT: usize = 4;
@@ -52,12 +48,11 @@ pub(super) const READINGS: &[Reading] = &[
     reading("cpu.blocked", Unit::other("threads"), "threads blocked by a disk", "threads in uninterruptible sleep, usually waiting for a disk").worse().up(StallCause::Disk),
 ];
 
-/// The counters of `/proc/stat`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuCounters {
-    /// Ticks per mode, of all CPUs together.
+    /// Ticks, all CPUs together.
     pub(crate) modes: [u64; MODES.len()],
-    /// Ticks without work of each single CPU.
+    /// Ticks without work by CPU.
     each: Vec<u64>,
     context_switches: Option<u64>,
     interrupts: Option<u64>,
@@ -67,7 +62,7 @@ pub(crate) struct CpuCounters {
 }
 
 impl CpuCounters {
-    /// Reads the text of `/proc/stat`; none without a line for all CPUs.
+    /// From `/proc/stat`; `None` without a line for all CPUs.
     pub(crate) fn parse(text: &str) -> Option<CpuCounters> {
         let mut found = CpuCounters::default();
         let mut has_total = false;
@@ -93,12 +88,11 @@ impl CpuCounters {
         has_total.then_some(found)
     }
 
-    /// CPUs that are online.
     pub(crate) fn n_cpus(&self) -> usize {
         self.each.len()
     }
 
-    /// Growth of each mode since `before`, in ticks.
+    /// In ticks, by mode.
     pub(crate) fn since(&self, before: &CpuCounters) -> [u64; MODES.len()] {
         let mut grown = self.modes;
         for (now, before) in grown.iter_mut().zip(before.modes) {
@@ -108,12 +102,12 @@ impl CpuCounters {
     }
 }
 
-/// Ticks of work: all modes but idle, waiting for a disk, and stolen.
+/// Ticks of all modes but idle, disk wait and stolen.
 pub(crate) fn busy(modes: &[u64; MODES.len()]) -> u64 {
     sum(modes).saturating_sub(without_work(modes))
 }
 
-/// Ticks that are no work: idle, waiting for a disk, stolen.
+/// Ticks of idle, disk wait and stolen.
 fn without_work(modes: &[u64; MODES.len()]) -> u64 {
     modes[IDLE].saturating_add(modes[IOWAIT]).saturating_add(modes[STEAL])
 }
@@ -127,18 +121,17 @@ pub(crate) fn sum(modes: &[u64; MODES.len()]) -> u64 {
 }
 
 fn parse_modes(text: &str) -> [u64; MODES.len()] {
-    // Kernels before 2.6.11 report fewer modes; those stay 0.
+    // Kernels before 2.6.11 report fewer modes.
     let mut modes = [0; MODES.len()];
     modes.iter_mut().zip(numbers(text)).for_each(|(mode, ticks)| *mode = ticks);
     modes
 }
 
-/// Reads `/proc/stat`.
 pub(super) struct CpuProbe {
     source: Source,
     ticks_per_s: f64,
     before: Option<(Nanoseconds, CpuCounters)>,
-    /// Ticks by which the modes have exceeded the busy time so far: samples scatter.
+    /// Ticks by which the modes exceeded busy time so far: samples scatter.
     oversampled: f64,
 }
 
@@ -161,8 +154,7 @@ impl CpuProbe {
     ) {
         let grown = now.since(before);
         let capacity = ticks * now.n_cpus() as f64;
-        // Without CPUs of their own the sum says nothing of the time, a CPU that was switched on or
-        // off has only a part of it, and some virtual hosts show a file of zeros.
+        // Meaningless without CPU lines, or after a CPU was switched; some hosts show zeros only.
         let is_known = capacity > 0.0 && before.n_cpus() == now.n_cpus() && sum(&grown) > 0;
         let mut add = |name: &str, spent: f64| {
             readings.insert(format!("cpu.{name}_s_per_s"), spent / ticks);
@@ -211,7 +203,7 @@ impl Probe for CpuProbe {
 }
 
 fn add_busiest(before: &CpuCounters, now: &CpuCounters, ticks: f64, readings: &mut Readings) {
-    // A CPU that was switched on or off shifts the list.
+    // A CPU switched on or off shifts the list.
     if before.each.len() != now.each.len() || sum(&now.since(before)) == 0 {
         return;
     }
@@ -316,10 +308,10 @@ mod tests {
         };
         check((0, 0), None);
         check((20, 50), Some((0.5, 0.3)));
-        // More samples than time: taken off what the next second lacks.
+        // Excess samples count against the next second.
         check((90, 90), Some((0.6, 0.0)));
         check((110, 140), Some((0.5, 0.2)));
-        // A host that reports nothing is not one whose CPUs were busy.
+        // A host that reports nothing was not busy.
         check((110, 140), None);
     }
 

@@ -1,7 +1,5 @@
-//! How large the data of a server are on disk, by kind of file.
-//!
-//! The folder is walked on a thread of its own, and rarely: what a walk costs is bounded by its
-//! pause, and a folder of more files than that allows is not measured.
+//! The size of a server's data on disk, by kind of file. The folder is walked rarely, on its own
+//! thread: pauses bound the cost, and a folder with too many files is not measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -36,13 +34,13 @@ pub enum FileKind {
     Tables,
     /// Indexes without rows.
     Indexes,
-    /// Rows and indexes: the name does not distinguish them, or both are in one file.
+    /// The name does not distinguish them, or both are in one file.
     TablesAndIndexes,
     /// Old row versions and undo logs.
     Undo,
-    /// A write-ahead log, or one for replication.
+    /// Write-ahead or replication log.
     Logs,
-    /// Temporary files, removed at a restart.
+    /// Removed at a restart.
     Temporary,
     Other,
 }
@@ -63,28 +61,27 @@ impl FileKind {
 
 #[derive(Clone, Debug)]
 pub struct DataFiles {
-    /// The folder that is measured, with all below it.
+    /// Measured with all below it.
     pub root: PathBuf,
-    /// What a file holds, by its path under the folder.
+    /// By the path under the folder.
     pub kind: fn(&Path) -> FileKind,
 }
 
 impl DataFiles {
-    /// Bytes on disk of its logs, which are not part of the stored data; none if they cannot be
-    /// measured, or there are too many files.
+    /// Logs, which are not part of the stored data; `None` if unreadable, or with too many files.
     pub fn log_bytes(&self) -> Option<u64> {
         let sizes = measure(self, FILES_MAX).ok()??;
         Some(sizes.by_kind.get(&FileKind::Logs).copied().unwrap_or(0))
     }
 }
 
-/// A pause is at least this many times as long as the CPU time of the walk before it …
+/// Pause over CPU time of the walk before it, at least …
 const PAUSE_PER_CPU: u64 = 100;
 
-/// … and this many times as long as the walk itself, which may have waited for a disk.
+/// … and over its wall time, as it may have waited for a disk.
 const PAUSE_PER_WALL: u64 = 10;
 
-/// The most files in a walk; with so many, it takes about a second.
+/// A walk of so many takes about a second.
 const FILES_MAX: usize = 300_000;
 
 pub(super) struct DataProbe {
@@ -164,8 +161,7 @@ impl Sizes {
     }
 }
 
-/// Walks the folder, or looks at the one file that it is and at those whose names begin like its
-/// own. None if there are more files than `files_max`.
+/// Walks a folder, or a file and those whose names begin like its own; `None` above `files_max`.
 fn measure(files: &DataFiles, files_max: usize) -> io::Result<Option<Sizes>> {
     let mut sizes = Sizes::default();
     // A file with several names counts once.
@@ -175,7 +171,7 @@ fn measure(files: &DataFiles, files_max: usize) -> io::Result<Option<Sizes>> {
     while let Some(folder) = open.pop() {
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
-            // Servers remove folders while they are walked; the root has to be there.
+            // Servers remove folders meanwhile; the root must exist.
             Err(_) if folder != files.root => continue,
             Err(error) => return Err(error),
         };
@@ -192,7 +188,7 @@ fn measure(files: &DataFiles, files_max: usize) -> io::Result<Option<Sizes>> {
                 let kind = (files.kind)(path.strip_prefix(&files.root).unwrap_or(&path));
                 sizes.n_files += 1;
                 sizes.apparent_bytes += facts.len();
-                // `stat` counts in blocks of 512 bytes, whatever the filesystem's own.
+                // `stat` counts blocks of 512 bytes.
                 *sizes.by_kind.entry(kind).or_default() += facts.blocks() * 512;
             }
         }

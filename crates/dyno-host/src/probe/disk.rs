@@ -9,7 +9,7 @@ use dyno_units::reading::prelude::*;
 use super::source::Source;
 use super::{Probe, Readings, growth, numbers, seconds_since};
 
-/// The kernel counts in sectors of this size whatever the disk's own.
+/// The kernel's unit, whatever the disk's own.
 const SECTOR_BYTES: f64 = 512.0;
 
 #[rustfmt::skip]
@@ -38,7 +38,7 @@ pub(super) const READINGS: &[Reading] = &[
     reading("disk.*.read_await_ms", Milliseconds, "time of a read", "mean time of a read of this disk, including its wait in the queue").topic(Topic::Instance).worse().up(StallCause::Disk),
     reading("disk.*.write_await_ms", Milliseconds, "time of a write", "mean time of a write to this disk, including its wait in the queue").topic(Topic::Instance).worse().up(StallCause::Disk),
     reading("disk.*.flush_await_ms", Milliseconds, "time of a cache flush", "mean time of a cache flush of this disk").topic(Topic::Instance).worse().up(StallCause::Fsync),
-    // The same of the disk that holds the server's data.
+    // The same for the disk with the server's data.
     reading("data_disk.reads_per_s", PerSecond, "reads", "reads of the data disk, after merging"),
     reading("data_disk.writes_per_s", PerSecond, "writes", "writes of the data disk, after merging"),
     reading("data_disk.read_bytes_per_s", BytesPerSecond, "bytes read", "bytes read from the data disk"),
@@ -68,22 +68,22 @@ struct DiskCounters {
     write_merges: u64,
     write_sectors: u64,
     write_ms: u64,
-    /// Time with at least one request under way.
+    /// With at least one request under way.
     busy_ms: u64,
-    /// Sum over time of the requests in flight.
+    /// Requests in flight, summed over time.
     weighted_ms: u64,
-    /// Discards; since Linux 4.18.
+    /// Since Linux 4.18.
     discards: Option<u64>,
-    /// Flushes and their time; since Linux 5.5.
+    /// Number and time; since Linux 5.5.
     flushes: Option<(u64, u64)>,
 }
 
-/// Reads the counters of all devices, those of partitions left out.
+/// Without partitions.
 fn parse(text: &str) -> BTreeMap<String, DiskCounters> {
     let mut found = BTreeMap::new();
     for line in text.lines() {
         if let Some((name, counters)) = parse_line(line) {
-            // A disk stands before its partitions.
+            // A disk precedes its partitions.
             if !is_partition(name, |disk| found.contains_key(disk)) {
                 found.insert(name.to_owned(), counters);
             }
@@ -121,8 +121,7 @@ fn parse_line(line: &str) -> Option<(&str, DiskCounters)> {
     ))
 }
 
-/// `sda1` is a partition of `sda`, and `nvme0n1p2` of `nvme0n1`. A disk that only has such a
-/// name (`xvda1` without `xvda`) is a disk.
+/// `sda1` of `sda`, `nvme0n1p2` of `nvme0n1`; but `xvda1` without `xvda` is a disk.
 fn is_partition(name: &str, is_disk: impl Fn(&str) -> bool) -> bool {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     if stem.len() == name.len() {
@@ -132,12 +131,11 @@ fn is_partition(name: &str, is_disk: impl Fn(&str) -> bool) -> bool {
     is_disk(stem) || with_p.is_some_and(is_disk)
 }
 
-/// Whether a device stores its data on other devices, which would count them twice.
+/// Its data are on other devices, and would count twice.
 fn is_stacked(name: &str) -> bool {
     ["dm-", "md", "loop", "ram", "zram", "bcache", "drbd"].iter().any(|head| name.starts_with(head))
 }
 
-/// Reads `/proc/diskstats`.
 pub(super) struct DiskProbe {
     source: Source,
     data_disk: Option<String>,
@@ -198,7 +196,7 @@ fn add_disk(
     add("write_bytes_per_s", bytes_written / seconds);
     add("read_merges_per_s", grown(|c| c.read_merges) / seconds);
     add("write_merges_per_s", grown(|c| c.write_merges) / seconds);
-    // The kernel counts a request's time when it ends, so a second can hold more than a second.
+    // A request's time counts when it ends, so a second can hold more than a second.
     add("busy_pct", (busy_ms / (10.0 * seconds)).min(100.0));
     add("queue", weighted_ms / (1000.0 * seconds));
     let mut add_mean = |what: &str, sum: f64, count: f64| {
@@ -221,7 +219,6 @@ fn add_disk(
     }
 }
 
-/// Growth of all disks together.
 #[derive(Default)]
 struct Totals {
     n_disks: usize,

@@ -1,4 +1,4 @@
-//! How full the filesystem is that holds the server's data.
+//! How full the filesystem with the server's data is.
 
 use std::path::PathBuf;
 

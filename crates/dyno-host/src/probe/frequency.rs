@@ -1,6 +1,4 @@
-//! How fast the CPUs run: cpufreq's files, or the MHz of `/proc/cpuinfo`.
-//!
-//! Reading them can make the kernel ask every CPU, so it is done on a thread of its own.
+//! CPU clocks, from cpufreq or `/proc/cpuinfo`; has its own thread, as reading may ask every CPU.
 
 use std::path::Path;
 
@@ -17,7 +15,7 @@ pub(super) const READINGS: &[Reading] = &[
 ];
 
 pub(super) struct FrequencyProbe {
-    /// One file for each CPU, in kHz; empty if there is no cpufreq.
+    /// One file for each CPU, in kHz; empty without cpufreq.
     each: Vec<Source>,
     cpuinfo: Source,
 }
@@ -43,7 +41,7 @@ impl FrequencyProbe {
     }
 }
 
-/// The MHz of each CPU: `cpu MHz : 2596.096` on x86; other machines do not report it.
+/// `cpu MHz : 2596.096`, on x86 only.
 fn parse_cpuinfo(text: &str) -> Vec<f64> {
     text.lines()
         .filter_map(|line| line.strip_prefix("cpu MHz")?.split_once(':')?.1.trim().parse().ok())

@@ -1,8 +1,5 @@
-//! How much of its limit the data disk uses, by the control groups of the kernel.
-//!
-//! The kernel counts what passes a limit, and not how long it has held anything back. So what is read is
-//! the share of the limit that was used: at 100 % it binds, and requests wait (`data_disk.queue`,
-//! `data_disk.await_ms`).
+//! How much of its limit the data disk uses, by control groups. At 100 % the limit binds and
+//! requests wait (`data_disk.queue`, `data_disk.await_ms`); how long is not counted by the kernel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,17 +15,17 @@ pub(super) const READINGS: &[Reading] = &[
     reading("data_disk.limit_used_pct", Percent, "Use of the limit of the data disk", "operations or bytes per second that passed the limit set for the data disk, as a share of that limit; for the most heavily used of its components (reads, writes, bytes read, bytes written); flushes count as writes").chart_if_moving(Topic::Disk, 10),
 ];
 
-/// Reads, writes, bytes read and bytes written: of each its limit, or how many there were.
+/// Reads, writes, bytes read, bytes written: limits or counts.
 type Parts<T> = [T; 4];
 
-/// The files of version 1 with the limits, in the order of the parts.
+/// In the order of the parts.
 const V1_LIMITS: Parts<&str> = [
     "blkio.throttle.read_iops_device",
     "blkio.throttle.write_iops_device",
     "blkio.throttle.read_bps_device",
     "blkio.throttle.write_bps_device",
 ];
-/// The words of `io.max` and of `io.stat`, likewise.
+/// In `io.max` and `io.stat`, in the same order.
 const V2_LIMITS: Parts<&str> = ["riops", "wiops", "rbps", "wbps"];
 const V2_COUNTS: Parts<&str> = ["rios", "wios", "rbytes", "wbytes"];
 
@@ -45,8 +42,7 @@ pub(super) struct IoLimitProbe {
 }
 
 impl IoLimitProbe {
-    /// A probe for the disk of this name; none where no control group could limit it for this server.
-    /// `root` holds `proc` and `sys`.
+    /// `None` if no control group can limit the server's disk. `root` holds `proc` and `sys`.
     pub(super) fn new(root: &Path, disk: &str, server: Option<i32>) -> Option<IoLimitProbe> {
         let device = fs::read_to_string(root.join("sys/block").join(disk).join("dev")).ok()?;
         let v1 = root.join("sys/fs/cgroup/blkio");
@@ -99,12 +95,12 @@ impl IoLimitProbe {
     }
 }
 
-/// What follows these words at the beginning of a line.
+/// The rest of a line that begins like this.
 fn line<'t>(text: &'t str, begin: &str) -> Option<&'t str> {
     text.lines().find_map(|line| line.strip_prefix(begin)?.strip_prefix(' '))
 }
 
-/// The number behind `word=`; none for `max`.
+/// The number after `word=`; `None` for `max`.
 fn value(line: &str, word: &str) -> Option<u64> {
     let mut words = line.split_ascii_whitespace();
     words.find_map(|one| one.strip_prefix(word)?.strip_prefix('='))?.parse().ok()
@@ -138,7 +134,7 @@ impl Probe for IoLimitProbe {
 mod tests {
     use super::*;
 
-    /// A made-up machine with the disk `loop0`.
+    /// With the disk `loop0`.
     fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a folder");
         write(&root, "sys/block/loop0/dev", "7:0\n");
@@ -152,7 +148,7 @@ mod tests {
         fs::write(path, text).expect("written");
     }
 
-    /// The share that is used two seconds later, when the files have become these.
+    /// After two seconds, with these changes of files.
     fn used(root: &tempfile::TempDir, later: &[(&str, &str)]) -> Option<f64> {
         let mut probe = IoLimitProbe::new(root.path(), "loop0", Some(9)).expect("a probe");
         let mut readings = Readings::new();

@@ -1,4 +1,4 @@
-//! How many threads want to run, over the last minutes, from `/proc/loadavg`.
+//! Threads that want to run, over the last minutes, from `/proc/loadavg`.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(super) const READINGS: &[Reading] = &[
     reading("load.threads", Unit::other("threads"), "threads", "threads on the machine"),
 ];
 
-/// Reads the mean of the last minute and the number of threads.
+/// Mean of the last minute, and number of threads.
 pub(crate) fn parse(text: &str) -> (Option<f64>, Option<f64>) {
     let mut words = text.split_ascii_whitespace();
     let avg1 =
@@ -23,7 +23,6 @@ pub(crate) fn parse(text: &str) -> (Option<f64>, Option<f64>) {
     (avg1, threads.map(f64::from))
 }
 
-/// Reads `/proc/loadavg`.
 pub(super) struct LoadProbe {
     source: Source,
 }

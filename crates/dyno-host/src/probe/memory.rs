@@ -1,4 +1,4 @@
-//! Use of memory, from `/proc/meminfo`, and paging, from `/proc/vmstat`.
+//! Memory from `/proc/meminfo`, and paging from `/proc/vmstat`.
 
 use std::path::Path;
 
@@ -21,7 +21,6 @@ pub(super) const READINGS: &[Reading] = &[
     reading("memory.major_faults_per_s", PerSecond, "Major page faults", "page faults that had to wait for a disk").chart_if_moving(Topic::Memory, 6).worse().up(StallCause::Memory),
 ];
 
-/// One line of `/proc/meminfo`, in bytes.
 pub(crate) fn meminfo_bytes(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     numbers(line).next()?.checked_mul(1024)
@@ -31,7 +30,7 @@ fn vmstat_count(text: &str, key: &str) -> Option<u64> {
     numbers(text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))?).next()
 }
 
-/// Counters of `/proc/vmstat`: the kernel's name, ours, and whether it counts pages.
+/// The kernel's name, ours, and whether pages are counted.
 const FLOWS: [(&str, &str, bool); 3] = [
     ("pswpin", "memory.swap_in_bytes_per_s", true),
     ("pswpout", "memory.swap_out_bytes_per_s", true),
@@ -46,7 +45,6 @@ const LEVELS: &[(&str, &str)] = &[
     ("Writeback", "memory.writeback_bytes"),
 ];
 
-/// Reads `/proc/meminfo` and `/proc/vmstat`.
 pub(super) struct MemoryProbe {
     meminfo: Source,
     vmstat: Source,

@@ -18,7 +18,7 @@ pub(super) const READINGS: &[Reading] = &[
     reading("network.*.drops_per_s", PerSecond, "lost packets", "packets lost on this interface, errors included").topic(Topic::Instance).worse(),
 ];
 
-/// Readings in the order of the counters.
+/// In the order of the counters.
 const NAMES: [&str; 5] = [
     "received_bytes_per_s",
     "sent_bytes_per_s",
@@ -34,7 +34,7 @@ fn parse(text: &str) -> BTreeMap<String, Counters> {
 }
 
 fn parse_line(line: &str) -> Option<(&str, Counters)> {
-    // The counters may follow the colon without a blank; a name may hold a colon itself.
+    // A blank after the colon may be missing; a name may have a colon.
     let (name, rest) = line.rsplit_once(':')?;
     let mut fields = [0_u64; 16];
     let n_fields = fields.iter_mut().zip(numbers(rest)).map(|(field, n)| *field = n).count();
@@ -48,7 +48,6 @@ fn parse_line(line: &str) -> Option<(&str, Counters)> {
     (n_fields == 16).then_some((name.trim(), found))
 }
 
-/// Reads `/proc/net/dev`.
 pub(super) struct NetworkProbe {
     source: Source,
     before: Option<(Nanoseconds, BTreeMap<String, Counters>)>,

@@ -1,4 +1,4 @@
-//! How long threads stalled for lack of CPU, memory or disk, from `/proc/pressure` (Linux 4.20).
+//! Stalls for lack of CPU, memory or disk, from `/proc/pressure` (Linux 4.20).
 
 use std::path::Path;
 
@@ -24,14 +24,13 @@ pub(super) const READINGS: &[Reading] = &[
     reading("psi.memory.full_avg10_pct", Percent, "all waited for memory, 10 s", "share of time that all threads with work waited for memory, the kernel's 10-second average").worse().up(StallCause::Memory),
 ];
 
-/// One line: a mean of the kernel's, and time stalled in all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Stall {
     avg10_pct: f64,
     total_us: u64,
 }
 
-/// Reads a line such as `some avg10=0.00 avg60=0.19 avg300=0.39 total=19662451`.
+/// `some avg10=0.00 avg60=0.19 avg300=0.39 total=19662451`
 fn parse_line(text: &str, kind: &str) -> Option<Stall> {
     let line = text.lines().find_map(|line| line.strip_prefix(kind)?.strip_prefix(' '))?;
     let field = |name: &str| {
@@ -49,7 +48,6 @@ struct Resource {
     before: [Option<(Nanoseconds, u64)>; KINDS.len()],
 }
 
-/// Reads the files under `/proc/pressure`.
 pub(super) struct PressureProbe {
     resources: [Resource; 3],
 }

@@ -1,7 +1,5 @@
-//! Resource use of groups of processes: the server with all its descendants, the generator.
-//!
-//! The table of processes is searched for new ones at every read; of processes outside the groups
-//! only the parent is read, and only once.
+//! Resource use of groups of processes: the server with its descendants, the generator.
+//! Each read searches for new processes; of those outside the groups only the parent is read, once.
 
 mod listing;
 mod threads;
@@ -65,16 +63,15 @@ pub(super) const READINGS: &[Reading] = &[
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessGroup {
-    /// The first part of the names of its readings: `server`, `generator`.
+    /// First part of the readings' names: `server`, `generator`.
     pub name: String,
-    /// Ids of the processes; their descendants are included.
+    /// Descendants are included.
     pub pids: Vec<i32>,
     pub has_descendants: bool,
 }
 
-/// CPU time, in seconds, that these processes and their descendants have taken so far; none if
-/// none of them runs. The difference of two moments is what was taken between them: children that
-/// ended are in it, as long as a parent among these processes waited for them.
+/// CPU seconds of these processes and their descendants so far; `None` if none runs. Differences
+/// include ended children for which a parent among them waited.
 pub fn server_cpu_total(pids: &[i32]) -> Option<f64> {
     cpu_total(Path::new("/proc"), pids)
 }
@@ -98,7 +95,7 @@ struct Member {
     io: IoCounts,
 }
 
-/// The part of `/proc/PID/status` that is used.
+/// The used part of `/proc/PID/status`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Status {
     anon_bytes: Option<u64>,
@@ -107,7 +104,7 @@ struct Status {
     involuntary: Option<u64>,
 }
 
-/// Readings made of `/proc/PID/io` (proc_pid_io(5)), with the names of the kernel.
+/// Of `/proc/PID/io` (proc_pid_io(5)), with the kernel's names.
 const IO: [(&str, &str); 6] = [
     ("read_bytes", "disk_read_bytes"),
     ("write_bytes", "disk_write_bytes"),
@@ -117,14 +114,13 @@ const IO: [(&str, &str); 6] = [
     ("wchar", "write_call_bytes"),
 ];
 
-/// The counters of `/proc/PID/io`, in the order of [`IO`]; `None` if they cannot be read.
+/// In the order of [`IO`]; `None` if unreadable.
 type IoCounts = [Option<u64>; IO.len()];
 
 fn parse_status(text: &str) -> Status {
     let mut found = Status::default();
     for line in text.lines() {
-        // Read for each process and each of its threads every second: most of its sixty lines end
-        // here.
+        // Called for each process and thread every second: skips most lines at once.
         if !line.starts_with(['R', 'v', 'n']) {
             continue;
         }
@@ -151,12 +147,12 @@ fn parse_io(text: &str) -> IoCounts {
 pub(super) struct ProcessesProbe {
     files: ProcessFiles,
     groups: Vec<GroupState>,
-    /// Parent of every process that was there at the read before.
+    /// Of all processes at the last read.
     parents: BTreeMap<i32, i32>,
     before: Option<Nanoseconds>,
 }
 
-/// A group and what its members had counted at the read before.
+/// With its members' counts at the last read.
 struct GroupState {
     group: ProcessGroup,
     members: BTreeMap<i32, Member>,
@@ -164,7 +160,7 @@ struct GroupState {
     debts: Debts,
 }
 
-/// Counts of vanished children that will show up again in the parent that collects them.
+/// Counts of vanished children that will reappear in the parent that collects them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Debts {
     cpu: Debt,
@@ -191,7 +187,6 @@ impl ProcessesProbe {
         }
     }
 
-    /// Brings the table of parents up to date.
     fn find_processes(&mut self) {
         let pids: BTreeSet<i32> = list_pids(&self.files.proc_root).into_iter().collect();
         self.parents.retain(|pid, _| pids.contains(pid));
@@ -237,7 +232,7 @@ impl GroupState {
     ) -> BTreeMap<i32, Member> {
         let mut pids: BTreeSet<i32> = self.group.pids.iter().copied().collect();
         if self.group.has_descendants {
-            // A member stays a member, also if its parent has ended and it has another.
+            // A member stays one if its parent ends.
             let known: Vec<i32> = pids.iter().chain(self.members.keys()).copied().collect();
             pids.extend(with_descendants(&known, parents));
         }
@@ -302,14 +297,13 @@ impl GroupState {
     }
 }
 
-/// Counts still to be subtracted, of this read and the one before.
+/// Counts still to be subtracted, of this read and the last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Debt(u64);
 
 impl Debt {
-    /// Takes from `grown` what vanished processes had counted before: the kernel adds it, whole,
-    /// to the parent that collects them. That may happen between reading the one and the other,
-    /// so a debt is kept for one more read.
+    /// Subtracts what vanished processes had counted: the kernel adds it to the parent that
+    /// collects them. This may happen between the two reads, so a debt is kept for one more read.
     fn settle(&mut self, vanished: u64, grown: u64) -> u64 {
         let owed = self.0.saturating_add(vanished);
         let repaid = owed.min(grown);
@@ -318,7 +312,6 @@ impl Debt {
     }
 }
 
-/// Two moments of one group.
 struct Change<'a> {
     before: &'a BTreeMap<i32, Member>,
     now: &'a BTreeMap<i32, Member>,
@@ -326,20 +319,19 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// The process at the moment before, if it is the same one.
+    /// `None` if it was another process.
     fn earlier(&self, member: &Member) -> Option<&Member> {
         let same = |earlier: &&Member| earlier.stat.start_ticks == member.stat.start_ticks;
         self.before.get(&member.stat.pid).filter(same)
     }
 
-    /// Growth of a count of all members; a descendant that is new began at zero. None if no member
-    /// reports it.
+    /// Of all members; new descendants began at zero. `None` if no member reports it.
     fn grown(&self, count: impl Fn(&Member) -> Option<u64>) -> Option<u64> {
         let growths = self.now.values().filter_map(|member| {
             let now = count(member)?;
             match self.earlier(member) {
                 Some(earlier) => Some(now.saturating_sub(count(earlier)?)),
-                // A process that was added to the group may be old: its growth is unknown.
+                // A process added to the group may be old: its growth is unknown.
                 None if self.roots.contains(&member.stat.pid) => Some(0),
                 None => Some(now),
             }
@@ -347,7 +339,7 @@ impl Change<'_> {
         growths.reduce(u64::saturating_add)
     }
 
-    /// The last counts of members that have vanished.
+    /// The last counts of vanished members.
     fn vanished(&self, count: impl Fn(&Member) -> Option<u64>) -> u64 {
         let is_gone = |earlier: &&Member| {
             let now = self.now.get(&earlier.stat.pid);
@@ -356,7 +348,7 @@ impl Change<'_> {
         self.before.values().filter(is_gone).filter_map(count).fold(0, u64::saturating_add)
     }
 
-    /// Growth of a count into which the kernel adds those of collected children.
+    /// For counts that the kernel adds to the collecting parent.
     fn moved(&self, count: impl Fn(&Member) -> Option<u64>, debt: &mut Debt) -> Option<u64> {
         let vanished = self.vanished(&count);
         self.grown(count).map(|grown| debt.settle(vanished, grown))
@@ -373,7 +365,7 @@ impl Change<'_> {
     }
 }
 
-/// Reads the files of single processes, with one buffer and one path for all.
+/// With one buffer and one path for all.
 struct ProcessFiles {
     proc_root: PathBuf,
     path: String,

@@ -1,7 +1,4 @@
-//! How long an unrelated small process takes on this host.
-//!
-//! A load that leaves the server alive can still leave a machine to which no user can log in. So a
-//! program that does nothing is started once a second, and the time until it has ended is taken.
+//! How long a program that does nothing takes, each second: a loaded machine may let nobody log in.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -18,7 +15,6 @@ pub(super) const READINGS: &[Reading] = &[
 
 const PROGRAM: &str = "/bin/true";
 
-/// Starts a process and waits for it.
 pub(super) struct ResponsivenessProbe {
     program: &'static str,
     clock: Arc<dyn Clock>,

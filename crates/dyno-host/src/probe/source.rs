@@ -1,11 +1,10 @@
-//! A file of the kernel that is opened once and read repeatedly into the same buffer.
+//! A kernel file, opened once and read repeatedly into one buffer.
 
 use std::borrow::Cow;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// A file under `/proc`.
 #[derive(Debug)]
 pub(super) struct Source {
     path: PathBuf,
@@ -13,7 +12,7 @@ pub(super) struct Source {
     buffer: Vec<u8>,
 }
 
-/// Larger than any file that is read here; the rest is not read.
+/// The rest of a file is not read; none here is as large.
 const BYTES_MAX: usize = 4 << 20;
 
 impl Source {
@@ -21,30 +20,29 @@ impl Source {
         Source { path, file: None, buffer: Vec::new() }
     }
 
-    /// Its text as of now; none if it cannot be read, or is not text.
+    /// `None` if it cannot be read, or is not text.
     pub(super) fn text(&mut self) -> Option<&str> {
         if self.file.is_none() {
             self.file = File::open(&self.path).ok();
         }
         let n_bytes = read_all(self.file.as_ref()?, &mut self.buffer);
         if n_bytes.is_none() {
-            // It may be another file by the next time, for example after a driver was reloaded.
+            // It may be another file next time, as after a driver was reloaded.
             self.file = None;
         }
         std::str::from_utf8(self.buffer.get(..n_bytes?)?).ok()
     }
 }
 
-/// Reads a file that is read once, such as one of a process that may soon be gone. What is not
-/// text, such as a strange name of a program, is replaced.
+/// For a file read once, such as of a short-lived process. Invalid text is replaced.
 pub(super) fn text_once<'a>(path: &Path, buffer: &'a mut Vec<u8>) -> Option<Cow<'a, str>> {
     let n_bytes = read_all(&File::open(path).ok()?, buffer)?;
     let bytes = buffer.get(..n_bytes)?;
-    // Nearly all is valid text, which is checked first.
+    // Checked first, as nearly all is valid.
     Some(std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed))
 }
 
-/// Reads a file from its beginning into a buffer that only ever grows.
+/// From its beginning; the buffer only grows.
 fn read_all(file: &File, buffer: &mut Vec<u8>) -> Option<usize> {
     let mut n_bytes = 0;
     loop {

@@ -1,4 +1,4 @@
-//! What is observed on this host, and the probes for it.
+//! What is observed on this host, and by which probes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,19 +35,18 @@ pub(super) struct Surroundings<'a> {
     pub(super) clock: Option<&'a Arc<dyn Clock>>,
 }
 
-/// On which thread a probe is read.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Thread {
-    /// On one with the others, every second: it may not block.
+    /// Shared, every second: it may not block.
     Shared,
-    /// On one of its own: it may take long, starts processes, or is read less often.
+    /// Own: it may take long, start processes, or be read less often.
     Own,
 }
 
-/// Makes a probe; `None` if its subject is not visible on the host.
+/// `None` if its subject is not visible here.
 type Make = fn(&Surroundings<'_>) -> Option<Box<dyn Probe>>;
 
-/// All probes of a host, one line each: its readings, its thread, and how it is made.
+/// Readings, thread, and how it is made.
 #[rustfmt::skip]
 pub(super) const PROBES: &[(&[Reading], Thread, Make)] = &[
     (cpu::READINGS, Thread::Shared, |on| Some(Box::new(CpuProbe::new(on.proc_root)))),
@@ -73,26 +72,25 @@ impl Surroundings<'_> {
     }
 }
 
-/// Names of the probes with threads of their own: each can be turned off.
+/// Those with their own threads: each can be turned off.
 pub const HOST_PROBES: [&str; 3] = ["responsiveness", "frequency", "data"];
 
 #[derive(Clone, Debug, Default)]
 pub struct HostSpec {
-    /// The server's own processes; empty if it is on another host, or inside Dyno.
+    /// Empty if it is on another host, or inside Dyno.
     pub server_pids: Vec<i32>,
     pub data: Option<DataFiles>,
-    /// The disk under its data, such as `loop0`, where the mount of their folder does not tell it: under ZFS.
+    /// The disk under its data, such as `loop0`, if the mount does not tell: under ZFS.
     pub data_disk: Option<String>,
     pub threads: Option<ThreadGroups>,
-    /// What the server itself says of its threads; empty if it is not asked.
+    /// Empty if the server is not asked.
     pub listing: ThreadListing,
-    /// Processes of further members of its deployment, a group for each.
+    /// Of further members, a group for each.
     pub members: Vec<ProcessGroup>,
 }
 
 impl HostSpec {
-    /// Probes that may take long, start processes, or are read less often than once a second: each
-    /// wants a thread of its own.
+    /// Probes with their own threads: slow ones, and those that start processes or are read seldom.
     pub fn slow_probes(&self, clock: &Arc<dyn Clock>) -> Vec<Box<dyn Probe>> {
         self.with(Some(clock), |host| host.probes(Thread::Own))
     }
@@ -119,9 +117,7 @@ impl HostSpec {
 }
 
 impl Sampler {
-    /// All probes of this host that are read together. The groups of processes are `server`, its
-    /// processes with all their descendants (none if it has none), and `generator`, the calling
-    /// process.
+    /// Probes that are read together, for the groups `server`, if any, and `generator` (Dyno).
     pub fn of(spec: &HostSpec) -> Sampler {
         spec.with(None, Sampler::on)
     }

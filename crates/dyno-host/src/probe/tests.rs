@@ -1,4 +1,4 @@
-//! Tests of the sampler: every reading is registered, and everything registered is read.
+//! Every reading is registered, and everything registered is read.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::processes::ThreadKinds;
 use super::*;
 
-/// Counters of a `/proc` that have grown `n` times.
+/// A `/proc` whose counters have grown `n` times.
 fn write_proc(folder: &TempDir, n: u64) {
     let write = |path: &str, text: String| {
         let path = folder.path().join(path);
@@ -90,7 +90,6 @@ fn groups() -> Vec<ProcessGroup> {
     vec![group("server", 10, true), group("generator", 11, false)]
 }
 
-/// A sampler of a host whose `/proc` is this folder.
 fn sampler_on(
     folder: &TempDir,
     groups: &[ProcessGroup],
@@ -125,8 +124,7 @@ fn what_is_read_and_what_is_registered_agree() {
     for name in readings.keys() {
         assert!(registry.find(name).is_some(), "{name} is not registered");
     }
-    // What is watched only if there is a server's data or a limit has tests of its own, and no
-    // thread of the fixture is without a name, or a probe's.
+    // Data and limits have their own tests; the fixture has no unnamed or probe threads.
     let elsewhere = [
         "cgroup.",
         "data_disk.limit_used_pct",
@@ -171,7 +169,7 @@ fn the_rest_is_never_negative_and_never_guessed() {
     check(&[(busy, 1.0), (server, 0.9), (generator, 0.2)], Some(0.0));
     check(&[(busy, 1.0), (server, 0.5)], None);
     check(&[(server, 0.5), (generator, 0.2)], None);
-    // The tenth by which the groups exceeded the busy time is taken off what follows.
+    // The groups' excess of a tenth is subtracted.
     check(&[(busy, 1.0), (server, 0.25), (generator, 0.25)], Some(0.4));
     check(&[(busy, 1.0), (server, 0.25), (generator, 0.25)], Some(0.5));
 }
@@ -203,7 +201,7 @@ fn this_host_is_read_and_the_cost_is_measured() {
     let mut sampler = Sampler::new(&[1]);
     sampler.read(Nanoseconds::from_secs(1));
     let readings = sampler.read(Nanoseconds::from_secs(2));
-    // Busy time is reported only if a tick of the clock lies between two reads.
+    // Busy time needs a clock tick between the reads.
     for name in ["cpu.user_s_per_s", "generator.rss_bytes", "memory.available_bytes", "load.avg1"] {
         assert!(readings.contains_key(name), "{name} is missing in {readings:?}");
     }
@@ -218,7 +216,7 @@ fn a_probe_can_be_added() {
     struct Constant;
     impl Probe for Constant {
         fn registered(&self) -> Cow<'static, [Reading]> {
-            // Made at run time, as of a member that a study names.
+            // As of a member that a study names.
             let id = format!("{}.one", "constant");
             vec![Reading { id: id.into(), title: "one".into(), ..Reading::default() }].into()
         }

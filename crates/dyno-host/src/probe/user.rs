@@ -1,8 +1,6 @@
-//! A user's own probe: a command that prints lines of a name and a value.
-//!
-//! It has a time limit, after which it is killed, and it is killed when the observation ends. What it has started in its
-//! process group ends with it. If Dyno is killed, the next Dyno ends it, by the mark of its folder. A command that fails
-//! costs its own readings; it is reported once, and counted.
+//! A user's own probe: a command that prints lines of name and value. It is killed with its process
+//! group after its time limit and when the observation ends; if Dyno is killed, the next Dyno finds
+//! it by its folder's mark. A failure costs its own readings; it is reported once, and counted.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -24,13 +22,13 @@ pub const USER_READINGS: &[Reading] = &[
     reading("probe.*.failures", Unit::other("reads"), "failed reads", "times so far that this probe could not be read").worse(),
 ];
 
-/// More than a probe should ever print; the rest is not read.
+/// The rest is not read.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Characters that the name of a reading may have; the rest is cut off.
+/// Characters of a name; the rest is cut off.
 const NAME_LENGTH_MAX: usize = 120;
 
-/// The name of a reading of a user's own probe, without the secrets in it; blanks and the like become `_`.
+/// Without secrets; blanks and the like become `_`.
 pub fn reading_name(probe: &str, name: &str) -> String {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '/' | '%');
     let name = redact_secrets(name.trim());
@@ -38,7 +36,7 @@ pub fn reading_name(probe: &str, name: &str) -> String {
     format!("{probe}.{}", name.collect::<String>())
 }
 
-/// How often a user's own probe could not be read: counted, and why it was the first time.
+/// Counts failures, and notes the reason of the first.
 #[derive(Debug, Default)]
 pub struct Failures {
     n: u64,
@@ -46,8 +44,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Adds to `readings` what the probe called `probe` found, or notes why it failed; and how
-    /// often it has failed.
+    /// Adds what the probe found, or notes its failure; and the number of failures.
     pub fn add(
         &mut self,
         probe: &str,
@@ -71,7 +68,7 @@ impl Failures {
     }
 }
 
-/// The command of a probe, for whoever ends the probe while it is read.
+/// By which another thread ends the probe while it is read.
 #[derive(Debug, Default)]
 pub struct ProbeCommand(Mutex<State>);
 
@@ -82,12 +79,12 @@ struct State {
 }
 
 impl ProbeCommand {
-    /// Kills it, with all that it has started in its group, and lets it start no more.
+    /// With its group; and starts no more.
     pub fn end(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.is_over = true;
         if let Some(group) = state.group {
-            // It is not collected yet, so the group is surely its own; it may have ended meanwhile.
+            // Not collected yet, so the group is its own; it may have ended.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
@@ -111,7 +108,7 @@ impl ProbeCommand {
     }
 }
 
-/// A folder of a keeper's by which the next Dyno finds what is started for it. It is removed with this.
+/// By which the next Dyno finds what is started. Removed when dropped.
 struct Mark {
     keeper: Arc<Keeper>,
     folder: PathBuf,
@@ -125,7 +122,7 @@ impl Mark {
 
 impl Drop for Mark {
     fn drop(&mut self) {
-        // A folder that stays is removed by the next run.
+        // The next run removes what stays.
         let _ = self.keeper.remove_folder(&self.folder);
     }
 }
@@ -137,17 +134,16 @@ pub struct CommandProbe {
     limit: Nanoseconds,
     clock: Arc<dyn Clock>,
     failures: Failures,
-    // Environment variables that the command is not given.
+    // Environment variables that the command does not get.
     hidden: Vec<String>,
     keeper: Option<Arc<Keeper>>,
-    // Made by the keeper when it is first read.
+    // Made with the first read.
     mark: Option<Mark>,
     running: Arc<ProbeCommand>,
 }
 
 impl CommandProbe {
-    /// A probe that the study calls `name`: a program and its arguments, run every so often, and
-    /// killed after `limit`.
+    /// `name` is the study's. Killed after `limit`.
     pub fn new(
         name: &str,
         command: &[String],
@@ -160,12 +156,12 @@ impl CommandProbe {
         CommandProbe { name, command, every, limit, clock, failures, hidden, keeper, mark, running }
     }
 
-    /// The same probe, whose command the next Dyno ends if this one is killed.
+    /// The next Dyno ends the command if this one is killed.
     pub fn kept_by(self, keeper: &Arc<Keeper>) -> CommandProbe {
         CommandProbe { keeper: Some(Arc::clone(keeper)), ..self }
     }
 
-    /// The same probe, whose command does not inherit these environment variables.
+    /// The command does not inherit these environment variables.
     pub fn without_variables(self, hidden: &[String]) -> CommandProbe {
         CommandProbe { hidden: hidden.to_vec(), ..self }
     }
@@ -244,7 +240,7 @@ fn read_some(stdout: &mut ChildStdout, bytes: &mut Vec<u8>) -> io::Result<usize>
     Ok(n_read)
 }
 
-/// The readings in what a command printed: a name, blanks (or a colon, or `=`), a number.
+/// A name, blanks (or a colon, or `=`), a number.
 fn parse(probe: &str, text: &str) -> Readings {
     let mut found = Readings::new();
     for line in text.lines() {
@@ -340,7 +336,7 @@ mod tests {
         check("PGPASSWORD=S3cr3t psql: 3\n", "probe.p.PGPASSWORD_____psql");
         check("--token S3cr3t = 1\n", "probe.p.--token____");
         check("IDENTIFIED BY 'S3cr3t' 4\n", "probe.p.IDENTIFIED_BY______");
-        // Names of counters that only sound like one keep their values.
+        // Harmless names stay.
         assert_eq!(parse("probe.p", "tokens_per_s 5")["probe.p.tokens_per_s"], 5.0);
     }
 
@@ -374,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_command_does_not_inherit_hidden_variables() {
-        // PATH is the one variable that is there wherever this runs.
+        // PATH exists everywhere.
         let script = "/usr/bin/env | { n=0; while read -r line; do case $line in PATH=*) n=1;; esac; \
                       done; echo has_path $n; }";
         let command = ["/bin/sh", "-c", script].map(str::to_owned);
@@ -407,7 +403,7 @@ mod tests {
             let stat = ProcessStat::read(std::path::Path::new("/proc"), pid);
             stat.is_none_or(|stat| !stat.is_alive() || stat.name != "sleep")
         };
-        // The signal has been sent; it takes a moment to arrive.
+        // The signal takes a moment to arrive.
         for _ in 0..12_000 {
             if has_ended() {
                 return;
@@ -443,7 +439,7 @@ mod tests {
     #[test]
     fn a_command_that_hangs_is_killed_with_its_children() {
         check_failure("sleep 1000", Nanoseconds::from_millis(50), "took longer than 50 ms");
-        // It has closed its output, and goes on.
+        // With its output closed.
         check_failure("exec >&-; sleep 1000", Nanoseconds::from_millis(50), "took longer");
     }
 

@@ -1,4 +1,4 @@
-//! Why a volume cannot be made here, known before anything is made.
+//! Why a volume cannot be made here, before anything is made.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
@@ -18,12 +18,12 @@ use crate::facts::Host;
 use crate::keeper::Keeper;
 use crate::storage::{Mount, free_bytes};
 
-/// The right to mount, a bit of the effective capabilities (capabilities(7)).
+/// The bit for mounting (capabilities(7)).
 const CAP_SYS_ADMIN: u32 = 21;
-/// How much of a device's beginning and end is looked at.
+/// Of a device's beginning and end.
 const LOOKED_AT: usize = 1 << 20;
 
-/// Why this volume cannot be made here; nothing where it can. Each is a sentence without its end.
+/// Sentences without a full stop; empty if it can be made.
 pub fn volume_problems(keeper: &Keeper, spec: &VolumeSpec) -> Vec<String> {
     let Some(filesystem) = Filesystem::find(&spec.filesystem) else {
         let names: Vec<&str> = filesystem::ALL.iter().map(|one| one.name).collect();
@@ -74,7 +74,7 @@ pub fn volume_problems(keeper: &Keeper, spec: &VolumeSpec) -> Vec<String> {
     problems
 }
 
-/// Options of a mount that lead to another place, or give rights.
+/// Mount options that lead elsewhere, or give rights.
 const MOUNT_REFUSED: [&str; 13] = [
     "bind",
     "rbind",
@@ -91,9 +91,9 @@ const MOUNT_REFUSED: [&str; 13] = [
     "dev",
 ];
 
-/// An option by which programs that run as root would touch, or read, something other than the volume.
+/// By which programs of root would touch or read something other than the volume.
 fn refused_option(spec: &VolumeSpec) -> Option<String> {
-    // A quote hides the options behind it; `device=LABEL=…` names one as its path would.
+    // A quote hides later options; `device=LABEL=…` names a device.
     const AWAY: [&str; 5] = ["/", "..", "\"", "\\", "device="];
     let leads_away = |word: &&String| {
         let word = word.to_ascii_lowercase();
@@ -117,7 +117,7 @@ fn may_mount() -> bool {
     bits.is_some_and(|bits| bits & (1 << CAP_SYS_ADMIN) != 0)
 }
 
-/// What does not go with a filesystem that lies in memory.
+/// What a filesystem in memory cannot have.
 fn in_memory(spec: &VolumeSpec) -> Option<String> {
     let name = &spec.filesystem;
     let has_device = matches!(spec.backing, Backing::Device { .. });
@@ -135,7 +135,7 @@ pub(super) fn unknown_to_the_kernel(name: &str) -> Option<String> {
     if known.lines().any(|line| line.trim() == name) {
         return None;
     }
-    // A module is loaded by the mount, where there is one.
+    // The mount loads a module, if there is one.
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let modules = Path::new("/lib/modules").join(release.trim());
     let list = ["modules.dep", "modules.builtin"]
@@ -176,7 +176,7 @@ fn too_large_or_small(
     }
 }
 
-/// Why a device of the machine is not formatted: everything that is not proved to be free counts.
+/// Everything not proved to be free counts as used.
 fn device_problem(path: &Path, may_format: bool) -> Vec<String> {
     let why = match BlockDevice::at(path) {
         Err(error) => Some(error.0),
@@ -216,7 +216,7 @@ fn used(device: &BlockDevice) -> Option<String> {
     }
     let flags = OFlags::EXCL | OFlags::CLOEXEC;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    // An exclusive look fails while the kernel uses the device, for swap or a RAID, say.
+    // Fails while the kernel uses the device, as for swap or a RAID.
     let mut file = match OpenOptions::new().read(true).custom_flags(flags).open(&device.path) {
         Ok(file) => file,
         Err(error) => return Some(format!("{path} is in use: {error}")),
@@ -231,7 +231,7 @@ fn used(device: &BlockDevice) -> Option<String> {
     }
 }
 
-/// Whether a device holds zeros at its beginning and end, or a filesystem with Dyno's label.
+/// Zeros at its beginning and end, or a filesystem with Dyno's label.
 fn is_blank_or_marked(file: &mut (impl Read + Seek)) -> std::io::Result<bool> {
     let size = file.seek(SeekFrom::End(0))?;
     let length = LOOKED_AT.min(usize::try_from(size).unwrap_or(LOOKED_AT));
@@ -247,9 +247,8 @@ fn is_blank_or_marked(file: &mut (impl Read + Seek)) -> std::io::Result<bool> {
     Ok(begin.iter().chain(&end).all(|byte| *byte == 0))
 }
 
-/// Whether the beginning of a device is that of a filesystem with Dyno's label. The places are those of
-/// the formats on disk: ext4's superblock at 1024 (magic at 56, label of 16 bytes at 120), XFS's at 0
-/// (magic `XFSB`, label of 12 bytes at 108), Btrfs's at 64 KiB (magic at 64, label of 256 bytes at 299).
+/// By the formats on disk: ext4's superblock at 1024 (magic at 56, label of 16 bytes at 120), XFS's
+/// at 0 (`XFSB`, label of 12 bytes at 108), Btrfs's at 64 KiB (magic at 64, 256 bytes at 299).
 fn has_label(begin: &[u8]) -> bool {
     let at = |offset: usize, length: usize| begin.get(offset..offset + length).unwrap_or_default();
     let is_label = |bytes: &[u8]| {
@@ -279,7 +278,7 @@ mod tests {
             bytes[at..at + what.len()].copy_from_slice(what);
         };
         check(&|_| (), true);
-        // A partition table, the end of a RAID member, the first page of a raw database.
+        // Partition table, end of a RAID member, first page of a raw database.
         check(&|bytes| put(bytes, 510, &[0x55, 0xaa]), false);
         check(&|bytes| put(bytes, (4 << 20) - 65_536, b"\xfc\x4e\x2b\xa9"), false);
         check(&|bytes| put(bytes, 4096, b"rows"), false);

@@ -1,9 +1,7 @@
-//! Takes a volume apart: limits, mount, loop device. By the Dyno that made it, or by a later run.
-//!
-//! What is taken apart is proved to be Dyno's: the folder by its owner file (the caller has seen to that),
-//! the loop device by its image, which is a file of that folder, and the mount by its place and its source:
-//! the folder's own `files`, and that loop device, the device that is noted in the folder, the dataset of the
-//! pool that is noted there, or memory. That pool is destroyed only if it carries the noted token.
+//! Takes a volume apart (limits, mount, loop device), for the Dyno that made it or a later run. All
+//! of it is proved to be Dyno's: the folder by its owner file (checked by the caller), the loop
+//! device by its image in the folder, the mount by its place `files` and its source (that loop
+//! device, the noted device, the noted pool's dataset, or memory), the pool by the noted token.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,28 +18,28 @@ use super::{CACHE, FILES, IMAGE, MEMORY, NOTES, tool::Tools};
 use crate::KeeperError;
 use crate::storage::Mount;
 
-/// How long a mount may stay busy after what used it has ended.
+/// After its users have ended.
 pub(super) const BUSY_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 pub(super) const BUSY_POLL: Nanoseconds = Nanoseconds::from_millis(20);
 
-/// What a volume has changed outside of its folder; written before it is done.
+/// Changes outside of the folder, written before they are made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Notes {
-    /// The device of the machine that the volume lies on; none for an image or memory.
+    /// `None` for an image or memory.
     #[serde(default)]
     pub(crate) device: Option<PathBuf>,
-    /// The number of the device whose limit was set, and the limit.
+    /// Number of the limited device, and the limit.
     #[serde(default)]
     pub(crate) limited: Option<(String, IoLimit)>,
-    /// The lower limit that it has at times.
+    /// The lower limit of its dips.
     #[serde(default)]
     pub(crate) dipped: Option<IoLimit>,
-    /// The control group that was made for the limit, with version 2.
+    /// Made for the limit, with version 2.
     #[serde(default)]
     pub(crate) group: Option<PathBuf>,
     #[serde(default)]
     pub(crate) pool: Option<Pool>,
-    /// Files of `/sys` that were changed, with the values before.
+    /// Files of `/sys` that were changed, with former values.
     #[serde(default)]
     pub(crate) before: Vec<(PathBuf, String)>,
 }
@@ -64,20 +62,20 @@ impl Notes {
         Groups::find()?.lift(self.group.as_deref(), number, &limits)
     }
 
-    /// Those of a folder; none where it is not a volume's.
+    /// `None` if it is not a volume's folder.
     pub(crate) fn read(folder: &Path) -> Option<Notes> {
         serde_json::from_slice(&fs::read(folder.join(NOTES)).ok()?).ok()
     }
 }
 
-/// Takes the volume of a folder apart, if it has one. The folder must be proved to be Dyno's.
+/// The folder must be proved to be Dyno's.
 pub(crate) fn dismantle(tools: Tools<'_>, folder: &Path) -> Result<(), KeeperError> {
     let Some(notes) = Notes::read(folder) else { return Ok(()) };
     let files = folder.join(FILES);
     let loops = [IMAGE, CACHE].map(|image| attached_to(&folder.join(image))).concat();
     notes.lift_limit()?;
     for (path, value) in &notes.before {
-        // A device that has been pulled has no file any more.
+        // The device may have been removed.
         if path.exists() {
             fs::write(path, value).map_err(|error| {
                 KeeperError(format!("{} cannot be restored to {value}: {error}", path.display()))
@@ -88,7 +86,7 @@ pub(crate) fn dismantle(tools: Tools<'_>, folder: &Path) -> Result<(), KeeperErr
     sources.extend(notes.device.clone());
     if let Some(pool) = &notes.pool {
         pool.destroy(tools)?;
-        // What zfs-fuse had mounted stays when it was killed.
+        // Mounts of a killed zfs-fuse stay.
         sources.push(PathBuf::from(pool.dataset()));
     }
     unmount(tools, &files, &sources)?;
@@ -99,7 +97,7 @@ pub(crate) fn dismantle(tools: Tools<'_>, folder: &Path) -> Result<(), KeeperErr
     notes.group.as_deref().map_or(Ok(()), crate::keeper::remove_group)
 }
 
-/// Unmounts what is mounted at this folder, if its source is one of these, or memory.
+/// If the source is one of these, or memory.
 fn unmount(tools: Tools<'_>, files: &Path, sources: &[PathBuf]) -> Result<(), KeeperError> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")
         .map_err(|error| KeeperError(format!("/proc/self/mountinfo cannot be read: {error}")))?;
@@ -119,8 +117,7 @@ fn unmount(tools: Tools<'_>, files: &Path, sources: &[PathBuf]) -> Result<(), Ke
     Ok(())
 }
 
-/// Unmounts what is mounted last at this folder. It stays busy for a moment after a server has ended, or
-/// while a probe reads there.
+/// Waits for users that end or read.
 fn unmount_once(tools: Tools<'_>, files: &Path) -> Result<(), KeeperError> {
     let until = tools.clock.now() + BUSY_LIMIT;
     loop {

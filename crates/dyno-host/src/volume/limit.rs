@@ -1,9 +1,7 @@
-//! Limits on what a device may do in a second, by the control groups of the kernel.
-//!
-//! Version 1 (blkio) limits a device for the root group, which all I/O passes through that no other group
-//! accounts for: direct I/O, reads, and the writeback of the page cache. Version 2 (`io.max`) limits groups
-//! other than the root alone, so the processes that use the volume are moved into a group of Dyno's, or the
-//! limit is set on the one of Dyno's that they are in already.
+//! Limits of a device per second, by control groups. Version 1 (blkio) limits the device for the
+//! root group, through which all I/O passes that no other group accounts for: direct I/O, reads,
+//! writeback. Version 2 (`io.max`) cannot limit the root group, so the volume's users are moved
+//! into a group of Dyno's, or limited in the one they have.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +10,7 @@ use super::spec::IoLimit;
 use crate::KeeperError;
 use crate::keeper::GROUP_PREFIX;
 
-/// The files of version 1, and what of a limit stands in each.
+/// Files of version 1, each with its part of a limit.
 const V1_FILES: [(&str, Part); 4] = [
     ("blkio.throttle.read_iops_device", |limit| limit.read_iops),
     ("blkio.throttle.write_iops_device", |limit| limit.write_iops),
@@ -20,7 +18,7 @@ const V1_FILES: [(&str, Part); 4] = [
     ("blkio.throttle.write_bps_device", |limit| limit.write_bandwidth),
 ];
 
-/// The words of `io.max`, and what of a limit each says.
+/// Words of `io.max`, each with its part of a limit.
 const V2_WORDS: [(&str, Part); 4] = [
     ("rbps", |limit| limit.read_bandwidth),
     ("wbps", |limit| limit.write_bandwidth),
@@ -32,14 +30,14 @@ type Part = fn(&IoLimit) -> Option<u64>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Groups {
-    /// The root group of `blkio`.
+    /// Root of `blkio`.
     V1(PathBuf),
-    /// The root of version 2, with the controller `io`.
+    /// Root of version 2, with the controller `io`.
     V2(PathBuf),
 }
 
 impl Groups {
-    /// Those of this machine; an error where there are none.
+    /// Fails if this machine has none.
     pub(crate) fn find() -> Result<Groups, KeeperError> {
         Groups::find_under(Path::new("/sys/fs/cgroup"))
     }
@@ -63,9 +61,8 @@ impl Groups {
         })
     }
 
-    /// The group whose limit binds these processes: none in version 1, where it is the root. Of version
-    /// 2 one of Dyno's that the first of them is in (`member_of` is the text of its `/proc/PID/cgroup`),
-    /// else the one of this name, which is yet to be made.
+    /// The group that limits these processes: the root (`None`) in version 1, in version 2 Dyno's
+    /// that they are in by `member_of` (text of `/proc/PID/cgroup`), else a new one of this name.
     pub(crate) fn group_for(&self, name: &str, member_of: &str) -> Option<PathBuf> {
         let Groups::V2(root) = self else { return None };
         let path = member_of.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or("");
@@ -73,7 +70,7 @@ impl Groups {
         Some(root.join(if is_dynos { path } else { name }))
     }
 
-    /// Makes the group, unless it is there, and moves these processes into it.
+    /// Makes the group if it is missing.
     pub(crate) fn move_into(&self, group: &Path, processes: &[i32]) -> Result<(), KeeperError> {
         let Groups::V2(root) = self else { return Ok(()) };
         write(&root.join("cgroup.subtree_control"), "+io")?;
@@ -87,7 +84,7 @@ impl Groups {
         }
         let list = group.join("cgroup.procs");
         for process in processes {
-            // One that has ended meanwhile needs no limit.
+            // It may have ended.
             let is_there = Path::new("/proc").join(process.to_string()).exists();
             match write(&list, &process.to_string()) {
                 Err(error) if is_there => return Err(error),
@@ -97,7 +94,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Binds the limit to a device, named by its number (`7:0`); in version 2 for this group.
+    /// The device is a number (`7:0`); `group` is for version 2.
     pub(crate) fn bind(
         &self,
         group: Option<&Path>,
@@ -106,7 +103,7 @@ impl Groups {
     ) -> Result<(), KeeperError> {
         match self {
             Groups::V1(root) => V1_FILES.iter().try_for_each(|(file, part)| {
-                // 0 is no limit: one that a device had before must not count.
+                // 0 is no limit, and removes an earlier one.
                 write(&root.join(file), &format!("{number} {}", part(limit).unwrap_or(0)))
             }),
             Groups::V2(root) => {
@@ -116,7 +113,7 @@ impl Groups {
         }
     }
 
-    /// Lifts these limits from a device, unless somebody has set another one since.
+    /// Unless somebody has set another one since.
     pub(crate) fn lift(
         &self,
         group: Option<&Path>,
@@ -133,7 +130,7 @@ impl Groups {
                 });
                 if is_ours { write(&path, &format!("{number} 0")) } else { Ok(()) }
             }),
-            // The group is one of Dyno's, so all limits in it are.
+            // All limits in Dyno's group are Dyno's.
             Groups::V2(_) => match group {
                 Some(group) if group.is_dir() => {
                     write(&group.join("io.max"), &io_max(number, &IoLimit::default()))
@@ -182,12 +179,12 @@ mod tests {
         assert_eq!(read("blkio.throttle.write_iops_device"), "7:3 500");
         assert_eq!(read("blkio.throttle.read_bps_device"), "7:3 8000000");
         assert_eq!(read("blkio.throttle.write_bps_device"), "7:3 0");
-        // Another limit, set since, is somebody else's.
+        // Set since, by somebody else.
         fs::write(group.path().join("blkio.throttle.read_bps_device"), "7:3 9").expect("written");
         groups.lift(None, "7:3", &[limit()]).expect("lifted");
         assert_eq!(read("blkio.throttle.write_iops_device"), "7:3 0");
         assert_eq!(read("blkio.throttle.read_bps_device"), "7:3 9");
-        // The lower one of a dip is Dyno's as well.
+        // The lower limit of a dip is Dyno's as well.
         let lower = IoLimit { write_iops: Some(50), ..limit() };
         groups.bind(None, "7:3", &lower).expect("bound");
         groups.lift(None, "7:3", &[limit(), lower]).expect("lifted");
@@ -209,7 +206,7 @@ mod tests {
         assert_eq!(read("dyno-v/io.max"), "7:3 rbps=8000000 wbps=max riops=max wiops=500");
         groups.lift(Some(&own), "7:3", &[limit()]).expect("lifted");
         assert_eq!(read("dyno-v/io.max"), "7:3 rbps=max wbps=max riops=max wiops=max");
-        // A group that has gone has no limit.
+        // The group is gone.
         groups.lift(Some(&root.path().join("dyno-w")), "7:3", &[limit()]).expect("nothing");
     }
 

@@ -1,4 +1,4 @@
-//! Image files, and the loop devices that make disks of them.
+//! Image files, and loop devices on them.
 
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
@@ -11,7 +11,7 @@ use super::tool::Tools;
 use crate::KeeperError;
 use crate::storage::unescaped;
 
-/// How much of a device's beginning is overwritten before it is formatted.
+/// Bytes at the beginning that are cleared before formatting.
 const CLEARED: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +36,7 @@ impl BlockDevice {
         Ok(BlockDevice { path, number })
     }
 
-    /// Overwrites its beginning, where filesystems have their marks: one that was there before must not be
-    /// mounted if the program that makes the new one makes none.
+    /// Overwrites the marks of filesystems: an old one must not be mounted if no new one is made.
     pub(crate) fn clear(&self) -> Result<(), KeeperError> {
         let cleared = fs::OpenOptions::new().write(true).open(&self.path).and_then(|mut file| {
             let size = file.seek(SeekFrom::End(0))?;
@@ -50,13 +49,13 @@ impl BlockDevice {
         })
     }
 
-    /// Its folder in `/sys`, by its number.
+    /// By its number.
     pub(crate) fn sys(&self) -> PathBuf {
         Path::new("/sys/dev/block").join(&self.number)
     }
 }
 
-/// Makes an image file: sparse, of this size, readable by Dyno's user alone.
+/// Sparse, readable by Dyno's user alone.
 pub(crate) fn make_image(path: &Path, size: ByteCount) -> Result<(), KeeperError> {
     use std::os::unix::fs::OpenOptionsExt;
     let failed =
@@ -70,8 +69,7 @@ pub(crate) fn make_image(path: &Path, size: ByteCount) -> Result<(), KeeperError
     file.set_len(size.0).map_err(failed)
 }
 
-/// Attaches an image to a free loop device, without the page cache of the filesystem below it where
-/// that allows: else every page would be in memory twice.
+/// Bypasses the page cache of the filesystem below if possible, as pages would be in memory twice.
 pub(crate) fn attach(tools: Tools<'_>, image: &Path) -> Result<BlockDevice, KeeperError> {
     let image = image.to_string_lossy();
     let attach = |direct: &str| {

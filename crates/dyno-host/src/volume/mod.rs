@@ -1,7 +1,5 @@
-//! Volumes: a filesystem of its own under the data of a server, made for a trial and removed after it.
-//!
-//! A volume lies in a folder of the keeper, with its owner file: an image, the loop device that makes a
-//! disk of it, and the mount. So what a killed Dyno leaves is found, proved and removed as folders are.
+//! Volumes: filesystems for servers' data, made for a trial. Each is in a keeper's folder with an
+//! owner file (image, loop device, mount), so that a later run can find, prove and remove it.
 
 mod check;
 mod dismantle;
@@ -39,16 +37,16 @@ use crate::keeper::{Keeper, Storage};
 
 const IMAGE: &str = "image";
 const CACHE: &str = "cache";
-/// Where the volume is mounted, in its folder.
+/// The mount point in the folder.
 const FILES: &str = "files";
-/// What it has changed outside of its folder.
+/// Changes outside of the folder.
 const NOTES: &str = "volume.json";
-/// What a mount of memory has as its source.
+/// Source of a mount in memory.
 const MEMORY: &str = "dyno";
-/// The label of Dyno's filesystems: a device with it may be formatted again.
+/// A device with this label may be formatted again.
 const LABEL: &str = "dyno";
 
-/// The filesystems that a volume may have, each with a sentence.
+/// Names and descriptions.
 pub fn filesystems() -> impl Iterator<Item = (&'static str, &'static str)> {
     filesystem::ALL.iter().map(|one| (one.name, one.sentence))
 }
@@ -61,9 +59,9 @@ pub struct Volume {
     name: String,
     filesystem: String,
     kind: String,
-    /// The zfs-fuse that was started for it.
+    /// A zfs-fuse started for it.
     daemon: Mutex<Option<Child>>,
-    /// What it lies on; none for memory.
+    /// `None` for memory.
     device: OnceLock<BlockDevice>,
     limit: IoLimit,
     dips: Option<Dips>,
@@ -71,11 +69,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Makes the filesystem and mounts it. Its limit is not bound yet.
-    ///
-    /// # Errors
-    ///
-    /// Any of it failed; what was made is removed again.
+    /// Makes and mounts the filesystem, without binding its limit. A failure removes what was made.
     pub fn make(
         keeper: &Arc<Keeper>,
         spec: &VolumeSpec,
@@ -104,7 +98,7 @@ impl Volume {
         match volume.build(filesystem, spec) {
             Ok(()) => Ok(volume),
             Err(error) => {
-                // The error that matters is already there; what stays is removed by the next run.
+                // The next run removes what stays.
                 let _ = volume.release();
                 Err(KeeperError(format!("the volume `{}`: {}", spec.name, error.0)))
             }
@@ -115,12 +109,12 @@ impl Volume {
         &self.name
     }
 
-    /// The number of the device that it lies on (`7:0`); none for memory.
+    /// `7:0`; `None` for memory.
     pub fn device_number(&self) -> Option<&str> {
         self.device.get().map(|device| device.number.as_str())
     }
 
-    /// The name of the disk that it lies on (`loop0`); none for memory.
+    /// `loop0`; `None` for memory.
     pub fn disk_name(&self) -> Option<String> {
         let name = self.device.get()?.path.file_name()?;
         Some(name.to_string_lossy().into_owned())
@@ -130,7 +124,7 @@ impl Volume {
         &self.limit
     }
 
-    /// Whether its device may do less than it can, at least at times.
+    /// At least at times.
     pub fn is_limited(&self) -> bool {
         !self.limit.is_none() || self.dips.is_some()
     }
@@ -139,13 +133,8 @@ impl Volume {
         self.dips.as_ref()
     }
 
-    /// Binds the limit, if it has one. What has been written so far is on the device first, so that only
-    /// what comes from now on is limited. With control groups of version 2 it binds these processes,
-    /// their descendants, and what they start.
-    ///
-    /// # Errors
-    ///
-    /// The kernel does not take it.
+    /// Writes back first, so that only later I/O is limited. With control groups of version 2 the
+    /// limit is for these processes and their descendants.
     pub fn bind_limit(&self, processes: &[i32]) -> Result<(), KeeperError> {
         if !self.is_limited() {
             return Ok(());
@@ -175,11 +164,7 @@ impl Volume {
         groups.bind(notes.group.as_deref(), &device.number, &self.limit)
     }
 
-    /// Lowers the limit to that of its dips, or raises it again; only after [`Volume::bind_limit`].
-    ///
-    /// # Errors
-    ///
-    /// The kernel does not take it.
+    /// Lowers or restores the limit; only after [`Volume::bind_limit`].
     pub fn dip(&self, is_lower: bool) -> Result<(), KeeperError> {
         let notes = self.notes();
         let (Some((number, limit)), Some(dipped)) = (&notes.limited, &notes.dipped) else {
@@ -189,11 +174,7 @@ impl Volume {
         Groups::find()?.bind(notes.group.as_deref(), number, limit)
     }
 
-    /// Lifts the limit, if it is bound.
-    ///
-    /// # Errors
-    ///
-    /// The kernel does not let go of it.
+    /// If it is bound.
     pub fn lift_limit(&self) -> Result<(), KeeperError> {
         let mut notes = self.notes();
         notes.lift_limit()?;
@@ -201,12 +182,7 @@ impl Volume {
         notes.write(&self.folder)
     }
 
-    /// What the data on it take, after all of them were written back; with ZFS also how long a snapshot
-    /// and a clone take.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read, or ZFS does not answer.
+    /// Written back first; with ZFS also times of a snapshot and a clone.
     pub fn usage(&self) -> Result<VolumeUsage, KeeperError> {
         let pool = self.notes().pool.clone();
         usage::measure(self.tools(), &self.files, &self.filesystem, pool.as_ref())
@@ -231,7 +207,7 @@ impl Volume {
         })?;
         let device = self.device(filesystem, spec)?;
         if let Some(device) = &device {
-            // It is made once.
+            // Made once.
             let _ = self.device.set(device.clone());
         }
         match (&filesystem.made_by, &device) {
@@ -253,7 +229,7 @@ impl Volume {
         self.keeper.let_servers_through(&self.folder, &self.files)
     }
 
-    /// Makes the pool and what it needs; what is made outside of the folder is noted first.
+    /// Notes what is made outside of the folder first.
     fn make_pool(
         &self,
         spec: &VolumeSpec,
@@ -314,7 +290,7 @@ impl Volume {
                 MEMORY.to_owned()
             }
         };
-        // What a server writes gets no rights by being there. The last word counts.
+        // No rights come from what a server writes. The last option counts.
         options.extend(["nosuid", "nodev"].map(str::to_owned));
         let (files, options) = (self.files.to_string_lossy(), options.join(","));
         let arguments = ["-t", &spec.filesystem, "-o", &options, &source, &files];
@@ -331,7 +307,7 @@ impl Volume {
         })
     }
 
-    /// Sets scheduler and read-ahead of the device; what is changed is noted first.
+    /// Scheduler and read-ahead; notes the former values first.
     fn tune(
         &self,
         spec: &VolumeSpec,
@@ -353,7 +329,7 @@ impl Volume {
 }
 
 impl Volume {
-    /// Changes a file of `/sys`; what it was before is noted first.
+    /// Notes the former value first.
     fn change(&self, path: &Path, value: &str, notes: &mut Notes) -> Result<(), KeeperError> {
         let failed = |error: std::io::Error| {
             KeeperError(format!("`{value}` cannot be written to {}: {error}", path.display()))
@@ -365,7 +341,7 @@ impl Volume {
     }
 }
 
-/// Refuses a scheduler that a device does not have; `text` is the file with those that it has.
+/// `text` is the file that lists the device's schedulers.
 fn check_scheduler(text: &str, wanted: &str, device: &Path) -> Result<(), KeeperError> {
     let all: Vec<&str> =
         text.split_whitespace().map(|name| name.trim_matches(['[', ']'])).collect();

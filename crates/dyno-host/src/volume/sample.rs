@@ -1,4 +1,4 @@
-//! How well a sample of the data on a volume compresses.
+//! How well the data on a volume compress, by a sample.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,18 +10,13 @@ use flate2::write::ZlibEncoder;
 
 use crate::storage::visit_files;
 
-/// Bytes that are compressed at a time, as btrfs does it.
+/// Compressed at a time, as by btrfs.
 const BLOCK: u64 = 128 << 10;
 
 const BLOCKS_MOST: u64 = 128;
 
-/// What a sample of the files in a folder takes, over what it would take when it is compressed by zlib
-/// at its fastest. The blocks of the sample lie at equal distances in all files end to end; those of
-/// zeros are left out. None if there is no other. `length` is that of all files.
-///
-/// # Errors
-///
-/// A folder cannot be read.
+/// Size of a sample of the files over its size by the fastest zlib; `None` for zeros alone. Blocks
+/// of zeros are left out; the others are evenly spaced in all files, of `length` together.
 pub(super) fn compressibility(folder: &Path, length: u64) -> io::Result<Option<f64>> {
     let distance = (length / BLOCKS_MOST).max(BLOCK);
     let (mut begin, mut next) = (0, 0);
@@ -31,7 +26,7 @@ pub(super) fn compressibility(folder: &Path, length: u64) -> io::Result<Option<f
         while next < begin + len {
             block.resize(BLOCK as usize, 0);
             let at = (next - begin) / BLOCK * BLOCK;
-            // A file may have become shorter meanwhile.
+            // A file may have become shorter.
             let n = file.read_at(&mut block, at).unwrap_or(0);
             block.truncate(n);
             if block.iter().any(|byte| *byte != 0) {
@@ -45,7 +40,7 @@ pub(super) fn compressibility(folder: &Path, length: u64) -> io::Result<Option<f
     Ok((n_compressed > 0).then(|| n_bytes as f64 / n_compressed as f64))
 }
 
-/// Bytes that a block takes compressed; never more than it has, as filesystems see to it.
+/// Never more than uncompressed, as in filesystems.
 fn compressed(block: &[u8]) -> u64 {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
     let packed = encoder.write_all(block).and_then(|()| encoder.finish());
@@ -89,9 +84,8 @@ mod tests {
         check(&[vec![0; 1 << 20]], 0.0..0.1);
         check(&[noise(3 << 20)], 1.0..1.01);
         check(&[text()], 20.0..1000.0);
-        // Half of it is noise, and zeros do not count.
+        // Half noise; zeros do not count.
         check(&[text(), vec![0; 3 << 20], noise(text().len())], 1.8..2.1);
-        // More than the sample takes.
         check(&[noise(20 << 20), noise(1)], 1.0..1.01);
     }
 }

@@ -1,4 +1,4 @@
-//! What a volume is asked to be.
+//! The requested properties of a volume.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,45 +10,43 @@ use serde::{Deserialize, Serialize};
 pub struct VolumeSpec {
     pub name: String,
     pub backing: Backing,
-    /// `ext4`: a name of [`super::filesystems`].
+    /// One of [`super::filesystems`]: `ext4`.
     pub filesystem: String,
-    /// Options of the program that makes the filesystem, word by word.
+    /// Of the program that makes the filesystem, word by word.
     pub make_options: Vec<String>,
-    /// Options of the mount: `noatime`.
+    /// `noatime`.
     pub mount_options: Vec<String>,
-    /// Properties of the filesystem: `recordsize = 16k`.
+    /// `recordsize = 16k`.
     pub properties: BTreeMap<String, String>,
     pub scheduler: Option<String>,
     pub read_ahead: Option<ByteCount>,
     pub limit: IoLimit,
     pub dips: Option<Dips>,
-    /// Of ZFS, the size of a second device that caches what is read, an image file as well.
+    /// ZFS: size of a second device (an image file too) that caches reads.
     pub cache: Option<ByteCount>,
-    /// Of ZFS, how much memory its cache (the ARC) may take.
+    /// ZFS: memory of its cache (ARC).
     pub arc: Option<ByteCount>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backing {
-    /// An image file of this size, by a loop device; or that much memory, for a filesystem that lies in
-    /// memory.
+    /// An image file of this size on a loop device; for a filesystem in memory, so much of it.
     Size(ByteCount),
-    /// A device of the machine, which is formatted if it is blank or carries Dyno's mark, and if the
-    /// user has named it for that.
+    /// Formatted only if the user has named it for that, and it is blank or has Dyno's mark.
     Device {
         /// `/dev/nvme1n1`.
         path: PathBuf,
-        /// Whether the user has named it as one that may be formatted.
+        /// Named by the user for formatting.
         may_format: bool,
     },
 }
 
-/// The most that a device may do in a second; none for no limit.
+/// Per second; `None` for no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoLimit {
     pub read_iops: Option<u64>,
-    /// Writes, flushes included.
+    /// With flushes.
     pub write_iops: Option<u64>,
     /// Bytes read.
     pub read_bandwidth: Option<u64>,
@@ -56,18 +54,18 @@ pub struct IoLimit {
     pub write_bandwidth: Option<u64>,
 }
 
-/// A limit that is lowered for a while, again and again.
+/// A limit that is lowered periodically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dips {
-    /// From one to the next; each period ends with one.
+    /// The period, which ends with a dip.
     pub every: Nanoseconds,
     pub length: Nanoseconds,
-    /// The most that the device may do then; what it does not name stays as it is.
+    /// Replaces only what it names.
     pub limit: IoLimit,
 }
 
 impl IoLimit {
-    /// This limit, with what another one names put in its place.
+    /// With the parts that `other` names replaced.
     pub fn with(&self, other: &IoLimit) -> IoLimit {
         IoLimit {
             read_iops: other.read_iops.or(self.read_iops),
@@ -77,7 +75,7 @@ impl IoLimit {
         }
     }
 
-    /// The limit in words: `500 writes/s, 8 MiB/s read`; none for no limit.
+    /// `500 writes/s, 8 MiB/s read`; `None` for no limit.
     pub fn words(&self) -> Option<String> {
         let rate = |value: Option<u64>, unit: &str| Some(format!("{} {unit}", value?));
         let bytes = |value: Option<u64>, unit: &str| Some(format!("{} {unit}", ByteCount(value?)));
@@ -97,7 +95,7 @@ impl IoLimit {
 }
 
 impl VolumeSpec {
-    /// An ext4 filesystem of this size, as its programs make it.
+    /// With the defaults of its programs.
     pub fn new(name: &str, filesystem: &str, size: ByteCount) -> VolumeSpec {
         VolumeSpec {
             name: name.to_owned(),
@@ -115,7 +113,7 @@ impl VolumeSpec {
         }
     }
 
-    /// What shapes how files lie on it. Limits, scheduler and read-ahead do not.
+    /// What shapes how files lie on it; not limits, scheduler and read-ahead.
     pub fn kind(&self) -> String {
         let mut words = vec![self.filesystem.clone()];
         let list = |name: &str, options: &[String]| {

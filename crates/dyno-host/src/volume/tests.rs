@@ -1,4 +1,4 @@
-//! Volumes that are really made. What this machine lacks is skipped, with its reason printed.
+//! Real volumes. Skipped, with the reason printed, where the machine cannot make them.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ fn clock() -> Arc<dyn Clock> {
     Arc::new(RealClock)
 }
 
-/// A root for volumes and its keeper, where volumes of this kind can be made.
+/// `None` where such volumes cannot be made.
 fn lab(spec: &VolumeSpec) -> Option<(tempfile::TempDir, Arc<Keeper>)> {
     let root = tempfile::tempdir_in("/var/tmp").expect("a folder");
     let keeper = Arc::new(Keeper::new(root.path()).expect("the root can be used"));
@@ -138,7 +138,7 @@ fn a_limit_binds_from_when_it_is_asked_to_until_it_is_lifted() {
     volume.dip(false).expect("raised");
     assert_eq!(limits(), bound(500));
     volume.dip(true).expect("lowered");
-    // Also in the middle of a dip.
+    // Also during a dip.
     volume.release().expect("removed");
     assert_eq!(limits(), None);
 }
@@ -185,7 +185,7 @@ fn a_device_holds_nothing_of_before() {
     let volume = Volume::make(&keeper, &spec, &clock).expect("a blank device is formatted");
     fs::write(volume.files.join("rows"), "of a run before").expect("written");
     volume.release().expect("removed");
-    // It carries Dyno's label now. A dry run makes no filesystem, and the old one must not come back.
+    // It has Dyno's label. A dry run makes no filesystem; the old one must not come back.
     spec.make_options = vec!["-n".into()];
     let error = Volume::make(&keeper, &spec, &clock).err().expect("nothing was made").0;
     assert!(error.contains("mount"), "{error}");

@@ -9,7 +9,7 @@ use dyno_units::{Clock, Nanoseconds, clean_text};
 use crate::KeeperError;
 use crate::keeper::Keeper;
 
-/// How long a program may take.
+/// For one program.
 const LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
 const POLL: Nanoseconds = Nanoseconds::from_millis(5);
 const OUTPUT_MAX: u64 = 1 << 20;
@@ -21,7 +21,7 @@ pub(crate) struct Tools<'a> {
 }
 
 impl Tools<'_> {
-    /// The path of a program; the error names the package that has it.
+    /// The error names the package that has it.
     pub(crate) fn find(&self, program: &str, package: &str) -> Result<PathBuf, KeeperError> {
         self.keeper.find_program(program, &[]).ok_or_else(|| {
             KeeperError(format!(
@@ -30,7 +30,7 @@ impl Tools<'_> {
         })
     }
 
-    /// Runs a program to its end and returns what it has printed. It gets nothing of Dyno's environment.
+    /// Returns what it printed. It gets nothing of Dyno's environment.
     pub(crate) fn run(
         &self,
         program: &str,
@@ -96,7 +96,7 @@ impl Tools<'_> {
 fn bytes(mut pipe: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.by_ref().take(OUTPUT_MAX).read_to_end(&mut bytes)?;
-    // The rest is read and dropped, so that the program goes on.
+    // Dropped, so that the program goes on.
     std::io::copy(&mut pipe, &mut std::io::sink())?;
     Ok(bytes)
 }

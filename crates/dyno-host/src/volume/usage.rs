@@ -1,4 +1,4 @@
-//! What data take on a volume: as files say, and on disk.
+//! The size of data on a volume: by file lengths, and on disk.
 
 use std::path::Path;
 
@@ -12,37 +12,27 @@ use super::{Tools, sample};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VolumeUsage {
-    /// The lengths of the files.
+    /// Lengths of the files.
     pub apparent_bytes: u64,
-    /// What they take, as the filesystem says it of each file; a compressing one says it before
-    /// compression.
+    /// As the filesystem reports for each file: before compression.
     pub allocated_bytes: u64,
-    /// What they take on disk after compression; none where the filesystem does not compress, or nobody
-    /// can say.
+    /// On disk after compression; `None` without compression, or if unknown.
     pub compressed_bytes: Option<u64>,
-    /// What the data would take uncompressed over what they take; none as for `compressed_bytes`.
+    /// Uncompressed over compressed size; `None` as for `compressed_bytes`.
     pub compression: Option<f64>,
-    /// Of `compressed_bytes`, what is stored as it is: what does not compress, and what was written over
-    /// space that had been preallocated. None where nobody can say.
+    /// Stored uncompressed: incompressible, or written over preallocated space. `None` if unknown.
     pub uncompressed_bytes: Option<u64>,
-    /// What a sample of the data takes over what zlib makes of it, where the filesystem may have left it
-    /// uncompressed; none where nobody can say.
+    /// Size of a sample over its size by zlib, if the filesystem may have left it uncompressed.
     pub compressibility: Option<f64>,
     pub free_bytes: u64,
-    /// How many files have contents, and of how many extents they consist; none where the filesystem does
-    /// not say where files lie.
+    /// Files with contents, and their extents, if the filesystem says where files lie.
     pub extents: Option<(u64, u64)>,
-    /// Seconds that a snapshot took, where the filesystem is ZFS; what was in memory is written first.
+    /// ZFS only; includes writing back what was in memory.
     pub snapshot_s: Option<f64>,
     pub clone_s: Option<f64>,
 }
 
-/// Measures what lies in a folder of a volume, after all of it was written back. `pool` is what it lies in
-/// with ZFS.
-///
-/// # Errors
-///
-/// The folder cannot be read, or ZFS does not answer.
+/// Writes back first. `pool` is for ZFS.
 pub(super) fn measure(
     tools: Tools<'_>,
     folder: &Path,
@@ -50,10 +40,10 @@ pub(super) fn measure(
     pool: Option<&Pool>,
 ) -> Result<VolumeUsage, KeeperError> {
     let failed = |error: std::io::Error| KeeperError(format!("{}: {error}", folder.display()));
-    // What is not written back yet has no place on the disk, and is not compressed.
+    // Until written back, data have no place on disk and are not compressed.
     let synced = std::fs::File::open(folder).and_then(|file| Ok(rustix::fs::syncfs(file)?));
     synced.map_err(failed)?;
-    // Its snapshot waits for what is written back, so it comes first.
+    // Its snapshot waits for the writeback.
     let zfs = pool.map(|pool| pool.measure(tools)).transpose()?;
     let mut usage = VolumeUsage {
         apparent_bytes: folder_length(folder).map_err(failed)?,
@@ -63,7 +53,7 @@ pub(super) fn measure(
         ..VolumeUsage::default()
     };
     if filesystem == "btrfs" {
-        // What nobody can say is none: the program is a package of its own.
+        // Without the program, which has its own package, these are `None`.
         let path = folder.to_string_lossy();
         let text = tools.run("compsize", "btrfs-compsize", &["-b", "-x", &path]);
         if let Some(said) = text.ok().as_deref().and_then(compsize) {
@@ -84,11 +74,10 @@ pub(super) fn measure(
     Ok(usage)
 }
 
-/// As many files are named on one command line.
+/// On one command line.
 const FILES_AT_ONCE: usize = 200;
 
-/// How many files in a folder have contents, and of how many extents they consist, as `filefrag` says; none
-/// where it is missing, or the filesystem does not tell it.
+/// Files with contents and their extents, by `filefrag`; `None` without it, or if it cannot tell.
 fn extents(tools: Tools<'_>, folder: &Path) -> std::io::Result<Option<(u64, u64)>> {
     if tools.find("filefrag", "e2fsprogs").is_err() {
         return Ok(None);
@@ -98,7 +87,7 @@ fn extents(tools: Tools<'_>, folder: &Path) -> std::io::Result<Option<(u64, u64)
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
-            // Not of what a link leads to.
+            // Links are not followed.
             let kind = entry.file_type()?;
             if kind.is_dir() {
                 open.push(entry.path());
@@ -117,8 +106,7 @@ fn extents(tools: Tools<'_>, folder: &Path) -> std::io::Result<Option<(u64, u64)
     Ok((found.1 > 0).then_some(found))
 }
 
-/// Reads what `filefrag` prints: a line for each file that ends with `: 3 extents found`. Files without
-/// contents have none, and do not count.
+/// A line per file ends with `: 3 extents found`; files without contents do not count.
 fn filefrag(text: &str) -> (u64, u64) {
     let of_line = |line: &str| -> Option<u64> {
         let (number, rest) = line.rsplit_once(": ")?.1.split_once(' ')?;
@@ -128,15 +116,14 @@ fn filefrag(text: &str) -> (u64, u64) {
     found.fold((0, 0), |(files, extents), more| (files + 1, extents + more))
 }
 
-/// What `compsize --bytes` says.
 #[derive(Debug, PartialEq, Eq)]
 struct Compsize {
     disk: u64,
     uncompressed: Option<u64>,
 }
 
-/// Reads the table of `compsize --bytes`: a line of kinds, `TOTAL`, `none`, `zstd`, `prealloc`, each with
-/// its percentage, bytes on disk, bytes before compression, and bytes that files refer to.
+/// Lines of `compsize --bytes`: kind (`TOTAL`, `none`, `zstd`, `prealloc`), percentage, bytes on
+/// disk, bytes before compression, bytes referenced.
 fn compsize(text: &str) -> Option<Compsize> {
     let column = |kind: &str| {
         let line = text.lines().find(|line| line.split_whitespace().next() == Some(kind))?;

@@ -1,9 +1,7 @@
-//! ZFS: a pool on the volume's device with one dataset, by the kernel's module or by zfs-fuse.
-//!
-//! A pool is Dyno's if its name is noted in the volume's folder and it carries the random token that is
-//! noted there as well: no other one is ever destroyed. zfs-fuse runs once on a machine. Dyno starts it if
-//! it does not run, marked with the volume's folder, so that a later run ends it like any process that a
-//! killed Dyno has left; one that somebody else has started is used and left running.
+//! ZFS: a pool with one dataset on the volume's device, by the kernel's module or zfs-fuse. A pool
+//! is destroyed only if its name and its random token are noted in the volume's folder. zfs-fuse
+//! runs once on a machine: Dyno starts it if it does not run, with the mark of the volume's folder,
+//! so that a later run can end it; one started by somebody else is used and left running.
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -23,25 +21,25 @@ use crate::KeeperError;
 use crate::keeper::{FOLDER_MARK, Keeper, random_token};
 use crate::process_table::list_processes;
 
-/// The program of ZFS in user space, and the package that has it.
+/// ZFS in user space; also the package's name.
 const DAEMON: &str = "zfs-fuse";
-/// The packages of which one has `zpool` and `zfs`.
+/// Each has `zpool` and `zfs`.
 const PACKAGE: &str = "zfsutils-linux` or `zfs-fuse";
 const READY_LIMIT: Nanoseconds = Nanoseconds::from_secs(20);
-/// The property of a pool by which Dyno knows its own.
+/// The pool's property with Dyno's token.
 const TOKEN_PROPERTY: &str = "dyno:token";
 const DAEMON_LOG: &str = "zfs-fuse.log";
-/// The sizes of its cache that zfs-fuse takes.
+/// Cache sizes that zfs-fuse accepts.
 const FUSE_ARC: [ByteCount; 2] = [ByteCount(16 << 20), ByteCount(16384 << 20)];
 const KERNEL_ARC_LEAST: ByteCount = ByteCount(64 << 20);
-/// Where the kernel's module is told the size of its cache.
+/// Sets the cache size of the kernel's module.
 const KERNEL_ARC: &str = "/sys/module/zfs/parameters/zfs_arc_max";
 pub(crate) const DEVICE_LEAST: ByteCount = ByteCount(64 << 20);
-/// How much of a device's beginning and end holds labels of a pool.
+/// At a device's beginning and end, for labels of a pool.
 const LABELS: usize = 1 << 20;
 
-/// Properties of a dataset that a study may set: those that shape how data are stored and cached, and
-/// none that lead elsewhere (`mountpoint`, `sharenfs`) or give rights. Also whether zfs-fuse has it.
+/// Properties that a study may set: how data are stored and cached, nothing that leads elsewhere
+/// (`mountpoint`, `sharenfs`) or gives rights. With whether zfs-fuse has it.
 const PROPERTIES: [(&str, bool); 17] = [
     ("atime", true),
     ("checksum", true),
@@ -62,7 +60,7 @@ const PROPERTIES: [(&str, bool); 17] = [
     ("xattr", true),
 ];
 
-/// Options of `zpool create` that a study may give.
+/// Allowed in studies.
 const POOL_OPTIONS: [&str; 2] = ["ashift", "autotrim"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +69,7 @@ pub(crate) enum Zfs {
     Fuse,
 }
 
-/// A pool that Dyno makes; noted before it is made.
+/// Noted before it is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pool {
     pub(crate) name: String,
@@ -79,7 +77,7 @@ pub(crate) struct Pool {
 }
 
 impl Zfs {
-    /// Who does it here. The two have programs of the same names, and their packages exclude each other.
+    /// The packages exclude each other, as their programs have the same names.
     pub(crate) fn find(keeper: &Keeper) -> Result<Zfs, String> {
         if keeper.find_program(DAEMON, &[]).is_some() {
             return Ok(Zfs::Fuse);
@@ -95,7 +93,7 @@ impl Zfs {
         Ok(Zfs::Kernel)
     }
 
-    /// What it does not do of what is asked, each in a sentence without its end.
+    /// What it cannot do, in sentences without a full stop.
     pub(crate) fn problems(self, spec: &VolumeSpec) -> Vec<String> {
         let mut problems: Vec<String> = spec
             .properties
@@ -155,7 +153,7 @@ impl Zfs {
     }
 }
 
-/// The options of `zpool create`, word by word; none if one of them is not allowed.
+/// Word by word; `None` if one is not allowed.
 fn pool_options(words: &[String]) -> Option<Vec<&str>> {
     let is_allowed = |pair: &[String]| match pair {
         [flag, option] => {
@@ -178,7 +176,7 @@ impl Pool {
         format!("{}/data", self.name)
     }
 
-    /// Makes the pool on a device, with a cache device if there is one, and its dataset, mounted here.
+    /// With a cache device if there is one; the dataset is mounted at `files`.
     pub(crate) fn make(
         &self,
         tools: Tools<'_>,
@@ -189,7 +187,7 @@ impl Pool {
         let token = format!("{TOKEN_PROPERTY}={}", self.token);
         let path = |device: &BlockDevice| device.path.to_string_lossy().into_owned();
         let (device, cache) = (path(device), cache.map(path));
-        // Without a cache file no later start of ZFS imports it by itself.
+        // So that no later start of ZFS imports it.
         let mut arguments = vec!["create", "-f", "-o", "cachefile=none"];
         arguments.extend(pool_options(&spec.make_options).unwrap_or_default());
         arguments.extend(["-O", "mountpoint=none", "-O", &token, &self.name, &device]);
@@ -202,13 +200,13 @@ impl Pool {
         arguments.extend(properties.iter().flat_map(|property| ["-o", property]));
         arguments.push(&dataset);
         tools.run("zfs", PACKAGE, &arguments)?;
-        // zfs-fuse does not hand its properties on to the mount.
+        // zfs-fuse does not pass its properties to the mount.
         let files = files.to_string_lossy();
         let arguments = ["-i", "-o", "remount,bind,nosuid,nodev", &files];
         tools.run("mount", "mount", &arguments).map(drop)
     }
 
-    /// Destroys the pool, if it is there and carries this token.
+    /// If it is there and has this token.
     pub(crate) fn destroy(&self, tools: Tools<'_>) -> Result<(), KeeperError> {
         if Zfs::find(tools.keeper) == Ok(Zfs::Fuse) && daemons().is_empty() {
             // Then there are no pools.
@@ -237,7 +235,7 @@ impl Pool {
         }
     }
 
-    /// Takes the pool's labels from a device that carries its name, so that the device is blank again.
+    /// From a device that has its name, which is blank again then.
     pub(crate) fn erase_labels(&self, device: &Path) -> Result<(), KeeperError> {
         let failed = |error: std::io::Error| {
             KeeperError(format!(
@@ -249,11 +247,8 @@ impl Pool {
         erase(&mut file.map_err(failed)?, &self.name).map_err(failed)
     }
 
-    /// Times a snapshot, which waits until all that was written is on the device, and a clone of it.
-    /// Both are removed again.
-    ///
-    /// Returns seconds of the snapshot and of the clone, and the values of `referenced` (bytes) and
-    /// `compressratio` while the snapshot was there.
+    /// Times a snapshot, which waits for the writeback, and a clone of it; removes both.
+    /// `referenced` (bytes) and `compressratio` are read meanwhile.
     pub(crate) fn measure(&self, tools: Tools<'_>) -> Result<ZfsUsage, KeeperError> {
         let dataset = self.dataset();
         let (snapshot, clone) = (format!("{dataset}@dyno"), format!("{}/clone", self.name));
@@ -281,11 +276,11 @@ pub(crate) struct ZfsUsage {
     pub(crate) snapshot_s: f64,
     pub(crate) clone_s: f64,
     pub(crate) referenced_bytes: u64,
-    /// What the data would take uncompressed over what they take.
+    /// Uncompressed over compressed size.
     pub(crate) compression: f64,
 }
 
-/// Two lines: bytes, and a ratio such as `1.35x` (`1.35` from the kernel's ZFS).
+/// Bytes, then a ratio such as `1.35x` (`1.35` from the kernel's ZFS).
 fn parse_usage(text: &str) -> Option<(u64, f64)> {
     let mut lines = text.lines().map(str::trim);
     let referenced = lines.next()?.parse().ok()?;
@@ -298,8 +293,7 @@ fn pools(tools: Tools<'_>) -> Result<Vec<String>, KeeperError> {
     Ok(text.lines().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
 }
 
-/// The processes of zfs-fuse on this machine, each with the folder that it was started for, if Dyno has
-/// started it. Only those of root: others may call their programs so.
+/// Root's processes of zfs-fuse (others may fake the name), with the folder Dyno started them for.
 fn daemons() -> Vec<(i32, Option<PathBuf>)> {
     let proc_root = Path::new("/proc");
     let mark = format!("{FOLDER_MARK}=");
@@ -319,7 +313,7 @@ fn daemons() -> Vec<(i32, Option<PathBuf>)> {
         .collect()
 }
 
-/// That zfs-fuse runs for another Dyno than this keeper's, in a sentence without its end.
+/// If zfs-fuse runs for another Dyno, says so without a full stop.
 pub(crate) fn used_by_another(keeper: &Keeper) -> Option<String> {
     let (pid, folder) = daemons().into_iter().find_map(|(pid, of)| Some((pid, of?)))?;
     let is_own = folder.starts_with(keeper.root());
@@ -341,7 +335,7 @@ fn of_another(pid: i32, folder: &Path, is_abandoned: bool) -> String {
     format!("only one zfs-fuse can run on a machine, and {whose}")
 }
 
-/// Starts zfs-fuse for the volume of this folder, unless it runs already. Returns it if it was started.
+/// Returns it if it was started, and did not run already.
 pub(crate) fn start_daemon(
     tools: Tools<'_>,
     folder: &Path,
@@ -372,7 +366,7 @@ pub(crate) fn start_daemon(
         }
         tools.clock.sleep_until(tools.clock.now() + BUSY_POLL);
         if has_ended {
-            // One that has just been killed keeps its socket for a moment.
+            // A killed one keeps its socket for a moment.
             child = spawn_daemon(&program, folder, arc)?;
         }
     }
@@ -386,7 +380,7 @@ fn spawn_daemon(
     let failed = |error: std::io::Error| KeeperError(format!("{}: {error}", program.display()));
     let log = fs::File::create(folder.join(DAEMON_LOG)).map_err(failed)?;
     let mut command = Command::new(program);
-    // Not past the block cache (--disable-block-cache): servers could then map no file into memory.
+    // Not --disable-block-cache: servers could not map files into memory.
     command.args(["--no-daemon", "-o", "default_permissions"]);
     if let Some(arc) = arc {
         command.arg("--max-arc-size").arg((arc.0 >> 20).to_string());
@@ -397,7 +391,7 @@ fn spawn_daemon(
     command.spawn().map_err(failed)
 }
 
-/// Ends the zfs-fuse that Dyno has started, once no pool is left in it.
+/// Once it has no pool left.
 pub(crate) fn end_daemon(tools: Tools<'_>, child: &mut Child) -> Result<(), KeeperError> {
     let left = match child.try_wait() {
         Ok(None) => pools(tools)?,
@@ -415,19 +409,19 @@ pub(crate) fn end_daemon(tools: Tools<'_>, child: &mut Child) -> Result<(), Keep
     Ok(())
 }
 
-/// Asked to end it would wait ten seconds for its threads; without pools it has nothing to save.
+/// If asked, it would wait ten seconds for its threads; without pools it has nothing to save.
 fn end(child: &mut Child) {
     // It may have ended already.
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// The file by which the kernel's module is told the size of its cache, and the value.
+/// The file, and its new value.
 pub(crate) fn kernel_arc(arc: ByteCount) -> (PathBuf, String) {
     (PathBuf::from(KERNEL_ARC), arc.0.to_string())
 }
 
-/// Overwrites the beginning and the end, where the labels of a pool lie, if they name this pool.
+/// Both ends, if their labels name this pool.
 fn erase(device: &mut (impl Read + Write + Seek), pool: &str) -> std::io::Result<()> {
     let size = device.seek(SeekFrom::End(0))?;
     let length = LABELS.min(usize::try_from(size).unwrap_or(LABELS));
@@ -472,7 +466,7 @@ mod tests {
         check(Zfs::Kernel, &set("compression", "lz4"), "");
         check(Zfs::Fuse, &set("sync", "disabled"), "zfs-fuse has no property `sync`");
         check(Zfs::Kernel, &set("sync", "disabled"), "");
-        // What leads elsewhere, or gives rights.
+        // Leads elsewhere, or gives rights.
         check(Zfs::Kernel, &set("mountpoint", "legacy"), "no property `mountpoint`");
         check(Zfs::Kernel, &set("setuid", "on"), "no property `setuid`");
         check(Zfs::Kernel, &set("recordsize", "16k,x=/etc"), "is not a value");

@@ -1,5 +1,4 @@
-//! Tests of real threads, descriptors and time, on a server in this process. They say that
-//! everything is there and adds up, never that it is fast.
+//! Real threads, descriptors and time, on a server in this process; never asserts on speed.
 
 use std::sync::atomic::Ordering;
 
@@ -32,7 +31,6 @@ fn outcome(totals: &StepTotals, name: &str) -> u64 {
     totals.measured.kinds.iter().map(|kind| kind.outcomes.0[idx]).sum()
 }
 
-/// All clients do transactions, and every one is accounted for.
 #[track_caller]
 fn check_all_work(spec: &StepSpec, server: NullServer) -> (StepTotals, Arc<Log>) {
     let (result, log) = run(spec, server);
@@ -93,7 +91,7 @@ fn open_load_sends_what_is_due() {
     check(2, 2, Arrivals::Constant);
 }
 
-/// A step of roles on real workers, with its intervals.
+/// With real workers; returns the intervals as well.
 fn run_roles(spec: &StepSpec, server: NullServer) -> (StepTotals, Vec<Interval>) {
     let (connector, _) = server.start();
     let job = Job { workload: by_role(3), ..job(connector) };
@@ -129,7 +127,7 @@ fn workers_end_together_when_the_last_quota_is_done() {
             assert_eq!((role.clients, role.unfinished), (clients[idx], 0));
             assert_eq!(role.committed, committed(idx));
         }
-        // Not one interval is lost, and the last one ends when the step does.
+        // No interval is lost, and the last one ends with the step.
         let lengths: u64 = intervals.iter().map(|interval| interval.length.0).sum();
         assert_eq!(totals.measure_began + Nanoseconds(lengths), totals.measure_ended);
         assert_eq!(measured.length, Nanoseconds(lengths));
@@ -139,13 +137,13 @@ fn workers_end_together_when_the_last_quota_is_done() {
             interval.kinds.iter().flat_map(|kind| kind.bins).map(u64::from).sum()
         };
         assert!(intervals.iter().all(|interval| bins(interval) == interval.committed()));
-        // The last arrival of a deleter is due at the earliest when 59 gaps are over.
+        // A deleter's last arrival is due after 59 gaps at the earliest.
         let least = Nanoseconds((59e9 / rate) as u64);
         assert!(measured.length >= least, "{} after {least}", measured.length);
     };
     check([4, 4, 2], 2, 100.0, false);
     check([3, 1, 1], 3, 400.0, false);
-    // One client alone in its worker, which reads blocking, and another that has nothing to do.
+    // A worker with one client, which reads blocking, and workers without clients.
     check([1, 1, 1], 3, 50.0, false);
     check([1, 1, 1], 1, 400.0, false);
     check([2, 2, 2], 2, 400.0, true);
@@ -198,13 +196,13 @@ fn connections_without_a_descriptor_take_turns() {
         .iter()
         .map(|n_sent| n_sent.load(Ordering::SeqCst))
         .collect();
-    // A transaction has one statement or two, 1.5 on average.
+    // A transaction has 1.5 statements on average.
     let (least, most) = (sent.iter().min().expect("four"), sent.iter().max().expect("four"));
     assert!(*most as f64 / *least as f64 <= 1.5, "{sent:?}");
     check_all_work(&short(closed(1, 1)), server);
 }
 
-/// Runs a step until something is committed and a connection was replaced: on a busy machine that takes some seconds.
+/// Until something is committed and a connection replaced: some seconds on a busy machine.
 fn until_reconnected(spec: &StepSpec, server: NullServer) -> (StepTotals, Arc<Log>) {
     let (connector, log) = server.start();
     let job = job(connector);
@@ -229,7 +227,6 @@ fn lost_connections_are_replaced() {
         let n_clients = spec.load.clients();
         let server = NullServer {
             replies_before_close: 20,
-            // The first reconnects fail.
             refused: n_clients..n_clients + 3,
             ..NullServer::default()
         };
@@ -250,7 +247,7 @@ fn statements_without_a_reply_time_out() {
         let spec = StepSpec { statement_timeout: MS(80), ..closed(clients, 60) };
         let server = NullServer { silent: n_silent, ..NullServer::default() };
         let (totals, _) = until_reconnected(&spec, server);
-        // On a busy machine, others may be that slow as well.
+        // On a busy machine others may be as slow.
         assert!(outcome(&totals, "timed_out") >= n_silent as u64);
     };
     check(1, 1);

@@ -69,7 +69,6 @@ fn stepped(arrivals: Arrivals, rate: &str, before_s: u64, count: usize) -> Vec<S
     (0..count).map(slice).collect()
 }
 
-/// Arrivals due in each second since the origin.
 fn by_second(schedules: Vec<Schedule>, seconds: usize) -> Vec<usize> {
     let end = Nanoseconds::from_secs(5 + seconds as u64);
     let mut counts = vec![0; seconds];
@@ -172,7 +171,7 @@ fn the_parts_of_slices_are_slices_of_the_whole() {
             Schedule::new(Arrivals::Constant, 1000.0, Nanoseconds::ZERO, Seed(3), slice);
         (0..n).map(|_| schedule.take()).collect::<Vec<_>>()
     };
-    // Three generators, which have different numbers of workers.
+    // With different numbers of workers.
     let workers = [2, 1, 3];
     let parts = (0..3).flat_map(|index| {
         let whole = Slice { index, count: 3 };
@@ -186,7 +185,7 @@ fn the_parts_of_slices_are_slices_of_the_whole() {
     different.sort_unstable_by_key(|part| (part.index, part.count));
     different.dedup();
     assert_eq!(different.len(), 6, "no two draw the same arrivals: {parts:?}");
-    // With as many workers on each, they are those of one generator that has all of them.
+    // With equal numbers of workers they are those of one generator with all workers.
     let equal =
         (0..3).flat_map(|index| (0..2).map(move |nth| Slice { index, count: 3 }.part(nth, 2)));
     let mut equal: Vec<Slice> = equal.collect();

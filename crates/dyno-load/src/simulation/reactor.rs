@@ -17,7 +17,7 @@ type Opened = Result<Box<dyn Connection>, ConnectError>;
 pub(super) struct SimulatedReactor {
     clock: Arc<ManualClock>,
     queue: Queue,
-    // The client of each connection; a later connection of the same client has another number.
+    // The client of each connection; each connection has a new number.
     clients: RefCell<BTreeMap<usize, u32>>,
     opened: RefCell<Vec<(u32, Opened)>>,
 }
@@ -49,7 +49,7 @@ impl Reactor for SimulatedReactor {
         _connection: &mut dyn Connection,
         _is_alone: bool,
     ) -> Result<WaitMode, StatementError> {
-        // A client's connection is attached before the next one is opened.
+        // A connection is attached before the next one is opened.
         self.clients.borrow_mut().insert(self.queue.newest_connection(), slot);
         Ok(WaitMode::Readiness)
     }

@@ -15,31 +15,27 @@ use dyno_workload::{
 
 use super::store::{Store, StoringConnection, WriteLock};
 
-/// A server with one queue, first come, first served, and several places that serve statements
-/// in parallel: G/G/c in Kendall's notation, M/M/c with Poisson arrivals and exponential
-/// service times.
-///
-/// Times of stalls and outages count from the beginning of the measurement phase.
+/// One queue, first come, first served, with several places that serve statements in parallel:
+/// G/G/c in Kendall's notation, M/M/c with Poisson arrivals and exponential service times. Stalls
+/// and outages count from the beginning of the measurement phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulatedServer {
-    /// Statements served in parallel; at least 1.
+    /// At least 1.
     pub servers: usize,
     pub service: ServiceTime,
-    /// When the server does nothing, as start and length, in order and not overlapping.
+    /// When nothing is served: start and length, in order, not overlapping.
     pub stalls: Vec<(Nanoseconds, Nanoseconds)>,
-    /// When the server is down, as start and length: statements in flight lose their connection,
-    /// and new connections are refused.
+    /// When the server is down: statements in flight lose their connection, new ones are refused.
     pub outages: Vec<(Nanoseconds, Nanoseconds)>,
-    /// Which share of the prepared statements, in [0, 1], fails in which way; text statements such
-    /// as ROLLBACK do not. A statement that fails with [`ErrorClass::TimedOut`] gets no reply.
+    /// Shares, in [0, 1], of prepared statements that fail; ROLLBACK and other text does not.
+    /// [`ErrorClass::TimedOut`] means no reply.
     pub errors: Vec<(ErrorClass, f64)>,
-    /// The share by which service times grow in an hour of the measurement phase.
+    /// Growth of service times in an hour of the measurement phase, as a share.
     pub drift: f64,
     pub noise: Option<Noise>,
-    /// The SQL it pretends to speak; if it has a store, it speaks that one's.
+    /// With a store, the store's.
     pub dialect: Dialect,
-    /// Where its rows are. Without a store it has none: a statement that reads returns one row,
-    /// none to keep, and one that writes reports one row changed.
+    /// Without a store a read returns one row, none to keep, and a write reports one row changed.
     pub store: Option<Store>,
     pub seed: Seed,
 }
@@ -47,7 +43,7 @@ pub struct SimulatedServer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceTime {
     Constant(Nanoseconds),
-    /// Exponentially distributed with this mean.
+    /// The mean.
     Exponential(Nanoseconds),
 }
 
@@ -67,18 +63,18 @@ impl ServiceTime {
     }
 }
 
-/// Autocorrelated noise: the logarithm of all service times follows a first-order autoregressive
-/// process with one step a second; its mean is such that service times keep theirs.
+/// The logarithm of service times follows a first-order autoregressive process with one step a
+/// second; the mean of service times stays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
-    /// Standard deviation of the logarithm; about the relative deviation of service times.
+    /// Of the logarithm; about the relative deviation of service times.
     pub deviation: f64,
-    /// Correlation of one second with the next, in [0, 1).
+    /// Of one second with the next, in [0, 1).
     pub correlation: f64,
 }
 
 impl SimulatedServer {
-    /// A faultless server with this many places, which speaks MySQL.
+    /// Without faults, and speaking MySQL.
     pub fn new(servers: usize, service: ServiceTime) -> SimulatedServer {
         SimulatedServer {
             servers,
@@ -88,7 +84,7 @@ impl SimulatedServer {
             errors: Vec::new(),
             drift: 0.0,
             noise: None,
-            // Any dialect will do: nothing is parsed.
+            // Nothing is parsed.
             dialect: Dialect::ALL[0],
             store: None,
             seed: Seed(0),
@@ -105,14 +101,12 @@ impl SimulatedServer {
         self
     }
 
-    /// The same server with one more stall, `start` after the measurement phase begins.
     pub fn with_stall(mut self, start: Nanoseconds, length: Nanoseconds) -> SimulatedServer {
         self.stalls.push((start, length));
         self.stalls.sort_unstable();
         self
     }
 
-    /// The same server with one more outage, `start` after the measurement phase begins.
     pub fn with_outage(mut self, start: Nanoseconds, length: Nanoseconds) -> SimulatedServer {
         self.outages.push((start, length));
         self.outages.sort_unstable();
@@ -135,11 +129,11 @@ impl SimulatedServer {
     }
 }
 
-/// The queue in front of a simulated server; clones share it.
+/// Clones share it.
 #[derive(Clone)]
 pub(super) struct Queue {
     clock: Arc<ManualClock>,
-    // Never waited for: a simulation has one thread. Connections are `Send`, though.
+    // A simulation has one thread, but connections are `Send`.
     inner: Arc<Mutex<Inner>>,
 }
 
@@ -147,22 +141,20 @@ pub(super) struct Inner {
     server: SimulatedServer,
     measure_began: Nanoseconds,
     random: RandomStream,
-    // When each place is free again.
+    // When each place becomes free.
     places: BinaryHeap<Reverse<Nanoseconds>>,
     completions: BinaryHeap<Reverse<(Nanoseconds, usize)>>,
     n_connections: usize,
     noise_level: f64,
     noise_second: u64,
-    // Of the server's store.
     write_lock: WriteLock,
-    // The fates of the statements whose connections have reached the head of the queue.
+    // Of statements whose connections may now write.
     granted: BTreeMap<usize, Fate>,
 }
 
-/// The fate of a statement: when it completes, if ever, and with which result.
+/// When a statement completes, if ever, and its result.
 pub(super) type Fate = (Option<Nanoseconds>, Result<(), ErrorClass>);
 
-/// Whether a statement is among those that the server is set to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MayFail {
     Yes,
@@ -176,7 +168,7 @@ impl Queue {
         measure_began: Nanoseconds,
     ) -> Queue {
         let mut random = server.seed.derive("simulated server", 0).stream();
-        // Noise begins in its steady state.
+        // Begins in the steady state.
         let noise_level = server.noise.map_or(0.0, |noise| noise.deviation * random.normal());
         let inner = Inner {
             server: server.clone(),
@@ -201,7 +193,7 @@ impl Queue {
         self.clock.now()
     }
 
-    /// A connection writes no more, or waits no longer for being able to.
+    /// The connection neither writes nor waits for writing any more.
     pub(super) fn release(&self, connection: usize) {
         let now = self.now();
         self.lock().release(now, connection);
@@ -239,7 +231,7 @@ impl Queue {
         self.lock().completions.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Passes the connections whose statements are over by `now` to `completed`, in order.
+    /// Passes connections whose statements are over by `now`, in order.
     pub(super) fn take_completed(&self, now: Nanoseconds, mut completed: impl FnMut(usize)) {
         let completions = &mut self.lock().completions;
         while let Some(&Reverse((at, connection))) = completions.peek()
@@ -265,8 +257,7 @@ impl Inner {
         fate
     }
 
-    /// The same for a statement whose connection has to be able to write; none if it has to wait
-    /// for that: [`Inner::take_granted`] has it then.
+    /// For a statement that writes; `None` if it has to wait: then see [`Inner::take_granted`].
     pub(super) fn submit_writing(
         &mut self,
         now: Nanoseconds,
@@ -293,8 +284,7 @@ impl Inner {
             return (Some(now), Err(ErrorClass::Disconnected));
         }
         let work = self.draw_work(now);
-        // Statements come in order of time, so giving each the place that is free first is the
-        // same as one queue, first come, first served.
+        // In order of time, the place that is free first is the same as one queue.
         let free = self.places.pop().map_or(now, |Reverse(free)| free);
         let finish = self.finish(free.max(now), work);
         self.places.push(Reverse(finish));
@@ -345,7 +335,7 @@ impl Inner {
         None
     }
 
-    /// When `work` that begins at `begin` is done, stalls included.
+    /// Stalls included.
     fn finish(&self, begin: Nanoseconds, work: Nanoseconds) -> Nanoseconds {
         let (mut at, mut left) = (begin, work);
         for (start, length) in &self.server.stalls {
@@ -372,8 +362,7 @@ impl Inner {
     }
 }
 
-/// The number of the second in which noise stands still; seconds begin where intervals of the
-/// measurement phase do.
+/// The second, in which noise is constant. Seconds begin with the measurement phase's intervals.
 fn noise_second(now: Nanoseconds, measure_began: Nanoseconds) -> u64 {
     let second = Nanoseconds::SECOND.0;
     (now.0 + second - measure_began.0 % second) / second
@@ -383,7 +372,6 @@ pub(super) fn injected_failure(class: ErrorClass) -> StatementError {
     StatementError::new(class, class.name(), "a failure was injected by the simulated server")
 }
 
-/// A connection to a simulated server without rows.
 struct SimulatedConnection {
     number: usize,
     dialect: Dialect,

@@ -1,10 +1,9 @@
-//! Rows of a simulated server: statements are executed in a real database, at simulated times.
+//! Rows of a simulated server: a real database executes each statement at the simulated moment at
+//! which it completes, so that effects follow simulated time.
 //!
-//! A statement is executed at the simulated moment at which it completes, so that statements take
-//! effect in the order of simulated time. One connection writes at a time, as in SQLite, and here
-//! it never fails: a writer waits in line, first come, first served, and occupies no place of the
-//! server meanwhile. It has the lock from the statement that asks for it (`BEGIN IMMEDIATE`, or the
-//! first one that writes) until its transaction ends. Others may read at any time.
+//! One connection writes at a time, as in SQLite, but never fails: writers wait in line and occupy
+//! no place of the server. The lock is held from the statement that asks for it (`BEGIN IMMEDIATE`,
+//! or the first write) to the end of the transaction. Reads need no lock.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,8 +19,7 @@ use dyno_workload::{
 
 use super::server::{Fate, MayFail, Queue, injected_failure};
 
-/// Where a simulated server's rows are: a database that answers at once, whose readers see what was
-/// committed before they began, regardless of concurrent writers.
+/// A database that answers at once; its readers see what was committed before they began.
 #[derive(Clone)]
 pub struct Store(Connector);
 
@@ -30,7 +28,7 @@ impl Store {
         Store(connector)
     }
 
-    /// Opens a connection; refuses one whose replies would have to be waited for.
+    /// Refuses a connection whose replies have to be waited for.
     pub(super) fn connect(&self) -> Result<Box<dyn Connection>, ConnectError> {
         let connection = (self.0)()?;
         if connection.descriptor().is_some() {
@@ -51,13 +49,11 @@ impl fmt::Debug for Store {
 }
 
 impl PartialEq for Store {
-    /// Whether they are the same database.
     fn eq(&self, other: &Store) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-/// The lock that serialises writing transactions.
 #[derive(Default)]
 pub(super) struct WriteLock {
     holder: Option<usize>,
@@ -65,7 +61,7 @@ pub(super) struct WriteLock {
 }
 
 impl WriteLock {
-    /// Whether the connection may write from now on; else it is in line.
+    /// False if the connection is now in line.
     pub(super) fn ask(&mut self, connection: usize, may_fail: MayFail) -> bool {
         let is_free = self.holder.is_none();
         if is_free {
@@ -76,8 +72,7 @@ impl WriteLock {
         is_free
     }
 
-    /// The connection writes no more, or waits no longer; returns who may write now, if that
-    /// has changed.
+    /// Returns the next writer, if that has changed.
     pub(super) fn leave(&mut self, connection: usize) -> Option<(usize, MayFail)> {
         self.line.retain(|(waiting, _)| *waiting != connection);
         if self.holder != Some(connection) {
@@ -96,7 +91,7 @@ enum Effect {
     Nothing,
 }
 
-/// Whether a statement writes, and what it does to the transaction.
+/// Whether the statement writes, and its effect on the transaction.
 fn meaning(sql: &str) -> (bool, Effect) {
     let mut words = sql.split_ascii_whitespace().map(str::to_ascii_uppercase);
     let first = words.next().unwrap_or_default();
@@ -115,7 +110,6 @@ fn meaning(sql: &str) -> (bool, Effect) {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Idle,
-    /// It waits until its connection may write.
     InLine,
     Decided(Fate),
 }
@@ -123,7 +117,7 @@ enum State {
 pub(super) struct StoringConnection {
     number: usize,
     queue: Queue,
-    // None once the connection is being closed.
+    // `None` while the connection is being closed.
     rows: Option<Box<dyn Connection>>,
     classes: Vec<StatementClass>,
     state: State,
@@ -165,7 +159,7 @@ impl StoringConnection {
         self.state = fate.map_or(State::InLine, State::Decided);
     }
 
-    /// Does the statement that was sent, and lets others write if its transaction is over.
+    /// Executes the statement; releases the lock if the transaction is over.
     fn finish(&mut self, ending: Result<(), ErrorClass>) -> Result<Reply, StatementError> {
         let result = match ending {
             Err(class) => Err(injected_failure(class)),
@@ -192,7 +186,7 @@ impl StoringConnection {
 }
 
 impl Drop for StoringConnection {
-    /// Rolls back what was not committed, before another connection may write.
+    /// Rolls back before another connection may write.
     fn drop(&mut self) {
         self.rows = None;
         self.queue.release(self.number);
@@ -287,7 +281,6 @@ mod tests {
         assert!(!lock.ask(2, MayFail::No));
         assert!(!lock.ask(3, MayFail::Yes));
         assert!(!lock.ask(4, MayFail::No));
-        // Leaving the line changes nothing for the others.
         assert_eq!(lock.leave(2), None);
         assert_eq!(lock.leave(1), Some((3, MayFail::Yes)));
         assert_eq!(lock.leave(1), None);

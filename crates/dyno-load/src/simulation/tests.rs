@@ -1,4 +1,4 @@
-//! Tests of the measuring itself: on a server whose truth is known, the truth must come out.
+//! On a server whose truth is known, the truth must come out.
 
 use dyno_model::Arrivals;
 use dyno_units::{Nanoseconds, Seed};
@@ -79,8 +79,8 @@ fn check_close(what: &str, found: f64, expected: f64, tolerance: f64) {
     assert!(off <= tolerance, "{what}: {found}, in theory {expected}");
 }
 
-/// Erlang's C formula: the probability that an arrival waits, with `c` places and offered load
-/// `a` = λ/μ (Kleinrock 1975, Queueing Systems I, section 3.5).
+/// Erlang's C formula, the probability that an arrival waits: `c` places, offered load `a` = λ/μ
+/// (Kleinrock 1975, Queueing Systems I, section 3.5).
 fn erlang_c(c: u32, a: f64) -> f64 {
     let mut term = 1.0;
     let mut sum = 0.0;
@@ -147,7 +147,7 @@ fn closed_loop_throughput_is_limited_by_clients_then_by_servers() {
 
 #[test]
 fn a_stall_shows_in_response_time_and_not_in_service_time_of_others() {
-    // Room for one statement at a time: whoever is due in the stall waits in the generator.
+    // One statement at a time: arrivals due in the stall wait in the generator.
     let spec = open(200.0, Arrivals::Constant, 1, 60);
     let server = SimulatedServer::new(1, ServiceTime::Constant(MS))
         .with_stall(Nanoseconds::from_secs(30), Nanoseconds::SECOND);
@@ -185,7 +185,7 @@ fn under_overload_arrivals_are_missed_and_all_are_accounted_for() {
 
 #[test]
 fn arrivals_that_have_waited_a_minute_are_given_up() {
-    // The server takes 100 of 1000 a second: after 70 s the queue is more than 60 s long.
+    // The server does 100 of 1000 a second: after 70 s the queue is longer than 60 s.
     let spec = open(1000.0, Arrivals::Constant, 1, 100);
     let seen = simulate(&spec, &SimulatedServer::new(1, ServiceTime::Constant(MS.times(10))));
     let worst = seen.totals.measured.kinds[0].response.max();
@@ -210,8 +210,8 @@ fn deadlocks_are_retried_under_the_first_due_time() {
     let left = seen.totals.in_flight_at_end;
     assert!(measured.committed() + left >= 4_999 && measured.missed == 0);
     check_close("deadlocks", deadlocks as f64, 5000.0 * 0.2 / 0.8, 0.1);
-    // Whoever was retried waited at least for the lost attempt, the rollback and the pause; the
-    // final attempt itself took as long as any other.
+    // A retried transaction waited for the lost attempt, the rollback and the pause; its last
+    // attempt took as long as any other.
     let kind = &measured.kinds[0];
     assert_eq!(kind.service.count_between(999_000, 1_001_000), kind.service.len());
     let retried = kind.response.count_between(3_000_000, u64::MAX / 2);
@@ -247,7 +247,7 @@ fn outcomes_are_complete() {
     let attempts = measured.due + measured.retries;
     let ended = all.committed() + all.failed();
     let open_ended = seen.totals.in_flight_at_end;
-    // A retry that has been decided and still pauses at the end is counted, and never sent.
+    // A retry that pauses at the end is counted, and never sent.
     assert!((ended + open_ended..=ended + open_ended + 7).contains(&attempts));
     for name in ["duplicate_key", "refused", "lock_timeout", "disconnected"] {
         assert!(outcome(&seen.totals, name) > 0, "{name}");
@@ -266,7 +266,7 @@ fn statements_that_get_no_reply_run_out_of_their_time_limit() {
     let timed_out = outcome(&seen.totals, "timed_out");
     assert!(timed_out > 100, "{timed_out}");
     assert!(seen.totals.measured.reconnects.abs_diff(timed_out) <= 4);
-    // Time lost: each costs its client at least the limit, and at most a quarter more.
+    // Each costs its client at least the limit, at most a quarter more.
     let committed = seen.totals.measured.committed() as f64;
     let lost = (4.0 * 60_000.0 - committed) / timed_out as f64;
     assert!((199.0..=262.0).contains(&lost), "{lost} ms a statement");
@@ -361,9 +361,9 @@ fn commits_are_counted_by_the_tenth_of_a_second_in_which_they_were_done() {
         .with_stall(MS.times(1350), MS.times(400));
     let seen = simulate(&StepSpec { duration: MS.times(2250), ..closed(1, 1) }, &server);
     let bins: Vec<_> = seen.intervals.iter().map(|interval| interval.kinds[0].bins).collect();
-    // Done at 30, 60, 90; 120 … 180; 210 …; what is done at 1000 belongs to the next second.
+    // Done at 30, 60, 90; 120 … 180; 210 …; 1000 belongs to the next second.
     assert_eq!(bins[0], [3, 3, 3, 4, 3, 3, 4, 3, 3, 4]);
-    // One at 1350, when the stall begins; the next one at 1780, 30 ms after its end.
+    // One at 1350, when the stall begins; the next at 1780, 30 ms after its end.
     assert_eq!(bins[1], [3, 3, 4, 2, 0, 0, 0, 1, 3, 4]);
     assert_eq!(bins[2][3..], [0; 7]);
     let sum: u32 = bins.iter().flatten().sum();
@@ -480,7 +480,7 @@ proptest! {
         );
         prop_assert!(measured.missed <= measured.due);
         if is_open {
-            // Each transaction is sent late once, whether or not it is retried.
+            // Each transaction has one lag, retried or not.
             prop_assert!(measured.lag.len() <= measured.due + 2 * clients as u64 + 3 * 3000);
         }
         let lengths: u64 = intervals.iter().map(|i| i.length.0).sum();
@@ -488,7 +488,7 @@ proptest! {
     }
 }
 
-/// A clock that is read by a busy machine: each reading takes this long.
+/// Each reading takes this long.
 struct SlowToRead(Arc<ManualClock>, Nanoseconds);
 
 impl Clock for SlowToRead {

@@ -126,7 +126,7 @@ pub(crate) fn summary(number: u32) -> TrialSummary {
     }
 }
 
-/// A trial whose step had no load, and an activity that measured these.
+/// Its only step had no load, but an activity with these figures.
 fn summary_of_figures(figures: &[(&'static str, f64)]) -> TrialSummary {
     let metrics = ["job.time", "job.size"]
         .map(|id| dyno_units::metric(id, Unit::Seconds, Direction::Lower, "title", "text").main());
@@ -143,11 +143,11 @@ fn figures_of_activities_are_kept_and_explain_themselves() {
     let written = summary_of_figures(&[("job.time", 12.5), ("job.size", f64::INFINITY)]);
     run.begin_trial(&trial(1), "only · x=1").unwrap().finish(written).unwrap();
     let read = read_run(&path).unwrap();
-    // What is no number is left out: the file can be read.
+    // A figure that is no number is left out.
     assert_eq!(read.trials[0], summary_of_figures(&[("job.time", 12.5)]));
     let answer = query(&path, "SELECT title, value FROM figure JOIN metric USING(metric)").unwrap();
     assert_eq!(answer.rows, [[Some("title".to_owned()), Some("12.5".to_owned())]]);
-    // A record of before has none, and one that does not say what a figure is is refused.
+    // Older records have no figures; unexplained figures are refused.
     let file = trial_folders(&path)[0].1.join("summary.json");
     let text = fs::read_to_string(&file).unwrap();
     assert!(!text.contains("\"job.size\": null") && text.contains("\"job.time\": 12.5"), "{text}");
@@ -190,7 +190,6 @@ fn a_killed_run_is_readable_and_goes_on() {
     let folder = folder.path().join("run");
     let mut run = RunWriter::create(&folder, &manifest("2-a")).unwrap();
     write_trial(&mut run, 1).finish(summary(1)).unwrap();
-    // The second trial is killed: no summary.
     drop(write_trial(&mut run, 2));
     drop(run);
     let read = read_run(&folder).unwrap();
@@ -256,7 +255,7 @@ fn interval_logs_are_read_by_the_standard_reader() {
     let trial = writer.folder().to_owned();
     writer.finish(summary(1)).unwrap();
     let text = unpack(&trial.join("intervals.hlog.gz"));
-    // Comments and the header apart, each line is tag, start, length, maximum, histogram.
+    // A line is tag, start, length, maximum, histogram.
     let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("Tag=")).collect();
     assert_eq!(lines.len(), 2);
     let fields: Vec<&str> = lines[0].split(',').collect();
@@ -285,7 +284,7 @@ fn a_run_can_be_queried() {
     check("SELECT count(*), max(value) FROM reading", &["1", "12.5"]);
     check("SELECT event FROM event", &["trial_began"]);
     check("SELECT count(*) FROM log_reading", &["0"]);
-    // What was read in a trial that failed can be asked for as well.
+    // Readings of a failed trial can be queried.
     let outcome = TrialOutcome::Failed { message: "it is gone".into(), server_log: Vec::new() };
     let failed = TrialSummary { outcome, steps: Vec::new(), ..summary(2) };
     write_trial(&mut run, 2).finish(failed).unwrap();
@@ -316,7 +315,7 @@ fn only_the_record_itself_is_believed() {
         fs::write(&file, bytes).unwrap();
         check();
     }
-    // What a killed process left of building it is removed, what another one builds is not.
+    // Leftovers of a killed process are removed, another's work is not.
     let (left, others) =
         (path.join("record.sqlite.part-4294967295-0"), path.join("record.sqlite.part-1-0"));
     fs::write(&left, "half").unwrap();
@@ -325,9 +324,8 @@ fn only_the_record_itself_is_believed() {
     assert!(!left.exists() && others.exists());
 }
 
-/// A trial of a step and a search with two load probes, each of `n_seconds`, with `n_names` readings a
-/// second; those of the second half of the names are late and belong nowhere. Returns its summary,
-/// and the file that was made of it.
+/// A step and a search with two load probes, each of `n_seconds` with `n_names` readings a second,
+/// the second half too late for any interval. Returns the summary and its file's text.
 fn write_much(run: &mut RunWriter, n_names: u64, n_seconds: u64) -> (TrialSummary, String) {
     let mut summary = summary(1);
     let mut writer = run.begin_trial(&trial(1), "only · x=1").unwrap();
@@ -345,7 +343,7 @@ fn write_much(run: &mut RunWriter, n_names: u64, n_seconds: u64) -> (TrialSummar
             let (in_time, late): (BTreeMap<_, _>, BTreeMap<_, _>) =
                 (in_time.collect(), late.collect());
             writer.readings(start + length + 1000, &in_time).unwrap();
-            // Half a second late is too late, and the end of no other interval.
+            // Too late for this interval, and at no other's end.
             writer.readings(start + length + length / 2, &late).unwrap();
             for (name, value) in in_time {
                 columns.entry(name).or_insert_with(|| vec![None; n])[idx] = Some(value);
@@ -369,7 +367,7 @@ fn write_much(run: &mut RunWriter, n_names: u64, n_seconds: u64) -> (TrialSummar
     };
     let first = load(0);
     let probes = [load(1_000 * second), load(2_000 * second)];
-    // The step's own summary is that of the load probe that held.
+    // The summary of a search's step is that of the load probe that held.
     let mut search = probes[0].clone();
     search.step = 1;
     let held = |number: u32, load: &StepSummary| LoadProbe {
@@ -393,7 +391,6 @@ fn write_much(run: &mut RunWriter, n_names: u64, n_seconds: u64) -> (TrialSummar
     (summary, fs::read_to_string(folder.join("summary.json")).unwrap())
 }
 
-/// A manifest of two steps.
 fn two_steps() -> Manifest {
     let mut manifest = manifest("2-a");
     manifest.steps.push(manifest.steps[0].clone());
@@ -409,9 +406,9 @@ fn so_many_readings_that_they_are_kept_once_are_all_there() {
     assert!(3 * n_names * n_seconds > crate::readings::KEPT_TWICE);
     let (summary, written) = write_much(&mut run, n_names, n_seconds);
     assert!(!written.contains("probe.7"), "the summary has them again");
-    // What belongs to an interval is read as if it were in the summary …
+    // Readings of intervals are read as if the summary had them …
     assert_eq!(read_run(&path).unwrap().trials, [summary]);
-    // … and all else is in the log, with its time.
+    // … and all others are in the log, with their times.
     let log = fs::read_dir(path.join("trials")).unwrap().next().unwrap().unwrap().path();
     let log = log.join("readings.jsonl.gz");
     let text = unpack(&log);
@@ -424,7 +421,7 @@ fn so_many_readings_that_they_are_kept_once_are_all_there() {
         Some((2 * n_names / 2 * n_seconds).to_string().as_str())
     );
 
-    // A record without them is not read as one in which nothing was read.
+    // A record without its log is refused.
     fs::remove_file(&log).unwrap();
     let error = read_run(&path).unwrap_err().to_string();
     assert!(error.contains("readings.jsonl.gz"), "{error}");
@@ -443,7 +440,6 @@ fn few_readings_are_in_the_summary_and_in_the_log() {
     assert_eq!(unpack(&log.join("readings.jsonl.gz")).lines().count(), 3 * 2 * 5);
 }
 
-/// A run of two trials that finished.
 fn two_trials(folder: &Path) {
     let mut run = RunWriter::create(folder, &manifest("2-a")).unwrap();
     for number in [1, 2] {
@@ -541,7 +537,7 @@ fn a_figure_that_was_changed_is_told_with_its_file() {
     };
     let summary = trial.join("summary.json");
     check(&summary, "\"reads\": 140", "\"reads\": 141", &["summary.json", "checksum"]);
-    // A record of before there were checksums.
+    // An older record, without checksums.
     fs::remove_file(trial.join("checksums.json")).unwrap();
     read_run(&path).unwrap();
     let committed = "\"committed\": 10";
@@ -629,14 +625,13 @@ fn a_run_may_grow() {
     let extension =
         Extension { at_unix_ms: 99, trials_before: 2, trials_after: 3, trials_ended: Some(2) };
     assert_eq!(now.extensions, [extension]);
-    // A record of before does not say how many had ended: any of them may have been looked at.
+    // An older record does not say how many had ended: any may have been looked at.
     let before = r#"{"at_unix_ms": 99, "trials_before": 2, "trials_after": 3}"#;
     let before: Extension = serde_json::from_str(before).unwrap();
     assert_eq!((before.trials_ended, before.ended()), (None, 2));
     let expected =
         Manifest { extensions: now.extensions.clone(), created_unix_ms: 1, ..wanted.clone() };
     assert_eq!(now, expected);
-    // The same once more changes nothing.
     drop(RunWriter::resume(&path, &wanted).unwrap());
     assert_eq!(read_manifest(&path).unwrap(), expected);
     assert_eq!(read_run(&path).unwrap().trials.len(), 2);
@@ -697,7 +692,7 @@ fn runs_of_other_plan_formats_continue_or_are_refused_with_a_clear_word() {
     };
     check("plan1-a", "plan1-a", None);
     check("plan1-a", "plan1-b", Some("another study"));
-    // A digest of the record: what both say is compared part by part.
+    // A digest of the record: compared part by part.
     check("2-a", "plan1-b", None);
     check("plan1-a", "plan2-b", None);
     check("plan2-a", "plan1-b", Some("planned by another version of Dyno (0.1.0)"));
@@ -795,7 +790,7 @@ fn a_void_block_is_set_aside_and_measured_again() {
     let read = crate::read_run(&path).unwrap();
     assert_eq!((read.trials.len(), read.voids), (1, vec![void]));
     assert!(path.join("trials/0002-a.void-1/summary.json").is_file(), "nothing measured is lost");
-    // The trial that takes its place stays; what was killed before it was moved is moved later.
+    // The replacement stays; a trial not moved before the kill is moved later.
     let again = TrialSummary { began_unix_ms: began_unix_ms + 1, ..summary(2) };
     run.begin_trial(&plan(2), "a").unwrap().finish(again).unwrap();
     assert_eq!(run.void(Vec::new()).unwrap(), [] as [u32; 0]);

@@ -1,5 +1,4 @@
-//! Ids of readings that more than their own probe refers to. Each is registered by its probe; a
-//! test of the program compares the two.
+//! Ids of readings that code other than their probe uses; a test of `dyno` checks them.
 
 macro_rules! known {
     ($($name:ident = $id:literal;)*) => {

@@ -1,4 +1,4 @@
-//! What a probe's table of readings is written with: `use dyno_units::reading::prelude::*`.
+//! What a probe needs for its table of readings.
 
 pub use std::borrow::Cow;
 

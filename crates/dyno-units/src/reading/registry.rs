@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Reading;
 
-/// The registered readings, in the order in which people look for them.
+/// In the order in which readers look for them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Registry {
     all: Vec<Reading>,
@@ -15,7 +15,7 @@ impl Registry {
         Registry { all: readings.into_iter().collect() }
     }
 
-    /// Adds readings; of two with the same id the first counts.
+    /// Of two with the same id the first counts.
     pub fn extend<'r>(&mut self, readings: impl IntoIterator<Item = &'r Reading>) {
         for reading in readings {
             if self.all.iter().all(|known| known.id != reading.id) {
@@ -28,15 +28,13 @@ impl Registry {
         self.all.iter()
     }
 
-    /// What a reading of this name is: by its exact id, or else by the one whose id says most. So
-    /// `disk.writes_per_s` is the total, and not of a device.
+    /// The reading with this id, else the longest pattern: `disk.writes_per_s` is the total.
     pub fn find(&self, name: &str) -> Option<&Reading> {
         let said = |reading: &&Reading| (reading.id == name, reading.id.len());
         self.all.iter().filter(|reading| reading.is_for(name)).max_by_key(said)
     }
 
-    /// What readings of these names are, as a record keeps it; names that are not registered are
-    /// left out.
+    /// For the record; names that are not registered are left out.
     pub fn meanings<'n>(
         &self,
         names: impl Iterator<Item = &'n String>,

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// What a reading counts. A record holds it as [`Unit::code`].
+/// A record holds the unit as [`Unit::code`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Unit {
-    /// A bare number: a ratio, or whatever a user's own probe means by it.
+    /// A ratio, or anything of a user's own probe.
     #[default]
     Number,
-    /// A number of things at one moment.
+    /// At one moment.
     Count,
     PerSecond,
     Bytes,
@@ -20,17 +20,17 @@ pub enum Unit {
     Seconds,
     Milliseconds,
     Microseconds,
-    /// CPU seconds per second: how many CPUs were busy.
+    /// CPU seconds per second: busy CPUs.
     Cpus,
-    /// Seconds waited per second: how many waited, on average.
+    /// Seconds waited per second: the mean number of waiters.
     Waiters,
-    /// Any other time per second: how many were at it at a time, on average.
+    /// Seconds of other work per second: the mean number at a time.
     AtATime,
-    /// Something that is counted and has a name of its own: `threads`, `MHz`.
+    /// Counted things with a name of their own: `threads`, `MHz`.
     Other(Cow<'static, str>),
 }
 
-/// Units as records write them; of several for the same unit the first is what is written now.
+/// As records write them; of several codes for a unit the first is written now.
 const CODES: [(&str, Unit); 21] = [
     ("", Unit::Number),
     ("1", Unit::Count),
@@ -62,7 +62,6 @@ impl Unit {
         Unit::Other(Cow::Borrowed(name))
     }
 
-    /// The unit as a record has it.
     pub fn code(&self) -> &str {
         match self {
             Unit::Other(name) => name,
@@ -70,7 +69,7 @@ impl Unit {
         }
     }
 
-    /// The unit as the head of a column has it; empty for a count and a bare number.
+    /// For the head of a column; empty for a count and a bare number.
     pub fn symbol(&self) -> &str {
         match self {
             Unit::Count => "",
@@ -78,9 +77,7 @@ impl Unit {
         }
     }
 
-    /// The least by which a reading in this unit has to rise to have moved at all, whatever its
-    /// spread: one tick of a clock, or the first microseconds of a thread that ordinarily sleeps,
-    /// are a movement of nothing. CPU time has to rise by two ticks of 10 ms.
+    /// Least rise that counts as movement, whatever the spread; of CPU time, two ticks of 10 ms.
     pub fn least_rise(&self) -> f64 {
         match self {
             Unit::Cpus => 0.02,

@@ -1,8 +1,7 @@
-//! Secrets that are known by the name in front of them: settings, variables, options, SQL.
+//! Secrets that the name before them announces: settings, variables, options, SQL.
 
 use std::ops::Range;
 
-/// Parts of names whose values are secrets.
 const PARTS: [&str; 12] = [
     "password",
     "passwd",
@@ -18,15 +17,14 @@ const PARTS: [&str; 12] = [
     "auth_string",
 ];
 
-/// Words between `_`, `-` and `.` that say the same of a name.
+/// Whole words between `_`, `-` and `.` of a secret's name.
 const WORDS: [&str; 6] =
     ["pwd", "pass", "auth", "authorization", "authentication_string", "bearer"];
 
-/// Settings whose value may be any text that holds a secret: SQL for each connection, options of a
-/// library.
+/// Settings whose value may hold a secret: SQL for each connection, options of a library.
 const WHOLE: [&str; 4] = ["init_connect", "init_slave", "init_replica", "wsrep_provider_options"];
 
-/// Names that sound like secrets and are settings of general interest.
+/// Names that sound like secrets, but are harmless.
 const HARMLESS: [&str; 15] = [
     "password_encryption",
     "old_passwords",
@@ -53,8 +51,7 @@ const HARMLESS_BEGINNINGS: [&str; 5] = [
     "caching_sha2_password_",
 ];
 
-/// Options whose next word is a password, by the programs that have them: of others, they mean something
-/// else.
+/// Options whose next word is a password, by program: elsewhere they mean something else.
 const PASSWORD_OPTIONS: [(&str, &[&str]); 4] = [
     ("-p", &["sshpass"]),
     ("-a", &["redis-cli", "valkey-cli", "keydb-cli"]),
@@ -74,15 +71,13 @@ const PASSWORD_OPTIONS: [(&str, &[&str]); 4] = [
     ("-k", &["openssl"]),
 ];
 
-/// The option of a program whose next word is a password.
 fn password_option(program: &str) -> Option<&'static str> {
     let name = program.rsplit(['/', '=']).next()?;
     let mut all = PASSWORD_OPTIONS.iter();
     all.find(|(_, programs)| programs.contains(&name)).map(|(option, _)| *option)
 }
 
-/// Whether the value of what has this name (a setting, a variable, an option) is a secret. A name behind
-/// those of tables (`setting.NAME`) counts as well as the whole.
+/// Whether a setting, variable or option is a secret by its name, or by `NAME` in `setting.NAME`.
 pub fn is_secret_name(name: &str) -> bool {
     is_secret(name) || name.split_once('.').is_some_and(|(_, name)| is_secret_name(name))
 }
@@ -99,7 +94,6 @@ fn is_secret(name: &str) -> bool {
         || name.split('_').any(|word| WORDS.contains(&word))
 }
 
-/// Where the secrets are that a name announces.
 pub(super) fn secrets(text: &str) -> Vec<Range<usize>> {
     let mut found = assigned(text);
     found.extend(in_words(text));
@@ -107,7 +101,7 @@ pub(super) fn secrets(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The words of a command, with those replaced whose predecessor is an option for a secret.
+/// Replaces words that follow an option for a secret.
 pub(super) fn redact_words(words: &[String]) -> Vec<String> {
     let mut option = None;
     let mut is_value = false;
@@ -124,8 +118,7 @@ pub(super) fn redact_words(words: &[String]) -> Vec<String> {
     redacted
 }
 
-/// Whether the word after this one is a secret; `option` announces one to the program that was named
-/// last.
+/// `option` announces a secret to the program named last.
 fn announces_value(word: &str, option: Option<&str>) -> bool {
     let is_long = word.starts_with("--") && !word.contains('=') && is_secret_name(word);
     is_long || option == Some(word)
@@ -135,7 +128,6 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)
 }
 
-/// Values after `name =` and `"name":`.
 fn assigned(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -159,7 +151,7 @@ fn assigned(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The value that begins at `from`: quoted, a list in brackets, or up to white space.
+/// Quoted, in brackets, or up to white space.
 fn value(text: &str, from: usize, is_in_query: bool) -> Option<Range<usize>> {
     let rest = &text[from..];
     for quote in ["\"\"\"", "'''", "\\\"", "\\'", "\"", "'", "`"] {
@@ -183,8 +175,7 @@ fn value(text: &str, from: usize, is_in_query: bool) -> Option<Range<usize>> {
     (from < end).then_some(from..end)
 }
 
-/// The length of a list up to its closing bracket, or of all text without one. Brackets in quotes do
-/// not count.
+/// Up to the closing bracket, or all of the text. Brackets in quotes do not count.
 fn list_end(text: &str) -> usize {
     let mut quote = None;
     let mut is_escaped = false;
@@ -201,7 +192,7 @@ fn list_end(text: &str) -> usize {
     text.len()
 }
 
-/// Options of commands: `-pSECRET`, `--password SECRET`, `-u user:SECRET`.
+/// `-pSECRET`, `--password SECRET`, `-u user:SECRET`.
 fn in_words(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut expected = false;
@@ -230,14 +221,13 @@ fn in_words(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether a command ends between two words: with a line that goes on neither as a list nor behind a
-/// backslash, and where a shell ends it.
+/// At a line end, unless a comma or backslash continues the line, and where a shell ends a command.
 fn ends_command(before: &str, between: &str) -> bool {
     let is_line_end = between.contains('\n') && !between.contains(',') && !before.ends_with('\\');
     is_line_end || between.contains([';', '|'])
 }
 
-/// Words as a shell or a list of texts has them: between white space, quotes, commas and brackets.
+/// As in a shell or a list of texts: between white space, quotes, commas and brackets.
 fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
     let is_border = |c: char| c.is_whitespace() || "\"'`[],;|()".contains(c);
     let mut from = 0;

@@ -5,8 +5,7 @@ use expect_test::{Expect, expect};
 
 use super::{check, check_headline, noisy};
 
-/// A run of two databases on each of these workloads, each compared with the first database on it; the
-/// throughput of both on each workload.
+/// Two databases on each workload, the first as baseline; throughputs of both.
 fn over_workloads(workloads: &[&str], repetitions: u32, rates: &[[f64; 2]]) -> Run {
     let names: Vec<String> =
         workloads.iter().flat_map(|work| ["pg", "ch"].map(|db| format!("{work} · {db}"))).collect();
@@ -67,7 +66,7 @@ fn different_workloads_are_not_ranked_against_each_other() {
             "One repetition cannot rank variants on point, sums and inserts at 4 clients. Raise `repetitions` to at least 3."
         ],
     );
-    // One of them commits nothing on a workload.
+    // One commits nothing on a workload.
     headline(
         &works[..2],
         5,

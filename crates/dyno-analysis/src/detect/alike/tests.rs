@@ -1,4 +1,4 @@
-//! Variants that are not alike, one way at a time.
+//! Unlike variants, one way at a time.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,13 @@ use dyno_record::{LevelRecord, Run};
 use super::super::tests::{caveats_of, contains, only, sound};
 use crate::CaveatKind;
 
-/// Sets a setting in force of a variant's servers.
 fn set(run: &mut Run, variant: usize, name: &str, value: &str) {
     for trial in run.trials.iter_mut().filter(|trial| trial.variant == variant) {
         trial.server.settings.insert(name.to_owned(), value.to_owned());
     }
 }
 
-/// So many pages a second were read for the servers of a variant.
+/// In pages, for the servers of a variant.
 fn read(run: &mut Run, variant: usize, reads_per_s: f64) {
     insert(run, variant, ("server.disk_read_bytes_per_s", reads_per_s * 16_384.0));
 }
@@ -35,7 +34,7 @@ fn different_memory() {
     });
     contains(&caveat.message, "b: 537 MB; a: 134 MB");
     assert_eq!(caveat.variants, [0, 1]);
-    // SQLite's two ways to say it: 128 MiB of pages, or of KiB.
+    // SQLite: 128 MiB in pages, and in KiB.
     let mut run = sound();
     for (variant, size) in [(0, "32768"), (1, "-131072")] {
         set(&mut run, variant, "cache_size", size);
@@ -73,7 +72,7 @@ fn versions_of_different_builders() {
     };
     none(("maven", "Maven x"), ("maven", "Maven x"));
     none(("machine", "Debian bookworm"), ("debian", "Debian bookworm"));
-    // Two folders of one's own are the question.
+    // Builds of the user's own are the question.
     none(("machine", ""), ("machine", ""));
 }
 
@@ -88,7 +87,7 @@ fn memory_that_is_the_question_is_no_caveat() {
         record.settings.insert("innodb_buffer_pool_size".to_owned(), size.to_owned());
     }
     assert_eq!(caveats_of(run.clone()), []);
-    // Set on databases that are the factor: on purpose as well, and said to be.
+    // On databases as the factor: on purpose, and said so.
     for (idx, record) in run.manifest.variants.iter_mut().enumerate() {
         let (factor, level) = ("database".to_owned(), format!("d{idx}"));
         record.levels = vec![LevelRecord { factor, level }];
@@ -102,7 +101,7 @@ fn memory_that_is_the_question_is_no_caveat() {
 #[test]
 fn memory_that_comes_with_shards_is_said_to_do_so() {
     let mut run = sound();
-    // What a deployment has in all, as its members report it.
+    // In all, as the members report it.
     set(&mut run, 0, "innodb_buffer_pool_size", "134217728");
     set(&mut run, 1, "innodb_buffer_pool_size", "536870912");
     for (record, shards) in run.manifest.variants.iter_mut().zip(["1", "4"]) {
@@ -157,7 +156,7 @@ fn different_scheduling() {
     contains(&caveat.message, "b: its own, CPU weights 1 : 1; a: the generator's.");
     let mut run = sound();
     group(&mut run, 0, "its own, CPU weights 1 : 1");
-    // Of one by URL on another machine, nothing is known.
+    // Unknown for a URL on another machine.
     assert_eq!(caveats_of(run.clone()), []);
     group(&mut run, 1, "its own, CPU weights 0.5 : 1");
     for (record, weight) in run.manifest.variants.iter_mut().zip(["100", "50"]) {

@@ -1,4 +1,4 @@
-//! Runs in whose course something went wrong, one thing at a time.
+//! One problem of a run at a time.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ fn sequential_order() {
     assert_eq!(caveats_of(alone), []);
 }
 
-/// A study of eight blocks in which every block is slower than the one before by this factor.
+/// Eight blocks, each slower than the last by this factor.
 fn drifting(factor: f64) -> Vec<Caveat> {
     let rate = |variant: usize, step: usize, repetition: u32| {
         5_000.0 * wobble(variant, step, repetition) * factor.powi(repetition as i32)
@@ -41,7 +41,7 @@ fn blocks_that_become_slower() {
     contains(&caveats[0].message, "from the first to the last of 8 blocks");
     contains(&caveats[0].message, "−1");
     assert_eq!(drifting(1.0), []);
-    // What is surely there and does not matter is not reported.
+    // Certain, but too small to matter.
     assert_eq!(drifting(0.9995), []);
 }
 
@@ -77,9 +77,9 @@ fn stolen_time_and_other_processes() {
     let caveat = only(CaveatKind::NoisyHost, |run| {
         set(&mut run.trials[0].steps[0], "cpu.steal_pct", |_| 7.0);
         set(&mut run.trials[1].steps[0], "rest.cpu_s_per_s", |_| 1.5);
-        // Less than a tenth of four CPUs is ordinary.
+        // Under a tenth of four CPUs is ordinary.
         set(&mut run.trials[2].steps[0], "rest.cpu_s_per_s", |_| 0.3);
-        // So are the interrupts of the load itself.
+        // The load's own interrupts.
         set(&mut run.trials[3].steps[0], "rest.cpu_s_per_s", |_| 0.9);
         set(&mut run.trials[3].steps[0], "cpu.unsampled_s_per_s", |_| 0.6);
     });

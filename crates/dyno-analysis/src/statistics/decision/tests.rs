@@ -1,4 +1,4 @@
-//! The verdict rule, on effects whose truth is known.
+//! Effects with a known truth.
 
 use dyno_units::{RandomStream, Seed};
 
@@ -23,7 +23,7 @@ fn one_effect_alone() {
     check(&[effect(0.10, 0.01, 3)], &[Call::Higher]);
     check(&[effect(-0.10, 0.01, 3)], &[Call::Lower]);
     check(&[effect(0.001, 0.005, 3)], &[Call::Inside]);
-    // Surely above zero and surely too small to matter.
+    // Surely above zero, but too small to matter.
     check(&[effect(0.01, 0.001, 3)], &[Call::Inside]);
     // Surely above zero; it may matter.
     check(&[effect(0.03, 0.005, 3)], &[Call::Higher]);
@@ -59,7 +59,7 @@ fn without_bounds_nobody_knows_how_many_would_decide() {
     );
 }
 
-/// The share of new runs of `n` repetitions that decide, where effect and spread are these.
+/// Share of new runs of `n` repetitions that decide.
 fn decided(value: f64, spread: f64, n: u32) -> f64 {
     let mut random = Seed(46).stream();
     let mut hits = 0;
@@ -91,12 +91,12 @@ fn repetitions_are_capped() {
     assert_eq!(decision.repetitions_needed, Some(REPETITIONS_CAP));
 }
 
-/// Logarithms of `n` ratios whose true mean is `effect`.
+/// Whose true mean is `effect`.
 fn ratios(effect: f64, n: usize, noise: &mut dyn FnMut() -> f64) -> Vec<f64> {
     (0..n).map(|_| effect + noise() - noise()).collect()
 }
 
-/// The share of studies with a family of `family` comparisons in which `is_hit` holds for any.
+/// With a family of `family` comparisons in which any is a hit.
 fn share_of_studies(
     family: usize,
     studies: u32,
@@ -121,7 +121,7 @@ fn normal(random: &mut RandomStream) -> f64 {
     0.03 * random.normal()
 }
 
-/// Now and then a trial is much slower: noise with a long tail to one side.
+/// Noise with a long tail to one side.
 fn skewed(random: &mut RandomStream) -> f64 {
     -0.03 * random.exponential(1.0)
 }
@@ -133,7 +133,7 @@ fn studies_without_an_effect_rarely_see_one() {
             let mut random = Seed(42).derive("false", n as u64).stream();
             let mut paired = || Effect::paired(&ratios(0.0, n, &mut || noise(&mut random)), 0.0);
             let rate = share_of_studies(8, 800, &mut paired, is_difference);
-            // The stated rate is 0.05; 0.075 is three standard errors above it.
+            // 0.075 is three standard errors above the stated 0.05.
             assert!(rate <= 0.075, "paired, n = {n}: {rate}");
             let mut random = Seed(43).derive("false", n as u64).stream();
             let mut sample = || (0..n).map(|_| noise(&mut random)).collect::<Vec<f64>>();

@@ -1,4 +1,4 @@
-//! The common error, on tables whose truth is known.
+//! Tables with a known truth.
 
 use dyno_units::{RandomStream, Seed};
 
@@ -7,7 +7,7 @@ use super::*;
 
 const RULE: Rule = Rule { threshold: 0.03, confidence: 0.95 };
 
-/// A study of three variants and a baseline at four steps: half of the noise is the trial's.
+/// Three variants and a baseline at four steps; half of the noise is the trial's.
 fn table(
     blocks: usize,
     spread: impl Fn(usize, usize) -> f64,
@@ -66,7 +66,7 @@ fn three_repetitions_find_what_they_could_not_alone() {
     assert!(pooled > 1_040 && alone < 260, "{pooled} and {alone} of 1200");
 }
 
-/// False alarms of 600 studies in which trials spread like this.
+/// Of 600 studies with such spreads.
 #[track_caller]
 fn check_alarms(spread: impl Fn(usize, usize) -> f64 + Copy, most: u32) {
     let mut random = Seed(72).stream();
@@ -107,7 +107,7 @@ fn too_few_values_have_no_common_error() {
     let mut random = Seed(74).stream();
     let all = table(3, |_, _| 0.02, &mut random);
     assert!(pooled_errors(&all).is_some());
-    // Two variants in three blocks: two degrees of freedom between them.
+    // Two variants in three blocks have two degrees of freedom.
     assert_eq!(pooled_errors(&all[..2]), None);
     let of_two: Vec<Vec<Vec<f64>>> =
         all.iter().map(|variant| variant.iter().map(|step| step[..2].to_vec()).collect()).collect();

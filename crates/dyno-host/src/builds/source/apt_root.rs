@@ -1,5 +1,5 @@
-//! An apt of Dyno's own: the machine's sources and keys, with state, cache, log and an empty list of
-//! installed packages beside those of the machine, which are neither read nor changed.
+//! A separate apt: the machine's sources and keys, but its own state, cache, log and empty list of
+//! packages. The machine's are neither read nor changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::keeper::Keeper;
 
 const LISTS_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// The suites of a distribution that may have other versions than the machine's own, in order.
+/// Suites that may have other versions than the machine's, in order.
 const SUITES: &[(&str, &[&str])] = &[
     ("debian", &["bullseye", "bookworm", "trixie", "forky", "sid"]),
     ("ubuntu", &["focal", "jammy", "noble", "plucky", "questing"]),
@@ -29,7 +29,7 @@ pub(super) struct Release {
 }
 
 impl Release {
-    /// The distribution of this machine, if packages of its other suites can be unpacked.
+    /// This machine's, if packages of its other suites can be unpacked.
     pub(super) fn of_machine() -> Option<Release> {
         Release::parse(&fs::read_to_string("/etc/os-release").ok()?)
     }
@@ -45,7 +45,7 @@ impl Release {
         Some(Release { id, title, suite })
     }
 
-    /// Its suites, that of the machine first.
+    /// The machine's first.
     pub(super) fn suites(&self) -> Vec<&str> {
         let all = SUITES.iter().filter(|(id, _)| *id == self.id).flat_map(|(_, suites)| *suites);
         let others = all.copied().filter(|suite| *suite != self.suite);
@@ -53,7 +53,7 @@ impl Release {
     }
 }
 
-/// An apt root for a suite, with its lists read.
+/// For one suite, with its lists read.
 pub(super) struct AptRoot {
     folder: PathBuf,
     get: Tool,
@@ -61,7 +61,7 @@ pub(super) struct AptRoot {
 }
 
 impl AptRoot {
-    /// Makes the root of a suite if it is missing, and reads its lists if they are old.
+    /// Made if missing; reads the lists if they are old.
     pub(super) fn open(job: &Job<'_>, own: &str, suite: &str) -> Result<AptRoot, KeeperError> {
         let folder = job.store.join(LISTS).join(suite);
         let root = AptRoot {
@@ -108,7 +108,7 @@ impl AptRoot {
         Some(version.to_owned())
     }
 
-    /// Packages with all that they need, each with its version.
+    /// With all that they need, each with its version.
     pub(super) fn closure(
         &self,
         packages: &[String],
@@ -118,7 +118,7 @@ impl AptRoot {
         Ok(installed(&self.get.run(&self.folder, arguments)?))
     }
 
-    /// Downloads packages, whose digests apt compares with those of the signed lists.
+    /// Apt compares digests with those of the signed lists.
     pub(super) fn download(
         &self,
         packages: &[(String, String)],
@@ -145,11 +145,11 @@ impl AptRoot {
             ("Dir::Etc::preferences", path("none")),
             ("Dir::Etc::preferencesparts", path("empty")),
             ("Acquire::Languages", "none".to_owned()),
-            // The machine's hooks are for the machine's packages.
+            // The machine's hooks are for its own packages.
             ("APT::Update::Pre-Invoke", String::new()),
             ("APT::Update::Post-Invoke", String::new()),
             ("APT::Update::Post-Invoke-Success", String::new()),
-            // Its user cannot write in a folder of Dyno's.
+            // Apt's user cannot write in Dyno's folder.
             ("APT::Sandbox::User", "root".to_owned()),
         ];
         let options =
@@ -171,7 +171,7 @@ fn installed(simulated: &str) -> Vec<(String, String)> {
     packages.collect()
 }
 
-/// The texts of all source files of the machine's apt, each with whether it has lines or stanzas.
+/// Of all apt source files, each with whether it has lines or stanzas.
 fn machine_sources() -> Vec<(bool, String)> {
     let parts = fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = parts.map(|entry| entry.path()).collect();
@@ -188,8 +188,7 @@ fn machine_sources() -> Vec<(bool, String)> {
     paths.into_iter().filter_map(text).collect()
 }
 
-/// The sources of a suite: those of the machine that name its own suite, with the name replaced; and,
-/// of its own suite, updates, too.
+/// The machine's sources of its own suite, renamed to `suite`; updates only for its own suite.
 fn suite_sources(texts: &[(bool, String)], own: &str, suite: &str) -> String {
     let mut out = String::new();
     for (has_lines, text) in texts {
@@ -226,7 +225,7 @@ fn suite_sources(texts: &[(bool, String)], own: &str, suite: &str) -> String {
 
 type Stanza = Vec<(String, String)>;
 
-/// Stanzas of the form `Key: value`; lines that begin with a blank go on with the value.
+/// `Key: value`; a line that begins with a blank continues the value.
 fn stanzas(text: &str) -> Vec<Stanza> {
     let mut all: Vec<Stanza> = vec![Vec::new()];
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -247,7 +246,7 @@ fn stanzas(text: &str) -> Vec<Stanza> {
     all
 }
 
-/// Lines of the form `deb [signed-by=KEY] URI SUITE COMPONENT…`, as stanzas.
+/// `deb [signed-by=KEY] URI SUITE COMPONENT…`
 fn stanzas_of_lines(text: &str) -> Vec<Stanza> {
     let stanza = |line: &str| {
         let rest = line.trim().strip_prefix("deb ")?.trim();

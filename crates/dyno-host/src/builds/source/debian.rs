@@ -1,5 +1,5 @@
-//! Debian packages, of the machine's release or another one: unpacked with the libraries that they need,
-//! their C library included, and not installed. No script of theirs runs.
+//! Debian packages of the machine's release or another, unpacked with their libraries, the C
+//! library included. Nothing is installed and no script runs.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ impl Source for Debian {
         let package = spec.packages.first().cloned().unwrap_or_default();
         let (mut seen, mut failed) = (Vec::new(), None);
         for suite in release.suites() {
-            // A suite that this mirror does not have, or whose key this machine does not trust.
+            // The mirror lacks the suite, or the machine does not trust its key.
             let root = match AptRoot::open(job, &release.suite, suite) {
                 Ok(root) => root,
                 Err(error) => {
@@ -82,7 +82,7 @@ impl Source for Debian {
     }
 }
 
-/// Downloads the packages of a job with the libraries that they need.
+/// With the libraries that they need.
 fn download(root: &AptRoot, job: &Job<'_>, to: &Path) -> Result<(), KeeperError> {
     let mut named = job.spec.packages.clone();
     named.extend(job.spec.extras.iter().filter(|extra| root.version(extra).is_some()).cloned());
@@ -91,13 +91,13 @@ fn download(root: &AptRoot, job: &Job<'_>, to: &Path) -> Result<(), KeeperError>
     root.download(&wanted, to)
 }
 
-/// Whether a package holds shared libraries. What else packages need is for their installation.
+/// Other dependencies are for installing.
 fn is_library(name: &str) -> bool {
     let is_perl = name.starts_with("libperl") || name.ends_with("-perl");
     (name.starts_with("lib") && !is_perl) || name == "zlib1g"
 }
 
-/// A Debian version without its epoch.
+/// Without its epoch.
 fn upstream(version: &str) -> &str {
     match version.split_once(':') {
         Some((epoch, rest)) if epoch.bytes().all(|byte| byte.is_ascii_digit()) => rest,
@@ -105,8 +105,7 @@ fn upstream(version: &str) -> &str {
     }
 }
 
-/// The program that changes where programs look for their libraries: the machine's, or one that is
-/// fetched as well.
+/// Changes where programs look for libraries. The machine's, or fetched.
 fn patchelf(job: &Job<'_>) -> Result<Tool, KeeperError> {
     if let Some(program) = job.keeper.find_program("patchelf", &[]) {
         return Ok(Tool(program));

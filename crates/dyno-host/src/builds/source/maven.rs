@@ -1,4 +1,4 @@
-//! Archives of server programs in Maven repositories, by the user's own Maven and its settings.
+//! Server programs in Maven repositories, by the user's own Maven and its settings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,11 @@ use super::{Downloaded, Job, Source, file_names, files_below};
 use crate::KeeperError;
 use crate::keeper::Keeper;
 
-/// Copies what a project depends on into a folder. A version of its own, so that it is the same
-/// wherever it runs.
+/// A fixed version, to be the same everywhere.
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
 
-/// The folder in which Maven looks for settings of a project: beside it, and else in each folder above it. They name
-/// code that Maven runs, and above Dyno's folder is /var/tmp, where everybody may put them.
+/// Maven looks for this folder beside a project and above it, and runs code that it names. Above
+/// Dyno's folder is /var/tmp, where everybody could put one.
 const SETTINGS: &str = ".mvn";
 
 pub(super) struct Maven;
@@ -49,7 +48,7 @@ impl Source for Maven {
         let arguments = [
             "--quiet",
             "--batch-mode",
-            // A download whose digest is not that of the repository is refused.
+            // Refuses downloads with a wrong digest.
             "--strict-checksums",
             "-Dstyle.color=never",
             "-DexcludeTransitive=true",
@@ -100,7 +99,7 @@ fn is_archive(path: &Path) -> bool {
     [".txz", ".tar.xz", ".tgz", ".tar.gz"].iter().any(|end| name.ends_with(end))
 }
 
-/// The versions that begin with these numbers, in Maven's notation.
+/// In Maven's notation.
 fn range(version: &str) -> String {
     match version {
         "" => "[0,)".to_owned(),
@@ -108,7 +107,6 @@ fn range(version: &str) -> String {
     }
 }
 
-/// A project that depends on nothing but this.
 fn project_text(group: &str, artifact: &str, range: &str) -> String {
     format!(
         "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\
@@ -130,7 +128,7 @@ fn version_in(file: &str, artifact: &str) -> Option<String> {
     Some(version.to_owned())
 }
 
-/// A program that unpacks zip archives, with the words that come before the archive and its place.
+/// With the arguments before the archive and its place.
 fn unzippers(keeper: &Keeper) -> Result<(PathBuf, &'static [&'static str], bool), KeeperError> {
     let all: [(&str, &[&str], bool); 3] = [
         ("unzip", &["-q", "-o"], false),

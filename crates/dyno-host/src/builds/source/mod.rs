@@ -1,4 +1,4 @@
-//! The sources of packages: each is the user's own package tool, in a file of its own.
+//! The sources of packages: each is one of the user's package tools.
 
 mod apt_root;
 mod debian;
@@ -11,7 +11,7 @@ use super::PackageSpec;
 use crate::KeeperError;
 use crate::keeper::Keeper;
 
-/// All sources, in the order in which they are asked: one line each.
+/// In the order in which they are asked.
 const SOURCES: &[&dyn Source] = &[&debian::Debian, &maven::Maven, &python::Python];
 
 pub(super) const LISTS: &str = ".lists";
@@ -19,14 +19,13 @@ pub(super) const TOOLS: &str = ".tools";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceInfo {
-    /// Its name in `from` and `--from`: `debian`.
+    /// In `from` and `--from`: `debian`.
     pub name: &'static str,
     pub summary: &'static str,
-    /// Why nothing can be fetched from it here; none if it can.
+    /// Why it cannot be used here.
     pub problem: Option<String>,
 }
 
-/// All sources of packages, in the order in which they are asked.
 pub fn package_sources(keeper: &Keeper) -> Vec<SourceInfo> {
     let info = |source: &&dyn Source| SourceInfo {
         name: source.name(),
@@ -45,8 +44,7 @@ pub(super) fn named(name: &str) -> Result<&'static dyn Source, KeeperError> {
     found.ok_or_else(|| KeeperError(format!("there is no source of packages called `{name}`")))
 }
 
-/// The distribution of this machine, as builders of its packages are called: `Debian bookworm`; none if it
-/// is not known.
+/// As builders are called: `Debian bookworm`.
 pub fn distribution() -> Option<String> {
     let release = apt_root::Release::of_machine()?;
     Some(format!("{} {}", release.title, release.suite))
@@ -61,39 +59,31 @@ pub(super) struct Job<'a> {
 }
 
 pub(super) struct Downloaded {
-    /// Who built it: `Debian trixie`.
+    /// `Debian trixie`.
     pub(super) builder: String,
     pub(super) package: String,
     pub(super) version: String,
-    /// The files, in the folder that was given.
+    /// In the given folder.
     pub(super) files: Vec<String>,
 }
 
-/// The user's package tool. What it downloads it verifies as it is configured to.
+/// A package tool of the user; verifies downloads as configured.
 pub(super) trait Source: Sync {
     fn name(&self) -> &'static str;
 
     fn summary(&self) -> &'static str;
 
-    /// Why nothing can be fetched from it here; none if it can.
+    /// Why it cannot be used here.
     fn problem(&self, keeper: &Keeper) -> Option<String>;
 
-    /// Downloads the packages to a folder.
-    ///
-    /// # Errors
-    ///
-    /// It does not have them, or its tool failed.
+    /// Fails if the source lacks the packages, or its tool fails.
     fn download(&self, job: &Job<'_>, to: &Path) -> Result<Downloaded, KeeperError>;
 
-    /// Unpacks what was downloaded so that its programs run where it is.
-    ///
-    /// # Errors
-    ///
-    /// A tool failed.
+    /// Programs can then be run in place. Fails if a tool fails.
     fn unpack(&self, job: &Job<'_>, packages: &Path, root: &Path) -> Result<(), KeeperError>;
 }
 
-/// The names of the files in a folder, sorted.
+/// Sorted.
 fn file_names(folder: &Path) -> Result<Vec<String>, KeeperError> {
     let unreadable =
         |e: std::io::Error| KeeperError(format!("{} cannot be read: {e}", folder.display()));
@@ -130,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// Looks for settings as Maven and pyenv do, and says in which folder it found some.
+    /// Notes in which folder settings are found when looking like Maven and pyenv.
     const LOOK: &str = "#!/bin/sh
 at=$(pwd -P)
 while [ \"$at\" != / ] && [ ! -e \"$at/.mvn\" ] && [ ! -e \"$at/.python-version\" ]; do
@@ -165,7 +155,6 @@ echo \"$at\" > \"$(dirname \"$0\")/found\"
         let (keeper, store, spec) = (&keeper, store.as_path(), &spec);
         let job = Job { keeper, store, spec, say: &|_| {}, now_unix_ms: 0 };
         let check = |source: &dyn Source, expected: &Path| {
-            // It finds settings, and no packages.
             assert!(source.download(&job, &to).is_err());
             let found = fs::read_to_string(tools.join("found")).expect("it has run");
             assert_eq!(Path::new(found.trim_end()), expected, "{}", source.name());

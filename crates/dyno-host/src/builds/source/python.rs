@@ -1,4 +1,4 @@
-//! Python wheels that hold a server, by the user's own pip and its configuration.
+//! Python wheels with a server, by the user's own pip and its configuration.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Tests with an engine that is a script: its containers are processes of this machine.
+//! The engine is a script: its containers are processes of this machine.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use crate::ServerLimits;
 use crate::keeper::owner::Owner;
 use crate::keeper::tests::{RealClock, abandon};
 
-/// Each container has a folder in the store, with its label and the id of its process.
+/// A container is a folder in the store with label and process id.
 const ENGINE: &str = r#"#!/bin/sh
 store=$(dirname "$0")/store
 case $1 in
@@ -85,7 +85,6 @@ impl World {
         }
     }
 
-    /// Names of the containers that there are.
     fn containers(&self) -> Vec<String> {
         let all = fs::read_dir(self.outer.path().join("store")).expect("it is there");
         all.map(|one| one.expect("read").file_name().to_string_lossy().into_owned()).collect()
@@ -112,12 +111,12 @@ fn the_process_is_that_in_the_container() {
     assert_eq!(process.ended(), None);
     let names = world.containers();
     assert!(names.len() == 1 && names[0].starts_with("dyno-db-"), "{names:?}");
-    // While it runs, the folder cannot go.
+    // Refused while it runs.
     assert!(world.keeper.remove_folder(&folder).is_err());
     let how = process.stop("TERM", &RealClock, Nanoseconds::from_secs(20));
     assert_eq!(how, crate::HowStopped::Ended);
     assert_eq!(process.ended().as_deref(), Some("ended with exit code 3"));
-    // One that is killed leaves nothing either.
+    // After a kill nothing is left either.
     let mut process = world.keeper.spawn(&folder, &spec).expect("it starts again");
     process.kill_all();
     assert!(process.ended().is_some_and(|how| how.contains("signal 9")), "{:?}", process.ended());
@@ -162,12 +161,12 @@ fn only_containers_with_the_label_of_a_dead_dyno_are_removed() {
     let process = world.keeper.spawn(&folder, &spec).expect("it starts");
     let pid = process.pid();
     let token = Owner::read(&folder).expect("an owner").1.containers.expect("noted");
-    // One that Dyno cannot reach by signals, and one of somebody else.
+    // One that signals do not reach, and a foreign one.
     let sleep = || Command::new("sleep").arg("1000").spawn().expect("sleep");
     let (mut own, mut foreign) = (sleep(), sleep());
     world.container("dyno-unreached", token.token(), own.id());
     world.container("foreign", "another", foreign.id());
-    // It is killed without any warning.
+    // Killed without warning.
     std::mem::forget(process);
     abandon(&world.keeper, &folder);
     let messages = world.keeper.end_leftovers(&RealClock);

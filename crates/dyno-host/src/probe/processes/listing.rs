@@ -1,30 +1,27 @@
-//! The server's own list of its threads: which work for clients, and which for Dyno's own probes.
-//! For servers whose threads have no names, and for what names do not show.
-//!
-//! Main type: [`ThreadListing`]. A probe of the server fills it; the probe of the processes reads
-//! it. Neither waits for the other: the latest list counts.
+//! The server's own list of its threads, for what their names do not show: work for clients and for
+//! Dyno's probes. A server's probe fills it, the process probe reads the latest; neither waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::ThreadGroup;
 
-/// The kind of threads that answer Dyno's probes.
+/// Threads that answer Dyno's probes.
 pub(super) const PROBE: ThreadGroup = ThreadGroup { name: "probe", is_foreground: false };
 
-/// A thread of which only is known that it works for no client.
+/// Works for no client; nothing else is known.
 const BACKGROUND: ThreadGroup = ThreadGroup { name: "", is_foreground: false };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListedThread {
-    /// The kernel's thread id.
+    /// The kernel's id.
     pub tid: i32,
-    /// The server's id of the connection that it works for; `None` if it works for none.
+    /// The server's connection id; `None` for work without a client.
     pub connection: Option<u64>,
     pub group: ThreadGroup,
 }
 
-/// Which threads of a server work for whom, as the server reports it. Clones share what they know.
+/// As the server reports it. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadListing {
     shared: Arc<Mutex<Listed>>,
@@ -32,28 +29,24 @@ pub struct ThreadListing {
 
 #[derive(Debug, Default)]
 struct Listed {
-    /// By thread; none while the server has not listed all of them.
+    /// `None` until the server has listed all.
     threads: Option<BTreeMap<i32, ListedThread>>,
-    /// Connections of probes.
     probes: BTreeSet<u64>,
 }
 
 impl ThreadListing {
-    /// Takes a connection for one of Dyno's probes. Where each connection has a process of its own,
-    /// its number is that of the process.
+    /// Marks a connection as a probe's. With a process per connection, its number is the process's.
     pub fn add_probe(&self, connection: u64) {
         self.lock().probes.insert(connection);
     }
 
-    /// Takes all threads that work for clients, and others of which the server knows what they do.
-    /// Whatever is not among them works for no client.
+    /// All threads that work for clients, and others with known work; the rest work for no client.
     pub fn set(&self, threads: impl IntoIterator<Item = ListedThread>) {
         let threads = threads.into_iter().map(|thread| (thread.tid, thread)).collect();
         self.lock().threads = Some(threads);
     }
 
-    /// What a thread is for; `known` is what is known of it otherwise. `is_new` says that it may
-    /// have begun since the server listed its threads.
+    /// `known` is from elsewhere. `is_new`: it may have begun after the list.
     pub(super) fn group(
         &self,
         tid: i32,
@@ -71,8 +64,7 @@ impl ThreadListing {
                 Some(PROBE)
             }
             Some(thread) => known.filter(|known| !known.name.is_empty()).or(Some(thread.group)),
-            // A thread that has served a client may wait for the next one, and is listed again
-            // then.
+            // A thread that served a client may wait for the next, and is listed again then.
             None => known.or((!is_new).then_some(BACKGROUND)),
         }
     }
@@ -94,7 +86,7 @@ mod tests {
         let listing = ThreadListing::default();
         assert_eq!(listing.group(7, None, false), None);
         assert_eq!(listing.group(7, Some(CLIENT), false), Some(CLIENT));
-        // PostgreSQL: a process for each connection, and no list is needed.
+        // PostgreSQL: a process for each connection needs no list.
         listing.clone().add_probe(7);
         assert_eq!(listing.group(7, Some(CLIENT), false), Some(PROBE));
         assert_eq!(listing.group(8, Some(CLIENT), false), Some(CLIENT));
@@ -119,14 +111,14 @@ mod tests {
         check(4, None, false, Some(BACKGROUND));
         // It may serve a client that came after the list.
         check(4, None, true, None);
-        // It has served a client, and waits for the next.
+        // It waits for its next client.
         check(5, Some(CLIENT), false, Some(CLIENT));
-        // A thread that was taken for a background one serves a client now; a name stays.
+        // A background thread serves a client now; a name stays.
         check(1, Some(BACKGROUND), false, Some(CLIENT));
         check(1, Some(PURGE), false, Some(PURGE));
-        // 101 is the number of a connection, and no thread.
+        // 101 is a connection, not a thread.
         check(101, None, false, Some(BACKGROUND));
-        // The probe has disconnected, and its thread serves another client.
+        // The probe is gone; its thread serves another client.
         listing.set([thread(2, Some(102), CLIENT)]);
         check(2, None, false, Some(CLIENT));
     }

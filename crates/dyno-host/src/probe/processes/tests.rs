@@ -1,4 +1,4 @@
-//! Tests of the processes probe with a made-up `/proc` and with this very process.
+//! A made-up `/proc`, and this very process.
 
 use std::fs;
 
@@ -6,14 +6,12 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A made-up `/proc` to which processes are added and from which they are taken.
 struct Fixture {
     folder: TempDir,
     probe: ProcessesProbe,
     second: u64,
 }
 
-/// One process of it.
 #[derive(Clone, Copy, Default)]
 struct Fake {
     pid: i32,
@@ -73,7 +71,7 @@ impl Fixture {
         fs::remove_dir_all(path).expect("removed");
     }
 
-    /// Reads one second later.
+    /// One second later.
     fn read(&mut self) -> Readings {
         self.second += 1;
         let mut readings = Readings::new();
@@ -82,7 +80,6 @@ impl Fixture {
     }
 }
 
-/// The kernel's ticks in `seconds`.
 fn ticks(seconds: u64) -> u64 {
     seconds * rustix::param::clock_ticks_per_second()
 }
@@ -102,7 +99,7 @@ fn a_group_is_its_processes_and_their_descendants() {
     check("server.shared_bytes", 12.0 * 1024.0);
     assert!(!readings.contains_key("server.cpu_s_per_s"), "no rate without a read before");
 
-    // A process whose parent ended belongs to init, but stays a member.
+    // Init adopts orphans, but they stay members.
     fixture.end(11);
     fixture.set(Fake { pid: 12, parent: 1, ..Fake::default() });
     assert_eq!(fixture.read()["server.processes"], 2.0);
@@ -116,7 +113,7 @@ fn without_descendants_it_is_only_its_processes() {
     fixture.set(Fake { pid: 10, parent: 1, ..Fake::default() });
     fixture.set(Fake { pid: 11, parent: 10, ..Fake::default() });
     fixture.read();
-    // A server that Dyno collected is no work of the generator.
+    // A collected server is no work of the generator.
     fixture.set(Fake { pid: 10, parent: 1, reaped_ticks: ticks(9), ..Fake::default() });
     let readings = fixture.read();
     assert_eq!((readings["server.processes"], readings["server.cpu_s_per_s"]), (1.0, 0.0));
@@ -168,7 +165,7 @@ fn a_collected_child_is_not_counted_twice() {
     fixture.set(root);
     fixture.set(child);
     fixture.read();
-    // It ends after one more second of CPU time, and its parent collects it at once.
+    // It ends after another second of CPU time, and is collected at once.
     fixture.end(11);
     fixture.set(Fake { reaped_ticks: ticks(51), written: 5100, ..root });
     let readings = fixture.read();
@@ -187,7 +184,7 @@ fn a_child_that_is_collected_late_is_not_counted_twice() {
     assert_eq!(fixture.read()["server.cpu_s_per_s"], 0.0);
     fixture.set(Fake { reaped_ticks: ticks(50), ..root });
     assert_eq!(fixture.read()["server.cpu_s_per_s"], 0.0);
-    // A debt is forgotten after that: this is the work of children too short-lived to be seen.
+    // The debt is forgotten: this is work of children too short-lived to be seen.
     fixture.set(Fake { reaped_ticks: ticks(53), ..root });
     assert_eq!(fixture.read()["server.cpu_s_per_s"], 3.0);
 }
@@ -223,7 +220,7 @@ fn missing_files_are_missing_readings() {
     assert!(!readings.keys().any(|name| name.contains("disk")), "{readings:?}");
 }
 
-/// Writes what the kernel reports of a thread of process 10.
+/// Of process 10.
 fn set_thread(fixture: &Fixture, tid: i32, name: &str, (cpu_ns, wait_ns): (u64, u64)) {
     let folder = fixture.folder.path().join(format!("10/task/{tid}"));
     fs::create_dir_all(&folder).expect("made");
@@ -339,7 +336,7 @@ fn a_server_lists_threads_without_names() {
             fixture.read();
         }
     }
-    // A thread that began after the server's list: it may work for a client.
+    // Begun after the list: it may work for a client.
     set_thread(&fixture, 14, "server", (50_000_000, 0));
     let readings = fixture.read();
     let check = |name: &str, expected: f64| {

@@ -1,8 +1,5 @@
-//! The threads of a group of processes: how long they ran and waited, how often they were switched,
-//! and what kind of thread did it, if names show it.
-//!
-//! A group with many threads is read less than once a second, so that the number of threads read
-//! per second stays bounded; its rates are then over the longer time.
+//! Threads of a group of processes: run and wait times, context switches, and kinds by their names.
+//! Groups with many threads are read less often, to bound the cost; rates are over the longer time.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +10,20 @@ use super::{Member, ProcessFiles, parse_status};
 use crate::probe::{Readings, numbers};
 use crate::process_table::list_pids;
 
-/// A kind of thread of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadGroup {
-    /// Its name: `checkpointer`, `purge`.
+    /// `checkpointer`, `purge`.
     pub name: &'static str,
-    /// Whether such threads work for a client that waits.
+    /// Works for waiting clients.
     pub is_foreground: bool,
 }
 
-/// Classifies a thread by the title of its process and its own name (which the kernel cuts
-/// to 15 bytes). `None` if these do not show it.
+/// By the process's title and the thread's name (which the kernel cuts to 15 bytes).
 pub type ThreadGroups = fn(process: &str, thread: &str) -> Option<ThreadGroup>;
 
 const THREADS_PER_S: usize = 128;
 
-/// Number of reads of a new thread in which its name is read: it may begin with its parent's name.
+/// Reads of a new thread's name: it may begin with its parent's.
 const LOOKS: u32 = 3;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +50,7 @@ pub(in crate::probe) struct ThreadKinds {
 
 #[derive(Default)]
 pub(super) struct Threads {
-    /// None for a group whose threads are not distinguished.
+    /// `None` if threads are not distinguished.
     kinds: Option<ThreadKinds>,
     known: BTreeMap<(i32, i32), Known>,
     before: Option<Nanoseconds>,
@@ -66,7 +61,7 @@ impl Threads {
         Threads { kinds, ..Threads::default() }
     }
 
-    /// Reads the threads of these processes, if it is time to.
+    /// If it is time to.
     pub(super) fn read(
         &mut self,
         members: &BTreeMap<i32, Member>,
@@ -77,7 +72,7 @@ impl Threads {
         let n_threads: u64 = members.values().map(|member| member.stat.n_threads).sum();
         let pause = (n_threads / THREADS_PER_S as u64).min(60);
         let passed = self.before.map(|before| now.saturating_sub(before));
-        // Half a second of tolerance: reads are not exactly on time.
+        // With half a second of tolerance.
         if passed.is_some_and(|passed| {
             passed + Nanoseconds::from_millis(500) < Nanoseconds::from_secs(pause)
         }) {
@@ -101,7 +96,7 @@ impl Threads {
     ) -> BTreeMap<(i32, i32), Known> {
         let mut found = BTreeMap::new();
         for (&pid, member) in members {
-            // A process of one thread is that thread, and its status is read already.
+            // A process of one thread is that thread, with its status read already.
             let only = (member.stat.n_threads == 1).then_some(member);
             let tids = match only {
                 Some(_) => vec![pid],
@@ -128,10 +123,10 @@ impl Threads {
         Known { named: groups(title.trim(), name.trim()), n_looks: known.n_looks + 1, ..known }
     }
 
-    /// Completes what the name shows with what the server reports.
+    /// Adds what the server reports.
     fn completed(&self, tid: i32, known: Known, is_new: bool) -> Known {
         let Some(kinds) = &self.kinds else { return known };
-        // What was a probe's may be another's now: only the name and the server's list stay.
+        // A probe's thread may have become another's: only name and list stay.
         let before = known.named.or(known.group.filter(|group| *group != PROBE));
         Known { group: kinds.listing.group(tid, before, is_new), ..known }
     }
@@ -142,7 +137,7 @@ impl Threads {
         seconds: f64,
         add: &mut dyn FnMut(String, f64),
     ) {
-        // A thread that is new began at zero; what one did that has ended since is lost.
+        // A new thread began at zero; the work of an ended one is lost.
         let grown = |key: &(i32, i32), now: &Known, count: fn(&Counts) -> u64| {
             let before = self.known.get(key).map_or(0, |known| count(&known.counts));
             count(&now.counts).saturating_sub(before) as f64
@@ -160,7 +155,7 @@ impl Threads {
             BTreeMap::from([("foreground".to_owned(), 0.0), ("background".to_owned(), 0.0)]);
         for (key, now) in found {
             let used = grown(key, now, |counts| counts.cpu_ns) / 1e9 / seconds;
-            // Dyno's own probes are no clients, and no work of the engine's own.
+            // Probes are neither clients nor the engine's own work.
             let side = match now.group {
                 None => Some("unnamed"),
                 Some(PROBE) => None,
@@ -174,8 +169,7 @@ impl Threads {
                 *cpu_s.entry(format!("thread.{}", group.name)).or_default() += used;
             }
         }
-        // If most threads are of unknown kind, as if only one engine names its own, nothing is
-        // known of who works for clients.
+        // With most threads unknown, as if only one engine names its own, the sides are unknown.
         let n_unnamed = found.values().filter(|known| known.group.is_none()).count();
         if n_unnamed * 2 > found.len() {
             cpu_s.retain(|side, _| side != "foreground" && side != "background");
@@ -187,7 +181,7 @@ impl Threads {
 }
 
 impl ProcessFiles {
-    /// What a thread has counted. `only` is its process if it has no other thread.
+    /// `only` is its process if it has no other thread.
     fn thread_counts(&mut self, pid: i32, tid: i32, only: Option<&Member>) -> Option<Counts> {
         let (cpu_ns, wait_ns) = match only {
             Some(_) => parse_schedstat(&self.text(pid, "schedstat")?)?,
@@ -203,8 +197,7 @@ impl ProcessFiles {
     }
 }
 
-/// Nanoseconds that a thread ran, and that it was ready but waited for a CPU: the first two numbers
-/// of its `schedstat` (sched-stats.rst of the kernel).
+/// Nanoseconds running, and ready without a CPU: first numbers of `schedstat` (sched-stats.rst).
 pub(super) fn parse_schedstat(text: &str) -> Option<(u64, u64)> {
     let mut found = numbers(text);
     Some((found.next()?, found.next()?))

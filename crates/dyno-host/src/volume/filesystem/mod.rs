@@ -1,4 +1,4 @@
-//! The filesystems that a volume may have: a file each, and a line in [`ALL`].
+//! The filesystems for volumes: a file each, and a line in [`ALL`].
 
 mod btrfs;
 mod ext4;
@@ -8,7 +8,7 @@ mod zfs;
 
 use dyno_units::ByteCount;
 
-/// All filesystems, in the order in which help texts list them.
+/// In the order of help texts.
 pub(crate) const ALL: &[&Filesystem] = &[
     &ext4::FILESYSTEM,
     &xfs::FILESYSTEM,
@@ -27,23 +27,22 @@ pub(crate) struct Filesystem {
 
 #[derive(Debug)]
 pub(crate) enum MadeBy {
-    /// A program, on a device.
+    /// On a device.
     Program(Maker),
-    /// The mount itself: it lies in memory.
+    /// It is made by mounting, in memory.
     Memory,
-    /// The programs of ZFS: a pool on a device, and a dataset in it.
+    /// ZFS: a pool on a device, with a dataset.
     Pool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Maker {
     pub(crate) program: &'static str,
-    /// The package of Debian that has it.
+    /// Of Debian.
     pub(crate) package: &'static str,
-    /// What it is always given.
+    /// Always given.
     pub(crate) arguments: &'static [&'static str],
-    /// What it is given unless the user's options have the first word of it: a default that a
-    /// measurement wants.
+    /// Given unless the user's options have its first word: a default for measurements.
     pub(crate) unless_given: &'static [&'static str],
 }
 

@@ -13,6 +13,6 @@ pub(super) const FILESYSTEM: Filesystem = Filesystem {
         arguments: &["-q", "-f"],
         unless_given: &[],
     }),
-    // xfsprogs 5.19 and later make no smaller one.
+    // The minimum of xfsprogs 5.19 and later.
     least_size: ByteCount(300 << 20),
 };

@@ -7,7 +7,7 @@ fn workload(keying: Nanoseconds, thinking: Nanoseconds) -> MadeWorkload {
     reading(Reads { n_kinds: 1, keying, thinking, ..Reads::default() })
 }
 
-/// Throughput of so many clients on a server without delay.
+/// On a server without delay.
 fn throughput(clients: usize, workload: &MadeWorkload) -> (f64, StepTotals) {
     let server = SimulatedServer::new(1000, ServiceTime::Constant(MS));
     let totals =
@@ -23,7 +23,7 @@ fn think_time_lowers_throughput_as_little_s_law_says() {
         // N / (R + Z), with R = 1 ms.
         let expected = clients as f64 / (0.001 * (1 + keying_ms + thinking_ms) as f64);
         check_close(&format!("{clients}, {keying_ms}, {thinking_ms}"), found, expected, 0.02);
-        // A pause is no part of the response time.
+        // The pause is not in the response time.
         let response = &totals.measured.kinds[0].response;
         assert_eq!(response.count_between(999_000, 1_001_000), response.len());
         assert!(totals.in_flight_at_end <= clients as u64);
@@ -37,7 +37,7 @@ fn think_time_lowers_throughput_as_little_s_law_says() {
 #[test]
 fn a_pause_of_constant_length_is_kept_to_the_nanosecond() {
     let (_, totals) = throughput(1, &workload(MS.times(9), Nanoseconds::ZERO));
-    // Every 10 ms one is done; the one that would be done at the very end is not.
+    // One every 10 ms; the one due at the very end does not count.
     assert_eq!((totals.measured.committed(), totals.in_flight_at_end), (9_999, 1));
 }
 
@@ -55,7 +55,7 @@ fn a_rollback_that_is_meant_is_neither_a_commit_nor_a_failure() {
     let workload = reading(Reads { n_kinds: 1, rolls_back_each: 10, ..Reads::default() });
     let server = SimulatedServer::new(1, ServiceTime::Constant(MS));
     let totals = try_simulate_workload(&closed(1, 11), &server, &workload).expect("ok").totals;
-    // Nine commits of 1 ms and one rollback of 2 ms, over and over; the last rollback is cut off.
+    // Nine commits of 1 ms and a rollback of 2 ms; the last rollback is cut off.
     let outcomes = totals.measured.kinds[0].outcomes;
     assert_eq!((outcomes.committed(), outcome(&totals, "rolled_back")), (9_000, 999));
     assert_eq!(outcomes.failed(), 0);

@@ -1,4 +1,4 @@
-//! Steps that a workload defines: roles side by side, each with its own pacing, and quotas.
+//! Roles side by side, each with its own pacing and quota.
 
 use dyno_model::Load;
 use dyno_model::{Pacing, Role};
@@ -9,7 +9,6 @@ use crate::fixture::{by_role, role, roles};
 
 const CLOSED: Pacing = Pacing::Closed;
 
-/// A server without delay.
 fn roomy() -> SimulatedServer {
     SimulatedServer::new(1000, ServiceTime::Constant(MS))
 }
@@ -42,7 +41,7 @@ fn a_step_ends_when_its_quota_is_done() {
         assert_eq!((role.name.as_ref(), role.clients), ("all", 4));
         assert_eq!((role.committed, role.unfinished), (4 * quota, 0));
     };
-    // One transaction a millisecond and client; the last one is done at the very end.
+    // One transaction a millisecond and client; the last is done at the very end.
     check(1000, &[1000]);
     check(999, &[999]);
     check(1001, &[1000, 1]);
@@ -61,7 +60,7 @@ fn the_last_client_ends_the_step_and_the_others_only_themselves() {
     assert_eq!(commits(&seen, 0), [1000, 0, 0, 0]);
     assert_eq!(commits(&seen, 1), [10, 10, 10, 1]);
     let committed: Vec<_> = seen.totals.roles.iter().map(|role| role.committed).collect();
-    // The reader's commit of the same moment came before or after.
+    // The reader's commit of the same moment may come before or after.
     assert!(committed[..2] == [1000, 31] && (3000..=3001).contains(&committed[2]));
     assert!(seen.totals.in_flight_at_end <= 1);
 }
@@ -80,7 +79,7 @@ fn every_role_keeps_its_own_rate() {
     for role in [0, 1] {
         assert_eq!(commits(&seen, role), [100; 10], "role {role}");
         assert_eq!(seen.totals.roles[role].committed, 1000);
-        // The clients of a role take turns: their arrivals spread over each tenth of a second.
+        // The clients of a role take turns, so arrivals spread evenly.
         assert!(seen.intervals[..9].iter().all(|i| i.kinds[role].bins == [10; 10]));
     }
     check_close("queries", seen.totals.roles[2].committed as f64, 6000.0, 0.05);
@@ -111,13 +110,13 @@ fn a_stall_shows_in_the_response_time_of_the_paced_role_only() {
     let server = roomy().with_stall(Nanoseconds::from_secs(5), Nanoseconds::SECOND);
     let seen = run(&roles(step, 20), &server);
     let kinds = &seen.totals.measured.kinds;
-    // 100 arrivals were due in the stall; half of them waited for more than half a second.
+    // 100 arrivals were due in the stall; half waited for more than 0.5 s.
     let waited =
         |role: usize, ms: u64| kinds[role].response.count_between(ms * 1_000_000, u64::MAX / 2);
     assert!((45..=60).contains(&waited(0, 500)), "{}", waited(0, 500));
     assert_eq!(waited(1, 500), 1);
     assert_eq!(kinds[0].service.count_between(500_000_000, u64::MAX / 2), 1);
-    // All are caught up with, since a client's arrivals wait for it.
+    // All are caught up, since a client's arrivals wait for it.
     assert_eq!((kinds[0].outcomes.committed(), seen.totals.measured.missed), (2000, 0));
     assert_eq!(seen.intervals[5].kinds[0].outcomes.committed(), 0);
     assert_eq!(seen.totals.measured.lag.len(), 2000);
@@ -125,7 +124,7 @@ fn a_stall_shows_in_the_response_time_of_the_paced_role_only() {
 
 #[test]
 fn one_client_s_arrivals_do_not_go_to_another() {
-    // Each takes 10 ms and is asked every 8 ms: all of them fall behind, each on its own.
+    // Each takes 10 ms and is asked every 8 ms: all fall behind.
     let pacing = Pacing::Constant { rate: 125.0 };
     let server = SimulatedServer::new(1000, ServiceTime::Constant(MS.times(10)));
     let seen = run(&roles(vec![role("r", 3, pacing, None)], 10), &server);
@@ -138,7 +137,7 @@ fn one_client_s_arrivals_do_not_go_to_another() {
 
 #[test]
 fn arrivals_of_a_client_that_have_waited_a_minute_are_given_up() {
-    // As for the whole load: the server takes 100 of 1000 a second.
+    // The server does 100 of 1000 a second.
     let pacing = Pacing::Constant { rate: 1000.0 };
     let server = SimulatedServer::new(1, ServiceTime::Constant(MS.times(10)));
     let seen = run(&roles(vec![role("r", 1, pacing, None)], 100), &server);
@@ -182,7 +181,6 @@ fn a_step_ends_when_all_clients_have_ended_by_themselves() {
     let spec = crate::fixture::closed(2, 60);
     check(&spec, 700, (EndedBy::Quota, 2100, &[1000, 400]));
     check(&roles(vec![role("r", 2, CLOSED, None)], 60), 700, (EndedBy::Quota, 2100, &[1000, 400]));
-    // One of them goes on.
     let spec = crate::fixture::closed(2, 1);
     check(&spec, 600, (EndedBy::Time, 1599, &[1000]));
     let spec = StepSpec { warm_up: Nanoseconds::SECOND, ..crate::fixture::closed(1, 60) };
@@ -206,13 +204,13 @@ fn what_failed_for_good_does_not_count_for_the_quota() {
         let failed = outcome(&seen.totals, "duplicate_key");
         assert_eq!((measured.committed(), seen.totals.ended_by), (1000, EndedBy::Quota));
         check_close("failed", failed as f64, 1000.0 * 0.3 / 0.7, 0.15);
-        // Not one arrival more than it took.
+        // No arrival more than needed.
         assert_eq!((measured.due, measured.missed), (1000 + failed, 0));
     };
     check(CLOSED);
     check(Pacing::Constant { rate: 200.0 });
     check(Pacing::Poisson { rate: 200.0 });
-    // More than the server can take: arrivals wait, and those beyond the quota never become due.
+    // More than the server can do; arrivals beyond the quota never become due.
     check(Pacing::Constant { rate: 5000.0 });
     check(Pacing::Bursts { per_burst: 100 });
 }
@@ -237,8 +235,8 @@ fn bursts_begin_a_second_apart_and_nothing_is_caught_up() {
     let seen = run(&spec, &server);
     let bins: Vec<u32> = seen.intervals.iter().flat_map(|i| i.kinds[0].bins).collect();
     let bursts: Vec<_> = bins.iter().enumerate().filter(|(_, n)| **n > 0).collect();
-    // The burst of second 3 ends with the stall at 4.5 s, took longer than 0.95 s, and the next
-    // one follows at once; the one after that, a second after that one began.
+    // The burst of second 3 ends with the stall at 4.5 s, after more than 0.95 s; so the next one
+    // follows at once, and the one after that a second later.
     assert_eq!(bursts, [0, 10, 20, 45, 55, 65, 75].map(|at| (at, if at == 45 { &10 } else { &5 })));
     let kind = &seen.totals.measured.kinds[0];
     assert_eq!(kind.response.count_between(999_000, 1_001_000), kind.response.len() - 1);
@@ -272,7 +270,7 @@ fn a_quota_is_done_in_spite_of_an_outage() {
     let seen = run(&roles(vec![role("r", 4, pacing, 500)], 60), &server);
     assert_eq!(seen.totals.ended_by, EndedBy::Quota);
     assert_eq!(seen.totals.measured.committed(), 2000);
-    // Arrivals waited for their clients, and were caught up with before the end.
+    // Arrivals caught up before the end.
     assert!(seen.totals.measured.length < Nanoseconds::from_secs(11));
 }
 
@@ -328,8 +326,7 @@ proptest! {
         if let EndedBy::Limit = totals.ended_by {
             prop_assert_eq!(totals.measured.length, Nanoseconds::from_secs(8));
         }
-        // All that was due was sent, is in flight, or was missed. A retry that was decided upon
-        // may still pause at the end.
+        // Due arrivals were sent, are in flight, or were missed; a retry may pause at the end.
         let measured = &totals.measured;
         let failed = outcome(totals, "deadlock");
         let ended = measured.committed() + failed + totals.in_flight_at_end + measured.missed;

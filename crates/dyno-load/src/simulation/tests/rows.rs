@@ -1,5 +1,4 @@
-//! A simulated server with rows: what was confirmed is there, nothing else is, and no other
-//! client's write is lost.
+//! Confirmed writes are there, nothing else is, and no write of another client is lost.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
@@ -15,7 +14,7 @@ use dyno_workload::{
 
 use super::*;
 
-/// A database of one number. It refuses a second writer, as SQLite would.
+/// One number. Refuses a second writer, as SQLite would.
 #[derive(Default)]
 struct Ledger {
     number: i64,
@@ -150,8 +149,7 @@ impl Connection for LedgerConnection {
     }
 }
 
-/// Clients that add one to the number: read it, write it. With `looks`, every other transaction
-/// only reads it.
+/// Clients that add one to the number; with `looks`, every other transaction only reads.
 #[derive(Clone, Copy)]
 struct Adding {
     looks: bool,
@@ -220,7 +218,6 @@ impl Transactions for Adding {
     }
 }
 
-/// Runs a step; returns what was seen, and the number in the end.
 fn add(spec: &StepSpec, server: SimulatedServer, looks: bool) -> (Seen, i64) {
     let ledger = Arc::new(Mutex::new(Ledger::default()));
     let shared = Arc::clone(&ledger);
@@ -243,7 +240,6 @@ fn add(spec: &StepSpec, server: SimulatedServer, looks: bool) -> (Seen, i64) {
     (seen.expect("the step runs"), number)
 }
 
-/// Nothing that was confirmed is lost, and nothing is there that no client wrote.
 #[track_caller]
 fn check_kept(seen: &Seen, number: i64) {
     let committed = seen.totals.measured.kinds[ADD].outcomes.committed() as i64;
@@ -256,7 +252,7 @@ fn check_kept(seen: &Seen, number: i64) {
 fn one_client_writes_at_a_time_and_all_its_writes_are_there() {
     let server = SimulatedServer::new(4, ServiceTime::Constant(MS));
     let (seen, number) = add(&closed(8, 20), server, false);
-    // Four statements of 1 ms under the lock, however many clients and places there are.
+    // Four statements of 1 ms under the lock, whatever the number of clients and places.
     assert_eq!(seen.totals.measured.kinds[ADD].outcomes.committed(), 20 * 250 - 1);
     check_kept(&seen, number);
     // First come, first served: each waits for the seven others.

@@ -19,7 +19,7 @@ fn check(spec: StepSpec, server: &SimulatedServer, expected: (u64, EndedBy)) {
     let length = totals.measure_ended - totals.measure_began;
     assert_eq!((length, totals.ended_by), (S.times(expected.0), expected.1));
     assert!(!totals.aborted);
-    // Whole seconds, and none is lost or reported twice.
+    // Whole seconds; none is lost or reported twice.
     let measured = intervals.iter().filter(|interval| interval.phase == Phase::Measure);
     assert_eq!(measured.clone().count() as u64, expected.0);
     let committed: u64 = measured.map(|interval| interval.committed()).sum();
