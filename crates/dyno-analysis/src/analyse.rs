@@ -1,9 +1,9 @@
 //! Records → findings: the sequence of the analysis, and facts that need no statistics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_record::{MemberFacts, MemberRole, Run, TrialOutcome, TrialSummary};
-use dyno_units::Seed;
+use dyno_units::{Question, Seed, Varied};
 
 use crate::answer::{Ranker, answer, is_watched};
 use crate::attribution::attribution;
@@ -18,7 +18,7 @@ use crate::hosts::{hosts, server_hosts};
 use crate::insert_benchmark::insert_benchmark;
 use crate::join::{Joined, JoinedTrial, Matching};
 use crate::kinds::{kind_comparisons, kinds};
-use crate::requirements::requirements;
+use crate::requirements::{own_limits, requirements};
 use crate::scaling::{scaling, under_limit};
 use crate::searches::{searches, step_search};
 use crate::settings::setting_differences;
@@ -122,7 +122,8 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
     };
     findings.vectors = vectors(&joined, &findings.cells);
     findings.requirements = requirements(runs, &joined.metrics, &findings.cells);
-    findings.under_limit = under_limit(&findings.steps, &findings.cells);
+    let limits = own_limits(runs, &joined.metrics);
+    findings.under_limit = under_limit(&findings.steps, &findings.cells, &limits);
     let ranker = Ranker { joined: &joined, measured: &measured, levels: &levels };
     findings.cost = cost(&findings.cells, &ranker);
     tell_unneeded(&mut findings, &joined, runs);
@@ -133,11 +134,53 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
         // Watching measures nothing that repetitions or a longer time would improve.
         findings.caveats.retain(|caveat| caveat.kind == CaveatKind::ServerRestarted);
     }
+    findings.questions = questions(runs, &joined, &findings);
     findings.answer = answer(&findings, &ranker);
     if matching == Matching::Against || options.gate {
         tell_gate(&mut findings, (&joined, &measured, &levels));
     }
     findings
+}
+
+/// What is asked: what the first run says, except where several runs that were joined vary something together.
+fn questions(runs: &[Run], joined: &Joined<'_>, findings: &Findings) -> Vec<Question> {
+    let said = runs.first().map_or(&[][..], |run| &run.manifest.questions);
+    if let ([_], [_, ..]) = (runs, said) {
+        return said.to_vec();
+    }
+    match (varied(joined, findings).question(), said) {
+        (Question::Best, [_, ..]) => said.to_vec(),
+        (told, _) => vec![told],
+    }
+}
+
+fn varied(joined: &Joined<'_>, findings: &Findings) -> Varied {
+    let variants = &joined.variants;
+    // Of each product and work the first variant, with the names of the settings that decide.
+    let mut firsts = BTreeMap::new();
+    let durability = variants.iter().enumerate().any(|(idx, variant)| {
+        let work = (&variant.product, &variant.workload, &variant.options);
+        let names = || (variant, joined.product_facts(idx).durability_settings);
+        let (first, names) = firsts.entry(work).or_insert_with(names);
+        names.iter().any(|name| first.settings.get(name) != variant.settings.get(name))
+    });
+    let mut levels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for level in variants.iter().flat_map(|variant| &variant.levels) {
+        levels.entry(&level.factor).or_default().insert(&level.level);
+    }
+    levels.retain(|_, levels| levels.len() > 1);
+    let is_of_members = |(factor, levels): &(&&str, &BTreeSet<&str>)| {
+        Varied::is_of_members(factor, levels.iter().copied())
+    };
+    Varied {
+        faults: !findings.faults.is_empty(),
+        jobs: false,
+        durability,
+        prices: variants.iter().any(|v| v.price_per_hour != variants[0].price_per_hour),
+        members: levels.iter().find(is_of_members).map(|(factor, _)| (*factor).to_owned()),
+        limits: !findings.requirements.is_empty(),
+        versions: levels.keys().any(|factor| factor.rsplit('.').next() == Some("version")),
+    }
 }
 
 fn tell_gate(

@@ -1,11 +1,15 @@
-//! The answer in words: a headline, at most five lines below, and a sentence for every comparison.
-//! What the study varies decides what comes first: the cost of safe commits (durability), who is
-//! fastest (servers), scaling (load), cost (prices); the title only decides among these. "Measured
-//! highest" is said of observed means; "fastest", "better", "worse" only of decided comparisons.
+//! The answer in words: one headline, at most five lines that support it, and every comparison in
+//! a sentence for those who want to quote it.
+//!
+//! The study's questions decide what is said first. Its title decides nothing.
+//!
+//! A sentence says no more than its verdict. "Measured highest" is said of observed means; "is
+//! fastest", "better" and "worse" only of comparisons that were decided.
 
 mod against;
 mod ahead;
 mod backlog;
+mod baselines;
 mod best;
 mod blocking;
 mod compared;
@@ -15,6 +19,7 @@ mod dips;
 mod durability;
 mod faults;
 mod field;
+mod limits;
 mod linear;
 mod pair;
 mod price;
@@ -30,6 +35,8 @@ pub(crate) use ahead::At;
 pub(crate) use ranking::{Ranker, Standing};
 pub use watched::is_watched;
 
+use dyno_units::Question;
+
 use crate::numbers::value;
 use crate::words::{ci_of, count, list, rate, share};
 use crate::{
@@ -43,56 +50,6 @@ const LINES_MOST: usize = 5;
 /// Sentences about comparisons; the others are in the tables.
 const DETAILS_MOST: usize = 24;
 
-/// In the default order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Topic {
-    Safety,
-    Fastest,
-    Blocking,
-    Linear,
-    Scaling,
-    Saturation,
-    Money,
-    Evenness,
-    Reads,
-    Storage,
-    Snapshots,
-    Backlog,
-    Faults,
-}
-
-impl Topic {
-    /// Prefixes of words in titles that ask for the topic.
-    fn words(self) -> &'static [&'static str] {
-        match self {
-            Topic::Safety => &["durab", "safe", "commit"],
-            Topic::Fastest => &["fast", "slow", "best", "hold", "save", "cost"],
-            Topic::Blocking => &["block"],
-            Topic::Linear => &["linear"],
-            Topic::Scaling => &["scal"],
-            Topic::Saturation => &["satur"],
-            Topic::Money => &["money", "price", "cheap"],
-            Topic::Evenness => &["vary", "varies", "varian", "stead", "hold"],
-            Topic::Reads => &["reads", "selects"],
-            Topic::Storage => &["compress", "smaller"],
-            Topic::Snapshots => &["snapshot", "clone"],
-            Topic::Backlog => &["behind", "backlog"],
-            Topic::Faults => &["crash", "fault", "failover", "recover", "outage", "away"],
-        }
-    }
-
-    /// Position in words.
-    fn asked_at(self, title: &str) -> Option<usize> {
-        let title = title.to_lowercase();
-        let mut words = title.split(|c: char| !c.is_alphanumeric());
-        // "Reads and writes" are operations, not disk reads.
-        if self == Topic::Reads && words.clone().any(|word| word == "writes") {
-            return None;
-        }
-        words.position(|word| self.words().iter().any(|start| word.starts_with(start)))
-    }
-}
-
 pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
     let writer = AnswerWriter { findings, ranker };
     if findings.cells.is_empty() {
@@ -102,17 +59,19 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
         return answer;
     }
     let against = writer.against_the_first_run().or_else(|| writer.vectors());
-    let (headline, statements, support) = match against {
-        Some((headline, lines)) => (headline, Vec::new(), Some(lines)),
+    let (question, headline, mut statements, support) = match against {
+        Some((headline, lines)) => (Question::Best, headline, Vec::new(), Some(lines)),
         None => {
             let mut statements = writer.statements();
-            (writer.with_tpcc_mode(statements.remove(0)), statements, None)
+            let (question, headline) = statements.remove(0);
+            let others = statements.into_iter().map(|(_, text)| text).collect();
+            (question, writer.with_tpcc_mode(headline), others, None)
         }
     };
-    let mut statements = statements;
-    let mut lines: Vec<String> = writer.failed_audits().into_iter().collect();
-    if headline.starts_with(durability::HEADLINE) {
-        // The cost of each level was asked for; other lines give way.
+    let mut lines = writer.failed_audits();
+    lines.extend(writer.required());
+    if question == Question::Durability {
+        // What each level costs is what was asked for: everything else that is said gives way.
         let n_levels = writer.safety_lines(LINES_MOST).map_or(0, |lines| lines.len());
         statements.truncate(LINES_MOST.saturating_sub(lines.len() + n_levels));
     }
@@ -126,11 +85,12 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
     let mut details = writer.comparisons_in_words();
     details.extend(writer.unpaired());
     details.extend(writer.repeated_looks());
+    details.extend(writer.exploratory());
     details.extend(findings.unseen_modes());
-    let note = match () {
-        () if headline.starts_with(durability::HEADLINE) => writer.safety_note(),
-        () if writer.saturation().as_ref() == Some(&headline) => Some(writer.saturation_note()),
-        () => None,
+    let note = match question {
+        Question::Durability => writer.safety_note(),
+        Question::Saturates => Some(writer.saturation_note()),
+        _ => None,
     };
     Answer { headline, note, lines, details, against: writer.safe_one() }
 }
@@ -141,41 +101,44 @@ struct AnswerWriter<'a> {
 }
 
 impl AnswerWriter<'_> {
-    /// The headline first; never empty.
-    fn statements(&self) -> Vec<String> {
-        let mut found: Vec<(Topic, String)> = Vec::new();
-        let safety = self.cost_of_safety();
-        let is_asked = |topic: Topic| topic.asked_at(&self.findings.title).is_some();
-        let blocked = if is_asked(Topic::Blocking) { self.blocked() } else { None };
-        let linear = if is_asked(Topic::Linear) { self.linear() } else { None };
-        let first = safety.map(|text| (Topic::Safety, text));
-        let first = first.or(blocked.map(|text| (Topic::Blocking, text)));
-        let first = first.or(linear.map(|text| (Topic::Linear, text)));
-        found.push(first.unwrap_or_else(|| (Topic::Fastest, self.fastest())));
-        found.extend(self.scaling().map(|text| (Topic::Scaling, text)));
-        if is_asked(Topic::Saturation) {
-            found.extend(self.saturation().map(|text| (Topic::Saturation, text)));
+    /// What can be said, the headline first; never empty. What is asked comes first.
+    fn statements(&self) -> Vec<(Question, String)> {
+        let asked = &self.findings.questions;
+        let is_asked = |question: Question| asked.contains(&question);
+        let compared = |question: &Question| {
+            let text = match question {
+                Question::Best => Some(self.fastest()),
+                Question::Durability => self.cost_of_safety(),
+                Question::Blocks => self.blocked(),
+                Question::Linear => self.linear(),
+                Question::Worse | Question::Same => self.against_baselines(*question),
+                Question::Limit => self.within_limits(),
+                _ => None,
+            };
+            Some((*question, text?))
+        };
+        let mut found: Vec<(Question, String)> = asked.iter().filter_map(compared).collect();
+        if found.is_empty() {
+            found.push((Question::Best, self.fastest()));
         }
-        found.extend(self.cheapest().into_iter().map(|text| (Topic::Money, text)));
-        if is_asked(Topic::Evenness) {
-            found.extend(self.evenness().map(|text| (Topic::Evenness, text)));
-        }
-        if is_asked(Topic::Reads) {
-            found.extend(self.reads_of_the_disk().map(|text| (Topic::Reads, text)));
-        }
-        if is_asked(Topic::Storage) {
-            found.extend(self.smallest().map(|text| (Topic::Storage, text)));
-        }
-        if is_asked(Topic::Snapshots) {
-            found.extend(self.snapshots().map(|text| (Topic::Snapshots, text)));
-        }
-        if is_asked(Topic::Backlog) {
-            found.extend(self.fallen_behind().map(|text| (Topic::Backlog, text)));
-        }
-        found.extend(self.faults().into_iter().map(|text| (Topic::Faults, text)));
-        let asked = |topic: Topic| topic.asked_at(&self.findings.title).unwrap_or(usize::MAX);
-        found.sort_by_key(|(topic, _)| asked(*topic));
-        found.into_iter().map(|(_, text)| text).collect()
+        let grown = if is_asked(Question::Scales) { self.grown() } else { None };
+        let always = [(Question::Scales, grown.or_else(|| self.scaling()))];
+        let if_asked: [(Question, fn(&Self) -> Option<String>); 6] = [
+            (Question::Saturates, Self::saturation),
+            (Question::Steady, Self::evenness),
+            (Question::Reads, Self::reads_of_the_disk),
+            (Question::Space, Self::smallest),
+            (Question::Snapshots, Self::snapshots),
+            (Question::Backlog, Self::fallen_behind),
+        ];
+        let if_asked = if_asked.into_iter().filter(|(question, _)| is_asked(*question));
+        let others = always.into_iter().chain(if_asked.map(|(question, say)| (question, say(self))));
+        found.extend(others.filter_map(|(question, text)| Some((question, text?))));
+        found.extend(self.cheapest().into_iter().map(|text| (Question::Cost, text)));
+        found.extend(self.faults().into_iter().map(|text| (Question::Recovers, text)));
+        let place = |question: Question| asked.iter().position(|one| *one == question);
+        found.sort_by_key(|(question, _)| place(*question).unwrap_or(usize::MAX));
+        found
     }
 
     fn fastest(&self) -> String {

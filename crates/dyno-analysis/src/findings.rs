@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dyno_record::{AuditRow, CommitSafety, OwnStepRecord, Price, Settled};
-use dyno_units::MetricId;
+use dyno_units::{MetricId, Question};
 use serde::{Deserialize, Serialize};
 
 use crate::Caveat;
@@ -25,8 +25,10 @@ use crate::vectors::VectorFacts;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     pub format: u32,
-    /// The question.
     pub title: String,
+    /// What is asked, the first first: told by what was varied where the study did not say so.
+    #[serde(default)]
+    pub questions: Vec<Question>,
     pub answer: Answer,
     /// Smallest effect that matters, as a fraction.
     pub threshold: f64,

@@ -44,6 +44,7 @@ pub(crate) fn run(
         format: FORMAT,
         dyno: "0.1.0".to_owned(),
         title: "Is it faster?".to_owned(),
+        questions: Vec::new(),
         fingerprint: "f".to_owned(),
         seed: 7,
         created_unix_ms: 1_700_000_000_000,

@@ -329,10 +329,13 @@ pub(crate) const NO_SPREAD: &str = "no spread";
 /// For an interval beyond [`WIDEST_BOUNDS`].
 const TOO_WIDE: &str = "CI wider than a factor of 100";
 
-fn is_too_wide(estimate: &Estimate, low: f64, high: f64) -> bool {
-    let of = |value: f64| if estimate.unit == "%" { as_ratio(value) } else { value };
-    let (low, high) = (of(low), of(high));
-    // Values that may be zero span no factor.
+/// Whether bounds, relative effects in percent, span more than [`WIDEST_BOUNDS`].
+pub(crate) fn is_too_wide(low: f64, high: f64) -> bool {
+    spans_too_much(as_ratio(low), as_ratio(high))
+}
+
+fn spans_too_much(low: f64, high: f64) -> bool {
+    // Zero is a bound of its own kind: values that may be nothing span no factor.
     low > 0.0 && high / low > WIDEST_BOUNDS
 }
 
@@ -363,7 +366,10 @@ impl Written {
         let ends = pair.or(estimate.low.zip(estimate.high)).filter(is_finite);
         let is_wide = pair.is_none()
             && (estimate.no_bounds == Some(NoBounds::TooWide)
-                || ends.is_some_and(|(low, high)| is_too_wide(estimate, low, high)));
+                || ends.is_some_and(|(low, high)| match estimate.unit.as_str() {
+                    "%" => is_too_wide(low, high),
+                    _ => spans_too_much(low, high),
+                }));
         let differ = |digits: &i32| ends.is_some_and(|(a, b)| show(a, *digits) != show(b, *digits));
         let digits = (DIGITS..=DIGITS_MOST).find(differ);
         let value = show(estimate.value, digits.filter(|_| !is_wide).unwrap_or(DIGITS));

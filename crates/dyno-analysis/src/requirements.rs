@@ -4,7 +4,7 @@ use dyno_record::{RequirementRecord, Run};
 use dyno_units::Unit;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cell, Direction, Metrics};
+use crate::{Cell, Direction, MetricId, Metrics};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequirementFacts {
@@ -40,6 +40,17 @@ pub(crate) fn requirements(
     let Some(run) = runs.first() else { return Vec::new() };
     let all = run.manifest.requirements.iter();
     all.flat_map(|one| cells.iter().map(move |cell| judge(one, metrics, cell))).collect()
+}
+
+/// The limits of response times that the first of these runs demands: what is limited, and the bound in µs.
+pub(crate) fn own_limits(runs: &[Run], metrics: &Metrics) -> Vec<(MetricId, f64)> {
+    let all = runs.iter().take(1).flat_map(|run| &run.manifest.requirements);
+    let limit = |one: &RequirementRecord| {
+        let metric = metrics.required(&one.measure)?;
+        (one.is_least != Some(true) && metric.unit == Unit::Microseconds)
+            .then_some((metric.id, one.bound))
+    };
+    all.filter_map(limit).collect()
 }
 
 fn judge(requirement: &RequirementRecord, metrics: &Metrics, cell: &Cell) -> RequirementFacts {

@@ -92,6 +92,7 @@ pub fn make_manifest(
         }),
         voiding: crate::voiding::rule(design),
         requirements: design.requirements.iter().map(requirement_record).collect(),
+        questions: crate::question::questions(study),
         seed: plan.seed.0,
         threshold: design.threshold,
         order: order_word(design.order).to_owned(),

@@ -35,7 +35,9 @@ pub use manifest::{
 pub use member::{Entry, MemberFacts, MemberHost, MemberRole, NetworkFacts, PlaceFacts};
 pub use reader::{ReadError, Run, read_manifest, read_run, trial_folders};
 pub use received::{TrialReceiver, cleaned};
-pub use server::{BuildFacts, CommitSafety, ProductFacts, SCHEDULING_GROUP, ServerFacts};
+pub use server::{
+    BuildFacts, CommitSafety, DURABILITY_SETTINGS, ProductFacts, SCHEDULING_GROUP, ServerFacts,
+};
 pub use sqlite::{QueryError, QueryRows, query};
 pub use summary::{
     ActivitySummary, AuditRow, Canary, ClockFacts, ClockReading, DataSet, Fault, GeneratorSummary,

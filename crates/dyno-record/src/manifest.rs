@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dyno_units::Question;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,6 +16,10 @@ pub struct Manifest {
     pub seed: u64,
     /// Milliseconds since 1970 UTC.
     pub created_unix_ms: u64,
+    /// What the study asks, the first first; told by what it varies where it does not say so. Empty in records
+    /// of before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<Question>,
     /// Smallest effect that matters, as a fraction.
     pub threshold: f64,
     /// `interleaved` or `sequential`.

@@ -121,8 +121,11 @@ impl ServerFacts {
     }
 }
 
-/// For older records.
-const DURABILITY_SETTINGS: [&str; 12] = [
+/// Settings that decide what a commit survives, of all products: for studies whose servers have not run yet,
+/// and for records that do not name them.
+pub const DURABILITY_SETTINGS: [&str; 14] = [
+    "merge_tree.fsync_after_insert",
+    "merge_tree.fsync_part_directory",
     "synchronous",
     "journal_mode",
     "fullfsync",

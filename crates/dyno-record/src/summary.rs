@@ -121,6 +121,42 @@ pub struct AuditRow {
     pub is_undecided: bool,
 }
 
+impl AuditRow {
+    /// The name of the check that every kind of transaction does its work; a trial has it where one does not.
+    pub const KINDS_COMMIT: &str = "every kind of transaction commits";
+
+    /// The check, failed, of steps in which a kind never committed, or the server refused more than half of its
+    /// attempts; none if there is no such kind. Losses of connections count as faults, not as refusals.
+    pub fn of_kinds(steps: &[StepSummary]) -> Option<AuditRow> {
+        let mut kinds: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
+        for kind in steps.iter().flat_map(|step| &step.kinds) {
+            let [done, refused, attempts] = kinds.entry(&kind.name).or_default();
+            for (outcome, n) in &kind.outcomes {
+                let is_done = matches!(outcome.as_str(), "committed" | "rolled_back");
+                *done = done.saturating_add(if is_done { *n } else { 0 });
+                let is_refused = matches!(outcome.as_str(), "refused" | "duplicate_key");
+                *refused = refused.saturating_add(if is_refused { *n } else { 0 });
+                *attempts = attempts.saturating_add(*n);
+            }
+        }
+        let fails = |(_, [done, refused, attempts]): &(&&str, &[u64; 3])| {
+            *attempts > 0 && (*done == 0 || *refused > attempts / 2)
+        };
+        let failed: Vec<String> = kinds
+            .iter()
+            .filter(fails)
+            .map(|(name, [done, _, attempts])| format!("{name} {done} of {attempts} attempts"))
+            .collect();
+        (!failed.is_empty()).then(|| AuditRow {
+            name: AuditRow::KINDS_COMMIT.to_owned(),
+            expected: "at least half of the attempts of each kind".to_owned(),
+            measured: failed.join(", "),
+            pass: false,
+            is_undecided: false,
+        })
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum TrialOutcome {
@@ -481,4 +517,34 @@ pub struct IntervalColumns {
     pub p99_us: Vec<f64>,
     pub max_us: Vec<f64>,
     pub lag_p99_us: Vec<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_that_do_not_do_their_work_fail_the_audit() {
+        let step = |outcomes: &[(&str, u64)]| StepSummary {
+            kinds: vec![KindSummary {
+                name: "order".to_owned(),
+                outcomes: outcomes.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
+                ..KindSummary::default()
+            }],
+            ..StepSummary::default()
+        };
+        let check = |steps: &[&[(&str, u64)]], expected: Option<&str>| {
+            let steps: Vec<StepSummary> = steps.iter().map(|outcomes| step(outcomes)).collect();
+            let found = AuditRow::of_kinds(&steps).map(|row| row.measured);
+            assert_eq!(found.as_deref(), expected);
+        };
+        check(&[&[("committed", 10), ("refused", 10)]], None);
+        check(&[&[("committed", 10), ("refused", 11)]], Some("order 10 of 21 attempts"));
+        check(&[&[("refused", 11)]], Some("order 0 of 11 attempts"));
+        check(&[&[("duplicate_key", 9)], &[("committed", 9)]], None);
+        // A server that was away loses connections, and that is what was asked.
+        check(&[&[("committed", 1), ("disconnected", 500)]], None);
+        check(&[&[("rolled_back", 5)]], None);
+        check(&[&[]], None);
+    }
 }

@@ -5,6 +5,7 @@
 use std::sync::LazyLock;
 
 use dyno_model::declared::DeclaredKey;
+use dyno_units::Question;
 
 use crate::parse::kind::{KINDS, Kind};
 
@@ -319,6 +320,20 @@ const DESIGN_ONLY: &[Key] = &[
          \"debt\" read InnoDB's status, which takes InnoDB's latches.",
     )
     .example("[\"responsiveness\", \"innodb\"]"),
+    key(
+        "question",
+        Shape::Levels(&Shape::Words(&Question::WORDS)),
+        "What the answer says first, or a list of it; told by what the study varies if not given. \
+         best: which variant is best. worse, same: whether any is worse than its baseline, or differs. \
+         scales, linear: how throughput grows with clients, or with a number that is varied. \
+         saturates: from how many clients on response time turns up. limit: how much load fits \
+         within `require`. cost: money per million transactions. reads: disk reads per \
+         transaction. space: disk space. durability: the price of syncing every commit. snapshots: \
+         how long they take. backlog: work that engines put off. blocks: whether a job holds up the \
+         load. recovers: how long a fault lasts. steady: how much throughput varies. It changes \
+         nothing that is measured.",
+    )
+    .example("[\"best\", \"space\"]"),
     with_default(
         "threshold",
         Shape::Percentage,

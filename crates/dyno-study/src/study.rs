@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use dyno_model::{Load, StepRequest, WorkloadStep};
-use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
+use dyno_units::{ByteCount, Nanoseconds, Question, Seed, SettingValue};
 
 use crate::{HostPool, Requirement, Search, Sought};
 use dyno_units::redact_secrets;
@@ -380,6 +380,8 @@ pub struct WorkloadChoice {
 /// The `[design]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Design {
+    /// What is asked, the first first; empty where the study does not say so.
+    pub questions: Vec<Question>,
     /// Factors that make variants, in file order.
     pub factors: Vec<Factor>,
     /// Load levels, which are steps inside each trial, in file order.

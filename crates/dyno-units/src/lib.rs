@@ -7,6 +7,7 @@ mod clock;
 mod metric;
 mod percent;
 mod quantity;
+mod question;
 mod random;
 pub mod reading;
 mod redact;
@@ -21,6 +22,7 @@ pub use clock::{Clock, ManualClock, Nanoseconds};
 pub use metric::{Direction, METRIC_ID_MAX, Metric, MetricId, MetricRole, metric};
 pub use percent::{PercentEncoded, percent_decode};
 pub use quantity::{ByteCount, ParseQuantityError, parse_count, parse_duration, parse_percentage};
+pub use question::{Question, Varied};
 pub use random::{RandomStream, Seed};
 pub use reading::{Reading, Registry, Unit};
 pub use redact::{

@@ -162,7 +162,7 @@ pub enum StallCause {
 impl StallCause {
     pub fn text(self) -> &'static str {
         match self {
-            StallCause::NotRunning => "a blocked or suspended process",
+            StallCause::NotRunning => "a server that waits or is suspended",
             StallCause::CheckpointLimit => "checkpoint age at its limit",
             StallCause::StolenCpu => "CPU steal",
             StallCause::CpuQuota => "CPU throttled by a quota",

@@ -42,14 +42,15 @@ impl AnswerWriter<'_> {
         }
         let had =
             format!("{name} had the {} {} ({value})", self.extreme(metric), self.title(metric));
-        let (ahead, worse) = match metric {
-            metrics::THROUGHPUT => ("was not significantly faster than", "slower"),
-            _ => ("was not significantly better than", "worse"),
+        let (best_is, better, worse) = match metric {
+            metrics::THROUGHPUT => ("fastest", "faster", "slower"),
+            _ => ("best", "better", "worse"),
         };
+        // Of single tests, which show that all are behind, but not each that is named among others.
         let behind = match n_behind {
             0 => String::new(),
-            1 => format!("; the other was {worse}"),
-            n => format!("; the remaining {n} were {worse}"),
+            1 => format!("; the other measured {worse}"),
+            n => format!("; the remaining {n} measured {worse}"),
         };
         if !single.is_empty() {
             return match tied.is_empty() && n_behind == 0 {
@@ -70,8 +71,13 @@ impl AnswerWriter<'_> {
         }
         let tied = self.named(&tied);
         match n_behind {
-            0 => format!("No clear winner {place}: {had} but {ahead} {tied}."),
-            _ => format!("{}, {had} but {ahead} {tied}{behind}.", capital(&place)),
+            0 => format!(
+                "Undecided which is {best_is} {place}: {had} but is not shown to be {better} than {tied}."
+            ),
+            _ => format!(
+                "Undecided which is {best_is} {place}: {had} but is not shown to be {better} than \
+                 {tied}{behind}."
+            ),
         }
     }
 

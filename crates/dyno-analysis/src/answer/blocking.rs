@@ -1,6 +1,7 @@
 //! The sentence on whether something beside the load blocks it.
 
 use super::AnswerWriter;
+use super::pair::distance;
 use crate::words::{ci, list};
 use crate::{Comparison, Verdict};
 
@@ -17,9 +18,8 @@ impl AnswerWriter<'_> {
             all.into_iter().find(|c| c.step == step)
         };
         let all: Vec<&Comparison> = variants.iter().filter_map(of_variant).collect();
-        let size = |c: &Comparison| (1.0 + c.relative.value).ln().abs();
         let is_worse = |c: &&&Comparison| c.verdict == Verdict::Worse;
-        let worst = *all.iter().filter(is_worse).max_by(|a, b| size(a).total_cmp(&size(b)))?;
+        let worst = *all.iter().filter(is_worse).max_by(|a, b| distance(a).total_cmp(&distance(b)))?;
         let of_verdict = |verdict: Verdict| -> Vec<usize> {
             let is_it = |c: &&&Comparison| c.verdict == verdict && c.variant != worst.variant;
             all.iter().filter(is_it).map(|c| c.variant).collect()
@@ -27,11 +27,7 @@ impl AnswerWriter<'_> {
         let parts = [
             (Verdict::Worse, "is also worse", "are also worse"),
             (Verdict::NoDifference, "makes no difference", "make no difference"),
-            (
-                Verdict::Inconclusive,
-                "makes no significant difference",
-                "make no significant difference",
-            ),
+            (Verdict::Inconclusive, "is undecided", "are undecided"),
             (Verdict::Better, "is better", "are better"),
         ];
         let others: String = parts
@@ -61,18 +57,20 @@ impl AnswerWriter<'_> {
 mod tests {
     use expect_test::{Expect, expect};
 
+    use dyno_units::Question;
+
     use crate::fixtures::{make_open, run, wobble};
     use crate::{Options, analyse};
 
     /// The first two sentences, for these response times.
     #[track_caller]
-    fn check(title: &str, response_ms: &[f64], expected: &Expect) {
+    fn check(question: Question, response_ms: &[f64], expected: &Expect) {
         let names = ["without", "skips", "waits", "holds"];
         let names = &names[..response_ms.len()];
         let mut run = run(names, &[10], 5, |variant, step, repetition| {
             10_000.0 / response_ms[variant] * wobble(variant, step, repetition)
         });
-        title.clone_into(&mut run.manifest.title);
+        run.manifest.questions = vec![question];
         make_open(&mut run);
         let answer = analyse(&[run], &Options::default()).answer;
         let lines = answer.lines.first().cloned().unwrap_or_default();
@@ -82,21 +80,21 @@ mod tests {
     #[test]
     fn the_worst_is_named_and_the_others_are_judged() {
         check(
-            "Does it block?",
+            Question::Blocks,
             &[2.0, 2.0, 600.0],
             &expect![[r#"
                 The p95 response time of waits is 302× that of without (95 % CI 297–306×, n = 5); skips makes no difference.
                 skips vs. without: p95 response time 1.00× (95 % CI 0.988–1.02×, n = 5), no difference."#]],
         );
         check(
-            "Does it block?",
+            Question::Blocks,
             &[2.0, 3.0, 600.0],
             &expect![[r#"
                 The p95 response time of waits is 302× that of without (95 % CI 297–306×, n = 5); skips is also worse.
                 skips vs. without: p95 response time 1.50× (95 % CI 1.48–1.52×, n = 5), worse."#]],
         );
         check(
-            "Does it block?",
+            Question::Blocks,
             &[2.0, 2.0, 2.0, 600.0],
             &expect![[r#"
                 The p95 response time of holds is 301× that of without (95 % CI 297–304×, n = 5); skips and waits make no difference.
@@ -107,14 +105,14 @@ mod tests {
     #[test]
     fn the_usual_sentences_are_used_where_nothing_blocks() {
         check(
-            "Does it block?",
+            Question::Blocks,
             &[2.0, 2.0, 2.0],
             &expect![[r#"
                 No winner at 1000/s offered: without had the shortest p95 response time (3.87 ms), but none of the other 2 differs by more than 3 %.
                 skips vs. without: p95 response time +0.2 % (95 % CI −1.2 to +1.6 %, n = 5), no difference."#]],
         );
         check(
-            "Which one?",
+            Question::Best,
             &[2.0, 2.0, 600.0],
             &expect![[r#"
                 At 1000/s offered, without had the shortest p95 response time (3.87 ms) but was not significantly better than skips; the other was worse.

@@ -267,6 +267,26 @@ impl AnswerWriter<'_> {
         ))
     }
 
+    /// Which verdicts the study was made for, where there are others.
+    pub(super) fn exploratory(&self) -> Option<String> {
+        let is_main = |c: &&Comparison| c.metric == self.main_metric(c.step);
+        let mut mains: Vec<&str> = Vec::new();
+        for c in self.findings.comparisons.iter().filter(is_main) {
+            let title = self.title(c.metric);
+            if !mains.contains(&title) {
+                mains.push(title);
+            }
+        }
+        let has_others = self.findings.comparisons.iter().any(|c| !is_main(&c));
+        (has_others && !mains.is_empty()).then(|| {
+            format!(
+                "Only verdicts on {} answer the question that was asked; those on other metrics are \
+                 exploratory.",
+                list(&mains)
+            )
+        })
+    }
+
     fn why_undecided(&self, c: &Comparison) -> String {
         let n_family = self.family_size(c.metric);
         let chance = if excludes_zero(c) && n_family > 1 {
@@ -335,7 +355,8 @@ pub(super) fn repetitions_needed(comparisons: &[&Comparison]) -> Option<String> 
             Some(format!("even {n} repetitions in total might not be enough to decide"))
         }
         Some(n) if n > REPETITIONS_GUESSED => Some(format!(
-            "more than {REPETITIONS_GUESSED} repetitions in total would be needed to decide"
+            "with as much noise as here, more than {REPETITIONS_GUESSED} repetitions in total would be \
+             needed to decide"
         )),
         Some(n) => Some(format!("about {n} repetitions in total would be needed to decide")),
         None if is_single => Some("raise `repetitions` to at least 3".to_owned()),

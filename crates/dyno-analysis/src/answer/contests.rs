@@ -20,9 +20,10 @@ pub(super) struct Contest {
 enum Outcome {
     /// By the levels that distinguish it.
     Best(String),
-    /// Nobody is clearly ahead; of two variants, by the levels that they do not share.
-    Open(Option<String>),
-    /// One repetition ranks nothing.
+    /// The first of several variants is not ahead of all others: what is said of them, and of two the
+    /// levels that they do not share.
+    Open(&'static str, Option<String>),
+    /// There is one repetition, which ranks nothing.
     Single,
 }
 
@@ -109,10 +110,6 @@ impl AnswerWriter<'_> {
             false => ("on", "workloads"),
         };
         let n_all = contests.len();
-        let any = |names: &[&str]| match names.len() {
-            n if n > NAMED_MOST => format!("{on} {n} of {n_all} {noun}"),
-            _ => format!("{on} {}", alternatives(names)),
-        };
         let on = |names: &[&str]| match names.len() {
             n if n > NAMED_MOST => format!("{on} {n} of {n_all} {noun}"),
             _ => format!("{on} {}", list(names)),
@@ -130,10 +127,8 @@ impl AnswerWriter<'_> {
                     format!("{name} {is_best} {}", on(names))
                 }
                 Outcome::Best(name) => format!("{name} {}", on(names)),
-                Outcome::Open(Some(pair)) => {
-                    format!("no clear difference between {pair} {}", any(names))
-                }
-                Outcome::Open(None) => format!("no clear winner {}", any(names)),
+                Outcome::Open(call, Some(pair)) => format!("{call} between {pair} {}", on(names)),
+                Outcome::Open(call, None) => format!("{call} {}", on(names)),
                 Outcome::Single => format!("one repetition cannot rank {}", on(names)),
             });
         }
@@ -152,7 +147,8 @@ impl AnswerWriter<'_> {
             () if has(Standing::Same) || has(Standing::Tied) => {
                 let both: Vec<String> =
                     contest.variants.iter().map(|idx| self.within(*idx, contest)).collect();
-                Outcome::Open((both.len() == 2).then(|| list(&both)))
+                let call = if has(Standing::Tied) { "undecided" } else { "no difference" };
+                Outcome::Open(call, (both.len() == 2).then(|| list(&both)))
             }
             () if has(Standing::Single) => Outcome::Single,
             // A variant that commits nothing has no rank, but is behind.
@@ -162,15 +158,7 @@ impl AnswerWriter<'_> {
     }
 }
 
-/// `a`, `a or b`, `a, b or c`.
-fn alternatives(names: &[&str]) -> String {
-    match names {
-        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        names => list(names),
-    }
-}
-
-/// As in names: with the last part of the factor, unless the level is a name.
+/// A level as names of variants have it: with the last part of its factor's name, unless it is a name itself.
 fn shown((factor, level): &(String, String)) -> String {
     match factor.rsplit_once('.') {
         Some((_, key)) => format!("{key}={level}"),

@@ -40,6 +40,8 @@ impl AnswerWriter<'_> {
 
 #[cfg(test)]
 mod tests {
+    use dyno_units::Question;
+
     use crate::fixtures::run;
     use crate::{Options, analyse};
 
@@ -47,10 +49,10 @@ mod tests {
     const SECONDS: usize = 31;
 
     #[test]
-    fn a_title_that_asks_how_much_throughput_varies_is_answered() {
-        let answer = |title: &str| {
+    fn a_study_that_asks_how_much_throughput_varies_is_answered() {
+        let answer = |question: Question| {
             let mut run = run(&["together", "apart"], &[1, 8], 3, |_, _, _| 1_000.0);
-            run.manifest.title = title.to_owned();
+            run.manifest.questions = vec![question];
             for trial in &mut run.trials {
                 for step in &mut trial.steps {
                     // High and low in turn.
@@ -65,12 +67,12 @@ mod tests {
             let answer = analyse(&[run], &Options::default()).answer;
             [vec![answer.headline], answer.lines].concat()
         };
-        let said = answer("Does throughput vary less at peak?");
+        let said = answer(Question::Steady);
         assert_eq!(
             said[0],
             "Share of seconds within 10 % of the median throughput at 8 clients: together 100 %, apart \
              52 %."
         );
-        assert!(!answer("Is it faster?").concat().contains("within 10 %"));
+        assert!(!answer(Question::Best).concat().contains("within 10 %"));
     }
 }

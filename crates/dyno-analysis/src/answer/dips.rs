@@ -25,13 +25,11 @@ fn line(volume: &str, dips: &[&MadeDips]) -> String {
         (!values.is_empty()).then(|| median(&values))
     };
     let seconds = |value: f64| format!("{value:.1} s");
-    let mut text = format!(
-        "Dips of volume {volume}: {} of {} detected as stalls",
-        sum(|d| d.found),
-        sum(|d| d.made)
-    );
+    let made = count(u64::from(sum(|d| d.made)), "time");
+    let mut text =
+        format!("Volume {volume} was slowed down {made}: {} detected as stalls", sum(|d| d.found));
     if let (Some(found), Some(made)) = (middle(|d| d.found_period_s), middle(|d| d.period_s)) {
-        text += &format!(", {} apart (dips: {} apart)", seconds(found), seconds(made));
+        text += &format!(", {} apart (made {} apart)", seconds(found), seconds(made));
     }
     if let Some(left) = middle(|d| d.level_left) {
         text +=
@@ -62,7 +60,7 @@ mod tests {
             |dips: &[&MadeDips], expected: &str| assert_eq!(line("dipping", dips), expected);
         check(
             &[&one, &MadeDips { others: 1, ..one.clone() }],
-            "Dips of volume dipping: 6 of 6 detected as stalls, 10.0 s apart (dips: 10.0 s apart); \
+            "Volume dipping was slowed down 6 times: 6 detected as stalls, 10.0 s apart (made 10.0 s apart); \
              throughput fell to 1.8 % of its level between them; 1 other stall.",
         );
         // A single dip has no period; without bins there is no depth.
@@ -74,6 +72,6 @@ mod tests {
             level_left: None,
             ..one
         };
-        check(&[&single], "Dips of volume dipping: 0 of 1 detected as stalls; no other stalls.");
+        check(&[&single], "Volume dipping was slowed down 1 time: 0 detected as stalls; no other stalls.");
     }
 }

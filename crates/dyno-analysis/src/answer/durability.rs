@@ -3,14 +3,13 @@
 use std::cmp::Ordering;
 
 use dyno_record::CommitSafety;
+use dyno_units::Question;
 
 use super::AnswerWriter;
 use super::ranking::Ranked;
 use crate::numbers::{self, EffectStyle};
 use crate::words::{ci, count, list, share, size};
 use crate::{Estimate, Verdict, metrics};
-
-pub(super) const HEADLINE: &str = "Syncing every commit ";
 
 const SETTINGS_MOST: usize = 2;
 
@@ -49,7 +48,6 @@ impl AnswerWriter<'_> {
         self.findings.is_less_durable(variant, other)
     }
 
-    /// `None` unless durability is varied on purpose, throughput is judged, and steps do like work.
     pub(super) fn cost_of_safety(&self) -> Option<String> {
         let (groups, place) = self.safety_groups()?;
         let at = if groups.len() > 1 { String::new() } else { format!(" {place}") };
@@ -72,20 +70,40 @@ impl AnswerWriter<'_> {
                 _ => "",
             };
             return Some(format!(
-                "{HEADLINE}{cost}{at}: {} with {safe}, {} with {fast}{risk}.",
+                "Syncing every commit {cost}{at}: {} with {safe}, {} with {fast}{risk}.",
                 self.value_named(metrics::THROUGHPUT, &only.safe.mean),
                 numbers::value(&only.fast.mean)
             ));
         }
-        let parts: Vec<String> = groups
+        let names = |is_it: &dyn Fn(&Group) -> bool| -> Vec<&str> {
+            groups.iter().filter(|group| is_it(group)).map(|group| group.name.as_str()).collect()
+        };
+        let cut: Vec<String> = groups
             .iter()
-            .map(|group| match (decided(group), group.effect.1) {
-                (Some(cost), _) => format!("{cost} in {}", group.name),
-                (None, Verdict::NoDifference) => format!("not measurably in {}", group.name),
-                _ => format!("by an undecided amount in {}", group.name),
-            })
+            .filter_map(|group| Some(format!("{} in {}", decided(group)?, group.name)))
             .collect();
-        Some(format!("{HEADLINE}cuts throughput {}.", list(&parts)))
+        let free = names(&|group| group.effect.1 == Verdict::NoDifference);
+        let open = names(&|group| {
+            !matches!(group.effect.1, Verdict::Worse | Verdict::NoDifference)
+        });
+        if cut.is_empty() && free.is_empty() {
+            return Some(format!(
+                "Undecided how much throughput syncing every commit costs in {}.",
+                list(&open)
+            ));
+        }
+        let mut parts = Vec::new();
+        if !cut.is_empty() {
+            parts.push(format!("cuts throughput {}", list(&cut)));
+        }
+        if !free.is_empty() {
+            parts.push(format!("costs no measurable throughput in {}", list(&free)));
+        }
+        let open = match open.as_slice() {
+            [] => String::new(),
+            open => format!("; undecided in {}", list(open)),
+        };
+        Some(format!("Syncing every commit {}{open}.", list(&parts)))
     }
 
     /// The headline's pair, if it was chosen, and that the lines below compare others, if they do.
@@ -129,10 +147,13 @@ impl AnswerWriter<'_> {
         format!(" ({} CI {range})", share(self.findings.confidence))
     }
 
+    /// None unless the study asks for the price of durability, varies it on purpose, is judged by throughput
+    /// and does the same at each step.
     fn safety_groups(&self) -> Option<(Vec<Group>, String)> {
         let (metric, steps) = self.main_metric_and_steps();
+        let is_asked = self.findings.questions.contains(&Question::Durability);
         let is_own = self.findings.steps.iter().any(|step| step.own.is_some());
-        if metric != metrics::THROUGHPUT || is_own || self.is_mismatched() {
+        if !is_asked || metric != metrics::THROUGHPUT || is_own || self.is_mismatched() {
             return None;
         }
         let records = &self.ranker.joined.variants;
@@ -148,6 +169,14 @@ impl AnswerWriter<'_> {
             if let Some(group) = self.safety_group(&own, &steps) {
                 groups.push(group);
             }
+        }
+        // Groups of one product, which differ in their workloads, are told apart by their variants.
+        let is_named_alike = |group: &Group| {
+            groups.iter().filter(|other| other.name == group.name).count() > 1
+        };
+        let alike: Vec<bool> = groups.iter().map(is_named_alike).collect();
+        for (group, _) in groups.iter_mut().zip(alike).filter(|(_, is_alike)| *is_alike) {
+            group.name = self.name(group.safe.variant).to_owned();
         }
         let is_few = (1..=GROUPS_MOST).contains(&groups.len());
         let place = self.place(&steps);

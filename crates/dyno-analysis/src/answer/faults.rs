@@ -92,7 +92,8 @@ fn what(facts: &FaultFacts) -> String {
         other => other,
     };
     match &facts.fault.promotion {
-        Some(promotion) => format!("{member} was {done} and {} promoted", promotion.member),
+        // Nothing has to notice the fault first, as in other set-ups.
+        Some(promotion) => format!("{member} was {done} and {} promoted at once", promotion.member),
         None => format!("{member} was {done}"),
     }
 }

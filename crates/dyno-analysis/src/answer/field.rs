@@ -136,7 +136,7 @@ impl AnswerWriter<'_> {
                 let more = super::compared::MORE_REPETITIONS;
                 return Some(format!("One repetition cannot rank variants at {main}. {more}."));
             }
-            return Some(format!("No clear winner at {main}; each step does different work."));
+            return Some(format!("Undecided which is best at {main}; each step does different work."));
         }
         let is_part = main.len() < steps.len();
         if let ([(variant, won)], true, true) = (best.as_slice(), open.is_empty(), is_part) {
@@ -153,7 +153,7 @@ impl AnswerWriter<'_> {
             })
             .collect();
         if !open.is_empty() {
-            parts.push(format!("no clear winner at {}", list(&open)));
+            parts.push(format!("undecided at {}", list(&open)));
         }
         let of = if is_part { "Of the main steps: " } else { "" };
         Some(format!("{of}{}.", parts.join("; ")))
@@ -182,7 +182,7 @@ impl AnswerWriter<'_> {
                         Standing::First | Standing::Behind => "",
                         Standing::Single => " (one repetition)",
                         Standing::Same => ", no difference",
-                        Standing::Tied => ", inconclusive",
+                        Standing::Tied => ", undecided",
                     };
                     format!("{} {}{tied}", self.name(*variant), style.show(effect.value))
                 })

@@ -4,7 +4,7 @@ use super::{AnswerWriter, At};
 use crate::numbers::EffectStyle;
 use crate::statistics::{Call, Effect, calls_at};
 use crate::words::share;
-use crate::{Comparison, metrics};
+use crate::{Comparison, Verdict, metrics};
 
 const NAMED_MOST: usize = 3;
 
@@ -24,21 +24,10 @@ struct Grown<'a> {
 }
 
 impl AnswerWriter<'_> {
-    /// `None` unless exactly one number is varied and its least level is the baseline.
+    /// Whether throughput at the last step grows faster than the one number that is varied, against the variant
+    /// with the least of it; none if not exactly one is varied, or the baseline is another variant.
     pub(super) fn linear(&self) -> Option<String> {
-        let (factor, levels) = self.only_number()?;
-        let step = self.findings.steps.len().checked_sub(1)?;
-        let mut all = Vec::new();
-        for variant in self.compared_variants() {
-            let comparisons = self.comparisons_of(variant, metrics::THROUGHPUT);
-            let comparison = comparisons.into_iter().find(|c| c.step == step)?;
-            let (level, least) = (levels[variant], levels[comparison.baseline]);
-            if least <= 0.0 || level <= least {
-                return None;
-            }
-            all.push(Grown { level, multiple: level / least, comparison });
-        }
-        all.sort_by(|a, b| a.level.total_cmp(&b.level));
+        let (factor, all) = self.grown_with_number()?;
         let verdicts = self.growths(&all);
         let first = verdicts.iter().position(|one| *one == Growth::More);
         let what = match first {
@@ -55,6 +44,50 @@ impl AnswerWriter<'_> {
             }
             None => format!("not shown to be superlinear in {factor}"),
         };
+        Some(format!("Throughput is {what}: {}.", self.growth_in_numbers(&all)))
+    }
+
+    /// What more of the one number that is varied brings, by the same comparisons.
+    pub(super) fn grown(&self) -> Option<String> {
+        let (factor, all) = self.grown_with_number()?;
+        let first = all.first()?;
+        let place = match self.findings.steps.len() {
+            1 => String::new(),
+            _ => format!(" {}", self.at(first.comparison.step)),
+        };
+        let is_open = all.iter().all(|one| one.comparison.verdict == Verdict::Inconclusive);
+        let numbers = self.growth_in_numbers(&all);
+        let least = first.level / first.multiple;
+        Some(match is_open {
+            true => format!(
+                "Undecided whether throughput{place} grows with the number of {factor}, relative to \
+                 {least}: {numbers}."
+            ),
+            false => {
+                format!("Throughput{place} by number of {factor}, relative to {least}: {numbers}.")
+            }
+        })
+    }
+
+    fn grown_with_number(&self) -> Option<(&str, Vec<Grown<'_>>)> {
+        let (factor, levels) = self.only_number()?;
+        let step = self.findings.steps.len().checked_sub(1)?;
+        let mut all = Vec::new();
+        for variant in self.compared_variants() {
+            let comparisons = self.comparisons_of(variant, metrics::THROUGHPUT);
+            let comparison = comparisons.into_iter().find(|c| c.step == step)?;
+            let (level, least) = (levels[variant], levels[comparison.baseline]);
+            if least <= 0.0 || level <= least {
+                return None;
+            }
+            all.push(Grown { level, multiple: level / least, comparison });
+        }
+        all.sort_by(|a, b| a.level.total_cmp(&b.level));
+        (!all.is_empty()).then_some((factor, all))
+    }
+
+    /// `1.50× at 2 (95 % CI 1.48–1.52×), 2.99× at 4 (2.95–3.03×); n = 5`
+    fn growth_in_numbers(&self, all: &[Grown<'_>]) -> String {
         let style = EffectStyle::of(all.iter().map(|one| &one.comparison.relative));
         let named = all.iter().skip(all.len().saturating_sub(NAMED_MOST));
         let parts: Vec<String> = named
@@ -69,8 +102,8 @@ impl AnswerWriter<'_> {
                 format!("{} at {} ({interval})", style.show(effect.value), one.level)
             })
             .collect();
-        let n = all.iter().map(|one| one.comparison.relative.n).min()?;
-        Some(format!("Throughput is {what}: {}; n = {n}.", parts.join(", ")))
+        let n = all.iter().map(|one| one.comparison.relative.n).min().unwrap_or(0);
+        format!("{}; n = {n}", parts.join(", "))
     }
 
     /// "Superlinear at N" is corrected for the number of levels (Holm); "sublinear" is said of all
@@ -121,18 +154,19 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use dyno_record::LevelRecord;
+    use dyno_units::Question;
 
     use crate::fixtures::{run, wobble};
     use crate::{Options, analyse};
 
     /// The headline, for these levels and throughputs.
     #[track_caller]
-    fn check(levels: &[(&str, f64)], expected: &Expect) {
+    fn check_question(question: Question, levels: &[(&str, f64)], expected: &Expect) {
         let names: Vec<&str> = levels.iter().map(|(level, _)| *level).collect();
         let mut run = run(&names, &[8], 5, |variant, step, repetition| {
             levels[variant].1 * wobble(variant, step, repetition)
         });
-        run.manifest.title = "Is throughput better than linear in the number of shards?".to_owned();
+        run.manifest.questions = vec![question];
         for (variant, (level, _)) in run.manifest.variants.iter_mut().zip(levels) {
             let factor = "database.shards".to_owned();
             variant.levels = vec![LevelRecord { factor, level: (*level).to_owned() }];
@@ -141,6 +175,18 @@ mod tests {
         let words = answer.headline.split_whitespace().count();
         assert!(words <= 25, "{words} words: {}", answer.headline);
         expected.assert_eq(&answer.headline);
+    }
+
+    #[track_caller]
+    fn check(levels: &[(&str, f64)], expected: &Expect) {
+        check_question(Question::Linear, levels, expected);
+    }
+
+    #[test]
+    fn growth_is_told_where_a_study_asks_how_throughput_scales() {
+        let check = |levels, expected: &Expect| check_question(Question::Scales, levels, expected);
+        check(&[("1", 100.0), ("2", 150.0), ("3", 187.0)], &expect![[""]]);
+        check(&[("1", 100.0), ("2", 101.0), ("3", 100.0)], &expect![[""]]);
     }
 
     #[test]

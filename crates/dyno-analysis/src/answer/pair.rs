@@ -3,9 +3,9 @@
 use super::AnswerWriter;
 use super::best::is_duration;
 use super::compared::{VERDICTS, is_nothing};
-use crate::numbers::{EffectStyle, value};
+use crate::numbers::{EffectStyle, bounds, is_too_wide, value};
 use crate::words::{capital, list, loads, share, size};
-use crate::{Comparison, Verdict, metrics};
+use crate::{Comparison, MetricId, Verdict, metrics};
 
 const STEPS_NAMED: usize = 2;
 
@@ -52,14 +52,65 @@ impl AnswerWriter<'_> {
                 "One repetition cannot show a difference between {ours} and {theirs}; measured: \
                  {effect}{in_metric} {at}.",
             ),
-            Verdict::Inconclusive => format!(
-                "No significant difference between {ours} and {theirs}{in_metric} {at}; measured: \
-                 {effect}.",
-            ),
+            Verdict::Inconclusive => match self.may_be(&[c]) {
+                Some(may_be) => format!("Undecided: {may_be} {at} (measured: {effect})."),
+                None => format!(
+                    "Undecided whether {ours} and {theirs} differ{in_metric} {at} (measured: {effect})."
+                ),
+            },
         }
     }
 
-    /// Chosen for all effects of the metric, so that an effect is written alike everywhere.
+    /// `b may be 54.0 % slower or 182 % faster than a`: what the intervals of undecided comparisons of one
+    /// variant leave open, of several the outermost ends. None unless each of them has an interval around zero:
+    /// one beside zero, undecided only by the correction for the number of comparisons, would read as decided.
+    fn may_be(&self, comparisons: &[&Comparison]) -> Option<String> {
+        let around_zero = |c: &&Comparison| {
+            bounds(&c.relative).filter(|(low, high)| *low < 0.0 && *high > 0.0)
+        };
+        let ends: Vec<(f64, f64)> = comparisons.iter().map(around_zero).collect::<Option<_>>()?;
+        let low = ends.iter().map(|(low, _)| *low).min_by(f64::total_cmp)?;
+        let high = ends.iter().map(|(_, high)| *high).max_by(f64::total_cmp)?;
+        let (c, style) = (*comparisons.first()?, self.style_of(comparisons));
+        let (ours, theirs, name) =
+            (self.name(c.variant), self.name(c.baseline), self.title(c.metric));
+        let up_to = if comparisons.len() > 1 { "up to " } else { "" };
+        let or = |less: &str, more: &str| {
+            format!("{up_to}{} {less} or {} {more}", size(low), size(high))
+        };
+        let times = || format!("{} to {}", style.show(low), style.show(high));
+        Some(match (c.metric, style) {
+            _ if is_too_wide(low, high) => return None,
+            (metrics::THROUGHPUT, EffectStyle::Ratio) => {
+                format!("{ours} may be {} as fast as {theirs}", times())
+            }
+            (metrics::RATE_AT_LIMIT, EffectStyle::Ratio) => {
+                format!("{ours} may sustain {} the load of {theirs}", times())
+            }
+            (metrics::RATE_AT_LIMIT, EffectStyle::Percent) => {
+                format!("{ours} may sustain {} load than {theirs}", or("less", "more"))
+            }
+            (metrics::CLIENTS_AT_LIMIT, EffectStyle::Ratio) => {
+                format!("{ours} may sustain {} as many clients as {theirs}", times())
+            }
+            (metrics::CLIENTS_AT_LIMIT, EffectStyle::Percent) => {
+                format!("{ours} may sustain {} clients than {theirs}", or("fewer", "more"))
+            }
+            (metrics::THROUGHPUT, EffectStyle::Percent) => {
+                format!("{ours} may be {} than {theirs}", or("slower", "faster"))
+            }
+            (_, EffectStyle::Ratio) => {
+                format!("the {name} of {ours} may be {} that of {theirs}", times())
+            }
+            (metric, EffectStyle::Percent) => {
+                let [more, less] = self.more_and_less(metric);
+                format!("the {name} of {ours} may be {} than that of {theirs}", or(less, more))
+            }
+        })
+    }
+
+    /// The style of these comparisons, which are of one metric: that of all of its effects, so that one
+    /// effect is written alike everywhere.
     pub(super) fn style_of(&self, comparisons: &[&Comparison]) -> EffectStyle {
         comparisons.first().map_or(EffectStyle::Percent, |c| self.findings.effect_style(c.metric))
     }
@@ -134,21 +185,17 @@ impl AnswerWriter<'_> {
             };
         }
         if all(Verdict::Inconclusive) {
-            let at = match n {
-                2 => format!("either {}", self.findings.step_noun()),
-                n => format!("any of the {n} {}s", self.findings.step_noun()),
-            };
+            let at = self.all_steps(n);
             let is_single = comparisons.iter().all(|c| c.relative.n < 2);
-            return match is_named {
-                true if is_single => {
-                    format!(
-                        "One repetition cannot show a difference between {ours} and {theirs} at {at}."
-                    )
+            return match (is_named, self.may_be(comparisons)) {
+                (true, _) if is_single => {
+                    format!("One repetition cannot show how {ours} and {theirs} differ at {at}.")
                 }
-                true => {
-                    format!("No significant difference between {ours} and {theirs} at {at}.")
+                (true, Some(may_be)) => format!("Undecided at {at}: {may_be}."),
+                (true, None) => {
+                    format!("Undecided at {at} whether {ours} and {theirs} differ.")
                 }
-                false => format!("inconclusive at {at}"),
+                (false, _) => format!("undecided at {at}"),
             };
         }
         if all(Verdict::Better) || all(Verdict::Worse) {
@@ -212,7 +259,7 @@ impl AnswerWriter<'_> {
             let word = match verdict {
                 Verdict::Better | Verdict::Worse => self.word_of(first),
                 Verdict::NoDifference => "no different",
-                Verdict::Inconclusive => "not clearly different",
+                Verdict::Inconclusive => "undecided",
             };
             let step = |c: &&Comparison| match is_decided {
                 true if is_nothing(c) => format!("{} (nothing committed)", self.step(c.step)),
@@ -241,18 +288,21 @@ impl AnswerWriter<'_> {
     }
 
     fn word_of(&self, c: &Comparison) -> &'static str {
-        let metric = self.findings.metrics.get(c.metric);
-        let [more, less] = match metric.id {
-            metrics::THROUGHPUT => ["faster", "slower"],
-            _ if is_duration(metric) => ["longer", "shorter"],
-            _ => ["higher", "lower"],
-        };
+        let [more, less] = self.more_and_less(c.metric);
         if c.relative.value > 0.0 { more } else { less }
+    }
+
+    fn more_and_less(&self, metric: MetricId) -> [&'static str; 2] {
+        match self.findings.metrics.get(metric) {
+            metric if metric.id == metrics::THROUGHPUT => ["faster", "slower"],
+            metric if is_duration(metric) => ["longer", "shorter"],
+            _ => ["higher", "lower"],
+        }
     }
 }
 
-/// From no effect, on the scale of log ratios.
-fn distance(c: &Comparison) -> f64 {
+/// How far an effect is from none, on the scale of ratios.
+pub(super) fn distance(c: &Comparison) -> f64 {
     let ratio = crate::numbers::as_ratio(c.relative.value);
     if ratio > 0.0 { ratio.ln().abs() } else { f64::INFINITY }
 }

@@ -84,12 +84,14 @@ impl AnswerWriter<'_> {
         Some(match tied.len() {
             0 => format!("{name} is cheapest: {price}; {others_named}."),
             n if n == others.len() => {
-                format!("No clear winner on cost; {name} was cheapest: {price}; {others_named}.")
+                format!("Undecided which is cheapest: {name} measured {price}; {others_named}.")
             }
-            n if n <= OTHERS_NAMED => {
-                format!("{name} is cheapest, tied with {}: {price}.", list(&tied))
+            n => {
+                let tied = if n <= OTHERS_NAMED { list(&tied) } else { format!("{n} others") };
+                format!(
+                    "Undecided which is cheapest: {name} measured {price}, not shown to be cheaper than {tied}."
+                )
             }
-            n => format!("{name} is cheapest, tied with {n} others: {price}."),
         })
     }
 

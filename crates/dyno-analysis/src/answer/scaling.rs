@@ -178,7 +178,11 @@ impl AnswerWriter<'_> {
             Some(format!("{} {interval} at {at} clients", self.name(one.variant)))
         };
         let parts: Vec<String> = all.iter().take(NAMED_MOST).filter_map(named).collect();
-        let confidence = crate::words::share(self.findings.confidence);
-        (!parts.is_empty()).then(|| format!("{confidence} CI of the speed-up: {}.", list(&parts)))
+        let shown = all.iter().filter_map(|one| one.best.speed_up_estimate.as_ref());
+        let what = match shown.map(|estimate| estimate.n).max() {
+            Some(2) => "Speed-up in the two repetitions".to_owned(),
+            _ => format!("{} CI of the speed-up", crate::words::share(self.findings.confidence)),
+        };
+        (!parts.is_empty()).then(|| format!("{what}: {}.", list(&parts)))
     }
 }

@@ -70,16 +70,16 @@ impl AnswerWriter<'_> {
 mod tests {
     use dyno_record::Run;
     use dyno_units::Direction::Lower;
-    use dyno_units::{Unit, metric};
+    use dyno_units::{Question, Unit, metric};
 
     use super::*;
     use crate::fixtures::run;
     use crate::{Options, analyse};
 
-    /// For variants of these sizes on disk.
-    fn answer(title: &str, sizes: [f64; 2], snapshot: Option<f64>) -> (String, String) {
+    /// Headline and first line of a run with these questions, whose variants take so many bytes of the disk.
+    fn answer(questions: &[Question], sizes: [f64; 2], snapshot: Option<f64>) -> (String, String) {
         let mut run: Run = run(&["ext4", "zfs"], &[4], 3, |_, _, _| 1_000.0);
-        run.manifest.title = title.to_owned();
+        run.manifest.questions = questions.to_vec();
         for trial in &mut run.trials {
             trial.metrics = vec![
                 metric("data.on_disk", Unit::Bytes, Lower, "data on disk", "x").secondary(),
@@ -99,25 +99,25 @@ mod tests {
     }
 
     #[test]
-    fn a_title_that_asks_for_the_size_is_answered_with_it() {
-        let (headline, _) = answer("What does compression save?", [400e6, 100e6], None);
+    fn a_study_that_asks_for_the_size_is_answered_with_it() {
+        let (headline, _) = answer(&[Question::Space], [400e6, 100e6], None);
         assert_eq!(
             headline,
             "zfs takes the least disk space: 100 MB, 75 % less than ext4 (400 MB)."
         );
-        let (headline, _) = answer("What does compression save?", [100e6, 100.1e6], None);
+        let (headline, _) = answer(&[Question::Space], [100e6, 100.1e6], None);
         assert!(headline.starts_with("The data take about the same disk space"), "{headline}");
-        let title = "Which is best, and what does compression save?";
-        let (headline, line) = answer(title, [100e6, 400e6], None);
+        let both = [Question::Best, Question::Space];
+        let (headline, line) = answer(&both, [100e6, 400e6], None);
         assert!(!headline.contains("disk"), "{headline}");
         assert_eq!(line, "ext4 takes the least disk space: 100 MB, 75 % less than zfs (400 MB).");
-        let (headline, line) = answer("Which is faster?", [400e6, 100e6], Some(0.1));
+        let (headline, line) = answer(&[Question::Best], [400e6, 100e6], Some(0.1));
         assert!(!(headline + &line).contains("disk"));
     }
 
     #[test]
-    fn snapshots_and_clones_are_said_where_the_title_asks_for_them() {
-        let (headline, _) = answer("How long does a snapshot take?", [1e6, 1e6], Some(0.1));
+    fn snapshots_and_clones_are_said_where_the_study_asks_for_them() {
+        let (headline, _) = answer(&[Question::Snapshots], [1e6, 1e6], Some(0.1));
         assert_eq!(
             headline,
             "A snapshot takes 100 ms to 200 ms, a clone of it 10.0 ms to 20.0 ms."

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use dyno_record::AuditRow;
+
 use super::AnswerWriter;
 use super::best::NAMED_MOST;
 use super::compared::{is_nothing, repetitions_needed};
+use super::pair::distance;
 use crate::numbers::EffectStyle;
 use crate::words::{capital, ci, count, list, share};
 use crate::{Comparison, ConcurrencyGroup, GroupComparison, Verdict, metrics};
@@ -12,9 +15,26 @@ use crate::{Comparison, ConcurrencyGroup, GroupComparison, Verdict, metrics};
 const JOB_FIGURES_MOST: usize = 3;
 
 impl AnswerWriter<'_> {
-    pub(super) fn failed_audits(&self) -> Option<String> {
+    /// Of kinds of transactions that did not do their work, and of tables.
+    pub(super) fn failed_audits(&self) -> Vec<String> {
+        let is_of_kinds = |row: &AuditRow| row.name == AuditRow::KINDS_COMMIT;
+        let rows = self.findings.trials.iter().flat_map(|trial| &trial.audit);
+        let first = rows.clone().find(|row| is_of_kinds(row) && !row.pass);
+        let kinds = first.and_then(|row| {
+            let what = format!("some kinds of transactions hardly committed: {}", row.measured);
+            self.failed_audit(&is_of_kinds, &what)
+        });
+        let tables = self.failed_audit(
+            &|row| !is_of_kinds(row),
+            "the tables do not contain what was committed",
+        );
+        kinds.into_iter().chain(tables).collect()
+    }
+
+    fn failed_audit(&self, is_it: &dyn Fn(&AuditRow) -> bool, what: &str) -> Option<String> {
         let audited = self.findings.trials.iter().filter(|trial| !trial.audit.is_empty());
-        let failed = audited.clone().filter(|trial| trial.audit.iter().any(|row| !row.pass));
+        let has_failed = |row: &AuditRow| is_it(row) && !row.pass;
+        let failed = audited.clone().filter(|trial| trial.audit.iter().any(has_failed));
         let variants: BTreeSet<usize> = failed.clone().map(|trial| trial.variant).collect();
         let n_failed = failed.count();
         let names: Vec<&str> = variants.iter().map(|variant| self.name(*variant)).collect();
@@ -22,8 +42,7 @@ impl AnswerWriter<'_> {
             if names.len() > NAMED_MOST { String::new() } else { format!(" ({})", list(&names)) };
         (n_failed > 0).then(|| {
             format!(
-                "The audit failed in {n_failed} of {}{whose}: the tables do not contain what was \
-                 committed.",
+                "The audit failed in {n_failed} of {}{whose}: {what}.",
                 count(audited.count() as u64, "audited trial")
             )
         })
@@ -31,17 +50,18 @@ impl AnswerWriter<'_> {
 
     pub(super) fn support(&self, room: usize) -> Vec<String> {
         let compared = self.compared_variants();
+        let safety = self.safety_lines(room);
         let mut lines = match compared.as_slice() {
             [] => self.descriptions(),
             _ if self.own_steps().is_some() => self.own_step_lines(),
             [only] => self.of_one(*only),
-            several => match self.safety_lines(room) {
-                Some(lines) => lines,
+            several => match &safety {
+                Some(lines) => lines.clone(),
                 None => self.of_several(several, room),
             },
         };
-        if let (1, Some(mut safety)) = (compared.len(), self.safety_lines(room)) {
-            // They replace the first line, and add how safe it is.
+        if let (1, Some(mut safety)) = (compared.len(), safety) {
+            // They say what the first line would, and how safe it is.
             safety.extend(lines.drain(1..));
             lines = safety;
         }
@@ -88,8 +108,7 @@ impl AnswerWriter<'_> {
         };
         let mut all: Vec<&Comparison> =
             self.findings.comparisons.iter().filter(is_of_job).collect();
-        let size = |c: &Comparison| (1.0 + c.relative.value).ln().abs();
-        all.sort_by(|a, b| size(b).total_cmp(&size(a)));
+        all.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
         let line = |c: &Comparison| {
             let (title, values) = (self.title(c.metric), self.both_values(c));
             let effect = self.effect_and_ci(c, self.findings.effect_style(c.metric));

@@ -1,8 +1,10 @@
 //! Quotable sentences, word for word.
 
+mod questions;
 mod workloads;
 
 use dyno_record::Run;
+use dyno_units::Question;
 use dyno_units::reading::prelude::*;
 use expect_test::{Expect, expect};
 
@@ -373,7 +375,7 @@ fn tpcc_has_its_mode_and_its_new_orders() {
 
 fn priced(names: &[&str], rates: &[&[f64]], prices: &[f64], repetitions: u32) -> Run {
     let mut run = noisy(names, &[1, 4], repetitions, rates);
-    run.manifest.title = "What does the money buy?".to_owned();
+    run.manifest.questions = vec![Question::Cost];
     for (variant, amount) in run.manifest.variants.iter_mut().zip(prices) {
         let currency = "EUR".to_owned();
         variant.price_per_hour = Some(dyno_record::Price { amount: *amount, currency });
@@ -488,15 +490,15 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
 }
 
 #[test]
-fn where_it_saturates_comes_first_if_the_title_asks() {
-    // From mean response times of 0.14 … 1.95 ms.
+fn where_it_saturates_comes_first_if_the_study_asks() {
+    // Throughputs that follow from mean response times of 0.14 … 1.95 ms.
     let clients = [1, 4, 16, 64, 256];
     let nvme: Vec<f64> =
         [0.14, 0.15, 0.21, 0.50, 1.95].iter().zip(clients).map(|(ms, n)| n as f64 / ms).collect();
     let even: Vec<f64> = clients.iter().map(|n| *n as f64 * 7.0).collect();
     let check = |names: &[&str], rates: &[&[f64]], expected: Expect| {
         let mut run = noisy(names, &clients, 3, rates);
-        run.manifest.title = "Where does the disk saturate?".to_owned();
+        run.manifest.questions = vec![Question::Saturates];
         check_headline(&run, &expected);
     };
     check(
@@ -523,7 +525,7 @@ fn where_it_saturates_comes_first_if_the_title_asks() {
 }
 
 #[test]
-fn who_scales_is_said_by_speed_up_and_first_if_the_title_asks() {
+fn who_scales_is_said_by_speed_up_and_first_if_the_study_asks() {
     let rates: [&[f64]; 3] = [
         &[100.0, 180.0, 300.0, 560.0],
         &[200.0, 380.0, 700.0, 500.0],
@@ -544,7 +546,7 @@ fn who_scales_is_said_by_speed_up_and_first_if_the_title_asks() {
             * lite vs. pg by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU 2.56× (2.51–2.61×), better; more clients than CPUs 1.09× (1.07–1.11×), better.
             * A mode of a variant, such as slow starts, that occurs in 63 % of its starts or fewer is absent from n = 3 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
-    run.manifest.title = "Which one scales?".to_owned();
+    run.manifest.questions = vec![Question::Scales];
     check_headline(
         &run,
         &expect![
@@ -553,7 +555,7 @@ fn who_scales_is_said_by_speed_up_and_first_if_the_title_asks() {
     );
     let one: [&[f64]; 1] = [&[100.0, 180.0, 300.0, 290.0]];
     let mut one = noisy(&["pg"], &[1, 2, 4, 8], 3, &one);
-    one.manifest.title = "Does it scale?".to_owned();
+    one.manifest.questions = vec![Question::Scales];
     check(
         &one,
         &expect![[r#"
@@ -567,7 +569,7 @@ fn who_scales_is_said_by_speed_up_and_first_if_the_title_asks() {
     let names = ["a", "b", "c", "d", "e"];
     let all: Vec<&[f64]> = vec![rates[0]; 5];
     let mut many = noisy(&names, &[1, 2, 4, 8], 3, &all);
-    many.manifest.title = "How do they scale?".to_owned();
+    many.manifest.questions = vec![Question::Scales];
     check_headline(
         &many,
         &expect![
@@ -584,7 +586,7 @@ fn a_saturation_says_what_it_means_and_how_sure_it_is() {
     };
     let (nvme, disk) = (rates([0.14, 0.15, 0.21, 0.50, 1.95]), rates([0.14, 0.5, 2.0, 8.0, 32.0]));
     let mut run = noisy(&["nvme", "disk"], &clients, 3, &[&nvme, &disk]);
-    run.manifest.title = "Where does the disk saturate?".to_owned();
+    run.manifest.questions = vec![Question::Saturates];
     let answer = analyse(&[run], &Options::default()).answer;
     check_size(&answer);
     expect!["Response time turns up at 16 clients with nvme (13.8× as long at 256 clients as at 1) and at 1 client with disk (228×)."].assert_eq(&answer.headline);

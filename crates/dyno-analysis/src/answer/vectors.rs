@@ -64,7 +64,7 @@ impl AnswerWriter<'_> {
                 let more = if n_more > 0 { format!("; {n_more} more") } else { String::new() };
                 let ahead = match self.is_fastest(first.0, all) {
                     true => format!("{} is fastest", self.name(first.0)),
-                    false => "no clear winner".to_owned(),
+                    false => "undecided which is fastest".to_owned(),
                 };
                 format!(
                     "At a recall of {asked} or more, {ahead}: {}; {}{more}{not_reached}.",
@@ -204,7 +204,7 @@ mod tests {
         check(
             [[0.8, 0.97], [0.9, 0.96]],
             [[4000.0, 1000.0], [3000.0, 1001.0]],
-            "At a recall of 0.95 or more, no clear winner: maria 1,010 queries/s (ef_search 30, recall \
+            "At a recall of 0.95 or more, undecided which is fastest: maria 1,010 queries/s (ef_search 30, recall \
              0.960); pg 1,010 queries/s (ef_search 30, recall 0.970).",
         );
         check(

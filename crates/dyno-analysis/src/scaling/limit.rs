@@ -34,8 +34,14 @@ struct Level<'a> {
     throughput: Option<&'a Estimate>,
 }
 
-/// For each limit that some variant's levels divide; then other variants are listed too.
-pub(crate) fn under_limit(steps: &[StepFacts], cells: &[Cell]) -> Vec<UnderLimit> {
+/// The most load under each limit of the study (`own`: what is limited, and the bound in µs), and under each
+/// that parts the levels of some variant: that some of its levels keep and some break. A variant that keeps all,
+/// or none, is then listed, too.
+pub(crate) fn under_limit(
+    steps: &[StepFacts],
+    cells: &[Cell],
+    own: &[(MetricId, f64)],
+) -> Vec<UnderLimit> {
     let mut variants: Vec<usize> = cells.iter().map(|cell| cell.variant).collect();
     variants.dedup();
     let mut all = Vec::new();
@@ -46,13 +52,17 @@ pub(crate) fn under_limit(steps: &[StepFacts], cells: &[Cell]) -> Vec<UnderLimit
                 .map(|&variant| (variant, levels(steps, cells, (variant, metric, closed))))
                 .filter(|(_, levels)| levels.len() >= 2)
                 .collect();
-            for bound_us in bounds() {
+            let own_bounds: Vec<f64> =
+                own.iter().filter(|(of, _)| *of == metric).map(|(_, bound)| *bound).collect();
+            let is_own = |bound: f64| own_bounds.iter().any(|own| own.total_cmp(&bound).is_eq());
+            let others = bounds().filter(|bound| !is_own(*bound));
+            for bound_us in own_bounds.iter().copied().chain(others) {
                 let found: Vec<UnderLimit> = levels
                     .iter()
                     .map(|(variant, levels)| most(levels, (*variant, metric, closed), bound_us))
                     .collect();
                 let parts = |one: &UnderLimit| one.step.is_some() && one.next_broken.is_some();
-                if found.iter().any(parts) {
+                if is_own(bound_us) || found.iter().any(parts) {
                     all.extend(found);
                 }
             }
@@ -138,6 +148,24 @@ mod tests {
         assert!((at(0).throughput.as_ref().unwrap().value / 1_333.0 - 1.0).abs() < 0.02);
         // Limits that nothing breaks, or nothing keeps, are not listed.
         assert!(found.under_limit.iter().all(|u| u.bound_us > 1_000.0 && u.bound_us < 1e6));
+    }
+
+    #[test]
+    fn the_limit_of_the_study_is_listed_whatever_it_parts() {
+        let mut run = run(&["a"], &[4, 8], 3, |_, _, _| 1000.0);
+        let limits = |run: &dyno_record::Run| -> Vec<(f64, Option<f64>)> {
+            let found = analyse(std::slice::from_ref(run), &Options::default()).under_limit;
+            found.iter().map(|one| (one.bound_us, one.load)).collect()
+        };
+        assert_eq!(limits(&run), [(10_000.0, Some(4.0)), (10_000.0, Some(4.0))]);
+        run.manifest.requirements = vec![dyno_record::RequirementRecord {
+            text: "p99 ≤ 3 s".to_owned(),
+            measure: "p99".to_owned(),
+            bound: 3e6,
+            is_in_own_unit: false,
+            is_least: None,
+        }];
+        assert!(limits(&run).contains(&(3e6, Some(8.0))), "{:?}", limits(&run));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use dyno_record::StepSummary;
 use dyno_units::Reading;
-use dyno_units::reading::{Evidence as Sign, Movement, Role};
+use dyno_units::reading::{Evidence as Sign, Movement, Role, StallCause};
 
 use crate::statistics::{median, robust_deviation};
 
@@ -69,14 +69,18 @@ impl<'a> Evidence<'a> {
         Evidence { summary, readings: meanings.iter().filter_map(of_reading).collect() }
     }
 
-    /// Earliest first, within a second the farthest. If too many moved, each sign's first reading
-    /// precedes any second one, or ten readings of a busy disk would hide the rest.
+    /// What moved about a stall, earliest first; of the same second, limits and waits before a server that uses no
+    /// CPU, as one does that waits for them, and then what moved farthest. Where more
+    /// moved than is shown, each sign has its first reading there before another has its second: else
+    /// ten readings of one busy disk would hide the rest.
     pub(super) fn moved(&self, (from_s, to_s): (f64, f64)) -> Vec<Moved> {
         let mut moved: Vec<(usize, Moved)> =
             self.readings.iter().filter_map(|one| self.first_move(one, from_s, to_s)).collect();
         let distance = |m: &Moved| m.deviations.map_or(f64::INFINITY, f64::abs);
+        let is_idle = |m: &Moved| m.sign_of == StallCause::NotRunning.text();
         moved.sort_by(|(a_idx, a), (b_idx, b)| {
-            a_idx.cmp(b_idx).then(distance(b).total_cmp(&distance(a)))
+            let order = a_idx.cmp(b_idx).then(is_idle(a).cmp(&is_idle(b)));
+            order.then(distance(b).total_cmp(&distance(a)))
         });
         let rank = |place: usize| {
             let is_same = |(_, other): &&(usize, Moved)| other.sign_of == moved[place].1.sign_of;

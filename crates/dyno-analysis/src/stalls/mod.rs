@@ -47,7 +47,7 @@ pub struct StallFacts {
 pub struct Moved {
     /// `server.cpu_s_per_s`.
     pub reading: String,
-    /// `a blocked or suspended process`, `checkpoint age at its limit`.
+    /// What it is evidence of: `a server that waits or is suspended`, `checkpoint age at its limit`.
     pub sign_of: String,
     /// Beginning of the first such interval since the stall began. Readings come once a second, so
     /// one that moves with the stall is above −1.

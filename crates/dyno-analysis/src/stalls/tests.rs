@@ -209,6 +209,7 @@ fn noise_has_hardly_a_stall() {
 const READINGS: &[Reading] = &[
     reading("server.cpu_s_per_s", Cpus, "server", "CPU of the server").moves(StallCause::NotRunning, Movement::DownTo(70)),
     reading("server.stopped", Count, "x", "x").up(StallCause::NotRunning),
+    reading("data_disk.limit_used_pct", Percent, "x", "x").moves(StallCause::Disk, Movement::From(90)),
     reading("server.thread.compaction.cpu_s_per_s", Cpus, "x", "x").up(StallCause::Compaction),
     reading("cpu.steal_pct", Percent, "x", "x").up(StallCause::StolenCpu),
     reading("psi.io.*", Percent, "x", "x").up(StallCause::Disk),
@@ -276,10 +277,23 @@ fn the_process_that_did_not_run_is_named() {
     assert!((stall.missing - 1_010.0).abs() < 40.0, "{stall:?}");
     assert_eq!(stall.kinds, ["a", "b"]);
     let [moved] = stall.moved_first.as_slice() else { panic!("{stall:?}") };
-    assert_eq!(moved.sign_of, "a blocked or suspended process");
+    assert_eq!(moved.sign_of, "a server that waits or is suspended");
     assert_eq!((moved.reading.as_str(), moved.value), ("server.cpu_s_per_s", 0.0));
     assert_eq!(moved.meaning, "CPU of the server");
     assert!(moved.deviations.unwrap() < -10.0 && moved.at_s.abs() < 0.05, "{moved:?}");
+}
+
+#[test]
+fn a_limit_is_named_before_the_server_that_waits_for_it() {
+    let in_stall = |s: f64, there: f64, ordinary: f64| if s == 30.0 { there } else { ordinary };
+    let cpu = |s: f64| in_stall(s, 0.0, 1.6 * wobble(s));
+    let limit = |s: f64| in_stall(s, 100.0, 40.0 * wobble(s));
+    let findings = found(stopped, &[("data_disk.limit_used_pct", &limit), ("server.cpu_s_per_s", &cpu)]);
+    let moved = findings.stalls[0].moved_first.iter().map(|one| one.reading.as_str());
+    assert_eq!(
+        moved.collect::<Vec<_>>(),
+        ["data_disk.limit_used_pct", "server.cpu_s_per_s"]
+    );
 }
 
 #[test]
@@ -292,7 +306,7 @@ fn a_process_that_did_not_run_is_named_even_if_it_hardly_ran_before() {
     assert_eq!(moved.len(), 1, "{moved:?}");
     assert_eq!(
         (moved[0].sign_of.as_str(), moved[0].value),
-        ("a blocked or suspended process", 0.0)
+        ("a server that waits or is suspended", 0.0)
     );
 }
 
@@ -353,7 +367,7 @@ fn what_moved_first_stands_first() {
         [
             ("checkpoint age at its limit", -2.0),
             ("fsync", -1.0),
-            ("a blocked or suspended process", 0.0)
+            ("a server that waits or is suspended", 0.0)
         ]
     );
 }
@@ -383,7 +397,7 @@ fn many_readings_of_a_few_signs_hide_no_other_sign() {
     assert_eq!(moved.len(), 8, "{readings:?}");
     // All first movers precede later ones, which are listed as well.
     assert_eq!(readings[6..], ["innodb.checkpoint_age_percent", "server.stopped"]);
-    assert_eq!(moved[7].sign_of, "a blocked or suspended process");
+    assert_eq!(moved[7].sign_of, "a server that waits or is suspended");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::cgroup::group_folders;
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("data_disk.limit_used_pct", Percent, "Use of the limit of the data disk", "operations or bytes per second that passed the limit set for the data disk, as a share of that limit; for the most heavily used of its components (reads, writes, bytes read, bytes written); flushes count as writes").chart_if_moving(Topic::Disk, 10),
+    reading("data_disk.limit_used_pct", Percent, "Use of the limit of the data disk", "operations or bytes per second that passed the limit set for the data disk, as a share of that limit; for the most heavily used of its components (reads, writes, bytes read, bytes written); flushes count as writes").chart_if_moving(Topic::Disk, 10).moves(StallCause::Disk, Movement::From(90)),
 ];
 
 /// Reads, writes, bytes read, bytes written: limits or counts.

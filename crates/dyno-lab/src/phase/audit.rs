@@ -51,9 +51,10 @@ impl Trial<'_, '_> {
     fn audited_without(
         &mut self,
         left_out: Option<String>,
-        rows: Vec<AuditRow>,
+        mut rows: Vec<AuditRow>,
         began: Nanoseconds,
     ) -> Result<(), TrialError> {
+        rows.extend(AuditRow::of_kinds(&self.results.steps));
         let is_passed = |row: &&AuditRow| row.pass && !row.is_undecided;
         let undecided = rows.iter().filter(|row| row.is_undecided).map(|row| {
             format!("{}, because the sample is too small (expected {})", row.name, row.expected)

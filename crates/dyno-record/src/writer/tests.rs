@@ -12,6 +12,7 @@ use crate::*;
 
 pub(crate) fn manifest(fingerprint: &str) -> Manifest {
     Manifest {
+        questions: Vec::new(),
         stopping: None,
         voiding: None,
         requirements: Vec::new(),

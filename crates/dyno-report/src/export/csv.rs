@@ -1,14 +1,10 @@
-//! A table as CSV (RFC 4180): units in the header, a missing value as an empty field.
+//! A table as CSV (RFC 4180): a missing value is an empty field. Units are in the table `columns`.
 
 use super::{Table, Values};
 
-/// Renders a table as CSV: `throughput (1/s)` heads a column.
 pub fn csv(table: &Table) -> String {
     let mut out = String::new();
-    let heads = table.columns.iter().map(|column| match column.unit.as_str() {
-        "" => field(&column.name),
-        unit => field(&format!("{} ({unit})", column.name)),
-    });
+    let heads = table.columns.iter().map(|column| field(&column.name));
     out += &heads.collect::<Vec<_>>().join(",");
     out += "\r\n";
     for row in 0..table.len() {

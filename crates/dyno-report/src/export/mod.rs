@@ -117,7 +117,25 @@ pub fn tables(findings: &Findings, runs: &[Run], times: &Times) -> Vec<Table> {
         insert_benchmark::buckets(findings),
     ];
     all.extend(more.into_iter().filter(|table| !table.is_empty()));
+    all.push(columns(&all));
     all
+}
+
+/// The columns of these tables, with their units.
+fn columns(tables: &[Table]) -> Table {
+    let of = |value: fn(&Table, &Column) -> String| {
+        let all = tables.iter().flat_map(|table| table.columns.iter().map(move |c| (table, c)));
+        Values::Text(all.map(|(table, column)| Some(value(table, column))).collect())
+    };
+    let column = |name: &str, values| Column { name: name.to_owned(), unit: String::new(), values };
+    Table {
+        name: "columns",
+        columns: vec![
+            column("table", of(|table, _| table.name.to_owned())),
+            column("column", of(|_, column| column.name.clone())),
+            column("unit", of(|_, column| column.unit.clone())),
+        ],
+    }
 }
 
 #[cfg(test)]

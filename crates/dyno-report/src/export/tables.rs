@@ -347,6 +347,7 @@ pub(super) fn seconds(findings: &Findings, runs: &[Run]) -> Table {
         ("repetition", "", WHOLE),
         ("step", "", TEXT),
         ("second", "s", NUMBER),
+        ("phase", "", TEXT),
     ];
     columns.extend(SECONDS.iter().map(|(name, unit, _)| (*name, *unit, NUMBER)));
     columns.extend(names.iter().map(|name| (*name, unit(name), NUMBER)));
@@ -360,6 +361,7 @@ pub(super) fn seconds(findings: &Findings, runs: &[Run]) -> Table {
                 trial.repetition.into(),
                 name(place.step),
                 (*start).into(),
+                phase(*start).into(),
             ];
             row.extend(
                 SECONDS
@@ -376,6 +378,11 @@ pub(super) fn seconds(findings: &Findings, runs: &[Run]) -> Table {
     table.finish()
 }
 
+/// Whether a second counts: those of the warm-up begin before zero.
+fn phase(start_s: f64) -> &'static str {
+    if start_s < -1e-9 { "warm_up" } else { "measure" }
+}
+
 /// One row for each second and kind of transaction, warm-up included, of steps with several kinds.
 pub(super) fn kind_seconds(findings: &Findings, runs: &[Run], times: &Times) -> Table {
     let mut table = Builder::new(
@@ -388,6 +395,7 @@ pub(super) fn kind_seconds(findings: &Findings, runs: &[Run], times: &Times) -> 
             ("step", "", TEXT),
             ("kind", "", TEXT),
             ("second", "s", NUMBER),
+            ("phase", "", TEXT),
             ("throughput", "1/s", NUMBER),
             ("response_max", "µs", NUMBER),
         ],
@@ -410,6 +418,7 @@ pub(super) fn kind_seconds(findings: &Findings, runs: &[Run], times: &Times) -> 
                     name(place.step),
                     kind.name.as_str().into(),
                     (*start).into(),
+                    phase(*start).into(),
                     rate.into(),
                     longest.get(&(start.round() as i64)).copied().into(),
                 ]);

@@ -455,7 +455,7 @@ fn evidence_has_its_place() {
     for text in [
         "nothing committed for 1.4 s, 41,300 fewer transactions than expected",
         "What moved first",
-        "a blocked or suspended process",
+        "a server that waits or is suspended",
         "<code>cpupq</code>",
         "Run-off: time from the end of the load",
         "class=\"frontier\"",

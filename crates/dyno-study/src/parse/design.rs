@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use dyno_model::{Arrivals, Load};
-use dyno_units::{Nanoseconds, Seed};
+use dyno_units::{Nanoseconds, Question, Seed};
 use toml::de::{DeTable, DeValue};
 
 use super::baseline;
@@ -268,6 +268,7 @@ fn cross(
 
 /// The keys of the design that are single values, with their defaults.
 struct Scalars {
+    questions: Vec<Question>,
     repetitions: u32,
     is_voiding: bool,
     requirements: Vec<Requirement>,
@@ -305,6 +306,7 @@ impl Scalars {
         let workers = number("workers");
         let words = [("interleaved", Order::Interleaved), ("sequential", Order::Sequential)];
         Scalars {
+            questions: section.read_or("question", problems, Vec::new(), questions),
             repetitions,
             is_voiding: section.read_or("void_blocks", problems, true, |problems, entry| {
                 value::word(problems, entry, &[("repeat", true), ("keep", false)])
@@ -333,6 +335,7 @@ impl Scalars {
 
     fn into_design(self) -> Design {
         Design {
+            questions: self.questions,
             factors: Vec::new(),
             loads: Vec::new(),
             baseline: std::collections::BTreeMap::new(),
@@ -418,6 +421,16 @@ fn cpus(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<u32>> {
         integer(problems, entry, (0, CPU_MAX)).map(|cpu| cpu as u32)
     };
     list(problems, entry, reader, u32::to_string).and_then(|list| values(&list))
+}
+
+fn questions(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<Question>> {
+    let word =
+        |problems: &mut Problems, entry: &Entry<'_>| value::word(problems, entry, &Question::ALL);
+    match entry.value {
+        DeValue::Array(_) => list(problems, entry, word, |one| one.word().to_owned())
+            .and_then(|list| values(&list)),
+        _ => word(problems, entry).map(|one| vec![one]),
+    }
 }
 
 fn probes(problems: &mut Problems, entry: &Entry<'_>, all: &[String]) -> Option<Vec<String>> {

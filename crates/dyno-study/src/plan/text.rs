@@ -94,6 +94,7 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
         run_off: _,
         drop_caches: _,
         // They decide what is made of trials, how many are done now, and where; not what they are.
+        questions: _,
         threshold: _,
         budget: _,
         void_repeats: _,

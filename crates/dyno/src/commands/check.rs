@@ -66,8 +66,13 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     for why in &statements.unchecked {
         later += &format!("not checked: {why}\n");
     }
+    let asked = dyno_lab::questions_in_words(study, &plan).join("; and ");
+    let guessed = match study.design.questions.is_empty() {
+        true => " (a guess by what is varied: `question` in `[design]` says another)",
+        false => "",
+    };
     terminal::out(&format!(
-        "{}: no errors; {}, {}, {}\n{finds}{later}",
+        "{}: no errors; {}, {}, {}\nasks {asked}{guessed}\n{finds}{later}",
         path.display(),
         counted(plan.variants.len(), "variant"),
         counted(plan.steps.len(), if plan.has_own_steps() { "step" } else { "load level" }),

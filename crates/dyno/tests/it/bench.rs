@@ -75,6 +75,12 @@ fn no_check_fails(result: &Value, what: &str) {
 /// Runs a trial; a longer one if nothing was committed, as on a busy machine, or where a statement takes long.
 #[track_caller]
 fn measured(bench: &Workbench, arguments: &[&str]) -> Value {
+    measured_until(bench, arguments, |_| true)
+}
+
+/// The same; a longer one, too, if something that a short load may miss was not seen.
+#[track_caller]
+fn measured_until(bench: &Workbench, arguments: &[&str], is_seen: fn(&Value) -> bool) -> Value {
     let mut said = Vec::new();
     for duration in ["400ms", "4s", "40s"] {
         let all = [&["bench"], arguments, &["--duration", duration, "--json"]].concat();
@@ -82,7 +88,7 @@ fn measured(bench: &Workbench, arguments: &[&str]) -> Value {
         if answer.code == 0 {
             let result: Value = serde_json::from_str(&answer.out).expect("bench prints JSON");
             // One has no median.
-            if result["transactions"].as_u64() > Some(1) {
+            if result["transactions"].as_u64() > Some(1) && is_seen(&result) {
                 return result;
             }
         }
@@ -104,15 +110,15 @@ fn every_workload_on(product: &str) {
         if !matches!(workload, "bulk_insert" | "tpcb") {
             arguments.extend(["--table-size", "2000"]);
         }
-        let result = measured(&bench, &arguments);
+        // Its CPU time is counted in ticks of 10 ms.
+        let has_cpu = |result: &Value| result["server"]["cpu_us_per_statement"].is_number();
+        let is_private = product != "sqlite" && on == product;
+        let result =
+            measured_until(&bench, &arguments, if is_private { has_cpu } else { |_| true });
         check_result(&result, workload, statements);
         check_audit(&result, workload);
         let refused = result["outcomes"]["refused"].as_u64().unwrap_or_default();
         assert_eq!(refused, 0, "{workload} on {product}: {}", result["errors"]);
-        if product != "sqlite" && on == product {
-            let cpu = result.pointer("/server/cpu_us_per_statement").and_then(Value::as_f64);
-            assert!(cpu.is_some(), "{workload} on {product} has no server CPU");
-        }
     }
 }
 

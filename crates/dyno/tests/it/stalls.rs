@@ -134,7 +134,7 @@ fn difference(stop: &Stop, stalls: &[Value]) -> Option<String> {
     let is_as_deep = is_as_long(missing_s) && stall["gap"] == true;
     let is_as_long = is_as_long(number(stall, "length_s"));
     let is_of_server = |moved: &Value| {
-        moved["sign_of"] == "a blocked or suspended process"
+        moved["sign_of"] == "a server that waits or is suspended"
             && moved["reading"].as_str().is_some_and(|name| name.starts_with("server."))
             && moved["meaning"].as_str().is_some_and(|text| !text.is_empty())
     };

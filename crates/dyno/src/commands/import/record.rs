@@ -96,6 +96,7 @@ pub(super) fn plan(
     let title =
         order.title.map_or_else(|| format!("{} ({tools})", names.join(" and ")), str::to_owned);
     let manifest = Manifest {
+        questions: Vec::new(),
         format: FORMAT,
         dyno: env!("CARGO_PKG_VERSION").to_owned(),
         title: dyno_units::clean_text(&title),
