@@ -19,7 +19,7 @@ pub const NODES_MAX: u32 = 8;
 
 const POLL: Nanoseconds = Nanoseconds::from_millis(20);
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Cluster {
     /// Its name, which servers need to join.
     pub name: Secret,
@@ -33,7 +33,7 @@ pub struct Cluster {
     pub writes_on_all: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct NodePorts {
     pub address: Ipv4Addr,
     /// Where the nodes exchange what they commit.
@@ -42,7 +42,7 @@ pub struct NodePorts {
     pub transfer: u16,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Node {
     /// Its number, from 1; the first makes the cluster, and the others join it in order.
     pub number: u32,

@@ -10,7 +10,7 @@ use crate::private::{DISCARD_LIMIT, LOG_LINES, STOP_LIMIT, ServerKind, check_net
 use crate::{DeployError, server_log};
 
 /// What is done on purpose to a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Act {
     /// Kills the server's process and all that it has started, at once: it can finish nothing.
     Kill,
@@ -30,7 +30,7 @@ pub enum Act {
 }
 
 /// When something was done, by the clock of this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Acted {
     pub began: Nanoseconds,
     pub ended: Nanoseconds,
@@ -64,7 +64,7 @@ pub trait Control: Send {
 }
 
 /// Why a server is not back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Away {
     NotYet(String),
     Down(String),

@@ -103,7 +103,7 @@ pub enum TlsMode {
 }
 
 /// A text that is never shown, and is wiped from memory when it is dropped.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Secret(String);
 
 impl Drop for Secret {

@@ -21,7 +21,7 @@ pub struct Installation {
     pub build: Option<String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct BuildFacts {
     pub origin: Origin,
     pub programs: PathBuf,

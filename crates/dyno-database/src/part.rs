@@ -19,11 +19,12 @@ pub const REPLICATION_USER: &str = "dyno_replica";
 pub const REPLICAS_MAX: u32 = 8;
 
 /// What a server is for in its deployment.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Part {
     #[default]
     Alone,
     Primary(Replication),
+    #[serde(skip)]
     Replica(Follow),
     Node(Node),
     /// It passes on to shards what is sent to it.
@@ -37,7 +38,7 @@ pub(crate) const CLIENT_CATALOG: &str = "dyno";
 
 /// Where clients on other machines connect to a server, as [`CLIENT_USER`], who may do anything. All other
 /// users log in through the socket.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Listening {
     pub address: SocketAddrV4,
     pub password: Secret,
@@ -70,7 +71,7 @@ impl Listening {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Replication {
     pub replicas: u32,
     pub mode: ReplicationMode,
@@ -98,7 +99,7 @@ impl Replication {
 }
 
 /// What a commit on the primary waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ReplicationMode {
     /// For no replica.
     #[default]

@@ -17,7 +17,7 @@ use crate::{
     LocalServer, Part, UrlError, cost_source,
 };
 
-#[derive(Clone)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ServerSpec {
     /// The name of the product as studies write it: `mariadb`.
     pub product: String,

@@ -64,7 +64,7 @@ fn server_metrics(is_alone: bool) -> impl Iterator<Item = Metric> {
 }
 
 fn add_server_figures(end: &mut StepEnd) {
-    let summary = &mut end.summary;
+    let summary = &end.summary;
     let column = |id: &str| summary.readings.get(id).map_or(&[][..], Vec::as_slice);
     let lengths = summary.spans.iter().flatten().map(|(_, length)| *length as f64 / 1e9);
     // A second without a value leaves no sum.
@@ -75,9 +75,13 @@ fn add_server_figures(end: &mut StepEnd) {
         })
         .flatten();
     let memory = column(known::SERVER_RSS).iter().flatten().copied().reduce(f64::max);
-    let values = OF_SERVER.into_iter().zip([cpu, memory]);
-    let values: Vec<_> = values.filter_map(|(metric, value)| Some((metric.id, value?))).collect();
-    summary.figures.extend(values);
+    add_figures(end, OF_SERVER, [cpu, memory]);
+}
+
+/// Adds the values of these metrics that are known.
+fn add_figures<const N: usize>(end: &mut StepEnd, metrics: [Metric; N], values: [Option<f64>; N]) {
+    let all = metrics.into_iter().zip(values);
+    end.summary.figures.extend(all.filter_map(|(metric, value)| Some((metric.id, value?))));
 }
 
 /// Something that goes on in a step, alone or beside others.

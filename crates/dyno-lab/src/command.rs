@@ -148,7 +148,7 @@ impl JobSite {
     pub(crate) fn in_words(&self) -> String {
         match self {
             JobSite::Here { .. } => String::new(),
-            JobSite::There(hosts, idx) => format!("host {}: ", hosts.names()[*idx]),
+            JobSite::There(hosts, idx) => format!("host {}: ", hosts.name(*idx)),
         }
     }
 }

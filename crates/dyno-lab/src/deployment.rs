@@ -19,6 +19,7 @@ use dyno_record::{Entry, MemberFacts, MemberRole};
 use dyno_study::{Database, Design, LoadLevel, Product, Variant};
 use dyno_units::{ByteCount, Reading, SettingValue};
 use dyno_workload::Connector;
+use serde::{Deserialize, Serialize};
 
 use crate::hosts::{ServerHosts, WatchedHost};
 use crate::run::Lab;
@@ -29,15 +30,17 @@ use crate::{machine, simulated};
 mod attached;
 mod further;
 mod instance;
+mod kept;
 mod limited;
 mod promoted;
 mod recorded;
 
 pub(crate) use attached::{attach, endpoint};
 pub(crate) use instance::{Instance, LoadOrder};
+pub use kept::{Kept, KeptMember};
 pub(crate) use limited::unknown as unknown_members;
 pub(crate) use promoted::Promoted;
-pub(crate) use recorded::{build_of, recorded, recorded_place};
+pub(crate) use recorded::{recorded, recorded_place};
 
 /// All products a study may name: those of the databases, the simulated one, and the machine without any.
 pub fn products() -> Products {
@@ -70,7 +73,7 @@ pub(crate) struct Member {
     pub(crate) source: Source,
     pub(crate) place: Option<Place>,
     pub(crate) volumes: Vec<MadeVolume>,
-    pub(crate) instance: Option<Box<dyn Instance>>,
+    pub(crate) instance: Option<Instance>,
 }
 
 #[derive(Clone)]
@@ -98,7 +101,7 @@ pub(crate) enum Source {
 
 const OTHER_DATABASE: &str = "other-database";
 
-#[derive(Clone)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Route {
     pub(crate) product: String,
     pub(crate) options: BTreeMap<String, String>,
@@ -238,6 +241,17 @@ impl Deployment {
         let mut members = self.members.iter();
         let primary = members.find(|member| member.facts.role == MemberRole::Primary)?;
         primary.instance.as_ref()?.server()
+    }
+
+    /// The specification of the primary and how replicas follow it; none if there are none.
+    pub(crate) fn replication(&self) -> Option<(&ServerSpec, &Replication)> {
+        self.members.iter().find_map(|member| match &member.source {
+            Source::Start(spec) => match &spec.part {
+                Part::Primary(replication) => Some((spec, replication)),
+                _ => None,
+            },
+            _ => None,
+        })
     }
 
     /// The replicas that are up.
@@ -400,9 +414,9 @@ impl Deployment {
     }
 
     /// What a workload connects to; none where there is no such member, or it is not up.
-    pub(crate) fn entry(&self, entry: Entry) -> Option<&dyn Instance> {
+    pub(crate) fn entry(&self, entry: Entry) -> Option<&Instance> {
         let member = self.members.iter().find(|member| member.serves(entry))?;
-        member.instance.as_deref()
+        member.instance.as_ref()
     }
 
     /// The server that is measured; none where there is none, or its time is simulated. Clients may

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use dyno_database::Products;
+use serde::{Deserialize, Serialize};
 
 /// Failures in a row for a full disk after which the run ends: the trial that filled it is torn down,
 /// and another one may need less.
@@ -27,7 +28,7 @@ const REFUSED: [&str; 6] = [
     "images need a container engine",
 ];
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failure {
     pub(crate) message: String,
     pub(crate) log: Vec<String>,

@@ -39,7 +39,7 @@ mod volume;
 
 pub use calibration::{CalibratedRate, Calibration};
 pub use check::{check_members, check_settings, check_without_programs};
-pub use deployment::products;
+pub use deployment::{Kept, KeptMember, products};
 pub use disk::{ExpectedData, expected_disk};
 pub use dyno_database::datasets;
 pub use hosts::{HeldHosts, kubernetes_manifest};

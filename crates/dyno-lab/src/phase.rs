@@ -32,97 +32,101 @@ use crate::trial::{Trial, TrialError};
 pub(crate) use audit::{DoneThere, totals, totals_of_part};
 
 /// A part of a trial with one purpose.
-pub(crate) trait Phase {
+pub(crate) struct Phase {
     /// Its name in events: `deploy`, `step 8 clients`.
-    fn name(&self) -> String;
-
+    pub(crate) name: String,
     /// Does it. What it finds out goes into the trial's results as soon as it is known, and stays there
-    /// when this or a later phase fails.
-    ///
-    /// # Errors
-    ///
-    /// The trial is not to go on: the phases that remain are left out, but for those that run after a
-    /// failure.
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError>;
-
+    /// when this or a later phase fails. After an error, the phases that remain are left out, but for those that run
+    /// after a failure.
+    pub(crate) run: Box<dyn Fn(&mut Trial<'_, '_>) -> Result<(), TrialError>>,
     /// Whether it also runs when an earlier phase has failed, or the user has stopped the trial.
-    fn runs_after_failure(&self) -> bool {
-        false
-    }
+    pub(crate) runs_after_failure: bool,
+}
+
+fn phase(
+    name: impl Into<String>,
+    run: impl Fn(&mut Trial<'_, '_>) -> Result<(), TrialError> + 'static,
+) -> Phase {
+    Phase { name: name.into(), run: Box::new(run), runs_after_failure: false }
 }
 
 /// The phase before all others, where agents generate the load: a host that cannot be reached is known
 /// before tables are filled.
-pub(crate) fn start_agents(pool: &HostPool) -> Box<dyn Phase> {
-    Box::new(start_agents::StartAgents { pool: pool.clone() })
+pub(crate) fn start_agents(pool: &HostPool) -> Phase {
+    let pool = pool.clone();
+    phase("start agents", move |trial| start_agents::start_agents(trial, &pool))
 }
 
 /// The phases of each trial of this variant, in order. `own` are the steps that its workload
 /// defines; none where the plan's loads are the steps.
-pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Vec<Box<dyn Phase>> {
-    let mut phases: Vec<Box<dyn Phase>> = Vec::new();
+pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Vec<Phase> {
+    let mut phases = Vec::new();
     if variant.database.on.is_some() {
-        phases.push(Box::new(start_server_hosts::StartServerHosts));
+        phases.push(phase("start server hosts", start_server_hosts::start_server_hosts));
     }
-    phases.push(Box::new(provision::Provision));
+    phases.push(phase("provision", provision::provision));
     if !variant.database.kernel.is_empty() {
-        phases.push(Box::new(set_kernel::SetKernel));
+        phases.push(phase("set kernel", set_kernel::set_kernel));
     }
-    phases.extend::<[Box<dyn Phase>; 2]>([Box::new(deploy::Deploy), Box::new(fill::Fill)]);
+    phases.extend([phase("deploy", deploy::deploy), phase("fill", fill::fill)]);
     let has_replicas = variant.database.replicas > 0;
     let has_nodes = variant.database.cluster.is_some();
     let has_shards = variant.database.shards > 0;
     if has_replicas || has_nodes || has_shards || variant.database.behind.is_some() {
-        phases.push(Box::new(join::Join));
+        phases.push(phase("join", join::join));
     }
     let has_further = variant.database.further_servers().next().is_some();
     if has_further {
-        phases.push(Box::new(same_data::SameDataBefore));
+        phases.push(phase("compare servers", same_data::before));
     }
     let is_limited = variant.volumes().iter().any(VolumeChoice::is_limited);
     if is_limited {
-        phases.push(Box::new(limit_volumes::LimitVolumes));
+        phases.push(phase("limit volumes", limit_volumes::limit));
     }
     for (step, planned) in plan.steps.iter().enumerate() {
         if step > 0 && plan.rest > Nanoseconds::ZERO {
-            phases.push(Box::new(rest::Rest { length: plan.rest }));
+            let rest = plan.rest;
+            phases.push(phase("rest", move |trial| trial.rest(rest)));
         }
         let own = own.get(step).cloned();
         let wait = own.as_ref().map_or(Nanoseconds::ZERO, |own| own.settle);
         if wait > Nanoseconds::ZERO {
             let step = planned.name.clone();
-            phases.push(Box::new(settle::Settle { step, limit: wait }));
+            let name = format!("settle before {step}");
+            phases.push(phase(name, move |trial| settle::settle(trial, &step, wait)));
         }
         if plan.drop_caches {
-            phases.push(Box::new(drop_caches::DropCaches));
+            phases.push(phase("drop caches", drop_caches::drop_caches));
         }
-        phases.push(Box::new(step::Step { step, planned: planned.clone(), own }));
+        let step = step::Step { step, planned: planned.clone(), own };
+        phases.push(phase(format!("step {}", planned.name), move |trial| step.run(trial)));
     }
-    phases.push(Box::new(check_alive::CheckAlive));
-    phases.push(Box::new(data_size::DataSize));
+    phases.push(phase("check alive", check_alive::check_alive));
+    phases.push(phase("data size", data_size::data_size));
     if let Some(limit) = plan.run_off {
-        phases.push(Box::new(run_off::RunOffPhase { limit }));
+        phases.push(phase(run_off::WAIT, move |trial| run_off::run_off(trial, limit)));
     }
     if is_limited {
-        phases.push(Box::new(limit_volumes::LiftLimits));
+        phases.push(phase("lift limits", limit_volumes::lift));
     }
     if has_nodes {
-        phases.push(Box::new(agree::Sync));
+        phases.push(phase("sync nodes", agree::sync));
     }
-    phases.push(Box::new(audit::Audit));
+    phases.push(phase("audit", audit::audit));
     if has_nodes {
-        phases.push(Box::new(agree::AgreeNodes));
+        phases.push(phase("agree", agree::nodes));
     }
     if has_shards {
-        phases.push(Box::new(agree::AgreeShards));
+        phases.push(phase("agree", agree::shards));
     }
     if has_further {
-        phases.push(Box::new(same_data::SameDataAfter));
+        phases.push(phase("agree", same_data::after));
     }
     if has_replicas {
-        phases.push(Box::new(agree::Agree));
+        phases.push(phase("agree", agree::replicas));
     }
-    phases.push(Box::new(tear_down::TearDown));
+    let tear_down = phase("tear down", tear_down::tear_down);
+    phases.push(Phase { runs_after_failure: true, ..tear_down });
     phases
 }
 
@@ -134,14 +138,14 @@ mod tests {
     use crate::fixture::plan;
 
     /// The phases of a plan's first variant.
-    fn of(plan: &Plan, own: &[WorkloadStep]) -> Vec<Box<dyn Phase>> {
+    fn of(plan: &Plan, own: &[WorkloadStep]) -> Vec<Phase> {
         phases(plan, &plan.variants[0], own)
     }
 
     #[track_caller]
     fn check((clients, design): (&[u32], &str), own: &[WorkloadStep], expected: &[&str]) {
         let names: Vec<String> =
-            of(&plan(clients, design), own).iter().map(|phase| phase.name()).collect();
+            of(&plan(clients, design), own).into_iter().map(|phase| phase.name).collect();
         assert_eq!(names, expected, "{design}");
     }
 
@@ -182,7 +186,7 @@ mod tests {
         let url = |host: &str| dyno_study::Product::Url(format!("mysql://me@{host}/test"));
         (database.product, database.more_urls) = (url("db1"), vec![url("db2"), url("db3")]);
         let names = |plan: &Plan| -> Vec<String> {
-            of(plan, &[]).iter().map(|phase| phase.name()).collect()
+            of(plan, &[]).into_iter().map(|phase| phase.name).collect()
         };
         let all = names(&plan);
         assert_eq!(all[1..4], ["deploy", "fill", "compare servers"]);
@@ -197,7 +201,7 @@ mod tests {
         let mut plan = plan(&[2], "rest = '0s'\n");
         let database = std::sync::Arc::make_mut(&mut plan.variants[0].database);
         database.kernel.insert("vm.swappiness".to_owned(), "1".to_owned());
-        let names: Vec<String> = of(&plan, &[]).iter().map(|phase| phase.name()).collect();
+        let names: Vec<String> = of(&plan, &[]).into_iter().map(|phase| phase.name).collect();
         assert_eq!(names[..3], ["provision", "set kernel", "deploy"]);
     }
 
@@ -218,7 +222,7 @@ mod tests {
     #[test]
     fn only_the_end_runs_after_a_failure() {
         let phases = of(&plan(&[2], "run_off = '5s'\n"), &[]);
-        let runs: Vec<bool> = phases.iter().map(|phase| phase.runs_after_failure()).collect();
+        let runs: Vec<bool> = phases.iter().map(|phase| phase.runs_after_failure).collect();
         let (last, others) = runs.split_last().expect("there are phases");
         assert!(*last && !others.contains(&true), "{runs:?}");
     }

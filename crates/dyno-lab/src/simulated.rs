@@ -19,7 +19,7 @@ use dyno_record::{ProductFacts, ServerFacts};
 use dyno_units::{ManualClock, Nanoseconds, SettingValue, parse_duration};
 use dyno_workload::ErrorClass;
 
-use crate::deployment::{Instance, LoadOrder};
+use crate::deployment::LoadOrder;
 use crate::trial::TrialError;
 
 pub(crate) fn product() -> Arc<dyn Product> {
@@ -58,25 +58,20 @@ const SETTINGS: &str = "service_time (mean of a statement, 1ms), distribution (e
 const STORE_SETTINGS: [(&str, &str); 3] =
     [("journal_mode", "wal"), ("synchronous", "off"), ("busy_timeout", "0")];
 
-impl Instance for SimulatedServer {
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        Ok(facts())
-    }
-
-    fn run_load(
-        &self,
-        spec: &StepSpec,
-        load: &LoadOrder<'_>,
-        observe: &mut dyn FnMut(StepEvent<'_>),
-    ) -> Result<StepTotals, LoadError> {
-        let clock = Arc::new(ManualClock::new());
-        let server = match &load.rows {
-            Some(connector) => self.clone().with_store(Store::new(Arc::clone(connector))),
-            None => self.clone(),
-        };
-        let server = server.with_seed(spec.seed.derive("server", 0));
-        run_simulated_step(spec, load.workload, &server, &clock, observe)
-    }
+/// Puts a step of load on a server; `observe` is called on this thread.
+pub(crate) fn run_load(
+    server: &SimulatedServer,
+    spec: &StepSpec,
+    load: &LoadOrder<'_>,
+    observe: &mut dyn FnMut(StepEvent<'_>),
+) -> Result<StepTotals, LoadError> {
+    let clock = Arc::new(ManualClock::new());
+    let server = match &load.rows {
+        Some(connector) => server.clone().with_store(Store::new(Arc::clone(connector))),
+        None => server.clone(),
+    };
+    let server = server.with_seed(spec.seed.derive("server", 0));
+    run_simulated_step(spec, load.workload, &server, &clock, observe)
 }
 
 /// Makes a server of these settings, and the database with its rows if it has some; an unknown setting
@@ -158,7 +153,7 @@ fn word(name: &str, value: &SettingValue, words: [&str; 2]) -> Result<usize, Tri
         .ok_or_else(|| refused(name, value, &format!("one of {}", words.join(", "))))
 }
 
-fn facts() -> ServerFacts {
+pub(crate) fn facts() -> ServerFacts {
     ServerFacts {
         product: "Simulated".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

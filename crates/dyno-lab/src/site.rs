@@ -7,8 +7,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_database::{Endpoint, Place, RouterLaunch, Server, ServerSpec};
+use dyno_database::{
+    DeployError, Endpoint, Listening, Place, Products, RouterLaunch, Server, ServerSpec,
+};
 use dyno_study::Database;
+use dyno_units::Clock;
 
 use crate::deployment::Route;
 use crate::hosts::ServerHosts;
@@ -59,21 +62,28 @@ impl Site {
         route: &Route,
         (to, also): (&Endpoint, &[Endpoint]),
     ) -> Result<(Box<dyn Server>, Vec<String>), TrialError> {
-        let place = match self {
-            Site::Here(place) => place,
-            Site::There(hosts, idx) => return hosts.start_router(lab, *idx, (route, to, also)),
-        };
-        let router = lab.products.router(&route.product)?;
-        let launch = RouterLaunch {
-            options: &route.options,
-            to,
-            also,
-            open: None,
-            clients: route.clients,
-            cpus: &route.cpus,
-            place,
-            clock: &lab.clock,
-        };
-        Ok((router.start(&launch)?, router.notes(&launch)))
+        match self {
+            Site::Here(place) => {
+                Ok(start_router(&lab.products, route, (to, also, None), (place, &lab.clock))?)
+            }
+            Site::There(hosts, idx) => hosts.start_router(*idx, (route, to, also)),
+        }
     }
+}
+
+/// Starts a router on this machine, for clients of other machines if it is open to them: see [`Site::start_router`].
+///
+/// # Errors
+///
+/// It did not start.
+pub(crate) fn start_router(
+    products: &Products,
+    route: &Route,
+    (to, also, open): (&Endpoint, &[Endpoint], Option<&Listening>),
+    (place, clock): (&Place, &Arc<dyn Clock>),
+) -> Result<(Box<dyn Server>, Vec<String>), DeployError> {
+    let router = products.router(&route.product)?;
+    let (options, clients, cpus) = (&route.options, route.clients, &route.cpus);
+    let launch = RouterLaunch { options, to, also, open, clients, cpus, place, clock };
+    Ok((router.start(&launch)?, router.notes(&launch)))
 }

@@ -14,6 +14,7 @@ use dyno_study::{Plan, Variant};
 use dyno_units::{Metric, Reading, clean_text, redact_secrets, redact_tokens};
 
 use dyno_workload::{AuditTotals, ConnectError, MadeWorkload, StatementError, Workload};
+use serde::{Deserialize, Serialize};
 
 use crate::canary::HostCanary;
 use crate::datasets::Staging;
@@ -27,7 +28,8 @@ use crate::run::{Lab, RunOrder};
 
 const LOG_LINES: usize = 30;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum TrialEnd {
     Finished,
     /// The same, but what was made for it could not be removed.
@@ -58,6 +60,15 @@ impl TrialError {
 impl From<DeployError> for TrialError {
     fn from(error: DeployError) -> TrialError {
         TrialError::Failed { message: error.message, log: error.log }
+    }
+}
+
+impl From<TrialError> for DeployError {
+    fn from(error: TrialError) -> DeployError {
+        match error {
+            TrialError::Failed { message, log } => DeployError { message, log },
+            _ => DeployError::new("the order was not followed"),
+        }
     }
 }
 
@@ -319,29 +330,29 @@ pub(crate) struct Trial<'a, 't> {
 
 impl Trial<'_, '_> {
     /// Runs the phases in order. After the first one that fails, only those that run in every case.
-    fn run(&mut self, phases: &[Box<dyn Phase>]) -> Result<(), TrialError> {
+    fn run(&mut self, phases: &[Phase]) -> Result<(), TrialError> {
         let mut result = Ok(());
         for phase in phases {
-            if result.is_err() && !phase.runs_after_failure() {
+            if result.is_err() && !phase.runs_after_failure {
                 continue;
             }
             if let Err(TrialError::Failed { message, .. }) = &result {
                 let announced = self.announce_wait(message);
                 result = announced.and(result);
             }
-            let outcome = self.run_phase(phase.as_ref());
+            let outcome = self.run_phase(phase);
             result = result.and(outcome.map_err(|error| self.explain(error)));
         }
         result
     }
 
-    fn run_phase(&mut self, phase: &dyn Phase) -> Result<(), TrialError> {
-        let name = phase.name();
+    fn run_phase(&mut self, phase: &Phase) -> Result<(), TrialError> {
+        let name = phase.name.clone();
         let began = self.lab.clock.now();
         let announced = self.event(EventKind::TrialPhaseBegan { phase: name.clone() });
-        let outcome = match (&announced, phase.runs_after_failure()) {
-            (_, true) => phase.run(self),
-            (Ok(()), false) => self.check_abort().and_then(|()| phase.run(self)),
+        let outcome = match (&announced, phase.runs_after_failure) {
+            (_, true) => (phase.run)(self),
+            (Ok(()), false) => self.check_abort().and_then(|()| (phase.run)(self)),
             (Err(_), false) => Ok(()),
         };
         let ended = self.event(EventKind::TrialPhaseEnded {

@@ -4,87 +4,142 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use dyno_host::{Backing, Dips, IoLimit, Keeper, Volume, VolumeSpec, VolumeUsage, volume_problems};
+use dyno_database::Place;
+use dyno_host::{
+    Backing, Dips, IoLimit, Keeper, KeeperError, Volume, VolumeSpec, VolumeUsage, volume_problems,
+};
 use dyno_study::{Database, Plan, Product, VolumeChoice};
-use dyno_units::ByteCount;
+use dyno_units::{ByteCount, Clock};
+use serde::{Deserialize, Serialize};
 
+use crate::agent::message::{ServerDone, ServerOrder};
 use crate::deployment::limits;
-use crate::hosts::HostedVolume;
-use crate::run::Lab;
+use crate::hosts::ServerHosts;
 use crate::trial::TrialError;
 
 /// Memory below which every server that Dyno starts is killed before it is ready.
 const MEMORY_LEAST: ByteCount = ByteCount(16 << 20);
 
 #[derive(Clone)]
-pub(crate) enum MadeVolume {
+pub(crate) struct MadeVolume {
+    /// Its name in the study, with that of its host if it is on one.
+    pub(crate) name: String,
+    pub(crate) limit: IoLimit,
+    pub(crate) dips: Option<Dips>,
+    at: At,
+}
+
+#[derive(Clone)]
+enum At {
     Here(Arc<Volume>),
-    There(HostedVolume),
+    /// On the host with this index; its number there.
+    There(Arc<ServerHosts>, usize, usize),
+}
+
+/// What is done to a volume while its server is up.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum VolumeAct {
+    /// Binds its limit for the processes of the server.
+    Bind,
+    Lift,
+    /// Lowers the limit to that of its dips.
+    Lower,
+    Raise,
+}
+
+impl VolumeAct {
+    pub(crate) fn on(self, volume: &Volume, processes: &[i32]) -> Result<(), KeeperError> {
+        match self {
+            VolumeAct::Bind => volume.bind_limit(processes),
+            VolumeAct::Lift => volume.lift_limit(),
+            VolumeAct::Lower => volume.dip(true),
+            VolumeAct::Raise => volume.dip(false),
+        }
+    }
 }
 
 impl MadeVolume {
-    /// Its name in the study, with that of its host if it is on one.
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            MadeVolume::Here(volume) => volume.name(),
-            MadeVolume::There(volume) => volume.name(),
+    pub(crate) fn here(volume: Arc<Volume>) -> MadeVolume {
+        MadeVolume {
+            name: volume.name().to_owned(),
+            limit: *volume.limit(),
+            dips: volume.dips().copied(),
+            at: At::Here(volume),
         }
     }
 
-    pub(crate) fn limit(&self) -> &IoLimit {
-        match self {
-            MadeVolume::Here(volume) => volume.limit(),
-            MadeVolume::There(volume) => volume.limit(),
-        }
-    }
-
-    pub(crate) fn dips(&self) -> Option<&Dips> {
-        match self {
-            MadeVolume::Here(volume) => volume.dips(),
-            MadeVolume::There(volume) => volume.dips(),
+    /// One that was ordered of a host, by its index, with this number there.
+    pub(crate) fn there(
+        spec: &VolumeSpec,
+        (hosts, idx): (&Arc<ServerHosts>, usize),
+        number: usize,
+    ) -> MadeVolume {
+        MadeVolume {
+            name: format!("{} on {}", spec.name, hosts.name(idx)),
+            limit: spec.limit,
+            dips: spec.dips,
+            at: At::There(Arc::clone(hosts), idx, number),
         }
     }
 
     pub(crate) fn is_limited(&self) -> bool {
-        !self.limit().is_none() || self.dips().is_some()
+        !self.limit.is_none() || self.dips.is_some()
     }
 
-    /// Binds its limit; on this machine, for these processes of the server.
-    pub(crate) fn bind_limit(&self, processes: &[i32]) -> Result<(), TrialError> {
-        match self {
-            MadeVolume::Here(volume) => Ok(volume.bind_limit(processes)?),
-            MadeVolume::There(volume) => volume.set_limit(true),
+    /// Does something to it; `processes` are those of its server that are on this machine.
+    pub(crate) fn act(&self, act: VolumeAct, processes: &[i32]) -> Result<(), TrialError> {
+        match &self.at {
+            At::Here(volume) => Ok(act.on(volume, processes)?),
+            At::There(hosts, idx, volume) => {
+                hosts.perform(*idx, ServerOrder::Volume { volume: *volume, act }).map(drop)
+            }
         }
     }
 
-    pub(crate) fn lift_limit(&self) -> Result<(), TrialError> {
-        match self {
-            MadeVolume::Here(volume) => Ok(volume.lift_limit()?),
-            MadeVolume::There(volume) => volume.set_limit(false),
-        }
-    }
-
-    pub(crate) fn dip(&self, is_lower: bool) -> Result<(), TrialError> {
-        match self {
-            MadeVolume::Here(volume) => Ok(volume.dip(is_lower)?),
-            MadeVolume::There(volume) => volume.dip(is_lower),
-        }
-    }
-
-    pub(crate) fn usage(&self, lab: &Lab) -> Result<VolumeUsage, TrialError> {
-        match self {
-            MadeVolume::Here(volume) => Ok(volume.usage()?),
-            MadeVolume::There(volume) => volume.usage(lab),
+    /// What the data on it take.
+    pub(crate) fn usage(&self) -> Result<VolumeUsage, TrialError> {
+        match &self.at {
+            At::Here(volume) => Ok(volume.usage()?),
+            At::There(hosts, idx, _) => match hosts.perform(*idx, ServerOrder::Measure)? {
+                ServerDone::Measured(usage) => Ok(*usage),
+                _ => Err(hosts.out_of_turn(*idx)),
+            },
         }
     }
 
     /// The name of its disk (`loop0`), if that is one of this machine.
     pub(crate) fn disk_name(&self) -> Option<String> {
-        match self {
-            MadeVolume::Here(volume) => volume.disk_name(),
-            MadeVolume::There(_) => None,
+        match &self.at {
+            At::Here(volume) => volume.disk_name(),
+            At::There(..) => None,
         }
     }
+}
+
+/// Makes volumes for the data and the logs of a server, and puts its place there.
+///
+/// # Errors
+///
+/// One cannot be made; what was made before belongs to the place.
+pub(crate) fn provide(
+    place: &mut Place,
+    [data, logs]: [Option<&VolumeSpec>; 2],
+    clock: &Arc<dyn Clock>,
+) -> Result<Vec<Arc<Volume>>, KeeperError> {
+    let keeper = Arc::clone(place.keeper());
+    let mut made = Vec::new();
+    let mut make = |spec: &VolumeSpec| -> Result<Arc<Volume>, KeeperError> {
+        made.push(Arc::new(Volume::make(&keeper, spec, clock)?));
+        Ok(Arc::clone(&made[made.len() - 1]))
+    };
+    if let Some(spec) = data {
+        *place = Place::on(&keeper, make(spec)?);
+    }
+    if let Some(spec) = logs {
+        *place = place.clone().with_logs_on(make(spec)?);
+    }
+    Ok(made)
 }
 
 pub(crate) fn spec(choice: &VolumeChoice, format_devices: &[PathBuf]) -> VolumeSpec {

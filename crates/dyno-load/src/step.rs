@@ -7,7 +7,7 @@ use dyno_units::{Nanoseconds, Seed};
 use dyno_workload::Tally;
 use hdrhistogram::Histogram;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct StepSpec {
     pub load: Load,
     /// Among the steps that the workload defines; 0 if it defines none.

@@ -5,7 +5,7 @@ use dyno_units::SteppedRate;
 use crate::Role;
 
 /// How many clients a step has, and what makes them act.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Load {
     /// Each client starts a transaction when the last one has ended.
     Closed {
@@ -21,8 +21,10 @@ pub enum Load {
         clients: usize,
     },
     /// Open; the first rate also holds during the warm-up, after which the schedule begins.
+    #[serde(skip)]
     Stepped { rate: SteppedRate, arrivals: Arrivals, clients: usize },
     /// Roles that run concurrently. An arrival waits only for its own client, for up to a minute.
+    #[serde(skip)]
     Roles(Vec<Role>),
 }
 
@@ -44,7 +46,7 @@ impl Load {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Arrivals {
     Constant,
     /// With exponential gaps, as independent users arrive.

@@ -18,7 +18,7 @@ const SHARES_USUAL: u64 = 1024;
 const SHARES_LEAST: u64 = 2;
 
 /// Limits for a server and all that it starts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ServerLimits {
     /// With cached file pages; `None` for no limit.
     pub memory: Option<ByteCount>,

@@ -3,24 +3,32 @@
 //!
 //! The last statement of a batch returns the number of rows that it handled; zero ends the job.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
 
 use dyno_host::{Probe, Readings};
 use dyno_record::ActivitySummary;
+use dyno_units::Direction::{Higher, Lower};
 use dyno_units::reading::prelude::*;
-use dyno_units::{Clock, Direction, Metric, MetricRole, Nanoseconds};
+use dyno_units::{Clock, Metric, Nanoseconds, metric};
 use dyno_workload::{Connection, Connector};
 
-use super::sessions::Sessions;
+use super::sessions::{Sessions, Worked};
 use super::sql::{lock, shown};
-use super::{Activity, POLL, StepEnd, Surroundings, job_figure};
+use super::{Activity, POLL, StepEnd, Surroundings, add_figures};
 use crate::trial::TrialError;
 
 #[rustfmt::skip]
 const READINGS: &[Reading] = &[
     reading("job.rows_per_s", PerSecond, "Rows handled by the job", "rows that the batches of the job handled, counted when a batch ended").chart(Topic::Other, 1),
+];
+
+#[rustfmt::skip]
+const METRICS: [Metric; 4] = [
+    metric("job.time", Seconds, Lower, "job time", "from the first batch of the job to the one that found nothing to do, including pauses").main(),
+    metric("job.rows", Count, Higher, "rows handled by the job", "rows that the batches of the job handled").secondary(),
+    metric("job.rows_per_s", PerSecond, Higher, "rows per second of the job", "rows that the batches of the job handled, divided by the job's time, including pauses").secondary(),
+    metric("job.slowest", Seconds, Lower, "slowest batch", "duration of the longest batch of the job").secondary(),
 ];
 
 #[derive(Clone, Debug, PartialEq)]
@@ -60,53 +68,11 @@ struct Outcome {
     batches: Vec<Batch>,
 }
 
-struct Shared<'s> {
-    job: &'s BatchJob,
-    clock: &'s dyn Clock,
-    rows: &'s AtomicU64,
-    is_stopped: AtomicBool,
-    n_alive: AtomicUsize,
-    /// Connections that found nothing to do.
-    n_done: AtomicUsize,
-    batches: Mutex<Vec<Batch>>,
-    failure: Mutex<Option<String>>,
-}
-
-impl Shared<'_> {
-    /// Sends batches until one of them handles no row, or the job stops.
-    fn work(&self, connection: &mut dyn Connection) {
-        while !self.is_stopped.load(Ordering::Relaxed) {
-            let began = self.clock.now();
-            match self.batch(connection) {
-                Ok(0) => {
-                    self.n_done.fetch_add(1, Ordering::Relaxed);
-                    break;
-                }
-                Ok(rows) => {
-                    self.rows.fetch_add(rows, Ordering::Relaxed);
-                    lock(&self.batches).push(Batch { began, ended: self.clock.now(), rows });
-                }
-
-                Err(why) => {
-                    // What fails because the job was stopped is no news.
-                    if !self.is_stopped.swap(true, Ordering::Relaxed) {
-                        lock(&self.failure).get_or_insert(why);
-                    }
-                    break;
-                }
-            }
-            let until = self.clock.now() + self.job.pause;
-            while !self.is_stopped.load(Ordering::Relaxed) && self.clock.now() < until {
-                self.clock.sleep_until(until.min(self.clock.now() + POLL));
-            }
-        }
-        self.n_alive.fetch_sub(1, Ordering::Release);
-    }
-
+impl BatchJob {
     /// Sends one batch; returns the rows that it handled.
     fn batch(&self, connection: &mut dyn Connection) -> Result<u64, String> {
         let mut last = Vec::new();
-        for (idx, statement) in self.job.statements.iter().enumerate() {
+        for (idx, statement) in self.statements.iter().enumerate() {
             last = connection.query(statement).map_err(|error| {
                 format!("failed at statement {} (`{}`): {error}", idx + 1, shown(statement))
             })?;
@@ -135,83 +101,42 @@ impl Activity for Batches {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        let metric = |(part, unit, better, role), title: &'static str, text: &'static str| {
-            let id = job_figure(part)?;
-            Some(Metric {
-                id,
-                unit,
-                better,
-                role,
-                at_most: None,
-                title: title.into(),
-                text: text.into(),
-            })
-        };
-        use Direction::{Higher, Lower};
-        use MetricRole::{Main, Secondary};
-        let all = [
-            metric(
-                ("time", Seconds, Lower, Main),
-                "job time",
-                "from the first batch of the job to the one that found nothing to do, including pauses",
-            ),
-            metric(
-                ("rows", Count, Higher, Secondary),
-                "rows handled by the job",
-                "rows that the batches of the job handled",
-            ),
-            metric(
-                ("rows_per_s", PerSecond, Higher, Secondary),
-                "rows per second of the job",
-                "rows that the batches of the job handled, divided by the job's time, including \
-                 pauses",
-            ),
-            metric(
-                ("slowest", Seconds, Lower, Secondary),
-                "slowest batch",
-                "duration of the longest batch of the job",
-            ),
-        ];
-        all.into_iter().flatten().chain(super::server_metrics(self.job.is_alone)).collect()
+        METRICS.into_iter().chain(super::server_metrics(self.job.is_alone)).collect()
     }
 
     fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
-        let (mut connections, ids) = self.sessions.connect(self.job.at_once.max(1))?;
-        let n = connections.len();
-        let shared = Shared {
-            job: &self.job,
-            clock: &*self.clock,
-            rows: &self.rows,
-            is_stopped: AtomicBool::new(at.stop.is_raised()),
-            n_alive: AtomicUsize::new(n),
-            n_done: AtomicUsize::new(0),
-            batches: Mutex::default(),
-            failure: Mutex::default(),
-        };
-        let began = self.clock.now();
-        thread::scope(|scope| {
-            let shared = &shared;
-            for connection in &mut connections {
-                scope.spawn(move || shared.work(connection.as_mut()));
+        let (job, clock, n) = (&self.job, &*self.clock, self.job.at_once.max(1));
+        // Connections that found nothing to do, and batches that handled rows.
+        let (n_done, batches) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let worked = self.sessions.work(n, at, |connection, work| {
+            while !work.is_stopped() {
+                let began = clock.now();
+                match job.batch(connection) {
+                    Ok(0) => {
+                        n_done.fetch_add(1, Ordering::Relaxed);
+                        break;
+                    }
+                    Ok(rows) => {
+                        self.rows.fetch_add(rows, Ordering::Relaxed);
+                        lock(&batches).push(Batch { began, ended: clock.now(), rows });
+                    }
+                    Err(why) => {
+                        work.fail(why);
+                        break;
+                    }
+                }
+                let until = clock.now() + job.pause;
+                while !work.is_stopped() && clock.now() < until {
+                    clock.sleep_until(until.min(clock.now() + POLL));
+                }
             }
-            self.sessions.watch((&shared.n_alive, &shared.is_stopped), &ids, at);
-        });
-        let took = self.clock.now().saturating_sub(began);
-        let failure = lock(&shared.failure).take();
-        let is_done = failure.is_none() && shared.n_done.load(Ordering::Relaxed) == n;
-        let batches = std::mem::take(&mut *lock(&shared.batches));
-        let ended = match &failure {
-            Some(why) => why.clone(),
-            None if is_done => "ended".to_owned(),
-            None => "was stopped at the end of the measured time".to_owned(),
-        };
+        })?;
+        let is_done = worked.failure.is_none() && n_done.load(Ordering::Relaxed) == n;
+        let batches = std::mem::take(&mut *lock(&batches));
+        let Worked { began, took, .. } = worked;
+        let ended = worked.in_words(is_done);
         self.outcome = Some(Outcome { began, took, ended, is_done, batches });
-        match failure {
-            Some(why) if !at.stop.is_raised() => {
-                Err(TrialError::new(format!("the job `{}` {why}", self.job.name)))
-            }
-            _ => Ok(()),
-        }
+        worked.result(&self.job.name, at)
     }
 
     fn add_to(&mut self, end: &mut StepEnd) {
@@ -221,13 +146,12 @@ impl Activity for Batches {
         let time = |batch: &Batch| batch.ended.saturating_sub(batch.began).as_secs_f64();
         let slowest = outcome.batches.iter().map(time).reduce(f64::max);
         let values = [
-            (job_figure("time"), Some(took).filter(|_| outcome.is_done)),
-            (job_figure("rows"), Some(rows as f64)),
-            (job_figure("rows_per_s"), (took > 0.0).then(|| rows as f64 / took)),
-            (job_figure("slowest"), slowest),
+            Some(took).filter(|_| outcome.is_done),
+            Some(rows as f64),
+            (took > 0.0).then(|| rows as f64 / took),
+            slowest,
         ];
-        let values = values.into_iter().filter_map(|(id, value)| Some((id?, value?)));
-        end.summary.figures.extend(values);
+        add_figures(end, METRICS, values);
         let text = match slowest {
             Some(slowest) => format!(
                 "{} batches, {rows} rows, the slowest batch {slowest:.3} s",

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use dyno_record::ActivitySummary;
-use dyno_units::{Clock, Direction, Metric, MetricRole, Nanoseconds, Unit};
+use dyno_units::Direction::Lower;
+use dyno_units::{Clock, Metric, Nanoseconds, Unit, metric};
 
-use super::{Activity, StepEnd, Surroundings, job_figure};
+use super::{Activity, StepEnd, Surroundings, add_figures, job_figure};
 use crate::command::{CommandEnd, CommandOrder, JobSite, Stage};
 use crate::trial::TrialError;
 
@@ -22,6 +23,13 @@ pub(crate) struct CommandJob {
     pub(crate) is_alone: bool,
 }
 
+#[rustfmt::skip]
+const METRICS: [Metric; 3] = [
+    metric("job.time", Unit::Seconds, Lower, "job time", "from the start of the command to its end").main(),
+    metric("job.cpu", Unit::Seconds, Lower, "CPU time of the job", "CPU time of the command and of all processes that it started").secondary(),
+    metric("job.rss_peak", Unit::Bytes, Lower, "peak memory of the job", "highest resident memory of the command and of all processes that it started, read every 250 ms; shared pages are counted for each process").secondary(),
+];
+
 /// What the ids of its figures begin with.
 const FIGURE: &str = "job.";
 
@@ -36,31 +44,6 @@ pub(crate) struct Command {
 impl Command {
     pub(crate) fn new(job: CommandJob, site: Arc<JobSite>, clock: &Arc<dyn Clock>) -> Command {
         Command { job, site, clock: Arc::clone(clock), outcome: None }
-    }
-
-    fn own_metrics(&self) -> Vec<Metric> {
-        let metric = |part: &str, unit, title: &'static str, text: &'static str, role| {
-            Some(Metric {
-                id: job_figure(part)?,
-                unit,
-                better: Direction::Lower,
-                role,
-                at_most: None,
-                title: title.into(),
-                text: text.into(),
-            })
-        };
-        let time = "from the start of the command to its end";
-        let cpu = "CPU time of the command and of all processes that it started";
-        let rss = "highest resident memory of the command and of all processes that it started, \
-                   read every 250 ms; shared pages are counted for each process";
-        let (seconds, bytes) = (Unit::Seconds, Unit::Bytes);
-        let all = [
-            metric("time", seconds.clone(), "job time", time, MetricRole::Main),
-            metric("cpu", seconds, "CPU time of the job", cpu, MetricRole::Secondary),
-            metric("rss_peak", bytes, "peak memory of the job", rss, MetricRole::Secondary),
-        ];
-        all.into_iter().flatten().collect()
     }
 
     fn order(&self) -> CommandOrder {
@@ -81,7 +64,7 @@ impl Activity for Command {
 
     fn metrics(&self) -> Vec<Metric> {
         let of_server = super::server_metrics(self.job.is_alone);
-        let own = self.own_metrics().into_iter().chain(of_server);
+        let own = METRICS.into_iter().chain(of_server);
         own.chain(self.job.figures.iter().cloned()).collect()
     }
 
@@ -104,11 +87,10 @@ impl Activity for Command {
                 // One that ends before its memory is read has used some, nobody knows how much.
                 Some(outcome.rss_peak_bytes).filter(|bytes| *bytes > 0).map(|bytes| bytes as f64),
             ];
-            let own = self.own_metrics().into_iter().map(|metric| metric.id).zip(values);
-            let own = own.filter_map(|(id, value)| Some((id, value?)));
+            add_figures(end, METRICS, values);
             let printed = outcome.figures.iter();
             let printed = printed.filter_map(|(name, value)| Some((job_figure(name)?, *value)));
-            end.summary.figures.extend(own.chain(printed));
+            end.summary.figures.extend(printed);
         }
         end.summary.activities.push(ActivitySummary {
             name: self.job.name.clone(),

@@ -8,7 +8,7 @@ use dyno_units::{Clock, Nanoseconds};
 
 use super::{Activity, StepEnd, Surroundings};
 use crate::trial::TrialError;
-use crate::volume::MadeVolume;
+use crate::volume::{MadeVolume, VolumeAct};
 
 pub(crate) struct VolumeDips {
     name: String,
@@ -21,8 +21,8 @@ pub(crate) struct VolumeDips {
 impl VolumeDips {
     pub(crate) fn of(volume: &MadeVolume, clock: &Arc<dyn Clock>) -> Option<VolumeDips> {
         Some(VolumeDips {
-            name: format!("dips of volume {}", volume.name()),
-            dips: *volume.dips()?,
+            name: format!("dips of volume {}", volume.name),
+            dips: volume.dips?,
             volume: volume.clone(),
             clock: Arc::clone(clock),
             made: Vec::new(),
@@ -43,19 +43,19 @@ impl Activity for VolumeDips {
 
     fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
         let began = self.clock.now();
-        let limit = self.volume.limit().with(&self.dips.limit).words().unwrap_or_default();
+        let limit = self.volume.limit.with(&self.dips.limit).words().unwrap_or_default();
         for n in 0.. {
             let (start, end) = dip(&self.dips, n);
             if !at.wait(&*self.clock, began + start) {
                 break;
             }
             let lowered = self.clock.now();
-            self.volume.dip(true)?;
+            self.volume.act(VolumeAct::Lower, &[])?;
             let goes_on = at.wait(&*self.clock, began + end);
-            self.volume.dip(false)?;
+            self.volume.act(VolumeAct::Raise, &[])?;
             let raised = self.clock.now();
             self.made.push(VolumeDip {
-                volume: self.volume.name().to_owned(),
+                volume: self.volume.name.clone(),
                 start_s: lowered.saturating_sub(began).as_secs_f64(),
                 length_s: raised.saturating_sub(lowered).as_secs_f64(),
                 limit: limit.clone(),

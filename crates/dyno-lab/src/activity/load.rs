@@ -1,6 +1,6 @@
 //! The load: transactions of a workload, timed; by the generator in `dyno-load`.
 
-use dyno_database::{Endpoint, Server};
+use dyno_database::Server;
 use dyno_load::{
     AbortFlag, EndedBy, GONE_LIMIT, GeneratorUse, Interval, LoadError, OUTCOMES, Phase, StepEvent,
     StepSpec, StepTotals,
@@ -13,7 +13,7 @@ use dyno_record::{
 };
 use dyno_units::Nanoseconds;
 use dyno_units::reading::known;
-use dyno_workload::{AuditTotals, Connector, MadeWorkload, MeasuredStep};
+use dyno_workload::{AuditTotals, MadeWorkload, MeasuredStep};
 use hdrhistogram::Histogram;
 
 use super::{Activity, Journal, StepEnd, Surroundings};
@@ -32,19 +32,12 @@ const BIN: Nanoseconds = Nanoseconds::from_millis(100);
 pub(crate) struct LoadActivity<'a> {
     lab: &'a Lab,
     workload: &'a MadeWorkload,
-    target: &'a dyn Instance,
+    deployment: &'a Deployment,
+    target: &'a Instance,
     /// The hosts that generate it, with what they do; none where this process does.
     generators: Option<(&'a Agents, Work)>,
     /// Threads of each generator, if the study says how many.
     workers: Option<u32>,
-    /// Opens connections to the tables, if those are not in the target.
-    rows: Option<Connector>,
-    /// Opens connections to all that take the load in turn, if they are several.
-    spread: Option<Connector>,
-    /// The addresses of all that take the load; none if it cannot be reached from another process.
-    endpoints: Vec<Endpoint>,
-    supports_named_statements: bool,
-    on_hosts: bool,
     spec: StepSpec,
     /// The step's name, in a search with the load that is tried.
     name: String,
@@ -175,14 +168,10 @@ impl<'a> LoadActivity<'a> {
         Ok(LoadActivity {
             lab,
             workload,
+            deployment,
             target,
             generators: None,
             workers: order.design.workers,
-            rows: deployment.tables().map(Server::connector),
-            spread: deployment.spread(lab),
-            endpoints: deployment.load_endpoints(),
-            supports_named_statements: deployment.supports_named_statements(),
-            on_hosts: deployment.hosts.is_some(),
             name: plan.name(),
             spec: plan.spec(lab, order, blocks_worker),
             outcome: None,
@@ -199,24 +188,26 @@ impl<'a> LoadActivity<'a> {
         abort: &AbortFlag,
         observe: &mut dyn FnMut(StepEvent<'_>),
     ) -> Result<Generated, LoadError> {
+        let LoadActivity { lab, workload, deployment, .. } = *self;
         let Some((generators, work)) = &self.generators else {
-            let (lab, workload, rows) = (self.lab, self.workload, self.rows.clone());
-            let spread = self.spread.clone();
+            let rows = deployment.tables().map(Server::connector);
+            let spread = deployment.spread(lab);
             let order = LoadOrder { lab, workload, abort, rows, spread };
             let totals = self.target.run_load(&self.spec, &order, observe)?;
             let (hosts, done_there) = (Vec::new(), Vec::new());
             return Ok(Generated { totals, hosts, process_cpu: None, done_there });
         };
-        if self.endpoints.is_empty() {
+        let endpoints = deployment.load_endpoints();
+        if endpoints.is_empty() {
             return Err(LoadError("agents cannot connect to it: it has no address".to_owned()));
         }
         let request = LoadRequest {
-            endpoints: &self.endpoints,
-            supports_named_statements: self.supports_named_statements,
+            endpoints: &endpoints,
+            supports_named_statements: deployment.supports_named_statements(),
             work: work.clone(),
-            workload: self.workload,
+            workload,
             workers: self.workers,
-            measures_network: self.on_hosts,
+            measures_network: deployment.hosts.is_some(),
             abort,
         };
         generators.run_load(&self.spec, &request, observe)
@@ -385,13 +376,9 @@ fn generator(used: &GeneratorUse) -> GeneratorSummary {
         workers: used.workers as u32,
         cpu_user_s: used.cpu_user.as_secs_f64(),
         cpu_system_s: used.cpu_system.as_secs_f64(),
-        process_cpu_user_s: None,
-        process_cpu_system_s: None,
         run_queue_s: used.run_queue.map(Nanoseconds::as_secs_f64),
         busiest_worker: used.busiest_worker,
-        rss_bytes: 0,
-        share_of_calibrated: None,
-        calibration_disturbed: false,
+        ..GeneratorSummary::default()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Connections of a job whose statements take as long as they take, and can be cancelled.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Connector};
@@ -18,6 +19,56 @@ const COLD_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
 
 type Connections = Vec<Box<dyn Connection>>;
 
+/// What the connections of a job share while they work.
+pub(super) struct Work {
+    is_stopped: AtomicBool,
+    failure: Mutex<Option<String>>,
+}
+
+impl Work {
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Stops all. What fails because the job was stopped is no news.
+    pub(super) fn fail(&self, why: String) {
+        if !self.is_stopped.swap(true, Ordering::Relaxed) {
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        }
+    }
+}
+
+/// A job's work, which has ended.
+pub(super) struct Worked {
+    pub(super) began: Nanoseconds,
+    pub(super) took: Nanoseconds,
+    pub(super) failure: Option<String>,
+}
+
+impl Worked {
+    pub(super) fn in_words(&self, is_done: bool) -> String {
+        match &self.failure {
+            Some(why) => why.clone(),
+            None if is_done => "ended".to_owned(),
+            None => "was stopped at the end of the measured time".to_owned(),
+        }
+    }
+
+    /// The failure of the job with this name, if it failed by itself.
+    pub(super) fn result(
+        self,
+        name: &str,
+        at: &Surroundings<'_, '_, '_>,
+    ) -> Result<(), TrialError> {
+        match self.failure {
+            Some(why) if !at.stop.is_raised() => {
+                Err(TrialError::new(format!("the job `{name}` {why}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Makes the connections of a job, and cancels what they do.
 pub(super) struct Sessions {
     connector: Connector,
@@ -29,8 +80,39 @@ impl Sessions {
         Sessions { connector, clock: Arc::clone(clock) }
     }
 
+    /// Has this many connections do their work, each on a thread of its own, until none has more to do.
+    ///
+    /// # Errors
+    ///
+    /// One cannot be opened.
+    pub(super) fn work(
+        &self,
+        n: usize,
+        at: &Surroundings<'_, '_, '_>,
+        work: impl Fn(&mut dyn Connection, &Work) + Sync,
+    ) -> Result<Worked, TrialError> {
+        let (mut connections, ids) = self.connect(n)?;
+        let is_stopped = AtomicBool::new(at.stop.is_raised());
+        let shared = Work { is_stopped, failure: Mutex::default() };
+        let n_alive = AtomicUsize::new(n);
+        let began = self.clock.now();
+        thread::scope(|scope| {
+            let (work, shared, n_alive) = (&work, &shared, &n_alive);
+            for connection in &mut connections {
+                scope.spawn(move || {
+                    work(connection.as_mut(), shared);
+                    n_alive.fetch_sub(1, Ordering::Release);
+                });
+            }
+            self.watch((n_alive, &shared.is_stopped), &ids, at);
+        });
+        let took = self.clock.now().saturating_sub(began);
+        let failure = shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(Worked { began, took, failure })
+    }
+
     /// This many connections, and the numbers of their sessions.
-    pub(super) fn connect(&self, n: usize) -> Result<(Connections, Vec<u64>), TrialError> {
+    fn connect(&self, n: usize) -> Result<(Connections, Vec<u64>), TrialError> {
         let (mut connections, mut ids) = (Vec::new(), Vec::new());
         for _ in 0..n {
             let mut connection = (self.connector)()?;
@@ -44,7 +126,7 @@ impl Sessions {
     }
 
     /// Waits until all connections have no more to do; cancels what they do if the step stops.
-    pub(super) fn watch(
+    fn watch(
         &self,
         (n_alive, is_stopped): (&AtomicUsize, &AtomicBool),
         ids: &[u64],

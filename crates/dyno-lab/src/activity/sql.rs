@@ -5,20 +5,24 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dyno_record::ActivitySummary;
-use dyno_units::{
-    Clock, Direction, Metric, MetricRole, Nanoseconds, Unit, clean_text, redact_secrets,
-};
-use dyno_workload::{Connection, Connector, StatementError};
+use dyno_units::Direction::Lower;
+use dyno_units::{Clock, Metric, Nanoseconds, Unit, clean_text, metric, redact_secrets};
+use dyno_workload::Connector;
 
-use super::sessions::Sessions;
-use super::{Activity, StepEnd, Surroundings, job_figure};
+use super::sessions::{Sessions, Worked};
+use super::{Activity, StepEnd, Surroundings, add_figures};
 use crate::trial::TrialError;
 
 const SHOWN_CHARACTERS: usize = 80;
+
+#[rustfmt::skip]
+const METRICS: [Metric; 2] = [
+    metric("job.time", Unit::Seconds, Lower, "job time", "from the first statement of the job to the end of the last one").main(),
+    metric("job.slowest", Unit::Seconds, Lower, "slowest statement", "duration of the longest statement of the job").secondary(),
+];
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SqlJob {
@@ -48,48 +52,10 @@ struct Outcome {
     statements: Vec<(usize, Nanoseconds)>,
 }
 
-struct Shared<'s> {
-    job: &'s SqlJob,
-    clock: &'s dyn Clock,
-    next: AtomicUsize,
-    is_stopped: AtomicBool,
-    n_alive: AtomicUsize,
-    ended: Mutex<Vec<(usize, Nanoseconds)>>,
-    failure: Mutex<Option<(usize, StatementError)>>,
-}
-
 impl Sql {
     pub(crate) fn new(job: SqlJob, connector: Connector, clock: &Arc<dyn Clock>) -> Sql {
         let sessions = Sessions::new(connector, clock);
         Sql { job, sessions, clock: Arc::clone(clock), outcome: None }
-    }
-}
-
-impl Shared<'_> {
-    /// Sends one statement after the other, until none is left or one has failed.
-    fn work(&self, connection: &mut dyn Connection) {
-        loop {
-            let idx = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(statement) = self.job.statements.get(idx) else { break };
-            if self.is_stopped.load(Ordering::Relaxed) {
-                break;
-            }
-            let began = self.clock.now();
-            match connection.query(statement) {
-                Ok(_) => {
-                    let took = self.clock.now().saturating_sub(began);
-                    lock(&self.ended).push((idx, took));
-                }
-                Err(error) => {
-                    // What fails because another one has failed is no news.
-                    if !self.is_stopped.swap(true, Ordering::Relaxed) {
-                        lock(&self.failure).get_or_insert((idx, error));
-                    }
-                    break;
-                }
-            }
-        }
-        self.n_alive.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -113,89 +79,48 @@ impl Activity for Sql {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        let metric = |part, unit, title: &'static str, text: &'static str, role| {
-            let better = Direction::Lower;
-            Some(Metric {
-                id: job_figure(part)?,
-                unit,
-                better,
-                role,
-                at_most: None,
-                title: title.into(),
-                text: text.into(),
-            })
-        };
-        let time = "from the first statement of the job to the end of the last one";
-        let slowest = "duration of the longest statement of the job";
-        let secondary = MetricRole::Secondary;
-        let all = [
-            metric("time", Unit::Seconds, "job time", time, MetricRole::Main),
-            (self.job.statements.len() > 1)
-                .then(|| {
-                    let title = "slowest statement";
-                    metric("slowest", Unit::Seconds, title, slowest, secondary)
-                })
-                .flatten(),
-        ];
-        let of_server = super::server_metrics(self.job.is_alone);
-        all.into_iter().flatten().chain(of_server).collect()
+        // Of one statement, both would be the same.
+        let own = METRICS.into_iter().take(1 + usize::from(self.job.statements.len() > 1));
+        own.chain(super::server_metrics(self.job.is_alone)).collect()
     }
 
     fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
         let n = self.job.at_once.min(self.job.statements.len()).max(1);
-        let (mut connections, ids) = self.sessions.connect(n)?;
-        let shared = Shared {
-            job: &self.job,
-            clock: &*self.clock,
-            next: AtomicUsize::new(0),
-            is_stopped: AtomicBool::new(at.stop.is_raised()),
-            n_alive: AtomicUsize::new(connections.len()),
-            ended: Mutex::default(),
-            failure: Mutex::default(),
-        };
-        let began = self.clock.now();
-        thread::scope(|scope| {
-            let shared = &shared;
-            for connection in &mut connections {
-                scope.spawn(move || shared.work(connection.as_mut()));
+        let (job, clock) = (&self.job, &*self.clock);
+        let (next, ended) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        // One statement after the other, until none is left or one has failed.
+        let worked = self.sessions.work(n, at, |connection, work| {
+            loop {
+                let idx = next.fetch_add(1, Ordering::Relaxed);
+                let Some(statement) = job.statements.get(idx) else { break };
+                if work.is_stopped() {
+                    break;
+                }
+                let began = clock.now();
+                if let Err(error) = connection.query(statement) {
+                    let (n, statement) = (idx + 1, shown(statement));
+                    work.fail(format!("failed at statement {n} (`{statement}`): {error}"));
+                    break;
+                }
+                let took = clock.now().saturating_sub(began);
+                lock(&ended).push((idx, took));
             }
-            self.sessions.watch((&shared.n_alive, &shared.is_stopped), &ids, at);
-        });
-        let took = self.clock.now().saturating_sub(began);
-        let mut statements = std::mem::take(&mut *lock(&shared.ended));
+        })?;
+        let mut statements = std::mem::take(&mut *lock(&ended));
         statements.sort_unstable();
-        let is_done = statements.len() == self.job.statements.len();
-        let failure = lock(&shared.failure).take().map(|(idx, error)| {
-            let statement = shown(&self.job.statements[idx]);
-            format!("failed at statement {} (`{statement}`): {error}", idx + 1)
-        });
-        let ended = match &failure {
-            Some(why) => why.clone(),
-            None if is_done => "ended".to_owned(),
-            None => "was stopped at the end of the measured time".to_owned(),
-        };
+        let is_done = statements.len() == job.statements.len();
+        let Worked { began, took, .. } = worked;
+        let ended = worked.in_words(is_done);
         self.outcome = Some(Outcome { began, took, ended, is_done, statements });
-        match failure {
-            Some(why) if !at.stop.is_raised() => {
-                Err(TrialError::new(format!("the job `{}` {why}", self.job.name)))
-            }
-            _ => Ok(()),
-        }
+        worked.result(&self.job.name, at)
     }
 
     fn add_to(&mut self, end: &mut StepEnd) {
         let Some(outcome) = &self.outcome else { return };
         if outcome.is_done {
             let slowest = outcome.statements.iter().map(|(_, took)| took.as_secs_f64());
-            let values = [
-                (job_figure("time"), Some(outcome.took.as_secs_f64())),
-                (
-                    job_figure("slowest"),
-                    slowest.reduce(f64::max).filter(|_| self.job.statements.len() > 1),
-                ),
-            ];
-            let values = values.into_iter().filter_map(|(id, value)| Some((id?, value?)));
-            end.summary.figures.extend(values);
+            let slowest = slowest.reduce(f64::max).filter(|_| self.job.statements.len() > 1);
+            add_figures(end, METRICS, [Some(outcome.took.as_secs_f64()), slowest]);
         }
         let output = outcome.statements.iter().map(|(idx, took)| {
             format!("{:.3} s: {}", took.as_secs_f64(), shown(&self.job.statements[*idx]))

@@ -13,7 +13,6 @@ use dyno_units::Clock;
 use super::message::Answer;
 use super::serve::Outlet;
 use crate::command::{CommandEnd, CommandOrder, JobFolder};
-use crate::trial::TrialError;
 
 /// The job of an agent, which ends with this: its command is stopped, and its folder removed.
 #[derive(Default)]
@@ -54,9 +53,7 @@ impl Job {
         self.join();
         let folder = match &self.folder {
             Some(folder) => Arc::clone(folder),
-            None => {
-                Arc::clone(self.folder.insert(Arc::new(JobFolder::make(keeper).map_err(said)?)))
-            }
+            None => Arc::clone(self.folder.insert(Arc::new(JobFolder::make(keeper)?))),
         };
         let environment = server.client_environment();
         let program: Option<PathBuf> = program.map(Path::to_owned);
@@ -65,7 +62,8 @@ impl Job {
         let work = move || {
             let servers = (&environment[..], program.as_deref());
             let end = folder.run(&order, servers, clock.as_ref(), &stopped);
-            let end: Result<CommandEnd, String> = end.map_err(|error| said(error).message);
+            let end: Result<CommandEnd, String> =
+                end.map_err(|error| DeployError::from(error).message);
             // The folder can be removed by whoever hears of the end.
             drop(folder);
             // A controller that is gone is noticed by whoever reads.
@@ -89,12 +87,5 @@ impl Job {
             // Its panic has been reported.
             let _ = running.thread.join();
         }
-    }
-}
-
-fn said(error: TrialError) -> DeployError {
-    match error {
-        TrialError::Failed { message, log } => DeployError { message, log },
-        _ => DeployError::new("the command was not run"),
     }
 }

@@ -3,21 +3,23 @@
 //! The first message of each side is its hello, which every version understands: see [`Hello`].
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::SocketAddrV4;
 
+use dyno_database::{
+    Act, Acted, Away, BuildFacts, Endpoint, Listening, Secret, ServerSpec, UrlError,
+};
 use dyno_host::{VolumeSpec, VolumeUsage};
 use dyno_load::{IntervalPart, SliceEnd, StepSpec};
-use dyno_model::{Arrivals, Load};
-use dyno_record::{BuildFacts, Environment, Event, NetworkFacts, PlaceFacts};
-use dyno_units::{Nanoseconds, Seed, SettingValue};
+use dyno_model::Load;
+use dyno_record::{Environment, Event, NetworkFacts, PlaceFacts};
+use dyno_units::Nanoseconds;
 use serde::{Deserialize, Serialize};
 
-use super::fault::{ActedThere, AwayThere, FaultOrder};
-use super::part::PartOrder;
+use super::part::Followed;
 use crate::command::{CommandEnd, CommandOrder};
-use crate::failures::Failure;
+use crate::deployment::Route;
 use crate::trial::TrialEnd;
+use crate::volume::VolumeAct;
 
 /// What the controller says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -82,40 +84,8 @@ pub struct TrialReport {
     pub(crate) environment: Environment,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum EndThere {
-    Recorded(RecordedEnd),
-    Abandoned,
-    /// It could not be begun, or not be recorded; says why.
-    Unrecorded(String),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RecordedEnd {
-    Finished {
-        /// Whether all that was made for it could be removed.
-        is_clean: bool,
-    },
-    Failed {
-        message: String,
-        log: Vec<String>,
-        was_deployed: bool,
-    },
-}
-
-impl From<RecordedEnd> for TrialEnd {
-    fn from(end: RecordedEnd) -> TrialEnd {
-        match end {
-            RecordedEnd::Finished { is_clean: true } => TrialEnd::Finished,
-            RecordedEnd::Finished { is_clean: false } => TrialEnd::FinishedUncleaned,
-            RecordedEnd::Failed { message, log, was_deployed } => {
-                TrialEnd::Failed(Failure { message, log, was_deployed })
-            }
-        }
-    }
-}
+/// How a trial ended there; or why it could not be begun, or not be recorded.
+pub(crate) type EndThere = Result<TrialEnd, String>;
 
 /// What is done with an agent's server, of which it has one at most.
 #[derive(Debug, Serialize, Deserialize)]
@@ -123,16 +93,10 @@ impl From<RecordedEnd> for TrialEnd {
 pub(crate) enum ServerOrder {
     /// Make the volumes for its data, if there are to be any, before anything else.
     Provide(Box<ProvideOrder>),
-    /// Bind the limit of a volume, or lift it.
-    Limit {
-        /// Which volume, in the order in which they were made.
+    Volume {
+        /// Which one, in the order in which they were made.
         volume: usize,
-        binds: bool,
-    },
-    /// Lower the limit of a volume to that of its dips, or raise it again.
-    Dip {
-        volume: usize,
-        is_lower: bool,
+        act: VolumeAct,
     },
     /// Find out what the data take on the volume that they lie on.
     Measure,
@@ -148,12 +112,19 @@ pub(crate) enum ServerOrder {
     Fetch {
         from: SocketAddrV4,
         /// What it wants to hear first.
-        token: Password,
+        token: Secret,
         /// The folder for them, if not the usual one.
         data_folder: Option<String>,
     },
     Route(Box<RouteOrder>),
-    Fault(FaultOrder),
+    /// Do something to it on purpose.
+    Act {
+        act: Act,
+        /// Where all nodes of its cluster are reached by others, in the order of their numbers.
+        nodes: Vec<SocketAddrV4>,
+    },
+    /// Find out whether it does again what it did before.
+    IsBack,
     /// Start a command of a job beside it; [`Answer::CommandEnded`] says what comes of it.
     Run(Box<CommandOrder>),
     Interrupt,
@@ -172,6 +143,34 @@ pub(crate) enum ServerOrder {
     },
 }
 
+impl ServerOrder {
+    /// How long it may take to follow it, and whether the user's wish to stop ends the wait.
+    pub(crate) fn limit(&self) -> (Nanoseconds, bool) {
+        let (seconds, ends_on_stop) = match self {
+            // All that is not on disk yet is written first.
+            ServerOrder::MayDropCaches | ServerOrder::DropCaches => (1800, true),
+            ServerOrder::Provide(_) | ServerOrder::Measure => (600, true),
+            ServerOrder::Volume { act: VolumeAct::Bind | VolumeAct::Lift, .. } => (600, false),
+            // System tables are made.
+            ServerOrder::Start(_) | ServerOrder::Route(_) => (600, true),
+            ServerOrder::Halt | ServerOrder::Fetch { .. } => (3600, true),
+            ServerOrder::Send { .. } => (10, true),
+            // It may have to find out first what its data hold.
+            ServerOrder::Act { act: Act::Start, .. } => (2000, true),
+            // Longer than an agent waits for its end, or for an answer of its own.
+            ServerOrder::Act { .. } | ServerOrder::IsBack => (200, false),
+            ServerOrder::Stop => (150, false),
+            ServerOrder::EndJob => (60, false),
+            ServerOrder::Volume { .. }
+            | ServerOrder::Run(_)
+            | ServerOrder::Interrupt
+            | ServerOrder::Check
+            | ServerOrder::Look { .. } => (10, false),
+        };
+        (Nanoseconds::from_secs(seconds), ends_on_stop)
+    }
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ProvideOrder {
     /// The volume to make for them; none if they lie in the folder for data.
@@ -184,19 +183,12 @@ pub(crate) struct ProvideOrder {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StartOrder {
-    pub(crate) product: String,
-    /// What its version must begin with.
-    pub(crate) version: Option<String>,
-    pub(crate) engine: Option<String>,
-    pub(crate) programs: Option<String>,
-    pub(crate) from: Option<String>,
-    /// Its settings; shares are of the agent's own machine.
-    pub(crate) settings: BTreeMap<String, SettingValue>,
-    pub(crate) cpus: Vec<u32>,
-    /// The address of the machine at which clients reach it.
-    pub(crate) address: Ipv4Addr,
-    pub(crate) password: Password,
-    pub(crate) part: PartOrder,
+    /// Shares of memory in its settings are of the agent's own machine.
+    pub(crate) spec: ServerSpec,
+    /// Of a replica, in place of its part.
+    pub(crate) followed: Option<Followed>,
+    /// The address of the machine at which clients reach it; its port is found there.
+    pub(crate) open: Listening,
     /// The folder for its data, if not the usual one.
     pub(crate) data_folder: Option<String>,
 }
@@ -204,19 +196,13 @@ pub(crate) struct StartOrder {
 /// A router to start, which is a server without data.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RouteOrder {
-    pub(crate) router: String,
-    pub(crate) options: BTreeMap<String, String>,
-    /// The address of the server that it passes on to, without the password.
-    pub(crate) to: String,
-    /// The same of further servers that take the same load.
-    pub(crate) also: Vec<String>,
-    /// The most clients that will be connected.
-    pub(crate) clients: usize,
-    pub(crate) cpus: Vec<u32>,
-    /// The address of the machine at which clients reach it.
-    pub(crate) address: Ipv4Addr,
-    /// The password of these clients, which is that of the servers.
-    pub(crate) password: Password,
+    pub(crate) route: Route,
+    /// The server that it passes on to.
+    pub(crate) to: ServerUrl,
+    /// Further servers that take the same load.
+    pub(crate) also: Vec<ServerUrl>,
+    /// As of a server.
+    pub(crate) open: Listening,
     /// The folder for its files, if not the usual one.
     pub(crate) data_folder: Option<String>,
 }
@@ -247,28 +233,22 @@ pub(crate) struct ServerUp {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ServerDone {
+    /// There is nothing more to say of it.
+    Followed,
     Provided(Box<PlaceFacts>),
-    Limited,
     Measured(Box<VolumeUsage>),
     Up(Box<ServerUp>),
-    Stopped,
-    Alive,
-    Acted(ActedThere),
-    /// Whether it is back after one; why not, if it is not.
-    Back(Option<AwayThere>),
-    Allowed,
+    /// When it was done, by the agent's clock.
+    Acted(Acted),
+    Back(Result<(), Away>),
     CachesDropped {
         before_bytes: u64,
         after_bytes: u64,
     },
-    Held,
-    /// The command has been started, or is to stop.
-    Running,
-    JobEnded,
     Sending {
         /// The port of the address at which its server was ordered.
         port: u16,
-        token: Password,
+        token: Secret,
     },
     Seen {
         down: Option<String>,
@@ -403,9 +383,7 @@ impl Hello {
 pub(crate) struct LoadOrder {
     /// Which load, counted from 1 in a trial.
     pub(crate) load: u64,
-    /// The server's address, without a password.
-    pub(crate) url: String,
-    pub(crate) password: Option<Password>,
+    pub(crate) server: ServerUrl,
     pub(crate) supports_named_statements: bool,
     pub(crate) work: Work,
     pub(crate) step: Step,
@@ -421,14 +399,22 @@ pub(crate) struct LoadOrder {
     pub(crate) measures_network: bool,
 }
 
-/// A password on its way. It is in no debug output.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Password(pub(crate) String);
+/// How a server is reached, as it travels: its URL has no password.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ServerUrl {
+    url: String,
+    password: Option<Secret>,
+}
 
-impl fmt::Debug for Password {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("***")
+impl From<&Endpoint> for ServerUrl {
+    fn from(endpoint: &Endpoint) -> ServerUrl {
+        ServerUrl { url: endpoint.to_string(), password: endpoint.password.clone() }
+    }
+}
+
+impl ServerUrl {
+    pub(crate) fn endpoint(&self) -> Result<Endpoint, UrlError> {
+        Ok(Endpoint { password: self.password.clone(), ..Endpoint::from_url(&self.url)? })
     }
 }
 
@@ -444,84 +430,37 @@ pub(crate) struct Work {
     pub(crate) seed: u64,
 }
 
-/// [`StepSpec`] as it travels.
+/// A step that several generators can run: by time, without roles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Step {
-    clients: usize,
-    rate: Option<f64>,
+    pub(crate) spec: StepSpec,
+    /// A rate that changes, in words; the step has the first one in its place.
     rates: Option<String>,
-    arrivals: Option<String>,
-    step: usize,
-    warm_up: Nanoseconds,
-    duration: Nanoseconds,
-    gone_limit: Option<Nanoseconds>,
-    statement_timeout: Nanoseconds,
-    retries: u32,
-    cpus: Vec<u32>,
-    seed: u64,
 }
 
 impl Step {
-    /// A step that several generators can run: by time, without roles; none if it is another one.
+    /// None if it is another one.
     pub(crate) fn of(spec: &StepSpec, cpus: Vec<u32>) -> Option<Step> {
-        if spec.until_steady.is_some() {
-            return None;
-        }
-        let (rate, rates, arrivals) = match &spec.load {
-            Load::Closed { .. } => (None, None, None),
-            Load::Open { rate, arrivals, .. } => (Some(*rate), None, Some(*arrivals)),
-            Load::Stepped { rate, arrivals, .. } => (None, Some(rate.to_string()), Some(*arrivals)),
+        let (load, rates) = match &spec.load {
+            _ if spec.until_steady.is_some() => return None,
             Load::Roles(_) => return None,
-        };
-        Some(Step {
-            clients: spec.load.clients(),
-            rate,
-            rates,
-            arrivals: arrivals.map(|arrivals| arrivals.word().to_owned()),
-            step: spec.step,
-            warm_up: spec.warm_up,
-            duration: spec.duration,
-            gone_limit: spec.gone_limit,
-            statement_timeout: spec.statement_timeout,
-            retries: spec.retries,
-            cpus,
-            seed: spec.seed.0,
-        })
-    }
-
-    /// The step with so many threads; none if a word in it is not known.
-    pub(crate) fn spec(&self, workers: usize) -> Option<StepSpec> {
-        let clients = self.clients;
-        let arrivals = match &self.arrivals {
-            Some(word) => Arrivals::ALL.into_iter().find(|arrivals| arrivals.word() == word),
-            None => None,
-        };
-        let load = match (self.rate, &self.rates, arrivals) {
-            (Some(rate), None, Some(arrivals)) => Load::Open { rate, arrivals, clients },
-            (None, Some(rates), Some(arrivals)) => {
-                Load::Stepped { rate: rates.parse().ok()?, arrivals, clients }
+            Load::Stepped { rate, arrivals, clients } => {
+                let first =
+                    Load::Open { rate: rate.first(), arrivals: *arrivals, clients: *clients };
+                (first, Some(rate.to_string()))
             }
-            (None, None, None) if self.arrivals.is_none() => Load::Closed { clients },
-            _ => return None,
+            load => (load.clone(), None),
         };
-        Some(StepSpec {
-            load,
-            step: self.step,
-            warm_up: self.warm_up,
-            duration: self.duration,
-            until_steady: None,
-            gone_limit: self.gone_limit,
-            statement_timeout: self.statement_timeout,
-            retries: self.retries,
-            workers,
-            cpus: self.cpus.clone(),
-            seed: Seed(self.seed),
-        })
+        Some(Step { spec: StepSpec { load, cpus, ..spec.clone() }, rates })
     }
 
-    /// Clients of all generators.
-    pub(crate) fn clients(&self) -> usize {
-        self.clients
+    /// The step with so many threads; none if its rates are none.
+    pub(crate) fn spec(&self, workers: usize) -> Option<StepSpec> {
+        let mut spec = StepSpec { workers, ..self.spec.clone() };
+        if let (Some(rates), &Load::Open { arrivals, clients, .. }) = (&self.rates, &spec.load) {
+            spec.load = Load::Stepped { rate: rates.parse().ok()?, arrivals, clients };
+        }
+        Some(spec)
     }
 }
 
@@ -540,6 +479,9 @@ pub(crate) struct LoadEnd {
 
 #[cfg(test)]
 mod tests {
+    use dyno_model::Arrivals;
+    use dyno_units::Seed;
+
     use super::*;
 
     #[test]
@@ -592,10 +534,5 @@ mod tests {
         check(None, "k1, 8 CPUs");
         check(Some("0.5"), "k1, 0.5 of 8 CPUs");
         check(Some("<b>"), "k1, 8 CPUs");
-    }
-
-    #[test]
-    fn a_password_is_in_no_debug_output() {
-        assert_eq!(format!("{:?}", Password("hush".to_owned())), "***");
     }
 }

@@ -9,7 +9,6 @@
 //! trial. A message of another kind is one more word of [`message::Order`] or [`message::Answer`], and a new [`PROTOCOL`].
 
 mod command;
-pub(crate) mod fault;
 mod frame;
 pub(crate) mod message;
 pub(crate) mod part;
@@ -17,7 +16,6 @@ mod serve;
 mod server;
 mod transfer;
 mod trial;
-mod volumes;
 
 pub(crate) use frame::{FrameError, frame_of, read_counted, read_frame, write_frame};
 pub use message::{TrialOrder, TrialReport};
@@ -27,6 +25,6 @@ pub use trial::{FromTrial, RunTrial, run_trial, unrecorded};
 
 /// The version of the messages. Controller and agent must be of one version: there is no
 /// translation.
-pub(crate) const PROTOCOL: u32 = 7;
+pub(crate) const PROTOCOL: u32 = 8;
 
 pub(crate) const DYNO: &str = env!("CARGO_PKG_VERSION");

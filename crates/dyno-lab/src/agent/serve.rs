@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use dyno_database::{Endpoint, Secret};
 use dyno_load::{
     AbortFlag, IntervalPart, Job, LoadError, Phase, Slice, SliceEnd, StepEvent, StepSpec,
     StepTotals, run_slice,
@@ -283,12 +282,12 @@ impl Agent {
             Err(message) => return fail(message),
         };
         let abort = AbortFlag::new();
-        let connector = match endpoint(&order) {
+        let connector = match order.server.endpoint() {
             Ok(endpoint) if order.supports_named_statements => {
                 endpoint.protocol.connector(&endpoint)
             }
             Ok(endpoint) => endpoint.protocol.unnamed_connector(&endpoint),
-            Err(message) => return fail(message),
+            Err(error) => return fail(error.0),
         };
         let clock = Arc::clone(&self.setup.clock);
         let job = Job { workload, connector, clock, abort: abort.clone() };
@@ -319,12 +318,6 @@ impl Agent {
     }
 }
 
-fn endpoint(order: &LoadOrder) -> Result<Endpoint, String> {
-    let endpoint = Endpoint::from_url(&order.url).map_err(|error| error.0)?;
-    let password = order.password.as_ref().map(|password| Secret::new(password.0.clone()));
-    Ok(Endpoint { password, ..endpoint })
-}
-
 fn generate(
     setup: &AgentSetup,
     out: &Outlet,
@@ -347,12 +340,13 @@ fn share(
     begins: &Receiver<Nanoseconds>,
 ) -> Result<LoadEnd, String> {
     let slice = Slice { index: order.index, count: order.count.max(1) };
-    let own = slice.share_of(order.step.clients());
+    let own = slice.share_of(order.step.spec.load.clients());
     let usual = (setup.cpus as usize / order.sharing.max(1)).max(1);
     let workers = order.workers.unwrap_or(usual).clamp(1, own.max(1));
     let spec = order.step.spec(workers).ok_or("this agent does not know this kind of load")?;
+    let endpoint = order.server.endpoint().map_err(|error| error.0)?;
     let network = match order.measures_network {
-        true => measure_network(&endpoint(order)?, setup.clock.as_ref()),
+        true => measure_network(&endpoint, setup.clock.as_ref()),
         false => None,
     };
     let (load, counted_before) = (order.load, job.workload.counts());

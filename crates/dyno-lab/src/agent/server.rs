@@ -4,32 +4,32 @@
 //! ends with the agent: if that ends in order, here; if it is killed, by the guard that it has started
 //! ([`MakeKeeper`]).
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use dyno_database::{
-    DeployError, Endpoint, Listening, Part, Place, Products, RouterLaunch, Secret, Server,
-    ServerSpec,
+    Act, Control, DeployError, Listening, Part, Place, Products, Secret, Server, ServerSpec,
 };
-use dyno_host::{HostSpec, Keeper, Probe, Readings, Sampler};
+use dyno_host::{HostSpec, Keeper, Probe, Readings, Sampler, Volume};
 use dyno_load::AbortFlag;
 use dyno_units::{ByteCount, Clock};
 
 use super::command::Job;
-use super::fault::FaultOrder;
 use super::message::{
-    Answer, Password, ProvideOrder, RouteOrder, RouterUp, Sample, ServerDone, ServerOrder,
-    ServerUp, StartOrder,
+    Answer, ProvideOrder, RouteOrder, RouterUp, Sample, ServerDone, ServerOrder, ServerUp,
+    ServerUrl, StartOrder,
 };
+use super::part;
 use super::serve::Outlet;
 use super::transfer::{self, Sending};
-use super::volumes::Provided;
 use crate::command::CommandOrder;
 use crate::datasets::Staging;
-use crate::deployment::recorded;
+use crate::deployment::recorded_place;
+use crate::site::start_router;
+use crate::volume::{self, VolumeAct};
 
 /// Makes the keeper of an agent's server under a folder, or under the usual one, and sees to it that what it keeps
 /// ends with the agent, even if the agent is killed. The error says why not.
@@ -98,7 +98,8 @@ impl ServerThread {
             watched: Arc::clone(&watched),
             ended,
             keeper: None,
-            provided: None,
+            place: None,
+            volumes: Vec::new(),
             running: None,
             is_router: false,
             address: None,
@@ -165,7 +166,9 @@ struct Keeping {
     ended: AbortFlag,
     keeper: Option<Arc<Keeper>>,
     /// Where its data live; under the keeper's root if it is not there.
-    provided: Option<Provided>,
+    place: Option<Place>,
+    /// What was made for them; that of the data first.
+    volumes: Vec<Arc<Volume>>,
     running: Option<Box<dyn Server>>,
     is_router: bool,
     /// Where the last server listened.
@@ -191,7 +194,7 @@ impl Keeping {
         self.job = Job::default();
         self.running = None;
         (self.sending, self.held) = (None, None);
-        self.provided = None;
+        let _ = self.release();
     }
 
     fn obey(
@@ -202,18 +205,16 @@ impl Keeping {
     ) -> Result<ServerDone, DeployError> {
         match order {
             ServerOrder::Provide(order) => self.provide(&order),
-            ServerOrder::Limit { volume, binds } => {
+            ServerOrder::Volume { volume, act } => {
                 let server = self.running.as_ref().ok_or_else(no_server)?;
-                self.provided()?.limit(volume, binds.then(|| server.processes()))?;
-                // The group whose limit is read may be another one now.
-                self.watch_server(Vec::new());
-                Ok(ServerDone::Limited)
+                act.on(self.volume(volume)?, &server.processes())?;
+                if let VolumeAct::Bind | VolumeAct::Lift = act {
+                    // The group whose limit is read may be another one now.
+                    self.watch_server(Vec::new());
+                }
+                Ok(ServerDone::Followed)
             }
-            ServerOrder::Dip { volume, is_lower } => {
-                self.provided()?.dip(volume, is_lower)?;
-                Ok(ServerDone::Limited)
-            }
-            ServerOrder::Measure => Ok(ServerDone::Measured(Box::new(self.provided()?.usage()?))),
+            ServerOrder::Measure => Ok(ServerDone::Measured(Box::new(self.volume(0)?.usage()?))),
             ServerOrder::Start(order) => self.start(*order),
             ServerOrder::Route(order) => self.route(*order),
             ServerOrder::Halt => self.halt(),
@@ -222,22 +223,23 @@ impl Keeping {
                 let keeper = self.keeper(data_folder.as_deref())?;
                 let staging = self.staging(&keeper)?;
                 let to = staging.data();
-                transfer::fetch((from, &token.0), (&to, keeper.run_as()), &self.ended)?;
+                transfer::fetch((from, token.reveal()), (&to, keeper.run_as()), &self.ended)?;
                 self.held = Some(staging);
-                Ok(ServerDone::Held)
+                Ok(ServerDone::Followed)
             }
-            ServerOrder::Fault(order) => self.fault(&order),
+            ServerOrder::Act { act, nodes } => self.act(act, &nodes),
+            ServerOrder::IsBack => Ok(ServerDone::Back(self.control()?.is_back())),
             ServerOrder::Run(order) => self.run(task, *order, out),
             ServerOrder::Interrupt => {
                 self.job.interrupt();
-                Ok(ServerDone::Running)
+                Ok(ServerDone::Followed)
             }
             ServerOrder::EndJob => {
                 self.job = Job::default();
-                Ok(ServerDone::JobEnded)
+                Ok(ServerDone::Followed)
             }
             ServerOrder::MayDropCaches => match dyno_host::page_cache_problem() {
-                None => Ok(ServerDone::Allowed),
+                None => Ok(ServerDone::Followed),
                 Some(problem) => Err(DeployError::new(problem)),
             },
             ServerOrder::DropCaches => {
@@ -247,7 +249,7 @@ impl Keeping {
             ServerOrder::Stop => self.stop(),
             ServerOrder::Check => {
                 let server = self.running.as_ref().ok_or_else(no_server)?;
-                server.check_alive().map(|()| ServerDone::Alive)
+                server.check_alive().map(|()| ServerDone::Followed)
             }
             ServerOrder::Look { log_lines } => {
                 let server = self.running.as_mut().ok_or_else(no_server)?;
@@ -266,26 +268,16 @@ impl Keeping {
         }
         // Whoever fetched the data has them.
         self.sending = None;
-        let keeper = self.keeper(order.data_folder.as_deref())?;
-        let settings = order.settings.iter();
-        let settings =
-            settings.map(|(name, value)| (name.clone(), value.resolve(self.hosting.memory)));
-        let listening = listen(order.address, Secret::new(order.password.0.clone()))?;
-        let clustering = self.hosting.products.get(&order.product)?.clustering();
+        let StartOrder { spec, followed, open, data_folder } = order;
+        let keeper = self.keeper(data_folder.as_deref())?;
+        let settings = spec.settings.into_iter();
+        let settings = settings.map(|(name, value)| (name, value.resolve(self.hosting.memory)));
+        let listening = listen(&open)?;
+        let clustering = self.hosting.products.get(&spec.product)?.clustering();
         let shares_port = clustering.is_some_and(|one| one.shares_port());
-        let part = order.part.part(&listening, shares_port)?;
-        let spec = ServerSpec {
-            product: order.product,
-            version: order.version,
-            engine: order.engine,
-            programs: order.programs.map(PathBuf::from),
-            from: order.from,
-            settings: settings.collect(),
-            cpus: order.cpus,
-            part,
-            open: Some(listening.clone()),
-            ..ServerSpec::new("")
-        };
+        let part = part::arrive((spec.part, followed), &listening, shares_port)?;
+        let (settings, open) = (settings.collect(), Some(listening.clone()));
+        let spec = ServerSpec { settings, part, open, ..spec };
         let (products, place) = (&self.hosting.products, self.place(&keeper));
         let server = match self.held.take() {
             Some(held) => products.start_on(&held.data(), &spec, &place, &self.clock)?,
@@ -297,7 +289,7 @@ impl Keeping {
         };
         self.is_router = false;
         let server = self.running.insert(server);
-        let build = recorded(server.facts()?).of_product.and_then(|product| product.build);
+        let build = server.facts()?.build;
         let up = ServerUp { build, group, ..up(&**server, &listening) };
         self.address = Some(*listening.address.ip());
         self.watch_server(Vec::new());
@@ -315,45 +307,41 @@ impl Keeping {
             None => Ok(()),
         };
         (self.sending, self.held) = (None, None);
-        let released = self.provided.take().map_or(Ok(()), Provided::release);
-        stopped.and(released).map(|()| ServerDone::Stopped)
+        stopped.and(self.release()).map(|()| ServerDone::Followed)
     }
 
-    fn fault(&mut self, order: &FaultOrder) -> Result<ServerDone, DeployError> {
+    fn act(&mut self, act: Act, nodes: &[SocketAddrV4]) -> Result<ServerDone, DeployError> {
         let server = self.running.as_mut().ok_or_else(no_server)?;
-        let done = order.follow(server.as_mut())?;
-        if matches!(order, FaultOrder::Start { .. }) {
+        if act == Act::Start {
+            server.meet(nodes);
+        }
+        let acted = self.control()?.act(act)?;
+        if let (Act::Start, Some(server)) = (act, &self.running) {
             // It is another process now.
             let probes = if self.is_router { server.probes(None) } else { Vec::new() };
             self.watch_server(probes);
         }
-        Ok(done)
+        Ok(ServerDone::Acted(acted))
+    }
+
+    fn control(&self) -> Result<Box<dyn Control>, DeployError> {
+        let server = self.running.as_ref().ok_or_else(no_server)?;
+        let none = || DeployError::new("the server is not a process that the agent has started");
+        server.control().ok_or_else(none)
     }
 
     fn route(&mut self, order: RouteOrder) -> Result<ServerDone, DeployError> {
         if self.running.is_some() {
             return Err(DeployError::new("a server is running here already"));
         }
-        let keeper = self.keeper(order.data_folder.as_deref())?;
-        let password = Secret::new(order.password.0);
-        let listening = listen(order.address, password.clone())?;
-        let endpoint = |url: &String| {
-            let endpoint = Endpoint::from_url(url)?;
-            Ok(Endpoint { password: Some(password.clone()), ..endpoint })
-        };
-        let also = order.also.iter().map(endpoint).collect::<Result<Vec<_>, DeployError>>()?;
-        let router = self.hosting.products.router(&order.router)?;
-        let launch = RouterLaunch {
-            options: &order.options,
-            to: &endpoint(&order.to)?,
-            also: &also,
-            open: Some(&listening),
-            clients: order.clients,
-            cpus: &order.cpus,
-            place: &Place::under(&keeper),
-            clock: &self.clock,
-        };
-        let (started, notes) = (router.start(&launch)?, router.notes(&launch));
+        let RouteOrder { route, to, also, open, data_folder } = order;
+        let keeper = self.keeper(data_folder.as_deref())?;
+        let listening = listen(&open)?;
+        let also = also.iter().map(ServerUrl::endpoint).collect::<Result<Vec<_>, _>>()?;
+        let (servers, place) =
+            ((&to.endpoint()?, &also[..], Some(&listening)), Place::under(&keeper));
+        let at = (&place, &self.clock);
+        let (started, notes) = start_router(&self.hosting.products, &route, servers, at)?;
         self.is_router = true;
         let server = self.running.insert(started);
         let facts = server.facts()?;
@@ -381,23 +369,31 @@ impl Keeping {
         };
         let beside = (&**server, keeper, self.hosting.program.as_deref());
         self.job.run((task, order), beside, (&self.clock, out), &self.ended)?;
-        Ok(ServerDone::Running)
+        Ok(ServerDone::Followed)
     }
 
     fn provide(&mut self, order: &ProvideOrder) -> Result<ServerDone, DeployError> {
         let keeper = self.keeper(order.data_folder.as_deref())?;
-        let provided = self.provided.insert(Provided::make(&keeper, order, &self.clock)?);
-        Ok(ServerDone::Provided(Box::new(provided.facts())))
+        // What was made before something fails is released in the end.
+        let place = self.place.insert(Place::under(&keeper));
+        let specs = [order.data.as_ref(), order.logs.as_ref()];
+        self.volumes = volume::provide(place, specs, &self.clock)?;
+        Ok(ServerDone::Provided(Box::new(recorded_place(place.facts()))))
     }
 
-    fn provided(&self) -> Result<&Provided, DeployError> {
-        let none = || DeployError::new("no place was provided for the data of the server");
-        self.provided.as_ref().ok_or_else(none)
+    fn volume(&self, number: usize) -> Result<&Volume, DeployError> {
+        let volume = self.volumes.get(number).map(|volume| &**volume);
+        volume.ok_or_else(|| DeployError::new("there is no such volume"))
+    }
+
+    /// Removes what was made for the data. What stays is removed by the guard, or by the next agent.
+    fn release(&mut self) -> Result<(), DeployError> {
+        self.volumes.clear();
+        Ok(self.place.take().map_or(Ok(()), |place| place.release())?)
     }
 
     fn place(&self, keeper: &Arc<Keeper>) -> Place {
-        let provided = self.provided.as_ref();
-        provided.map_or_else(|| Place::under(keeper), |provided| provided.place().clone())
+        self.place.clone().unwrap_or_else(|| Place::under(keeper))
     }
 
     /// A folder for data between two servers, where they are moved without being copied.
@@ -425,7 +421,7 @@ impl Keeping {
         let staging = self.staging(keeper)?;
         server.stop_and_keep_data(&staging.data())?;
         self.held = Some(staging);
-        Ok(ServerDone::Held)
+        Ok(ServerDone::Followed)
     }
 
     fn send(&mut self, takers: usize) -> Result<ServerDone, DeployError> {
@@ -433,7 +429,7 @@ impl Keeping {
             return Err(DeployError::new("there are no data"));
         };
         let sending = transfer::offer(held.data(), (address, takers), &self.ended)?;
-        let (port, token) = (sending.address.port(), Password(sending.token.clone()));
+        let (port, token) = (sending.address.port(), Secret::new(sending.token.clone()));
         self.sending = Some(sending);
         Ok(ServerDone::Sending { port, token })
     }
@@ -443,7 +439,7 @@ impl Keeping {
         let machine = HostSpec {
             server_pids: server.watched_processes(),
             data: server.data_files(),
-            data_disk: self.provided.as_ref().and_then(Provided::data_disk),
+            data_disk: self.volumes.first().and_then(|volume| volume.disk_name()),
             threads: server.thread_groups(),
             ..HostSpec::default()
         };
@@ -470,8 +466,9 @@ fn up(server: &dyn Server, listening: &Listening) -> ServerUp {
 }
 
 /// Finds a free port of the address by which clients reach this machine.
-fn listen(address: Ipv4Addr, password: Secret) -> Result<Listening, DeployError> {
-    Listening::at(address, password).map_err(|error| {
+fn listen(open: &Listening) -> Result<Listening, DeployError> {
+    let address = *open.address.ip();
+    Listening::at(address, open.password.clone()).map_err(|error| {
         DeployError::new(format!(
             "no server can listen at {address}, where clients are to reach it: {error}; give the host \
              table the `address` of this machine that the others reach"
@@ -485,11 +482,14 @@ mod tests {
 
     #[test]
     fn a_server_listens_at_an_address_of_its_machine() {
-        let password = || Secret::new("x");
-        let listening = listen(Ipv4Addr::LOCALHOST, password()).expect("there is a loopback");
+        let at = |ip| {
+            let address = SocketAddrV4::new(ip, 0);
+            listen(&Listening { address, password: Secret::new("x") })
+        };
+        let listening = at(Ipv4Addr::LOCALHOST).expect("there is a loopback");
         assert!(listening.address.ip().is_loopback() && listening.address.port() > 0);
         // Of TEST-NET-1, which no machine has.
-        let error = listen(Ipv4Addr::new(192, 0, 2, 1), password()).expect_err("it is nobody's");
+        let error = at(Ipv4Addr::new(192, 0, 2, 1)).expect_err("it is nobody's");
         let error = error.message;
         assert!(error.contains("192.0.2.1") && error.contains("`address`"), "{error}");
     }

@@ -12,9 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use dyno_load::AbortFlag;
 use dyno_record::{Environment, Event, TrialReceiver};
 
-use super::message::{Answer, EndThere, RecordedEnd, TrialOrder, TrialReport};
+use super::message::{Answer, TrialOrder, TrialReport};
 use super::serve::Outlet;
-use crate::failures::Failure;
 use crate::run::{Lab, RunOrder, run_one};
 use crate::trial::TrialEnd;
 
@@ -51,14 +50,9 @@ pub fn run_trial(
         Ok(ran) => ran,
         Err(error) => return unrecorded(environment, format!("{error:#}")),
     };
-    let end = match end {
-        TrialEnd::Finished => RecordedEnd::Finished { is_clean: true },
-        TrialEnd::FinishedUncleaned => RecordedEnd::Finished { is_clean: false },
-        TrialEnd::Failed(Failure { message, log, was_deployed }) => {
-            RecordedEnd::Failed { message, log, was_deployed }
-        }
-        TrialEnd::Abandoned => return TrialReport { end: EndThere::Abandoned, environment },
-    };
+    if end == TrialEnd::Abandoned {
+        return TrialReport { end: Ok(end), environment };
+    }
     let mut part = vec![0; PART];
     for name in TrialReceiver::files() {
         let path = folder.join(&name);
@@ -76,12 +70,12 @@ pub fn run_trial(
             return unrecorded(environment, why);
         }
     }
-    TrialReport { end: EndThere::Recorded(end), environment }
+    TrialReport { end: Ok(end), environment }
 }
 
 /// A trial that could not be begun, or whose record is lost.
 pub fn unrecorded(environment: Environment, why: String) -> TrialReport {
-    TrialReport { end: EndThere::Unrecorded(why), environment }
+    TrialReport { end: Err(why), environment }
 }
 
 /// The thread of a trial. It ends with this.

@@ -5,6 +5,7 @@ use dyno_record::{Entry, MemberRole};
 use dyno_study::Variant;
 
 use super::{Deployment, Member, Source, endpoint, part_of};
+use crate::hosts::ServerHosts;
 use crate::trial::TrialError;
 
 impl Deployment {
@@ -33,16 +34,16 @@ impl Deployment {
 
     /// Gives the independent servers on hosts the names of the hosts that they are really on: where one was lost,
     /// others have their places.
-    pub(crate) fn name_hosted(&mut self, hosts: &[String]) {
+    pub(crate) fn name_hosted(&mut self, hosts: &ServerHosts) {
         if self.members.iter().any(|member| matches!(member.source, Source::Route(_))) {
             return;
         }
         for member in &mut self.members {
             if part_of(&member.source) == Part::Alone
-                && let Some(host) = member.host.and_then(|idx| hosts.get(idx))
+                && let Some(idx) = member.host
                 && matches!(member.source, Source::Start(_))
             {
-                member.facts.name.clone_from(host);
+                hosts.name(idx).clone_into(&mut member.facts.name);
             }
         }
     }

@@ -4,66 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dyno_database::{DeployError, Following, Server};
+use dyno_load::simulation::SimulatedServer;
 use dyno_load::{AbortFlag, Job, LoadError, StepEvent, StepSpec, StepTotals, run_step};
 use dyno_record::ServerFacts;
 use dyno_workload::{Connector, MadeWorkload};
 
 use super::recorded;
 use crate::run::Lab;
+use crate::simulated;
 
-/// What runs as a member.
-pub(crate) trait Instance: Send {
-    /// Its facts, as the record keeps them.
-    ///
-    /// # Errors
-    ///
-    /// It does not answer.
-    fn facts(&self) -> Result<ServerFacts, DeployError>;
-
-    /// The server that can be asked, watched and waited for; none where time is simulated.
-    fn server(&self) -> Option<&dyn Server> {
-        None
-    }
-
-    fn following(&self) -> Option<&Following> {
-        None
-    }
-
-    /// Why it is down; none while it runs.
-    fn down(&mut self) -> Option<String> {
-        None
-    }
-
-    /// Puts a step of load on it; `observe` is called on this thread.
-    ///
-    /// # Errors
-    ///
-    /// The step could not be run: see [`run_step`].
-    fn run_load(
-        &self,
-        spec: &StepSpec,
-        load: &LoadOrder<'_>,
-        observe: &mut dyn FnMut(StepEvent<'_>),
-    ) -> Result<StepTotals, LoadError>;
-
-    /// Stops it and moves its complete data to a folder: see [`Server::stop_and_keep_data`].
-    ///
-    /// # Errors
-    ///
-    /// It has no data that could be moved, or did not stop in order.
-    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
-        let _ = to;
-        Err(DeployError::new("it stores no data"))
-    }
-
-    /// Stops it and removes what was made for it.
-    ///
-    /// # Errors
-    ///
-    /// Something is left, or it ended badly.
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        Ok(())
-    }
+pub(crate) enum Instance {
+    Server(Box<dyn Server>),
+    Replica(Box<Following>),
+    Simulated(Box<SimulatedServer>),
 }
 
 pub(crate) struct LoadOrder<'a> {
@@ -76,80 +29,94 @@ pub(crate) struct LoadOrder<'a> {
     pub(crate) spread: Option<Connector>,
 }
 
-fn run_here(
-    server: &dyn Server,
-    spec: &StepSpec,
-    load: &LoadOrder<'_>,
-    observe: &mut dyn FnMut(StepEvent<'_>),
-) -> Result<StepTotals, LoadError> {
-    let job = Job {
-        workload: load.workload.clone(),
-        connector: load.spread.clone().unwrap_or_else(|| server.connector()),
-        clock: Arc::clone(&load.lab.clock),
-        abort: load.abort.clone(),
-    };
-    run_step(spec, &job, observe)
-}
-
-impl Instance for Box<dyn Server> {
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        Ok(recorded((**self).facts()?))
+impl Instance {
+    /// Its facts, as the record keeps them.
+    ///
+    /// # Errors
+    ///
+    /// It does not answer.
+    pub(crate) fn facts(&self) -> Result<ServerFacts, DeployError> {
+        match self.server() {
+            Some(server) => Ok(recorded(server.facts()?)),
+            None => Ok(simulated::facts()),
+        }
     }
 
-    fn server(&self) -> Option<&dyn Server> {
-        Some(&**self)
+    /// The server that can be asked, watched and waited for; none where time is simulated.
+    pub(crate) fn server(&self) -> Option<&dyn Server> {
+        match self {
+            Instance::Server(server) => Some(&**server),
+            Instance::Replica(following) => Some(&*following.server),
+            Instance::Simulated(_) => None,
+        }
     }
 
-    fn down(&mut self) -> Option<String> {
-        (**self).down()
+    pub(crate) fn following(&self) -> Option<&Following> {
+        match self {
+            Instance::Replica(following) => Some(following),
+            _ => None,
+        }
     }
 
-    fn run_load(
+    /// Why it is down; none while it runs.
+    pub(crate) fn down(&mut self) -> Option<String> {
+        match self {
+            Instance::Server(server) => server.down(),
+            Instance::Replica(following) => {
+                let down = following.server.down()?;
+                Some(format!("{}: {down}", following.name))
+            }
+            Instance::Simulated(_) => None,
+        }
+    }
+
+    /// Puts a step of load on it; `observe` is called on this thread.
+    ///
+    /// # Errors
+    ///
+    /// The step could not be run: see [`run_step`].
+    pub(crate) fn run_load(
         &self,
         spec: &StepSpec,
         load: &LoadOrder<'_>,
         observe: &mut dyn FnMut(StepEvent<'_>),
     ) -> Result<StepTotals, LoadError> {
-        run_here(&**self, spec, load, observe)
+        let server = match self {
+            Instance::Simulated(server) => return simulated::run_load(server, spec, load, observe),
+            Instance::Server(server) => server,
+            Instance::Replica(following) => &following.server,
+        };
+        let job = Job {
+            workload: load.workload.clone(),
+            connector: load.spread.clone().unwrap_or_else(|| server.connector()),
+            clock: Arc::clone(&load.lab.clock),
+            abort: load.abort.clone(),
+        };
+        run_step(spec, &job, observe)
     }
 
-    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
-        Server::stop_and_keep_data(*self, to)
+    /// Stops it and moves its complete data to a folder: see [`Server::stop_and_keep_data`].
+    ///
+    /// # Errors
+    ///
+    /// It has no data that could be moved, or did not stop in order.
+    pub(crate) fn stop_and_keep_data(self, to: &Path) -> Result<(), DeployError> {
+        match self {
+            Instance::Server(server) => server.stop_and_keep_data(to),
+            _ => Err(DeployError::new("it stores no data")),
+        }
     }
 
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        Server::stop(*self)
-    }
-}
-
-impl Instance for Following {
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        Instance::facts(&self.server)
-    }
-
-    fn server(&self) -> Option<&dyn Server> {
-        Some(&*self.server)
-    }
-
-    fn following(&self) -> Option<&Following> {
-        Some(self)
-    }
-
-    fn down(&mut self) -> Option<String> {
-        let down = self.server.down()?;
-        Some(format!("{}: {down}", self.name))
-    }
-
-    fn run_load(
-        &self,
-        spec: &StepSpec,
-        load: &LoadOrder<'_>,
-        observe: &mut dyn FnMut(StepEvent<'_>),
-    ) -> Result<StepTotals, LoadError> {
-        Instance::run_load(&self.server, spec, load, observe)
-    }
-
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        self.server.stop()
+    /// Stops it and removes what was made for it.
+    ///
+    /// # Errors
+    ///
+    /// Something is left, or it ended badly.
+    pub(crate) fn stop(self) -> Result<(), DeployError> {
+        match self {
+            Instance::Server(server) => server.stop(),
+            Instance::Replica(following) => following.server.stop(),
+            Instance::Simulated(_) => Ok(()),
+        }
     }
 }

@@ -32,15 +32,6 @@ fn recorded_build(facts: dyno_database::BuildFacts) -> BuildFacts {
     }
 }
 
-pub(crate) fn build_of(facts: BuildFacts) -> dyno_database::BuildFacts {
-    let BuildFacts { source, builder, package, package_version, programs, configured } = facts;
-    dyno_database::BuildFacts {
-        origin: dyno_host::Origin { source, builder, package, package_version },
-        programs: programs.into(),
-        configured,
-    }
-}
-
 pub(crate) fn recorded(facts: dyno_database::ServerFacts) -> ServerFacts {
     let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     let safety = facts.durability.safety.map(|safety| match safety {

@@ -49,7 +49,7 @@ pub(super) struct Inbox {
 }
 
 pub(super) struct Answers {
-    answers: Receiver<(usize, Said, usize)>,
+    answers: Mutex<Receiver<(usize, Said, usize)>>,
     room: Arc<Room>,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn inbox() -> (Inbox, Answers) {
     let (sender, receiver) = sync_channel(INBOX);
     let room = Arc::new(Room { taken: Mutex::new(Some(0)), changed: Condvar::new() });
     let of_taker = Arc::clone(&room);
-    (Inbox { answers: sender, room }, Answers { answers: receiver, room: of_taker })
+    (Inbox { answers: sender, room }, Answers { answers: Mutex::new(receiver), room: of_taker })
 }
 
 impl Room {
@@ -95,7 +95,7 @@ impl Inbox {
 impl Answers {
     /// The next answer, with the index of its agent.
     pub(super) fn recv_timeout(&self, limit: Duration) -> Result<(usize, Said), RecvTimeoutError> {
-        let (idx, said, n_bytes) = self.answers.recv_timeout(limit)?;
+        let (idx, said, n_bytes) = locked(&self.answers).recv_timeout(limit)?;
         if let Some(taken) = &mut *locked(&self.room.taken) {
             *taken -= n_bytes;
         }

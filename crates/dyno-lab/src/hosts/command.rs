@@ -4,12 +4,13 @@ use dyno_load::AbortFlag;
 use dyno_units::Nanoseconds;
 
 use super::POLL;
-use super::server::{LOOK_LIMIT, ServerHosts, Waiting};
+use super::server::ServerHosts;
 use crate::agent::message::ServerOrder;
 use crate::command::{CommandEnd, CommandOrder, STOP_LIMIT};
 use crate::trial::TrialError;
 
-const REMOVE_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
+/// How long its end may take longer than stopping it.
+const LATE: Nanoseconds = Nanoseconds::from_secs(10);
 
 impl ServerHosts {
     /// Runs a command beside the server of a host to its end, or until `stop` is raised.
@@ -23,9 +24,9 @@ impl ServerHosts {
         order: &CommandOrder,
         stop: &AbortFlag,
     ) -> Result<CommandEnd, TrialError> {
-        let channel = &self.channels[idx];
+        let channel = self.channel(idx);
         let run = ServerOrder::Run(Box::new(order.clone()));
-        let (task, _) = self.numbered(idx, run, LOOK_LIMIT, Waiting::InAnyCase)?;
+        let task = self.numbered(vec![(idx, run)])?.0[0].1;
         let mut until = None;
         loop {
             match channel.command_end(task, POLL) {
@@ -40,10 +41,10 @@ impl ServerHosts {
             }
             match until {
                 None if stop.is_raised() => {
-                    self.in_any_case(idx, ServerOrder::Interrupt, LOOK_LIMIT)?;
-                    until = Some(self.clock.now() + STOP_LIMIT + LOOK_LIMIT);
+                    self.perform(idx, ServerOrder::Interrupt)?;
+                    until = Some(self.agents.clock.now() + STOP_LIMIT + LATE);
                 }
-                Some(until) if self.clock.now() > until => {
+                Some(until) if self.agents.clock.now() > until => {
                     let why = format!("the command `{}` does not end", order.name);
                     return Err(TrialError::new(channel.lose(&why)));
                 }
@@ -55,8 +56,8 @@ impl ServerHosts {
     /// Has the agent of a host remove what commands have left to each other. What cannot be removed now is removed
     /// with the agent.
     pub(crate) fn end_job(&self, idx: usize) {
-        if self.channels[idx].lost().is_none() {
-            let _ = self.in_any_case(idx, ServerOrder::EndJob, REMOVE_LIMIT);
+        if self.channel(idx).lost().is_none() {
+            let _ = self.perform(idx, ServerOrder::EndJob);
         }
     }
 }

@@ -3,50 +3,20 @@
 use std::sync::Arc;
 
 use dyno_database::{Act, Acted, Away, Control, DeployError};
-use dyno_units::{Clock, Nanoseconds};
+use dyno_units::Nanoseconds;
 
-use super::channel::Channel;
 use super::server::ServerHosts;
-use crate::agent::fault::{ActedThere, AwayThere, FaultOrder};
 use crate::agent::message::{ServerDone, ServerOrder};
 
-/// How long it may take to do something to a server: longer than an agent waits for its end, or for an answer of its own.
-const LIMIT: Nanoseconds = Nanoseconds::from_secs(200);
-
-/// The same for starting it again: it may have to find out first what its data hold.
-const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(2000);
-
 pub(super) struct HostedControl {
-    hosts: Arc<ServerHosts>,
-    idx: usize,
-    clock: Arc<dyn Clock>,
+    pub(super) hosts: Arc<ServerHosts>,
+    pub(super) idx: usize,
 }
 
 impl HostedControl {
-    pub(super) fn new(hosts: &Arc<ServerHosts>, idx: usize) -> HostedControl {
-        HostedControl { hosts: Arc::clone(hosts), idx, clock: hosts.clock() }
-    }
-
-    fn channel(&self) -> &Channel {
-        &self.hosts.channels[self.idx]
-    }
-
-    fn order(&self, order: FaultOrder) -> Result<ServerDone, DeployError> {
-        match order {
-            FaultOrder::Start { .. } => {
-                self.hosts.unless_stopped(self.idx, ServerOrder::Fault(order), START_LIMIT)
-            }
-            _ => self.hosts.in_any_case(self.idx, ServerOrder::Fault(order), LIMIT),
-        }
-    }
-
-    fn out_of_turn(&self) -> DeployError {
-        DeployError::new(self.channel().lose("its agent answered out of turn"))
-    }
-
     /// When something was done there, by the clock here: not before the order was given, and not after its answer came.
-    fn here(&self, acted: ActedThere, [sent, answered]: [Nanoseconds; 2]) -> Acted {
-        let trip = self.channel().best_trip();
+    fn here(&self, acted: Acted, [sent, answered]: [Nanoseconds; 2]) -> Acted {
+        let trip = self.hosts.channel(self.idx).best_trip();
         let time = |there: Nanoseconds, otherwise: Nanoseconds| {
             let here = trip.map_or(otherwise, |trip| trip.to_controller(there));
             here.clamp(sent, answered)
@@ -57,22 +27,25 @@ impl HostedControl {
 
 impl Control for HostedControl {
     fn act(&self, act: Act) -> Result<Acted, DeployError> {
-        let order = FaultOrder::of(act, self.hosts.nodes());
-        let sent = self.clock.now();
-        let done = self.order(order)?;
-        let ServerDone::Acted(acted) = done else { return Err(self.out_of_turn()) };
-        Ok(self.here(acted, [sent, self.clock.now()]))
+        let HostedControl { hosts, idx } = self;
+        let order = ServerOrder::Act { act, nodes: hosts.nodes() };
+        let clock = &hosts.agents.clock;
+        let sent = clock.now();
+        let ServerDone::Acted(acted) = hosts.perform(*idx, order)? else {
+            return Err(hosts.out_of_turn(*idx).into());
+        };
+        Ok(self.here(acted, [sent, clock.now()]))
     }
 
     fn is_back(&self) -> Result<(), Away> {
-        let done = self.order(FaultOrder::IsBack).map_err(|error| Away::Down(error.message))?;
-        match done {
-            ServerDone::Back(None) => Ok(()),
-            ServerDone::Back(Some(AwayThere::NotYet(reason))) => Err(Away::NotYet(reason)),
-            ServerDone::Back(Some(AwayThere::Down(how))) => {
-                Err(Away::Down(format!("host {}: {how}", self.channel().name)))
+        let HostedControl { hosts, idx } = self;
+        let down = |error| Away::Down(DeployError::from(error).message);
+        match hosts.perform(*idx, ServerOrder::IsBack).map_err(down)? {
+            ServerDone::Back(Err(Away::Down(how))) => {
+                Err(Away::Down(format!("host {}: {how}", hosts.channel(*idx).name)))
             }
-            _ => Err(Away::Down(self.out_of_turn().message)),
+            ServerDone::Back(back) => back,
+            _ => Err(down(hosts.out_of_turn(*idx))),
         }
     }
 
@@ -81,6 +54,6 @@ impl Control for HostedControl {
     }
 
     fn lost(&self) -> Option<String> {
-        self.hosts.channels.iter().find_map(|channel| channel.lost())
+        self.hosts.agents.lost()
     }
 }

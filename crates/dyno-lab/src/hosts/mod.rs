@@ -9,10 +9,10 @@ mod channel;
 mod clock;
 mod command;
 mod fault;
+mod hosted;
 mod network;
 mod probe;
 mod reach;
-mod router;
 mod server;
 mod step;
 #[cfg(test)]
@@ -20,8 +20,8 @@ mod tests;
 mod trial;
 mod volume;
 
-use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -46,7 +46,6 @@ pub(crate) use server::ServerHosts;
 pub(crate) use step::fuzz;
 pub(crate) use step::{Generated, LoadRequest, work_of};
 pub(crate) use trial::{FromHost, TrialSite, trial_sites};
-pub(crate) use volume::HostedVolume;
 
 /// How long agents may take to be there: a login over a slow network.
 const HELLO_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
@@ -94,7 +93,7 @@ pub(crate) struct Agents {
     addresses: Vec<String>,
     clock: Arc<dyn Clock>,
     answers: Answers,
-    n_loads: Cell<u64>,
+    n_loads: AtomicU64,
     is_local: bool,
 }
 
@@ -164,23 +163,14 @@ impl Agents {
                 }
                 Err(error) => error,
             };
-            let lost = host.map(|nth| hosts[nth]);
-            lost.into_iter().for_each(|host| reached.forget_copy(host));
-            let (TrialError::Failed { message, .. }, Some(host)) = (&error, lost) else {
-                return Err(error);
-            };
+            let Some(host) = host.map(|nth| hosts[nth]) else { return Err(error) };
+            reached.forget_copy(host);
             // One that has never been there is not lost, but wrong.
             if !reached.has_had_agent(host) {
                 return Err(error);
             }
-            let is_needed = n_left <= wanted.least;
-            let until = *until.get_or_insert_with(|| lab.clock.now() + LOST_LIMIT);
-            after_loss(lab, pool, (message, is_needed, until), say)?;
-            if pool.lost == Lost::Continue && !is_needed {
-                reached.give_up(host);
-            } else if lab.hosts.lost().is_some() {
-                return Err(error);
-            }
+            let lost = (&*reached, host, n_left <= wanted.least);
+            after_loss(lab, pool, lost, (error, &mut until), say)?;
         }
     }
 
@@ -238,7 +228,7 @@ impl Agents {
             addresses: names.to_vec(),
             clock: Arc::clone(clock),
             answers,
-            n_loads: Cell::new(0),
+            n_loads: AtomicU64::new(0),
             is_local,
         })
     }
@@ -270,21 +260,26 @@ impl Agents {
     }
 }
 
-/// What becomes of a run after a host that has been there cannot be reached: the others are used, or it `is_needed` and
-/// tried again until a time, for which this waits; or the run ends, which is noted.
+/// What becomes of a run after a host that has been there cannot be reached: it is given up, and its error returned; or it
+/// `is_needed` and tried again for a minute, for which this waits; or the run ends, which is noted.
 ///
 /// # Errors
 ///
-/// The user wants to stop.
+/// The run ends, or the user wants to stop.
 fn after_loss(
     lab: &Lab,
     pool: &HostPool,
-    (message, is_needed, until): (&str, bool, Nanoseconds),
+    (reached, host, is_needed): (&Reached, usize, bool),
+    (error, until): (TrialError, &mut Option<Nanoseconds>),
     say: Say<'_>,
-) -> Result<(), TrialError> {
+) -> Result<Option<TrialError>, TrialError> {
+    let TrialError::Failed { message, .. } = &error else { return Err(error) };
+    let until = *until.get_or_insert_with(|| lab.clock.now() + LOST_LIMIT);
     match pool.lost {
         Lost::Continue if !is_needed => {
-            say(format!("{message}; the run continues with the other hosts"))
+            say(format!("{message}; the run continues with the other hosts"));
+            reached.give_up(host);
+            return Ok(Some(error));
         }
         Lost::Stop if lab.clock.now() < until => {
             say(format!("{message}; retrying"));
@@ -295,7 +290,7 @@ fn after_loss(
         }
         _ => lab.hosts.lose(pool, message),
     }
-    Ok(())
+    if lab.hosts.lost().is_some() { Err(error) } else { Ok(None) }
 }
 
 fn called((name, place): &(String, Option<String>)) -> String {

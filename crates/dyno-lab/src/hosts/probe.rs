@@ -61,10 +61,10 @@ struct HostsProbe {
 
 impl ServerHosts {
     pub(crate) fn probe(&self, watched: Vec<WatchedHost>) -> Box<dyn Probe> {
-        let channels = watched.iter().map(|one| Arc::clone(&self.channels[one.idx])).collect();
+        let channels = watched.iter().map(|one| Arc::clone(self.channel(one.idx))).collect();
         let channels: Vec<Arc<Channel>> = channels;
         let named = |WatchedHost { idx, member, is_measured, of_router }| Named {
-            host: self.names()[idx].clone(),
+            host: self.name(idx).to_owned(),
             member,
             is_measured,
             of_router,

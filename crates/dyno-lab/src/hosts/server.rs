@@ -2,76 +2,45 @@
 //!
 //! Its agent is one of its own, also on a host that generates load, so that neither is disturbed by the other's end.
 
-use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dyno_database::{
-    AttachOptions, BuildFacts, Control, CostSource, DebtMeter, DeployError, Endpoint, Listening,
-    Part, Protocol, Secret, Server, ServerFacts, ServerSpec,
+    AttachOptions, Endpoint, Listening, Part, Protocol, Secret, Server, ServerSpec,
 };
-use dyno_host::{Probe, ThreadListing};
 use dyno_load::AbortFlag;
 use dyno_record::MemberHost;
 use dyno_study::{Database, Design, HostPool};
-use dyno_units::{Clock, Nanoseconds};
-use dyno_workload::{Connector, Dialect};
+use dyno_units::Nanoseconds;
 
 use super::channel::{Channel, Said};
-use super::fault::HostedControl;
+use super::hosted::{Hosted, Used};
 use super::reach::Say;
-use super::router::HostedRouter;
 use super::{Agents, POLL, Wanted};
 use crate::agent::message::{
-    Answer, Hello, Order, Password, RouteOrder, ServerDone, ServerOrder, ServerUp, StartOrder,
+    Answer, Order, RouteOrder, ServerDone, ServerOrder, ServerUp, StartOrder,
 };
-use crate::agent::part::PartOrder;
-use crate::deployment::{Route, build_of};
+use crate::agent::part;
+use crate::deployment::Route;
 use crate::run::Lab;
 use crate::trial::TrialError;
 
-/// How long starting a server may take, its system tables included.
-const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
-/// How long stopping it in order may take, or its data from one host to another.
-const DATA_LIMIT: Nanoseconds = Nanoseconds::from_secs(3600);
 /// How long an error of one host is kept back: the loss of another may be its cause.
 const LOST_PAUSE: Duration = Duration::from_millis(500);
-const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(150);
-pub(super) const LOOK_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// The agents on the hosts of a pool, each with one server at most. They end with this, and their servers with
 /// them. What a server is for among the members of its deployment is part of its specification, as on this machine.
 pub(crate) struct ServerHosts {
-    pub(super) channels: Vec<Arc<Channel>>,
-    names: Vec<String>,
-    pub(super) hellos: Vec<Hello>,
-    /// Held while answers are waited for.
-    agents: Mutex<Conversation>,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) agents: Agents,
+    /// How many orders were given; held while answers are waited for.
+    n_tasks: Mutex<u64>,
     abort: AbortFlag,
     /// Of each host, the address at which its server is reached, as this machine knows it.
     addresses: Vec<Ipv4Addr>,
     password: Secret,
     pub(super) data_folder: Option<String>,
-    cpus: Vec<u32>,
     up: Mutex<Vec<Option<ServerUp>>>,
-}
-
-struct Conversation {
-    all: Agents,
-    n_tasks: Cell<u64>,
-}
-
-/// An order for the agent of a host, by its index.
-pub(super) type Ordered = (usize, ServerOrder);
-
-/// Whether the user's wish to stop ends a wait.
-#[derive(Clone, Copy)]
-pub(super) enum Waiting<'l> {
-    UntilAbort(&'l AbortFlag),
-    InAnyCase,
 }
 
 impl ServerHosts {
@@ -88,8 +57,8 @@ impl ServerHosts {
         say: Say<'_>,
     ) -> Result<ServerHosts, TrialError> {
         let wanted = Wanted { least: servers, most: servers, has_further: has_router };
-        let all = Agents::start(lab, pool, wanted, say)?;
-        let left = all.hosts.len() - usize::from(has_router);
+        let agents = Agents::start(lab, pool, wanted, say)?;
+        let left = agents.hosts.len() - usize::from(has_router);
         if left < servers {
             return Err(TrialError::new(format!(
                 "{servers} servers need a host each; of {}, {left} are left",
@@ -101,43 +70,39 @@ impl ServerHosts {
         })?;
         let here = || lab.keeper.root().to_str().map(str::to_owned);
         let addresses: Result<_, TrialError> =
-            all.addresses.iter().map(|one| resolve(one)).collect();
+            agents.addresses.iter().map(|one| resolve(one)).collect();
         Ok(ServerHosts {
-            channels: all.channels.0.clone(),
-            names: all.hosts.iter().map(|(name, _)| name.clone()).collect(),
             addresses: addresses?,
-            hellos: all.hellos.clone(),
-            agents: Mutex::new(Conversation { all, n_tasks: Cell::new(0) }),
-            clock: Arc::clone(&lab.clock),
+            agents,
+            n_tasks: Mutex::new(0),
             abort: lab.abort.clone(),
             password: Secret::new(password),
             data_folder: if pool.is_local() { here() } else { design.data_folder.clone() },
-            cpus: design.server_cpus.clone(),
             up: Mutex::new(vec![None; servers + usize::from(has_router)]),
         })
     }
 
-    pub(crate) fn names(&self) -> &[String] {
-        &self.names
+    pub(crate) fn name(&self, idx: usize) -> &str {
+        &self.agents.hosts[idx].0
+    }
+
+    pub(super) fn channel(&self, idx: usize) -> &Arc<Channel> {
+        &self.agents.channels.0[idx]
     }
 
     pub(crate) fn in_words(&self) -> String {
-        let hosts = self.channels.iter().zip(&self.hellos);
-        let hosts: Vec<String> = hosts
-            .map(|(channel, hello)| format!("{} ({})", channel.name, hello.in_words()))
-            .collect();
-        format!("hosts of servers: {}", hosts.join(", "))
+        format!("hosts of servers: {}", self.agents.hosts_in_words())
     }
 
     pub(crate) fn facts(&self, idx: usize, server: Option<&Endpoint>) -> MemberHost {
-        let hello = &self.hellos[idx];
+        let hello = &self.agents.hellos[idx];
         MemberHost {
-            name: self.names[idx].clone(),
+            name: self.name(idx).to_owned(),
             machine: hello.machine.clone(),
             dyno: hello.dyno.clone(),
             cpus: hello.cpus,
             facts: hello.facts.clone(),
-            network: server.and_then(|one| super::measure_network(one, self.clock.as_ref())),
+            network: server.and_then(|one| super::measure_network(one, self.agents.clock.as_ref())),
         }
     }
 
@@ -157,46 +122,33 @@ impl ServerHosts {
         database: &Database,
         servers: &[(usize, &ServerSpec)],
     ) -> Result<Vec<Box<dyn Server>>, TrialError> {
-        let orders =
-            servers.iter().map(|(idx, spec)| Ok((*idx, self.order(database, *idx, spec)?)));
-        let orders = orders.collect::<Result<Vec<Ordered>, DeployError>>()?;
-        let done = self.ordered(lab, orders, START_LIMIT)?;
+        let orders = servers.iter().map(|(idx, spec)| (*idx, self.order(database, *idx, spec)));
+        let done = self.perform_all(orders.collect())?;
         let mut all = Vec::new();
         for ((idx, spec), done) in servers.iter().zip(done) {
-            let ServerDone::Up(up) = done else { return Err(out_of_turn(&self.channels[*idx])) };
+            let ServerDone::Up(up) = done else { return Err(self.out_of_turn(*idx)) };
             let protocol = lab.products.protocol(&spec.product)?;
             all.push(self.attach(*idx, *up, protocol)?);
         }
         Ok(all)
     }
 
-    fn order(
-        &self,
-        database: &Database,
-        idx: usize,
-        spec: &ServerSpec,
-    ) -> Result<ServerOrder, DeployError> {
-        // The shares of memory in the study are of the host's own; what Dyno adds is in the specification.
-        let mut settings = database.settings.clone();
+    fn order(&self, database: &Database, idx: usize, spec: &ServerSpec) -> ServerOrder {
+        let mut spec = spec.clone();
+        // The shares of memory in the study are of the host's own.
+        spec.settings.extend(database.settings.clone());
         if let Part::Replica(_) = &spec.part {
-            settings.extend(database.replica_settings.clone());
+            spec.settings.extend(database.replica_settings.clone());
         }
-        for (name, value) in &spec.settings {
-            settings.entry(name.clone()).or_insert_with(|| value.clone());
-        }
-        Ok(ServerOrder::Start(Box::new(StartOrder {
-            product: spec.product.clone(),
-            version: spec.version.clone(),
-            engine: spec.engine.clone(),
-            programs: database.programs.clone(),
-            from: spec.from.clone(),
-            settings,
-            cpus: self.cpus.clone(),
-            address: self.addresses[idx],
-            password: Password(self.password.reveal().to_owned()),
-            part: PartOrder::of(&spec.part, self.nodes())?,
-            data_folder: self.data_folder.clone(),
-        })))
+        let followed = part::leave(&mut spec.part, &self.nodes());
+        let (open, data_folder) = (self.listening(idx, 0), self.data_folder.clone());
+        ServerOrder::Start(Box::new(StartOrder { spec, followed, open, data_folder }))
+    }
+
+    /// Where a server of a host is reached.
+    fn listening(&self, idx: usize, port: u16) -> Listening {
+        let address = SocketAddrV4::new(self.addresses[idx], port);
+        Listening { address, password: self.password.clone() }
     }
 
     /// Starts a router on a host; it is used by its address. Returns it with what is worth knowing about it.
@@ -206,35 +158,25 @@ impl ServerHosts {
     /// It did not start; the message names its host.
     pub(crate) fn start_router(
         self: &Arc<Self>,
-        lab: &Lab,
         idx: usize,
         (route, to, also): (&Route, &Endpoint, &[Endpoint]),
     ) -> Result<(Box<dyn Server>, Vec<String>), TrialError> {
         let order = ServerOrder::Route(Box::new(RouteOrder {
-            router: route.product.clone(),
-            options: route.options.clone(),
-            to: to.to_string(),
-            also: also.iter().map(Endpoint::to_string).collect(),
-            clients: route.clients,
-            cpus: route.cpus.clone(),
-            address: self.addresses[idx],
-            password: Password(self.password.reveal().to_owned()),
+            route: route.clone(),
+            to: to.into(),
+            also: also.iter().map(Into::into).collect(),
+            open: self.listening(idx, 0),
             data_folder: self.data_folder.clone(),
         }));
-        let done = self.ordered(lab, vec![(idx, order)], START_LIMIT)?.into_iter().next();
-        let Some(ServerDone::Up(up)) = done else {
-            return Err(out_of_turn(&self.channels[idx]));
+        let ServerDone::Up(up) = self.perform(idx, order)? else {
+            return Err(self.out_of_turn(idx));
         };
-        let Some(about) = up.router.clone() else { return Err(out_of_turn(&self.channels[idx])) };
+        let Some(about) = up.router.clone() else { return Err(self.out_of_turn(idx)) };
         let endpoint = self.endpoint(idx, &up, to.protocol);
         self.up()[idx] = Some(*up);
         let notes = about.notes.clone();
-        let router = HostedRouter::new(Arc::clone(self), idx, (endpoint, about))?;
+        let router = Hosted::new((self, idx), endpoint, Used::Router(about))?;
         Ok((Box::new(router), notes))
-    }
-
-    pub(super) fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.clock)
     }
 
     /// Where the nodes of a cluster that are up are reached by others, in the order of their numbers.
@@ -244,16 +186,10 @@ impl ServerHosts {
         all.filter_map(|(up, ip)| Some(SocketAddrV4::new(*ip, up.as_ref()?.group?))).collect()
     }
 
-    /// Finds out whether the server of a host still answers, as its agent sees it.
-    pub(super) fn check(&self, idx: usize) -> Result<(), DeployError> {
-        self.in_any_case(idx, ServerOrder::Check, LOOK_LIMIT).map(drop)
-    }
-
     /// How a server that is up is reached: where it was ordered, as the user that was ordered. A host that could say
     /// more could send the load, and this machine's logins, to any server.
     fn endpoint(&self, idx: usize, up: &ServerUp, protocol: &'static dyn Protocol) -> Endpoint {
-        let address = SocketAddrV4::new(self.addresses[idx], up.port);
-        Listening { address, password: self.password.clone() }.endpoint(protocol)
+        self.listening(idx, up.port).endpoint(protocol)
     }
 
     /// Stops the servers of hosts in order, all at once; their agents hold their data.
@@ -261,10 +197,10 @@ impl ServerHosts {
     /// # Errors
     ///
     /// One did not stop; the message names its host.
-    pub(crate) fn halt(&self, lab: &Lab, hosts: &[usize]) -> Result<(), TrialError> {
+    pub(crate) fn halt(&self, hosts: &[usize]) -> Result<(), TrialError> {
         let orders = hosts.iter().map(|idx| (*idx, ServerOrder::Halt)).collect();
         hosts.iter().for_each(|idx| self.up()[*idx] = None);
-        self.ordered(lab, orders, DATA_LIMIT).map(drop)
+        self.perform_all(orders).map(drop)
     }
 
     /// Has the data that the agent of a host holds copied to others, all at once and past this machine.
@@ -272,31 +208,17 @@ impl ServerHosts {
     /// # Errors
     ///
     /// They did not arrive; the message names the host.
-    pub(crate) fn copy(&self, lab: &Lab, from: usize, to: &[usize]) -> Result<(), TrialError> {
+    pub(crate) fn copy(&self, from: usize, to: &[usize]) -> Result<(), TrialError> {
         let send = ServerOrder::Send { takers: to.len() };
-        let done = self.ordered(lab, vec![(from, send)], LOOK_LIMIT)?;
-        let Some(ServerDone::Sending { port, token }) = done.into_iter().next() else {
-            return Err(out_of_turn(&self.channels[from]));
+        let ServerDone::Sending { port, token } = self.perform(from, send)? else {
+            return Err(self.out_of_turn(from));
         };
         let address = SocketAddrV4::new(self.addresses[from], port);
         let fetch = |idx: &usize| {
             let (from, token, data_folder) = (address, token.clone(), self.data_folder.clone());
             (*idx, ServerOrder::Fetch { from, token, data_folder })
         };
-        self.ordered(lab, to.iter().map(fetch).collect(), DATA_LIMIT).map(drop)
-    }
-
-    /// Gives orders to the agents of hosts, all at once, and waits until they are followed; what came of each.
-    pub(super) fn ordered(
-        &self,
-        lab: &Lab,
-        orders: Vec<Ordered>,
-        limit: Nanoseconds,
-    ) -> Result<Vec<ServerDone>, TrialError> {
-        let agents = self.agents();
-        let say = |(idx, order): Ordered| (idx, self.say(&agents, idx, order));
-        let tasks: Vec<(usize, u64)> = orders.into_iter().map(say).collect();
-        self.wait(&agents, &tasks, limit, Waiting::UntilAbort(&lab.abort))
+        self.perform_all(to.iter().map(fetch).collect()).map(drop)
     }
 
     /// The server of a host, used by its URL; nothing is made in it that is not removed with it.
@@ -310,8 +232,8 @@ impl ServerHosts {
         up: ServerUp,
         protocol: &'static dyn Protocol,
     ) -> Result<Box<dyn Server>, TrialError> {
-        let name = &self.channels[idx].name;
-        let build = up.build.clone().map(build_of);
+        let name = &self.channel(idx).name;
+        let build = up.build.clone();
         let endpoint = self.endpoint(idx, &up, protocol);
         self.up()[idx] = Some(up);
         // It is Dyno's own, and removed as a whole.
@@ -327,50 +249,38 @@ impl ServerHosts {
             ),
             log: self.log_tail(idx, 30),
         })?;
-        Ok(Box::new(HostedServer { hosts: Arc::clone(self), idx, attached, build }))
+        Ok(Box::new(Hosted::new((self, idx), endpoint, Used::Server(attached, build))?))
     }
 
-    /// Stops the server of a host and removes its data.
-    pub(super) fn stop(&self, idx: usize) -> Result<(), DeployError> {
-        self.in_any_case(idx, ServerOrder::Stop, STOP_LIMIT).map(drop)
+    /// Has the agent of a host follow an order, and waits until it has.
+    pub(crate) fn perform(&self, idx: usize, order: ServerOrder) -> Result<ServerDone, TrialError> {
+        let done = self.perform_all(vec![(idx, order)])?.into_iter().next();
+        done.ok_or_else(|| self.out_of_turn(idx))
     }
 
-    /// Gives an order to the agent of a host, and waits until it is followed, also if the user wants to stop.
-    pub(super) fn in_any_case(
+    /// The same of several hosts, all at once; what came of each order.
+    pub(super) fn perform_all(
         &self,
-        idx: usize,
-        order: ServerOrder,
-        limit: Nanoseconds,
-    ) -> Result<ServerDone, DeployError> {
-        self.numbered(idx, order, limit, Waiting::InAnyCase).map(|(_, done)| done)
+        orders: Vec<(usize, ServerOrder)>,
+    ) -> Result<Vec<ServerDone>, TrialError> {
+        self.numbered(orders).map(|(_, done)| done)
     }
 
-    /// The same, but no longer than until the user wants to stop.
-    pub(super) fn unless_stopped(
-        &self,
-        idx: usize,
-        order: ServerOrder,
-        limit: Nanoseconds,
-    ) -> Result<ServerDone, DeployError> {
-        self.numbered(idx, order, limit, Waiting::UntilAbort(&self.abort)).map(|(_, done)| done)
-    }
-
-    /// The same with the order's number, which answers that come later have as well.
+    /// The same, with the host and the number of each order, which answers that come later have as well.
     pub(super) fn numbered(
         &self,
-        idx: usize,
-        order: ServerOrder,
-        limit: Nanoseconds,
-        waiting: Waiting<'_>,
-    ) -> Result<(u64, ServerDone), DeployError> {
-        let agents = self.agents();
-        let task = self.say(&agents, idx, order);
-        let done = self.wait(&agents, &[(idx, task)], limit, waiting);
-        match done.map(|done| done.into_iter().next()) {
-            Ok(Some(done)) => Ok((task, done)),
-            Err(TrialError::Failed { message, log }) => Err(DeployError { message, log }),
-            Ok(None) | Err(_) => Err(DeployError::new("the order was not followed")),
-        }
+        orders: Vec<(usize, ServerOrder)>,
+    ) -> Result<(Vec<(usize, u64)>, Vec<ServerDone>), TrialError> {
+        let mut n_tasks = self.n_tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = orders.first().map(|(_, order)| order.limit()).unwrap_or_default();
+        let say = |(idx, order): (usize, ServerOrder)| {
+            *n_tasks += 1;
+            self.channel(idx).say(&Order::Server { task: *n_tasks, order });
+            (idx, *n_tasks)
+        };
+        let tasks: Vec<(usize, u64)> = orders.into_iter().map(say).collect();
+        let done = self.wait(&tasks, limit)?;
+        Ok((tasks, done))
     }
 
     /// How the server of a host is: why it is down, the end of its log, bytes of its data.
@@ -379,13 +289,10 @@ impl ServerHosts {
         idx: usize,
         log_lines: usize,
     ) -> Option<(Option<String>, Vec<String>, Option<u64>)> {
-        if self.channels[idx].lost().is_some() {
+        if self.channel(idx).lost().is_some() {
             return None;
         }
-        let agents = self.agents();
-        let task = self.say(&agents, idx, ServerOrder::Look { log_lines });
-        let done = self.wait(&agents, &[(idx, task)], LOOK_LIMIT, Waiting::InAnyCase).ok()?;
-        match done.into_iter().next()? {
+        match self.perform(idx, ServerOrder::Look { log_lines }).ok()? {
             ServerDone::Seen { down, log, data_bytes } => Some((down, log, data_bytes)),
             _ => None,
         }
@@ -393,7 +300,7 @@ impl ServerHosts {
 
     /// Why the server of a host is down; `seen` is what is seen from here.
     pub(super) fn down(&self, idx: usize, seen: Option<String>) -> Option<String> {
-        let channel = &self.channels[idx];
+        let channel = self.channel(idx);
         if let Some(why) = channel.lost() {
             return Some(why);
         }
@@ -410,48 +317,31 @@ impl ServerHosts {
         self.up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn agents(&self) -> MutexGuard<'_, Conversation> {
-        self.agents.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Gives an order to the agent of a host; returns its number.
-    fn say(&self, agents: &Conversation, idx: usize, order: ServerOrder) -> u64 {
-        let task = agents.n_tasks.get() + 1;
-        agents.n_tasks.set(task);
-        self.channels[idx].say(&Order::Server { task, order });
-        task
-    }
-
     /// Waits until the orders are followed; what came of each, in their order.
     fn wait(
         &self,
-        agents: &Conversation,
         tasks: &[(usize, u64)],
-        limit: Nanoseconds,
-        waiting: Waiting<'_>,
+        (limit, ends_on_stop): (Nanoseconds, bool),
     ) -> Result<Vec<ServerDone>, TrialError> {
         let mut done: Vec<Option<ServerDone>> = tasks.iter().map(|_| None).collect();
-        let until = self.clock.now() + limit;
+        let clock = &self.agents.clock;
+        let until = clock.now() + limit;
         while let Some(missing) = done.iter().position(Option::is_none) {
-            let lost = tasks.iter().find_map(|(idx, _)| self.channels[*idx].lost());
+            let lost = tasks.iter().find_map(|(idx, _)| self.channel(*idx).lost());
             if let Some(why) = lost {
                 return Err(TrialError::new(why));
             }
-            if let Waiting::UntilAbort(abort) = waiting
-                && abort.is_raised()
-            {
+            if ends_on_stop && self.abort.is_raised() {
                 return Err(TrialError::Abandoned);
             }
-            match agents.all.answers.recv_timeout(POLL) {
+            match self.agents.answers.recv_timeout(POLL) {
                 Ok((_, Said::Lost(why))) => return Err(TrialError::new(why)),
-                Ok((idx, Said::Answer(answer))) => {
-                    self.take(idx, *answer, (tasks, &mut done), agents)?
-                }
+                Ok((idx, Said::Answer(answer))) => self.take(idx, *answer, (tasks, &mut done))?,
                 Err(_) => {}
             }
             // Also if something has come: a host may answer without end what nobody has asked.
-            if done[missing].is_none() && self.clock.now() >= until {
-                let channel = &self.channels[tasks[missing].0];
+            if done[missing].is_none() && clock.now() >= until {
+                let channel = self.channel(tasks[missing].0);
                 let why = channel.lose(&format!("its server is not ready after {limit}"));
                 return Err(TrialError::new(why));
             }
@@ -465,7 +355,6 @@ impl ServerHosts {
         idx: usize,
         answer: Answer,
         (tasks, done): (&[(usize, u64)], &mut [Option<ServerDone>]),
-        agents: &Conversation,
     ) -> Result<(), TrialError> {
         let of = |task: u64| tasks.iter().position(|one| *one == (idx, task));
         match answer {
@@ -477,16 +366,20 @@ impl ServerHosts {
             }
             Answer::Undone { task, message, log } if of(task).is_some() => {
                 // If it is for want of another host, that is what happened.
-                if let Ok((_, Said::Lost(why))) = agents.all.answers.recv_timeout(LOST_PAUSE) {
+                if let Ok((_, Said::Lost(why))) = self.agents.answers.recv_timeout(LOST_PAUSE) {
                     return Err(TrialError::new(why));
                 }
-                let message = format!("host {}: {message}", self.channels[idx].name);
+                let message = format!("host {}: {message}", self.channel(idx).name);
                 Err(TrialError::Failed { message, log })
             }
             // Of an order that nobody waits for any more.
             Answer::Undone { .. } => Ok(()),
-            _ => Err(out_of_turn(&self.channels[idx])),
+            _ => Err(self.out_of_turn(idx)),
         }
+    }
+
+    pub(crate) fn out_of_turn(&self, idx: usize) -> TrialError {
+        TrialError::new(self.channel(idx).lose("its agent answered out of turn"))
     }
 }
 
@@ -505,101 +398,20 @@ fn resolve(name: &str) -> Result<Ipv4Addr, TrialError> {
     found.into_iter().find_map(v4).ok_or_else(|| failed(&"it has no IPv4 address"))
 }
 
-pub(super) fn out_of_turn(channel: &Channel) -> TrialError {
-    TrialError::new(channel.lose("its agent answered out of turn"))
-}
-
-/// A server on a host: asked by its URL, watched and stopped through its agent.
-struct HostedServer {
-    hosts: Arc<ServerHosts>,
-    idx: usize,
-    attached: Box<dyn Server>,
-    build: Option<BuildFacts>,
-}
-
-impl Server for HostedServer {
-    fn dialect(&self) -> Dialect {
-        self.attached.dialect()
-    }
-
-    fn connector(&self) -> Connector {
-        self.attached.connector()
-    }
-
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        Ok(ServerFacts { build: self.build.clone(), ..self.attached.facts()? })
-    }
-
-    fn endpoint(&self) -> Option<&Endpoint> {
-        self.attached.endpoint()
-    }
-
-    fn control(&self) -> Option<Box<dyn Control>> {
-        Some(Box::new(HostedControl::new(&self.hosts, self.idx)))
-    }
-
-    fn down(&mut self) -> Option<String> {
-        // What its own machine says of its end is more than that the connection is lost.
-        let lost = self.attached.down();
-        self.hosts.down(self.idx, lost)
-    }
-
-    fn log_tail(&self, lines: usize) -> Vec<String> {
-        self.hosts.log_tail(self.idx, lines)
-    }
-
-    fn data_bytes(&self) -> Option<u64> {
-        self.hosts.look(self.idx, 0)?.2
-    }
-
-    fn stores_data(&self) -> bool {
-        self.attached.stores_data()
-    }
-
-    fn probes(&self, _: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
-        self.attached.probes(None)
-    }
-
-    fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
-        self.attached.debt_meter()
-    }
-
-    fn cost_source(
-        &self,
-        access: dyno_database::Access,
-        clock: &Arc<dyn Clock>,
-    ) -> Result<Box<dyn CostSource>, String> {
-        self.attached.cost_source(access, clock)
-    }
-
-    fn check_alive(&self) -> Result<(), DeployError> {
-        self.attached.check_alive()
-    }
-
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        let HostedServer { hosts, idx, attached, .. } = *self;
-        // What is attached leaves everything; the connections that it holds open end first.
-        let left = attached.stop();
-        hosts.stop(idx).and(left)
-    }
-
-    fn stop_and_keep_data(self: Box<Self>, _: &Path) -> Result<(), DeployError> {
-        Err(DeployError::new("the data of a server on another host stay there"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
     use std::os::unix::net::{UnixListener, UnixStream};
     use std::thread;
 
-    use dyno_units::ManualClock;
+    use dyno_database::DeployError;
+    use dyno_units::{Clock, ManualClock};
     use serde_json::{Value, json};
 
     use super::super::WatchedHost;
     use super::super::tests::pipes;
     use super::*;
+    use crate::agent::message::Hello;
     use crate::agent::{DYNO, PROTOCOL, read_frame, write_frame};
 
     /// What would hide text on a terminal, and turn it around.
@@ -652,16 +464,12 @@ mod tests {
         let all = Agents::with(&["db1".to_owned()], &start, &clock, (&abort, false));
         let all = all.unwrap_or_else(|error| panic!("{error:?}"));
         Arc::new(ServerHosts {
-            channels: all.channels.0.clone(),
-            names: vec!["db1".to_owned()],
-            hellos: all.hellos.clone(),
-            agents: Mutex::new(Conversation { all, n_tasks: Cell::new(0) }),
-            clock,
+            agents: all,
+            n_tasks: Mutex::new(0),
             abort,
             addresses: vec![Ipv4Addr::LOCALHOST],
             password: Secret::new("hush"),
             data_folder: None,
-            cpus: Vec::new(),
             up: Mutex::new(vec![None]),
         })
     }
@@ -693,7 +501,7 @@ mod tests {
                 "socket": socket, "protocol": "mysql",
             }});
             let hosts = hosts_of(done, forged);
-            let done = hosts.in_any_case(0, ServerOrder::Check, START_LIMIT).expect("it answers");
+            let done = hosts.perform(0, ServerOrder::Check).expect("it answers");
             let ServerDone::Up(up) = done else { panic!("{done:?}") };
             let endpoint = Endpoint::from_url("postgresql://x@y/z").expect("it is a URL");
             let Err(error) = hosts.attach(0, *up, endpoint.protocol) else {
@@ -708,7 +516,7 @@ mod tests {
 
     #[test]
     fn what_a_host_says_is_bounded_and_harmless() {
-        let hosts = hosts_of(done, json!("alive"));
+        let hosts = hosts_of(done, json!("followed"));
         let facts = hosts.facts(0, None);
         let texts = facts.facts.iter().flat_map(|(name, value)| [name, value]);
         for text in texts.chain([&facts.machine, &hosts.in_words()]) {
@@ -717,8 +525,9 @@ mod tests {
         }
         let check = |answer: fn(u64, &Value) -> Value, with: Value, expected: &str| {
             let hosts = hosts_of(answer, with);
-            let error = hosts.in_any_case(0, ServerOrder::Check, START_LIMIT).expect_err(expected);
-            assert!(error.message.contains(expected), "{}", error.message);
+            let error = hosts.perform(0, ServerOrder::Check).expect_err(expected);
+            let message = DeployError::from(error).message;
+            assert!(message.contains(expected), "{message}");
         };
         let ended = |_: u64, end: &Value| json!({ "command_ended": { "task": 77, "end": end } });
         check(ended, json!({ "Err": "x" }), "order 77 is of no command that runs");
@@ -732,9 +541,12 @@ mod tests {
     fn a_host_that_answers_without_end_is_not_waited_for_without_end() {
         // In place of its answer comes one to an order that nobody has given, again and again.
         let forged = |_: u64, done: &Value| json!({ "done": { "task": 0, "done": done } });
-        let hosts = hosts_saying((forged, usize::MAX), json!("alive"));
-        let error = hosts.in_any_case(0, ServerOrder::Stop, LOOK_LIMIT).expect_err("it is late");
-        assert_eq!(error.message, "host db1: its server is not ready after 10 s");
+        let hosts = hosts_saying((forged, usize::MAX), json!("followed"));
+        let error = hosts.perform(0, ServerOrder::Check).expect_err("it is late");
+        assert_eq!(
+            DeployError::from(error).message,
+            "host db1: its server is not ready after 10 s"
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A step of load that several generators run as one.
 
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use dyno_workload::{AuditTotals, MadeWorkload};
 use super::channel::{Channel, Said};
 use super::clock::{self, RoundTrip};
 use super::{Agents, POLL};
-use crate::agent::message::{Answer, LoadEnd, LoadOrder, Order, Password, Step, Work};
+use crate::agent::message::{Answer, LoadEnd, LoadOrder, Order, Step, Work};
 use crate::observe::six_digits;
 use crate::phase::{DoneThere, totals_of_part};
 
@@ -93,8 +94,7 @@ impl Agents {
         request: &LoadRequest<'_>,
         observe: &mut dyn FnMut(StepEvent<'_>),
     ) -> Result<Generated, LoadError> {
-        let load = self.n_loads.get() + 1;
-        self.n_loads.set(load);
+        let load = self.n_loads.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(why) = self.lost() {
             return Err(LoadError(why));
         }
@@ -265,12 +265,9 @@ impl Course<'_> {
                         .to_owned(),
                 )
             })?;
-            let endpoint = self.request.endpoint(index);
-            let password = endpoint.password.as_ref();
             channel.say(&Order::Load(Box::new(LoadOrder {
                 load: self.load,
-                url: endpoint.to_string(),
-                password: password.map(|password| Password(password.reveal().to_owned())),
+                server: self.request.endpoint(index).into(),
                 supports_named_statements: self.request.supports_named_statements,
                 work: self.request.work.clone(),
                 step,
@@ -538,7 +535,7 @@ pub(crate) mod fuzz {
 
     fn take_order(order: Order) {
         if let Order::Load(order) = order {
-            let _ = (order.step.spec(1), Endpoint::from_url(&order.url));
+            let _ = (order.step.spec(1), order.server.endpoint());
         }
     }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use dyno_record::{Event, TrialHost};
-use dyno_study::{HostPool, Lost};
+use dyno_record::{EventKind, TrialHost};
+use dyno_study::HostPool;
 use dyno_units::Nanoseconds;
 
 use super::channel::Said;
 use super::reach::{Reached, Say};
-use super::{Agents, LOST_LIMIT, POLL, StartError, Wanted, after_loss};
+use super::{Agents, POLL, StartError, Wanted, after_loss};
 use crate::agent::message::{Answer, EndThere, Order, TrialOrder, TrialReport};
 use crate::run::Lab;
 use crate::trial::TrialError;
@@ -19,14 +19,12 @@ use crate::trial::TrialError;
 const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
 pub(crate) enum FromHost {
-    Event(Box<Event>),
+    Event(Box<EventKind>),
     /// The next part of a file of its record.
     Part {
         name: String,
         bytes: Vec<u8>,
     },
-    /// Something is worth knowing before it begins.
-    Note(String),
 }
 
 /// Who takes it. What breaks stops the trial.
@@ -62,9 +60,9 @@ impl TrialSite<'_> {
         order: &TrialOrder,
         take: Take<'_>,
     ) -> Result<(EndThere, TrialHost), TrialError> {
-        let agents = self.start(lab, &mut |note| {
+        let agents = self.start(lab, &mut |message| {
             // Whoever wants no more says so again.
-            let _ = take(FromHost::Note(note));
+            let _ = take(FromHost::Event(Box::new(EventKind::Noted { message })));
         })?;
         agents.channels.0[0].say(&Order::Trial(Box::new(order.clone())));
         let TrialReport { end, environment } = follow(lab, &agents, take)?;
@@ -90,15 +88,9 @@ impl TrialSite<'_> {
                 Err(StartError { error, .. }) => error,
             };
             self.reached.forget_copy(self.host);
-            let TrialError::Failed { message, .. } = &error else { return Err(error) };
             let is_needed = self.reached.hosts(self.pool).len() <= 1;
-            let until = *until.get_or_insert_with(|| lab.clock.now() + LOST_LIMIT);
-            after_loss(lab, self.pool, (message, is_needed, until), say)?;
-            if self.pool.lost == Lost::Continue && !is_needed {
-                self.reached.give_up(self.host);
-                return Err(error);
-            }
-            if lab.hosts.lost().is_some() {
+            let lost = (&*self.reached, self.host, is_needed);
+            if let Some(error) = after_loss(lab, self.pool, lost, (error, &mut until), say)? {
                 return Err(error);
             }
         }
@@ -143,7 +135,7 @@ fn follow(lab: &Lab, agents: &Agents, take: Take<'_>) -> Result<TrialReport, Tri
             Said::Lost(why) => return Err(TrialError::new(why)),
             Said::Answer(answer) => match *answer {
                 Answer::TrialEnded(report) => return Ok(*report),
-                Answer::TrialEvent(event) => FromHost::Event(event),
+                Answer::TrialEvent(event) => FromHost::Event(Box::new(event.kind)),
                 Answer::TrialFile { name, part } => {
                     let bytes = STANDARD.decode(part);
                     let Ok(bytes) = bytes else {

@@ -7,7 +7,6 @@ use dyno_database::{
 use dyno_record::AuditRow;
 use dyno_units::{Clock, Nanoseconds};
 
-use super::Phase;
 use crate::deployment::{Source, split_by};
 use crate::trial::{Trial, TrialError};
 
@@ -16,121 +15,89 @@ const LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 
 /// Waits until the replicas have caught up, and compares their tables with those of the primary. What
 /// differs is a demand of the audit that is not met.
-pub(super) struct Agree;
-
-impl Phase for Agree {
-    fn name(&self) -> String {
-        "agree".to_owned()
+pub(super) fn replicas(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    let lab = trial.lab;
+    let began = lab.clock.now();
+    if trial.deployment.promoted.get().is_some() {
+        // Nobody follows the first primary any more, nor yet the new one.
+        return Ok(());
     }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        let lab = trial.lab;
-        let began = lab.clock.now();
-        if trial.deployment.promoted.get().is_some() {
-            // Nobody follows the first primary any more, nor yet the new one.
-            return Ok(());
-        }
-        let mut members = trial.deployment.members.iter();
-        let product = members.find_map(|member| match &member.source {
-            Source::Follow(spec, _) => lab.products.find(&spec.product)?.replicating(),
-            _ => None,
-        });
-        let (Some(replicating), Some(primary)) = (product, trial.deployment.server()) else {
-            return Ok(());
-        };
-        let replicas = trial.deployment.replicas();
-        let mut rows: Vec<AuditRow> = replicas
-            .iter()
-            .flat_map(|replica| compare(replicating, primary, replica, lab.clock.as_ref()))
-            .collect();
-        rows.extend(replicas.first().and_then(|replica| acknowledged(replicating, replica)));
-        trial.audited(rows, began)
-    }
+    let mut members = trial.deployment.members.iter();
+    let product = members.find_map(|member| match &member.source {
+        Source::Follow(spec, _) => lab.products.find(&spec.product)?.replicating(),
+        _ => None,
+    });
+    let (Some(replicating), Some(primary)) = (product, trial.deployment.server()) else {
+        return Ok(());
+    };
+    let replicas = trial.deployment.replicas();
+    let mut rows: Vec<AuditRow> = replicas
+        .iter()
+        .flat_map(|replica| compare(replicating, primary, replica, lab.clock.as_ref()))
+        .collect();
+    rows.extend(replicas.first().and_then(|replica| acknowledged(replicating, replica)));
+    trial.audited(rows, began)
 }
 
 /// Waits until the nodes of a cluster have committed the same transactions, so that what is audited at one of
 /// them holds for all.
-pub(super) struct Sync;
-
-impl Phase for Sync {
-    fn name(&self) -> String {
-        "sync nodes".to_owned()
-    }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        let lab = trial.lab;
-        let Some(clustering) = trial.deployment.clustering(lab) else { return Ok(()) };
-        let began = lab.clock.now();
-        let nodes = trial.deployment.nodes();
-        let synced = wait_until_synced(clustering, &nodes, LIMIT, lab.clock.as_ref());
-        let took = lab.clock.now().saturating_sub(began).as_secs_f64();
-        let is_synced = synced.is_ok();
-        let found = row(
-            "all nodes have committed the same transactions after the load".to_owned(),
-            format!("within {LIMIT}"),
-            synced.map_or_else(|why| why, |()| format!("{took:.1} s")),
-            is_synced,
-        );
-        trial.audited(vec![found], began)
-    }
+pub(super) fn sync(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    let lab = trial.lab;
+    let Some(clustering) = trial.deployment.clustering(lab) else { return Ok(()) };
+    let began = lab.clock.now();
+    let nodes = trial.deployment.nodes();
+    let synced = wait_until_synced(clustering, &nodes, LIMIT, lab.clock.as_ref());
+    let took = lab.clock.now().saturating_sub(began).as_secs_f64();
+    let is_synced = synced.is_ok();
+    let found = row(
+        "all nodes have committed the same transactions after the load".to_owned(),
+        format!("within {LIMIT}"),
+        synced.map_or_else(|why| why, |()| format!("{took:.1} s")),
+        is_synced,
+    );
+    trial.audited(vec![found], began)
 }
 
 /// Compares the tables of the nodes of a cluster. What differs is a demand of the audit that is not met.
-pub(super) struct AgreeNodes;
-
-impl Phase for AgreeNodes {
-    fn name(&self) -> String {
-        "agree".to_owned()
-    }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        let lab = trial.lab;
-        let Some(clustering) = trial.deployment.clustering(lab) else { return Ok(()) };
-        let began = lab.clock.now();
-        let Some(first) = trial.deployment.server() else { return Ok(()) };
-        let others = trial.deployment.members.iter().filter_map(|member| {
-            let server = member.instance.as_ref()?.server()?;
-            matches!(member.source, Source::Join(_)).then_some((&member.facts.name, server))
-        });
-        let first_name = dyno_database::node_name(1);
-        let rows = others.map(|(name, server)| {
-            let found =
-                tables_that_differ(clustering.tables(), &first.connector(), &server.connector());
-            equal(format!("{name} has the same rows as {first_name}, by count and checksum"), found)
-        });
-        let rows = rows.collect();
-        trial.audited(rows, began)
-    }
+pub(super) fn nodes(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    let lab = trial.lab;
+    let Some(clustering) = trial.deployment.clustering(lab) else { return Ok(()) };
+    let began = lab.clock.now();
+    let Some(first) = trial.deployment.server() else { return Ok(()) };
+    let others = trial.deployment.members.iter().filter_map(|member| {
+        let server = member.instance.as_ref()?.server()?;
+        matches!(member.source, Source::Join(_)).then_some((&member.facts.name, server))
+    });
+    let first_name = dyno_database::node_name(1);
+    let rows = others.map(|(name, server)| {
+        let found =
+            tables_that_differ(clustering.tables(), &first.connector(), &server.connector());
+        equal(format!("{name} has the same rows as {first_name}, by count and checksum"), found)
+    });
+    let rows = rows.collect();
+    trial.audited(rows, began)
 }
 
 /// Compares how many rows the router counts with what its shards count in sum. What differs is a demand of the
 /// audit that is not met.
-pub(super) struct AgreeShards;
-
-impl Phase for AgreeShards {
-    fn name(&self) -> String {
-        "agree".to_owned()
-    }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        let lab = trial.lab;
-        let Some((sharding, router, shards)) = trial.deployment.sharding(lab) else {
-            return Ok(());
-        };
-        let began = lab.clock.now();
-        let by = split_by(trial.variant);
-        let found = dyno_database::tables_that_differ_from_shards(sharding, &router, &shards, by);
-        let found = found.map_err(|error| error.message);
-        let name = match by {
-            SplitBy::Table => "the router counts as many rows as all shards together",
-            SplitBy::Key => {
-                "the router counts as many rows as all shards together, and each shard has only \
-                 its own rows"
-            }
-        };
-        let name = name.to_owned();
-        trial.audited(vec![equal(name, found)], began)
-    }
+pub(super) fn shards(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    let lab = trial.lab;
+    let Some((sharding, router, shards)) = trial.deployment.sharding(lab) else {
+        return Ok(());
+    };
+    let began = lab.clock.now();
+    let by = split_by(trial.variant);
+    let found = dyno_database::tables_that_differ_from_shards(sharding, &router, &shards, by);
+    let found = found.map_err(|error| error.message);
+    let name = match by {
+        SplitBy::Table => "the router counts as many rows as all shards together",
+        SplitBy::Key => {
+            "the router counts as many rows as all shards together, and each shard has only \
+             its own rows"
+        }
+    };
+    let name = name.to_owned();
+    trial.audited(vec![equal(name, found)], began)
 }
 
 /// The demand that a member has the rows of another one.

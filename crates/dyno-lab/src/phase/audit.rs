@@ -9,34 +9,25 @@ use dyno_workload::{
     TextRows,
 };
 
-use super::Phase;
 use crate::manifest::plan_workload;
 use crate::trial::{Trial, TrialError};
 
 /// Asks the server whether it did what it confirmed, if it has rows.
-pub(super) struct Audit;
-
-impl Phase for Audit {
-    fn name(&self) -> String {
-        "audit".to_owned()
+pub(super) fn audit(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    if trial.deployment.independent_servers().nth(1).is_some() {
+        return trial.audit_each();
     }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        if trial.deployment.independent_servers().nth(1).is_some() {
-            return trial.audit_each();
-        }
-        let tables = trial.deployment.tables().filter(|server| server.stores_data());
-        let Some(server) = tables else { return Ok(()) };
-        let began = trial.lab.clock.now();
-        let (connector, dialect) = (server.connector(), server.dialect());
-        let found = audit(&connector, dialect, &trial.workload, &trial.results.did);
-        if let Some(name) = trial.deployment.promoted.get().map(|promoted| promoted.name.clone()) {
-            return trial.audit_promoted(found, &name, began);
-        }
-        let why_not = trial.workload.why_tables_are_not_audited();
-        let tables = why_not.map(|why| format!("the contents of the tables, because {why}"));
-        trial.audited_without(tables, found.into_iter().map(recorded).collect(), began)
+    let tables = trial.deployment.tables().filter(|server| server.stores_data());
+    let Some(server) = tables else { return Ok(()) };
+    let began = trial.lab.clock.now();
+    let (connector, dialect) = (server.connector(), server.dialect());
+    let found = examine(&connector, dialect, &trial.workload, &trial.results.did);
+    if let Some(name) = trial.deployment.promoted.get().map(|promoted| promoted.name.clone()) {
+        return trial.audit_promoted(found, &name, began);
     }
+    let why_not = trial.workload.why_tables_are_not_audited();
+    let tables = why_not.map(|why| format!("the contents of the tables, because {why}"));
+    trial.audited_without(tables, found.into_iter().map(recorded).collect(), began)
 }
 
 impl Trial<'_, '_> {
@@ -141,7 +132,7 @@ impl Trial<'_, '_> {
             let nothing = DoneThere::default();
             let done = self.results.done_there.get(idx).unwrap_or(&nothing);
             workload.add_counts(&done.counts);
-            let found = audit(&server.connector(), server.dialect(), &workload, &done.did);
+            let found = examine(&server.connector(), server.dialect(), &workload, &done.did);
             rows.extend(
                 found
                     .into_iter()
@@ -190,7 +181,7 @@ fn kind_totals(outcomes: &[u64; OUTCOMES.len()]) -> KindTotals {
 
 /// Audits the tables. Questions that the server does not answer are a demand that is not met, and
 /// no reason to throw away what was measured.
-fn audit(
+fn examine(
     connector: &Connector,
     dialect: Dialect,
     workload: &MadeWorkload,

@@ -4,7 +4,6 @@ use dyno_host::VolumeUsage;
 use dyno_units::Direction::{Higher, Lower, Neither};
 use dyno_units::{Metric, Unit, metric};
 
-use super::Phase;
 use crate::trial::{Trial, TrialError, log_bytes};
 
 /// What is measured of data that lie on a volume.
@@ -23,23 +22,15 @@ const FIGURES: [Metric; 10] = [
 ];
 
 /// Reads the size of the data, and of the logs among them.
-pub(super) struct DataSize;
-
-impl Phase for DataSize {
-    fn name(&self) -> String {
-        "data size".to_owned()
+pub(super) fn data_size(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    if trial.deployment.server().is_none() {
+        return Ok(());
     }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        if trial.deployment.server().is_none() {
-            return Ok(());
-        }
-        // Of shards, all parts.
-        let all = || trial.deployment.holding();
-        trial.results.data.bytes_after = all().map(|server| server.data_bytes()).sum();
-        trial.results.data.log_bytes_after = all().map(log_bytes).sum();
-        on_volume(trial)
-    }
+    // Of shards, all parts.
+    let all = || trial.deployment.holding();
+    trial.results.data.bytes_after = all().map(|server| server.data_bytes()).sum();
+    trial.results.data.log_bytes_after = all().map(log_bytes).sum();
+    on_volume(trial)
 }
 
 /// Adds what the data take on a volume to the figures of the last step. What cannot be measured is noted:
@@ -50,7 +41,7 @@ fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     let (Some(volume), Some(step)) = (volume, trial.results.steps.last_mut()) else {
         return Ok(());
     };
-    let usage = match volume.usage(trial.lab) {
+    let usage = match volume.usage() {
         Ok(usage) => usage,
         Err(TrialError::Failed { message, .. }) => {
             return trial.note(format!("the size of the data is unknown: {message}"));
@@ -73,7 +64,7 @@ fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
         false => trial.note(format!(
             "the size of the data on {} after compression is unknown; install the program \
              `compsize` (package btrfs-compsize)",
-            volume.name()
+            volume.name
         )),
     }
 }

@@ -9,7 +9,6 @@ use dyno_study::DataOrigin;
 use dyno_units::Nanoseconds;
 use dyno_workload::Workload;
 
-use super::Phase;
 use super::fill::copy;
 use crate::datasets::{Contents, DataSets, Description, Kept, Staging};
 use crate::deployment::{Instance, Source, attach};
@@ -17,17 +16,9 @@ use crate::site::Site;
 use crate::trial::{Trial, TrialError};
 
 /// Brings up all members: a server that Dyno starts on a copy of a kept data set, where one is there.
-pub(super) struct Deploy;
-
-impl Phase for Deploy {
-    fn name(&self) -> String {
-        "deploy".to_owned()
-    }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        trial.start_on_hosts()?;
-        (0..trial.deployment.members.len()).try_for_each(|member| trial.bring_up(member))
-    }
+pub(super) fn deploy(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    trial.start_on_hosts()?;
+    (0..trial.deployment.members.len()).try_for_each(|member| trial.bring_up(member))
 }
 
 /// The data set that a trial would like to reuse, and to keep for later ones.
@@ -42,7 +33,7 @@ pub(super) enum Wanted {
 impl Trial<'_, '_> {
     fn bring_up(&mut self, member: usize) -> Result<(), TrialError> {
         let began = self.lab.clock.now();
-        let instance: Box<dyn Instance> = match self.deployment.members[member].source.clone() {
+        let instance = match self.deployment.members[member].source.clone() {
             // They join the primary once it has its rows.
             Source::Follow(..)
             | Source::Join(_)
@@ -51,13 +42,14 @@ impl Trial<'_, '_> {
             | Source::Route(_) => return Ok(()),
             // They have come up together.
             Source::Start(_) if self.deployment.members[member].host.is_some() => return Ok(()),
-            Source::Simulate(server) => server,
+            Source::Simulate(server) => Instance::Simulated(server),
             Source::Attach { endpoint, options, version } => {
-                Box::new(attach(&endpoint, options, (self.variant, version.as_deref()))?)
+                let version = version.as_deref();
+                Instance::Server(attach(&endpoint, options, (self.variant, version))?)
             }
             Source::Other(spec) => {
                 let lab = self.lab;
-                Box::new(lab.products.start(&spec, &self.place(member)?, &lab.clock)?)
+                Instance::Server(lab.products.start(&spec, &self.place(member)?, &lab.clock)?)
             }
             Source::Start(spec) => {
                 let place = self.place(member)?;
@@ -69,7 +61,7 @@ impl Trial<'_, '_> {
                 let lab = self.lab;
                 // It is filled without a log for replicas, and then started again on its rows.
                 let alone = ServerSpec { part: Part::Alone, ..spec };
-                Box::new(lab.products.start(&alone, &place, &lab.clock)?)
+                Instance::Server(lab.products.start(&alone, &place, &lab.clock)?)
             }
         };
         self.ready(member, instance, began)
@@ -94,7 +86,7 @@ impl Trial<'_, '_> {
         let began = self.lab.clock.now();
         let servers = hosts.start_servers(self.lab, &self.variant.database, &specs)?;
         for ((member, ..), server) in members.into_iter().zip(servers) {
-            self.ready(member, Box::new(server), began)?;
+            self.ready(member, Instance::Server(server), began)?;
         }
         Ok(())
     }
@@ -121,7 +113,7 @@ impl Trial<'_, '_> {
     pub(super) fn ready(
         &mut self,
         member: usize,
-        instance: Box<dyn Instance>,
+        instance: Instance,
         began: Nanoseconds,
     ) -> Result<(), TrialError> {
         let pid = instance.server().and_then(|server| server.processes().first().copied());
@@ -226,7 +218,7 @@ impl Trial<'_, '_> {
             .start_on(&data.data(), spec, &place, &lab.clock)
             .map_err(TrialError::from)
             .map_err(|error| on_copy(error, self.results.data.key.as_deref()))?;
-        self.ready(member, Box::new(server), began)?;
+        self.ready(member, Instance::Server(server), began)?;
         self.check_abort()
     }
 }

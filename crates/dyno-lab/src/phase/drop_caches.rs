@@ -4,31 +4,16 @@ use std::sync::Arc;
 
 use dyno_record::EventKind;
 
-use super::Phase;
 use crate::trial::{Trial, TrialError};
 
 /// Empties it, unless time is simulated.
-pub(super) struct DropCaches;
-
-impl Phase for DropCaches {
-    fn name(&self) -> String {
-        "drop caches".to_owned()
+pub(super) fn drop_caches(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    if trial.deployment.is_simulated() {
+        return Ok(());
     }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        if trial.deployment.is_simulated() {
-            return Ok(());
-        }
-        let Some(hosts) = trial.deployment.hosts.as_ref().map(Arc::clone) else {
-            let (before_bytes, after_bytes) = dyno_host::drop_page_cache()?;
-            return trial.event(EventKind::CachesDropped { host: None, before_bytes, after_bytes });
-        };
-        hosts.drop_caches(trial.lab)?.into_iter().try_for_each(|dropped| {
-            trial.event(EventKind::CachesDropped {
-                host: Some(dropped.host),
-                before_bytes: dropped.before_bytes,
-                after_bytes: dropped.after_bytes,
-            })
-        })
-    }
+    let Some(hosts) = trial.deployment.hosts.as_ref().map(Arc::clone) else {
+        let (before_bytes, after_bytes) = dyno_host::drop_page_cache()?;
+        return trial.event(EventKind::CachesDropped { host: None, before_bytes, after_bytes });
+    };
+    hosts.drop_caches()?.into_iter().try_for_each(|dropped| trial.event(dropped))
 }

@@ -9,7 +9,6 @@ use dyno_host::{CopyError, Place};
 use dyno_record::{Entry, EventKind};
 use dyno_workload::{Connector, Dialect, Tried};
 
-use super::Phase;
 use super::audit::ask;
 use super::deploy::Wanted;
 use crate::datasets::{DataSets, Description, Kept, Staging};
@@ -18,30 +17,22 @@ use crate::prepare::Population;
 use crate::run::Lab;
 use crate::trial::{Trial, TrialError, foreign, log_bytes};
 
-pub(super) struct Fill;
-
-impl Phase for Fill {
-    fn name(&self) -> String {
-        "fill".to_owned()
+pub(super) fn fill(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    let mut members = trial.deployment.members.iter();
+    if let Some(member) = members.position(|member| member.serves(Entry::Admin))
+        && !trial.results.data.reused
+    {
+        trial.populate()?;
+        trial.keep_and_restart(member)?;
+        trial.restart_there()?;
     }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        let mut members = trial.deployment.members.iter();
-        if let Some(member) = members.position(|member| member.serves(Entry::Admin))
-            && !trial.results.data.reused
-        {
-            trial.populate()?;
-            trial.keep_and_restart(member)?;
-            trial.restart_there()?;
-        }
-        if let Some(server) = trial.deployment.server() {
-            trial.results.data.bytes = server.data_bytes();
-            trial.results.data.log_bytes = log_bytes(server);
-        }
-        trial.check_rows()?;
-        trial.begin()?;
-        trial.try_kinds()
+    if let Some(server) = trial.deployment.server() {
+        trial.results.data.bytes = server.data_bytes();
+        trial.results.data.log_bytes = log_bytes(server);
     }
+    trial.check_rows()?;
+    trial.begin()?;
+    trial.try_kinds()
 }
 
 impl Trial<'_, '_> {
@@ -161,13 +152,13 @@ impl Trial<'_, '_> {
             self.deployment.members[*member].instance = None;
         }
         let filled: Vec<usize> = there.iter().map(|(_, idx, _)| *idx).collect();
-        hosts.halt(self.lab, &filled)?;
+        hosts.halt(&filled)?;
         let joining = self.deployment.joining_there();
         if let Some((_, from, spec)) = there.first()
             && !joining.is_empty()
             && self.joins_on_copies(spec)?
         {
-            hosts.copy(self.lab, *from, &joining)?;
+            hosts.copy(*from, &joining)?;
         }
         self.start_there(ServerSpec::clone)
     }

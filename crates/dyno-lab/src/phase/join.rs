@@ -2,15 +2,13 @@
 //! front of it.
 
 use dyno_database::{
-    Clustering, Endpoint, Part, Replication, ServerSpec, SplitBy, finish, replicating,
-    start_replica, wait_until_synced,
+    Endpoint, Part, Replication, ServerSpec, SplitBy, replicating, wait_until_synced,
 };
 use dyno_host::{CopyError, CopyLayout};
 use dyno_units::Nanoseconds;
 
-use super::Phase;
 use crate::datasets::Staging;
-use crate::deployment::{Route, Source, part_of, split_by};
+use crate::deployment::{Instance, Route, Source, split_by};
 use crate::site::Site;
 use crate::trial::{Trial, TrialError, log_bytes};
 
@@ -18,36 +16,20 @@ use crate::trial::{Trial, TrialError, log_bytes};
 const SYNC_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
 /// Brings up the members that follow the primary or stand in front of it.
-pub(super) struct Join;
-
-impl Phase for Join {
-    fn name(&self) -> String {
-        "join".to_owned()
-    }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        trial.join_replicas()?;
-        trial.join_nodes()?;
-        trial.join_shards()?;
-        for member in 0..trial.deployment.members.len() {
-            if let Source::Route(route) = trial.deployment.members[member].source.clone() {
-                trial.join_router(member, &route)?;
-            }
+pub(super) fn join(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    trial.join_members()?;
+    trial.finish_replicas()?;
+    trial.sync_nodes()?;
+    trial.split_tables()?;
+    for member in 0..trial.deployment.members.len() {
+        if let Source::Route(route) = trial.deployment.members[member].source.clone() {
+            trial.join_router(member, &route)?;
         }
-        Ok(())
     }
+    Ok(())
 }
 
 impl Trial<'_, '_> {
-    fn replication(&self) -> Option<(ServerSpec, Replication)> {
-        let mut sources = self.deployment.members.iter().map(|member| &member.source);
-        let source = sources.find(|source| matches!(part_of(source), Part::Primary(_)))?;
-        match (source, part_of(source)) {
-            (Source::Start(spec), Part::Primary(replication)) => Some((spec.clone(), replication)),
-            _ => None,
-        }
-    }
-
     /// Copies the data that a primary is started on for each replica, unless the product does that by itself, and
     /// for each further shard.
     pub(super) fn copy_for_replicas(
@@ -93,98 +75,83 @@ impl Trial<'_, '_> {
         })
     }
 
-    fn join_replicas(&mut self) -> Result<(), TrialError> {
-        let Some((primary, replication)) = self.replication() else { return Ok(()) };
-        let lab = self.lab;
-        let product = lab.products.get(&primary.product)?;
+    /// Starts the members that join the primary, one after the other: each on a copy of its data, or without any if the
+    /// product copies them itself.
+    fn join_members(&mut self) -> Result<(), TrialError> {
+        let (lab, variant) = (self.lab, self.variant);
         for member in 0..self.deployment.members.len() {
-            let Source::Follow(spec, number) = self.deployment.members[member].source.clone()
-            else {
+            if self.deployment.members[member].instance.is_some() {
                 continue;
-            };
+            }
             let began = lab.clock.now();
-            let (site, database) = (self.site(member)?, &self.variant.database);
-            let data = self.copies.pop();
+            let mut source = self.deployment.members[member].source.clone();
+            let (site, data) = (self.site(member)?, self.copies.pop());
+            match (&mut source, &site, &data) {
+                (Source::Join(spec), Site::There(..), _) => self.join_there(spec)?,
+                (Source::Shard(_, number), _, None) => {
+                    let name = dyno_database::shard_name(*number);
+                    return Err(TrialError::new(format!(
+                        "there is no copy of the data for {name}"
+                    )));
+                }
+                _ => {}
+            }
             let path = data.as_ref().map(Staging::data);
-            let primary = (self.primary()?, &replication, number);
-            let start = |spec: &ServerSpec| site.start((lab, database), spec, path.as_deref());
-            let following = start_replica(product, &spec, primary, &lab.clock, start)?;
-            self.ready(member, Box::new(following), began)?;
-            self.check_abort()?;
+            let start =
+                |spec: &ServerSpec| site.start((lab, &variant.database), spec, path.as_deref());
+            if let Some(instance) = self.deployment.start(lab, &source, start)? {
+                self.ready(member, instance, began)?;
+                self.check_abort()?;
+            }
         }
-        finish(product, self.primary()?, &self.deployment.replicas(), lab.clock.as_ref())?;
-        let (n, mode) = (replication.replicas, replication.mode);
+        Ok(())
+    }
+
+    fn finish_replicas(&mut self) -> Result<(), TrialError> {
+        let Some(&Replication { replicas: n, mode, .. }) =
+            self.deployment.finish_replicas(self.lab)?
+        else {
+            return Ok(());
+        };
         let replicas = if n == 1 { "1 replica streams" } else { &format!("{n} replicas stream") };
         self.note(format!(
             "{replicas}, {mode}: a row written on the primary was seen on each of them"
         ))
     }
 
-    /// Starts the other nodes of a cluster, one after the other, each on a copy of the first one's data, or
-    /// without any: then it gets them from one that is there.
-    fn join_nodes(&mut self) -> Result<(), TrialError> {
-        let lab = self.lab;
-        let Some(clustering) = self.deployment.clustering(lab) else { return Ok(()) };
-        for member in 0..self.deployment.members.len() {
-            let Source::Join(spec) = self.deployment.members[member].source.clone() else {
-                continue;
-            };
-            let began = lab.clock.now();
-            let site = self.site(member)?;
-            let spec = match site {
-                Site::There(..) => self.joining(spec, clustering)?,
-                Site::Here(_) => spec,
-            };
-            let data = self.copies.pop();
-            let path = data.as_ref().map(Staging::data);
-            let server = site.start((lab, &self.variant.database), &spec, path.as_deref())?;
-            self.ready(member, Box::new(server), began)?;
-            self.check_abort()?;
+    /// Waits until the nodes of a cluster see each other, if there is one.
+    fn sync_nodes(&mut self) -> Result<(), TrialError> {
+        match self.synced()?.len() {
+            0 => Ok(()),
+            n => self.note(format!("{n} nodes form the cluster, and all are synced")),
         }
-        let nodes = self.deployment.nodes();
-        wait_until_synced(clustering, &nodes, SYNC_LIMIT, lab.clock.as_ref())
-            .map_err(|why| TrialError::new(format!("the cluster is not complete: {why}")))?;
-        self.note(format!("{} nodes form the cluster, and all are synced", nodes.len()))
     }
 
-    /// The specification of a node that joins with a copy of the data: it knows what those that run have committed.
-    fn joining(
-        &self,
-        mut spec: ServerSpec,
-        clustering: &dyn Clustering,
-    ) -> Result<ServerSpec, TrialError> {
-        let running = self.deployment.nodes();
+    /// The nodes of the cluster that are up, once they see each other.
+    fn synced(&self) -> Result<Vec<(String, Endpoint)>, TrialError> {
+        let nodes = self.deployment.nodes();
+        if let Some(clustering) = self.deployment.clustering(self.lab) {
+            wait_until_synced(clustering, &nodes, SYNC_LIMIT, self.lab.clock.as_ref())
+                .map_err(|why| TrialError::new(format!("the cluster is not complete: {why}")))?;
+        }
+        Ok(nodes)
+    }
+
+    /// Tells a node that joins on another host with a copy of the data what those that run have committed.
+    fn join_there(&self, spec: &mut ServerSpec) -> Result<(), TrialError> {
         // They have committed the same as soon as the last one has joined.
-        wait_until_synced(clustering, &running, SYNC_LIMIT, self.lab.clock.as_ref())
-            .map_err(|why| TrialError::new(format!("the cluster is not complete: {why}")))?;
-        if let (Part::Node(node), Some((_, first))) = (&mut spec.part, running.first()) {
+        let running = self.synced()?;
+        if let Some(clustering) = self.deployment.clustering(self.lab)
+            && let (Part::Node(node), Some((_, first))) = (&mut spec.part, running.first())
+        {
             node.joins_at = clustering.position(first)?;
         }
-        Ok(spec)
+        Ok(())
     }
 
-    /// Starts the other shards, each on a copy of all tables, and the router; then each shard keeps its share.
-    fn join_shards(&mut self) -> Result<(), TrialError> {
+    /// Has each shard keep its share of the tables, of which all have copies.
+    fn split_tables(&mut self) -> Result<(), TrialError> {
         let lab = self.lab;
-        for member in 0..self.deployment.members.len() {
-            let began = lab.clock.now();
-            let server = match self.deployment.members[member].source.clone() {
-                Source::Shard(spec, number) => {
-                    let name = dyno_database::shard_name(number);
-                    let data = self.copies.pop();
-                    let data = data.ok_or_else(|| {
-                        TrialError::new(format!("there is no copy of the data for {name}"))
-                    })?;
-                    lab.products.start_on(&data.data(), &spec, &self.place(member)?, &lab.clock)?
-                }
-                Source::Front(spec) => {
-                    lab.products.start(&spec, &self.place(member)?, &lab.clock)?
-                }
-                _ => continue,
-            };
-            self.ready(member, Box::new(server), began)?;
-            self.check_abort()?;
-        }
         let Some((sharding, router, shards)) = self.deployment.sharding(lab) else { return Ok(()) };
         let by = split_by(self.variant);
         sharding.introduce(&router, &shards)?;
@@ -218,18 +185,13 @@ impl Trial<'_, '_> {
         let lab = self.lab;
         let began = lab.clock.now();
         let site = self.site(member)?;
-        let to = self.primary()?.endpoint().cloned();
+        let to = self.deployment.joinable()?.endpoint().cloned();
         let to = to.ok_or_else(|| TrialError::new("the primary has no address for a router"))?;
         let nodes = self.deployment.nodes();
         let others = nodes.into_iter().skip(1).filter(|_| route.to_all);
         let also: Vec<Endpoint> = others.map(|(_, endpoint)| endpoint).collect();
         let (server, notes) = site.start_router(lab, route, (&to, &also))?;
-        self.ready(member, Box::new(server), began)?;
+        self.ready(member, Instance::Server(server), began)?;
         notes.into_iter().try_for_each(|note| self.note(note))
-    }
-
-    fn primary(&self) -> Result<&dyn dyno_database::Server, TrialError> {
-        let server = self.deployment.server();
-        server.ok_or_else(|| TrialError::new("there is no server that others could join"))
     }
 }

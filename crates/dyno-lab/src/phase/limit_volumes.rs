@@ -3,42 +3,25 @@
 
 use dyno_record::EventKind;
 
-use super::Phase;
 use crate::trial::{Trial, TrialError};
-use crate::volume::MadeVolume;
+use crate::volume::{MadeVolume, VolumeAct};
 
 /// Binds the limit of each volume. What filling has left in the page cache is on the device first.
-pub(super) struct LimitVolumes;
-
-impl Phase for LimitVolumes {
-    fn name(&self) -> String {
-        "limit volumes".to_owned()
+pub(super) fn limit(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    for (volume, processes) in volumes(trial) {
+        volume.act(VolumeAct::Bind, &processes)?;
+        let words = volume.limit.words();
+        trial.limited(&volume, words)?;
     }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        for (volume, processes) in volumes(trial) {
-            volume.bind_limit(&processes)?;
-            let words = volume.limit().words();
-            trial.limited(&volume, words)?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
-pub(super) struct LiftLimits;
-
-impl Phase for LiftLimits {
-    fn name(&self) -> String {
-        "lift limits".to_owned()
+pub(super) fn lift(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    for (volume, _) in volumes(trial) {
+        volume.act(VolumeAct::Lift, &[])?;
+        trial.limited(&volume, None)?;
     }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        for (volume, _) in volumes(trial) {
-            volume.lift_limit()?;
-            trial.limited(&volume, None)?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// The volumes with limits, each with the processes of its member's server.
@@ -54,7 +37,7 @@ fn volumes(trial: &Trial<'_, '_>) -> Vec<(MadeVolume, Vec<i32>)> {
 
 impl Trial<'_, '_> {
     fn limited(&mut self, volume: &MadeVolume, limit: Option<String>) -> Result<(), TrialError> {
-        let volume = volume.name().to_owned();
+        let volume = volume.name.clone();
         self.event(EventKind::VolumeLimited { volume, limit })
     }
 }

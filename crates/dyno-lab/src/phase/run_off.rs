@@ -7,7 +7,6 @@ use dyno_database::{Debt, DebtMeter};
 use dyno_record::{EventKind, RunOff};
 use dyno_units::Nanoseconds;
 
-use super::Phase;
 use super::settle::{Waiting, debt_read};
 use crate::activity::{keep_samples, watched};
 use crate::live::readings_event;
@@ -16,66 +15,55 @@ use crate::trial::{Trial, TrialError};
 
 const PAUSE: Nanoseconds = Nanoseconds::SECOND;
 
-const WAIT: &str = "run-off";
+pub(super) const WAIT: &str = "run-off";
 
 /// Readings in a row that have to say that it is paid: one may be a moment's.
 const AGREEING: usize = 2;
 
 /// Watches the engine pay, where there is one.
-pub(super) struct RunOffPhase {
-    pub(super) limit: Nanoseconds,
-}
-
-impl Phase for RunOffPhase {
-    fn name(&self) -> String {
-        WAIT.to_owned()
-    }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        let limit = self.limit;
-        let Some(server) = trial.deployment.server() else { return Ok(()) };
-        let mut meter = match server.debt_meter() {
-            Ok(meter) => meter,
-            Err(why) => {
-                let message = format!("no run-off, because the backlog cannot be read: {why}");
-                let seen = Seen { unseen: Some(why), ..Seen::default() };
-                let run_off = seen.into_record(limit, Nanoseconds::ZERO, &Series::default());
-                trial.results.run_off = Some(run_off);
-                return trial.note(message);
-            }
-        };
-        let lab = trial.lab;
-        let database = &trial.variant.database.name;
-        let watched = watched(lab, trial.order, database, (&trial.deployment, None));
-        let limit_s = limit.as_secs_f64();
-        trial.event(EventKind::WaitBegan { wait: WAIT.to_owned(), limit_s })?;
-        let began = lab.clock.now();
-        let observer = Observer::start(watched, Arc::clone(&lab.clock), began)
-            .map_err(|error| TrialError::new(format!("the run-off cannot be observed: {error}")))?;
-        let waiting = Waiting { clock: lab.clock.as_ref(), abort: &lab.abort, limit };
-        let mut taken = Observed::default();
-        let seen = watch(&waiting, began, meter.as_mut(), &mut |passed, debt| {
-            trial.events.notify(debt_read(WAIT, limit, passed, debt));
-            let (samples, notes) = observer.take();
-            samples.iter().for_each(|sample| trial.events.notify(readings_event(sample)));
-            taken.samples.extend(samples);
-            taken.notes.extend(notes);
-        });
-        let registry = observer.registry().clone();
-        let Observed { samples, notes, cost } = observer.finish();
+pub(super) fn run_off(trial: &mut Trial<'_, '_>, limit: Nanoseconds) -> Result<(), TrialError> {
+    let Some(server) = trial.deployment.server() else { return Ok(()) };
+    let mut meter = match server.debt_meter() {
+        Ok(meter) => meter,
+        Err(why) => {
+            let message = format!("no run-off, because the backlog cannot be read: {why}");
+            let seen = Seen { unseen: Some(why), ..Seen::default() };
+            let run_off = seen.into_record(limit, Nanoseconds::ZERO, &Series::default());
+            trial.results.run_off = Some(run_off);
+            return trial.note(message);
+        }
+    };
+    let lab = trial.lab;
+    let database = &trial.variant.database.name;
+    let watched = watched(lab, trial.order, database, (&trial.deployment, None));
+    let limit_s = limit.as_secs_f64();
+    trial.event(EventKind::WaitBegan { wait: WAIT.to_owned(), limit_s })?;
+    let began = lab.clock.now();
+    let observer = Observer::start(watched, Arc::clone(&lab.clock), began)
+        .map_err(|error| TrialError::new(format!("the run-off cannot be observed: {error}")))?;
+    let waiting = Waiting { clock: lab.clock.as_ref(), abort: &lab.abort, limit };
+    let mut taken = Observed::default();
+    let seen = watch(&waiting, began, meter.as_mut(), &mut |passed, debt| {
+        trial.events.notify(debt_read(WAIT, limit, passed, debt));
+        let (samples, notes) = observer.take();
+        samples.iter().for_each(|sample| trial.events.notify(readings_event(sample)));
         taken.samples.extend(samples);
         taken.notes.extend(notes);
-        trial.check_abort()?;
-        if let Some(why) = trial.deployment.down() {
-            return Err(TrialError::new(format!("the server did not survive the run-off: {why}")));
-        }
-        let series = keep(trial, Observed { cost, ..taken })?;
-        trial.results.meanings.extend(registry.meanings(series.names()));
-        let run_off = seen.into_record(limit, began, &series);
-        let ended = ended(&run_off);
-        trial.results.run_off = Some(run_off);
-        trial.event(ended)
+    });
+    let registry = observer.registry().clone();
+    let Observed { samples, notes, cost } = observer.finish();
+    taken.samples.extend(samples);
+    taken.notes.extend(notes);
+    trial.check_abort()?;
+    if let Some(why) = trial.deployment.down() {
+        return Err(TrialError::new(format!("the server did not survive the run-off: {why}")));
     }
+    let series = keep(trial, Observed { cost, ..taken })?;
+    trial.results.meanings.extend(registry.meanings(series.names()));
+    let run_off = seen.into_record(limit, began, &series);
+    let ended = ended(&run_off);
+    trial.results.run_off = Some(run_off);
+    trial.event(ended)
 }
 
 fn keep(trial: &mut Trial<'_, '_>, observed: Observed) -> Result<Series, TrialError> {

@@ -3,7 +3,6 @@
 use dyno_units::Nanoseconds;
 use dyno_workload::{Connection, TextRows};
 
-use super::Phase;
 use super::agree::row;
 use super::audit::ask;
 use crate::trial::{Trial, TrialError};
@@ -14,40 +13,32 @@ const LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 const POLL: Nanoseconds = Nanoseconds::from_millis(100);
 
 /// Before the load: refuses a server of another version, one that is named twice, and one with other data.
-pub(super) struct SameDataBefore;
-
-impl Phase for SameDataBefore {
-    fn name(&self) -> String {
-        "compare servers".to_owned()
-    }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        let versions = |trial: &Trial<'_, '_>| -> Result<Option<String>, TrialError> {
-            let Some(first) = trial.deployment.server() else { return Ok(None) };
-            let version = first.facts()?.version;
-            for (name, server, endpoint) in trial.deployment.further_servers() {
-                let other = server.facts()?.version;
-                if other != version {
-                    return Ok(Some(format!(
-                        "{name} ({endpoint}) is {other}, and the first server is {version}: servers \
-                         that share the same data must have the same version"
-                    )));
-                }
+pub(super) fn before(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    let versions = |trial: &Trial<'_, '_>| -> Result<Option<String>, TrialError> {
+        let Some(first) = trial.deployment.server() else { return Ok(None) };
+        let version = first.facts()?.version;
+        for (name, server, endpoint) in trial.deployment.further_servers() {
+            let other = server.facts()?.version;
+            if other != version {
+                return Ok(Some(format!(
+                    "{name} ({endpoint}) is {other}, and the first server is {version}: servers \
+                     that share the same data must have the same version"
+                )));
             }
-            Ok(None)
-        };
-        if let Some(message) = versions(trial)? {
-            return Err(TrialError::new(message));
         }
-        if let Some(message) = named_twice(trial)? {
-            return Err(TrialError::new(message));
-        }
-        match agreed(trial)?.into_iter().find(|(_, answer)| answer.is_err()) {
-            Some((name, Err(why))) => Err(TrialError::new(format!(
-                "{name} {why}: `more_urls` must name servers that share the data of `url`"
-            ))),
-            _ => Ok(()),
-        }
+        Ok(None)
+    };
+    if let Some(message) = versions(trial)? {
+        return Err(TrialError::new(message));
+    }
+    if let Some(message) = named_twice(trial)? {
+        return Err(TrialError::new(message));
+    }
+    match agreed(trial)?.into_iter().find(|(_, answer)| answer.is_err()) {
+        Some((name, Err(why))) => Err(TrialError::new(format!(
+            "{name} {why}: `more_urls` must name servers that share the data of `url`"
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -79,27 +70,19 @@ fn named_twice(trial: &Trial<'_, '_>) -> Result<Option<String>, TrialError> {
 }
 
 /// After the load: what the audit finds through the first server is found through each other one.
-pub(super) struct SameDataAfter;
-
-impl Phase for SameDataAfter {
-    fn name(&self) -> String {
-        "agree".to_owned()
-    }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        let began = trial.lab.clock.now();
-        let rows = agreed(trial)?.into_iter().map(|(name, answer)| {
-            let is_equal = answer.is_ok();
-            row(
-                format!("{name} has the same data as the first server"),
-                "the same number of rows, and the same answers to the audit's queries".to_owned(),
-                answer.map_or_else(|why| format!("it {why}"), |n| format!("{n} of {n}")),
-                is_equal,
-            )
-        });
-        let rows = rows.collect();
-        trial.audited(rows, began)
-    }
+pub(super) fn after(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    let began = trial.lab.clock.now();
+    let rows = agreed(trial)?.into_iter().map(|(name, answer)| {
+        let is_equal = answer.is_ok();
+        row(
+            format!("{name} has the same data as the first server"),
+            "the same number of rows, and the same answers to the audit's queries".to_owned(),
+            answer.map_or_else(|why| format!("it {why}"), |n| format!("{n} of {n}")),
+            is_equal,
+        )
+    });
+    let rows = rows.collect();
+    trial.audited(rows, began)
 }
 
 /// What [`compare`] finds as soon as all is well, or at the end of the time limit.

@@ -2,24 +2,15 @@
 
 use dyno_record::EventKind;
 
-use super::Phase;
 use crate::trial::{Trial, TrialError};
 
 /// Changes what the trial's database asks for; the tear-down puts it back.
-pub(super) struct SetKernel;
-
-impl Phase for SetKernel {
-    fn name(&self) -> String {
-        "set kernel".to_owned()
+pub(super) fn set_kernel(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    if trial.deployment.is_simulated() {
+        return Ok(());
     }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        if trial.deployment.is_simulated() {
-            return Ok(());
-        }
-        let (kernel, wanted) = (trial.lab.keeper.kernel(), &trial.variant.database.kernel);
-        kernel.change(wanted)?;
-        let settings = kernel.values(wanted.keys().map(String::as_str));
-        trial.event(EventKind::KernelSet { settings })
-    }
+    let (kernel, wanted) = (trial.lab.keeper.kernel(), &trial.variant.database.kernel);
+    kernel.change(wanted)?;
+    let settings = kernel.values(wanted.keys().map(String::as_str));
+    trial.event(EventKind::KernelSet { settings })
 }

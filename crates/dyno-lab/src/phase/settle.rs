@@ -5,50 +5,40 @@ use dyno_load::AbortFlag;
 use dyno_record::{EventKind, Settled};
 use dyno_units::{Clock, Nanoseconds};
 
-use super::Phase;
 use crate::trial::{Trial, TrialError};
 
 const PAUSE: Nanoseconds = Nanoseconds::from_secs(1);
 
 /// Waits for the engine, where there is one that could have a debt. A debt that cannot be seen is
-/// noted, and the step runs.
-pub(super) struct Settle {
-    /// The name of the step that comes next.
-    pub(super) step: String,
-    pub(super) limit: Nanoseconds,
-}
-
-impl Phase for Settle {
-    fn name(&self) -> String {
-        format!("settle before {}", self.step)
-    }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        let Some(server) = trial.deployment.server() else { return Ok(()) };
-        let tables: Vec<String> =
-            trial.workload.tables(server.dialect()).into_iter().map(|table| table.name).collect();
-        let limit = self.limit;
-        let mut meter = match server.debt_meter() {
-            Ok(meter) => meter,
-            Err(why) => {
-                let unseen = format!("the backlog cannot be read: {why}");
-                trial.note(format!("before {}: no wait, because {unseen}", self.step))?;
-                let (limit_s, notes) = (limit.as_secs_f64(), vec![unseen]);
-                trial.results.settled = Some(Settled { limit_s, took_s: 0.0, paid: false, notes });
-                return Ok(());
-            }
-        };
-        let lab = trial.lab;
-        let waiting = Waiting { clock: lab.clock.as_ref(), abort: &lab.abort, limit };
-        let wait = format!("settling before {}", self.step);
-        trial.event(EventKind::WaitBegan { wait: wait.clone(), limit_s: limit.as_secs_f64() })?;
-        let settled = waiting.settle(meter.as_mut(), &tables, &mut |passed, debt| {
-            trial.events.notify(debt_read(&wait, limit, passed, debt));
-        })?;
-        let Settled { took_s, paid, notes, .. } = settled.clone();
-        trial.results.settled = Some(settled);
-        trial.event(EventKind::WaitEnded { wait, took_s, paid: Some(paid), notes })
-    }
+/// noted, and the step with this name, which comes next, runs.
+pub(super) fn settle(
+    trial: &mut Trial<'_, '_>,
+    step: &str,
+    limit: Nanoseconds,
+) -> Result<(), TrialError> {
+    let Some(server) = trial.deployment.server() else { return Ok(()) };
+    let tables: Vec<String> =
+        trial.workload.tables(server.dialect()).into_iter().map(|table| table.name).collect();
+    let mut meter = match server.debt_meter() {
+        Ok(meter) => meter,
+        Err(why) => {
+            let unseen = format!("the backlog cannot be read: {why}");
+            trial.note(format!("before {step}: no wait, because {unseen}"))?;
+            let (limit_s, notes) = (limit.as_secs_f64(), vec![unseen]);
+            trial.results.settled = Some(Settled { limit_s, took_s: 0.0, paid: false, notes });
+            return Ok(());
+        }
+    };
+    let lab = trial.lab;
+    let waiting = Waiting { clock: lab.clock.as_ref(), abort: &lab.abort, limit };
+    let wait = format!("settling before {step}");
+    trial.event(EventKind::WaitBegan { wait: wait.clone(), limit_s: limit.as_secs_f64() })?;
+    let settled = waiting.settle(meter.as_mut(), &tables, &mut |passed, debt| {
+        trial.events.notify(debt_read(&wait, limit, passed, debt));
+    })?;
+    let Settled { took_s, paid, notes, .. } = settled.clone();
+    trial.results.settled = Some(settled);
+    trial.event(EventKind::WaitEnded { wait, took_s, paid: Some(paid), notes })
 }
 
 pub(super) fn debt_read(

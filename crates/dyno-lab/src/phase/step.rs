@@ -5,7 +5,6 @@ use dyno_record::{EventKind, StepSummary, VolumeDip};
 use dyno_study::{JobChoice, JobLoad, LoadLevel, PlannedStep, ProbeSource, Variant};
 use dyno_units::Nanoseconds;
 
-use super::Phase;
 use crate::activity::{
     Activities, Activity, Beside, Faults, Journal, Length, LoadActivity, LoadPlan,
     ObservationActivity, StepEnd, VolumeDips, p95_us, response_times, throughput, watched,
@@ -25,12 +24,8 @@ pub(super) struct Step {
     pub(super) own: Option<WorkloadStep>,
 }
 
-impl Phase for Step {
-    fn name(&self) -> String {
-        format!("step {}", self.planned.name)
-    }
-
-    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+impl Step {
+    pub(super) fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
         let (mut summary, result) = self.measure(trial)?;
         summary.settled = trial.results.settled.take();
         if let Some(message) = self.unfinished(&summary) {
@@ -71,9 +66,7 @@ impl Phase for Step {
             None => Ok(()),
         }
     }
-}
 
-impl Step {
     /// What was measured, and how it ended. An error if nothing was measured.
     fn measure(
         &self,

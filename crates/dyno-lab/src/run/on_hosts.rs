@@ -19,7 +19,7 @@ use dyno_units::Nanoseconds;
 
 use super::{Course, Lab, sleep, trial_plan};
 use crate::agent::TrialOrder;
-use crate::agent::message::{EndThere, RecordedEnd};
+use crate::agent::message::EndThere;
 use crate::failures::Failure;
 use crate::hosts::{FromHost, TrialSite, trial_sites};
 use crate::observe::Names;
@@ -104,13 +104,13 @@ fn is_of_trial(kind: &EventKind, number: u32) -> bool {
     }
 }
 
-fn end_event(end: &RecordedEnd, trial: u32) -> EventKind {
+fn end_event(end: &TrialEnd, trial: u32) -> EventKind {
     match end {
-        RecordedEnd::Finished { .. } => EventKind::TrialFinished { trial },
-        RecordedEnd::Failed { message, log, .. } => {
+        TrialEnd::Failed(Failure { message, log, .. }) => {
             let (message, server_log) = (message.clone(), log.clone());
             EventKind::TrialFailed { trial, message, server_log }
         }
+        _ => EventKind::TrialFinished { trial },
     }
 }
 
@@ -282,13 +282,12 @@ impl<'a> Course<'a, '_> {
                     let message = format!("trial {number} runs on host {host}");
                     vec![EventKind::Noted { message }]
                 }
-                Told::From(FromHost::Event(mut event)) => {
-                    if let EventKind::ReadingsTaken { values } = &mut event.kind {
+                Told::From(FromHost::Event(mut kind)) => {
+                    if let EventKind::ReadingsTaken { values } = &mut *kind {
                         one.readings.keep(values);
                     }
-                    Vec::from_iter(Some(event.kind).filter(|kind| is_of_trial(kind, number)))
+                    Vec::from_iter(Some(*kind).filter(|kind| is_of_trial(kind, number)))
                 }
-                Told::From(FromHost::Note(message)) => vec![EventKind::Noted { message }],
                 Told::From(FromHost::Part { name, bytes }) => {
                     // If it is refused, a file is missing at the end.
                     if let Some(receiver) = &mut one.receiver {
@@ -356,19 +355,17 @@ impl<'a> Course<'a, '_> {
         let abandoned = || vec![EventKind::TrialAbandoned { trial: planned.number }];
         let (why, host) = match result {
             Err(TrialError::Record(error)) => return Err(error),
-            Ok((EndThere::Abandoned, _)) | Err(TrialError::Abandoned) => {
+            Ok((Ok(TrialEnd::Abandoned), _)) | Err(TrialError::Abandoned) => {
                 return Ok((TrialEnd::Abandoned, abandoned()));
             }
             // What was cut off by the user fails for no other reason.
             Err(_) if self.lab.abort.is_raised() => return Ok((TrialEnd::Abandoned, abandoned())),
             Err(TrialError::Failed { message, .. }) => (message, None),
-            Ok((EndThere::Unrecorded(why), host)) => {
-                (format!("host {}: {why}", host.name), Some(host))
-            }
-            Ok((EndThere::Recorded(end), host)) => match receiver.finish(host.clone())? {
+            Ok((Err(why), host)) => (format!("host {}: {why}", host.name), Some(host)),
+            Ok((Ok(end), host)) => match receiver.finish(host.clone())? {
                 Ok(_) => {
                     let last = end_event(&end, planned.number);
-                    return Ok((end.into(), vec![last]));
+                    return Ok((end, vec![last]));
                 }
                 Err((back, why)) => {
                     receiver = *back;

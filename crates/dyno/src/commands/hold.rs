@@ -9,21 +9,23 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use dyno_database::{
-    Cluster, DeployError, Endpoint, Following, Node, Part, Place, Products, Reach, Replication,
-    RouterLaunch, Server, ServerSpec,
-};
-use dyno_host::{Hold, Keeper, Register, Registered, RegisteredMember, ServerLimits};
+use dyno_database::Reach;
+use dyno_host::{Hold, Keeper, Register, Registered, RegisteredMember};
+use dyno_lab::{Kept, KeptMember};
 use dyno_load::AbortFlag;
+use dyno_study::{Behind, Cluster, Database, Design, Study, Variant};
 use dyno_units::{ByteCount, Clock, Nanoseconds, SettingValue};
 
 use super::up::{Order, Said};
 use crate::clock::SystemClock;
-use crate::written::scalar;
+use crate::written::{Written, scalar};
 use crate::{End, lab, signals};
 
 /// The hidden command that becomes the holder.
 pub(crate) const COMMAND: &str = "hold";
+
+/// How many nodes a cluster has if nobody says.
+const NODES: u32 = 3;
 
 /// How many clients a router in front of a server of `dyno up` accepts.
 const CLIENTS_MOST: usize = 1000;
@@ -38,8 +40,8 @@ pub(crate) fn run() -> anyhow::Result<End> {
     let order: Order = serde_json::from_str(&text).context("cannot read what to start")?;
     let abort = AbortFlag::new();
     signals::raise(&abort, "stopping …")?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let mut holder = match Holder::start(&order, &clock) {
+    let clock = SystemClock::start();
+    let mut holder = match Holder::start(&order) {
         Ok(holder) => holder,
         Err(error) => {
             say(&Said::Failed(format!("{error:#}")))?;
@@ -66,82 +68,43 @@ fn say(said: &Said) -> anyhow::Result<()> {
 
 struct Holder {
     hold: Hold,
-    servers: Servers,
+    kept: Kept,
     registered: Registered,
 }
 
-/// Servers of a deployment by the names of their members, the primary first. The last is stopped first, also
-/// when a later one does not start.
-#[derive(Default)]
-struct Servers(Vec<(String, Box<dyn Server>)>);
-
-impl Servers {
-    /// Stops all; the first error of the primary or, if it has none, of the others.
-    fn stop(mut self) -> Result<(), DeployError> {
-        let mut result = Ok(());
-        while let Some((_, server)) = self.0.pop() {
-            result = server.stop().and(result);
-        }
-        result
-    }
-}
-
-impl Drop for Servers {
-    fn drop(&mut self) {
-        while let Some((_, server)) = self.0.pop() {
-            // Why it is stopped is said by whoever does so.
-            let _ = server.stop();
-        }
-    }
-}
-
 impl Holder {
-    fn start(order: &Order, clock: &Arc<dyn Clock>) -> anyhow::Result<Holder> {
+    fn start(order: &Order) -> anyhow::Result<Holder> {
         let register = Register::open(&lab::register()?)?;
         let hold = register.hold(&order.name)?;
-        let keeper = Arc::new(lab::keeper(&order.root)?.with_builds(lab::builds()?));
+        let lab = lab::make_with(lab::keeper(&order.root)?.with_builds(lab::builds()?));
         let mut registered = Registered {
             name: order.name.clone(),
-            since_unix_ms: clock.unix_millis(),
-            root: keeper.root().to_owned(),
+            since_unix_ms: lab.clock.unix_millis(),
+            root: lab.keeper.root().to_owned(),
             members: Vec::new(),
             failure: None,
         };
         // Should it be killed while servers start, `down` finds them there.
         hold.publish(&registered)?;
-        let environment = lab::environment(keeper.root());
-        let spec = ServerSpec {
-            version: order.version.clone(),
-            from: order.from.clone(),
-            programs: order.programs.clone(),
-            image: order.image.clone(),
-            engine: order.engine.clone(),
-            settings: settings(
-                "--setting",
-                &order.settings,
-                ByteCount(environment.usable_memory_bytes()),
-            )?,
-            limits: ServerLimits { memory: order.memory.map(ByteCount), ..ServerLimits::default() },
-            admits_client: true,
-            ..ServerSpec::new(&order.product)
-        };
-        let place = Place::under(&keeper);
-        let deploying = Deploying { order, register, products: dyno_lab::products(), place, clock };
-        let (servers, members) = deploying.all(spec)?;
-        registered.members = members;
+        let memory = ByteCount(lab.environment.usable_memory_bytes());
+        let (design, variant) = deployment(order, memory)?;
+        let kept = Kept::start(&lab, (&design, &variant), CLIENTS_MOST)?;
+        let members = kept.members().map(|one| member(&register, &order.name, &one));
+        registered.members = members.collect::<anyhow::Result<_>>()?;
+        if order.options.shards.is_some() {
+            // The router is the first of the members, because it is what a client connects to.
+            registered.members.rotate_right(1);
+        }
         hold.publish(&registered)?;
-        Ok(Holder { hold, servers, registered })
+        Ok(Holder { hold, kept, registered })
     }
 
     /// Notes it when a server goes down. Its folder stays until it is told to end, for its log.
     fn watch(&mut self) {
-        let mut servers = self.servers.0.iter_mut();
         if self.registered.failure.is_none()
-            && let Some(how) = servers.find_map(|(name, server)| Some((name, server.down()?)))
+            && let Some(how) = self.kept.down()
         {
-            let is_alone = self.registered.members.len() == 1;
-            let (name, how) = how;
-            self.registered.failure = Some(if is_alone { how } else { format!("{name}: {how}") });
+            self.registered.failure = Some(how);
             // What cannot be written is seen by the process that is missing.
             let _ = self.hold.publish(&self.registered);
         }
@@ -149,7 +112,7 @@ impl Holder {
 
     fn end(mut self) -> anyhow::Result<End> {
         let was_down = self.registered.failure.is_some();
-        match self.servers.stop() {
+        match self.kept.stop() {
             Err(error) if !was_down => {
                 self.registered.failure = Some(error.to_string());
                 self.hold.publish(&self.registered)?;
@@ -161,176 +124,75 @@ impl Holder {
     }
 }
 
-struct Deploying<'a> {
-    order: &'a Order,
-    register: Register,
-    products: Products,
-    place: Place,
-    clock: &'a Arc<dyn Clock>,
+/// The deployment as a study has it: of a variant that only observes.
+fn deployment(order: &Order, memory: ByteCount) -> anyhow::Result<(Design, Variant)> {
+    let mut written = Written::new(&order.name);
+    written.table(&["database", "up"]);
+    written.fixed("product", order.product.as_str());
+    written.table(&["workload", dyno_workload::none::NAME]);
+    written.table(&["design"]);
+    written.fixed("repetitions", 1);
+    let Study { design, variants, .. } = written.read()?;
+    let variant = variants.into_iter().next().context("there is nothing to start")?;
+    let options = &order.options;
+    let cluster = |kind: &String| Cluster {
+        kind: kind.clone(),
+        nodes: options.nodes.unwrap_or(NODES),
+        load_on_all: false,
+    };
+    let behind = |product: &String| Behind {
+        product: product.clone(),
+        options: order.behind_options.clone(),
+    };
+    let database = Database {
+        version: order.version.clone(),
+        from: options.from.clone(),
+        programs: options.programs.as_ref().map(|folder| folder.display().to_string()),
+        image: options.image.clone(),
+        engine: options.engine.clone(),
+        settings: settings("--setting", &options.setting, memory)?,
+        memory: options.memory,
+        replicas: options.replicas,
+        replication: options.replication.clone(),
+        cluster: options.cluster.as_ref().map(cluster),
+        shards: options.shards.unwrap_or_default(),
+        router_settings: settings("--router-setting", &options.router_setting, memory)?,
+        behind: options.behind.as_ref().map(behind),
+        ..Database::clone(&variant.database)
+    };
+    Ok((design, Variant { database: Arc::new(database), ..variant }))
 }
 
-impl Deploying<'_> {
-    /// Starts all members, in the order in which they need each other.
-    fn all(&self, spec: ServerSpec) -> anyhow::Result<(Servers, Vec<RegisteredMember>)> {
-        let order = self.order;
-        if let Some(nodes) = order.nodes {
-            return self.cluster(&spec, nodes);
+/// What is known of a server that is up. Its password, if it has one, is in a file of its own.
+fn member(
+    register: &Register,
+    deployment: &str,
+    one: &KeptMember<'_>,
+) -> anyhow::Result<RegisteredMember> {
+    let KeptMember { name, role, product, server } = *one;
+    let facts = server.facts()?;
+    let Reach { endpoint, log } = server.reach().context("the server has no address")?;
+    let url = match &endpoint.password {
+        None => endpoint.to_string(),
+        Some(password) => {
+            let file = format!("{name}.password");
+            let text = format!("{}\n", password.reveal());
+            let file = register.keep_secret(deployment, &file, &text)?;
+            endpoint.url_with_password_file(&file)
         }
-        if let Some(shards) = order.shards {
-            return self.shards(&spec, shards);
-        }
-        self.products.check_settings(&spec, &self.place)?;
-        let replication = match order.replicas {
-            0 => None,
-            n => Some(Replication::new(n, order.replication.parse().map_err(anyhow::Error::msg)?)?),
-        };
-        let part = replication.clone().map_or(Part::Alone, Part::Primary);
-        let is_alone = order.replicas == 0 && order.behind.is_none();
-        let name = if is_alone { "server" } else { "primary" };
-        let primary_spec = ServerSpec { part, ..spec.clone() };
-        let primary = self.products.start(&primary_spec, &self.place, self.clock)?;
-        let mut members = vec![self.member((name, "primary"), &order.product, &*primary)?];
-        let mut servers = Servers(vec![(name.to_owned(), primary)]);
-        if let Some(replication) = replication {
-            self.replicas(&spec, &replication, &mut servers, &mut members)?;
-        }
-        if let Some(router) = &order.behind {
-            let router = self.products.router(router)?;
-            let to = servers.0[0].1.reach().context("the server has no address")?.endpoint;
-            let pooler = router.start(&RouterLaunch {
-                options: &order.behind_options,
-                to: &to,
-                also: &[],
-                open: None,
-                clients: CLIENTS_MOST,
-                cpus: &[],
-                place: &self.place,
-                clock: self.clock,
-            })?;
-            let name = router.spec().member;
-            members.push(self.member((name, name), router.spec().name, &*pooler)?);
-            servers.0.push((name.to_owned(), pooler));
-        }
-        Ok((servers, members))
-    }
-
-    /// Starts the nodes of a cluster, each after the one before it.
-    fn cluster(
-        &self,
-        spec: &ServerSpec,
-        nodes: u32,
-    ) -> anyhow::Result<(Servers, Vec<RegisteredMember>)> {
-        let cluster = Cluster::new(nodes, false)?;
-        let (mut servers, mut members) = (Servers::default(), Vec::new());
-        for number in 1..=nodes {
-            let node = Node { number, cluster: cluster.clone(), joins_at: None };
-            let name = node.name();
-            let spec = ServerSpec { part: Part::Node(node), ..spec.clone() };
-            if number == 1 {
-                self.products.check_settings(&spec, &self.place)?;
-            }
-            let server = self.products.start(&spec, &self.place, self.clock)?;
-            let found = self.member((&name, "node"), &spec.product, &*server);
-            servers.0.push((name, server));
-            members.push(found?);
-        }
-        Ok((servers, members))
-    }
-
-    /// Starts shards without tables, and the router in front of them, which knows where they are. It is the
-    /// first of the members, because it is what a client connects to.
-    fn shards(
-        &self,
-        spec: &ServerSpec,
-        shards: u32,
-    ) -> anyhow::Result<(Servers, Vec<RegisteredMember>)> {
-        let memory = ByteCount(lab::environment(&self.order.root).usable_memory_bytes());
-        let front = ServerSpec {
-            settings: settings("--router-setting", &self.order.router_settings, memory)?,
-            engine: None,
-            part: Part::Router,
-            ..spec.clone()
-        };
-        self.products.check_settings(spec, &self.place)?;
-        self.products.check_settings(&front, &self.place)?;
-        let (mut servers, mut members) = (Servers::default(), Vec::new());
-        let mut start = |spec: &ServerSpec, name: &str, role: &str| {
-            let server = self.products.start(spec, &self.place, self.clock)?;
-            let found = self.member((name, role), &spec.product, &*server);
-            let reach = server.reach();
-            servers.0.push((name.to_owned(), server));
-            members.push(found?);
-            Ok(reach.context("the server has no address")?.endpoint)
-        };
-        let endpoints: Vec<Endpoint> = (1..=shards)
-            .map(|number| start(spec, &dyno_database::shard_name(number), "shard"))
-            .collect::<anyhow::Result<_>>()?;
-        let router = start(&front, dyno_database::SHARD_ROUTER, "router")?;
-        members.rotate_right(1);
-        let product = self.products.get(&spec.product)?;
-        dyno_database::sharding(product)?.introduce(&router, &endpoints)?;
-        Ok((servers, members))
-    }
-
-    fn replicas(
-        &self,
-        spec: &ServerSpec,
-        replication: &Replication,
-        servers: &mut Servers,
-        members: &mut Vec<RegisteredMember>,
-    ) -> anyhow::Result<()> {
-        let product = self.products.get(&spec.product)?;
-        let mut all: Vec<Following> = Vec::new();
-        let started = (1..=replication.replicas).try_for_each(|number| {
-            let primary = (&*servers.0[0].1, replication, number);
-            let start = |spec: &ServerSpec| self.products.start(spec, &self.place, self.clock);
-            let replica = dyno_database::start_replica(product, spec, primary, self.clock, start)?;
-            all.push(replica);
-            anyhow::Ok(())
-        });
-        let finished = started.and_then(|()| {
-            let replicas: Vec<&Following> = all.iter().collect();
-            let primary = &*servers.0[0].1;
-            Ok(dyno_database::finish(product, primary, &replicas, self.clock.as_ref())?)
-        });
-        for Following { name, server, .. } in all {
-            members.push(self.member((&name, "replica"), &spec.product, &*server)?);
-            servers.0.push((name, server));
-        }
-        finished
-    }
-
-    /// What is known of a server that is up. Its password, if it has one, is in a file of its own.
-    fn member(
-        &self,
-        (name, role): (&str, &str),
-        product: &str,
-        server: &dyn Server,
-    ) -> anyhow::Result<RegisteredMember> {
-        let facts = server.facts()?;
-        let Reach { endpoint, log } = server.reach().context("the server has no address")?;
-        let url = match &endpoint.password {
-            None => endpoint.to_string(),
-            Some(password) => {
-                let file = format!("{name}.password");
-                let text = format!("{}\n", password.reveal());
-                let file = self.register.keep_secret(&self.order.name, &file, &text)?;
-                endpoint.url_with_password_file(&file)
-            }
-        };
-        Ok(RegisteredMember {
-            name: name.to_owned(),
-            role: role.to_owned(),
-            product: product.to_owned(),
-            version: facts.version,
-            url,
-            client_port: server.client_port(),
-            pid: server.processes().first().copied().unwrap_or_default(),
-            data: server.data_files().map(|data| data.root).unwrap_or_default(),
-            log,
-            programs: facts.build.map(|build| build.programs).unwrap_or_default(),
-        })
-    }
+    };
+    Ok(RegisteredMember {
+        name: name.to_owned(),
+        role: role.to_owned(),
+        product: product.to_owned(),
+        version: facts.version,
+        url,
+        client_port: server.client_port(),
+        pid: server.processes().first().copied().unwrap_or_default(),
+        data: server.data_files().map(|data| data.root).unwrap_or_default(),
+        log,
+        programs: facts.build.map(|build| build.programs).unwrap_or_default(),
+    })
 }
 
 /// Settings that an option gives in the form NAME=VALUE, shares of memory resolved.

@@ -18,11 +18,8 @@ use serde::{Deserialize, Serialize};
 use super::{hold, products};
 use crate::{End, lab, terminal};
 
-/// How many nodes a cluster has if nobody says.
-const NODES: u32 = 3;
-
 /// Options of `dyno up`.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args, Serialize, Deserialize)]
 pub(crate) struct UpOptions {
     /// The product, with the beginning of its version: `postgresql@17`
     #[arg(value_name = "PRODUCT@VERSION")]
@@ -32,54 +29,54 @@ pub(crate) struct UpOptions {
     name: Option<String>,
     /// Where the programs must come from: machine, debian, maven, python
     #[arg(long, value_name = "SOURCE")]
-    from: Option<String>,
+    pub(super) from: Option<String>,
     /// Folder with the server's programs
     #[arg(long, value_name = "FOLDER", conflicts_with = "from")]
-    programs: Option<PathBuf>,
+    pub(super) programs: Option<PathBuf>,
     /// Container image (Podman or Docker) that contains the programs
     #[arg(long, value_name = "IMAGE",
           conflicts_with_all = ["from", "programs", "memory", "replicas", "cluster", "shards"])]
-    image: Option<String>,
+    pub(super) image: Option<String>,
     /// Fetch the programs if they are not installed, as `dyno products fetch` does, or the image
     #[arg(long)]
     fetch: bool,
     /// Storage engine that tables get by default
     #[arg(long)]
-    engine: Option<String>,
+    pub(super) engine: Option<String>,
     /// Server setting; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
-    setting: Vec<String>,
+    pub(super) setting: Vec<String>,
     /// Memory limit of the server (needs root)
     #[arg(long, value_name = "SIZE", value_parser = crate::cli::size)]
-    memory: Option<ByteCount>,
+    pub(super) memory: Option<ByteCount>,
     /// The folder in which it keeps its data
     #[arg(long, value_name = "FOLDER")]
     data_folder: Option<PathBuf>,
     /// Number of replicas that follow it
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
           value_parser = clap::value_parser!(u32).range(0..=i64::from(REPLICAS_MAX)))]
-    replicas: u32,
+    pub(super) replicas: u32,
     /// What a commit waits for: no replica, or one
     #[arg(long, value_name = "MODE", default_value = ReplicationMode::WORDS[0], requires = "replicas",
           value_parser = ReplicationMode::WORDS)]
-    replication: String,
+    pub(super) replication: String,
     /// Kind of cluster, of which this server is the first node: galera, group-replication
     #[arg(long, value_name = "KIND", conflicts_with_all = ["replicas", "behind"])]
-    cluster: Option<String>,
+    pub(super) cluster: Option<String>,
     /// Number of nodes in the cluster [default: 3]
     #[arg(long, value_name = "N", requires = "cluster",
           value_parser = clap::value_parser!(u32).range(i64::from(NODES_MIN)..=i64::from(NODES_MAX)))]
-    nodes: Option<u32>,
+    pub(super) nodes: Option<u32>,
     /// Number of shards behind a router
     #[arg(long, value_name = "N", conflicts_with_all = ["replicas", "cluster", "behind"],
           value_parser = clap::value_parser!(u32).range(1..=i64::from(SHARDS_MAX)))]
-    shards: Option<u32>,
+    pub(super) shards: Option<u32>,
     /// Setting of the router in front of the shards; may be repeated
     #[arg(long, value_name = "NAME=VALUE", requires = "shards")]
-    router_setting: Vec<String>,
+    pub(super) router_setting: Vec<String>,
     /// Pooler or proxy in front of it: pgbouncer, haproxy
     #[arg(long, value_name = "ROUTER")]
-    behind: Option<String>,
+    pub(super) behind: Option<String>,
     /// Option of that pooler or proxy, such as pool_size=4; may be repeated
     #[arg(long, value_name = "NAME=VALUE", requires = "behind")]
     behind_option: Vec<String>,
@@ -91,22 +88,10 @@ pub(super) struct Order {
     pub(super) name: String,
     pub(super) product: String,
     pub(super) version: Option<String>,
-    pub(super) from: Option<String>,
-    pub(super) programs: Option<PathBuf>,
-    pub(super) image: Option<String>,
-    pub(super) engine: Option<String>,
-    pub(super) settings: Vec<String>,
-    pub(super) memory: Option<u64>,
     pub(super) root: PathBuf,
-    pub(super) replicas: u32,
-    pub(super) replication: String,
-    /// Nodes of a cluster; none if it is in none.
-    pub(super) nodes: Option<u32>,
-    /// Shards behind a router; none if there is one server.
-    pub(super) shards: Option<u32>,
-    pub(super) router_settings: Vec<String>,
-    pub(super) behind: Option<String>,
     pub(super) behind_options: BTreeMap<String, String>,
+    /// Paths among them are absolute.
+    pub(super) options: UpOptions,
 }
 
 /// What a holder says, once, on its standard output.
@@ -159,24 +144,16 @@ pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
         name,
         product: product.spec().name.clone(),
         version: version.map(str::to_owned),
-        from: options.from.clone(),
-        programs: options.programs.as_ref().map(std::path::absolute).transpose()?,
-        image: options.image.clone(),
-        engine: options.engine.clone(),
-        settings: options.setting.clone(),
-        memory: options.memory.map(|memory| memory.0),
         root,
-        replicas: options.replicas,
-        replication: options.replication.clone(),
-        nodes: options.cluster.as_ref().map(|_| options.nodes.unwrap_or(NODES)),
-        shards: options.shards,
-        router_settings: options.router_setting.clone(),
-        behind: options.behind.clone(),
         behind_options,
+        options: UpOptions {
+            programs: options.programs.as_ref().map(std::path::absolute).transpose()?,
+            ..options.clone()
+        },
     };
     // A wrong setting is said here, not by a process that nobody sees.
     for (option, pairs) in
-        [("--setting", &order.settings), ("--router-setting", &order.router_settings)]
+        [("--setting", &options.setting), ("--router-setting", &options.router_setting)]
     {
         hold::settings(option, pairs, ByteCount(0)).map_err(crate::usage_error)?;
     }

@@ -1,0 +1,137 @@
+//! A server or a router on a host, as it is used from here: asked by its URL, watched and stopped through its agent.
+
+use std::sync::Arc;
+
+use dyno_database::{BuildFacts, Control, DeployError, Endpoint, Server, ServerFacts};
+use dyno_host::{Probe, ThreadListing};
+use dyno_workload::{Connector, Dialect};
+
+use super::fault::HostedControl;
+use super::server::ServerHosts;
+use crate::agent::message::{RouterUp, ServerOrder};
+use crate::trial::TrialError;
+
+pub(super) struct Hosted {
+    hosts: Arc<ServerHosts>,
+    idx: usize,
+    endpoint: Endpoint,
+    dialect: Dialect,
+    connector: Connector,
+    used: Used,
+}
+
+pub(super) enum Used {
+    /// Attached by its URL; its agent knows where its programs come from.
+    Server(Box<dyn Server>, Option<BuildFacts>),
+    /// What its agent says of it: a router has no tables to be asked, and its statistics are at a socket of its machine.
+    Router(RouterUp),
+}
+
+impl Hosted {
+    /// One that is up on the host with this index.
+    ///
+    /// # Errors
+    ///
+    /// It is a router in front of servers that speak no SQL.
+    pub(super) fn new(
+        (hosts, idx): (&Arc<ServerHosts>, usize),
+        endpoint: Endpoint,
+        used: Used,
+    ) -> Result<Hosted, TrialError> {
+        let protocol = endpoint.protocol;
+        let dialect = protocol.spec().dialect.ok_or_else(|| {
+            TrialError::new("routers are only started in front of servers that speak SQL")
+        })?;
+        let connector = match &used {
+            Used::Server(attached, _) => attached.connector(),
+            Used::Router(about) if about.supports_named_statements => protocol.connector(&endpoint),
+            Used::Router(_) => protocol.unnamed_connector(&endpoint),
+        };
+        Ok(Hosted { hosts: Arc::clone(hosts), idx, endpoint, dialect, connector, used })
+    }
+}
+
+impl Server for Hosted {
+    fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    fn connector(&self) -> Connector {
+        Arc::clone(&self.connector)
+    }
+
+    fn facts(&self) -> Result<ServerFacts, DeployError> {
+        Ok(match &self.used {
+            Used::Server(attached, build) => {
+                ServerFacts { build: build.clone(), ..attached.facts()? }
+            }
+            Used::Router(about) => ServerFacts {
+                product: about.product.clone(),
+                version: about.version.clone(),
+                transport: "tcp",
+                settings: about.settings.clone(),
+                ..ServerFacts::default()
+            },
+        })
+    }
+
+    fn endpoint(&self) -> Option<&Endpoint> {
+        Some(&self.endpoint)
+    }
+
+    fn control(&self) -> Option<Box<dyn Control>> {
+        Some(Box::new(HostedControl { hosts: Arc::clone(&self.hosts), idx: self.idx }))
+    }
+
+    fn down(&mut self) -> Option<String> {
+        // What its own machine says of its end is more than that the connection is lost.
+        let lost = match &mut self.used {
+            Used::Server(attached, _) => attached.down(),
+            Used::Router(_) => None,
+        };
+        self.hosts.down(self.idx, lost)
+    }
+
+    fn log_tail(&self, lines: usize) -> Vec<String> {
+        self.hosts.log_tail(self.idx, lines)
+    }
+
+    fn data_bytes(&self) -> Option<u64> {
+        self.hosts.look(self.idx, 0)?.2
+    }
+
+    fn supports_named_statements(&self) -> bool {
+        match &self.used {
+            Used::Server(..) => true,
+            Used::Router(about) => about.supports_named_statements,
+        }
+    }
+
+    fn stores_data(&self) -> bool {
+        matches!(self.used, Used::Server(..))
+    }
+
+    fn probes(&self, _: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
+        match &self.used {
+            Used::Server(attached, _) => attached.probes(None),
+            Used::Router(_) => Vec::new(),
+        }
+    }
+
+    fn check_alive(&self) -> Result<(), DeployError> {
+        match &self.used {
+            Used::Server(attached, _) => attached.check_alive(),
+            Used::Router(_) => Ok(self.hosts.perform(self.idx, ServerOrder::Check).map(drop)?),
+        }
+    }
+
+    fn stop(self: Box<Self>) -> Result<(), DeployError> {
+        let Hosted { hosts, idx, used, .. } = *self;
+        // What is attached leaves everything; the connections that it holds open end first.
+        let left = match used {
+            Used::Server(attached, _) => attached.stop(),
+            Used::Router(_) => Ok(()),
+        };
+        hosts.perform(idx, ServerOrder::Stop).map_err(DeployError::from).and(left)
+    }
+}
