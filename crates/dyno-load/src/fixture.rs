@@ -1,13 +1,13 @@
 //! A workload and specifications for tests.
 
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use dyno_model::{Arrivals, Load, Name, Pacing, Role, name};
 use dyno_units::{Nanoseconds, RandomStream, Seed};
 use dyno_workload::{
-    ClientContext, ClientFuture, Clients, Dialect, Ended, MadeWorkload, Row, Session, Statement,
-    StatementClass, StatementError, Table, Transactions, Workload, drive,
+    ClientContext, ClientFuture, Clients, Dialect, Ended, MadeWorkload, Outline, Row, Session,
+    Statement, StatementClass, StatementError, Table, Transactions, Workload, drive,
 };
 
 use crate::{Interval, StepSpec};
@@ -29,6 +29,9 @@ pub(crate) struct Reads {
 }
 
 static KINDS: [Name; 3] = [name("one_read"), name("two_reads"), name("three_reads")];
+
+static OUTLINE: LazyLock<Outline> =
+    LazyLock::new(|| Outline { name: name("reads"), ..Outline::default() });
 
 pub(crate) fn reads(n_kinds: usize) -> MadeWorkload {
     reading(Reads { n_kinds, ..Reads::default() })
@@ -56,16 +59,12 @@ pub(crate) fn roles(roles: Vec<Role>, seconds: u64) -> StepSpec {
 }
 
 impl Workload for Reads {
-    fn name(&self) -> &str {
-        "reads"
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn kinds(&self) -> &[Name] {
         &KINDS[..self.n_kinds]
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        Vec::new()
     }
 
     fn tables(&self, _dialect: Dialect) -> Vec<Table> {

@@ -11,6 +11,8 @@ pub struct OptionSpec {
     pub default: Name,
     /// One sentence for help texts and the schema.
     pub help: Name,
+    /// The least and the largest whole number that it takes; none if it takes any.
+    pub range: Option<(u64, u64)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +103,14 @@ impl OptionSpec {
         default: &'static str,
         help: &'static str,
     ) -> OptionSpec {
-        OptionSpec { name: name(text), kind, default: name(default), help: name(help) }
+        OptionSpec { name: name(text), kind, default: name(default), help: name(help), range: None }
+    }
+
+    /// The same option with the least and the largest whole number that it takes.
+    #[must_use]
+    pub const fn within(mut self, least: u64, most: u64) -> OptionSpec {
+        self.range = Some((least, most));
+        self
     }
 
     /// Fails, with what is wrong and what is accepted, if the option cannot have this value.

@@ -9,8 +9,8 @@ use dyno_units::Seed;
 
 use crate::options::Options;
 use crate::{
-    Target, Workload, dbstress, documents, files, insert_benchmark, key_order, none, sysbench,
-    tpcb, tpcc, vectors,
+    Outline, Target, Workload, dbstress, documents, files, insert_benchmark, key_order, none,
+    sysbench, tpcb, tpcc, vectors,
 };
 
 #[derive(Clone)]
@@ -32,9 +32,23 @@ pub struct PlanInput<'a> {
     pub name: &'a Name,
     /// A value for each of its options.
     pub options: &'a Options,
+    pub target: Target,
     pub request: StepRequest,
     /// Determines the rows that fill the tables.
     pub seed: Seed,
+}
+
+impl PlanInput<'_> {
+    /// Of a workload with these kinds, and no steps of its own.
+    pub(crate) fn outline(&self, kinds: impl Into<Vec<Name>>) -> Outline {
+        Outline {
+            name: self.name.clone(),
+            kinds: kinds.into(),
+            options: self.options.pairs(),
+            target: self.target,
+            steps: Vec::new(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -96,7 +110,8 @@ impl WorkloadSpec {
         seed: Seed,
     ) -> Result<Arc<dyn Workload>, PlanError> {
         let options = Options::resolve(&self.options, given)?;
-        (self.plan)(&PlanInput { name: &self.name, options: &options, request, seed })
+        let (name, target) = (&self.name, self.target);
+        (self.plan)(&PlanInput { name, options: &options, target, request, seed })
     }
 }
 

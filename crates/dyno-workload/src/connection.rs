@@ -46,8 +46,7 @@ pub trait Connection: Send {
     /// # Errors
     ///
     /// The server's; the product prepares all statements at once.
-    fn prepare_at(&mut self, idx: usize, statement: &Statement) -> Result<(), StatementError> {
-        let _ = idx;
+    fn prepare_at(&mut self, _idx: usize, statement: &Statement) -> Result<(), StatementError> {
         let message = format!("a single statement cannot be prepared: {}", statement.sql);
         Err(StatementError::new(ErrorClass::Refused, "prepare", message))
     }
@@ -64,16 +63,14 @@ pub trait Connection: Send {
     /// The same with a statement that returns rows of `n_columns` columns, which are kept as texts
     /// for [`Connection::kept_rows`]; with 0, whatever columns there are. Not in a pipeline. A product that is not reached by a
     /// protocol keeps none. Hot.
-    fn send_text_keeping(&mut self, sql: &str, n_columns: usize) {
-        let _ = n_columns;
+    fn send_text_keeping(&mut self, sql: &str, _n_columns: usize) {
         self.send_text(sql);
     }
 
     /// The same with a statement of any number of queries, whose last rows and names of columns are kept
     /// for [`Connection::last_rows`]. Not in a pipeline. False if the product keeps none; then nothing
     /// is sent. Hot.
-    fn send_text_keeping_last(&mut self, sql: &str) -> bool {
-        let _ = sql;
+    fn send_text_keeping_last(&mut self, _sql: &str) -> bool {
         false
     }
 
@@ -159,9 +156,7 @@ pub trait Connection: Send {
     /// Bounds each `query` and each `prepare` from here on, as a whole (0: no bound but the one
     /// that a connection gives `prepare` by itself, as at first). One that runs out of it fails,
     /// and the connection is lost. Cold.
-    fn set_cold_limit(&mut self, limit_ns: u64) {
-        let _ = limit_ns;
-    }
+    fn set_cold_limit(&mut self, _limit_ns: u64) {}
 
     /// Runs a statement and returns all rows as text. Cold.
     fn query(&mut self, sql: &str) -> Result<TextRows, StatementError>;
@@ -183,9 +178,8 @@ pub trait Connection: Send {
     fn copy_rows(
         &mut self,
         sql: &str,
-        next_row: &mut dyn FnMut(&mut Row) -> bool,
+        _next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
-        let _ = next_row;
         Err(StatementError::new(ErrorClass::Refused, "copy", format!("no rows can be sent: {sql}")))
     }
 
@@ -367,6 +361,9 @@ pub struct ErrorDetails {
     /// Where it stands in the statement, in characters, from 1.
     pub position: Option<usize>,
 }
+
+/// What comes of statements.
+pub type Done<T = ()> = Result<T, StatementError>;
 
 impl StatementError {
     pub fn new(

@@ -9,7 +9,10 @@ use std::task::Poll;
 
 use dyno_units::{Nanoseconds, RandomStream};
 
-use crate::{ConnectError, Connection, Session, Statement, StatementError, Tally};
+use crate::{
+    ClientFuture, ConnectError, Connection, Done, ErrorClass, Session, Statement, StatementError,
+    Tally,
+};
 
 /// Decides when a client acts, and receives the outcome. Implemented by the load generator, one
 /// for each client; all methods take `&self` because the session and the loop share it.
@@ -33,9 +36,7 @@ pub trait Pace {
 
     /// Begins a pause of this length whatever decides when transactions begin: one within a transaction.
     /// It is over when [`Pace::poll_pause`] is ready.
-    fn begin_sleep(&self, length: Nanoseconds) {
-        let _ = length;
-    }
+    fn begin_sleep(&self, _length: Nanoseconds) {}
 
     /// The time; read from the clock.
     fn now(&self) -> Nanoseconds {
@@ -49,9 +50,7 @@ pub trait Pace {
 
     /// The transaction of this kind has failed, and the client tries it again at once, on its own:
     /// the failure and the retry are counted, and it stays in flight.
-    fn retried_at_once(&self, kind: usize, tally: Tally, error: &StatementError) {
-        let _ = (kind, tally, error);
-    }
+    fn retried_at_once(&self, _kind: usize, _tally: Tally, _error: &StatementError) {}
 
     /// When the transaction was due that [`Pace::poll_due`] was ready for; the time if no schedule
     /// decides that.
@@ -67,15 +66,14 @@ pub trait Pace {
     fn finished(&self) {}
 
     /// The client now has this connection: wait for its descriptor from here on.
-    fn attach(&self, connection: &mut dyn Connection) -> Result<(), StatementError>;
+    fn attach(&self, connection: &mut dyn Connection) -> Done;
 
     /// The client's connection is about to be dropped.
     fn detach(&self);
 
     /// A statement has been sent. True when its reply is worth waiting for before the connection
     /// is polled the first time; false when polling finds it, or blocks until it is there.
-    fn statement_sent(&self, connection: &dyn Connection) -> bool {
-        let _ = connection;
+    fn statement_sent(&self, _connection: &dyn Connection) -> bool {
         false
     }
 
@@ -139,29 +137,28 @@ pub struct ClientContext {
 
 /// The transactions of one client.
 pub trait Transactions {
-    /// Draws the kind of the next transaction.
-    fn draw(&mut self, random: &mut RandomStream) -> usize;
+    /// Draws the kind of the next transaction; kind 0 where there is nothing to draw.
+    fn draw(&mut self, _random: &mut RandomStream) -> usize {
+        0
+    }
 
     /// How long a transaction of this kind has to be delayed because another client lags behind:
     /// zero to do it now. Called again after each such pause; the transaction is due when the last
     /// one is over. Has an effect under closed load only: under other loads pauses have no length.
-    fn delay_before(&mut self, kind: usize) -> Nanoseconds {
-        let _ = kind;
+    fn delay_before(&mut self, _kind: usize) -> Nanoseconds {
         Nanoseconds::ZERO
     }
 
     /// Pause before a transaction of this kind (keying time); the transaction is due when it is
     /// over. Called once for each transaction; used under closed load only, since under open load a
     /// schedule decides when each is due.
-    fn pause_before(&mut self, kind: usize, random: &mut RandomStream) -> Nanoseconds {
-        let _ = (kind, random);
+    fn pause_before(&mut self, _kind: usize, _random: &mut RandomStream) -> Nanoseconds {
         Nanoseconds::ZERO
     }
 
     /// Pause after a transaction of this kind has ended in any way (think time); used under
     /// closed load only.
-    fn pause_after(&mut self, kind: usize, random: &mut RandomStream) -> Nanoseconds {
-        let _ = (kind, random);
+    fn pause_after(&mut self, _kind: usize, _random: &mut RandomStream) -> Nanoseconds {
         Nanoseconds::ZERO
     }
 
@@ -171,7 +168,37 @@ pub trait Transactions {
         kind: usize,
         random: &mut RandomStream,
         session: &mut Session,
-    ) -> impl Future<Output = Result<(), StatementError>>;
+    ) -> impl Future<Output = Done>;
+}
+
+/// A client that cannot begin: each of its transactions fails with the reason.
+struct Refused(StatementError);
+
+impl Transactions for Refused {
+    async fn perform(&mut self, _: usize, _: &mut RandomStream, _: &mut Session) -> Done {
+        Err(self.0.clone())
+    }
+}
+
+/// A client whose transactions all fail, for this reason.
+pub(crate) fn refused(context: ClientContext, reason: &str) -> ClientFuture {
+    let error = StatementError::new(ErrorClass::Refused, "usage", reason);
+    Box::pin(drive(Refused(error), context))
+}
+
+/// A client with statements of its own.
+pub(crate) fn with_statements(
+    client: impl Transactions + 'static,
+    statements: Vec<Statement>,
+    mut context: ClientContext,
+) -> ClientFuture {
+    if let Err(error) = context.session.prepare(&statements) {
+        let StatementError { class, code, message, .. } = error;
+        let message = format!("a statement could not be prepared: {message}");
+        return Box::pin(drive(Refused(StatementError::new(class, code, message)), context));
+    }
+    context.statements = statements.into();
+    Box::pin(drive(client, context))
 }
 
 /// Runs a client until its pace ends the step.

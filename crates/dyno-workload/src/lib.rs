@@ -31,6 +31,8 @@ pub mod lua;
 pub mod none;
 pub mod options;
 pub mod pgbench;
+#[cfg(test)]
+mod pinned;
 mod row;
 mod session;
 pub mod skew;
@@ -42,8 +44,8 @@ mod workload;
 
 pub use audit::{AuditRow, AuditTotals, KindTotals, Stored, number_in};
 pub use connection::{
-    COPY_REFUSED, ConnectError, Connection, Connector, ErrorClass, ErrorDetails, NamedRows, Reply,
-    SqlState, Statement, StatementClass, StatementError, TextRows, Value,
+    COPY_REFUSED, ConnectError, Connection, Connector, Done, ErrorClass, ErrorDetails, NamedRows,
+    Reply, SqlState, Statement, StatementClass, StatementError, TextRows, Value,
 };
 pub use drive::{ClientContext, Ended, Next, Pace, Transactions, drive};
 pub use kept::KeptRows;
@@ -52,6 +54,6 @@ pub use ledger::Ledger;
 pub use row::{Cell, Row};
 pub use session::{Answer, Session, Tally};
 pub use workload::{
-    ClientFuture, Clients, Dialect, MadeWorkload, MeasuredStep, Observation, TABLE_MARK, Table,
-    TableShape, Target, Tried, Workload,
+    ClientFuture, Clients, Dialect, MadeWorkload, MeasuredStep, Observation, Outline, TABLE_MARK,
+    Table, TableShape, Target, Tried, Workload,
 };

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use dyno_model::{Name, OptionError, OptionSpec, parse_switch};
+use dyno_model::{Name, OptionError, OptionKind, OptionSpec, parse_switch};
 use dyno_units::ByteCount;
 
 /// Option values as text, by name, complete: defaults filled in, names and kinds checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    values: BTreeMap<Name, String>,
+    values: BTreeMap<Name, (OptionSpec, String)>,
 }
 
 impl Options {
@@ -19,22 +19,23 @@ impl Options {
     ) -> Result<Options, OptionError> {
         for name in given.keys() {
             if !specs.iter().any(|spec| spec.name == *name) {
-                return Err(OptionError {
-                    name: name.clone(),
-                    reason: format!(
-                        "this workload has no such option; it has {}",
-                        specs.iter().map(|spec| spec.name.as_ref()).collect::<Vec<_>>().join(", ")
-                    ),
-                });
+                let known: Vec<&str> = specs.iter().map(|spec| spec.name.as_ref()).collect();
+                let known = known.join(", ");
+                return refuse(name, format!("this workload has no such option; it has {known}"));
             }
         }
         let mut values = BTreeMap::new();
         for spec in specs {
             let text = given.get(spec.name.as_ref()).map_or(spec.default.as_ref(), String::as_str);
             spec.check(text)?;
-            values.insert(spec.name.clone(), text.to_owned());
+            values.insert(spec.name.clone(), (spec.clone(), text.to_owned()));
         }
         Ok(Options { values })
+    }
+
+    /// Whether the workload declared the option.
+    pub fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
     }
 
     /// The text of an option.
@@ -42,11 +43,29 @@ impl Options {
     /// # Panics
     /// If the workload did not declare the option.
     pub fn text(&self, name: &str) -> &str {
-        &self.values[name]
+        &self.values[name].1
     }
 
     pub fn count(&self, name: &str) -> u64 {
         dyno_units::parse_count(self.text(name)).expect("checked when the options were resolved")
+    }
+
+    /// The value of an option that was declared with a range.
+    ///
+    /// # Errors
+    ///
+    /// The value is out of the range.
+    pub fn in_range(&self, name: &str) -> Result<u64, OptionError> {
+        let count = self.count(name);
+        self.values[name].0.range.map_or(Ok(count), |range| within(name, count, range))
+    }
+
+    /// What the word of an option means: `meanings` are those of its words, in their order.
+    pub fn meaning<T, const N: usize>(&self, name: &str, meanings: [T; N]) -> T {
+        let (spec, text) = &self.values[name];
+        let OptionKind::Word(words) = &spec.kind else { unreachable!("`{name}` has no words") };
+        let mut meant = words.iter().zip(meanings).filter(|(word, _)| word == text);
+        meant.next().expect("checked when the options were resolved").1
     }
 
     pub fn counts(&self, name: &str) -> Vec<u64> {
@@ -71,6 +90,28 @@ impl Options {
 
     /// All options as name and value, by name.
     pub fn pairs(&self) -> Vec<(String, String)> {
-        self.values.iter().map(|(name, value)| (name.clone().into_owned(), value.clone())).collect()
+        let pair =
+            |(spec, text): &(OptionSpec, String)| (spec.name.clone().into_owned(), text.clone());
+        self.values.values().map(pair).collect()
     }
+}
+
+/// A whole number from the first of two numbers to the second.
+pub(crate) fn within(
+    name: &str,
+    value: u64,
+    (least, most): (u64, u64),
+) -> Result<u64, OptionError> {
+    match (least..=most).contains(&value) {
+        true => Ok(value),
+        false => refuse(name, format!("`{value}` is not between {least} and {most}")),
+    }
+}
+
+pub(crate) fn refuse<T>(name: &str, reason: impl Into<String>) -> Result<T, OptionError> {
+    Err(refused(name, reason))
+}
+
+pub(crate) fn refused(name: &str, reason: impl Into<String>) -> OptionError {
+    OptionError { name: name.to_owned(), reason: reason.into() }
 }

@@ -29,8 +29,15 @@ const KS_LIMIT_MOST: f64 = 0.25;
 pub struct Counters(Box<[AtomicU64]>);
 
 impl Counters {
-    fn new(n: usize) -> Counters {
+    pub(crate) fn new(n: usize) -> Counters {
         Counters((0..n).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Adds them to these numbers, as many of them as there are.
+    pub(crate) fn add_to(&self, sums: &mut [u64]) {
+        for (sum, counter) in sums.iter_mut().zip(&self.0) {
+            *sum += counter.load(Ordering::Relaxed);
+        }
     }
 
     #[inline]
@@ -64,13 +71,8 @@ impl CounterSet {
 
     pub fn sums(&self) -> Vec<u64> {
         let mut sums = vec![0; self.n];
-        for counters in
-            self.clients.lock().expect("no thread panics while it holds the lock").iter()
-        {
-            for (sum, counter) in sums.iter_mut().zip(&counters.0) {
-                *sum += counter.load(Ordering::Relaxed);
-            }
-        }
+        let clients = self.clients.lock().expect("no thread panics while it holds the lock");
+        clients.iter().for_each(|counters| counters.add_to(&mut sums));
         sums
     }
 }

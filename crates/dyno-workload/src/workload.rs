@@ -16,29 +16,48 @@ use crate::{
 /// The whole run of a client as a future; it ends when its pace says so.
 pub type ClientFuture = Pin<Box<dyn Future<Output = ()>>>;
 
+/// What the lab and the record know of a workload without asking what it does.
+#[derive(Clone, Debug, Default)]
+pub struct Outline {
+    pub name: Name,
+    pub kinds: Vec<Name>,
+    /// The options, resolved, as name and value.
+    pub options: Vec<(String, String)>,
+    pub target: Target,
+    /// None if the study's load levels are its steps.
+    pub steps: Vec<WorkloadStep>,
+}
+
 /// A planned workload: what follows from its options, the load and the seed alone.
 ///
 /// Nothing in it changes while it runs: that is in its [`Clients`].
 pub trait Workload: Send + Sync {
+    fn outline(&self) -> &Outline;
+
     /// Its name in study files and on the command line.
-    fn name(&self) -> &str;
+    fn name(&self) -> &str {
+        &self.outline().name
+    }
 
     /// The kinds of its transactions; elsewhere a kind is an index into this list.
-    fn kinds(&self) -> &[Name];
+    fn kinds(&self) -> &[Name] {
+        &self.outline().kinds
+    }
 
     /// Its options, resolved, as name and value: what a record keeps.
-    fn options(&self) -> Vec<(String, String)>;
+    fn options(&self) -> Vec<(String, String)> {
+        self.outline().options.clone()
+    }
 
     /// What it works on; the same as its [`crate::catalog::WorkloadSpec`] says.
     fn works_on(&self) -> Target {
-        Target::Sql
+        self.outline().target
     }
 
     /// Where each of its statements stands in what the study declares of it, in the order of
     /// [`Workload::statements`]: the keys that lead there from the workload's table. None for a workload
     /// that the study does not declare.
-    fn declared_at(&self, dialect: Dialect) -> Option<Vec<Vec<String>>> {
-        let _ = dialect;
+    fn declared_at(&self, _dialect: Dialect) -> Option<Vec<Vec<String>>> {
         None
     }
 
@@ -64,8 +83,7 @@ pub trait Workload: Send + Sync {
 
     /// Whether it can run under such a load with its options: open, if a rate decides when
     /// transactions begin, or closed. If not, why not and what to do.
-    fn check_load(&self, is_open: bool) -> Result<(), String> {
-        let _ = is_open;
+    fn check_load(&self, _is_open: bool) -> Result<(), String> {
         Ok(())
     }
 
@@ -88,7 +106,7 @@ pub trait Workload: Send + Sync {
     /// The steps that the workload itself defines, in their order; none if the study's load levels
     /// are its steps. Clients learn from their [`ClientContext`] which step and role is theirs.
     fn steps(&self) -> &[WorkloadStep] {
-        &[]
+        &self.outline().steps
     }
 
     /// How what goes on is observed in its steps, which have no clients; none of a workload that sends
@@ -120,8 +138,7 @@ pub trait Workload: Send + Sync {
     fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row);
 
     /// The same row as this dialect takes it, where dialects write a value differently.
-    fn fill_row_in(&self, dialect: Dialect, table_idx: usize, number: u64, row: &mut Row) {
-        let _ = dialect;
+    fn fill_row_in(&self, _dialect: Dialect, table_idx: usize, number: u64, row: &mut Row) {
         self.fill_row(table_idx, number, row);
     }
 
@@ -136,14 +153,15 @@ pub trait Workload: Send + Sync {
         None
     }
 
-    /// The statements each connection prepares.
-    fn statements(&self, dialect: Dialect) -> Vec<Statement>;
+    /// The statements each connection prepares; none if clients prepare their own.
+    fn statements(&self, _dialect: Dialect) -> Vec<Statement> {
+        Vec::new()
+    }
 
     /// A query to run every second under load, if any: a cheap statement whose single row has named
     /// columns of numbers. They are read as
     /// `probe.WORKLOAD.COLUMN`.
-    fn readings_query(&self, dialect: Dialect) -> Option<String> {
-        let _ = dialect;
+    fn readings_query(&self, _dialect: Dialect) -> Option<String> {
         None
     }
 
@@ -171,8 +189,7 @@ pub trait Workload: Send + Sync {
     ///
     /// Numbers that are compared with each other must come from one statement, so that all are of
     /// one moment: what was in flight when the load ended may still be finishing.
-    fn audit_queries(&self, dialect: Dialect) -> Vec<String> {
-        let _ = dialect;
+    fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
         Vec::new()
     }
 
@@ -189,8 +206,7 @@ pub trait Workload: Send + Sync {
     }
 
     /// The figures of a step, each one of [`Workload::metrics`]. Pure.
-    fn figures(&self, step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
-        let _ = step;
+    fn figures(&self, _step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
         Vec::new()
     }
 
@@ -270,8 +286,7 @@ pub trait Clients: Send + Sync {
     /// # Errors
     ///
     /// What clients cannot begin with.
-    fn begin(&self, answers: &[TextRows]) -> Result<(), String> {
-        let _ = answers;
+    fn begin(&self, _answers: &[TextRows]) -> Result<(), String> {
         Ok(())
     }
 
@@ -281,15 +296,12 @@ pub trait Clients: Send + Sync {
     /// # Errors
     ///
     /// The server refused to prepare the statements.
-    fn try_kinds(&self, connection: Box<dyn Connection>) -> Result<Vec<Tried>, StatementError> {
-        let _ = connection;
+    fn try_kinds(&self, _connection: Box<dyn Connection>) -> Result<Vec<Tried>, StatementError> {
         Ok(Vec::new())
     }
 
     /// All connections of a step are open, which took so long; its clients begin.
-    fn connected(&self, took: Nanoseconds) {
-        let _ = took;
-    }
+    fn connected(&self, _took: Nanoseconds) {}
 
     /// What the clients have counted for the audit, where they ran in another process.
     fn counts(&self) -> Vec<u64> {
@@ -298,14 +310,11 @@ pub trait Clients: Send + Sync {
 
     /// Adds what clients in another process have counted; counts of other lengths than
     /// [`Clients::counts`] has are left out.
-    fn add_counts(&self, counts: &[u64]) {
-        let _ = counts;
-    }
+    fn add_counts(&self, _counts: &[u64]) {}
 
     /// The figures of a step that the clients themselves have measured, each one of
     /// [`Workload::metrics`]; called when the step has ended.
-    fn figures(&self, step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
-        let _ = step;
+    fn figures(&self, _step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
         Vec::new()
     }
 
@@ -325,8 +334,7 @@ pub trait Clients: Send + Sync {
     ///
     /// The tables must have been as [`Workload::fill_row`] fills them when the first of the
     /// transactions in `totals` began.
-    fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        let _ = (totals, answers);
+    fn audit(&self, _totals: &AuditTotals, _answers: &[TextRows]) -> Vec<AuditRow> {
         Vec::new()
     }
 }
@@ -462,6 +470,17 @@ impl Dialect {
         match self {
             Dialect::MySql => '`',
             Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => '"',
+        }
+    }
+
+    /// The statement after which the server knows what is in a table, and need not find out while it is
+    /// measured. ClickHouse has nothing to analyse, and merges the parts that filling has left.
+    pub(crate) fn analyze(self, table: &str) -> String {
+        match self {
+            Dialect::MySql => format!("ANALYZE TABLE {table}"),
+            Dialect::PostgreSql => format!("VACUUM ANALYZE {table}"),
+            Dialect::Sqlite => format!("ANALYZE {table}"),
+            Dialect::ClickHouse => format!("OPTIMIZE TABLE {table} FINAL"),
         }
     }
 

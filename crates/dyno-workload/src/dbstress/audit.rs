@@ -83,7 +83,7 @@ impl Audit<'_> {
         };
         let kinds = self.settings.kinds();
         let of_name = |name| kind(kinds.iter().position(|kind| *kind == name));
-        let holes = i128::from(sums.writes.given_up()) * delete_inserts as i128;
+        let holes = i128::from(sums.given_up()) * delete_inserts as i128;
         let slots = (self.settings.sets * self.settings.history_rows()) as f64;
         let open = (sums.clients_most * delete_inserts as u64) as f64;
         Facts {
@@ -217,8 +217,7 @@ impl Audit<'_> {
         let reported = filled + i128::from(inserted) - i128::from(deleted);
         // Of an attempt whose outcome is not known, nothing was reported. A DELETE may find a
         // double.
-        let unknown =
-            i128::from(facts.sums.writes.unknown()) * self.settings.delete_inserts as i128;
+        let unknown = i128::from(facts.sums.unknown()) * self.settings.delete_inserts as i128;
         let twice = if facts.collision > 0.0 && facts.can_double { 2 } else { 1 };
         let doubles = facts.doubles(Line::Insert);
         let drift = found.map(|found| found - filled);
@@ -242,15 +241,15 @@ impl Audit<'_> {
     }
 
     fn keys(&self, facts: &Facts) -> Vec<AuditRow> {
-        let Sums { drawn, expected, horders, foreign, .. } = &facts.sums;
-        let mut rows = vec![distance_row("objects drawn", drawn, expected)];
+        let sums = &facts.sums;
+        let mut rows = vec![distance_row("objects drawn", sums.drawn(), &sums.expected)];
         if self.settings.has_writes() {
             let even = [1.0 / HISTORY as f64; HISTORY as usize];
-            rows.push(distance_row("rows of an object's history drawn", horders, &even));
+            rows.push(distance_row("rows of an object's history drawn", sums.horders(), &even));
         }
         if self.settings.sharing.is_private() {
             let name = "objects of another client drawn";
-            rows.push(AuditRow::equal(name, 0, Some((*foreign).into())));
+            rows.push(AuditRow::equal(name, 0, Some(sums.foreign().into())));
         }
         rows
     }

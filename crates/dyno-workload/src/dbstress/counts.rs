@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::StatementError;
+use crate::skew::Counters;
 
 use super::own::Own;
 use super::settings::HISTORY;
@@ -28,101 +29,64 @@ pub(super) enum Line {
 
 const LINES: usize = 5;
 
-/// Replies and rows of each line.
-pub(super) type Lines = [(u64, u64); LINES];
-
-/// Attempts at a write. Those that neither committed nor failed were dropped by the load generator
-/// when the step was long over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Writes {
-    pub(super) begun: u64,
-    pub(super) done: u64,
-    pub(super) failed: u64,
-    /// Of those that failed, the ones whose connection was lost.
-    pub(super) lost: u64,
-}
-
-impl Writes {
-    /// Those that may have stopped half-way.
-    pub(super) fn given_up(&self) -> u64 {
-        self.begun - self.done
-    }
-
-    /// Those of which a statement may have been executed without a confirmed reply.
-    pub(super) fn unknown(&self) -> u64 {
-        self.begun - self.done - self.failed + self.lost
-    }
-}
+/// The counters of a client, in their order: objects drawn, by bin; …
+const HORDERS: usize = BINS;
+/// … places in an object's history; objects that were not its own; …
+const FOREIGN: usize = HORDERS + HISTORY as usize;
+/// … replies and rows of each line; …
+const REPLIES: usize = FOREIGN + 1;
+/// … and attempts at a write. Those that neither committed nor failed were dropped by the load
+/// generator when the step was long over.
+const BEGUN: usize = REPLIES + 2 * LINES;
+const DONE: usize = BEGUN + 1;
+const FAILED: usize = BEGUN + 2;
+/// Of those that failed, the ones whose connection was lost.
+const LOST: usize = BEGUN + 3;
+const N_COUNTERS: usize = BEGUN + 4;
 
 #[derive(Debug)]
 pub(super) struct ClientCounts {
     n_own: u64,
-    drawn: [AtomicU64; BINS],
-    horders: [AtomicU64; HISTORY as usize],
-    foreign: AtomicU64,
-    lines: [[AtomicU64; 2]; LINES],
-    // Begun, done, failed, lost.
-    writes: [AtomicU64; 4],
-}
-
-/// Adds where only one thread writes.
-#[inline]
-fn add(counter: &AtomicU64, by: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
-}
-
-fn get(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
+    counters: Counters,
 }
 
 impl ClientCounts {
-    fn new(own: Own) -> ClientCounts {
-        ClientCounts {
-            n_own: own.n(),
-            drawn: std::array::from_fn(|_| AtomicU64::new(0)),
-            horders: Default::default(),
-            foreign: AtomicU64::new(0),
-            lines: Default::default(),
-            writes: Default::default(),
-        }
-    }
-
     /// The client drew the object at this place among those it draws; `is_own`: one of its own.
     #[inline]
     pub(super) fn drew(&self, place: u64, is_own: bool) {
         let bin = u128::from(place) * BINS as u128 / u128::from(self.n_own);
-        add(&self.drawn[(bin as usize).min(BINS - 1)], 1);
+        self.counters.add((bin as usize).min(BINS - 1), 1);
         if !is_own {
-            add(&self.foreign, 1);
+            self.counters.add(FOREIGN, 1);
         }
     }
 
     #[inline]
     pub(super) fn write_began(&self) {
-        add(&self.writes[0], 1);
+        self.counters.add(BEGUN, 1);
     }
 
     #[inline]
     pub(super) fn write_ended(&self, result: &Result<(), StatementError>) {
         match result {
-            Ok(()) => add(&self.writes[1], 1),
+            Ok(()) => self.counters.add(DONE, 1),
             Err(error) => {
-                add(&self.writes[2], 1);
-                add(&self.writes[3], u64::from(error.class.loses_connection()));
+                self.counters.add(FAILED, 1);
+                self.counters.add(LOST, u64::from(error.class.loses_connection()));
             }
         }
     }
 
     #[inline]
     pub(super) fn drew_horder(&self, horder: u64) {
-        add(&self.horders[horder as usize], 1);
+        self.counters.add(HORDERS + horder as usize, 1);
     }
 
     #[inline]
     pub(super) fn replied(&self, line: Line, n: u64, rows: u64) {
-        let [replies, reported] = &self.lines[line as usize];
-        add(replies, n);
-        add(reported, rows);
+        let replies = REPLIES + 2 * line as usize;
+        self.counters.add(replies, n);
+        self.counters.add(replies + 1, rows);
     }
 }
 
@@ -133,22 +97,16 @@ pub(super) struct Counts {
     lives: AtomicU64,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Sums {
     /// Clients that began, of all steps.
     pub(super) lives: u64,
     /// The most that there were at a time.
     pub(super) clients_most: u64,
-    /// Objects drawn, by bin, and how many were expected to fall into it: the places that it has
-    /// among each client's own, weighted by how much that client drew.
-    pub(super) drawn: Vec<u64>,
+    /// How many objects were expected to fall into each bin: the places that it has among each
+    /// client's own, weighted by how much that client drew.
     pub(super) expected: Vec<f64>,
-    /// Places in an object's history.
-    pub(super) horders: Vec<u64>,
-    /// Objects drawn that were not the client's own.
-    pub(super) foreign: u64,
-    pub(super) writes: Writes,
-    pub(super) lines: Lines,
+    counts: [u64; N_COUNTERS],
 }
 
 impl Counts {
@@ -156,18 +114,14 @@ impl Counts {
     pub(super) fn client(&self, place: (u64, u64), own: Own) -> Arc<ClientCounts> {
         self.lives.fetch_add(1, Ordering::Relaxed);
         let mut clients = self.clients.lock().expect("no thread panics while it holds the lock");
-        let counts = clients.entry(place).or_insert_with(|| Arc::new(ClientCounts::new(own)));
-        Arc::clone(counts)
+        let new = || ClientCounts { n_own: own.n(), counters: Counters::new(N_COUNTERS) };
+        Arc::clone(clients.entry(place).or_insert_with(|| Arc::new(new())))
     }
 
     pub(super) fn sums(&self) -> Sums {
-        let mut sums = Sums {
-            lives: get(&self.lives),
-            drawn: vec![0; BINS],
-            expected: vec![0.0; BINS],
-            horders: vec![0; HISTORY as usize],
-            ..Sums::default()
-        };
+        let lives = self.lives.load(Ordering::Relaxed);
+        let (expected, counts) = (vec![0.0; BINS], [0; N_COUNTERS]);
+        let mut sums = Sums { lives, clients_most: 0, expected, counts };
         for (place, client) in
             self.clients.lock().expect("no thread panics while it holds the lock").iter()
         {
@@ -180,32 +134,47 @@ impl Counts {
 
 impl Sums {
     fn add(&mut self, client: &ClientCounts) {
-        let n: u64 = client.drawn.iter().map(get).sum();
+        let mut own = [0; BINS];
+        client.counters.add_to(&mut own);
+        client.counters.add_to(&mut self.counts);
+        let n: u64 = own.iter().sum();
         // Bin b begins with the first place whose product reaches b whole times the objects.
         let start =
             |bin: usize| (bin as u128 * u128::from(client.n_own)).div_ceil(BINS as u128) as u64;
-        for (bin, counter) in client.drawn.iter().enumerate() {
-            self.drawn[bin] += get(counter);
+        for (bin, expected) in self.expected.iter_mut().enumerate() {
             let within = start(bin + 1) - start(bin);
-            self.expected[bin] += n as f64 * within as f64 / client.n_own as f64;
+            *expected += n as f64 * within as f64 / client.n_own as f64;
         }
-        for (sum, counter) in self.horders.iter_mut().zip(&client.horders) {
-            *sum += get(counter);
-        }
-        self.foreign += get(&client.foreign);
-        let [begun, done, failed, lost] = client.writes.each_ref().map(get);
-        self.writes.begun += begun;
-        self.writes.done += done;
-        self.writes.failed += failed;
-        self.writes.lost += lost;
-        for (sum, [replies, rows]) in self.lines.iter_mut().zip(&client.lines) {
-            sum.0 += get(replies);
-            sum.1 += get(rows);
-        }
+    }
+
+    /// Objects drawn, by bin.
+    pub(super) fn drawn(&self) -> &[u64] {
+        &self.counts[..BINS]
+    }
+
+    /// Places in an object's history.
+    pub(super) fn horders(&self) -> &[u64] {
+        &self.counts[HORDERS..FOREIGN]
+    }
+
+    /// Objects drawn that were not the client's own.
+    pub(super) fn foreign(&self) -> u64 {
+        self.counts[FOREIGN]
+    }
+
+    /// Writes that may have stopped half-way.
+    pub(super) fn given_up(&self) -> u64 {
+        self.counts[BEGUN] - self.counts[DONE]
+    }
+
+    /// Writes of which a statement may have been executed without a confirmed reply.
+    pub(super) fn unknown(&self) -> u64 {
+        self.given_up() - self.counts[FAILED] + self.counts[LOST]
     }
 
     /// Replies to this line's statement, and the rows they reported.
     pub(super) fn line(&self, line: Line) -> (u64, u64) {
-        self.lines[line as usize]
+        let replies = REPLIES + 2 * line as usize;
+        (self.counts[replies], self.counts[replies + 1])
     }
 }

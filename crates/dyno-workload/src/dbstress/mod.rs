@@ -29,12 +29,10 @@ mod tests;
 
 use std::sync::Arc;
 
-use dyno_model::Name;
-
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Statement, Table,
-    TextRows, Workload, drive,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Outline, Row, Statement,
+    Table, TextRows, Workload, drive,
 };
 
 use audit::Audit;
@@ -56,25 +54,17 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     let settings = Settings::read(input.options)?;
     let clients = input.request.clients as u64;
     settings.sharing.check(settings.objects, clients).map_err(PlanError::Load)?;
-    Ok(Arc::new(DbStress { options: input.options.pairs(), settings }))
+    Ok(Arc::new(DbStress { outline: input.outline(settings.kinds()), settings }))
 }
 
 struct DbStress {
-    options: Vec<(String, String)>,
+    outline: Outline,
     settings: Settings,
 }
 
 impl Workload for DbStress {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn kinds(&self) -> &[Name] {
-        self.settings.kinds()
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        self.options.clone()
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {

@@ -30,6 +30,9 @@ pub(super) enum Sharing {
 }
 
 impl Sharing {
+    pub(super) const ALL: [Sharing; 4] =
+        [Sharing::Slice, Sharing::Mod2000, Sharing::Mod2T, Sharing::Random];
+
     /// Whether clients have objects of their own, and no row is touched by two of them.
     pub(super) fn is_private(self) -> bool {
         self != Sharing::Random
@@ -132,8 +135,6 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Sharing; 4] = [Sharing::Slice, Sharing::Mod2000, Sharing::Mod2T, Sharing::Random];
-
     fn members(own: &Own) -> Vec<u64> {
         (0..own.n).map(|place| own.object(place)).collect()
     }
@@ -193,7 +194,7 @@ mod tests {
             more in 0_u64..5000,
             seed: u64,
         ) {
-            let sharing = ALL[which];
+            let sharing = Sharing::ALL[which];
             let objects = 10 * clients + 2000 + more;
             prop_assert_eq!(sharing.check(objects, clients), Ok(()));
             let mut random = Seed(seed).stream();

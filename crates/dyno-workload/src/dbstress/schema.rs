@@ -93,16 +93,11 @@ impl Plan {
                 (String::new(), Some(format!("CREATE {unique}INDEX {index} ON {name} ({key})")))
             }
         };
-        let analyze = match dialect {
-            Dialect::MySql => format!("ANALYZE TABLE {name}"),
-            Dialect::PostgreSql => format!("VACUUM ANALYZE {name}"),
-            Dialect::Sqlite | Dialect::ClickHouse => format!("ANALYZE {name}"),
-        };
         Table {
             create: format!("CREATE TABLE {name} ({definition}{inline})"),
             columns: names(self.columns),
             rows: self.rows,
-            after: later.into_iter().chain([analyze]).collect(),
+            after: later.into_iter().chain([dialect.analyze(&name)]).collect(),
             name,
         }
     }

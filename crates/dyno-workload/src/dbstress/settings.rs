@@ -2,7 +2,7 @@
 
 use dyno_model::{Name, OptionError, OptionSpec, name};
 
-use crate::options::Options;
+use crate::options::{Options, refuse};
 
 use super::own::Sharing;
 
@@ -22,13 +22,15 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "obj_tables",
         "1",
         "sets of the five tables; a client draws one for each read",
-    ),
+    )
+    .within(1, SETS_MAX),
     OptionSpec::count(
         "obj_table_size",
         "10k",
         "objects of each set, with 20 rows of history each (about 4 kB an object; the classic \
                size is 10M)",
-    ),
+    )
+    .within(1, OBJECTS_MAX),
     OptionSpec::count("rw_ratio", "1", "reads for each write of a client; 0 for read only"),
     OptionSpec::word(
         "ref",
@@ -40,14 +42,18 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "sel1",
         "1",
         "selects per read of an object with its section and zone (1 row)",
-    ),
+    )
+    .within(0, REPEATS_MAX as u64),
     OptionSpec::count(
         "sel2",
         "1",
         "selects per read of an object's history with its states (20 rows)",
-    ),
-    OptionSpec::count("delete_inserts", "1", "rows of history that a write deletes and reinserts"),
-    OptionSpec::count("updates", "1", "rows of history that a write updates"),
+    )
+    .within(0, REPEATS_MAX as u64),
+    OptionSpec::count("delete_inserts", "1", "rows of history that a write deletes and reinserts")
+        .within(0, REPEATS_MAX as u64),
+    OptionSpec::count("updates", "1", "rows of history that a write updates")
+        .within(0, REPEATS_MAX as u64),
     OptionSpec::switch(
         "trx",
         false,
@@ -100,17 +106,12 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn read(options: &Options) -> Result<Settings, OptionError> {
-        let repeats = |name| Ok(count(options, name, 0, REPEATS_MAX as u64)? as usize);
+        let repeats = |name| options.in_range(name).map(|count| count as usize);
         let settings = Settings {
-            sets: count(options, "obj_tables", 1, SETS_MAX)?,
-            objects: count(options, "obj_table_size", 1, OBJECTS_MAX)?,
+            sets: options.in_range("obj_tables")?,
+            objects: options.in_range("obj_table_size")?,
             rw_ratio: options.count("rw_ratio"),
-            sharing: match options.text("ref") {
-                "mod2000" => Sharing::Mod2000,
-                "mod2t" => Sharing::Mod2T,
-                "random" => Sharing::Random,
-                _ => Sharing::Slice,
-            },
+            sharing: options.meaning("ref", Sharing::ALL),
             sel1: repeats("sel1")?,
             sel2: repeats("sel2")?,
             delete_inserts: repeats("delete_inserts")?,
@@ -119,11 +120,8 @@ impl Settings {
             for_update: options.switch("for_update"),
             hpk: options.switch("hpk"),
             think_ns: think_ns(options)?,
-            spread: match options.text("think_time") {
-                "uniform" => Spread::Uniform,
-                "exponential" => Spread::Exponential,
-                _ => Spread::Constant,
-            },
+            spread: options
+                .meaning("think_time", [Spread::Constant, Spread::Uniform, Spread::Exponential]),
         };
         settings.check()
     }
@@ -180,17 +178,5 @@ fn think_ns(options: &Options) -> Result<f64, OptionError> {
     if (0.0..=3_600_000.0).contains(&ms) {
         return Ok(ms * 1e6);
     }
-    refuse("think_time_ms", &format!("`{ms}` is not between 0 and an hour"))
-}
-
-fn count(options: &Options, name: &str, min: u64, max: u64) -> Result<u64, OptionError> {
-    let value = options.count(name);
-    if (min..=max).contains(&value) {
-        return Ok(value);
-    }
-    refuse(name, &format!("`{value}` is not between {min} and {max}"))
-}
-
-fn refuse<T>(name: &str, reason: &str) -> Result<T, OptionError> {
-    Err(OptionError { name: name.to_owned(), reason: reason.to_owned() })
+    refuse("think_time_ms", format!("`{ms}` is not between 0 and an hour"))
 }

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use dyno_units::{Nanoseconds, RandomStream};
 
-use crate::{
-    Dialect, Reply, Session, Statement, StatementClass, StatementError, Transactions, Value,
-};
+use crate::{Dialect, Done, Reply, Session, Statement, StatementClass, Transactions, Value};
 
 use super::counts::{ClientCounts, Line};
 use super::own::Own;
@@ -183,19 +181,14 @@ impl Client {
         }
     }
 
-    async fn line(
-        &mut self,
-        line: Line,
-        values: &[Value<'_>],
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn line(&mut self, line: Line, values: &[Value<'_>], session: &mut Session) -> Done {
         let statement = self.drawn.set * LINES.len() + line as usize;
         let reply = session.execute(statement, values).await?;
         self.replied(line, reply);
         Ok(())
     }
 
-    async fn read(&mut self, session: &mut Session) -> Result<(), StatementError> {
+    async fn read(&mut self, session: &mut Session) -> Done {
         let reference = self.drawn.reference;
         let values = [Value::Text(&reference)];
         for _ in 0..self.settings.sel1 {
@@ -207,7 +200,7 @@ impl Client {
         Ok(())
     }
 
-    async fn write(&mut self, session: &mut Session) -> Result<(), StatementError> {
+    async fn write(&mut self, session: &mut Session) -> Done {
         let reference = self.drawn.reference;
         let object = Value::Text(&reference);
         for nth in 0..self.settings.delete_inserts {
@@ -229,7 +222,7 @@ impl Client {
         Ok(())
     }
 
-    async fn attempt(&mut self, kind: usize, session: &mut Session) -> Result<(), StatementError> {
+    async fn attempt(&mut self, kind: usize, session: &mut Session) -> Done {
         // What an attempt that failed has done was rolled back.
         self.uncommitted = Default::default();
         if self.settings.trx {
@@ -295,12 +288,7 @@ impl Transactions for Client {
         Nanoseconds(length as u64)
     }
 
-    async fn perform(
-        &mut self,
-        kind: usize,
-        _random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn perform(&mut self, kind: usize, _: &mut RandomStream, session: &mut Session) -> Done {
         if !self.is_write(kind) {
             return self.attempt(kind, session).await;
         }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys, KeyBins};
+use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys};
 use crate::{AuditRow, AuditTotals, Dialect, TextRows, number_in};
 
 use super::definition::Definition;
@@ -63,9 +63,8 @@ impl Counts {
             let lets = transaction.lets.iter();
             for one in lets.chain(transaction.steps.iter().flat_map(|step| &step.lets)) {
                 let Some(items) = one.generator.kind.counted() else { continue };
-                let bins = KeyBins::of_neighbours(items.n_items(), |item| items.share_before(item));
                 let name = format!("`{}` of transaction `{}`", one.name, transaction.name);
-                drawn.push((name, DrawnKeys::new(bins)));
+                drawn.push((name, items.counted()));
             }
         }
         Counts {

@@ -9,8 +9,8 @@ use dyno_units::{Nanoseconds, RandomStream};
 use crate::session::Answer;
 use crate::skew::DrawnByClient;
 use crate::{
-    Dialect, ErrorClass, KeptRows, Reply, Session, StatementClass, StatementError, Transactions,
-    Value,
+    Dialect, Done, ErrorClass, KeptRows, Reply, Session, StatementClass, StatementError,
+    Transactions, Value,
 };
 
 use super::audit::{Change, Counting};
@@ -124,7 +124,7 @@ impl Transactions for Client {
         kind: usize,
         random: &mut RandomStream,
         session: &mut Session,
-    ) -> Result<(), StatementError> {
+    ) -> Done {
         let is_undone = self.is_undone;
         let Client { definition, statements, values, scratch, sequences, counting, drawn, .. } =
             self;

@@ -144,9 +144,10 @@ impl Definition {
         let entries = table(problems, tree)?;
         only(problems, entries, declared::TABLE);
         let Some(columns) = find(entries, "columns") else {
-            problems
-                .add("the table has no columns", "add `columns = { id = { type = \"bigint\" } }`");
-            return None;
+            return problems.refuse(
+                "the table has no columns",
+                "add `columns = { id = { type = \"bigint\" } }`",
+            );
         };
         let columns = problems
             .within("columns", |problems| self.read_columns(problems, columns, (rows, files)))?;
@@ -280,8 +281,8 @@ fn rows_of(problems: &mut Problems, tree: &Tree, scale: u64) -> Option<u64> {
         _ => return None,
     };
     let Some(rows) = find(entries, "rows") else {
-        problems.add("the table does not say how many rows it has", "add `rows = 100000`, or 0");
-        return None;
+        return problems
+            .refuse("the table does not say how many rows it has", "add `rows = 100000`, or 0");
     };
     let is_scaled = read(problems, entries, "scaled", switch).unwrap_or(true);
     let rows = problems.within("rows", |problems| count(problems, rows))?;
@@ -304,11 +305,10 @@ fn column(
     let entries = table(problems, tree)?;
     only(problems, entries, declared::COLUMN);
     let Some(kind) = find(entries, "type") else {
-        problems.add(
+        return problems.refuse(
             "the column has no type",
             "add one of the database's types, such as `type = \"int\"`",
         );
-        return None;
     };
     let kind = problems.within("type", |problems| per_dialect(problems, kind))?;
     let is_key = read(problems, entries, "key", switch).unwrap_or(false);
@@ -342,8 +342,8 @@ pub(super) fn per_dialect(problems: &mut Problems, tree: &Tree) -> Option<PerDia
             }
         }
         other => {
-            problems.wrong_kind("a string, or one for each of mysql, postgresql and sqlite", other);
-            return None;
+            return problems
+                .wrong_kind("a string, or one for each of mysql, postgresql and sqlite", other);
         }
     }
     if texts.iter().all(Option::is_none) {
@@ -351,8 +351,7 @@ pub(super) fn per_dialect(problems: &mut Problems, tree: &Tree) -> Option<PerDia
         return None;
     }
     if texts.iter().flatten().any(|text| text.trim().is_empty()) {
-        problems.add("the string is empty", "");
-        return None;
+        return problems.refuse("the string is empty", "");
     }
     Some(PerDialect(texts))
 }

@@ -35,7 +35,7 @@ use md5::{Digest, Md5};
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::sysbench::sequence::Sequences;
 use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Connection, Dialect, Row,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Connection, Dialect, Outline, Row,
     Statement, StatementError, Table, TextRows, Tried, Workload, drive,
 };
 
@@ -100,18 +100,18 @@ fn plan(input: &PlanInput<'_>, files: &Files) -> Result<Arc<dyn Workload>, PlanE
     let rows = |one: &definition::DeclaredTable| format!("{} {}", one.name, one.rows);
     let weight = |one: &transaction::Transaction| format!("{} {}", one.name, one.weight);
     let joined = |texts: Vec<String>| texts.join(", ");
+    let kinds = definition.transactions.iter().map(|one| Name::from(one.name.clone()));
+    let recorded = [
+        ("scale", scale.to_string()),
+        ("tables", joined(definition.tables.iter().map(rows).collect())),
+        ("transactions", joined(definition.transactions.iter().map(weight).collect())),
+        ("definition_md5", digest(&format!("{tables}\n{transactions}{of_files}"))),
+    ];
     Ok(Arc::new(Declared {
-        name: input.name.clone(),
-        kinds: definition.transactions.iter().map(|one| one.name.clone().into()).collect(),
-        recorded: vec![
-            ("scale".to_owned(), scale.to_string()),
-            ("tables".to_owned(), joined(definition.tables.iter().map(rows).collect())),
-            (
-                "transactions".to_owned(),
-                joined(definition.transactions.iter().map(weight).collect()),
-            ),
-            ("definition_md5".to_owned(), digest(&format!("{tables}\n{transactions}{of_files}"))),
-        ],
+        outline: Outline {
+            options: recorded.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+            ..input.outline(kinds.collect::<Vec<Name>>())
+        },
         fills: digest(&format!("{scale}\n{tables}{of_files}")),
         seeds: seeds.collect(),
         definition: Arc::new(definition),
@@ -124,9 +124,7 @@ fn digest(text: &str) -> String {
 }
 
 struct Declared {
-    name: Name,
-    kinds: Vec<Name>,
-    recorded: Vec<(String, String)>,
+    outline: Outline,
     /// A digest of what fills the tables.
     fills: String,
     /// Of the rows of each table.
@@ -148,16 +146,8 @@ impl Declared {
 }
 
 impl Workload for Declared {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn kinds(&self) -> &[Name] {
-        &self.kinds
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        self.recorded.clone()
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     fn declared_at(&self, dialect: Dialect) -> Option<Vec<Vec<String>>> {

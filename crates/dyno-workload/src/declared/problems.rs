@@ -3,6 +3,9 @@
 use dyno_model::declared::DeclaredKey;
 use dyno_model::{DefinitionProblem, Tree};
 
+/// The keys of a table with their values, in their order.
+pub(super) type Entries<'t> = &'t [(String, Tree)];
+
 /// What was found so far, and where the reader is.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
@@ -52,38 +55,35 @@ impl Problems {
         self.found
     }
 
-    pub(super) fn wrong_kind(&mut self, wanted: &str, found: &Tree) {
-        self.add(format!("expected {wanted}, found {}", found.kind()), "");
+    /// Adds a problem in place of a value.
+    pub(super) fn refuse<T>(&mut self, message: impl Into<String>, help: &str) -> Option<T> {
+        self.add(message, help);
+        None
+    }
+
+    pub(super) fn wrong_kind<T>(&mut self, wanted: &str, found: &Tree) -> Option<T> {
+        self.refuse(format!("expected {wanted}, found {}", found.kind()), "")
     }
 }
 
-pub(super) fn table<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<&'t [(String, Tree)]> {
+pub(super) fn table<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<Entries<'t>> {
     match tree {
         Tree::Table(entries) => Some(entries),
-        other => {
-            problems.wrong_kind("a table", other);
-            None
-        }
+        other => problems.wrong_kind("a table", other),
     }
 }
 
 pub(super) fn list<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<&'t [Tree]> {
     match tree {
         Tree::List(items) => Some(items),
-        other => {
-            problems.wrong_kind("a list", other);
-            None
-        }
+        other => problems.wrong_kind("a list", other),
     }
 }
 
 pub(super) fn text<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<&'t str> {
     match tree {
         Tree::Text(text) => Some(text),
-        other => {
-            problems.wrong_kind("a text", other);
-            None
-        }
+        other => problems.wrong_kind("a text", other),
     }
 }
 
@@ -91,10 +91,7 @@ pub(super) fn text<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<&'t st
 pub(super) fn switch(problems: &mut Problems, tree: &Tree) -> Option<bool> {
     match tree {
         Tree::Switch(is_on) => Some(*is_on),
-        other => {
-            problems.wrong_kind("true or false", other);
-            None
-        }
+        other => problems.wrong_kind("true or false", other),
     }
 }
 
@@ -102,10 +99,7 @@ pub(super) fn number(problems: &mut Problems, tree: &Tree) -> Option<f64> {
     match tree {
         Tree::Integer(number) => Some(*number as f64),
         Tree::Real(number) => Some(*number),
-        other => {
-            problems.wrong_kind("a number", other);
-            None
-        }
+        other => problems.wrong_kind("a number", other),
     }
 }
 
@@ -116,10 +110,7 @@ pub(super) fn count(problems: &mut Problems, tree: &Tree) -> Option<u64> {
         Tree::Text(text) => dyno_units::parse_count(text).ok(),
         _ => None,
     };
-    if read.is_none() {
-        problems.add("expected a whole number such as 5000 or \"250k\"", "");
-    }
-    read
+    read.or_else(|| problems.refuse("expected a whole number such as 5000 or \"250k\"", ""))
 }
 
 pub(super) fn texts(problems: &mut Problems, tree: &Tree) -> Option<Vec<String>> {
@@ -130,7 +121,7 @@ pub(super) fn texts(problems: &mut Problems, tree: &Tree) -> Option<Vec<String>>
     read.collect::<Vec<_>>().into_iter().collect()
 }
 
-pub(super) fn find<'t>(entries: &'t [(String, Tree)], key: &str) -> Option<&'t Tree> {
+pub(super) fn find<'t>(entries: Entries<'t>, key: &str) -> Option<&'t Tree> {
     entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
 }
 
@@ -149,13 +140,13 @@ pub(super) fn listed(mut names: impl ExactSizeIterator<Item = String>) -> String
 /// Reports the keys that are none of `known`.
 pub(super) fn only<'k>(
     problems: &mut Problems,
-    entries: &[(String, Tree)],
+    entries: Entries<'_>,
     known: impl IntoIterator<Item = &'k DeclaredKey>,
 ) {
     only_names(problems, entries, &known.into_iter().map(|key| key.name).collect::<Vec<_>>());
 }
 
-pub(super) fn only_names(problems: &mut Problems, entries: &[(String, Tree)], known: &[&str]) {
+pub(super) fn only_names(problems: &mut Problems, entries: Entries<'_>, known: &[&str]) {
     for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
         let help = format!("the keys here are {}", known.join(", "));
         problems.within(key.clone(), |problems| {
@@ -166,7 +157,7 @@ pub(super) fn only_names(problems: &mut Problems, entries: &[(String, Tree)], kn
 
 pub(super) fn read<T>(
     problems: &mut Problems,
-    entries: &[(String, Tree)],
+    entries: Entries<'_>,
     key: &str,
     reader: impl FnOnce(&mut Problems, &Tree) -> Option<T>,
 ) -> Option<T> {

@@ -12,7 +12,7 @@ use crate::sysbench::distribution::DistributionSpec;
 
 use super::calendar;
 use super::generator::{Constant, Generator, Kind, Normal};
-use super::problems::{Problems, find, list, listed, number, only, read, table, text};
+use super::problems::{Entries, Problems, find, list, listed, number, only, read, table, text};
 use super::template;
 use super::values::Formula;
 
@@ -122,25 +122,23 @@ pub(super) fn generator(
                 format!("{} are generators, but a value has only one", names.join(" and "))
             }
         };
-        problems.add(message, &format!("the generators are {}", names.join(", ")));
-        return None;
+        return problems.refuse(message, &format!("the generators are {}", names.join(", ")));
     };
     only(problems, entries, [&found.key, &NULL].into_iter().chain(found.beside));
     let null_share = read(problems, entries, "null", share).unwrap_or(0.0);
-    let value = find(entries, found.key.name)?;
     let kind = match found.key.name {
-        "sequence" => sequence(problems, (entries, value), known),
-        "uniform" => uniform(problems, (entries, value), known),
-        "zipf" => zipf(problems, (entries, value), known),
-        "normal" => normal(problems, (entries, value), known),
-        "one_of" => one_of(problems, entries, value),
-        "map" => map(problems, (entries, value), known),
-        name => problems.within(name, |problems| simple(problems, name, value, known)),
+        "sequence" => sequence(problems, entries, known),
+        "uniform" => uniform(problems, entries, known),
+        "zipf" => zipf(problems, entries, known),
+        "normal" => normal(problems, entries, known),
+        "one_of" => one_of(problems, entries),
+        "map" => map(problems, entries, known),
+        name => {
+            read(problems, entries, name, |problems, value| simple(problems, name, value, known))
+        }
     };
     Some(Generator { kind: kind?, null_share })
 }
-
-type Entries<'t> = (&'t [(String, Tree)], &'t Tree);
 
 /// Generators of which one value says all.
 fn simple(
@@ -164,10 +162,7 @@ fn simple(
         "letters" => letters(problems, value),
         "uuid" => match value {
             Tree::Switch(true) => Some(Kind::Uuid),
-            _ => {
-                problems.add("write `uuid = true`", "");
-                None
-            }
+            _ => problems.refuse("write `uuid = true`", ""),
         },
         "date" => {
             let (first, last) = moments(problems, value, calendar::date)?;
@@ -195,8 +190,7 @@ pub(super) fn formula(
     let expression = match Expression::read(text, known.names) {
         Ok(expression) => expression,
         Err(why) => {
-            problems.add(format!("`{text}` is not an expression: {why}"), help);
-            return None;
+            return problems.refuse(format!("`{text}` is not an expression: {why}"), help);
         }
     };
     let mut variables = Vec::new();
@@ -221,8 +215,7 @@ fn constant(problems: &mut Problems, tree: &Tree) -> Option<Constant> {
         Tree::Switch(is_on) => Some(Constant::Integer((*is_on).into())),
         Tree::Text(text) => Some(Constant::Text(text.as_bytes().to_vec())),
         Tree::List(_) | Tree::Table(_) => {
-            problems.wrong_kind("a number, a text, true or false", tree);
-            None
+            problems.wrong_kind("a number, a text, true or false", tree)
         }
     }
 }
@@ -236,10 +229,7 @@ fn share(problems: &mut Problems, tree: &Tree) -> Option<f64> {
         _ => None,
     };
     let share = share.filter(|share| (0.0..=1.0).contains(share));
-    if share.is_none() {
-        problems.add("expected a share such as \"10%\" or 0.1", "");
-    }
-    share
+    share.or_else(|| problems.refuse("expected a share such as \"10%\" or 0.1", ""))
 }
 
 /// A number, or the name of a table, which stands for its number of rows.
@@ -249,8 +239,7 @@ fn bound(problems: &mut Problems, tree: &Tree, known: &Known<'_>) -> Option<f64>
             Some(rows) => Some(*rows as f64),
             None => {
                 let message = format!("there is no table `{name}`");
-                problems.add(message, "a bound is a number, or a table, for its number of rows");
-                None
+                problems.refuse(message, "a bound is a number, or a table, for its number of rows")
             }
         },
         other => number(problems, other),
@@ -269,11 +258,10 @@ fn bounds(problems: &mut Problems, tree: &Tree, known: &Known<'_>) -> Option<(f6
             (low?, high?)
         }
         _ => {
-            problems.add(
+            return problems.refuse(
                 "expected two bounds such as [1, 5000], or the name of a table",
                 "the name of a table stands for 1 to its number of rows",
             );
-            return None;
         }
     };
     if low > high {
@@ -281,20 +269,16 @@ fn bounds(problems: &mut Problems, tree: &Tree, known: &Known<'_>) -> Option<(f6
             Tree::Text(name) => format!("table `{name}` has no rows to draw from"),
             _ => format!("the lower bound, {low}, is above the upper one, {high}"),
         };
-        problems.add(message, "");
-        return None;
+        return problems.refuse(message, "");
     }
     Some((low, high))
 }
 
 /// Digits behind the point: as given, else none.
-fn decimals(problems: &mut Problems, entries: &[(String, Tree)]) -> u32 {
+fn decimals(problems: &mut Problems, entries: Entries<'_>) -> u32 {
     let read = read(problems, entries, "decimals", |problems, tree| match tree {
         Tree::Integer(n) if (0..=DECIMALS_MOST).contains(n) => Some(*n as u32),
-        _ => {
-            problems.add(format!("expected a whole number from 0 to {DECIMALS_MOST}"), "");
-            None
-        }
+        _ => problems.refuse(format!("expected a whole number from 0 to {DECIMALS_MOST}"), ""),
     });
     read.unwrap_or(0)
 }
@@ -308,8 +292,7 @@ fn units(problems: &mut Problems, bound: f64, decimals: u32) -> Option<i64> {
             true => format!("{bound} is too large"),
             false => format!("{bound} has more than {decimals} decimal places"),
         };
-        problems.add(message, "`decimals` is the number of decimal places");
-        return None;
+        return problems.refuse(message, "`decimals` is the number of decimal places");
     }
     Some(units.round() as i64)
 }
@@ -329,46 +312,36 @@ fn over(
     Some(Kind::Number { low, decimals, items, counted })
 }
 
-fn uniform(
-    problems: &mut Problems,
-    (entries, value): Entries<'_>,
-    known: &mut Known<'_>,
-) -> Option<Kind> {
+fn uniform(problems: &mut Problems, entries: Entries<'_>, known: &mut Known<'_>) -> Option<Kind> {
     let decimals = decimals(problems, entries);
-    problems.within("uniform", |problems| {
+    read(problems, entries, "uniform", |problems, value| {
         let bounds = bounds(problems, value, known)?;
         over(problems, bounds, decimals, (DistributionSpec::Uniform, known))
     })
 }
 
-fn zipf(
-    problems: &mut Problems,
-    (entries, value): Entries<'_>,
-    known: &mut Known<'_>,
-) -> Option<Kind> {
+fn zipf(problems: &mut Problems, entries: Entries<'_>, known: &mut Known<'_>) -> Option<Kind> {
     let exponent = read(problems, entries, "theta", |problems, tree| {
         let theta = number(problems, tree)?;
         if !(0.0..=20.0).contains(&theta) {
-            problems
-                .add(format!("{theta} is not in [0, 20]"), "0 is uniform, larger is more skewed");
-            return None;
+            return problems.refuse(
+                format!("{theta} is not in [0, 20]"),
+                "0 is uniform, larger is more skewed",
+            );
         }
         Some(theta)
     });
     let exponent = exponent.unwrap_or(THETA);
-    problems.within("zipf", |problems| {
+    read(problems, entries, "zipf", |problems, value| {
         let bounds = bounds(problems, value, known)?;
         over(problems, bounds, 0, (DistributionSpec::Zipfian { exponent }, known))
     })
 }
 
-fn normal(
-    problems: &mut Problems,
-    (entries, value): Entries<'_>,
-    known: &mut Known<'_>,
-) -> Option<Kind> {
+fn normal(problems: &mut Problems, entries: Entries<'_>, known: &mut Known<'_>) -> Option<Kind> {
     let decimals = decimals(problems, entries);
-    let (low, high) = problems.within("normal", |problems| bounds(problems, value, known))?;
+    let (low, high) =
+        read(problems, entries, "normal", |problems, value| bounds(problems, value, known))?;
     let mean = read(problems, entries, "mean", number).unwrap_or((low + high) / 2.0);
     let deviation = read(problems, entries, "deviation", number).unwrap_or((high - low) / 6.0);
     if !(low..=high).contains(&mean) {
@@ -378,11 +351,10 @@ fn normal(
         return None;
     }
     if deviation <= 0.0 {
-        problems.add(
+        return problems.refuse(
             format!("the standard deviation, {deviation}, is not above 0"),
             "without `deviation` it is a sixth of the distance between the bounds",
         );
-        return None;
     }
     let (low, high) = (units(problems, low, decimals)?, units(problems, high, decimals)?);
     let scale = 10_f64.powi(decimals as i32);
@@ -410,8 +382,7 @@ fn letters(problems: &mut Problems, value: &Tree) -> Option<Kind> {
             let message = format!(
                 "expected a length such as 20, or two such as [10, 30]; at most {LETTERS_MOST}"
             );
-            problems.add(message, "");
-            None
+            problems.refuse(message, "")
         }
     }
 }
@@ -431,22 +402,19 @@ fn moments(
     let Some((first, last)) = found else {
         let message =
             "expected the first and the last value, such as [\"2024-01-01\", \"2024-12-31\"]";
-        problems.add(message, "");
-        return None;
+        return problems.refuse(message, "");
     };
     if first > last {
-        problems.add("the first value is after the last", "");
-        return None;
+        return problems.refuse("the first value is after the last", "");
     }
     Some((first, last))
 }
 
-fn one_of(problems: &mut Problems, entries: &[(String, Tree)], value: &Tree) -> Option<Kind> {
-    let items = problems.within("one_of", |problems| {
+fn one_of(problems: &mut Problems, entries: Entries<'_>) -> Option<Kind> {
+    let items = read(problems, entries, "one_of", |problems, value| {
         let items = list(problems, value)?;
         if items.is_empty() {
-            problems.add("there is nothing to choose from", "");
-            return None;
+            return problems.refuse("there is nothing to choose from", "");
         }
         let read = items.iter().enumerate().map(|(idx, item)| {
             problems.within(idx.to_string(), |problems| constant(problems, item))
@@ -461,12 +429,9 @@ fn one_of(problems: &mut Problems, entries: &[(String, Tree)], value: &Tree) -> 
         });
         let read: Option<Vec<u64>> = read.collect();
         let read = read.filter(|read| read.len() == items.len() && read.iter().sum::<u64>() > 0);
-        if read.is_none() {
-            let message =
-                format!("expected {} whole numbers, one for each item, not all 0", items.len());
-            problems.add(message, "");
-        }
-        read
+        let message =
+            || format!("expected {} whole numbers, one for each item, not all 0", items.len());
+        read.or_else(|| problems.refuse(message(), ""))
     });
     let weights = weights.unwrap_or_else(|| vec![1; items.len()]);
     let cumulated = weights.iter().scan(0, |sum, weight| {
@@ -480,41 +445,29 @@ fn one_of(problems: &mut Problems, entries: &[(String, Tree)], value: &Tree) -> 
 fn lines(problems: &mut Problems, value: &Tree, known: &Known<'_>) -> Option<Kind> {
     let name = text(problems, value)?;
     let Some(file) = known.files.get(name) else {
-        problems.add(format!("the file `{name}` was not read"), "");
-        return None;
+        return problems.refuse(format!("the file `{name}` was not read"), "");
     };
     let items: Vec<Constant> =
         file.lines().map(|line| Constant::Text(line.as_bytes().to_vec())).collect();
     if items.is_empty() {
-        problems.add(format!("the file `{name}` is empty"), "");
-        return None;
+        return problems.refuse(format!("the file `{name}` is empty"), "");
     }
     let cumulated = (1..=items.len() as u64).collect();
     Some(Kind::OneOf { items, cumulated })
 }
 
-fn sequence(
-    problems: &mut Problems,
-    (entries, value): Entries<'_>,
-    known: &mut Known<'_>,
-) -> Option<Kind> {
+fn sequence(problems: &mut Problems, entries: Entries<'_>, known: &mut Known<'_>) -> Option<Kind> {
     let step = read(problems, entries, "step", |problems, tree| match tree {
         Tree::Integer(step) if *step != 0 => Some(*step),
-        _ => {
-            problems.add("expected a whole number other than 0", "");
-            None
-        }
+        _ => problems.refuse("expected a whole number other than 0", ""),
     });
-    let start = problems.within("sequence", |problems| match value {
+    let start = read(problems, entries, "sequence", |problems, value| match value {
         Tree::Integer(start) => Some(*start),
         // Behind the rows that the table was filled with.
         Tree::Text(_) if known.numbering.is_some() => {
             bound(problems, value, known).map(|rows| rows as i64 + 1)
         }
-        _ => {
-            problems.add("expected the first number, such as 1", "");
-            None
-        }
+        _ => problems.refuse("expected the first number, such as 1", ""),
     })?;
     let step = step.unwrap_or(1);
     let is_of_rows = known.numbering.is_none();
@@ -566,20 +519,15 @@ pub(super) fn is_column(text: &str) -> bool {
     text.contains('.') && text.split('.').all(is_name)
 }
 
-fn map(
-    problems: &mut Problems,
-    (entries, value): Entries<'_>,
-    known: &mut Known<'_>,
-) -> Option<Kind> {
+fn map(problems: &mut Problems, entries: Entries<'_>, known: &mut Known<'_>) -> Option<Kind> {
     let Some(of) = find(entries, "of") else {
-        problems.add("`map` needs `of`: the value to look up", "");
-        return None;
+        return problems.refuse("`map` needs `of`: the value to look up", "");
     };
     let of = problems.within("of", |problems| {
         let place = known.place(text(problems, of)?);
         place.map_err(|why| problems.add(why, "")).ok()
     });
-    let pairs = problems.within("map", |problems| {
+    let pairs = read(problems, entries, "map", |problems, value| {
         let pairs = table(problems, value)?.iter().map(|(key, value)| {
             problems.within(key.clone(), |problems| {
                 Some((key.as_bytes().to_vec(), constant(problems, value)?))

@@ -51,11 +51,7 @@ fn table(declared: &DeclaredTable, dialect: Dialect) -> Table {
             "SELECT setval(pg_get_serial_sequence('{table}', '{literal}'), MAX({column})) FROM {name}"
         ));
     }
-    after.push(match dialect {
-        Dialect::MySql => format!("ANALYZE TABLE {name}"),
-        Dialect::PostgreSql => format!("VACUUM ANALYZE {name}"),
-        Dialect::Sqlite | Dialect::ClickHouse => format!("ANALYZE {name}"),
-    });
+    after.push(dialect.analyze(&name));
     Table {
         create: format!("CREATE TABLE {name} ({})", parts.join(", ")),
         columns: filled.map(|column| column.name.clone().into()).collect(),

@@ -70,6 +70,51 @@ struct Scanner<'a> {
     has_placeholders: bool,
 }
 
+/// What a text that begins with a quote has up to the next one, and the index behind that; none if there is none.
+pub(super) fn in_quotes(text: &str, has_escapes: bool) -> Option<(String, usize)> {
+    let mut meant = String::new();
+    let mut chars = text.char_indices().peekable();
+    let (_, quote) = chars.next()?;
+    while let Some((at, c)) = chars.next() {
+        if c == '\\' && has_escapes {
+            meant.extend(chars.next().map(|(_, c)| c));
+        } else if c != quote {
+            meant.push(c);
+        } else if chars.peek().is_some_and(|(_, next)| *next == quote) {
+            chars.next();
+            meant.push(quote);
+        } else {
+            return Some((meant, at + c.len_utf8()));
+        }
+    }
+    None
+}
+
+/// The index behind the comment with which a text begins; in PostgreSQL they nest.
+pub(super) fn end_of_comment(text: &str, dialect: Dialect) -> Option<usize> {
+    let (mut depth, mut at) = (0, 0);
+    loop {
+        let rest = &text[at..];
+        if rest.starts_with("/*") && (depth == 0 || dialect == Dialect::PostgreSql) {
+            depth += 1;
+            at += 2;
+        } else if rest.starts_with("*/") {
+            depth -= 1;
+            at += 2;
+        } else {
+            at += rest.chars().next()?.len_utf8();
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}
+
+/// Whether a word is one of these, which have blanks between them.
+pub(super) fn is_one_of(word: &str, words: &str) -> bool {
+    words.split(' ').any(|one| one == word)
+}
+
 /// A statement without blanks around it and without semicolons at its end.
 pub(super) fn trimmed(text: &str) -> &str {
     text.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace())
@@ -140,6 +185,37 @@ impl Scanned {
         }
     }
 
+    /// The word or the quoted name at this token.
+    pub(super) fn named(&self, idx: usize) -> Option<&str> {
+        match self.tokens.get(idx)? {
+            Token::Word(name) | Token::Quoted(name) => Some(name),
+            Token::Sign(_) => None,
+        }
+    }
+
+    /// Whether the name of a table follows this word.
+    pub(super) fn precedes_table(&self, idx: usize) -> bool {
+        match self.word(idx) {
+            "from" | "into" | "join" => true,
+            "update" => !["key", "for", "do"].contains(&self.word_before(idx)),
+            _ => false,
+        }
+    }
+
+    /// The word before this token, or nothing.
+    pub(super) fn word_before(&self, idx: usize) -> &str {
+        idx.checked_sub(1).map_or("", |idx| self.word(idx))
+    }
+
+    pub(super) fn is_sign(&self, idx: usize, sign: char) -> bool {
+        self.tokens.get(idx) == Some(&Token::Sign(sign))
+    }
+
+    /// The first token that is one of these words.
+    pub(super) fn find_word(&self, words: &[&str]) -> Option<usize> {
+        (0..self.tokens.len()).find(|&idx| words.contains(&self.word(idx)))
+    }
+
     pub(super) fn has_word(&self, word: &str) -> bool {
         self.tokens.iter().any(|token| matches!(token, Token::Word(found) if found == word))
     }
@@ -181,13 +257,9 @@ impl Scanned {
     /// The name that begins at token `idx`, without what qualifies it, and the index behind it.
     pub(super) fn name(&self, mut idx: usize) -> Option<(String, usize)> {
         loop {
-            let name = match self.tokens.get(idx)? {
-                Token::Word(word) => word.clone(),
-                Token::Quoted(name) => name.to_lowercase(),
-                Token::Sign(_) => return None,
-            };
+            let name = self.named(idx)?.to_lowercase();
             idx += 1;
-            if self.tokens.get(idx) != Some(&Token::Sign('.')) {
+            if !self.is_sign(idx, '.') {
                 return Some((name, idx));
             }
             idx += 1;
@@ -217,9 +289,8 @@ impl Scanned {
 
     /// The index of the token at which the name of the table begins that INSERT writes to.
     fn inserted_at(&self) -> Option<usize> {
-        let into = self.tokens.iter().position(|token| *token == Token::Word("into".to_owned()));
         let modifiers = ["low_priority", "delayed", "high_priority", "ignore"];
-        match into {
+        match self.find_word(&["into"]) {
             Some(into) => Some(into + 1),
             None => (1..).find(|&idx| !modifiers.contains(&self.word(idx))),
         }
@@ -231,7 +302,7 @@ impl Scanned {
             return None;
         }
         let (table, mut idx) = self.inserted()?;
-        if self.tokens.get(idx) != Some(&Token::Sign('(')) || self.word(idx + 1) == "select" {
+        if !self.is_sign(idx, '(') || self.word(idx + 1) == "select" {
             return None;
         }
         let mut columns = Vec::new();
@@ -270,9 +341,7 @@ impl Scanned {
                 let first = from.map(|from| from + 1 + usize::from(self.word(from + 1) == "only"));
                 match first.and_then(|first| self.name(first)) {
                     // Several tables at once.
-                    Some((_, after)) if self.tokens.get(after) == Some(&Token::Sign(',')) => {
-                        Effect::Unknown
-                    }
+                    Some((_, after)) if self.is_sign(after, ',') => Effect::Unknown,
                     Some((table, _)) => Effect::Delete(table),
                     None => Effect::Unknown,
                 }
@@ -344,13 +413,13 @@ impl Scanner<'_> {
             self.comment()?;
         } else if c == '\'' {
             let has_escapes = is_mysql || self.has_escape_prefix();
-            self.quoted('\'', has_escapes, "a string that begins with ' is not closed")?;
+            self.quoted(has_escapes, "a string that begins with ' is not closed")?;
             self.token(Token::Sign('\''));
         } else if c == '"' && is_mysql {
-            self.quoted('"', true, "a string that begins with \" is not closed")?;
+            self.quoted(true, "a string that begins with \" is not closed")?;
             self.token(Token::Sign('\''));
         } else if c == '"' || (c == '`' && self.dialect != Dialect::PostgreSql) {
-            let name = self.quoted(c, false, "a quoted name is not closed")?;
+            let name = self.quoted(false, "a quoted name is not closed")?;
             self.token(Token::Quoted(name));
         } else if c == '[' && self.dialect == Dialect::Sqlite {
             let end = rest.find(']').ok_or("a name that begins with [ is not closed")?;
@@ -404,44 +473,16 @@ impl Scanner<'_> {
             && self.scanned.tokens.last() == Some(&Token::Word("e".to_owned()))
     }
 
-    fn quoted(&mut self, quote: char, has_escapes: bool, wrong: &str) -> Result<String, String> {
-        let mut meant = String::new();
-        let mut chars = self.rest().char_indices().skip(1).peekable();
-        while let Some((at, c)) = chars.next() {
-            if c == '\\' && has_escapes {
-                meant.extend(chars.next().map(|(_, c)| c));
-            } else if c != quote {
-                meant.push(c);
-            } else if chars.peek().is_some_and(|(_, next)| *next == quote) {
-                chars.next();
-                meant.push(quote);
-            } else {
-                self.at += at + 1;
-                return Ok(meant);
-            }
-        }
-        Err(wrong.to_owned())
+    fn quoted(&mut self, has_escapes: bool, wrong: &str) -> Result<String, String> {
+        let (meant, end) = in_quotes(self.rest(), has_escapes).ok_or(wrong)?;
+        self.at += end;
+        Ok(meant)
     }
 
-    /// Skips a comment; in PostgreSQL they nest.
     fn comment(&mut self) -> Result<(), String> {
-        let mut depth = 0;
-        loop {
-            let rest = self.rest();
-            if rest.starts_with("/*") && (depth == 0 || self.dialect == Dialect::PostgreSql) {
-                depth += 1;
-                self.at += 2;
-            } else if rest.starts_with("*/") {
-                depth -= 1;
-                self.at += 2;
-            } else {
-                let c = rest.chars().next().ok_or("a comment that begins with /* is not closed")?;
-                self.at += c.len_utf8();
-            }
-            if depth == 0 {
-                return Ok(());
-            }
-        }
+        let end = end_of_comment(self.rest(), self.dialect);
+        self.at += end.ok_or("a comment that begins with /* is not closed")?;
+        Ok(())
     }
 
     /// A literal between dollars of PostgreSQL: `$$…$$`, `$tag$…$tag$`.

@@ -12,7 +12,9 @@ use crate::Dialect;
 
 use super::definition::{Definition, PerDialect, TEXTS_MOST, per_dialect};
 use super::generator::Generator;
-use super::problems::{Problems, count, find, list, listed, only, switch, table, text, texts};
+use super::problems::{
+    Entries, Problems, count, find, list, listed, only, switch, table, text, texts,
+};
 use super::read_generator::{Known, Numbering, formula, generator};
 use super::sql::{Effect, Scanned};
 use super::values::Formula;
@@ -167,10 +169,8 @@ pub(super) fn read(
     let lets = lets(problems, entries, &mut scope);
     let steps = match find(entries, "steps") {
         Some(tree) => problems.within("steps", |problems| steps(problems, tree, &mut scope)),
-        None => {
-            problems.add("the transaction has no steps", "add `steps = [{ sql = \"SELECT 1\" }]`");
-            None
-        }
+        None => problems
+            .refuse("the transaction has no steps", "add `steps = [{ sql = \"SELECT 1\" }]`"),
     }?;
     for unused in lets.iter().filter(|one| !scope.used.contains(&one.at)) {
         problems.path_in("let", &unused.name, |problems| {
@@ -213,7 +213,7 @@ impl Step {
 }
 
 /// Reads `let`: values in their order, each of which may use those before it.
-fn lets(problems: &mut Problems, entries: &[(String, Tree)], scope: &mut Scope<'_>) -> Vec<Let> {
+fn lets(problems: &mut Problems, entries: Entries<'_>, scope: &mut Scope<'_>) -> Vec<Let> {
     let read = super::problems::read(problems, entries, "let", |problems, tree| {
         let mut lets = Vec::new();
         for (name, tree) in table(problems, tree)? {
@@ -280,11 +280,10 @@ fn step(problems: &mut Problems, tree: &Tree, scope: &mut Scope<'_>) -> Option<S
             Action::RollBack
         }
         _ => {
-            problems.add(
+            return problems.refuse(
                 "a step is either a statement or a rollback",
                 "write `sql = \"SELECT …\"`, or `roll_back = true`",
             );
-            return None;
         }
     };
     for unused in lets.iter().filter(|one| !scope.used.contains(&one.at)) {
@@ -325,8 +324,7 @@ fn forms(
     let mut wrong = given.map(|(_, form)| form.as_ref().err()).collect::<Vec<_>>();
     if wrong.iter().all(Option::is_some) {
         let first = wrong.swap_remove(0)?;
-        problems.add(first.clone(), "");
-        return None;
+        return problems.refuse(first.clone(), "");
     }
     Some(forms)
 }
@@ -384,10 +382,8 @@ fn expected_rows(problems: &mut Problems, tree: &Tree) -> Option<(u64, u64)> {
         _ => None,
     };
     let bounds = bounds.filter(|(least, most)| least <= most);
-    if bounds.is_none() {
-        problems.add("expected a number of rows such as 1, \"0..1\" or \"1..\"", "");
-    }
-    bounds
+    let message = "expected a number of rows such as 1, \"0..1\" or \"1..\"";
+    bounds.or_else(|| problems.refuse(message, ""))
 }
 
 fn think(problems: &mut Problems, tree: &Tree) -> Option<Think> {
@@ -396,11 +392,8 @@ fn think(problems: &mut Problems, tree: &Tree) -> Option<Think> {
             Tree::Text(text) => dyno_units::parse_duration(text).ok(),
             _ => None,
         };
-        if read.is_none() {
-            let help = "for exponentially distributed times write { exponential = \"5ms\" }";
-            problems.add("expected a duration such as \"5ms\"", help);
-        }
-        read
+        let help = "for exponentially distributed times write { exponential = \"5ms\" }";
+        read.or_else(|| problems.refuse("expected a duration such as \"5ms\"", help))
     };
     match tree {
         Tree::Table(entries) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys, KeyBins, distance_row};
+use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys, distance_row};
 use crate::{AuditRow, AuditTotals, KindTotals, TextRows, number_in};
 
 use super::settings::{Settings, What};
@@ -25,10 +25,8 @@ pub(super) struct Drawing {
 
 impl Counts {
     pub(super) fn new(settings: &Settings) -> Counts {
-        let keys = &settings.keys;
-        let bins = KeyBins::of_neighbours(keys.n_items(), |key| keys.share_before(key));
         Counts {
-            keys: DrawnKeys::new(bins),
+            keys: settings.keys.counted(),
             operations: CounterSet::new(settings.shares.len()),
             n_new: AtomicU64::new(0),
         }

@@ -24,8 +24,8 @@ use dyno_units::{RandomStream, Seed};
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::workload::Target;
 use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Session, Statement,
-    StatementClass, StatementError, Table, TextRows, Transactions, Value, Workload, drive,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Done, Outline, Row,
+    Session, Statement, StatementClass, Table, TextRows, Transactions, Value, Workload, drive,
 };
 
 use audit::{Counts, Drawing};
@@ -53,8 +53,7 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
         What::Range => name("range"),
     });
     Ok(Arc::new(Documents {
-        options: input.options.pairs(),
-        kinds: kinds.collect(),
+        outline: input.outline(kinds.collect::<Vec<Name>>()),
         numbers: Numbers::of(settings.documents),
         seed: input.seed.derive(NAME, 0),
         settings,
@@ -62,10 +61,9 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
 }
 
 struct Documents {
-    options: Vec<(String, String)>,
+    /// Its kinds are the operations that have a weight.
+    outline: Outline,
     settings: Settings,
-    /// One for each of the operations that have a weight.
-    kinds: Vec<Name>,
     numbers: Numbers,
     seed: Seed,
 }
@@ -77,25 +75,13 @@ const INSERT: usize = 2;
 const RANGE: usize = 3;
 
 impl Workload for Documents {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn works_on(&self) -> Target {
-        Target::Documents
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     /// It sends no SQL.
     fn check(&self, _dialect: Dialect) -> Result<(), String> {
         Ok(())
-    }
-
-    fn kinds(&self) -> &[Name] {
-        &self.kinds
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        self.options.clone()
     }
 
     fn tables(&self, _dialect: Dialect) -> Vec<Table> {
@@ -210,12 +196,7 @@ impl Transactions for Client {
         idx
     }
 
-    async fn perform(
-        &mut self,
-        kind: usize,
-        _random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn perform(&mut self, kind: usize, _: &mut RandomStream, session: &mut Session) -> Done {
         let Settings { shares, documents, range_size, .. } = &self.plan.settings;
         let (key, content) = (Value::Integer(self.key as i64), Value::Text(&self.content));
         let answer = match shares[kind].0 {

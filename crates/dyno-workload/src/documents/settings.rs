@@ -2,7 +2,7 @@
 
 use dyno_model::{OptionError, OptionSpec};
 
-use crate::options::Options;
+use crate::options::{Options, refuse, within};
 use crate::sysbench::distribution::{self, Distribution, DistributionSpec};
 
 /// Longest content, in bytes: MongoDB takes documents of 16 MiB, fields and names included.
@@ -19,7 +19,8 @@ const ANSWER_MAX: u64 = 16 << 20;
 
 pub(super) fn options() -> Vec<OptionSpec> {
     let mut options = vec![
-        OptionSpec::count("documents", "100k", "documents in the collection before the load"),
+        OptionSpec::count("documents", "100k", "documents in the collection before the load")
+            .within(1, DOCUMENTS_MAX),
         OptionSpec::size("document_size", "1KiB", "bytes of a document's content"),
         OptionSpec::real(
             "find_weight",
@@ -63,20 +64,9 @@ pub(super) struct Settings {
     pub(super) keys: Distribution,
 }
 
-fn refuse<T>(name: &str, reason: String) -> Result<T, OptionError> {
-    Err(OptionError { name: name.to_owned(), reason })
-}
-
-fn within(name: &str, value: u64, (min, max): (u64, u64)) -> Result<u64, OptionError> {
-    match (min..=max).contains(&value) {
-        true => Ok(value),
-        false => refuse(name, format!("`{value}` is not between {min} and {max}")),
-    }
-}
-
 impl Settings {
     pub(super) fn read(options: &Options) -> Result<Settings, OptionError> {
-        let documents = within("documents", options.count("documents"), (1, DOCUMENTS_MAX))?;
+        let documents = options.in_range("documents")?;
         let content = within("document_size", options.size("document_size"), (1, CONTENT_MAX))?;
         let longest = (ANSWER_MAX / content).clamp(1, RANGE_MAX.min(documents));
         let range_size = options.count("range_size");
@@ -116,7 +106,7 @@ fn shares(options: &Options) -> Result<Vec<(What, f64)>, OptionError> {
     }
     let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
     if weights.is_empty() {
-        return refuse("find_weight", "all weights are 0, so there is nothing to do".to_owned());
+        return refuse("find_weight", "all weights are 0, so there is nothing to do");
     }
     Ok(weights.into_iter().map(|(what, weight)| (what, weight / total)).collect())
 }

@@ -88,45 +88,38 @@ impl FromStr for FileCommand {
 
     fn from_str(text: &str) -> Result<FileCommand, String> {
         let refuse = || format!("`{text}` is not an operation on files");
-        let mut words = text.split_ascii_whitespace();
+        let mut words = text.split(' ');
         let word = words.next().ok_or_else(refuse)?;
-        let plain = match word {
+        let pairs: BTreeMap<&str, &str> = words.filter_map(|pair| pair.split_once('=')).collect();
+        let number = |name: &str| pairs.get(name)?.parse::<u64>().ok();
+        let set = || {
+            Some(FileSet {
+                first: number("first")?,
+                files: number("files")?,
+                size: number("size")?,
+                block: number("block")?,
+                step: number("step")?,
+                is_direct: number("direct")? != 0,
+                is_synced: number("synced")? != 0,
+                random: number("random")?,
+                seed: number("seed")?,
+            })
+        };
+        let command = match word {
             "read" => Some(FileCommand::Read),
             "write" => Some(FileCommand::Write),
             "truncate" => Some(FileCommand::Truncate),
             "fsync" => Some(FileCommand::Fsync),
             "fdatasync" => Some(FileCommand::Fdatasync),
+            "make" => set().map(FileCommand::Make),
+            "open" => set().map(FileCommand::Open),
+            "begin" => set().map(FileCommand::Begin),
+            "settle" => set().map(FileCommand::Settle),
+            "check" => set().map(FileCommand::Check),
             _ => None,
         };
-        if let Some(command) = plain {
-            return if command.to_string() == text { Ok(command) } else { Err(refuse()) };
-        }
-        let make = match word {
-            "make" => FileCommand::Make,
-            "open" => FileCommand::Open,
-            "begin" => FileCommand::Begin,
-            "settle" => FileCommand::Settle,
-            "check" => FileCommand::Check,
-            _ => return Err(refuse()),
-        };
-        let mut values = BTreeMap::new();
-        for pair in words {
-            let (name, value) = pair.split_once('=').ok_or_else(refuse)?;
-            values.insert(name, value.parse::<u64>().map_err(|_| refuse())?);
-        }
-        let mut take = |name: &str| values.remove(name).ok_or_else(refuse);
-        let set = FileSet {
-            first: take("first")?,
-            files: take("files")?,
-            size: take("size")?,
-            block: take("block")?,
-            step: take("step")?,
-            is_direct: take("direct")? != 0,
-            is_synced: take("synced")? != 0,
-            random: take("random")?,
-            seed: take("seed")?,
-        };
-        if values.is_empty() { Ok(make(set)) } else { Err(refuse()) }
+        // Nothing but what is written above is read.
+        command.filter(|command| command.to_string() == text).ok_or_else(refuse)
     }
 }
 

@@ -12,12 +12,12 @@ use dyno_units::{Metric, MetricId, RandomStream};
 use super::io_settings::{Access, Operation, Settings, options};
 use super::{Checked, FIGURES, FileCommand, FileSet, figures, file_name};
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
-use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys, KeyBins, share_row};
+use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys, share_row};
 use crate::sysbench::distribution::Distribution;
 use crate::workload::{MeasuredStep, Target};
 use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Session, Statement,
-    StatementClass, StatementError, Table, TextRows, Transactions, Value, Workload, drive,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Done, Outline, Row,
+    Session, Statement, StatementClass, Table, TextRows, Transactions, Value, Workload, drive,
 };
 
 const NAME: &str = "file-io";
@@ -30,8 +30,9 @@ pub(super) fn spec() -> WorkloadSpec {
 fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     let seed = input.seed.derive(NAME, 0);
     let settings = Settings::read(input.options, seed.0)?;
-    let kinds = Kinds::of(&settings);
-    Ok(Arc::new(FileIo { options: input.options.pairs(), settings, kinds }))
+    let kinds = What::all(&settings);
+    let names: Vec<Name> = kinds.iter().map(|what| what.name()).collect();
+    Ok(Arc::new(FileIo { outline: input.outline(names), settings, kinds }))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,14 +42,9 @@ enum What {
     SyncedWrite,
 }
 
-#[derive(Clone, Debug)]
-struct Kinds {
-    what: Vec<What>,
-    names: Vec<Name>,
-}
-
-impl Kinds {
-    fn of(settings: &Settings) -> Kinds {
+impl What {
+    /// The kinds of operations of a load.
+    fn all(settings: &Settings) -> Vec<What> {
         let mut what = Vec::new();
         if matches!(settings.operation, Operation::Read | Operation::Mixed(_)) {
             what.push(What::Read);
@@ -62,23 +58,28 @@ impl Kinds {
                 what.push(What::SyncedWrite);
             }
         }
-        let names = what.iter().map(|what| match what {
+        what
+    }
+
+    fn name(self) -> Name {
+        match self {
             What::Read => name("read"),
             What::Write => name("write"),
             What::SyncedWrite => name("synced write"),
-        });
-        Kinds { names: names.collect(), what }
-    }
-
-    fn index(&self, what: What) -> usize {
-        self.what.iter().position(|one| *one == what).unwrap_or(0)
+        }
     }
 }
 
 struct FileIo {
-    options: Vec<(String, String)>,
+    outline: Outline,
     settings: Settings,
-    kinds: Kinds,
+    kinds: Vec<What>,
+}
+
+impl FileIo {
+    fn index(&self, what: What) -> usize {
+        self.kinds.iter().position(|one| *one == what).unwrap_or(0)
+    }
 }
 
 /// Statements, by their index.
@@ -87,20 +88,8 @@ const WRITE: usize = 1;
 const SYNC: usize = 2;
 
 impl Workload for FileIo {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn works_on(&self) -> Target {
-        Target::Files
-    }
-
-    fn kinds(&self) -> &[Name] {
-        &self.kinds.names
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        self.options.clone()
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     fn tables(&self, _dialect: Dialect) -> Vec<Table> {
@@ -155,11 +144,8 @@ impl Workload for FileIo {
 
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
         let Settings { set, distribution, access, .. } = &self.settings;
-        let drawn = (*access == Access::Random).then(|| {
-            let places = distribution.over(set.files * self.settings.places());
-            let bins = KeyBins::of_neighbours(places.n_items(), |n| places.share_before(n));
-            DrawnKeys::new(bins)
-        });
+        let drawn = (*access == Access::Random)
+            .then(|| distribution.over(set.files * self.settings.places()).counted());
         Arc::new(FileIoClients { plan: self, drawn, counts: CounterSet::new(N_COUNTERS) })
     }
 }
@@ -232,9 +218,9 @@ impl Clients for FileIoClients {
 }
 
 /// Operations of each class, against those of transactions that committed.
-fn sent_rows(settings: &Settings, kinds: &Kinds, totals: &AuditTotals) -> Vec<AuditRow> {
+fn sent_rows(settings: &Settings, kinds: &[What], totals: &AuditTotals) -> Vec<AuditRow> {
     let of = |wanted: &dyn Fn(What) -> bool| -> (u64, u64) {
-        let all = kinds.what.iter().zip(&totals.kinds).filter(|(what, _)| wanted(**what));
+        let all = kinds.iter().zip(&totals.kinds).filter(|(what, _)| wanted(**what));
         all.fold((0, 0), |(done, not_done), (_, kind)| {
             (done + kind.committed, not_done + kind.undone + kind.lost + kind.rolled_back)
         })
@@ -243,7 +229,7 @@ fn sent_rows(settings: &Settings, kinds: &Kinds, totals: &AuditTotals) -> Vec<Au
         AuditRow::between(name, (done.into(), (done + not_done).into()), Some(sent.into()))
     };
     let mut rows = Vec::new();
-    if kinds.what.contains(&What::Read) {
+    if kinds.contains(&What::Read) {
         rows.push(row("reads", of(&|what| what == What::Read), totals.tally.reads));
     }
     if settings.operation != Operation::Read {
@@ -335,22 +321,17 @@ impl Transactions for Client {
             }
         };
         if is_read {
-            return self.plan.kinds.index(What::Read);
+            return self.plan.index(What::Read);
         }
         self.n_writes += 1;
         let follows = sync.command().is_some() && self.n_writes.is_multiple_of(*sync_every);
         let is_synced = set.is_synced || follows;
-        self.plan.kinds.index(if is_synced { What::SyncedWrite } else { What::Write })
+        self.plan.index(if is_synced { What::SyncedWrite } else { What::Write })
     }
 
-    async fn perform(
-        &mut self,
-        kind: usize,
-        _random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn perform(&mut self, kind: usize, _: &mut RandomStream, session: &mut Session) -> Done {
         let place = [Value::Integer(self.file as i64), Value::Integer(self.offset as i64)];
-        match self.plan.kinds.what[kind] {
+        match self.plan.kinds[kind] {
             What::Read => session.execute(READ, &place).await?,
             What::Write => session.execute(WRITE, &place).await?,
             What::SyncedWrite => {

@@ -5,7 +5,7 @@ use dyno_units::ByteCount;
 
 use super::content::SECTOR;
 use super::{FileCommand, FileSet};
-use crate::options::Options;
+use crate::options::{Options, refuse};
 use crate::sysbench::distribution::{self, DistributionSpec};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,17 +36,6 @@ pub(super) enum Sync {
 }
 
 impl Sync {
-    pub(super) const WORDS: &'static [&'static str] = &["none", "fsync", "fdatasync", "dsync"];
-
-    pub(super) fn read(word: &str) -> Sync {
-        match word {
-            "fsync" => Sync::Fsync,
-            "fdatasync" => Sync::Fdatasync,
-            "dsync" => Sync::Dsync,
-            _ => Sync::No,
-        }
-    }
-
     /// The operation that follows a write, if any does.
     pub(super) fn command(self) -> Option<FileCommand> {
         match self {
@@ -77,7 +66,7 @@ const OWN: &[OptionSpec] = &[
     OptionSpec::switch("direct", true, "whether operations bypass the page cache (O_DIRECT)"),
     OptionSpec::word(
         "sync",
-        Sync::WORDS,
+        &["none", "fsync", "fdatasync", "dsync"],
         "how writes get to the disk: when the kernel writes them back, by fsync or fdatasync \
          after writes, or each by itself (O_DSYNC)",
     ),
@@ -118,10 +107,6 @@ const BLOCK_MAX: u64 = 64 << 20;
 const FILE_MAX: u64 = 1 << 52;
 const RATIO_MAX: f64 = 32.0;
 
-pub(super) fn refuse<T>(name: &str, reason: impl Into<String>) -> Result<T, OptionError> {
-    Err(OptionError { name: name.to_owned(), reason: reason.into() })
-}
-
 pub(super) fn size(options: &Options, name: &str, min: u64, max: u64) -> Result<u64, OptionError> {
     let value = options.size(name);
     if (min..=max).contains(&value) {
@@ -151,7 +136,7 @@ impl Settings {
         let block = size(options, "block_size", 1, BLOCK_MAX)?;
         let is_direct = options.switch("direct");
         let (access, operation) = what(options)?;
-        let sync = Sync::read(options.text("sync"));
+        let sync = options.meaning("sync", [Sync::No, Sync::Fsync, Sync::Fdatasync, Sync::Dsync]);
         let sync_every = options.count("sync_every");
         if sync_every == 0 || (sync_every > 1 && sync.command().is_none()) {
             return refuse(
@@ -204,10 +189,7 @@ impl Settings {
 }
 
 fn what(options: &Options) -> Result<(Access, Operation), OptionError> {
-    let access = match options.text("access") {
-        "sequential" => Access::Sequential,
-        _ => Access::Random,
-    };
+    let access = options.meaning("access", [Access::Random, Access::Sequential]);
     let operation = match options.text("operation") {
         "rewrite" => Operation::Rewrite,
         "write" if access == Access::Random => {

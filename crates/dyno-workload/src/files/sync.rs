@@ -8,13 +8,15 @@ use std::sync::Arc;
 use dyno_model::{Name, OptionSpec, Pacing, Role, name};
 use dyno_units::{Metric, MetricId, Nanoseconds, RandomStream};
 
-use super::io_settings::{Sync, check_direct, refuse, size};
+use super::io_settings::{Sync, check_direct, size};
 use super::{Checked, FIGURES, FileCommand, FileSet, figures};
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+use crate::options::refused;
 use crate::workload::{MeasuredStep, Target};
 use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Session, Statement,
-    StatementClass, StatementError, Table, TextRows, Transactions, Value, Workload, drive,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Done, Outline, Row,
+    Session, Statement, StatementClass, StatementError, Table, TextRows, Transactions, Value,
+    Workload, drive,
 };
 use dyno_model::WorkloadStep;
 
@@ -53,10 +55,7 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     let options = input.options;
     let bytes = size(options, "bytes", 1, 64 << 20)?;
     let limit = size(options, "append_limit", bytes, 1 << 52)?;
-    let sync = match options.text("sync") {
-        "fsync" => Sync::Fsync,
-        word => Sync::read(word),
-    };
+    let sync = options.meaning("sync", [Sync::Fsync, Sync::Fdatasync, Sync::Dsync, Sync::No]);
     let is_direct = options.switch("direct");
     if is_direct {
         check_direct("bytes", bytes)?;
@@ -64,7 +63,7 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     let appends = options.text("position") == "append";
     let operations = options.count("operations");
     if operations > 1 << 40 {
-        refuse("operations", "it is too large")?;
+        return Err(refused("operations", "it is too large").into());
     }
     let kind = name(NAME);
     let role = Role {
@@ -92,16 +91,16 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
         seed: input.seed.derive(NAME, 0).0,
     };
     let steps = if operations > 0 { vec![step] } else { Vec::new() };
-    Ok(Arc::new(Fsync { options: options.pairs(), set, sync, appends, steps }))
+    let outline = Outline { steps, ..input.outline([name(NAME)]) };
+    Ok(Arc::new(Fsync { outline, set, sync, appends }))
 }
 
 struct Fsync {
-    options: Vec<(String, String)>,
+    /// It has a step if there is a number of operations.
+    outline: Outline,
     set: FileSet,
     sync: Sync,
     appends: bool,
-    /// One, if there is a number of operations.
-    steps: Vec<WorkloadStep>,
 }
 
 /// Statements, by their index.
@@ -124,24 +123,8 @@ impl Fsync {
 }
 
 impl Workload for Fsync {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn works_on(&self) -> Target {
-        Target::Files
-    }
-
-    fn kinds(&self) -> &[Name] {
-        const { &[name(NAME)] }
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        self.options.clone()
-    }
-
-    fn steps(&self) -> &[WorkloadStep] {
-        &self.steps
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     /// One, so that what cannot be done is refused before the load; clients make their own.
@@ -161,10 +144,6 @@ impl Workload for Fsync {
 
     fn fill_row(&self, _table_idx: usize, number: u64, row: &mut Row) {
         row.push_integer(number as i64);
-    }
-
-    fn statements(&self, _dialect: Dialect) -> Vec<Statement> {
-        Vec::new()
     }
 
     fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
@@ -258,12 +237,7 @@ impl Transactions for Maybe {
         0
     }
 
-    async fn perform(
-        &mut self,
-        _kind: usize,
-        _random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn perform(&mut self, _: usize, _: &mut RandomStream, session: &mut Session) -> Done {
         if let Some(error) = &self.refused {
             return Err(error.clone());
         }

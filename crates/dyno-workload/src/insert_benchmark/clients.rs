@@ -7,9 +7,7 @@ use dyno_units::{Nanoseconds, RandomStream};
 
 use crate::row::push_decimal;
 use crate::skew::DrawnByClient;
-use crate::{
-    Dialect, ErrorClass, Session, Statement, StatementClass, StatementError, Transactions,
-};
+use crate::{Dialect, Done, Session, Statement, StatementClass, Transactions};
 
 use super::counters::{Drift, TableCounters, add, read};
 use super::layout::DRIFT_MAX;
@@ -134,10 +132,10 @@ impl Transactions for Inserter {
 
     async fn perform(
         &mut self,
-        _kind: usize,
+        _: usize,
         random: &mut RandomStream,
         session: &mut Session,
-    ) -> Result<(), StatementError> {
+    ) -> Done {
         let Inserter { role, now, products, sql, head, is_again, .. } = self;
         if !std::mem::replace(is_again, true) {
             let settings = &role.bench.settings;
@@ -219,7 +217,7 @@ impl Deleter {
     }
 
     /// Asks for the smallest id, where the next DELETE begins; 0 in an empty table.
-    async fn find_tail(&mut self, session: &mut Session) -> Result<(), StatementError> {
+    async fn find_tail(&mut self, session: &mut Session) -> Done {
         match &self.smallest_query {
             Some(sql) => session.text_keeping(sql, 1, StatementClass::Read).await?,
             None => session.execute(0, &[]).await?,
@@ -230,7 +228,7 @@ impl Deleter {
         Ok(())
     }
 
-    async fn delete(&mut self, session: &mut Session) -> Result<(), StatementError> {
+    async fn delete(&mut self, session: &mut Session) -> Done {
         let Deleter { role, text, sql, .. } = self;
         let (counters, n_rows) = (role.counters(), role.per_commit);
         let tail = counters.tail.load(Ordering::Relaxed);
@@ -273,12 +271,7 @@ impl Transactions for Deleter {
         lead.wait(role, read(&drift.deletes), read(&drift.inserts))
     }
 
-    async fn perform(
-        &mut self,
-        kind: usize,
-        _random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn perform(&mut self, kind: usize, _: &mut RandomStream, session: &mut Session) -> Done {
         if kind == Kind::Delete.index() {
             self.delete(session).await
         } else {
@@ -309,44 +302,13 @@ impl Transactions for Indexer {
         Kind::CreateIndexes.index()
     }
 
-    async fn perform(
-        &mut self,
-        _kind: usize,
-        _random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn perform(&mut self, _: usize, _: &mut RandomStream, session: &mut Session) -> Done {
         while let Some(statement) = self.statements.get(self.n_made) {
             session.text_without_limit(statement, StatementClass::Other).await?;
             // Each commits by itself: after a failure the ones that were made are there.
             self.n_made += 1;
         }
         Ok(())
-    }
-}
-
-/// A client that cannot begin: each of its transactions fails with the reason.
-pub(super) struct Refused {
-    pub(super) error: StatementError,
-}
-
-impl Refused {
-    pub(super) fn because(reason: &str) -> Refused {
-        Refused { error: StatementError::new(ErrorClass::Refused, "usage", reason) }
-    }
-}
-
-impl Transactions for Refused {
-    fn draw(&mut self, _random: &mut RandomStream) -> usize {
-        Kind::Insert.index()
-    }
-
-    async fn perform(
-        &mut self,
-        _kind: usize,
-        _random: &mut RandomStream,
-        _session: &mut Session,
-    ) -> Result<(), StatementError> {
-        Err(self.error.clone())
     }
 }
 

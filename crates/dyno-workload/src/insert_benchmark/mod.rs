@@ -29,16 +29,17 @@ mod tests;
 
 use std::sync::Arc;
 
-use dyno_model::{Name, WorkloadStep, name};
+use dyno_model::{Name, name};
 
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+use crate::drive::{refused, with_statements};
 use crate::skew::{DrawnKeys, KeyBins};
 use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Statement,
-    StatementError, Table, TextRows, Workload, drive,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Outline, Row, Table,
+    TextRows, Workload, drive,
 };
 
-use clients::{ClientRole, Deleter, Indexer, Inserter, Refused};
+use clients::{ClientRole, Deleter, Indexer, Inserter};
 use counters::TrialCounters;
 use layout::{Duty, Layout, Query, Work};
 use queries::{PointClient, RangeClient};
@@ -60,8 +61,8 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
 fn planned(input: &PlanInput<'_>) -> Result<InsertBenchmark, PlanError> {
     let settings = Settings::read(input.options)?;
     let layout = Layout::new(&settings, &input.request).map_err(PlanError::Load)?;
-    let steps = layout.steps();
-    Ok(InsertBenchmark { options: input.options.pairs(), settings, layout, steps })
+    let outline = Outline { steps: layout.steps(), ..input.outline(KINDS) };
+    Ok(InsertBenchmark { outline, settings, layout })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,10 +105,9 @@ impl Kind {
 }
 
 struct InsertBenchmark {
-    options: Vec<(String, String)>,
+    outline: Outline,
     settings: Settings,
     layout: Layout,
-    steps: Vec<WorkloadStep>,
 }
 
 struct Bench {
@@ -129,7 +129,7 @@ impl Clients for BenchClients {
             (role.clients == context.n_in_role).then_some((shape, shape.duties[context.role]))
         });
         let Some((shape, duty)) = place else {
-            return refuse(context, "the step has other roles than the Insert Benchmark planned");
+            return refused(context, "the step has other roles than the Insert Benchmark planned");
         };
         let role = ClientRole {
             step: context.step,
@@ -178,40 +178,9 @@ fn client_of(
     }
 }
 
-fn with_statements(
-    client: impl crate::Transactions + 'static,
-    statements: Vec<Statement>,
-    mut context: ClientContext,
-) -> ClientFuture {
-    if let Err(error) = context.session.prepare(&statements) {
-        let StatementError { class, code, message, .. } = error;
-        let message = format!("a statement could not be prepared: {message}");
-        let error = StatementError::new(class, code, message);
-        return Box::pin(drive(Refused { error }, context));
-    }
-    context.statements = statements.into();
-    Box::pin(drive(client, context))
-}
-
-fn refuse(context: ClientContext, reason: &str) -> ClientFuture {
-    Box::pin(drive(Refused::because(reason), context))
-}
-
 impl Workload for InsertBenchmark {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn kinds(&self) -> &[Name] {
-        KINDS
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        self.options.clone()
-    }
-
-    fn steps(&self) -> &[WorkloadStep] {
-        &self.steps
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     fn rows_of_steps(&self) -> u64 {
@@ -225,11 +194,6 @@ impl Workload for InsertBenchmark {
 
     fn fill_row(&self, _table_idx: usize, _number: u64, _row: &mut Row) {
         // No table has rows before the first step.
-    }
-
-    /// None: each client prepares those of its own table.
-    fn statements(&self, _dialect: Dialect) -> Vec<Statement> {
-        Vec::new()
     }
 
     fn audit_queries(&self, dialect: Dialect) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use dyno_units::RandomStream;
 
 use crate::row::push_decimal;
-use crate::{Dialect, Session, Statement, StatementClass, StatementError, Transactions, Value};
+use crate::{Dialect, Done, Session, Statement, StatementClass, Transactions, Value};
 
 use super::Kind;
 use super::clients::{ClientRole, as_text};
@@ -84,7 +84,7 @@ impl Transactions for RangeClient {
         kind: usize,
         random: &mut RandomStream,
         session: &mut Session,
-    ) -> Result<(), StatementError> {
+    ) -> Done {
         let RangeClient { role, is_prepared, queries, sql } = self;
         let settings = &role.bench.settings;
         let query = kind - Kind::Market.index();
@@ -164,7 +164,7 @@ impl PointClient {
         (client, statements)
     }
 
-    async fn find_head(&mut self, session: &mut Session) -> Result<(), StatementError> {
+    async fn find_head(&mut self, session: &mut Session) -> Done {
         match &self.largest_query {
             Some(sql) => session.text_keeping(sql, 1, StatementClass::Read).await?,
             None => session.execute(0, &[]).await?,
@@ -212,7 +212,7 @@ impl Transactions for PointClient {
         kind: usize,
         random: &mut RandomStream,
         session: &mut Session,
-    ) -> Result<(), StatementError> {
+    ) -> Done {
         if kind == Kind::GetMax.index() {
             return self.find_head(session).await;
         }

@@ -5,7 +5,7 @@ use dyno_units::Nanoseconds;
 use crate::Dialect;
 use dyno_model::{OptionError, OptionSpec};
 
-use crate::options::Options;
+use crate::options::{Options, refuse, within};
 
 /// The column types, indexes and queries of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,65 +114,85 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "queries as text or prepared by the protocol; as the author runs it: text on MariaDB and \
          MySQL, text `execute …` of what SQL's PREPARE prepared on PostgreSQL (SQLite: prepared)",
     ),
-    OptionSpec::count("rows_i0", "100k", "rows of l.i0 in each table"),
+    OptionSpec::count("rows_i0", "100k", "rows of l.i0 in each table").within(1, ROWS_MAX),
     OptionSpec::count(
         "rows_i1",
         "40k",
         "rows of l.i1 in each table; as many are deleted; 0 leaves it out",
-    ),
+    )
+    .within(0, ROWS_MAX),
     OptionSpec::count(
         "rows_i2",
         "10k",
         "rows of l.i2 in each table; as many are deleted; 0 leaves it out",
-    ),
-    OptionSpec::count("commit_i0", "100", "rows per INSERT, and thus per commit, in l.i0"),
-    OptionSpec::count("commit_i1", "50", "rows per INSERT and per DELETE in l.i1"),
-    OptionSpec::count("commit_i2", "5", "rows per INSERT and per DELETE in l.i2"),
-    OptionSpec::count("commit_q", "50", "rows per INSERT and per DELETE in the read/write steps"),
+    )
+    .within(0, ROWS_MAX),
+    OptionSpec::count("commit_i0", "100", "rows per INSERT, and thus per commit, in l.i0")
+        .within(1, COMMIT_MAX),
+    OptionSpec::count("commit_i1", "50", "rows per INSERT and per DELETE in l.i1")
+        .within(1, COMMIT_MAX),
+    OptionSpec::count("commit_i2", "5", "rows per INSERT and per DELETE in l.i2")
+        .within(1, COMMIT_MAX),
+    OptionSpec::count("commit_q", "50", "rows per INSERT and per DELETE in the read/write steps")
+        .within(1, COMMIT_MAX),
     OptionSpec::count(
         "rate_1",
         "100",
         "rows per second that each client inserts in the first read/write steps",
-    ),
+    )
+    .within(1, RATE_MAX),
     OptionSpec::count(
         "rate_2",
         "500",
         "rows per second in the second read/write steps; 0 leaves them out",
-    ),
+    )
+    .within(0, RATE_MAX),
     OptionSpec::count(
         "rate_3",
         "1000",
         "rows per second in the third read/write steps; 0 leaves them out",
-    ),
-    OptionSpec::count("query_clients", "1", "querying connections per client in a read/write step"),
-    OptionSpec::count("rows_per_query", "10", "maximum number of rows that a query returns"),
+    )
+    .within(0, RATE_MAX),
+    OptionSpec::count("query_clients", "1", "querying connections per client in a read/write step")
+        .within(1, 1000),
+    OptionSpec::count("rows_per_query", "10", "maximum number of rows that a query returns")
+        .within(1, 1000),
     OptionSpec::count(
         "resync_get_min",
         "1000",
         "deletes after which the smallest id is queried again; 0 queries it once per step",
-    ),
+    )
+    .within(0, ROWS_MAX),
     OptionSpec::count(
         "settle_s",
         "1200",
         "longest wait before the first read/write step, in seconds, for the engine to catch up; \
          the author's formula (60 s plus 1 s per million rows) may give less",
-    ),
-    OptionSpec::count("limit_s", "14400", "time limit of a step that ends by rows, in seconds"),
+    )
+    .within(0, 1_000_000),
+    OptionSpec::count("limit_s", "14400", "time limit of a step that ends by rows, in seconds")
+        .within(1, 100_000_000),
     OptionSpec::count("data_length_min", "10", "minimum length of column data"),
-    OptionSpec::count("data_length_max", "20", "maximum length of column data, at most 4000"),
-    OptionSpec::count("data_random_pct", "50", "percentage of column data that is incompressible"),
+    OptionSpec::count("data_length_max", "20", "maximum length of column data, at most 4000")
+        .within(1, DATA_LENGTH_MAX),
+    OptionSpec::count("data_random_pct", "50", "percentage of column data that is incompressible")
+        .within(0, 100),
     OptionSpec::count(
         "cashregisters",
         "1000",
         "number of distinct values of column cashregisterid",
-    ),
-    OptionSpec::count("products", "10000", "number of distinct values of column productid"),
-    OptionSpec::count("customers", "100000", "number of distinct values of column customerid"),
+    )
+    .within(1, INT_MAX),
+    OptionSpec::count("products", "10000", "number of distinct values of column productid")
+        .within(1, INT_MAX),
+    OptionSpec::count("customers", "100000", "number of distinct values of column customerid")
+        .within(1, INT_MAX),
     OptionSpec::count(
         "max_price",
         "500",
         "column price stays below this (until 2023: below this plus 1000)",
-    ),
+    )
+    .within(1, INT_MAX),
 ];
 
 #[derive(Clone, Debug)]
@@ -223,49 +243,39 @@ const INT_MAX: u64 = 2_000_000_000;
 /// Most rows of one table: far below what ids of 64 bits have room for.
 const ROWS_MAX: u64 = 1_000_000_000_000;
 
+const RATE_MAX: u64 = 1_000_000_000;
+
+const DATA_LENGTH_MAX: u64 = 4000;
+
 /// Most rows of one commit: a statement of about 80 bytes a row stays below a megabyte.
 const COMMIT_MAX: u64 = 10_000;
 
 impl Settings {
     pub(super) fn read(options: &Options) -> Result<Settings, OptionError> {
-        let read = |name, min, max| bounded(options, name, min, max);
-        let batches = |rows, commit, min| {
-            let (rows, per_commit) = (read(rows, min, ROWS_MAX)?, read(commit, 1, COMMIT_MAX)?);
+        let batches = |rows, per_commit| {
+            let (rows, per_commit) = (options.in_range(rows)?, options.in_range(per_commit)?);
             Ok::<Batches, OptionError>(Batches { rows, per_commit })
         };
+        let seconds = |name| options.in_range(name).map(Nanoseconds::from_secs);
         Ok(Settings {
-            schema: match options.text("schema") {
-                "2023-07" => Schema::July2023,
-                _ => Schema::December2023,
-            },
+            schema: options.meaning("schema", [Schema::December2023, Schema::July2023]),
             is_one_table: options.text("tables") == "one",
-            reads: match options.text("reads") {
-                "q" => Reads::Ranges,
-                _ => Reads::RangesAndPoints,
-            },
-            limiter: match options.text("limiter") {
-                "iibench" => Limiter::Iibench,
-                _ => Limiter::Schedule,
-            },
-            deletes: match options.text("deletes") {
-                "range" => Deletes::Range,
-                "off" => Deletes::Off,
-                _ => Deletes::Limit,
-            },
+            reads: options.meaning("reads", [Reads::RangesAndPoints, Reads::Ranges]),
+            limiter: options.meaning("limiter", [Limiter::Schedule, Limiter::Iibench]),
+            deletes: options.meaning("deletes", [Deletes::Limit, Deletes::Range, Deletes::Off]),
             is_one_by_one: options.text("create_indexes") == "one-by-one",
-            query_protocol: match options.text("query_protocol") {
-                "text" => QueryProtocol::Text,
-                "prepared" => QueryProtocol::Prepared,
-                _ => QueryProtocol::AsRun,
-            },
-            load: batches("rows_i0", "commit_i0", 1)?,
-            churn: [batches("rows_i1", "commit_i1", 0)?, batches("rows_i2", "commit_i2", 0)?],
-            commit_q: read("commit_q", 1, COMMIT_MAX)?,
+            query_protocol: options.meaning(
+                "query_protocol",
+                [QueryProtocol::AsRun, QueryProtocol::Text, QueryProtocol::Prepared],
+            ),
+            load: batches("rows_i0", "commit_i0")?,
+            churn: [batches("rows_i1", "commit_i1")?, batches("rows_i2", "commit_i2")?],
+            commit_q: options.in_range("commit_q")?,
             rates: rates(options)?,
-            query_clients: read("query_clients", 1, 1000)? as usize,
-            resync: read("resync_get_min", 0, ROWS_MAX)?,
-            settle: Nanoseconds::from_secs(read("settle_s", 0, 1_000_000)?),
-            limit: Nanoseconds::from_secs(read("limit_s", 1, 100_000_000)?),
+            query_clients: options.in_range("query_clients")? as usize,
+            resync: options.in_range("resync_get_min")?,
+            settle: seconds("settle_s")?,
+            limit: seconds("limit_s")?,
             values: Values::read(options)?,
         })
     }
@@ -274,14 +284,14 @@ impl Settings {
 /// Rising rates, so that no two steps have the same name.
 fn rates(options: &Options) -> Result<Vec<u64>, OptionError> {
     let mut rates: Vec<u64> = Vec::new();
-    for (name, min) in [("rate_1", 1), ("rate_2", 0), ("rate_3", 0)] {
-        let rate = bounded(options, name, min, 1_000_000_000)?;
+    for name in ["rate_1", "rate_2", "rate_3"] {
+        let rate = options.in_range(name)?;
         if rate == 0 {
             continue;
         }
         if rates.last().is_some_and(|last| *last >= rate) {
             let reason = format!("{rate} rows per second is not above the rate before it");
-            return Err(OptionError { name: name.to_owned(), reason });
+            return refuse(name, reason);
         }
         rates.push(rate);
     }
@@ -290,26 +300,17 @@ fn rates(options: &Options) -> Result<Vec<u64>, OptionError> {
 
 impl Values {
     fn read(options: &Options) -> Result<Values, OptionError> {
-        let read = |name, min, max| bounded(options, name, min, max);
-        let data_length_max = read("data_length_max", 1, 4000)?;
+        let data_length_max = options.in_range("data_length_max")?;
+        let data_length_min = options.count("data_length_min");
         Ok(Values {
-            data_length_min: read("data_length_min", 0, data_length_max)?,
+            data_length_min: within("data_length_min", data_length_min, (0, data_length_max))?,
             data_length_max,
-            data_random_pct: read("data_random_pct", 0, 100)?,
-            cashregisters: read("cashregisters", 1, INT_MAX)?,
-            products: read("products", 1, INT_MAX)?,
-            customers: read("customers", 1, INT_MAX)?,
-            max_price: read("max_price", 1, INT_MAX)?,
-            rows_per_query: read("rows_per_query", 1, 1000)?,
+            data_random_pct: options.in_range("data_random_pct")?,
+            cashregisters: options.in_range("cashregisters")?,
+            products: options.in_range("products")?,
+            customers: options.in_range("customers")?,
+            max_price: options.in_range("max_price")?,
+            rows_per_query: options.in_range("rows_per_query")?,
         })
     }
-}
-
-fn bounded(options: &Options, name: &str, min: u64, max: u64) -> Result<u64, OptionError> {
-    let value = options.count(name);
-    if (min..=max).contains(&value) {
-        return Ok(value);
-    }
-    let reason = format!("`{value}` is not between {min} and {max}");
-    Err(OptionError { name: name.to_owned(), reason })
 }

@@ -33,7 +33,13 @@ impl Deref for Ready {
 fn plan(given: &[(&str, &str)], clients: usize) -> Result<InsertBenchmark, PlanError> {
     let options = Options::resolve(OPTIONS, &fake::given(given))?;
     let (name, request) = (&super::NAME.into(), request(clients));
-    super::planned(&PlanInput { name, options: &options, request, seed: Seed(1) })
+    super::planned(&PlanInput {
+        name,
+        options: &options,
+        target: crate::Target::Sql,
+        request,
+        seed: Seed(1),
+    })
 }
 
 /// Ready to run with so many clients.

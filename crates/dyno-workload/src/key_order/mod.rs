@@ -15,15 +15,15 @@ mod tests;
 
 use std::sync::Arc;
 
-use dyno_model::{Name, name};
+use dyno_model::name;
 use dyno_units::{RandomStream, Seed};
 
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::ledger::{Ledger, Note, NotedRows};
 use crate::row::push_decimal;
 use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Session, Statement,
-    StatementClass, StatementError, Table, TextRows, Transactions, Value, Workload, drive,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Done, Outline, Row,
+    Session, Statement, StatementClass, Table, TextRows, Transactions, Value, Workload, drive,
 };
 
 use settings::{Key, Settings};
@@ -39,11 +39,13 @@ pub fn spec() -> WorkloadSpec {
 fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     let settings = Settings::read(input.options)?;
     let seeds = (0..settings.tables).map(|idx| input.seed.derive("key-order", idx)).collect();
-    Ok(Arc::new(KeyOrder { options: input.options.pairs(), settings, seeds, ledger: None }))
+    let outline = input.outline([name("insert")]);
+    Ok(Arc::new(KeyOrder { outline, settings, seeds, ledger: None }))
 }
 
+#[derive(Clone)]
 struct KeyOrder {
-    options: Vec<(String, String)>,
+    outline: Outline,
     settings: Settings,
     /// Of each table's rows.
     seeds: Vec<Seed>,
@@ -52,16 +54,8 @@ struct KeyOrder {
 }
 
 impl Workload for KeyOrder {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn kinds(&self) -> &[Name] {
-        const { &[name("insert")] }
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        self.options.clone()
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     fn tables(&self, dialect: Dialect) -> Vec<Table> {
@@ -124,9 +118,7 @@ impl Workload for KeyOrder {
             filled: tables * table_size,
             per_transaction: rows_per_transaction,
         });
-        let KeyOrder { options, settings, seeds, .. } = self.as_ref();
-        let (options, settings, seeds) = (options.clone(), settings.clone(), seeds.clone());
-        Ok(Arc::new(KeyOrder { options, settings, seeds, ledger: Some(ledger) }))
+        Ok(Arc::new(KeyOrder { ledger: Some(ledger), ..KeyOrder::clone(&self) }))
     }
 
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
@@ -228,12 +220,7 @@ impl Transactions for Client {
         0
     }
 
-    async fn perform(
-        &mut self,
-        _kind: usize,
-        _random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn perform(&mut self, _: usize, _: &mut RandomStream, session: &mut Session) -> Done {
         let number = Value::Integer(self.number);
         if let Some(note) = &mut self.note {
             let key =

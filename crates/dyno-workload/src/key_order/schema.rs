@@ -45,16 +45,12 @@ pub(super) fn table(key: Key, dialect: Dialect, idx: u64, rows: u64) -> Table {
         (Key::Sequential, Dialect::Sqlite | Dialect::ClickHouse) => "integer not null",
         (Key::RandomString, _) => "varchar(26) not null",
     };
+    let mut after = vec![dialect.analyze(&name)];
     let index = match dialect {
         Dialect::MySql => format!(", KEY {name}_number (number)"),
-        Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => String::new(),
-    };
-    let create_index = format!("CREATE INDEX {name}_number ON {name} (number)");
-    let after = match dialect {
-        Dialect::MySql => vec![format!("ANALYZE TABLE {name}")],
-        Dialect::PostgreSql => vec![create_index, format!("VACUUM ANALYZE {name}")],
-        Dialect::Sqlite | Dialect::ClickHouse => {
-            vec![create_index, format!("ANALYZE {name}")]
+        Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => {
+            after.insert(0, format!("CREATE INDEX {name}_number ON {name} (number)"));
+            String::new()
         }
     };
     Table {

@@ -35,10 +35,13 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         &["sequential", "random-string"],
         "the primary key: a number that the server assigns, or 22 random digits",
     ),
-    OptionSpec::count("tables", "1", "number of tables"),
-    OptionSpec::count("table_size", "0", "rows in each table before the first insert"),
-    OptionSpec::count("rows_per_transaction", "1", "rows per INSERT, and thus per commit"),
-    OptionSpec::count("numbers", "10000", "number of distinct values of the indexed column number"),
+    OptionSpec::count("tables", "1", "number of tables").within(1, 1000),
+    OptionSpec::count("table_size", "0", "rows in each table before the first insert")
+        .within(0, ROWS_MAX),
+    OptionSpec::count("rows_per_transaction", "1", "rows per INSERT, and thus per commit")
+        .within(1, 10_000),
+    OptionSpec::count("numbers", "10000", "number of distinct values of the indexed column number")
+        .within(1, ROWS_MAX),
 ];
 
 #[derive(Clone, Debug)]
@@ -55,23 +58,12 @@ const ROWS_MAX: u64 = 2_000_000_000;
 
 impl Settings {
     pub(super) fn read(options: &Options) -> Result<Settings, OptionError> {
-        let count = |name: &str, min, max| {
-            let value = options.count(name);
-            if (min..=max).contains(&value) {
-                return Ok(value);
-            }
-            let reason = format!("`{value}` is not between {min} and {max}");
-            Err(OptionError { name: name.to_owned(), reason })
-        };
         Ok(Settings {
-            key: match options.text("key") {
-                "random-string" => Key::RandomString,
-                _ => Key::Sequential,
-            },
-            tables: count("tables", 1, 1000)?,
-            table_size: count("table_size", 0, ROWS_MAX)?,
-            rows_per_transaction: count("rows_per_transaction", 1, 10_000)?,
-            numbers: count("numbers", 1, ROWS_MAX)?,
+            key: options.meaning("key", [Key::Sequential, Key::RandomString]),
+            tables: options.in_range("tables")?,
+            table_size: options.in_range("table_size")?,
+            rows_per_transaction: options.in_range("rows_per_transaction")?,
+            numbers: options.in_range("numbers")?,
         })
     }
 }

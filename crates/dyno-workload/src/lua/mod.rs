@@ -19,7 +19,8 @@ use dyno_sysbench::{Host, Limits, OptionValue, RandomSettings, Setup, State, Uni
 use dyno_units::Nanoseconds;
 
 use crate::{
-    ClientContext, ClientFuture, Clients, Connector, Dialect, Row, Statement, Table, Workload,
+    ClientContext, ClientFuture, Clients, Connector, Dialect, Outline, Row, Statement, Table,
+    Workload,
 };
 
 pub use single::{Ended, Single};
@@ -139,8 +140,7 @@ impl Settings {
 
 pub struct LuaWorkload {
     settings: Arc<Settings>,
-    kinds: Vec<Name>,
-    steps: Vec<WorkloadStep>,
+    outline: Outline,
 }
 
 /// Each client compiles its script by itself, which takes memory and time: with more clients than these, scripts
@@ -153,7 +153,6 @@ const LONGEST: Nanoseconds = Nanoseconds::from_secs(30 * 24 * 3600);
 impl LuaWorkload {
     pub fn new(mut settings: Settings, request: StepRequest) -> LuaWorkload {
         settings.is_compiled &= request.clients <= MOST_COMPILED;
-        let kinds = vec![settings.kind.clone()];
         let steps = settings.events.map(|events| {
             let pacing = match settings.rate {
                 Some(rate) => Pacing::Poisson { rate: rate / request.clients.max(1) as f64 },
@@ -174,21 +173,20 @@ impl LuaWorkload {
                 settle: Nanoseconds::ZERO,
             }
         });
-        LuaWorkload { settings: Arc::new(settings), kinds, steps: steps.into_iter().collect() }
+        let outline = Outline {
+            name: settings.name.clone(),
+            kinds: vec![settings.kind.clone()],
+            options: settings.recorded.clone(),
+            steps: steps.into_iter().collect(),
+            ..Outline::default()
+        };
+        LuaWorkload { settings: Arc::new(settings), outline }
     }
 }
 
 impl Workload for LuaWorkload {
-    fn name(&self) -> &str {
-        &self.settings.name
-    }
-
-    fn kinds(&self) -> &[Name] {
-        &self.kinds
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        self.settings.recorded.clone()
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {
@@ -207,10 +205,6 @@ impl Workload for LuaWorkload {
             true => Err("a number of events and a rate are given together".to_owned()),
             false => Ok(()),
         }
-    }
-
-    fn steps(&self) -> &[WorkloadStep] {
-        &self.steps
     }
 
     fn tables(&self, dialect: Dialect) -> Vec<Table> {

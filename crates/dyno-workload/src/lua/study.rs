@@ -93,6 +93,7 @@ pub fn spec(files: BTreeMap<String, ScriptFile>, host: Arc<dyn Host>) -> Workloa
             kind: OptionKind::Word(Words::Owned(scripts)),
             default: name("oltp_read_write"),
             help: name("the file of the script, or a built-in one"),
+            range: None,
         },
         OptionSpec::word(
             "sbtest",
@@ -150,7 +151,7 @@ fn of_study(option: &ScriptOption) -> OptionSpec {
         _ => default,
     };
     let (name, help) = (option.name.clone().into(), option.description.clone().into());
-    OptionSpec { name, kind, default: default.into(), help }
+    OptionSpec { name, kind, default: default.into(), help, range: None }
 }
 
 fn plan(

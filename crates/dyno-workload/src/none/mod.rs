@@ -11,9 +11,9 @@ use dyno_model::{Name, OptionError, OptionSpec, WorkloadStep};
 use dyno_units::{Nanoseconds, parse_duration};
 
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
-use crate::options::Options;
+use crate::options::{Options, refuse, refused};
 use crate::{
-    ClientContext, ClientFuture, Clients, Dialect, Observation, Row, Statement, Table, Target,
+    ClientContext, ClientFuture, Clients, Dialect, Observation, Outline, Row, Table, Target,
     Workload,
 };
 
@@ -47,47 +47,32 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
         settle: Nanoseconds::ZERO,
     };
     let observation = observation(input.options)?;
-    Ok(Arc::new(Nothing { options: input.options.pairs(), steps: [step], observation }))
+    let outline = Outline { steps: vec![step], ..input.outline([]) };
+    Ok(Arc::new(Nothing { outline, observation }))
 }
 
 fn observation(options: &Options) -> Result<Observation, OptionError> {
-    let wrong = |name: &str, reason: String| OptionError { name: name.to_owned(), reason };
     let text = options.text("every");
-    let every = parse_duration(text).map_err(|error| wrong("every", error.to_string()))?;
+    let every = parse_duration(text).map_err(|error| refused("every", error.to_string()))?;
     if every < EVERY_LEAST {
-        return Err(wrong("every", format!("must be at least {EVERY_LEAST}, not {text}")));
+        return refuse("every", format!("must be at least {EVERY_LEAST}, not {text}"));
     }
     let process = match options.count("pid") {
         0 => None,
-        pid => Some(
-            i32::try_from(pid).map_err(|_| wrong("pid", "there is no such process".to_owned()))?,
-        ),
+        pid => Some(i32::try_from(pid).map_err(|_| refused("pid", "there is no such process"))?),
     };
     Ok(Observation { every, process })
 }
 
 /// What is planned, and the clients that it does not have.
 struct Nothing {
-    options: Vec<(String, String)>,
-    steps: [WorkloadStep; 1],
+    outline: Outline,
     observation: Observation,
 }
 
 impl Workload for Nothing {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn kinds(&self) -> &[Name] {
-        &[]
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        self.options.clone()
-    }
-
-    fn works_on(&self) -> Target {
-        Target::Anything
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     /// Nothing is sent.
@@ -97,10 +82,6 @@ impl Workload for Nothing {
 
     fn check_apart(&self) -> Result<(), String> {
         Ok(())
-    }
-
-    fn steps(&self) -> &[WorkloadStep] {
-        &self.steps
     }
 
     fn observation(&self) -> Option<Observation> {
@@ -116,10 +97,6 @@ impl Workload for Nothing {
     }
 
     fn fill_row(&self, _table_idx: usize, _number: u64, _row: &mut Row) {}
-
-    fn statements(&self, _dialect: Dialect) -> Vec<Statement> {
-        Vec::new()
-    }
 
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
         self

@@ -15,7 +15,8 @@ use dyno_pgbench::{Action, Keeps, Names, Script, Sql};
 use dyno_units::Nanoseconds;
 
 use crate::{
-    ClientContext, ClientFuture, Clients, Dialect, Row, Statement, StatementClass, Table, Workload,
+    ClientContext, ClientFuture, Clients, Dialect, Outline, Row, Statement, StatementClass, Table,
+    Workload,
 };
 
 pub use message::{message_of, server_message};
@@ -174,8 +175,7 @@ pub enum LogOutcome {
 
 pub struct PgBench {
     settings: Arc<Settings>,
-    kinds: Vec<Name>,
-    steps: Vec<WorkloadStep>,
+    outline: Outline,
 }
 
 /// Longest time of a step that ends when its transactions are done.
@@ -189,7 +189,6 @@ impl PgBench {
         for (name, _) in &settings.defines {
             settings.names.slot(name);
         }
-        let kinds = settings.scripts.iter().map(|script| script.kind.clone()).collect();
         let steps = settings.transactions.map(|quota| {
             let pacing = match settings.rate {
                 Some(rate) => Pacing::Poisson { rate: rate / request.clients.max(1) as f64 },
@@ -209,7 +208,14 @@ impl PgBench {
                 settle: Nanoseconds::ZERO,
             }
         });
-        PgBench { settings: Arc::new(settings), kinds, steps: steps.into_iter().collect() }
+        let outline = Outline {
+            name: settings.name.clone(),
+            kinds: settings.scripts.iter().map(|script| script.kind.clone()).collect(),
+            options: settings.options.clone(),
+            steps: steps.into_iter().collect(),
+            ..Outline::default()
+        };
+        PgBench { settings: Arc::new(settings), outline }
     }
 }
 
@@ -232,16 +238,8 @@ pub(crate) fn class_of(sql: &Sql) -> StatementClass {
 }
 
 impl Workload for PgBench {
-    fn name(&self) -> &str {
-        &self.settings.name
-    }
-
-    fn kinds(&self) -> &[Name] {
-        &self.kinds
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        self.settings.options.clone()
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {
@@ -275,10 +273,6 @@ impl Workload for PgBench {
             true => Err("a number of transactions and a rate are given together".to_owned()),
             false => Ok(()),
         }
-    }
-
-    fn steps(&self) -> &[WorkloadStep] {
-        &self.steps
     }
 
     fn tables(&self, dialect: Dialect) -> Vec<Table> {

@@ -27,6 +27,7 @@ pub fn spec(files: BTreeMap<String, ScriptText>) -> WorkloadSpec {
             kind: OptionKind::Word(Words::Owned(scripts)),
             default: name("tpcb-like"),
             help: name("the file of the script, or a built-in one"),
+            range: None,
         },
         OptionSpec::word(
             "protocol",

@@ -11,7 +11,7 @@ use dyno_units::RandomStream;
 
 use dyno_model::{OptionError, OptionSpec};
 
-use crate::options::Options;
+use crate::options::{Options, refuse};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DistributionSpec {
@@ -85,19 +85,16 @@ impl DistributionSpec {
     pub fn from_options(options: &Options) -> Result<DistributionSpec, OptionError> {
         let real = |name: &str, accepts: fn(f64) -> bool, range: &str| {
             let value = options.real(name);
-            if accepts(value) {
-                return Ok(value);
+            match accepts(value) {
+                true => Ok(value),
+                false => refuse(name, format!("`{value}` is not in {range}")),
             }
-            let reason = format!("`{value}` is not in {range}");
-            Err(OptionError { name: name.to_owned(), reason })
         };
-        let iterations = u32::try_from(options.count("gaussian_iterations"))
-            .ok()
-            .filter(|n| (1..=1000).contains(n))
-            .ok_or_else(|| OptionError {
-                name: "gaussian_iterations".to_owned(),
-                reason: "it must be between 1 and 1000".to_owned(),
-            })?;
+        let iterations = options.count("gaussian_iterations");
+        if !(1..=1000).contains(&iterations) {
+            return refuse("gaussian_iterations", "it must be between 1 and 1000");
+        }
+        let iterations = iterations as u32;
         let band_pct = real("special_pct", |v| v > 0.0 && v <= 100.0, "(0, 100]")?;
         let hot_pct = real("special_res", |v| (0.0..100.0).contains(&v), "[0, 100)")?;
         let h = real("pareto_h", |v| v > 0.0 && v < 1.0, "(0, 1)")?;
@@ -150,10 +147,6 @@ enum Shape {
 }
 
 impl Distribution {
-    pub fn n_items(&self) -> u64 {
-        self.n
-    }
-
     /// Draws an item in [0, n).
     #[inline]
     pub fn draw(&self, random: &mut RandomStream) -> u64 {

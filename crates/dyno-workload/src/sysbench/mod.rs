@@ -25,14 +25,12 @@ mod tests;
 
 use std::sync::Arc;
 
-use dyno_model::Name;
-
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::ledger::{Ledger, Note, NotedRows};
-use crate::skew::{DrawnKeys, KeyBins};
+use crate::skew::DrawnKeys;
 use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Statement, Table,
-    TableShape, TextRows, Workload, drive,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Outline, Row, Statement,
+    Table, TableShape, TextRows, Workload, drive,
 };
 
 use crate::workload::refuse_without_transactions;
@@ -90,8 +88,7 @@ pub fn specs() -> Vec<WorkloadSpec> {
 fn plan(script: ScriptId, input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     let settings = Settings::read(script, input.options)?;
     Ok(Arc::new(Sysbench {
-        name: input.name.clone(),
-        options: input.options.pairs(),
+        outline: input.outline([input.name.clone()]),
         schema: settings.schema(input.seed),
         shape: Shape::new(script, &settings),
         distribution: settings.distribution,
@@ -102,8 +99,7 @@ fn plan(script: ScriptId, input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, Pl
 
 #[derive(Clone)]
 struct Sysbench {
-    name: Name,
-    options: Vec<(String, String)>,
+    outline: Outline,
     schema: Schema,
     shape: Shape,
     distribution: DistributionSpec,
@@ -116,7 +112,7 @@ impl Sysbench {
     fn check_without_transactions(&self) -> Result<(), String> {
         match self.shape {
             Shape::Mix(mix) if mix.has_writes() => {
-                refuse_without_transactions(&self.name, Dialect::ClickHouse)?;
+                refuse_without_transactions(self.name(), Dialect::ClickHouse)?;
             }
             Shape::Mix(mix) if mix.has_begin => {
                 let why =
@@ -127,7 +123,7 @@ impl Sysbench {
                 return Err(format!(
                     "`{}` counts the rows that the server says it stored, which ClickHouse does \
                      not report; use `oltp_insert`, or measure how long populating takes",
-                    self.name
+                    self.name()
                 ));
             }
             _ => {}
@@ -187,16 +183,8 @@ impl Shape {
 }
 
 impl Workload for Sysbench {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn kinds(&self) -> &[Name] {
-        std::slice::from_ref(&self.name)
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        self.options.clone()
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {
@@ -227,7 +215,7 @@ impl Workload for Sysbench {
             Shape::Mix(_) | Shape::RandomPoints { .. } | Shape::RandomRanges { .. } => Ok(()),
             Shape::Insert | Shape::BulkInsert { .. } => Err(format!(
                 "the clients of `{}` number their rows together, so they must run in one process",
-                self.name
+                self.name()
             )),
         }
     }
@@ -274,11 +262,8 @@ impl Workload for Sysbench {
     }
 
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
-        let drawn = self.shape.draws_from_all_rows().then(|| {
-            let rows = self.distribution.over(self.table_size);
-            let bins = KeyBins::of_neighbours(rows.n_items(), |row| rows.share_before(row));
-            DrawnKeys::new(bins)
-        });
+        let rows = self.distribution.over(self.table_size);
+        let drawn = self.shape.draws_from_all_rows().then(|| rows.counted());
         let ledger = self.notes_commits.then(|| {
             Ledger::new(NotedRows {
                 tables: (1..=self.schema.n_tables).map(|n| format!("sbtest{n}")).collect(),

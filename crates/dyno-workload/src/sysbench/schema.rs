@@ -89,7 +89,7 @@ impl Schema {
                 "SELECT setval(pg_get_serial_sequence('sbtest{number}', 'id'), {n_rows})"
             ));
         }
-        after.push(analyze(dialect, number));
+        after.push(dialect.analyze(&format!("sbtest{number}")));
         after
     }
 
@@ -107,15 +107,6 @@ impl Schema {
         row.push_integer(self.k.draw(&mut random) as i64 + 1);
         row.push_text_with(|bytes| push_groups(bytes, C_GROUPS, &mut random));
         row.push_text_with(|bytes| push_groups(bytes, PAD_GROUPS, &mut random));
-    }
-}
-
-fn analyze(dialect: Dialect, number: u64) -> String {
-    match dialect {
-        Dialect::MySql => format!("ANALYZE TABLE sbtest{number}"),
-        Dialect::PostgreSql => format!("VACUUM ANALYZE sbtest{number}"),
-        Dialect::Sqlite => format!("ANALYZE sbtest{number}"),
-        Dialect::ClickHouse => format!("OPTIMIZE TABLE sbtest{number} FINAL"),
     }
 }
 

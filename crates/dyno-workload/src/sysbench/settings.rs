@@ -4,7 +4,7 @@ use dyno_units::Seed;
 
 use dyno_model::{OptionError, OptionSpec};
 
-use crate::options::Options;
+use crate::options::{Options, refuse};
 
 use super::distribution::{self, DistributionSpec};
 use super::schema::Schema;
@@ -83,13 +83,19 @@ impl ScriptId {
     }
 }
 
+/// How often a transaction does something.
+const fn times(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
+    OptionSpec::count(name, default, help).within(0, 1_000_000)
+}
+
 const TABLES: &[OptionSpec] = &[
     OptionSpec::count(
         "tables",
         "1",
         "number of tables (select_random_points and _ranges query only the first)",
-    ),
-    OptionSpec::count("table_size", "10000", "rows in each table"),
+    )
+    .within(1, TABLES_MAX),
+    OptionSpec::count("table_size", "10000", "rows in each table").within(1, ROWS_MAX),
     OptionSpec::switch("auto_inc", true, "whether the server assigns the ids of inserted rows"),
     OptionSpec::switch("secondary", false, "a plain index on id in place of the primary key"),
     OptionSpec::switch(
@@ -100,24 +106,20 @@ const TABLES: &[OptionSpec] = &[
 ];
 const BEGIN: &[OptionSpec] =
     &[OptionSpec::switch("skip_trx", false, "no BEGIN and COMMIT: autocommit")];
-const POINTS: &[OptionSpec] =
-    &[OptionSpec::count("point_selects", "10", "point selects per transaction")];
+const POINTS: &[OptionSpec] = &[times("point_selects", "10", "point selects per transaction")];
 const KEYS: &[OptionSpec] = &[OptionSpec::count(
     "point_select_keys",
     "1",
     "keys per point select; above 1 it uses `id IN (…)`",
-)];
+)
+.within(1, 10_000)];
 const RANGES: &[OptionSpec] = &[
     OptionSpec::switch("range_selects", true, "off leaves out all four kinds of range scans"),
-    OptionSpec::count("range_size", "100", "rows per range scan"),
-    OptionSpec::count("simple_ranges", "1", "range scans that return all rows"),
-    OptionSpec::count("sum_ranges", "1", "range scans that return the sum of k"),
-    OptionSpec::count("order_ranges", "1", "range scans that sort their rows"),
-    OptionSpec::count(
-        "distinct_ranges",
-        "1",
-        "range scans that sort their rows and remove duplicates",
-    ),
+    OptionSpec::count("range_size", "100", "rows per range scan").within(1, 100_000_000),
+    times("simple_ranges", "1", "range scans that return all rows"),
+    times("sum_ranges", "1", "range scans that return the sum of k"),
+    times("order_ranges", "1", "range scans that sort their rows"),
+    times("distinct_ranges", "1", "range scans that sort their rows and remove duplicates"),
     OptionSpec::switch(
         "row_filter",
         false,
@@ -125,23 +127,23 @@ const RANGES: &[OptionSpec] = &[
     ),
 ];
 const INDEX_UPDATES: &[OptionSpec] =
-    &[OptionSpec::count("index_updates", "1", "updates of the indexed column k per transaction")];
-const NON_INDEX_UPDATES: &[OptionSpec] = &[OptionSpec::count(
-    "non_index_updates",
-    "1",
-    "updates of the unindexed column c per transaction",
-)];
+    &[times("index_updates", "1", "updates of the indexed column k per transaction")];
+const NON_INDEX_UPDATES: &[OptionSpec] =
+    &[times("non_index_updates", "1", "updates of the unindexed column c per transaction")];
 const DELETE_INSERTS: &[OptionSpec] =
-    &[OptionSpec::count("delete_inserts", "1", "rows deleted and reinserted per transaction")];
+    &[times("delete_inserts", "1", "rows deleted and reinserted per transaction")];
 const RANDOM_POINTS: &[OptionSpec] =
-    &[OptionSpec::count("random_points", "10", "values per statement")];
+    &[OptionSpec::count("random_points", "10", "values per statement").within(1, 10_000)];
 const RANDOM_RANGES: &[OptionSpec] = &[
-    OptionSpec::count("number_of_ranges", "10", "ranges per statement"),
-    OptionSpec::count("delta", "5", "length of a range: its last value minus its first"),
+    OptionSpec::count("number_of_ranges", "10", "ranges per statement").within(1, 5000),
+    OptionSpec::count("delta", "5", "length of a range: its last value minus its first")
+        .within(0, 100_000_000),
 ];
 const BULK: &[OptionSpec] = &[
-    OptionSpec::count("tables", "1", "number of tables; sysbench has one for each client"),
-    OptionSpec::count("statement_bytes", "524288", "length at which a statement is sent"),
+    OptionSpec::count("tables", "1", "number of tables; sysbench has one for each client")
+        .within(1, TABLES_MAX),
+    OptionSpec::count("statement_bytes", "524288", "length at which a statement is sent")
+        .within(200, 1 << 30),
 ];
 
 pub(super) fn option_specs(script: ScriptId) -> Vec<OptionSpec> {
@@ -165,17 +167,19 @@ pub(super) struct Settings {
     pub(super) delta: u64,
 }
 
+const TABLES_MAX: u64 = 100_000;
+
 /// What columns of type INTEGER leave room for, ranges past the end included.
 const ROWS_MAX: u64 = 2_000_000_000;
 
 impl Settings {
     pub(super) fn read(script: ScriptId, options: &Options) -> Result<Settings, OptionError> {
-        let reader = Reader { script, options };
+        let reader = Reader(options);
         let has_rows = script != ScriptId::BulkInsert;
         Ok(Settings {
             script,
-            n_tables: reader.count("tables", 1, 100_000)?,
-            table_size: if has_rows { reader.count("table_size", 1, ROWS_MAX)? } else { 1 },
+            n_tables: reader.count("tables")?,
+            table_size: if has_rows { reader.count("table_size")? } else { 1 },
             is_auto_increment: reader.switch("auto_inc"),
             is_id_secondary: reader.switch("secondary"),
             has_k_index: reader.switch("create_secondary"),
@@ -183,11 +187,11 @@ impl Settings {
                 true => DistributionSpec::from_options(options)?,
                 false => DistributionSpec::Uniform,
             },
-            mix: reader.mix()?,
-            statement_bytes: reader.count("statement_bytes", 200, 1 << 30)? as usize,
-            random_points: reader.count("random_points", 1, 10_000)?,
-            number_of_ranges: reader.count("number_of_ranges", 1, 5000)?,
-            delta: reader.count("delta", 0, 100_000_000)?,
+            mix: reader.mix(script)?,
+            statement_bytes: reader.count("statement_bytes")? as usize,
+            random_points: reader.count("random_points")?,
+            number_of_ranges: reader.count("number_of_ranges")?,
+            delta: reader.count("delta")?,
         })
     }
 
@@ -207,43 +211,28 @@ impl Settings {
 }
 
 /// Reads options that a script may or may not have.
-struct Reader<'a> {
-    script: ScriptId,
-    options: &'a Options,
-}
+struct Reader<'a>(&'a Options);
 
 impl Reader<'_> {
-    fn has(&self, name: &str) -> bool {
-        self.script.groups().iter().any(|group| group.iter().any(|spec| spec.name == name))
-    }
-
     fn switch(&self, name: &str) -> bool {
-        self.has(name) && self.options.switch(name)
+        self.0.has(name) && self.0.switch(name)
     }
 
     /// 0 if the script has no such option.
-    fn count(&self, name: &str, min: u64, max: u64) -> Result<u64, OptionError> {
-        if !self.has(name) {
-            return Ok(0);
-        }
-        let value = self.options.count(name);
-        if (min..=max).contains(&value) {
-            return Ok(value);
-        }
-        let reason = format!("`{value}` is not between {min} and {max}");
-        Err(OptionError { name: name.to_owned(), reason })
+    fn count(&self, name: &str) -> Result<u64, OptionError> {
+        if self.0.has(name) { self.0.in_range(name) } else { Ok(0) }
     }
 
-    fn mix(&self) -> Result<Mix, OptionError> {
+    fn mix(&self, script: ScriptId) -> Result<Mix, OptionError> {
         let mut mix = Mix {
-            has_begin: self.has("skip_trx") && !self.switch("skip_trx"),
-            n_keys: self.count("point_select_keys", 1, 10_000)?,
-            range_size: self.count("range_size", 1, 100_000_000)?,
+            has_begin: self.0.has("skip_trx") && !self.switch("skip_trx"),
+            n_keys: self.count("point_select_keys")?,
+            range_size: self.count("range_size")?,
             has_row_filter: self.switch("row_filter"),
             ..Mix::default()
         };
         let mut set = |kind, name| {
-            mix.set(kind, self.count(name, 0, 1_000_000)?);
+            mix.set(kind, self.count(name)?);
             Ok(())
         };
         set(StatementKind::PointSelect, "point_selects")?;
@@ -257,17 +246,16 @@ impl Reader<'_> {
         set(StatementKind::NonIndexUpdate, "non_index_updates")?;
         set(StatementKind::Delete, "delete_inserts")?;
         set(StatementKind::Insert, "delete_inserts")?;
-        match self.script {
+        match script {
             ScriptId::PointSelect => mix.set(StatementKind::PointSelect, 1),
             ScriptId::Delete => mix.set(StatementKind::Delete, 1),
             _ => {}
         }
         // Such a client would never wait for anything, and so would never end.
-        if self.script.sends_mix() && mix.is_empty() {
+        if script.sends_mix() && mix.is_empty() {
             let names = ["skip_trx", "index_updates", "non_index_updates"];
-            let name = names.into_iter().find(|name| self.has(name)).unwrap_or("tables");
-            let reason = "a transaction must send at least one statement".to_owned();
-            return Err(OptionError { name: name.to_owned(), reason });
+            let name = names.into_iter().find(|name| self.0.has(name)).unwrap_or("tables");
+            return refuse(name, "a transaction must send at least one statement");
         }
         Ok(mix)
     }

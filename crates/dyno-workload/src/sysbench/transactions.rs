@@ -8,7 +8,7 @@ use dyno_units::RandomStream;
 
 use crate::ledger::Note;
 use crate::skew::DrawnByClient;
-use crate::{Session, StatementClass, StatementError, Transactions, Value};
+use crate::{Done, Session, StatementClass, Transactions, Value};
 
 use super::digits::{C_GROUPS, PAD_GROUPS, push_groups, push_number, text_len};
 use super::distribution::Distribution;
@@ -83,7 +83,7 @@ impl MixClient {
         kind: StatementKind,
         random: &mut RandomStream,
         session: &mut Session,
-    ) -> Result<(), StatementError> {
+    ) -> Done {
         let count = self.mix.count(kind);
         if count == 0 {
             return Ok(());
@@ -97,11 +97,7 @@ impl MixClient {
         Ok(())
     }
 
-    async fn updates(
-        &mut self,
-        random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn updates(&mut self, random: &mut RandomStream, session: &mut Session) -> Done {
         let count = self.mix.count(StatementKind::IndexUpdate);
         if count > 0 {
             let statement = self.places.index(StatementKind::IndexUpdate, self.draw_table(random));
@@ -124,11 +120,7 @@ impl MixClient {
     }
 
     /// Deletes rows and inserts them again with new values; `oltp_delete` only deletes.
-    async fn delete_inserts(
-        &mut self,
-        random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn delete_inserts(&mut self, random: &mut RandomStream, session: &mut Session) -> Done {
         let count = self.mix.count(StatementKind::Delete);
         if count == 0 {
             return Ok(());
@@ -153,16 +145,12 @@ impl MixClient {
 }
 
 impl Transactions for MixClient {
-    fn draw(&mut self, _random: &mut RandomStream) -> usize {
-        0
-    }
-
     async fn perform(
         &mut self,
-        _kind: usize,
+        _: usize,
         random: &mut RandomStream,
         session: &mut Session,
-    ) -> Result<(), StatementError> {
+    ) -> Done {
         if self.mix.has_begin {
             session.begin().await?;
         }
@@ -219,16 +207,12 @@ impl InsertIds {
 }
 
 impl Transactions for InsertClient {
-    fn draw(&mut self, _random: &mut RandomStream) -> usize {
-        0
-    }
-
     async fn perform(
         &mut self,
-        _kind: usize,
+        _: usize,
         random: &mut RandomStream,
         session: &mut Session,
-    ) -> Result<(), StatementError> {
+    ) -> Done {
         let statement = random.below(self.n_tables) as usize;
         let k = self.k.draw(random);
         let id = self.ids.take();
@@ -293,16 +277,7 @@ impl BulkClient {
 }
 
 impl Transactions for BulkClient {
-    fn draw(&mut self, _random: &mut RandomStream) -> usize {
-        0
-    }
-
-    async fn perform(
-        &mut self,
-        _kind: usize,
-        _random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn perform(&mut self, _: usize, _: &mut RandomStream, session: &mut Session) -> Done {
         // Full already: this is the retry of a transaction whose statement failed, and its row is
         // in the statement.
         if !self.is_full() || self.sql.len() == self.prefix.len() {
@@ -342,16 +317,12 @@ impl RandomKeysClient {
 }
 
 impl Transactions for RandomKeysClient {
-    fn draw(&mut self, _random: &mut RandomStream) -> usize {
-        0
-    }
-
     async fn perform(
         &mut self,
-        _kind: usize,
+        _: usize,
         random: &mut RandomStream,
         session: &mut Session,
-    ) -> Result<(), StatementError> {
+    ) -> Done {
         self.values.clear();
         for _ in 0..self.n_keys {
             let key = self.first + self.keys.draw(random) as i64;

@@ -8,48 +8,28 @@ use crate::skew::{DrawnByClient, DrawnKeys, KeyBins};
 use super::settings::{Settings, TELLERS};
 use super::transactions::Script;
 
-#[derive(Debug)]
-pub(super) struct Counts {
-    accounts: Arc<DrawnKeys>,
-    tellers: Arc<DrawnKeys>,
-    branches: Arc<DrawnKeys>,
-}
+/// What one client draws, counted from 0: accounts, tellers, branches.
+pub(super) type Drawing = [DrawnByClient; 3];
 
-/// What one client draws; keys are counted from 0.
-pub(super) struct Drawing {
-    pub(super) accounts: DrawnByClient,
-    pub(super) tellers: DrawnByClient,
-    pub(super) branches: DrawnByClient,
-}
+#[derive(Debug)]
+pub(super) struct Counts([Arc<DrawnKeys>; 3]);
 
 impl Counts {
     /// For accounts with this distribution, and tellers and branches that are all equally likely.
     pub(super) fn new(settings: &Settings) -> Counts {
-        let Settings { scale, ref accounts, .. } = *settings;
-        let n_accounts = accounts.n_items();
-        let bins = KeyBins::of_neighbours(n_accounts, |key| accounts.share_before(key));
-        Counts {
-            accounts: DrawnKeys::new(bins),
-            tellers: DrawnKeys::new(KeyBins::even(scale * TELLERS)),
-            branches: DrawnKeys::new(KeyBins::even(scale)),
-        }
+        let even = |n_keys| DrawnKeys::new(KeyBins::even(n_keys));
+        let scale = settings.scale;
+        Counts([settings.accounts.counted(), even(scale * TELLERS), even(scale)])
     }
 
     pub(super) fn client(&self) -> Drawing {
-        Drawing {
-            accounts: self.accounts.client(),
-            tellers: self.tellers.client(),
-            branches: self.branches.client(),
-        }
+        self.0.each_ref().map(DrawnKeys::client)
     }
 
     /// Checks that keys were drawn from the intended distribution.
     pub(super) fn audit_rows(&self, script: Script) -> Vec<AuditRow> {
-        let mut rows = vec![self.accounts.audit_row("skew of accounts")];
-        if script.has_begin() {
-            rows.push(self.tellers.audit_row("skew of tellers"));
-            rows.push(self.branches.audit_row("skew of branches"));
-        }
-        rows
+        let names = ["skew of accounts", "skew of tellers", "skew of branches"];
+        let n_drawn = if script.has_begin() { names.len() } else { 1 };
+        self.0.iter().zip(names).take(n_drawn).map(|(drawn, name)| drawn.audit_row(name)).collect()
     }
 }

@@ -28,12 +28,10 @@ mod tests;
 
 use std::sync::Arc;
 
-use dyno_model::Name;
-
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Statement, Table,
-    TextRows, Workload, drive,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Outline, Row, Statement,
+    Table, TextRows, Workload, drive,
 };
 
 use crate::ledger::{Ledger, NotedRows};
@@ -53,25 +51,17 @@ pub fn spec() -> WorkloadSpec {
 /// The rows follow from the options alone: the seed has no effect here.
 fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     let settings = Settings::read(input.options)?;
-    Ok(Arc::new(TpcB { options: input.options.pairs(), settings }))
+    Ok(Arc::new(TpcB { outline: input.outline(settings.script.kinds()), settings }))
 }
 
 struct TpcB {
-    options: Vec<(String, String)>,
+    outline: Outline,
     settings: Settings,
 }
 
 impl Workload for TpcB {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn kinds(&self) -> &[Name] {
-        self.settings.script.kinds()
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        self.options.clone()
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {
@@ -138,7 +128,7 @@ impl Workload for TpcB {
             return Err("the workload only reads");
         }
         let settings = Settings { names_transactions: true, ..self.settings.clone() };
-        Ok(Arc::new(TpcB { options: self.options.clone(), settings }))
+        Ok(Arc::new(TpcB { outline: self.outline.clone(), settings }))
     }
 
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {

@@ -101,15 +101,9 @@ fn key_column(dialect: Dialect, key: &str, aid: &str) -> String {
 
 /// What pgbench does after filling, in its order: VACUUM ANALYZE, then the primary key.
 fn after(dialect: Dialect, table: &str, key: Option<&str>) -> Vec<String> {
-    match (dialect, key) {
-        (Dialect::PostgreSql, Some(key)) => vec![
-            format!("VACUUM ANALYZE {table}"),
-            format!("ALTER TABLE {table} ADD PRIMARY KEY ({key})"),
-        ],
-        (Dialect::PostgreSql, None) => vec![format!("VACUUM ANALYZE {table}")],
-        (Dialect::MySql, _) => vec![format!("ANALYZE TABLE {table}")],
-        (Dialect::Sqlite | Dialect::ClickHouse, _) => vec![format!("ANALYZE {table}")],
-    }
+    let key = key.filter(|_| dialect == Dialect::PostgreSql);
+    let key = key.map(|key| format!("ALTER TABLE {table} ADD PRIMARY KEY ({key})"));
+    [dialect.analyze(table)].into_iter().chain(key).collect()
 }
 
 /// Writes row `number`, counted from 0, of table `table_idx` of [`tables`].

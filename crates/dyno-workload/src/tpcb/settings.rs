@@ -21,7 +21,8 @@ const OPTIONS: &[OptionSpec] = &[
         "scale",
         "1",
         "branches; each has 10 tellers and 100,000 accounts (about 15 MB)",
-    ),
+    )
+    .within(1, SCALE_MAX),
     OptionSpec::word(
         "script",
         &["tpcb-like", "simple-update", "select-only"],
@@ -37,7 +38,8 @@ const OPTIONS: &[OptionSpec] = &[
         "fillfactor",
         "100",
         "percentage of a page to fill, from 10 to 100 (PostgreSQL only)",
-    ),
+    )
+    .within(10, 100),
 ];
 
 /// The options of the workload; `distribution` and what follows it choose accounts.
@@ -71,31 +73,15 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn read(options: &Options) -> Result<Settings, OptionError> {
-        let scale = count(options, "scale", 1, SCALE_MAX)?;
+        let scale = options.in_range("scale")?;
         Ok(Settings {
             scale,
-            script: match options.text("script") {
-                "simple-update" => Script::SimpleUpdate,
-                "select-only" => Script::SelectOnly,
-                _ => Script::TpcbLike,
-            },
-            protocol: match options.text("protocol") {
-                "simple" => Protocol::Simple,
-                "extended" => Protocol::Extended,
-                _ => Protocol::Prepared,
-            },
-            fillfactor: count(options, "fillfactor", 10, 100)?,
+            script: options.meaning("script", Script::ALL),
+            protocol: options
+                .meaning("protocol", [Protocol::Prepared, Protocol::Simple, Protocol::Extended]),
+            fillfactor: options.in_range("fillfactor")?,
             accounts: DistributionSpec::from_options(options)?.over(scale * ACCOUNTS),
             names_transactions: false,
         })
     }
-}
-
-fn count(options: &Options, name: &str, min: u64, max: u64) -> Result<u64, OptionError> {
-    let value = options.count(name);
-    if (min..=max).contains(&value) {
-        return Ok(value);
-    }
-    let reason = format!("`{value}` is not between {min} and {max}");
-    Err(OptionError { name: name.to_owned(), reason })
 }

@@ -371,11 +371,11 @@ fn a_wrong_skew_is_found() {
         let counts = super::counts::Counts::new(&settings(intended));
         let drawn = settings(drawn);
         let mut random = Seed(3).stream();
-        let client = counts.client();
+        let [accounts, tellers, branches] = counts.client();
         for _ in 0..5000 {
-            client.accounts.note(drawn.accounts.draw(&mut random));
-            client.tellers.note(random.below(10));
-            client.branches.note(0);
+            accounts.note(drawn.accounts.draw(&mut random));
+            tellers.note(random.below(10));
+            branches.note(0);
         }
         let rows = counts.audit_rows(super::transactions::Script::TpcbLike);
         assert!(rows.iter().all(|row| !row.is_undecided), "{rows:?}");

@@ -8,7 +8,7 @@ use dyno_units::RandomStream;
 
 use crate::ledger::{Ledger, Note};
 use crate::sysbench::distribution::Distribution;
-use crate::{Dialect, Session, Statement, StatementClass, StatementError, Transactions, Value};
+use crate::{Dialect, Done, Session, Statement, StatementClass, Transactions, Value};
 
 use super::counts::Drawing;
 use super::settings::{Protocol, Settings, TELLERS};
@@ -34,6 +34,9 @@ pub(super) enum Line {
 }
 
 impl Script {
+    pub(super) const ALL: [Script; 3] =
+        [Script::TpcbLike, Script::SimpleUpdate, Script::SelectOnly];
+
     pub(super) fn kinds(self) -> &'static [Name] {
         match self {
             Script::TpcbLike => const { &[name("tpcb_like")] },
@@ -196,12 +199,7 @@ impl Client {
         }
     }
 
-    async fn line(
-        &mut self,
-        statement: usize,
-        line: Line,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn line(&mut self, statement: usize, line: Line, session: &mut Session) -> Done {
         let (numbers, mut n) = line.values(&self.drawn);
         let [a, b, c, d] = numbers.map(Value::Integer);
         let mut values = [a, b, c, d, Value::Null];
@@ -245,13 +243,14 @@ impl Transactions for Client {
     /// Draws all values, in pgbench's order.
     fn draw(&mut self, random: &mut RandomStream) -> usize {
         let account = self.accounts.draw(random);
-        self.drawing.accounts.note(account);
+        let [accounts, tellers, branches] = &self.drawing;
+        accounts.note(account);
         self.drawn.aid = account as i64 + 1;
         if self.script.has_begin() {
             let branch = random.below(self.scale);
             let teller = random.below(self.scale * TELLERS);
-            self.drawing.branches.note(branch);
-            self.drawing.tellers.note(teller);
+            branches.note(branch);
+            tellers.note(teller);
             (self.drawn.bid, self.drawn.tid) = (branch as i64 + 1, teller as i64 + 1);
             self.drawn.delta = random.below(2 * DELTA_MOST as u64 + 1) as i64 - DELTA_MOST;
         }
@@ -261,12 +260,7 @@ impl Transactions for Client {
         0
     }
 
-    async fn perform(
-        &mut self,
-        _kind: usize,
-        _random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn perform(&mut self, _: usize, _: &mut RandomStream, session: &mut Session) -> Done {
         let has_begin = self.script.has_begin();
         let lines = self.script.lines();
         let is_extended = self.protocol == Protocol::Extended;

@@ -2,7 +2,7 @@
 
 use dyno_units::{Nanoseconds, RandomStream};
 
-use crate::{Session, StatementError, Transactions};
+use crate::{Done, Session, Transactions};
 
 use super::counts::Count;
 use super::inputs::{Inputs, Source};
@@ -139,12 +139,7 @@ impl Transactions for Client {
         if self.is_paced { thinking(THINKING_S[kind], random) } else { Nanoseconds::ZERO }
     }
 
-    async fn perform(
-        &mut self,
-        kind: usize,
-        _random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn perform(&mut self, kind: usize, _: &mut RandomStream, session: &mut Session) -> Done {
         let mut tx = Transaction::new(session, self.base);
         let tx = &mut tx;
         let inputs = &self.inputs;

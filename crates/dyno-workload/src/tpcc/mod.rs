@@ -41,13 +41,13 @@ mod tests;
 
 use std::sync::Arc;
 
-use dyno_model::{Name, names};
+use dyno_model::names;
 use dyno_units::Seed;
 
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Statement, Table,
-    TextRows, Workload, drive,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Outline, Row, Statement,
+    Table, TextRows, Workload, drive,
 };
 
 use audit::Audit;
@@ -97,12 +97,11 @@ fn plan(
              which is fewer than {clients}; use more `warehouses` or fewer clients"
         )));
     }
-    Ok(Arc::new(TpcC::new(input.options.pairs(), settings, input.seed)))
+    Ok(Arc::new(TpcC::new(input.outline(names(&KINDS)), settings, input.seed)))
 }
 
 struct TpcC {
-    kinds: Vec<Name>,
-    options: Vec<(String, String)>,
+    outline: Outline,
     settings: Settings,
     schema: Schema,
     statement_mode: StatementMode,
@@ -113,7 +112,7 @@ struct TpcC {
 }
 
 impl TpcC {
-    fn new(options: Vec<(String, String)>, settings: Settings, seed: Seed) -> TpcC {
+    fn new(outline: Outline, settings: Settings, seed: Seed) -> TpcC {
         let constants = Constants::draw(seed);
         let sizes = settings.sizes;
         let intended = [
@@ -123,8 +122,7 @@ impl TpcC {
         ];
         let is_flat = settings.has_fault(Fault::FlatSkew);
         TpcC {
-            kinds: names(&KINDS),
-            options,
+            outline,
             settings,
             schema: Schema::new(settings, seed, constants),
             statement_mode: match (settings.has_procedures, settings.is_batched) {
@@ -139,16 +137,8 @@ impl TpcC {
 }
 
 impl Workload for TpcC {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn kinds(&self) -> &[Name] {
-        &self.kinds
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        self.options.clone()
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {

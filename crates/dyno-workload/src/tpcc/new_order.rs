@@ -1,6 +1,6 @@
 //! New-order (clause 2.4.2): the transaction that is counted.
 
-use crate::{StatementError, Value};
+use crate::{Done, Value};
 
 use super::inputs::{LINES_MOST, Line, NewOrder};
 use super::random::is_brand;
@@ -43,7 +43,7 @@ pub(super) async fn perform(
     order: &NewOrder,
     scratch: &mut Scratch,
     is_batched: bool,
-) -> Result<Option<Shown>, StatementError> {
+) -> Done<Option<Shown>> {
     let NewOrder { w, d, c, .. } = *order;
     tx.begin(true).await?;
     tx.ask(Sql::OrderCustomer, [w, w, d, c]).await?;
@@ -91,7 +91,7 @@ async fn line_by_line(
     order: &NewOrder,
     o_id: i64,
     scratch: &mut Scratch,
-) -> Result<bool, StatementError> {
+) -> Done<bool> {
     for (idx, line) in order.lines().iter().enumerate() {
         tx.ask(Sql::Item, [line.item]).await?;
         if tx.kept().n_rows() == 0 && order.rolls_back && idx + 1 == order.n_lines {
@@ -111,22 +111,14 @@ async fn line_by_line(
 }
 
 /// Keeps the item of a line, whose row has just been returned.
-pub(super) fn read_item(
-    tx: &Transaction<'_>,
-    idx: usize,
-    scratch: &mut Scratch,
-) -> Result<(), StatementError> {
+pub(super) fn read_item(tx: &Transaction<'_>, idx: usize, scratch: &mut Scratch) -> Done {
     scratch.price[idx] = tx.fixed(0, 2, "item of an order line")?;
     scratch.is_brand[idx] = tx.kept().text(0, 2).is_some_and(is_brand);
     Ok(())
 }
 
 /// Keeps the stock of a line, whose row has just been returned; its item is known.
-pub(super) fn read_stock(
-    tx: &Transaction<'_>,
-    idx: usize,
-    scratch: &mut Scratch,
-) -> Result<(), StatementError> {
+pub(super) fn read_stock(tx: &Transaction<'_>, idx: usize, scratch: &mut Scratch) -> Done {
     scratch.quantity[idx] = tx.integer(0, "stock of an order line")?;
     scratch.is_brand[idx] &= tx.kept().text(0, 1).is_some_and(is_brand);
     copy_dist(tx.kept().text(0, 2), &mut scratch.dist[idx])
@@ -156,7 +148,7 @@ pub(super) fn used_lines(order: &NewOrder) -> &[Line] {
     &order.lines()[..order.n_lines - usize::from(order.rolls_back)]
 }
 
-fn copy_dist(from: Option<&[u8]>, to: &mut [u8; DIST_LEN]) -> Result<(), StatementError> {
+fn copy_dist(from: Option<&[u8]>, to: &mut [u8; DIST_LEN]) -> Done {
     let from = from.filter(|text| text.len() == DIST_LEN);
     to.copy_from_slice(from.ok_or_else(|| missing("district information of stock"))?);
     Ok(())
@@ -184,7 +176,7 @@ async fn all_lines(
     order: &NewOrder,
     o_id: i64,
     scratch: &mut Scratch,
-) -> Result<bool, StatementError> {
+) -> Done<bool> {
     let used = used_lines(order);
     tx.execute(BatchSql::Items.index(), &items_of(order)).await?;
     read_items(tx, used, scratch)?;
@@ -239,11 +231,7 @@ pub(super) fn all_line_values<'a>(
 }
 
 /// Keeps the items of all lines, whose rows have just been returned.
-pub(super) fn read_items(
-    tx: &Transaction<'_>,
-    used: &[Line],
-    scratch: &mut Scratch,
-) -> Result<(), StatementError> {
+pub(super) fn read_items(tx: &Transaction<'_>, used: &[Line], scratch: &mut Scratch) -> Done {
     let kept = tx.kept();
     for (idx, line) in used.iter().enumerate() {
         let row = (0..kept.n_rows()).find(|&row| kept.integer(row, 0) == Some(line.item));
@@ -256,11 +244,7 @@ pub(super) fn read_items(
 }
 
 /// Keeps the stock of all lines, whose rows have just been returned; their items are known.
-pub(super) fn read_stocks(
-    tx: &Transaction<'_>,
-    used: &[Line],
-    scratch: &mut Scratch,
-) -> Result<(), StatementError> {
+pub(super) fn read_stocks(tx: &Transaction<'_>, used: &[Line], scratch: &mut Scratch) -> Done {
     let kept = tx.kept();
     for (idx, line) in used.iter().enumerate() {
         let is_of = |&row: &usize| {

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use crate::{StatementError, Value};
+use crate::{Done, Value};
 
 use super::inputs::{Customer, Inputs};
 use super::settings::DISTRICTS;
@@ -68,7 +68,7 @@ impl Scratch {
 }
 
 /// The customer's number; of several of a name the one in the middle by first name, rounded up.
-async fn customer_id(tx: &mut Transaction<'_>, customer: &Customer) -> Result<i64, StatementError> {
+async fn customer_id(tx: &mut Transaction<'_>, customer: &Customer) -> Done<i64> {
     if !customer.is_by_name() {
         return Ok(customer.id);
     }
@@ -81,7 +81,7 @@ pub(super) fn name_values(customer: &Customer) -> [Value<'_>; 3] {
 }
 
 /// The middle one of the customers just returned, rounded up.
-pub(super) fn middle_customer(tx: &Transaction<'_>) -> Result<i64, StatementError> {
+pub(super) fn middle_customer(tx: &Transaction<'_>) -> Done<i64> {
     let middle = tx.kept().n_rows().div_ceil(2).checked_sub(1);
     let id = middle.and_then(|row| tx.kept().integer(row, 0));
     id.ok_or_else(|| missing("customer of that name"))
@@ -91,7 +91,7 @@ pub(super) async fn payment(
     tx: &mut Transaction<'_>,
     inputs: &Inputs,
     scratch: &mut Scratch,
-) -> Result<(), StatementError> {
+) -> Done {
     let Inputs { w, d, ref customer, cents, .. } = *inputs;
     tx.begin(true).await?;
     tx.ask(Sql::PayWarehouse, [cents, w]).await?;
@@ -114,15 +114,12 @@ pub(super) async fn payment(
     tx.commit().await
 }
 
-pub(super) fn has_bad_credit(tx: &Transaction<'_>) -> Result<bool, StatementError> {
+pub(super) fn has_bad_credit(tx: &Transaction<'_>) -> Done<bool> {
     let credit = tx.kept().text(0, 9).ok_or_else(|| missing("customer of a payment"))?;
     Ok(credit == b"BC")
 }
 
-pub(super) async fn order_status(
-    tx: &mut Transaction<'_>,
-    inputs: &Inputs,
-) -> Result<(), StatementError> {
+pub(super) async fn order_status(tx: &mut Transaction<'_>, inputs: &Inputs) -> Done {
     let customer = &inputs.customer;
     let Customer { w, d, .. } = *customer;
     tx.begin(false).await?;
@@ -140,7 +137,7 @@ pub(super) async fn delivery(
     tx: &mut Transaction<'_>,
     inputs: &Inputs,
     n_skipped: u64,
-) -> Result<u64, StatementError> {
+) -> Done<u64> {
     let mut n_empty = 0;
     tx.begin(true).await?;
     for d in 1..=(DISTRICTS - n_skipped) as i64 {
@@ -154,11 +151,7 @@ pub(super) async fn delivery(
 }
 
 /// Takes the oldest new order of a district; none if it has none.
-pub(super) async fn oldest_order(
-    tx: &mut Transaction<'_>,
-    w: i64,
-    d: i64,
-) -> Result<Option<i64>, StatementError> {
+pub(super) async fn oldest_order(tx: &mut Transaction<'_>, w: i64, d: i64) -> Done<Option<i64>> {
     for _ in 0..LOOKS_MOST {
         tx.ask(Sql::OldestNewOrder, [w, d]).await?;
         let Some(order) = tx.kept().integer(0, 0) else { return Ok(None) };
@@ -170,12 +163,7 @@ pub(super) async fn oldest_order(
     Err(missing("new order that could be taken"))
 }
 
-async fn deliver(
-    tx: &mut Transaction<'_>,
-    inputs: &Inputs,
-    d: i64,
-    order: i64,
-) -> Result<(), StatementError> {
+async fn deliver(tx: &mut Transaction<'_>, inputs: &Inputs, d: i64, order: i64) -> Done {
     let Inputs { w, carrier, .. } = *inputs;
     tx.ask(Sql::CustomerOfOrder, [w, d, order]).await?;
     let customer = tx.integer(0, "order of a new order")?;
@@ -187,10 +175,7 @@ async fn deliver(
     Ok(())
 }
 
-pub(super) async fn stock_level(
-    tx: &mut Transaction<'_>,
-    inputs: &Inputs,
-) -> Result<(), StatementError> {
+pub(super) async fn stock_level(tx: &mut Transaction<'_>, inputs: &Inputs) -> Done {
     let Inputs { w, d, threshold, .. } = *inputs;
     tx.begin(false).await?;
     tx.ask(Sql::OrdersSoFar, [w, d]).await?;

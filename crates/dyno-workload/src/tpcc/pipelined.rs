@@ -6,7 +6,7 @@
 //! the statements after one that fails is described at [`Transaction::begin_together`] and
 //! [`Transaction::send_and_commit`].
 
-use crate::StatementError;
+use crate::Done;
 
 use super::inputs::{Inputs, NewOrder};
 use super::new_order::{self, Rates, Shown, line_values, taking, used_lines};
@@ -22,7 +22,7 @@ pub(super) async fn new_order(
     order: &NewOrder,
     scratch: &mut new_order::Scratch,
     is_batched: bool,
-) -> Result<Option<Shown>, StatementError> {
+) -> Done<Option<Shown>> {
     ask_for_order(tx, order, is_batched);
     tx.pass(1).await?;
     tx.next().await?;
@@ -68,7 +68,7 @@ async fn take_lines(
     tx: &mut Transaction<'_>,
     order: &NewOrder,
     scratch: &mut new_order::Scratch,
-) -> Result<(), StatementError> {
+) -> Done {
     let n_used = used_lines(order).len();
     for idx in 0..order.n_lines {
         tx.next().await?;
@@ -87,7 +87,7 @@ async fn take_all_lines(
     tx: &mut Transaction<'_>,
     order: &NewOrder,
     scratch: &mut new_order::Scratch,
-) -> Result<(), StatementError> {
+) -> Done {
     let used = used_lines(order);
     tx.next().await?;
     new_order::read_items(tx, used, scratch)?;
@@ -128,7 +128,7 @@ pub(super) async fn payment(
     tx: &mut Transaction<'_>,
     inputs: &Inputs,
     scratch: &mut others::Scratch,
-) -> Result<(), StatementError> {
+) -> Done {
     let Inputs { w, d, ref customer, cents, .. } = *inputs;
     tx.begin_together();
     tx.push(Sql::PayWarehouse, [cents, w]);
@@ -169,10 +169,7 @@ pub(super) async fn payment(
     tx.send_and_commit(true).await
 }
 
-pub(super) async fn order_status(
-    tx: &mut Transaction<'_>,
-    inputs: &Inputs,
-) -> Result<(), StatementError> {
+pub(super) async fn order_status(tx: &mut Transaction<'_>, inputs: &Inputs) -> Done {
     let customer = &inputs.customer;
     let (w, d) = (customer.w, customer.d);
     let ask = |tx: &mut Transaction<'_>, id| {
@@ -206,7 +203,7 @@ pub(super) async fn delivery(
     tx: &mut Transaction<'_>,
     inputs: &Inputs,
     n_skipped: u64,
-) -> Result<u64, StatementError> {
+) -> Done<u64> {
     let (w, carrier) = (inputs.w, inputs.carrier);
     let n_districts = DISTRICTS - n_skipped;
     let orders = take_oldest_orders(tx, w, n_districts).await?;
@@ -241,7 +238,7 @@ async fn take_oldest_orders(
     tx: &mut Transaction<'_>,
     w: i64,
     n_districts: u64,
-) -> Result<[Option<i64>; DISTRICTS as usize], StatementError> {
+) -> Done<[Option<i64>; DISTRICTS as usize]> {
     let mut orders = [None; DISTRICTS as usize];
     let orders_of = &mut orders[..n_districts as usize];
     tx.begin_together();
@@ -272,10 +269,7 @@ async fn take_oldest_orders(
     Ok(orders)
 }
 
-pub(super) async fn stock_level(
-    tx: &mut Transaction<'_>,
-    inputs: &Inputs,
-) -> Result<(), StatementError> {
+pub(super) async fn stock_level(tx: &mut Transaction<'_>, inputs: &Inputs) -> Done {
     let Inputs { w, d, threshold, .. } = *inputs;
     tx.begin_together();
     tx.push(Sql::OrdersSoFar, [w, d]);

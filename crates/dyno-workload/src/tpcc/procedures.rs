@@ -8,7 +8,7 @@
 //! They are made when all tables are filled, over any that an earlier run has left, and are called
 //! `dyno_tpcc_…`, so that no other procedures are affected.
 
-use crate::{Dialect, Statement, StatementClass, StatementError, Value};
+use crate::{Dialect, Done, Statement, StatementClass, Value};
 
 use super::audit::conditions::with_suffix;
 use super::inputs::{Inputs, NewOrder};
@@ -60,7 +60,7 @@ pub(super) async fn call(
     kind: usize,
     inputs: &Inputs,
     lines: &mut Vec<u8>,
-) -> Result<u64, StatementError> {
+) -> Done<u64> {
     debug_assert!(kind < KINDS.len(), "the kinds are those of the workload");
     let customer = &inputs.customer;
     let name = Value::Text(&customer.name);
@@ -88,11 +88,7 @@ pub(super) async fn call(
     Ok(0)
 }
 
-async fn new_order(
-    tx: &mut Transaction<'_>,
-    order: &NewOrder,
-    lines: &mut Vec<u8>,
-) -> Result<(), StatementError> {
+async fn new_order(tx: &mut Transaction<'_>, order: &NewOrder, lines: &mut Vec<u8>) -> Done {
     write_lines(lines, order);
     let n_lines = order.n_lines as i64;
     let integers = [order.w, order.d, order.c, n_lines, order.is_all_local().into(), 0];

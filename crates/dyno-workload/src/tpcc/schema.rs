@@ -20,207 +20,148 @@ use super::random::Constants;
 use super::rows::{Rows, TableId};
 use super::settings::{Consistency, Settings};
 
-impl TableId {
+/// What a table consists of.
+struct Shape {
     /// Its name, without the number of the set.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            TableId::Item => "item",
-            TableId::Warehouse => "warehouse",
-            TableId::District => "district",
-            TableId::Customer => "customer",
-            TableId::History => "history",
-            TableId::Orders => "orders",
-            TableId::NewOrder => "new_order",
-            TableId::OrderLine => "order_line",
-            TableId::Stock => "stock",
-            TableId::Before => "tpcc_before",
-        }
-    }
-
-    /// Columns with their types; `KEY` if they are of a primary key.
-    fn columns(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            TableId::Item => ITEM,
-            TableId::Warehouse => WAREHOUSE,
-            TableId::District => DISTRICT,
-            TableId::Customer => CUSTOMER,
-            TableId::History => HISTORY,
-            TableId::Orders => ORDERS,
-            TableId::NewOrder => NEW_ORDER,
-            TableId::OrderLine => ORDER_LINE,
-            TableId::Stock => STOCK,
-            TableId::Before => BEFORE,
-        }
-    }
-
-    fn key(self) -> &'static str {
-        match self {
-            TableId::Item => "i_id",
-            TableId::Warehouse => "w_id",
-            TableId::District => "d_w_id, d_id",
-            TableId::Customer => "c_w_id, c_d_id, c_id",
-            TableId::History => "",
-            TableId::Orders => "o_w_id, o_d_id, o_id",
-            TableId::NewOrder => "no_w_id, no_d_id, no_o_id",
-            TableId::OrderLine => "ol_w_id, ol_d_id, ol_o_id, ol_number",
-            TableId::Stock => "s_w_id, s_i_id",
-            TableId::Before => "number",
-        }
-    }
-
+    name: &'static str,
+    /// Its columns with their types. DATETIME is a date in any dialect.
+    columns: &'static str,
+    /// The columns of its primary key; none if it has no key.
+    key: &'static str,
     /// Name and columns of a further index, and whether it is unique.
-    fn index(self) -> Option<(&'static str, &'static str, &'static str)> {
-        match self {
-            TableId::Customer => Some(("customer_name", "c_w_id, c_d_id, c_last, c_first", "")),
-            TableId::Orders => Some(("orders_customer", "o_w_id, o_d_id, o_c_id, o_id", "UNIQUE ")),
-            _ => None,
-        }
-    }
-
-    /// Foreign keys: columns, table and its columns (clause 1.3.1).
-    fn foreign_keys(self) -> &'static [(&'static str, TableId, &'static str)] {
-        match self {
-            TableId::District => &[("d_w_id", TableId::Warehouse, "w_id")],
-            TableId::Customer => &[("c_w_id, c_d_id", TableId::District, "d_w_id, d_id")],
-            TableId::History => &[
-                ("h_c_w_id, h_c_d_id, h_c_id", TableId::Customer, "c_w_id, c_d_id, c_id"),
-                ("h_w_id, h_d_id", TableId::District, "d_w_id, d_id"),
-            ],
-            TableId::Orders => {
-                &[("o_w_id, o_d_id, o_c_id", TableId::Customer, "c_w_id, c_d_id, c_id")]
-            }
-            TableId::NewOrder => {
-                &[("no_w_id, no_d_id, no_o_id", TableId::Orders, "o_w_id, o_d_id, o_id")]
-            }
-            TableId::OrderLine => &[
-                ("ol_w_id, ol_d_id, ol_o_id", TableId::Orders, "o_w_id, o_d_id, o_id"),
-                ("ol_supply_w_id, ol_i_id", TableId::Stock, "s_w_id, s_i_id"),
-            ],
-            TableId::Stock => {
-                &[("s_w_id", TableId::Warehouse, "w_id"), ("s_i_id", TableId::Item, "i_id")]
-            }
-            TableId::Item | TableId::Warehouse | TableId::Before => &[],
-        }
-    }
+    index: Option<(&'static str, &'static str, &'static str)>,
+    /// Foreign keys: columns, and the table whose key they refer to (clause 1.3.1).
+    foreign_keys: &'static [(&'static str, TableId)],
 }
 
-const ITEM: &[(&str, &str)] = &[
-    ("i_id", "int not null"),
-    ("i_im_id", "int not null"),
-    ("i_name", "varchar(24) not null"),
-    ("i_price", "decimal(5,2) not null"),
-    ("i_data", "varchar(50) not null"),
+/// The tables, in the order of [`TableId::ALL`].
+static SHAPES: [Shape; TableId::ALL.len()] = [
+    Shape {
+        name: "item",
+        columns: "\
+            i_id int not null, i_im_id int not null, i_name varchar(24) not null, \
+            i_price decimal(5,2) not null, i_data varchar(50) not null",
+        key: "i_id",
+        index: None,
+        foreign_keys: &[],
+    },
+    Shape {
+        name: "warehouse",
+        columns: "\
+            w_id int not null, w_name varchar(10) not null, \
+            w_street_1 varchar(20) not null, w_street_2 varchar(20) not null, \
+            w_city varchar(20) not null, w_state char(2) not null, w_zip char(9) not null, \
+            w_tax decimal(4,4) not null, w_ytd decimal(12,2) not null",
+        key: "w_id",
+        index: None,
+        foreign_keys: &[],
+    },
+    Shape {
+        name: "district",
+        columns: "\
+            d_id smallint not null, d_w_id int not null, d_name varchar(10) not null, \
+            d_street_1 varchar(20) not null, d_street_2 varchar(20) not null, \
+            d_city varchar(20) not null, d_state char(2) not null, d_zip char(9) not null, \
+            d_tax decimal(4,4) not null, d_ytd decimal(12,2) not null, \
+            d_next_o_id int not null",
+        key: "d_w_id, d_id",
+        index: None,
+        foreign_keys: &[("d_w_id", TableId::Warehouse)],
+    },
+    Shape {
+        name: "customer",
+        columns: "\
+            c_id int not null, c_d_id smallint not null, c_w_id int not null, \
+            c_first varchar(16) not null, c_middle char(2) not null, \
+            c_last varchar(16) not null, c_street_1 varchar(20) not null, \
+            c_street_2 varchar(20) not null, c_city varchar(20) not null, \
+            c_state char(2) not null, c_zip char(9) not null, c_phone char(16) not null, \
+            c_since DATETIME not null, c_credit char(2) not null, \
+            c_credit_lim decimal(12,2) not null, c_discount decimal(4,4) not null, \
+            c_balance decimal(12,2) not null, c_ytd_payment decimal(12,2) not null, \
+            c_payment_cnt smallint not null, c_delivery_cnt smallint not null, \
+            c_data varchar(500) not null",
+        key: "c_w_id, c_d_id, c_id",
+        index: Some(("customer_name", "c_w_id, c_d_id, c_last, c_first", "")),
+        foreign_keys: &[("c_w_id, c_d_id", TableId::District)],
+    },
+    Shape {
+        name: "stock",
+        columns: "\
+            s_i_id int not null, s_w_id int not null, s_quantity smallint not null, \
+            s_dist_01 char(24) not null, s_dist_02 char(24) not null, \
+            s_dist_03 char(24) not null, s_dist_04 char(24) not null, \
+            s_dist_05 char(24) not null, s_dist_06 char(24) not null, \
+            s_dist_07 char(24) not null, s_dist_08 char(24) not null, \
+            s_dist_09 char(24) not null, s_dist_10 char(24) not null, s_ytd int not null, \
+            s_order_cnt int not null, s_remote_cnt int not null, s_data varchar(50) not null",
+        key: "s_w_id, s_i_id",
+        index: None,
+        foreign_keys: &[("s_w_id", TableId::Warehouse), ("s_i_id", TableId::Item)],
+    },
+    Shape {
+        name: "history",
+        columns: "\
+            h_c_id int not null, h_c_d_id smallint not null, h_c_w_id int not null, \
+            h_d_id smallint not null, h_w_id int not null, h_date DATETIME not null, \
+            h_amount decimal(6,2) not null, h_data varchar(24) not null",
+        key: "",
+        index: None,
+        foreign_keys: &[
+            ("h_c_w_id, h_c_d_id, h_c_id", TableId::Customer),
+            ("h_w_id, h_d_id", TableId::District),
+        ],
+    },
+    Shape {
+        name: "orders",
+        columns: "\
+            o_id int not null, o_d_id smallint not null, o_w_id int not null, \
+            o_c_id int not null, o_entry_d DATETIME not null, o_carrier_id smallint, \
+            o_ol_cnt smallint not null, o_all_local smallint not null",
+        key: "o_w_id, o_d_id, o_id",
+        index: Some(("orders_customer", "o_w_id, o_d_id, o_c_id, o_id", "UNIQUE ")),
+        foreign_keys: &[("o_w_id, o_d_id, o_c_id", TableId::Customer)],
+    },
+    Shape {
+        name: "new_order",
+        columns: "no_o_id int not null, no_d_id smallint not null, no_w_id int not null",
+        key: "no_w_id, no_d_id, no_o_id",
+        index: None,
+        foreign_keys: &[("no_w_id, no_d_id, no_o_id", TableId::Orders)],
+    },
+    Shape {
+        name: "order_line",
+        columns: "\
+            ol_o_id int not null, ol_d_id smallint not null, ol_w_id int not null, \
+            ol_number smallint not null, ol_i_id int not null, ol_supply_w_id int not null, \
+            ol_delivery_d DATETIME, ol_quantity smallint not null, \
+            ol_amount decimal(6,2) not null, ol_dist_info char(24) not null",
+        key: "ol_w_id, ol_d_id, ol_o_id, ol_number",
+        index: None,
+        foreign_keys: &[
+            ("ol_w_id, ol_d_id, ol_o_id", TableId::Orders),
+            ("ol_supply_w_id, ol_i_id", TableId::Stock),
+        ],
+    },
+    Shape {
+        name: "tpcc_before",
+        columns: "number int not null, violations int not null",
+        key: "number",
+        index: None,
+        foreign_keys: &[],
+    },
 ];
 
-const WAREHOUSE: &[(&str, &str)] = &[
-    ("w_id", "int not null"),
-    ("w_name", "varchar(10) not null"),
-    ("w_street_1", "varchar(20) not null"),
-    ("w_street_2", "varchar(20) not null"),
-    ("w_city", "varchar(20) not null"),
-    ("w_state", "char(2) not null"),
-    ("w_zip", "char(9) not null"),
-    ("w_tax", "decimal(4,4) not null"),
-    ("w_ytd", "decimal(12,2) not null"),
-];
+impl TableId {
+    fn shape(self) -> &'static Shape {
+        &SHAPES[self as usize]
+    }
 
-const DISTRICT: &[(&str, &str)] = &[
-    ("d_id", "smallint not null"),
-    ("d_w_id", "int not null"),
-    ("d_name", "varchar(10) not null"),
-    ("d_street_1", "varchar(20) not null"),
-    ("d_street_2", "varchar(20) not null"),
-    ("d_city", "varchar(20) not null"),
-    ("d_state", "char(2) not null"),
-    ("d_zip", "char(9) not null"),
-    ("d_tax", "decimal(4,4) not null"),
-    ("d_ytd", "decimal(12,2) not null"),
-    ("d_next_o_id", "int not null"),
-];
-
-const CUSTOMER: &[(&str, &str)] = &[
-    ("c_id", "int not null"),
-    ("c_d_id", "smallint not null"),
-    ("c_w_id", "int not null"),
-    ("c_first", "varchar(16) not null"),
-    ("c_middle", "char(2) not null"),
-    ("c_last", "varchar(16) not null"),
-    ("c_street_1", "varchar(20) not null"),
-    ("c_street_2", "varchar(20) not null"),
-    ("c_city", "varchar(20) not null"),
-    ("c_state", "char(2) not null"),
-    ("c_zip", "char(9) not null"),
-    ("c_phone", "char(16) not null"),
-    ("c_since", "DATETIME not null"),
-    ("c_credit", "char(2) not null"),
-    ("c_credit_lim", "decimal(12,2) not null"),
-    ("c_discount", "decimal(4,4) not null"),
-    ("c_balance", "decimal(12,2) not null"),
-    ("c_ytd_payment", "decimal(12,2) not null"),
-    ("c_payment_cnt", "smallint not null"),
-    ("c_delivery_cnt", "smallint not null"),
-    ("c_data", "varchar(500) not null"),
-];
-
-const HISTORY: &[(&str, &str)] = &[
-    ("h_c_id", "int not null"),
-    ("h_c_d_id", "smallint not null"),
-    ("h_c_w_id", "int not null"),
-    ("h_d_id", "smallint not null"),
-    ("h_w_id", "int not null"),
-    ("h_date", "DATETIME not null"),
-    ("h_amount", "decimal(6,2) not null"),
-    ("h_data", "varchar(24) not null"),
-];
-
-const ORDERS: &[(&str, &str)] = &[
-    ("o_id", "int not null"),
-    ("o_d_id", "smallint not null"),
-    ("o_w_id", "int not null"),
-    ("o_c_id", "int not null"),
-    ("o_entry_d", "DATETIME not null"),
-    ("o_carrier_id", "smallint"),
-    ("o_ol_cnt", "smallint not null"),
-    ("o_all_local", "smallint not null"),
-];
-
-const NEW_ORDER: &[(&str, &str)] =
-    &[("no_o_id", "int not null"), ("no_d_id", "smallint not null"), ("no_w_id", "int not null")];
-
-const ORDER_LINE: &[(&str, &str)] = &[
-    ("ol_o_id", "int not null"),
-    ("ol_d_id", "smallint not null"),
-    ("ol_w_id", "int not null"),
-    ("ol_number", "smallint not null"),
-    ("ol_i_id", "int not null"),
-    ("ol_supply_w_id", "int not null"),
-    ("ol_delivery_d", "DATETIME"),
-    ("ol_quantity", "smallint not null"),
-    ("ol_amount", "decimal(6,2) not null"),
-    ("ol_dist_info", "char(24) not null"),
-];
-
-const STOCK: &[(&str, &str)] = &[
-    ("s_i_id", "int not null"),
-    ("s_w_id", "int not null"),
-    ("s_quantity", "smallint not null"),
-    ("s_dist_01", "char(24) not null"),
-    ("s_dist_02", "char(24) not null"),
-    ("s_dist_03", "char(24) not null"),
-    ("s_dist_04", "char(24) not null"),
-    ("s_dist_05", "char(24) not null"),
-    ("s_dist_06", "char(24) not null"),
-    ("s_dist_07", "char(24) not null"),
-    ("s_dist_08", "char(24) not null"),
-    ("s_dist_09", "char(24) not null"),
-    ("s_dist_10", "char(24) not null"),
-    ("s_ytd", "int not null"),
-    ("s_order_cnt", "int not null"),
-    ("s_remote_cnt", "int not null"),
-    ("s_data", "varchar(50) not null"),
-];
-
-const BEFORE: &[(&str, &str)] = &[("number", "int not null"), ("violations", "int not null")];
+    /// Its name, without the number of the set.
+    pub(super) fn name(self) -> &'static str {
+        self.shape().name
+    }
+}
 
 /// The number at the end of a set's names: none if there is one set.
 pub(super) fn suffix(set: u64, sets: u64) -> String {
@@ -264,32 +205,31 @@ impl Schema {
     }
 
     fn table(&self, id: TableId, suffix: &str, rows: u64, dialect: Dialect) -> Table {
+        let columns = id.shape().columns.split(", ").filter_map(|column| column.split(' ').next());
         Table {
             name: format!("{}{suffix}", id.name()),
             create: self.create(id, suffix, dialect),
-            columns: id.columns().iter().map(|(column, _)| name(column)).collect(),
+            columns: columns.map(name).collect(),
             rows,
             after: self.after(id, suffix, dialect),
         }
     }
 
     fn create(&self, id: TableId, suffix: &str, dialect: Dialect) -> String {
+        let Shape { name, columns, key, .. } = id.shape();
         let date = if dialect == Dialect::MySql { "datetime" } else { "timestamp" };
-        let column = |(name, kind): &(&str, &str)| match (dialect, *kind) {
-            // Of exactly this type a primary key is the row's own number, and no second tree.
-            (Dialect::Sqlite, kind) if id.key() == *name => {
-                format!("{name} {}", kind.replace("int ", "integer "))
-            }
-            (_, kind) => format!("{name} {}", kind.replace("DATETIME", date)),
-        };
-        let mut parts: Vec<String> = id.columns().iter().map(column).collect();
-        let has_key_now = id == TableId::Before || !self.makes_key_later(dialect);
-        if !id.key().is_empty() && has_key_now {
-            parts.push(format!("PRIMARY KEY ({})", id.key()));
+        let mut columns = columns.replace("DATETIME", date);
+        // Of exactly this type a primary key is the row's own number, and no second tree.
+        if dialect == Dialect::Sqlite && !key.is_empty() {
+            columns = columns.replace(&format!("{key} int "), &format!("{key} integer "));
         }
-        let is_clustered = dialect == Dialect::Sqlite && id.key().contains(',');
+        let has_key_now = id == TableId::Before || !self.makes_key_later(dialect);
+        if !key.is_empty() && has_key_now {
+            columns += &format!(", PRIMARY KEY ({key})");
+        }
+        let is_clustered = dialect == Dialect::Sqlite && key.contains(',');
         let end = if is_clustered { " WITHOUT ROWID" } else { "" };
-        format!("CREATE TABLE {}{suffix} ({}){end}", id.name(), parts.join(", "))
+        format!("CREATE TABLE {name}{suffix} ({columns}){end}")
     }
 
     /// Foreign keys need the keys that they refer to; they come when the last table is filled, and
@@ -302,19 +242,16 @@ impl Schema {
         if id == TableId::Before {
             return self.after_all(suffix, dialect);
         }
-        let table = format!("{}{suffix}", id.name());
+        let Shape { name, key, index, .. } = id.shape();
+        let table = format!("{name}{suffix}");
         let mut statements = Vec::new();
-        if !id.key().is_empty() && self.makes_key_later(dialect) {
-            statements.push(format!("ALTER TABLE {table} ADD PRIMARY KEY ({})", id.key()));
+        if !key.is_empty() && self.makes_key_later(dialect) {
+            statements.push(format!("ALTER TABLE {table} ADD PRIMARY KEY ({key})"));
         }
-        if let Some((name, columns, unique)) = id.index() {
+        if let Some((name, columns, unique)) = index {
             statements.push(format!("CREATE {unique}INDEX {name}{suffix} ON {table} ({columns})"));
         }
-        statements.push(match dialect {
-            Dialect::PostgreSql => format!("VACUUM ANALYZE {table}"),
-            Dialect::MySql => format!("ANALYZE TABLE {table}"),
-            Dialect::Sqlite | Dialect::ClickHouse => format!("ANALYZE {table}"),
-        });
+        statements.push(dialect.analyze(&table));
         statements
     }
 
@@ -334,14 +271,14 @@ impl Schema {
 }
 
 fn foreign_keys(suffix: &str) -> Vec<String> {
-    let of_table = |id: TableId| {
-        id.foreign_keys().iter().map(move |(columns, other, keys)| {
-            format!(
-                "ALTER TABLE {}{suffix} ADD FOREIGN KEY ({columns}) REFERENCES {}{suffix} ({keys})",
-                id.name(),
-                other.name()
-            )
-        })
+    let all =
+        SHAPES.iter().flat_map(|table| table.foreign_keys.iter().map(move |key| (table, key)));
+    let statement = |(table, (columns, other)): (&Shape, &(&str, TableId))| {
+        let (table, Shape { name: other, key, .. }) = (table.name, other.shape());
+        format!(
+            "ALTER TABLE {table}{suffix} ADD FOREIGN KEY ({columns}) \
+             REFERENCES {other}{suffix} ({key})"
+        )
     };
-    TableId::ALL.into_iter().flat_map(of_table).collect()
+    all.map(statement).collect()
 }

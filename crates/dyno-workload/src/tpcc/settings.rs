@@ -2,7 +2,7 @@
 
 use dyno_model::{OptionError, OptionSpec};
 
-use crate::options::Options;
+use crate::options::{Options, refuse};
 
 /// Districts of a warehouse, and terminals of it.
 pub(super) const DISTRICTS: u64 = 10;
@@ -14,13 +14,15 @@ const WAREHOUSES_MAX: u64 = 1_000_000;
 const SETS_MAX: u64 = 100;
 
 pub(super) const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::count("warehouses", "1", "warehouses of each table set; each is about 100 MB"),
+    OptionSpec::count("warehouses", "1", "warehouses of each table set; each is about 100 MB")
+        .within(1, WAREHOUSES_MAX),
     OptionSpec::count(
         "tables",
         "1",
         "table sets, with a number from 1 in their names if there are several; clients are spread \
                over them",
-    ),
+    )
+    .within(1, SETS_MAX),
     OptionSpec::word(
         "size",
         &["full", "small"],
@@ -152,13 +154,9 @@ pub(super) struct Settings {
 impl Settings {
     pub(super) fn read(options: &Options) -> Result<Settings, OptionError> {
         let settings = Settings {
-            warehouses: count(options, "warehouses", WAREHOUSES_MAX)?,
-            sets: count(options, "tables", SETS_MAX)?,
-            mode: match options.text("mode") {
-                "paced" => Mode::Paced,
-                "open" => Mode::Open,
-                _ => Mode::Unpaced,
-            },
+            warehouses: options.in_range("warehouses")?,
+            sets: options.in_range("tables")?,
+            mode: options.meaning("mode", [Mode::Unpaced, Mode::Paced, Mode::Open]),
             has_home: options.switch("home"),
             has_deck: options.text("mix") == "deck",
             has_procedures: options.switch("procedures"),
@@ -166,39 +164,32 @@ impl Settings {
             is_pipelined: options.switch("pipelined"),
             sorts_lines: options.switch("sort_lines"),
             has_foreign_keys: options.switch("foreign_keys"),
-            consistency: match options.text("consistency") {
-                "none" => Consistency::None,
-                "after" => Consistency::After,
-                _ => Consistency::BeforeAndAfter,
-            },
+            consistency: options.meaning(
+                "consistency",
+                [Consistency::BeforeAndAfter, Consistency::After, Consistency::None],
+            ),
             fault: None,
-            sizes: match options.text("size") {
-                "small" => Sizes::SMALL,
-                _ => Sizes::FULL,
-            },
+            sizes: options.meaning("size", [Sizes::FULL, Sizes::SMALL]),
         };
         settings.checked()
     }
 
     /// Refuses options that contradict each other.
     fn checked(self) -> Result<Settings, OptionError> {
-        let refused = |name: &str, reason: &str| {
-            Err(OptionError { name: name.to_owned(), reason: reason.to_owned() })
-        };
         if self.mode == Mode::Paced && !self.has_home {
             let reason = "`off` cannot be combined with mode `paced`, in which each client is a \
                           terminal of one warehouse; leave out one of the two";
-            return refused("home", reason);
+            return refuse("home", reason);
         }
         if self.has_procedures && self.is_batched {
             let reason = "`on` cannot be combined with procedures, which send one statement for \
                           each transaction anyway; leave out one of the two";
-            return refused("batched", reason);
+            return refuse("batched", reason);
         }
         if self.has_procedures && self.is_pipelined {
             let reason = "`on` cannot be combined with procedures, which take one round trip for \
                           each transaction anyway; leave out one of the two";
-            return refused("pipelined", reason);
+            return refuse("pipelined", reason);
         }
         Ok(self)
     }
@@ -211,13 +202,4 @@ impl Settings {
     pub(super) fn has_fault(&self, fault: Fault) -> bool {
         self.fault == Some(fault)
     }
-}
-
-fn count(options: &Options, name: &str, max: u64) -> Result<u64, OptionError> {
-    let value = options.count(name);
-    if (1..=max).contains(&value) {
-        return Ok(value);
-    }
-    let reason = format!("`{value}` is not between 1 and {max}");
-    Err(OptionError { name: name.to_owned(), reason })
 }

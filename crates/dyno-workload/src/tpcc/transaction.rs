@@ -1,6 +1,8 @@
 //! One transaction's exchange with the server: statements on its table set, counted.
 
-use crate::{Dialect, ErrorClass, KeptRows, Reply, Session, StatementClass, StatementError, Value};
+use crate::{
+    Dialect, Done, ErrorClass, KeptRows, Reply, Session, StatementClass, StatementError, Value,
+};
 
 use super::statements::Sql;
 
@@ -30,7 +32,7 @@ impl<'a> Transaction<'a> {
     /// Begins a transaction. In SQLite a transaction that is going to write must say so at its
     /// beginning: another one might write between its first read and its first write, and then it
     /// could only be retried.
-    pub(super) async fn begin(&mut self, writes: bool) -> Result<(), StatementError> {
+    pub(super) async fn begin(&mut self, writes: bool) -> Done {
         self.sends_one();
         if writes && self.session.dialect() == Dialect::Sqlite {
             self.session.text("BEGIN IMMEDIATE", StatementClass::Other).await?;
@@ -40,13 +42,13 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    pub(super) async fn commit(&mut self) -> Result<(), StatementError> {
+    pub(super) async fn commit(&mut self) -> Done {
         self.sends_one();
         self.session.commit().await?;
         Ok(())
     }
 
-    pub(super) async fn roll_back_as_designed(&mut self) -> Result<(), StatementError> {
+    pub(super) async fn roll_back_as_designed(&mut self) -> Done {
         self.sends_one();
         self.session.roll_back_as_designed().await
     }
@@ -55,28 +57,16 @@ impl<'a> Transaction<'a> {
         self.session.rolled_back_as_designed();
     }
 
-    pub(super) async fn ask<const N: usize>(
-        &mut self,
-        sql: Sql,
-        values: [i64; N],
-    ) -> Result<Reply, StatementError> {
+    pub(super) async fn ask<const N: usize>(&mut self, sql: Sql, values: [i64; N]) -> Done<Reply> {
         self.execute(sql.index(), &values.map(Value::Integer)).await
     }
 
-    pub(super) async fn ask_with(
-        &mut self,
-        sql: Sql,
-        values: &[Value<'_>],
-    ) -> Result<Reply, StatementError> {
+    pub(super) async fn ask_with(&mut self, sql: Sql, values: &[Value<'_>]) -> Done<Reply> {
         self.execute(sql.index(), values).await
     }
 
     /// Executes the statement of this index in the set.
-    pub(super) async fn execute(
-        &mut self,
-        idx: usize,
-        values: &[Value<'_>],
-    ) -> Result<Reply, StatementError> {
+    pub(super) async fn execute(&mut self, idx: usize, values: &[Value<'_>]) -> Done<Reply> {
         self.sends_one();
         let reply = self.session.execute(self.base + idx, values).await?;
         self.rows += reply.rows;
@@ -123,7 +113,7 @@ impl<'a> Transaction<'a> {
         self.round_trips += u64::from(self.n_pushed > 0);
     }
 
-    pub(super) async fn next(&mut self) -> Result<Reply, StatementError> {
+    pub(super) async fn next(&mut self) -> Done<Reply> {
         let reply = self.session.next_reply().await?;
         self.n_pushed -= 1;
         self.rows += reply.rows;
@@ -131,7 +121,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Takes `n` replies, of which only an error matters.
-    pub(super) async fn pass(&mut self, n: u64) -> Result<(), StatementError> {
+    pub(super) async fn pass(&mut self, n: u64) -> Done {
         for _ in 0..n {
             self.next().await?;
         }
@@ -141,7 +131,7 @@ impl<'a> Transaction<'a> {
     /// Sends what was pushed and commits. PostgreSQL skips a COMMIT that follows a failed
     /// statement, so it is part of the pipeline; MariaDB and MySQL would commit what there is, so
     /// there it is part of the pipeline only if nothing was written (`writes`).
-    pub(super) async fn send_and_commit(&mut self, writes: bool) -> Result<(), StatementError> {
+    pub(super) async fn send_and_commit(&mut self, writes: bool) -> Done {
         let is_piped = !writes || self.session.dialect() == Dialect::PostgreSql;
         if is_piped {
             self.push_text("COMMIT");
@@ -151,7 +141,7 @@ impl<'a> Transaction<'a> {
         if is_piped { Ok(()) } else { self.commit().await }
     }
 
-    pub(super) async fn send_and_roll_back_as_designed(&mut self) -> Result<(), StatementError> {
+    pub(super) async fn send_and_roll_back_as_designed(&mut self) -> Done {
         self.push_text("ROLLBACK");
         self.send();
         self.pass(self.n_pushed).await?;
@@ -165,17 +155,12 @@ impl<'a> Transaction<'a> {
     }
 
     /// A whole number of the first row.
-    pub(super) fn integer(&self, column: usize, what: &str) -> Result<i64, StatementError> {
+    pub(super) fn integer(&self, column: usize, what: &str) -> Done<i64> {
         self.kept().integer(0, column).ok_or_else(|| missing(what))
     }
 
     /// A decimal of the first row, in units of 10^-`scale`.
-    pub(super) fn fixed(
-        &self,
-        column: usize,
-        scale: u32,
-        what: &str,
-    ) -> Result<i64, StatementError> {
+    pub(super) fn fixed(&self, column: usize, scale: u32, what: &str) -> Done<i64> {
         self.kept().fixed(0, column, scale).ok_or_else(|| missing(what))
     }
 }

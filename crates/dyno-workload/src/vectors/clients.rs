@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dyno_units::{Nanoseconds, RandomStream};
 
+use crate::drive::{refused, with_statements};
 use crate::{
-    ClientContext, ClientFuture, ErrorClass, Session, StatementClass, StatementError, Transactions,
-    Value, drive,
+    ClientContext, ClientFuture, Done, Session, StatementClass, Transactions, Value, drive,
 };
 
 use super::{Bench, Kind, Work, schema};
@@ -27,18 +27,18 @@ impl Found {
     }
 }
 
-pub(super) fn client(bench: &Arc<Bench>, mut context: ClientContext) -> ClientFuture {
+pub(super) fn client(bench: &Arc<Bench>, context: ClientContext) -> ClientFuture {
     let dialect = context.session.dialect();
     let plan = &bench.plan;
     let Some(shape) = plan.shapes.get(context.step) else {
-        return refuse(context, "the step was not planned");
+        return refused(context, "the step was not planned");
     };
     let settings = &plan.settings;
     let search = match shape.work {
         Work::Build => {
             let Some(create) = schema::create_index(dialect, settings.index, settings.distance)
             else {
-                return refuse(context, "the server has no such index");
+                return refused(context, "the server has no such index");
             };
             let sizes = schema::index_size(dialect);
             let builder = Builder { bench: Arc::clone(bench), create, sizes, is_built: false };
@@ -48,21 +48,13 @@ pub(super) fn client(bench: &Arc<Bench>, mut context: ClientContext) -> ClientFu
         Work::Search(number) => Some((settings.index, number)),
     };
     if let Err(error) = &bench.right {
-        let why = error.to_string();
-        return refuse(context, &why);
+        return refused(context, &error.to_string());
     }
     let queries = match bench.encoded(dialect) {
         Ok(queries) => queries,
-        Err(error) => return refuse(context, &error.to_string()),
+        Err(error) => return refused(context, &error.to_string()),
     };
     let statements = schema::query(dialect, (settings.k, settings.distance), search);
-    if let Err(error) = context.session.prepare(&statements) {
-        let StatementError { class, code, message, .. } = error;
-        let message = format!("a statement could not be prepared: {message}");
-        let error = StatementError::new(class, code, message);
-        return Box::pin(drive(Refused { error }, context));
-    }
-    context.statements = statements.into();
     let searcher = Searcher {
         step: context.step,
         queries,
@@ -71,12 +63,7 @@ pub(super) fn client(bench: &Arc<Bench>, mut context: ClientContext) -> ClientFu
         is_answered: false,
         bench: Arc::clone(bench),
     };
-    Box::pin(drive(searcher, context))
-}
-
-fn refuse(context: ClientContext, why: &str) -> ClientFuture {
-    let error = StatementError::new(ErrorClass::Refused, "usage", why);
-    Box::pin(drive(Refused { error }, context))
+    with_statements(searcher, statements, context)
 }
 
 pub(super) type Encoded = Arc<[Box<[u8]>]>;
@@ -110,12 +97,7 @@ impl Transactions for Searcher {
         Nanoseconds::ZERO
     }
 
-    async fn perform(
-        &mut self,
-        _kind: usize,
-        _random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn perform(&mut self, _: usize, _: &mut RandomStream, session: &mut Session) -> Done {
         session.execute(0, &[Value::Text(&self.queries[self.query])]).await?;
         let rows = session.kept_rows();
         self.found.clear();
@@ -140,12 +122,7 @@ impl Transactions for Builder {
         if self.is_built { Kind::IndexSize as usize } else { Kind::CreateIndex as usize }
     }
 
-    async fn perform(
-        &mut self,
-        kind: usize,
-        _random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
+    async fn perform(&mut self, kind: usize, _: &mut RandomStream, session: &mut Session) -> Done {
         if kind == Kind::CreateIndex as usize {
             session.text_without_limit(&self.create, StatementClass::Other).await?;
             self.is_built = true;
@@ -155,25 +132,5 @@ impl Transactions for Builder {
         let bytes = session.kept_rows().integer(0, 0).unwrap_or(0);
         self.bench.index_bytes.store(bytes.max(0) as u64, Ordering::Relaxed);
         Ok(())
-    }
-}
-
-/// A client that cannot begin: each of its transactions fails with the reason.
-struct Refused {
-    error: StatementError,
-}
-
-impl Transactions for Refused {
-    fn draw(&mut self, _random: &mut RandomStream) -> usize {
-        Kind::Query as usize
-    }
-
-    async fn perform(
-        &mut self,
-        _kind: usize,
-        _random: &mut RandomStream,
-        _session: &mut Session,
-    ) -> Result<(), StatementError> {
-        Err(self.error.clone())
     }
 }

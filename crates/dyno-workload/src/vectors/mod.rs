@@ -29,9 +29,10 @@ use dyno_units::Direction::{Higher, Lower, Neither};
 use dyno_units::{Metric, MetricId, Nanoseconds, Unit, metric};
 
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+use crate::options::refused;
 use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, MeasuredStep, Row,
-    Statement, Table, TextRows, Workload,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, MeasuredStep, Outline,
+    Row, Table, TextRows, Workload,
 };
 
 pub use settings::Distance;
@@ -39,7 +40,7 @@ pub use settings::Distance;
 use clients::{Encoded, Found};
 use data::{DataError, FvecsFile, Mixture, Source};
 use exact::{Neighbours, Request};
-use settings::{Index, Settings, refused};
+use settings::{Index, Settings};
 
 const NAME: &str = "vectors";
 
@@ -89,13 +90,12 @@ struct Shape {
 
 #[derive(Clone)]
 struct Vectors {
-    options: Vec<(String, String)>,
+    outline: Outline,
     settings: Settings,
     source: Arc<dyn Source>,
     queries: Arc<dyn Source>,
     dimensions: usize,
     shapes: Vec<Shape>,
-    steps: Vec<WorkloadStep>,
     /// All that the exact neighbours depend on.
     key: String,
 }
@@ -134,8 +134,8 @@ fn planned(input: &PlanInput<'_>) -> Result<Vectors, PlanError> {
     );
     let shapes = shapes(&settings, &input.request)?;
     let steps = shapes.iter().map(|shape| shape.own.clone()).collect();
-    let options = input.options.pairs();
-    Ok(Vectors { options, settings, source, queries, dimensions, shapes, steps, key })
+    let outline = Outline { steps, ..input.outline(KINDS) };
+    Ok(Vectors { outline, settings, source, queries, dimensions, shapes, key })
 }
 
 /// The files of vectors and queries, which have the same dimensions.
@@ -256,16 +256,8 @@ impl Vectors {
 }
 
 impl Workload for Vectors {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn kinds(&self) -> &[Name] {
-        KINDS
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        self.options.clone()
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {
@@ -296,10 +288,6 @@ impl Workload for Vectors {
         true
     }
 
-    fn steps(&self) -> &[WorkloadStep] {
-        &self.steps
-    }
-
     fn tables(&self, dialect: Dialect) -> Vec<Table> {
         vec![schema::table(dialect, self.settings.rows, self.dimensions)]
     }
@@ -315,11 +303,6 @@ impl Workload for Vectors {
             Ok(()) => schema::push_row(row, dialect, number, &vector),
             Err(_) => schema::push_row(row, dialect, number, &[]),
         }
-    }
-
-    /// None: each client prepares those of its own step.
-    fn statements(&self, _dialect: Dialect) -> Vec<Statement> {
-        Vec::new()
     }
 
     fn audit_queries(&self, dialect: Dialect) -> Vec<String> {

@@ -26,13 +26,8 @@ pub(super) fn table(dialect: Dialect, rows: u64, dimensions: usize) -> Table {
             format!("CREATE TABLE {TABLE} (id INTEGER NOT NULL PRIMARY KEY, v BLOB NOT NULL)")
         }
     };
-    let after = match dialect {
-        Dialect::MySql => format!("ANALYZE TABLE {TABLE}"),
-        Dialect::PostgreSql => format!("VACUUM ANALYZE {TABLE}"),
-        Dialect::Sqlite | Dialect::ClickHouse => format!("ANALYZE {TABLE}"),
-    };
-    let columns = names(&["id", "v"]);
-    Table { name: TABLE.to_owned(), create, columns, rows, after: vec![after] }
+    let (columns, after) = (names(&["id", "v"]), vec![dialect.analyze(TABLE)]);
+    Table { name: TABLE.to_owned(), create, columns, rows, after }
 }
 
 /// Appends a vector as this dialect takes it: `[1,2.5]` in PostgreSQL, elsewhere the bytes of its numbers,

@@ -2,7 +2,7 @@
 
 use dyno_model::{OptionError, OptionSpec};
 
-use crate::options::Options;
+use crate::options::{Options, refuse};
 
 use super::data::DIMENSIONS_MOST;
 
@@ -17,36 +17,42 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "rows",
         "0",
         "vectors in the table; 0: all of the data file, or 20,000 generated ones",
-    ),
+    )
+    .within(0, ROWS_MOST),
     OptionSpec::count(
         "dimensions",
         "64",
         "dimensions of a generated vector; a data file has its own",
-    ),
-    OptionSpec::count("clusters", "100", "clusters of generated vectors"),
+    )
+    .within(1, DIMENSIONS_MOST),
+    OptionSpec::count("clusters", "100", "clusters of generated vectors").within(1, 100_000),
     OptionSpec::count(
         "queries",
         "1000",
         "number of distinct queries that clients draw from; of a file, the first ones",
-    ),
-    OptionSpec::count("k", "10", "nearest neighbours that a query asks for"),
+    )
+    .within(1, QUERIES_MOST),
+    OptionSpec::count("k", "10", "nearest neighbours that a query asks for").within(1, 1000),
     OptionSpec::word("distance", &["l2", "cosine"], "Euclidean or cosine distance"),
     OptionSpec::word(
         "index",
         &["hnsw", "ivfflat", "none"],
         "the index: HNSW, IVFFlat (PostgreSQL), or none, so that all queries are exact scans",
     ),
-    OptionSpec::count("m", "16", "HNSW: connections of a vector in a layer of the graph"),
+    OptionSpec::count("m", "16", "HNSW: connections of a vector in a layer of the graph")
+        .within(2, 100),
     OptionSpec::count(
         "ef_construction",
         "64",
         "HNSW of pgvector: candidates while the graph is built (MariaDB has a fixed number)",
-    ),
+    )
+    .within(4, 1000),
     OptionSpec::count(
         "lists",
         "0",
         "IVFFlat: number of lists; 0 for rows / 1000 (at least 10), or √rows above a million rows",
-    ),
+    )
+    .within(0, LISTS_MOST),
     OptionSpec::counts(
         "ef_search",
         "10,20,40,80,160",
@@ -64,7 +70,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "0.95",
         "the target recall that the report's answer is given for, from 0 to 1",
     ),
-    OptionSpec::count("limit_s", "14400", "time limit of building the index, in seconds"),
+    OptionSpec::count("limit_s", "14400", "time limit of building the index, in seconds")
+        .within(1, 100_000_000),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,40 +129,37 @@ pub(super) struct Settings {
 const ROWS_GENERATED: u64 = 20_000;
 const ROWS_MOST: u64 = 1_000_000_000;
 const QUERIES_MOST: u64 = 1_000_000;
+const LISTS_MOST: u64 = 32_768;
 
 impl Settings {
     pub(super) fn read(options: &Options) -> Result<Settings, OptionError> {
-        let read = |name, min, max| bounded(options, name, min, max);
-        let k = read("k", 1, 1000)?;
+        let k = options.in_range("k")?;
         let files = files(options)?;
-        let mut rows = read("rows", 0, ROWS_MOST)?;
+        let mut rows = options.in_range("rows")?;
         if files.is_none() && rows == 0 {
             rows = ROWS_GENERATED;
         }
         if rows > 0 && rows <= k {
-            return Err(refused("rows", format!("{rows} vectors are too few to look for {k}")));
+            return refuse("rows", format!("{rows} vectors are too few to look for {k}"));
         }
         let index = index(options, rows)?;
         let recall = options.real("recall");
         if !(recall > 0.0 && recall <= 1.0) {
-            return Err(refused("recall", format!("`{recall}` is not above 0 and at most 1")));
+            return refuse("recall", format!("`{recall}` is not above 0 and at most 1"));
         }
         let has_exact = options.switch("exact") || index == Index::None;
         Ok(Settings {
             files,
             rows,
-            dimensions: read("dimensions", 1, DIMENSIONS_MOST)?,
-            clusters: read("clusters", 1, 100_000)?,
-            queries: read("queries", 1, QUERIES_MOST)?,
+            dimensions: options.in_range("dimensions")?,
+            clusters: options.in_range("clusters")?,
+            queries: options.in_range("queries")?,
             k,
-            distance: match options.text("distance") {
-                "cosine" => Distance::Cosine,
-                _ => Distance::L2,
-            },
+            distance: options.meaning("distance", [Distance::L2, Distance::Cosine]),
             searches: searches(options, index, k)?,
             index,
             has_exact,
-            limit_s: read("limit_s", 1, 100_000_000)?,
+            limit_s: options.in_range("limit_s")?,
         })
     }
 }
@@ -168,34 +172,33 @@ fn files(options: &Options) -> Result<Option<(String, String)>, OptionError> {
         (Some(data), Some(queries)) => Ok(Some((data.to_owned(), queries.to_owned()))),
         (Some(_), None) => {
             let why = "name the file of the queries that belong to `data`, in fvecs format";
-            Err(refused("query_data", why.to_owned()))
+            refuse("query_data", why)
         }
         (None, Some(_)) => {
             let why =
                 "generated vectors have generated queries; name the file of vectors as `data`";
-            Err(refused("query_data", why.to_owned()))
+            refuse("query_data", why)
         }
     }
 }
 
 fn index(options: &Options, rows: u64) -> Result<Index, OptionError> {
-    let read = |name, min, max| bounded(options, name, min, max);
     Ok(match options.text("index") {
         "none" => Index::None,
         "ivfflat" => Index::IvfFlat {
-            lists: match read("lists", 0, 32_768)? {
+            lists: match options.in_range("lists")? {
                 0 => usual_lists(rows),
                 lists => lists,
             },
         },
         _ => {
-            let m = read("m", 2, 100)?;
-            let ef_construction = read("ef_construction", 4, 1000)?;
+            let m = options.in_range("m")?;
+            let ef_construction = options.in_range("ef_construction")?;
             if ef_construction < 2 * m {
                 let why = format!(
                     "{ef_construction} is less than twice `m` ({m}), which pgvector refuses"
                 );
-                return Err(refused("ef_construction", why));
+                return refuse("ef_construction", why);
             }
             Index::Hnsw { m, ef_construction }
         }
@@ -212,7 +215,7 @@ impl Index {
     /// The same index, its lists chosen for so many rows if the option leaves that open.
     pub(super) fn with_rows(self, options: &Options, rows: u64) -> Index {
         match self {
-            Index::IvfFlat { .. } if options.count("lists") == 0 => {
+            Index::IvfFlat { .. } if options.in_range("lists") == Ok(0) => {
                 Index::IvfFlat { lists: usual_lists(rows) }
             }
             other => other,
@@ -234,10 +237,10 @@ fn searches(options: &Options, index: Index, k: u64) -> Result<Vec<u64>, OptionE
     let name = index.search_option();
     let all = options.counts(name);
     if all.windows(2).any(|pair| pair[0] >= pair[1]) {
-        return Err(refused(name, "its numbers have to rise".to_owned()));
+        return refuse(name, "its numbers have to rise");
     }
     let (least, most) = match index {
-        Index::IvfFlat { .. } => (1, 32_768),
+        Index::IvfFlat { .. } => (1, LISTS_MOST),
         _ => (k, 1000),
     };
     match all.iter().find(|number| !(least..=most).contains(number)) {
@@ -246,20 +249,8 @@ fn searches(options: &Options, index: Index, k: u64) -> Result<Vec<u64>, OptionE
             let why = format!(
                 "{number} is less than `k` ({k}): HNSW then finds fewer rows than requested"
             );
-            Err(refused(name, why))
+            refuse(name, why)
         }
-        Some(number) => Err(refused(name, format!("`{number}` is not between {least} and {most}"))),
+        Some(number) => refuse(name, format!("`{number}` is not between {least} and {most}")),
     }
-}
-
-fn bounded(options: &Options, name: &str, min: u64, max: u64) -> Result<u64, OptionError> {
-    let value = options.count(name);
-    if (min..=max).contains(&value) {
-        return Ok(value);
-    }
-    Err(refused(name, format!("`{value}` is not between {min} and {max}")))
-}
-
-pub(super) fn refused(name: &str, reason: String) -> OptionError {
-    OptionError { name: name.to_owned(), reason }
 }

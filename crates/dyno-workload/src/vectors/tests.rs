@@ -16,7 +16,14 @@ use crate::{KeptRows, MadeWorkload, Value};
 fn plan(given: &[(&str, &str)]) -> Vectors {
     let options = Options::resolve(settings::OPTIONS, &fake::given(given)).unwrap();
     let (name, request) = (&NAME.into(), request(2));
-    planned(&PlanInput { name, options: &options, request, seed: Seed(1) }).unwrap()
+    planned(&PlanInput {
+        name,
+        options: &options,
+        target: crate::Target::Sql,
+        request,
+        seed: Seed(1),
+    })
+    .unwrap()
 }
 
 const SMALL: [(&str, &str); 4] =
@@ -142,7 +149,7 @@ fn an_answer_is_right_as_far_as_its_ids_are() {
 #[test]
 fn one_index_is_searched_with_every_parameter() {
     let outline = |given: &[(&'static str, &'static str)]| {
-        let steps = small(given).steps;
+        let steps = small(given).outline.steps;
         let role = |step: &WorkloadStep| format!("{}: {}", step.name, step.roles[0]);
         steps.iter().map(role).collect::<Vec<_>>()
     };

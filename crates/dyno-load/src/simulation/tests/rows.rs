@@ -1,15 +1,15 @@
 //! Confirmed writes are there, nothing else is, and no write of another client is lost.
 
 use std::os::fd::BorrowedFd;
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 use std::task::Poll;
 
 use dyno_model::{Name, name};
 use dyno_units::RandomStream;
 use dyno_workload::{
-    ClientContext, ClientFuture, Clients, Connection, Dialect, KeptRows, Reply, Row, Session,
-    Statement, StatementClass, StatementError, Table, TextRows, Transactions, Value, Workload,
-    drive,
+    ClientContext, ClientFuture, Clients, Connection, Dialect, KeptRows, Outline, Reply, Row,
+    Session, Statement, StatementClass, StatementError, Table, TextRows, Transactions, Value,
+    Workload, drive,
 };
 
 use super::*;
@@ -157,17 +157,15 @@ struct Adding {
 
 const ADD: usize = 0;
 
+static OUTLINE: LazyLock<Outline> = LazyLock::new(|| Outline {
+    name: name("adding"),
+    kinds: vec![name("add"), name("look")],
+    ..Outline::default()
+});
+
 impl Workload for Adding {
-    fn name(&self) -> &str {
-        "adding"
-    }
-
-    fn kinds(&self) -> &[Name] {
-        const { &[name("add"), name("look")] }
-    }
-
-    fn options(&self) -> Vec<(String, String)> {
-        Vec::new()
+    fn outline(&self) -> &Outline {
+        &OUTLINE
     }
 
     fn tables(&self, _dialect: Dialect) -> Vec<Table> {

@@ -163,8 +163,7 @@ fn makes_table(scanned: &Scanned) -> bool {
 
 /// `COMMIT AND CHAIN`, `ROLLBACK AND NO CHAIN`.
 fn end(scanned: &Scanned, rolls_back: bool) -> End {
-    let chain = (0..scanned.tokens.len()).find(|&idx| scanned.word(idx) == "chain");
-    let chains = chain.map(|at| at == 0 || scanned.word(at - 1) != "no");
+    let chains = scanned.find_word(&["chain"]).map(|at| scanned.word_before(at) != "no");
     End { rolls_back, chains }
 }
 
@@ -193,19 +192,22 @@ fn last_name(scanned: &Scanned) -> String {
 /// What `SET` changes: `autocommit = 0`, also as `@@session.autocommit := OFF` and among other settings.
 fn settings(scanned: &Scanned, text: &str) -> Change {
     let value = |name: &str| {
-        let is_sign = |idx: usize, sign: char| scanned.tokens.get(idx) == Some(&Token::Sign(sign));
         let is_assigned = |idx: &usize| {
             // `@autocommit` is a variable of the program.
-            let at = idx.checked_sub(1).filter(|at| is_sign(*at, '@'));
-            let is_variable = at.is_some_and(|at| at == 0 || !is_sign(at - 1, '@'));
+            let at = idx.checked_sub(1).filter(|at| scanned.is_sign(*at, '@'));
+            let is_variable = at.is_some_and(|at| at == 0 || !scanned.is_sign(at - 1, '@'));
             let scope = idx.checked_sub(1).map_or("", |before| {
-                if is_sign(before, '.') { scanned.word(before - 1) } else { scanned.word(before) }
+                if scanned.is_sign(before, '.') {
+                    scanned.word(before - 1)
+                } else {
+                    scanned.word(before)
+                }
             });
             scanned.word(*idx) == name && !is_variable && !["global", "persist"].contains(&scope)
         };
         let at = (1..scanned.tokens.len()).filter(is_assigned).next_back()?;
-        let value =
-            (at + 1..scanned.tokens.len()).find(|&idx| !is_sign(idx, '=') && !is_sign(idx, ':'))?;
+        let value = (at + 1..scanned.tokens.len())
+            .find(|&idx| !scanned.is_sign(idx, '=') && !scanned.is_sign(idx, ':'))?;
         let value = text.get(scanned.spans.get(value)?.clone())?;
         Some(value.trim_matches(['\'', '"']).to_lowercase())
     };

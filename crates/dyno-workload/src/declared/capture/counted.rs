@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::Dialect;
-use crate::declared::sql::{Scanned, Token, continues_name, trimmed};
+use crate::declared::sql::{Scanned, Token, continues_name, is_one_of, trimmed};
 
 use super::control::not_replayed;
 use super::dangerous::{has_executable_comment, without_comments};
@@ -26,42 +26,11 @@ const ROWS_MOST: u64 = 100;
 const WIDTH: u64 = 99;
 /// Functions whose names must not be followed by a blank, from MySQL's manual, "Function Name Parsing and
 /// Resolution".
-const WITHOUT_BLANK: &[&str] = &[
-    "adddate",
-    "bit_and",
-    "bit_or",
-    "bit_xor",
-    "cast",
-    "count",
-    "curdate",
-    "curtime",
-    "date_add",
-    "date_sub",
-    "extract",
-    "group_concat",
-    "json_arrayagg",
-    "json_objectagg",
-    "max",
-    "mid",
-    "min",
-    "now",
-    "position",
-    "session_user",
-    "std",
-    "stddev",
-    "stddev_pop",
-    "stddev_samp",
-    "subdate",
-    "substr",
-    "substring",
-    "sum",
-    "sysdate",
-    "system_user",
-    "trim",
-    "variance",
-    "var_pop",
-    "var_samp",
-];
+const WITHOUT_BLANK: &str = "\
+    adddate bit_and bit_or bit_xor cast count curdate curtime date_add date_sub extract \
+    group_concat json_arrayagg json_objectagg max mid min now position session_user std stddev \
+    stddev_pop stddev_samp subdate substr substring sum sysdate system_user trim variance \
+    var_pop var_samp";
 /// What MySQL writes behind the first row of a digest's INSERT of several.
 const SEVERAL_ROWS: &str = "/* , ... */";
 const WEIGHT_MOST: u64 = u32::MAX as u64;
@@ -269,57 +238,17 @@ fn understood(
 }
 
 /// Words behind a table that are no other name of it.
-const NO_ALIAS: &[&str] = &[
-    "where",
-    "set",
-    "on",
-    "using",
-    "join",
-    "inner",
-    "left",
-    "right",
-    "full",
-    "cross",
-    "natural",
-    "group",
-    "order",
-    "having",
-    "limit",
-    "offset",
-    "union",
-    "except",
-    "intersect",
-    "values",
-    "value",
-    "select",
-    "returning",
-    "for",
-    "lock",
-    "force",
-    "use",
-    "ignore",
-    "straight_join",
-    "partition",
-    "fetch",
-    "window",
-    "default",
-    "overriding",
-    "tablesample",
-    "lateral",
-];
+const NO_ALIAS: &str = "\
+    where set on using join inner left right full cross natural group order having limit offset \
+    union except intersect values value select returning for lock force use ignore straight_join \
+    partition fetch window default overriding tablesample lateral";
 
 /// The tables of a statement, by the names that it has for them.
 fn tables(scanned: &Scanned) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    for idx in 0..scanned.tokens.len() {
-        let before = idx.checked_sub(1).map_or("", |idx| scanned.word(idx));
-        let names_table = match scanned.word(idx) {
-            "from" => before != "distinct",
-            "join" | "into" => true,
-            "update" => !["key", "for", "do"].contains(&before),
-            _ => false,
-        };
-        if !names_table {
+    for idx in (0..scanned.tokens.len()).filter(|&idx| scanned.precedes_table(idx)) {
+        // `IS DISTINCT FROM` compares.
+        if scanned.word(idx) == "from" && scanned.word_before(idx) == "distinct" {
             continue;
         }
         let mut at = idx + 1;
@@ -329,13 +258,13 @@ fn tables(scanned: &Scanned) -> BTreeMap<String, String> {
                 at += 1;
             }
             found.insert(name.to_lowercase(), name.clone());
-            if !NO_ALIAS.contains(&scanned.word(at))
+            if !is_one_of(scanned.word(at), NO_ALIAS)
                 && let Some((alias, after)) = scanned.name(at)
             {
                 found.insert(alias, name);
                 at = after;
             }
-            if scanned.tokens.get(at) != Some(&Token::Sign(',')) || scanned.word(idx) == "into" {
+            if !scanned.is_sign(at, ',') || scanned.word(idx) == "into" {
                 break;
             }
             at += 1;
@@ -416,32 +345,24 @@ impl Reader<'_> {
         Ok((sql, names))
     }
 
-    fn is_sign(&self, idx: usize, sign: char) -> bool {
-        self.scanned.tokens.get(idx) == Some(&Token::Sign(sign))
-    }
-
     /// Whether this is the bracket behind a function whose name must not be followed by a blank.
     fn is_call(&self, idx: usize) -> bool {
-        self.is_sign(idx, '(') && WITHOUT_BLANK.contains(&self.word_before(idx))
-    }
-
-    fn word_before(&self, idx: usize) -> &str {
-        idx.checked_sub(1).map_or("", |idx| self.scanned.word(idx))
+        self.scanned.is_sign(idx, '(') && is_one_of(self.scanned.word_before(idx), WITHOUT_BLANK)
     }
 
     fn is_placeholder(&self, idx: usize) -> bool {
         match self.dialect {
             Dialect::PostgreSql => {
-                self.is_sign(idx, '$')
+                self.scanned.is_sign(idx, '$')
                     && self.text[self.scanned.spans[idx].clone()][1..].parse::<u32>().is_ok()
             }
-            _ => self.is_sign(idx, '?'),
+            _ => self.scanned.is_sign(idx, '?'),
         }
     }
 
     /// Whether `...` begins here, which stands for several values.
     fn is_list(&self, idx: usize) -> bool {
-        self.dialect == Dialect::MySql && (0..3).all(|nth| self.is_sign(idx + nth, '.'))
+        self.dialect == Dialect::MySql && (0..3).all(|nth| self.scanned.is_sign(idx + nth, '.'))
     }
 
     fn name_of(&self, idx: usize, names: &[(String, Meaning)]) -> String {
@@ -466,17 +387,15 @@ impl Reader<'_> {
         if !self.is_insert() {
             return None;
         }
-        let into = (0..self.scanned.tokens.len())
-            .find(|&idx| self.scanned.word(idx) == "into")
-            .unwrap_or(0);
+        let into = self.scanned.find_word(&["into"]).unwrap_or(0);
         let (table, mut at) = self.scanned.name(into + 1)?;
         let mut columns = Vec::new();
-        if self.is_sign(at, '(') {
+        if self.scanned.is_sign(at, '(') {
             at += 1;
             while let Some((name, after)) = self.scanned.name(at) {
                 columns.push(self.column_of(&table, &name)?);
                 at = after + 1;
-                if self.is_sign(after, ')') {
+                if self.scanned.is_sign(after, ')') {
                     break;
                 }
             }
@@ -507,8 +426,9 @@ impl Reader<'_> {
                 Token::Sign(',') => {}
                 _ if depth == 0 => return,
                 _ if depth == 1 && self.is_placeholder(idx) => {
-                    let is_alone = [',', '('].iter().any(|sign| self.is_sign(idx - 1, *sign))
-                        && [',', ')'].iter().any(|sign| self.is_sign(idx + 1, *sign));
+                    let is_alone =
+                        [',', '('].iter().any(|sign| self.scanned.is_sign(idx - 1, *sign))
+                            && [',', ')'].iter().any(|sign| self.scanned.is_sign(idx + 1, *sign));
                     if is_alone && let Some(column) = columns.get(nth) {
                         self.inserted.insert(idx, *column);
                     }
@@ -521,14 +441,15 @@ impl Reader<'_> {
 
     /// The text for `...`, with the names in it.
     fn list(&self, idx: usize, names: &mut Vec<(String, Meaning)>) -> Result<String, Reason> {
-        let is_in_brackets = idx > 0 && self.is_sign(idx - 1, '(') && self.is_sign(idx + 3, ')');
+        let is_in_brackets =
+            idx > 0 && self.scanned.is_sign(idx - 1, '(') && self.scanned.is_sign(idx + 3, ')');
         let mut add = |meaning: Meaning| {
             let name = format!("v{}", names.len() + 1);
             let text = format!(":{name}");
             names.push((name, meaning));
             text
         };
-        if is_in_brackets && self.word_before(idx - 1) == "in" {
+        if is_in_brackets && self.scanned.word_before(idx - 1) == "in" {
             let column = idx.checked_sub(3).and_then(|idx| self.column_before(idx));
             let column = column.ok_or(Reason::UnknownValue)?;
             let n = self.rows().clamp(1, LIST_MOST);
@@ -551,8 +472,9 @@ impl Reader<'_> {
             return Ok(rows.join("), ("));
         }
         // `LIMIT ?, ...`: rows to skip, and how many to return.
-        let is_limit =
-            idx >= 3 && self.is_sign(idx - 1, ',') && self.word_before(idx - 2) == "limit";
+        let is_limit = idx >= 3
+            && self.scanned.is_sign(idx - 1, ',')
+            && self.scanned.word_before(idx - 2) == "limit";
         match is_limit {
             true => Ok(self.rows().max(1).to_string()),
             false => Err(Reason::UnknownValue),
@@ -567,14 +489,10 @@ impl Reader<'_> {
     }
 
     fn column_before(&self, idx: usize) -> Option<usize> {
-        let name = |idx: usize| match self.scanned.tokens.get(idx)? {
-            Token::Word(name) => Some(name.to_lowercase()),
-            Token::Quoted(name) => Some(name.to_lowercase()),
-            Token::Sign(_) => None,
-        };
+        let name = |idx: usize| self.scanned.named(idx).map(str::to_lowercase);
         let idx = if self.scanned.word(idx) == "not" { idx.checked_sub(1)? } else { idx };
         let column = name(idx)?;
-        if idx >= 2 && self.is_sign(idx - 1, '.') {
+        if idx >= 2 && self.scanned.is_sign(idx - 1, '.') {
             let table = self.tables.get(&name(idx - 2)?)?;
             return self.column_of(table, &column);
         }
@@ -588,30 +506,30 @@ impl Reader<'_> {
         if let Some(column) = self.inserted.get(&idx) {
             return Ok(Meaning::Column(*column, true));
         }
-        let before = self.word_before(idx);
+        let before = self.scanned.word_before(idx);
         let at_value = |idx: Option<usize>| {
             let column = idx.and_then(|idx| self.column_before(idx));
             column.map(|column| Meaning::Column(column, false)).ok_or(Reason::UnknownValue)
         };
         match before {
-            "limit" if self.is_sign(idx + 1, ',') => return Ok(Meaning::Fixed(0)),
+            "limit" if self.scanned.is_sign(idx + 1, ',') => return Ok(Meaning::Fixed(0)),
             "limit" | "first" | "next" => return Ok(Meaning::Fixed(self.rows().max(1))),
             "offset" => return Ok(Meaning::Fixed(0)),
             "select" => return Ok(Meaning::Fixed(1)),
             "like" | "ilike" | "between" => return at_value(idx.checked_sub(2)),
-            "and" if idx >= 3 && self.word_before(idx - 2) == "between" => {
+            "and" if idx >= 3 && self.scanned.word_before(idx - 2) == "between" => {
                 return self.end_of_range(idx, names);
             }
             _ => {}
         }
-        if self.is_sign(idx.wrapping_sub(1), '(') {
-            return match self.word_before(idx - 1) {
+        if self.scanned.is_sign(idx.wrapping_sub(1), '(') {
+            return match self.scanned.word_before(idx - 1) {
                 "in" => at_value(idx.checked_sub(3)),
                 "count" => Ok(Meaning::Fixed(1)),
                 _ => Err(Reason::UnknownValue),
             };
         }
-        if self.is_sign(idx.wrapping_sub(1), ',') {
+        if self.scanned.is_sign(idx.wrapping_sub(1), ',') {
             return self.in_list(idx);
         }
         let is_sign = |idx: usize, signs: &str| match self.scanned.tokens.get(idx) {
@@ -637,10 +555,12 @@ impl Reader<'_> {
     /// `IN ($1, $2, $3)`.
     fn in_list(&self, idx: usize) -> Result<Meaning, Reason> {
         let mut at = idx;
-        while at >= 2 && self.is_sign(at - 1, ',') && self.is_placeholder(at - 2) {
+        while at >= 2 && self.scanned.is_sign(at - 1, ',') && self.is_placeholder(at - 2) {
             at -= 2;
         }
-        let is_it = at >= 3 && self.is_sign(at - 1, '(') && self.word_before(at - 1) == "in";
+        let is_it = at >= 3
+            && self.scanned.is_sign(at - 1, '(')
+            && self.scanned.word_before(at - 1) == "in";
         let column = if is_it { self.column_before(at - 3) } else { None };
         column.map(|column| Meaning::Column(column, false)).ok_or(Reason::UnknownValue)
     }

@@ -2,81 +2,41 @@
 //! it refused, and the study executes it with the rights of whoever runs it.
 
 use crate::Dialect;
-use crate::declared::sql::{Scanned, Token};
+use crate::declared::sql::{Scanned, Token, end_of_comment, in_quotes, is_one_of};
 
 use super::control::{Change, not_replayed};
 use super::statement::Kind;
 
 /// Databases of MariaDB and MySQL, and a schema of all servers, that belong to the server.
-const SCHEMAS: &[&str] = &["mysql", "sys", "performance_schema", "information_schema"];
+const SCHEMAS: &str = "mysql sys performance_schema information_schema";
 /// Functions of MariaDB and MySQL that concern the server, its sessions or sequences, or wait.
-const OF_MYSQL: &[&str] = &[
-    "get_lock",
-    "release_lock",
-    "release_all_locks",
-    "is_free_lock",
-    "is_used_lock",
-    "sleep",
-    "benchmark",
-    "master_pos_wait",
-    "source_pos_wait",
-    "master_gtid_wait",
-    "wait_for_executed_gtid_set",
-    "wait_until_sql_thread_after_gtids",
-    "wsrep_sync_wait_upto_gtid",
-    "load_rewrite_rules",
-    "flush_rewrite_rules",
-    "setval",
-];
+const OF_MYSQL: &str = "\
+    get_lock release_lock release_all_locks is_free_lock is_used_lock sleep benchmark \
+    master_pos_wait source_pos_wait master_gtid_wait wait_for_executed_gtid_set \
+    wait_until_sql_thread_after_gtids wsrep_sync_wait_upto_gtid load_rewrite_rules \
+    flush_rewrite_rules setval";
 /// How names of such functions of plug-ins begin; `sys_exec` and its like are common additions.
-const OF_MYSQL_BEGIN: &[&str] = &[
-    "sys_",
-    "spider_",
-    "group_replication_",
-    "asynchronous_connection_failover_",
-    "audit_log_",
-    "keyring_",
-    "version_tokens_",
-    "service_",
-    "gen_dictionary_",
-    "mroonga_",
-    "mysql_firewall_",
-    "set_firewall_",
-    "read_firewall_",
-];
+const OF_MYSQL_BEGIN: &str = "\
+    sys_ spider_ group_replication_ asynchronous_connection_failover_ audit_log_ keyring_ \
+    version_tokens_ service_ gen_dictionary_ mroonga_ mysql_firewall_ set_firewall_ \
+    read_firewall_";
 /// The function of MariaDB and MySQL that reads a file.
 const READS_FILE: &str = "load_file";
 /// Words of statements of MariaDB and MySQL that write one.
 const WRITES_FILE: &[&str] = &["outfile", "dumpfile"];
 /// Functions of PostgreSQL that do, besides those whose names begin with `pg_`, or that execute a text.
-const OF_POSTGRESQL: &[&str] = &[
-    "setval",
-    "set_config",
-    "ts_stat",
-    "ts_rewrite",
-    "connectby",
-    "xpath_table",
-    "loread",
-    "lowrite",
-    "gin_clean_pending_list",
-];
+const OF_POSTGRESQL: &str = "\
+    setval set_config ts_stat ts_rewrite connectby xpath_table loread lowrite \
+    gin_clean_pending_list";
 /// How names of others begin: other servers, files, texts that are executed.
-const OF_POSTGRESQL_BEGIN: &[&str] = &[
-    "dblink",
-    "http",
-    "lo_",
-    "crosstab",
-    "brin_",
-    "postgres_fdw_",
-    "autoprewarm_",
-    "binary_upgrade_",
-];
+const OF_POSTGRESQL_BEGIN: &str =
+    "dblink http lo_ crosstab brin_ postgres_fdw_ autoprewarm_ binary_upgrade_";
 /// What is in the names of those that read what a text names: `query_to_xml`, `table_to_xml_and_xmlschema`.
 const READS_NAMED: &str = "_to_xml";
 const SETTING_HINTS: &[&str] = &["set", "set_var", "resource_group"];
 
 pub(super) fn is_system(schema: &str, dialect: Dialect) -> bool {
-    dialect == Dialect::MySql && SCHEMAS.iter().any(|name| name.eq_ignore_ascii_case(schema))
+    dialect == Dialect::MySql && SCHEMAS.split(' ').any(|name| name.eq_ignore_ascii_case(schema))
 }
 
 /// What may be a name in a statement, in lower case, with the index of its token. Names of functions may be quoted.
@@ -102,35 +62,33 @@ fn names<'a>(
 
 /// Whether a statement of MariaDB or MySQL reads or writes a file of the server.
 pub(super) fn uses_file(scanned: &Scanned, text: &str, dialect: Dialect) -> bool {
-    let is_called = |idx: usize| scanned.tokens.get(idx + 1) == Some(&Token::Sign('('));
     dialect == Dialect::MySql
         && (WRITES_FILE.iter().any(|word| scanned.has_word(word))
             || names(scanned, text, dialect)
-                .any(|(idx, name)| name == READS_FILE && is_called(idx)))
+                .any(|(idx, name)| name == READS_FILE && scanned.is_sign(idx + 1, '(')))
 }
 
 /// Whether a statement names a table of the server's, or calls a function that controls it.
 pub(super) fn uses_server(scanned: &Scanned, text: &str, dialect: Dialect) -> bool {
-    let is_sign = |idx: usize, sign: char| scanned.tokens.get(idx) == Some(&Token::Sign(sign));
     names(scanned, text, dialect).any(|(idx, name)| {
         let name = name.as_str();
-        let is_called = is_sign(idx + 1, '(');
-        let is_schema = is_sign(idx + 1, '.') && SCHEMAS.contains(&name);
+        let is_called = scanned.is_sign(idx + 1, '(');
+        let is_schema = scanned.is_sign(idx + 1, '.') && is_one_of(name, SCHEMAS);
         match dialect {
             Dialect::PostgreSql => {
                 // `U&"\0070g_…"` may be any name.
                 let is_escaped = matches!(scanned.tokens[idx], Token::Quoted(_))
                     && idx > 1
-                    && is_sign(idx - 1, '&')
+                    && scanned.is_sign(idx - 1, '&')
                     && scanned.word(idx - 2) == "u";
-                let is_function = OF_POSTGRESQL.contains(&name)
-                    || OF_POSTGRESQL_BEGIN.iter().any(|begin| name.starts_with(begin))
+                let is_function = is_one_of(name, OF_POSTGRESQL)
+                    || OF_POSTGRESQL_BEGIN.split(' ').any(|begin| name.starts_with(begin))
                     || name.contains(READS_NAMED);
                 is_escaped || name.starts_with("pg_") || is_schema || (is_called && is_function)
             }
             _ => {
-                let is_function = OF_MYSQL.contains(&name)
-                    || OF_MYSQL_BEGIN.iter().any(|begin| name.starts_with(begin));
+                let is_function = is_one_of(name, OF_MYSQL)
+                    || OF_MYSQL_BEGIN.split(' ').any(|begin| name.starts_with(begin));
                 is_schema || (is_called && is_function)
             }
         }
@@ -168,20 +126,10 @@ pub(super) fn change_of_executable(text: &str) -> Change {
 
 /// Whether servers read a literal to the same end, whatever their settings say of backslashes.
 pub(super) fn ends_alike(literal: &str) -> bool {
-    let Some(quote @ ('\'' | '"')) = literal.chars().next() else { return true };
-    let end_of = |has_escapes: bool| {
-        let mut chars = literal.char_indices().skip(1).peekable();
-        while let Some((at, c)) = chars.next() {
-            if c == '\\' && has_escapes {
-                chars.next();
-            } else if c == quote && chars.peek().is_none_or(|(_, next)| *next != quote) {
-                return Some(at + c.len_utf8());
-            } else if c == quote {
-                chars.next();
-            }
-        }
-        None
-    };
+    if !literal.starts_with(['\'', '"']) {
+        return true;
+    }
+    let end_of = |has_escapes| in_quotes(literal, has_escapes).map(|(_, end)| end);
     [true, false].map(end_of) == [Some(literal.len()); 2]
 }
 
@@ -206,7 +154,7 @@ pub(super) fn hints(gap: &str, dialect: Dialect) -> Vec<&str> {
     let mut rest = gap.trim_start();
     while !rest.is_empty() {
         let end = match rest.strip_prefix("/*") {
-            Some(_) => end_of_comment(rest, dialect),
+            Some(_) => end_of_comment(rest, dialect).unwrap_or(rest.len()),
             None => rest.find('\n').unwrap_or(rest.len()),
         };
         let comment = &rest[..end];
@@ -240,25 +188,4 @@ pub(super) fn without_comments(
     }
     out.push_str(&kept(&text[end..]));
     out.trim_end().to_owned()
-}
-
-/// Where a comment ends; in PostgreSQL they nest.
-fn end_of_comment(text: &str, dialect: Dialect) -> usize {
-    let (mut depth, mut at) = (0_u32, 0);
-    while at < text.len() {
-        let rest = &text[at..];
-        if rest.starts_with("/*") && (depth == 0 || dialect == Dialect::PostgreSql) {
-            depth += 1;
-            at += 2;
-        } else if rest.starts_with("*/") {
-            depth -= 1;
-            at += 2;
-            if depth == 0 {
-                break;
-            }
-        } else {
-            at += rest.chars().next().map_or(1, char::len_utf8);
-        }
-    }
-    at
 }

@@ -2,158 +2,34 @@
 //! would make it another statement.
 
 use crate::Dialect;
-use crate::declared::sql::{Scanned, Token};
+use crate::declared::sql::{Scanned, Token, is_one_of};
 
 /// Words whose numbers in parentheses belong to a type or a precision.
-const WITH_PRECISION: &[&str] = &[
-    "char",
-    "varchar",
-    "nchar",
-    "character",
-    "varying",
-    "binary",
-    "varbinary",
-    "decimal",
-    "numeric",
-    "dec",
-    "float",
-    "double",
-    "bit",
-    "datetime",
-    "time",
-    "timestamp",
-    "now",
-    "curtime",
-    "sysdate",
-    "utc_time",
-    "utc_timestamp",
-    "current_time",
-    "current_timestamp",
-    "localtime",
-    "localtimestamp",
-    "int",
-    "bigint",
-    "percentile_cont",
-    "percentile_disc",
-];
+const WITH_PRECISION: &str = "\
+    char varchar nchar character varying binary varbinary decimal numeric dec float double bit \
+    datetime time timestamp now curtime sysdate utc_time utc_timestamp current_time \
+    current_timestamp localtime localtimestamp int bigint percentile_cont percentile_disc";
 /// Words before a literal that is part of the statement.
-const BEFORE: &[&str] =
-    &["separator", "escape", "as", "charset", "collate", "interval", "zone", "path"];
+const BEFORE: &str = "separator escape as charset collate interval zone path";
 /// Words before a value. A text behind any other word, without a sign between them, is a name: `SELECT a 'b'`.
-const BEFORE_VALUE: &[&str] = &[
-    "select",
-    "distinct",
-    "all",
-    "where",
-    "and",
-    "or",
-    "not",
-    "xor",
-    "on",
-    "having",
-    "when",
-    "then",
-    "else",
-    "case",
-    "between",
-    "like",
-    "ilike",
-    "rlike",
-    "regexp",
-    "similar",
-    "to",
-    "is",
-    "in",
-    "from",
-    "for",
-    "set",
-    "values",
-    "value",
-    "return",
-    "returning",
-    "by",
-    "limit",
-    "offset",
-    "div",
-    "mod",
-    "any",
-    "some",
-    "default",
-    "using",
-    "with",
-    "symmetric",
-    "binary",
-    "date",
-    "time",
-    "timestamp",
-    "timestamptz",
-    "datetime",
-    "uuid",
-    "inet",
-    "cidr",
-    "json",
-    "jsonb",
-    "xml",
-    "bytea",
-    "text",
-    "n",
-    "x",
-    "b",
-    "e",
-    "u",
-    "of",
-    "sounds",
-    "leading",
-    "trailing",
-    "both",
-    "placing",
-    "if",
-    "interval",
-    "straight_join",
-    "distinctrow",
-    "do",
-    "sql_no_cache",
-    "sql_cache",
-    "sql_small_result",
-    "sql_big_result",
-    "sql_buffer_result",
-    "sql_calc_found_rows",
-    "high_priority",
-    "fetch",
-    "first",
-    "next",
-];
+const BEFORE_VALUE: &str = "\
+    select distinct all where and or not xor on having when then else case between like ilike \
+    rlike regexp similar to is in from for set values value return returning by limit offset div \
+    mod any some default using with symmetric binary date time timestamp timestamptz datetime \
+    uuid inet cidr json jsonb xml bytea text n x b e u of sounds leading trailing both placing \
+    if interval straight_join distinctrow do sql_no_cache sql_cache sql_small_result \
+    sql_big_result sql_buffer_result sql_calc_found_rows high_priority fetch first next";
 /// Functions whose first argument is part of the statement: what they act on, or a unit.
-const FIRST_ARGUMENT: &[&str] = &["nextval", "currval", "date_trunc", "date_part", "timezone"];
+const FIRST_ARGUMENT: &str = "nextval currval date_trunc date_part timezone";
 /// Functions whose first argument is, if there is a second one: how a text is read.
-const FIRST_OF_TWO: &[&str] = &[
-    "to_tsvector",
-    "to_tsquery",
-    "plainto_tsquery",
-    "phraseto_tsquery",
-    "websearch_to_tsquery",
-    "ts_headline",
-];
+const FIRST_OF_TWO: &str =
+    "to_tsvector to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery ts_headline";
 /// Functions whose further arguments are: formats, paths, zones.
-const FURTHER_ARGUMENTS: &[&str] = &[
-    "to_char",
-    "to_date",
-    "to_timestamp",
-    "to_number",
-    "date_format",
-    "time_format",
-    "str_to_date",
-    "convert_tz",
-    "json_table",
-    "json_value",
-    "json_query",
-    "json_extract",
-    "json_length",
-    "json_contains_path",
-];
+const FURTHER_ARGUMENTS: &str = "\
+    to_char to_date to_timestamp to_number date_format time_format str_to_date convert_tz \
+    json_table json_value json_query json_extract json_length json_contains_path";
 /// Types of PostgreSQL whose values name something, or have a form of their own.
-const NAMING_TYPES: &[&str] =
-    &["regclass", "regtype", "regproc", "regprocedure", "regrole", "regconfig", "interval"];
+const NAMING_TYPES: &str = "regclass regtype regproc regprocedure regrole regconfig interval";
 /// Most tokens of a call that are looked at.
 const CALL_MOST: usize = 200;
 
@@ -173,19 +49,15 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn is_sign(&self, idx: usize, sign: char) -> bool {
-        self.scanned.tokens.get(idx) == Some(&Token::Sign(sign))
-    }
-
     fn before(&self) -> &str {
-        self.at.checked_sub(1).map_or("", |idx| self.scanned.word(idx))
+        self.scanned.word_before(self.at)
     }
 
     /// Whether the literal is part of the statement.
     pub(super) fn is_fixed(&self) -> bool {
         let at = self.at;
         let is_arrow = at > 1
-            && self.is_sign(at - 1, '>')
+            && self.scanned.is_sign(at - 1, '>')
             && matches!(self.scanned.tokens.get(at - 2), Some(Token::Sign('-' | '>')));
         if is_arrow {
             return true;
@@ -198,10 +70,10 @@ impl Place<'_> {
 
     fn is_fixed_number(&self) -> bool {
         let at = self.at;
-        let follows = at > 1 && self.is_sign(at - 1, ',') && self.fixed == Some(at - 2);
+        let follows = at > 1 && self.scanned.is_sign(at - 1, ',') && self.fixed == Some(at - 2);
         let has_precision = at > 1
-            && self.is_sign(at - 1, '(')
-            && WITH_PRECISION.contains(&self.scanned.word(at - 2));
+            && self.scanned.is_sign(at - 1, '(')
+            && is_one_of(self.scanned.word(at - 2), WITH_PRECISION);
         let is_of_window = matches!(self.scanned.word(self.after), "preceding" | "following");
         let is_of_lock = self.before() == "wait";
         self.before() == "by" || follows || has_precision || is_of_window || is_of_lock
@@ -211,11 +83,11 @@ impl Place<'_> {
         // MySQL's INTERVAL takes any value, PostgreSQL's only a literal.
         let before = self.before();
         let is_interval = before == "interval" && self.dialect == Dialect::MySql;
-        if BEFORE.contains(&before) && !is_interval {
+        if is_one_of(before, BEFORE) && !is_interval {
             return true;
         }
-        if self.is_sign(self.after, ':')
-            && NAMING_TYPES.contains(&self.scanned.word(self.after + 1))
+        if self.scanned.is_sign(self.after, ':')
+            && is_one_of(self.scanned.word(self.after + 1), NAMING_TYPES)
         {
             return true;
         }
@@ -227,7 +99,7 @@ impl Place<'_> {
         if self.is_secret {
             return false;
         }
-        if self.is_sign(self.after, '\'') {
+        if self.scanned.is_sign(self.after, '\'') {
             return true;
         }
         let Some(before) = self.at.checked_sub(1).and_then(|idx| self.scanned.tokens.get(idx))
@@ -241,7 +113,7 @@ impl Place<'_> {
             Token::Quoted(_) => true,
             // A word that belongs to the literal: `_utf8'…'`.
             Token::Word(word) => {
-                !self.is_joined && !word.starts_with('_') && !BEFORE_VALUE.contains(&word.as_str())
+                !self.is_joined && !word.starts_with('_') && !is_one_of(word, BEFORE_VALUE)
             }
         }
     }
@@ -249,10 +121,10 @@ impl Place<'_> {
     /// Whether it says something all the same, where no placeholder may stand: a part of a text, or a value of a type whose name
     /// is before it.
     pub(super) fn is_value(&self, literal: &str) -> bool {
-        let is_text = |idx: usize| self.is_sign(idx, '\'');
+        let is_text = |idx: usize| self.scanned.is_sign(idx, '\'');
         let is_part = is_text(self.after) || self.at.checked_sub(1).is_some_and(is_text);
         let is_typed = self.dialect == Dialect::PostgreSql
-            && !BEFORE.contains(&self.before())
+            && !is_one_of(self.before(), BEFORE)
             && self.is_alias();
         self.is_text && literal.contains(char::is_alphabetic) && (is_part || is_typed)
     }
@@ -263,12 +135,12 @@ impl Place<'_> {
             match self.scanned.tokens[idx] {
                 Token::Sign(')') => depth += 1,
                 Token::Sign('(') if depth == 0 => {
-                    let function = idx.checked_sub(1).map_or("", |idx| self.scanned.word(idx));
+                    let function = self.scanned.word_before(idx);
                     let is_one_of_two =
-                        FIRST_OF_TWO.contains(&function) && self.is_sign(self.after, ',');
+                        is_one_of(function, FIRST_OF_TWO) && self.scanned.is_sign(self.after, ',');
                     return match nth {
-                        0 => FIRST_ARGUMENT.contains(&function) || is_one_of_two,
-                        _ => FURTHER_ARGUMENTS.contains(&function),
+                        0 => is_one_of(function, FIRST_ARGUMENT) || is_one_of_two,
+                        _ => is_one_of(function, FURTHER_ARGUMENTS),
                     };
                 }
                 Token::Sign('(') => depth -= 1,

@@ -27,9 +27,7 @@ pub(super) fn columns(form: &str, dialect: Dialect) -> Vec<Option<String>> {
             }
         }
         let is_sign = |idx: usize, signs: &[char]| matches!(scanned.tokens.get(idx), Some(Token::Sign(sign)) if signs.contains(sign));
-        let values = (0..scanned.tokens.len())
-            .find(|&idx| matches!(scanned.word(idx), "values" | "value"))
-            .unwrap_or(scanned.tokens.len());
+        let values = scanned.find_word(&["values", "value"]).unwrap_or(scanned.tokens.len());
         let (mut depth, mut nth) = (0, 0);
         for idx in values + 1..scanned.tokens.len() {
             if is_sign(idx, &['(']) {

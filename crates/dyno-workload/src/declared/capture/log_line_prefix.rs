@@ -1,5 +1,7 @@
 //! What stands before each message of PostgreSQL's log, by the server's setting `log_line_prefix`.
 
+use crate::declared::sql::is_one_of;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Prefix {
     parts: Vec<Part>,
@@ -24,27 +26,9 @@ pub(super) struct Prefixed<'a> {
     pub(super) message: &'a str,
 }
 
-const SEVERITIES: &[&str] = &[
-    "LOG",
-    "DETAIL",
-    "HINT",
-    "CONTEXT",
-    "STATEMENT",
-    "QUERY",
-    "LOCATION",
-    "ERROR",
-    "WARNING",
-    "NOTICE",
-    "INFO",
-    "FATAL",
-    "PANIC",
-    "DEBUG",
-    "DEBUG1",
-    "DEBUG2",
-    "DEBUG3",
-    "DEBUG4",
-    "DEBUG5",
-];
+const SEVERITIES: &str = "\
+    LOG DETAIL HINT CONTEXT STATEMENT QUERY LOCATION ERROR WARNING NOTICE INFO FATAL PANIC DEBUG \
+    DEBUG1 DEBUG2 DEBUG3 DEBUG4 DEBUG5";
 
 /// Settings that are tried if none is given: PostgreSQL's own, Debian's, and those of services and of
 /// programs that read logs.
@@ -229,7 +213,7 @@ fn note<'a>(letter: char, text: &'a str, found: &mut Prefixed<'a>) {
 /// Reads `LOG:  message`.
 fn severity<'a>(line: &'a str, found: &mut Prefixed<'a>) -> bool {
     let Some((severity, message)) = line.split_once(':') else { return false };
-    let is_one = SEVERITIES.contains(&severity);
+    let is_one = is_one_of(severity, SEVERITIES);
     if is_one {
         found.severity = severity;
         let message = message.strip_prefix("  ").unwrap_or(message);

@@ -6,43 +6,12 @@ use super::lines::{Gathered, Line};
 use super::sessions::Sessions;
 
 /// The commands; what is none of them is a line of the entry before.
-const COMMANDS: &[&str] = &[
-    "Query",
-    "Execute",
-    "Prepare",
-    "Connect",
-    "Quit",
-    "Init DB",
-    "Close stmt",
-    "Reset stmt",
-    "Reset connection",
-    "Long Data",
-    "Field List",
-    "Statistics",
-    "Ping",
-    "Change user",
-    "Fetch",
-    "Bulk_execute",
-    "Set option",
-    "Binlog Dump",
-    "Binlog Dump GTID",
-    "Register Slave",
-    "Register Replica",
-    "Kill",
-    "Debug",
-    "Refresh",
-    "Shutdown",
-    "Create DB",
-    "Drop DB",
-    "Processlist",
-    "Sleep",
-    "Time",
-    "Delayed insert",
-    "Daemon",
-    "Clone",
-    "Group Replication Data Stream subscription",
-    "Error",
-];
+const COMMANDS: &str = "\
+    Query|Execute|Prepare|Connect|Quit|Init DB|Close stmt|Reset stmt|Reset connection|Long Data|\
+    Field List|Statistics|Ping|Change user|Fetch|Bulk_execute|Set option|Binlog Dump|\
+    Binlog Dump GTID|Register Slave|Register Replica|Kill|Debug|Refresh|Shutdown|Create DB|\
+    Drop DB|Processlist|Sleep|Time|Delayed insert|Daemon|Clone|\
+    Group Replication Data Stream subscription|Error";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header<'a> {
@@ -62,7 +31,7 @@ pub(super) fn header(line: &str) -> Option<Header<'_>> {
     let (session, rest) = number(rest.trim_start_matches(' '))?;
     let rest = rest.strip_prefix(' ')?;
     let (command, argument) = rest.split_once('\t').unwrap_or((rest, ""));
-    COMMANDS.contains(&command).then_some(Header { session, command, argument })
+    COMMANDS.split('|').any(|one| one == command).then_some(Header { session, command, argument })
 }
 
 /// Reads the beginning of an entry in a log that a program has rewritten with blanks in place of tabs.
@@ -86,11 +55,11 @@ pub(super) fn header_with_blanks(line: &str) -> Option<Header<'_>> {
     let (session, rest) = number(rest)?;
     let rest = rest.strip_prefix(is_blank)?.trim_start_matches(is_blank);
     // The longest one: `Init DB`, `Close stmt`.
-    let fits = |command: &&&str| {
-        rest.strip_prefix(**command)
+    let fits = |command: &&str| {
+        rest.strip_prefix(*command)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(is_blank))
     };
-    let command = COMMANDS.iter().filter(fits).max_by_key(|command| command.len())?;
+    let command = COMMANDS.split('|').filter(fits).max_by_key(|command| command.len())?;
     let argument = rest[command.len()..].trim_start_matches(is_blank);
     Some(Header { session, command, argument })
 }

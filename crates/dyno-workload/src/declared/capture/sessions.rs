@@ -46,7 +46,7 @@ struct Key {
 }
 
 /// A kind of transaction.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Shape {
     pub(super) schema: Option<Rc<str>>,
     /// Whether it was begun, rather than each statement committed by itself.
@@ -60,7 +60,7 @@ pub(super) struct Shape {
     pub(super) relations: Relations,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Step {
     pub(super) template: u32,
     /// Fewest and most executions in a row, and all of them.
@@ -592,28 +592,14 @@ fn room(done: &Done) -> usize {
 
 impl Shape {
     fn new(key: &Key) -> Shape {
-        let step = |template: &u32| Step {
-            template: *template,
-            least: u64::MAX,
-            most: 0,
-            executions: 0,
-            runs: 0,
-            values: Vec::new(),
-            firsts: Vec::new(),
-            elements: Vec::new(),
-            relations: Relations::default(),
-            long_runs: 0,
-            steady: Vec::new(),
-            tables: BTreeMap::new(),
-        };
+        let step =
+            |template: &u32| Step { template: *template, least: u64::MAX, ..Step::default() };
         Shape {
             schema: key.schema.clone(),
             begins: key.begins,
             rolls_back: key.rolls_back,
-            transactions: 0,
-            statements: 0,
             steps: key.steps.iter().map(step).collect(),
-            relations: Relations::default(),
+            ..Shape::default()
         }
     }
 

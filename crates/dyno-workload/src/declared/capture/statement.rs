@@ -1,7 +1,7 @@
 //! A statement that a server has received: what it is, and its text with marks in place of its values.
 
 use crate::Dialect;
-use crate::declared::sql::{Scanned, Token, trimmed};
+use crate::declared::sql::{Scanned, Token, is_one_of, trimmed};
 
 use super::Reason;
 use super::control::{Change, not_replayed};
@@ -69,65 +69,15 @@ pub(super) fn is_routine(verb: &str) -> bool {
 }
 
 /// Words after which a minus belongs to the number.
-const BEFORE_NUMBER: &[&str] = &[
-    "select",
-    "returning",
-    "when",
-    "then",
-    "else",
-    "and",
-    "or",
-    "not",
-    "between",
-    "limit",
-    "set",
-    "values",
-    "in",
-    "like",
-    "by",
-    "distinct",
-    "offset",
-    "return",
-    "div",
-    "mod",
-    "is",
-    "xor",
-    "value",
-    "interval",
-];
+const BEFORE_NUMBER: &str = "\
+    select returning when then else and or not between limit set values in like by distinct \
+    offset return div mod is xor value interval";
 /// Types whose names may stand before a literal, but not before a placeholder.
-const TYPES: &[&str] = &[
-    "date",
-    "time",
-    "timestamp",
-    "timestamptz",
-    "uuid",
-    "inet",
-    "cidr",
-    "json",
-    "jsonb",
-    "xml",
-    "bytea",
-    "text",
-];
+const TYPES: &str = "date time timestamp timestamptz uuid inet cidr json jsonb xml bytea text";
 /// Parts of words beside which texts may be secrets.
-const SECRET: &[&str] = &[
-    "passw",
-    "passphrase",
-    "passcode",
-    "pwd",
-    "secret",
-    "token",
-    "crypt",
-    "credential",
-    "api_key",
-    "apikey",
-    "private_key",
-    "access_key",
-    "signature",
-    "session_id",
-    "cookie",
-];
+const SECRET: &str = "\
+    passw passphrase passcode pwd secret token crypt credential api_key apikey private_key \
+    access_key signature session_id cookie";
 
 /// Reads a statement; `bound` has the values of its parameters `$1`, `$2` …, of which some may be NULL.
 pub(super) fn read(
@@ -291,15 +241,12 @@ fn hides_word(text: &str, dialect: Dialect) -> bool {
 }
 
 fn is_secret(scanned: &Scanned) -> bool {
-    scanned.tokens.iter().any(|token| {
-        let (Token::Word(word) | Token::Quoted(word)) = token else { return false };
-        names_secret(word)
-    })
+    (0..scanned.tokens.len()).any(|idx| scanned.named(idx).is_some_and(names_secret))
 }
 
 pub(super) fn names_secret(name: &str) -> bool {
     let name = name.to_lowercase();
-    SECRET.iter().any(|part| name.contains(part))
+    SECRET.split(' ').any(|part| name.contains(part))
 }
 
 pub(super) fn table_of(scanned: &Scanned) -> Option<String> {
@@ -308,9 +255,7 @@ pub(super) fn table_of(scanned: &Scanned) -> Option<String> {
         "insert" | "replace" => &["into", "insert", "replace"][..],
         _ => &["from", "into", "update", "call"][..],
     };
-    let positions = marks
-        .iter()
-        .filter_map(|mark| (0..scanned.tokens.len()).find(|&idx| scanned.word(idx) == *mark));
+    let positions = marks.iter().filter_map(|mark| scanned.find_word(&[mark]));
     let mut names = positions.filter_map(|at| scanned.name(at + 1));
     names.next().map(|(name, _)| name)
 }
@@ -318,24 +263,10 @@ pub(super) fn table_of(scanned: &Scanned) -> Option<String> {
 /// The tokens that name the only numbered table of a statement, such as `sbtest7`; none if there is no
 /// such table, or more than one.
 fn numbered(scanned: &Scanned) -> Vec<usize> {
-    let name_at = |idx: usize| match scanned.tokens.get(idx)? {
-        Token::Word(name) | Token::Quoted(name) => Some(name.as_str()),
-        Token::Sign(_) => None,
-    };
-    let is_sign = |idx: usize, sign: char| scanned.tokens.get(idx) == Some(&Token::Sign(sign));
     let mut named: Vec<usize> = Vec::new();
-    for idx in 0..scanned.tokens.len() {
-        let before = idx.checked_sub(1).map_or("", |idx| scanned.word(idx));
-        let names_table = match scanned.word(idx) {
-            "from" | "into" | "join" => true,
-            "update" => !["key", "for", "do"].contains(&before),
-            _ => false,
-        };
-        if !names_table {
-            continue;
-        }
+    for idx in (0..scanned.tokens.len()).filter(|&idx| scanned.precedes_table(idx)) {
         let mut last = idx + 1;
-        while name_at(last).is_some() && is_sign(last + 1, '.') {
+        while scanned.named(last).is_some() && scanned.is_sign(last + 1, '.') {
             last += 2;
         }
         let is_numbered = |name: &str| {
@@ -346,17 +277,17 @@ fn numbered(scanned: &Scanned) -> Vec<usize> {
                 && !digits.starts_with('0')
         };
         // A function in FROM is none.
-        let may_be = scanned.word(idx) == "into" || !is_sign(last + 1, '(');
-        if may_be && name_at(last).is_some_and(is_numbered) {
+        let may_be = scanned.word(idx) == "into" || !scanned.is_sign(last + 1, '(');
+        if may_be && scanned.named(last).is_some_and(is_numbered) {
             named.push(last);
         }
     }
-    let Some(name) = named.first().and_then(|&idx| name_at(idx)) else { return Vec::new() };
-    if named.iter().any(|&idx| name_at(idx) != Some(name)) {
+    let Some(name) = named.first().and_then(|&idx| scanned.named(idx)) else { return Vec::new() };
+    if named.iter().any(|&idx| scanned.named(idx) != Some(name)) {
         return Vec::new();
     }
     // Also where it says whose column is meant.
-    let qualifies = |idx: usize| name_at(idx) == Some(name) && is_sign(idx + 1, '.');
+    let qualifies = |idx: usize| scanned.named(idx) == Some(name) && scanned.is_sign(idx + 1, '.');
     let is_named = |idx: &usize| named.binary_search(idx).is_ok();
     (0..scanned.tokens.len()).filter(|idx| is_named(idx) || qualifies(*idx)).collect()
 }
@@ -430,14 +361,6 @@ impl Former<'_> {
         self.scanned.tokens.get(idx)
     }
 
-    fn is_sign(&self, idx: usize, sign: char) -> bool {
-        self.token(idx) == Some(&Token::Sign(sign))
-    }
-
-    fn word_before(&self, idx: usize) -> &str {
-        idx.checked_sub(1).map_or("", |idx| self.scanned.word(idx))
-    }
-
     /// Whether nothing is between this token and the one before.
     fn is_joined(&self, idx: usize) -> bool {
         idx > 0 && self.scanned.spans[idx - 1].end == self.scanned.spans[idx].start
@@ -445,7 +368,7 @@ impl Former<'_> {
 
     /// Reads `(1, 2, 3)` behind IN as one list.
     fn list(&mut self) -> Result<bool, Reason> {
-        if self.word_before(self.at) != "in" || !self.is_sign(self.at, '(') {
+        if self.scanned.word_before(self.at) != "in" || !self.scanned.is_sign(self.at, '(') {
             return Ok(false);
         }
         let mut idx = self.at + 1;
@@ -462,10 +385,10 @@ impl Former<'_> {
                 return Err(Reason::ManyValues);
             }
             idx = after + 1;
-            if self.is_sign(after, ')') {
+            if self.scanned.is_sign(after, ')') {
                 break;
             }
-            if !self.is_sign(after, ',') {
+            if !self.scanned.is_sign(after, ',') {
                 return Ok(false);
             }
         }
@@ -485,7 +408,7 @@ impl Former<'_> {
     }
 
     fn null(&mut self) -> bool {
-        let is_null = self.is_sign(self.at, '$');
+        let is_null = self.scanned.is_sign(self.at, '$');
         if is_null {
             self.push(self.scanned.spans[self.at].end, 1);
             self.out.push_str("NULL");
@@ -536,7 +459,7 @@ impl Former<'_> {
             is_joined: self.is_joined(at),
             fixed: self.fixed,
         };
-        if !self.is_sign(at, '$') && place.is_fixed() {
+        if !self.scanned.is_sign(at, '$') && place.is_fixed() {
             let begin = self.scanned.spans[at].start;
             let text = self.kept(&self.text[begin..end])?;
             if self.shown != Shown::All && place.is_value(&text) {
@@ -564,7 +487,7 @@ impl Former<'_> {
 
     /// A literal that stays, so that all servers read it to the same end.
     fn kept(&self, literal: &str) -> Result<String, Reason> {
-        let before = self.word_before(self.at);
+        let before = self.scanned.word_before(self.at);
         match self.dialect {
             // There an E before it says that backslashes are escapes, and nothing else does for all servers.
             Dialect::PostgreSql if literal.starts_with('\'') && before != "e" => {
@@ -583,11 +506,11 @@ impl Former<'_> {
 
     /// Takes back a word that belongs to a literal, as in `E'…'` and `DATE '…'`; the type that it names.
     fn without_prefix(&mut self, at: usize) -> Option<&'static str> {
-        let word = self.word_before(at).to_owned();
+        let word = self.scanned.word_before(at).to_owned();
         let start = *self.starts.last()?;
         // MySQL has three of them.
-        let types = if self.dialect == Dialect::PostgreSql { TYPES } else { &TYPES[..3] };
-        let typed = types.iter().find(|name| **name == word);
+        let n_types = if self.dialect == Dialect::PostgreSql { usize::MAX } else { 3 };
+        let typed = TYPES.split(' ').take(n_types).find(|name| *name == word);
         if self.is_joined(at) && (["e", "n"].contains(&word.as_str()) || word.starts_with('_')) {
             self.out.truncate(start);
             return None;
@@ -598,7 +521,7 @@ impl Former<'_> {
         }
         let typed = typed?;
         self.out.truncate(start);
-        Some(match (*typed, self.dialect) {
+        Some(match (typed, self.dialect) {
             ("timestamp", Dialect::MySql) => "datetime",
             (name, _) => name,
         })
@@ -608,10 +531,12 @@ impl Former<'_> {
     fn value(&self, at: usize) -> Result<Option<(usize, Seen, bool)>, Reason> {
         match self.token(at) {
             Some(Token::Sign('\'')) => {
-                let before = self.word_before(at);
+                let before = self.scanned.word_before(at);
                 let is_binary = self.is_joined(at) && ["x", "b"].contains(&before)
                     || before == "_binary"
-                    || (at > 1 && self.is_sign(at - 1, '&') && self.scanned.word(at - 2) == "u");
+                    || (at > 1
+                        && self.scanned.is_sign(at - 1, '&')
+                        && self.scanned.word(at - 2) == "u");
                 if is_binary {
                     return Err(Reason::Binary);
                 }
@@ -632,23 +557,23 @@ impl Former<'_> {
 
     fn number(&self, at: usize) -> Result<Option<(usize, Seen, bool)>, Reason> {
         let mut idx = at;
-        if self.is_sign(idx, '-') && self.is_unary(idx) {
+        if self.scanned.is_sign(idx, '-') && self.is_unary(idx) {
             idx += 1;
         }
-        if self.is_sign(idx, '.') && (idx == 0 || !self.is_joined(idx)) {
+        if self.scanned.is_sign(idx, '.') && (idx == 0 || !self.is_joined(idx)) {
             idx += 1;
         }
-        if !self.is_sign(idx, '0') || (idx > at && !self.is_joined(idx)) {
+        if !self.scanned.is_sign(idx, '0') || (idx > at && !self.is_joined(idx)) {
             return Ok(None);
         }
         let of = |idx: usize| &self.text[self.scanned.spans[idx].clone()];
         if of(idx).starts_with("0x") || of(idx).starts_with("0b") {
             return Err(Reason::Binary);
         }
-        let is_sign = self.is_sign(idx + 1, '-') || self.is_sign(idx + 1, '+');
+        let is_sign = self.scanned.is_sign(idx + 1, '-') || self.scanned.is_sign(idx + 1, '+');
         let is_exponent = of(idx).ends_with(['e', 'E'])
             && is_sign
-            && self.is_sign(idx + 2, '0')
+            && self.scanned.is_sign(idx + 2, '0')
             && self.is_joined(idx + 1)
             && self.is_joined(idx + 2);
         let last = if is_exponent { idx + 2 } else { idx };
@@ -661,7 +586,7 @@ impl Former<'_> {
         match at.checked_sub(1).map(|idx| &self.scanned.tokens[idx]) {
             None => true,
             Some(Token::Sign(sign)) => "(,=<>+*/%|&^".contains(*sign),
-            Some(Token::Word(word)) => BEFORE_NUMBER.contains(&word.as_str()),
+            Some(Token::Word(word)) => is_one_of(word, BEFORE_NUMBER),
             Some(Token::Quoted(_)) => false,
         }
     }

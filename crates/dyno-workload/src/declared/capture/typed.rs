@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use crate::declared::calendar;
+use crate::declared::sql::is_one_of;
 
 /// A form of texts, and what generators take over of the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,24 +39,9 @@ pub(super) enum Form {
 const HEXADECIMAL_LEAST: usize = 16;
 /// Longest text that is looked at, other than markup.
 const LENGTH_MOST: usize = 100;
-const UNITS: &[&str] = &[
-    "microsecond",
-    "millisecond",
-    "second",
-    "sec",
-    "minute",
-    "min",
-    "hour",
-    "hr",
-    "day",
-    "week",
-    "month",
-    "mon",
-    "year",
-    "decade",
-    "century",
-    "ago",
-];
+const UNITS: &str = "\
+    microsecond millisecond second sec minute min hour hr day week month mon year decade century \
+    ago";
 
 pub(super) fn typed(text: &str) -> Option<Typed> {
     let of = |form, detail: &str| Some(Typed { form, detail: detail.into() });
@@ -212,7 +198,7 @@ fn interval(text: &str) -> Option<String> {
         let unit = word.trim_start_matches(|c: char| c.is_ascii_digit() || "+-.".contains(c));
         let singular = unit.to_ascii_lowercase();
         let singular = singular.strip_suffix('s').unwrap_or(&singular);
-        if UNITS.contains(&singular) {
+        if is_one_of(singular, UNITS) {
             has_unit = true;
             out.push(digits(word));
         } else if unit.is_empty() && !word.is_empty() {

@@ -40,7 +40,7 @@ impl Budget {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Seen {
     hash: u64,
     number: Option<Number>,
@@ -166,19 +166,8 @@ impl Seen {
 
     pub(super) fn number(text: &str) -> Option<Seen> {
         let number = parse_number(text)?;
-        Some(Seen {
-            hash: hash(text, false),
-            number: Some(number),
-            chars: 0,
-            typed: None,
-            word: None,
-            moment: None,
-            pattern: None,
-            starts_open: false,
-            ends_open: false,
-            shown: Some(text.into()),
-            is_bound: false,
-        })
+        let (hash, shown) = (hash(text, false), Some(text.into()));
+        Some(Seen { hash, number: Some(number), shown, ..Seen::default() })
     }
 
     /// A text, which is kept only if it may be shown.

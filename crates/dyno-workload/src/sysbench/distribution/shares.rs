@@ -1,6 +1,10 @@
 //! The share of the draws that each distribution should give to each item: formulas of their own,
 //! and not the code that draws.
 
+use std::sync::Arc;
+
+use crate::skew::{DrawnKeys, KeyBins};
+
 use super::{Distribution, Shape, density, integral};
 
 /// Uniform draws up to which the law of their mean is summed exactly; beyond, terms that cancel each
@@ -11,6 +15,11 @@ const EXACT_MOST: u32 = 16;
 const DIRECT: u64 = 100;
 
 impl Distribution {
+    /// Counters of what is drawn, to be compared with this distribution.
+    pub(crate) fn counted(&self) -> Arc<DrawnKeys> {
+        DrawnKeys::new(KeyBins::of_neighbours(self.n, |item| self.share_before(item)))
+    }
+
     /// The share of the draws that go to the items before this one, from 0 to 1.
     pub(crate) fn share_before(&self, item: u64) -> f64 {
         if item >= self.n {
@@ -88,7 +97,6 @@ mod tests {
 
     use super::super::DistributionSpec;
     use super::*;
-    use crate::skew::{DrawnKeys, KeyBins};
 
     const ALL: [DistributionSpec; 8] = [
         DistributionSpec::Uniform,
@@ -106,9 +114,7 @@ mod tests {
         drawn: DistributionSpec,
         n_items: u64,
     ) -> crate::AuditRow {
-        let intended = intended.over(n_items);
-        let bins = KeyBins::of_neighbours(n_items, |item| intended.share_before(item));
-        let keys = DrawnKeys::new(bins);
+        let keys = intended.over(n_items).counted();
         let (client, drawn) = (keys.client(), drawn.over(n_items));
         let mut random = Seed(3).stream();
         (0..200_000).for_each(|_| client.note(drawn.draw(&mut random)));

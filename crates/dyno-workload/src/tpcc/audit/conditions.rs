@@ -10,6 +10,7 @@
 //! one of the population: each delivery changes it. Here it is 2100 and the deliveries that
 //! customers have received, which is the same before the first delivery and holds after it.
 
+use super::super::rows::TableId;
 use super::super::settings::Sizes;
 
 /// What each condition demands, in words.
@@ -108,22 +109,15 @@ pub(in crate::tpcc) fn note_before(suffix: &str, sizes: &Sizes) -> Vec<String> {
 }
 
 pub(in crate::tpcc) fn with_suffix(sql: &str, suffix: &str) -> String {
-    const TABLES: [&str; 9] = [
-        "item",
-        "warehouse",
-        "district",
-        "customer",
-        "history",
-        "orders",
-        "new_order",
-        "order_line",
-        "stock",
-    ];
     let words = sql.split_inclusive(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     let named = words.map(|part| {
         let word = part.trim_end_matches(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
         let rest = &part[word.len()..];
-        if TABLES.contains(&word) { format!("{word}{suffix}{rest}") } else { part.to_owned() }
+        if TableId::ALL.iter().any(|id| id.name() == word) {
+            format!("{word}{suffix}{rest}")
+        } else {
+            part.to_owned()
+        }
     });
     named.collect()
 }
