@@ -207,29 +207,24 @@ fn skewed(
     random: &mut Prng,
 ) -> Evaluated {
     let parameter = parameter.to_double()?;
-    let shown = || fixed(parameter);
-    let refused = |message: String| Err(EvaluationError::new(message));
-    Ok(Value::Integer(match function {
+    let wrong = match function {
         Function::RandomGaussian if parameter < 2.0 => {
-            return refused(format!(
-                "gaussian parameter must be at least 2.000000 (not {})",
-                shown()
-            ));
+            "gaussian parameter must be at least 2.000000"
         }
-        Function::RandomGaussian => random.gaussian(least, most, parameter),
         Function::RandomZipfian if !(1.001..=1000.0).contains(&parameter) => {
-            return refused(format!(
-                "zipfian parameter must be in range [1.001, 1000] (not {})",
-                shown()
-            ));
+            "zipfian parameter must be in range [1.001, 1000]"
         }
+        Function::RandomExponential if parameter <= 0.0 => {
+            "exponential parameter must be greater than zero"
+        }
+        _ => "",
+    };
+    if !wrong.is_empty() {
+        return Err(EvaluationError::new(format!("{wrong} (not {})", fixed(parameter))));
+    }
+    Ok(Value::Integer(match function {
+        Function::RandomGaussian => random.gaussian(least, most, parameter),
         Function::RandomZipfian => random.zipfian(least, most, parameter),
-        _ if parameter <= 0.0 => {
-            return refused(format!(
-                "exponential parameter must be greater than zero (not {})",
-                shown()
-            ));
-        }
         _ => random.exponential(least, most, parameter),
     }))
 }

@@ -166,15 +166,15 @@ impl Parser<'_, '_> {
     /// `IS [NOT] NULL`, `IS [NOT] TRUE`, `ISNULL` or `NOTNULL` after its operand.
     fn null_test(&mut self, operand: Node) -> Result<Node, Problem> {
         let (is_negated, tested) = match self.advance()? {
-            Token::IsNull => (false, Value::Null),
-            Token::NotNull => (true, Value::Null),
+            Token::Known("isnull") => (false, Value::Null),
+            Token::Known("notnull") => (true, Value::Null),
             _ => {
-                let is_negated = self.token == Token::Not;
+                let is_negated = self.token == Token::Known("not");
                 if is_negated {
                     self.advance()?;
                 }
                 let tested = match self.token {
-                    Token::Null => Value::Null,
+                    Token::Known("null") => Value::Null,
                     Token::Boolean(value) => Value::Boolean(value),
                     _ => return Err(self.unexpected()),
                 };
@@ -187,7 +187,7 @@ impl Parser<'_, '_> {
     }
 
     fn operand(&mut self) -> Result<Node, Problem> {
-        if self.token == Token::Minus {
+        if self.token == Token::Known("-") {
             self.advance()?;
             // The least whole number can only be written with its sign.
             if self.token == Token::TooLargeByOne {
@@ -199,7 +199,7 @@ impl Parser<'_, '_> {
         }
         let constant = |value| Ok(Node::Constant(value));
         match self.token.clone() {
-            Token::Null => self.advance().and_then(|_| constant(Value::Null)),
+            Token::Known("null") => self.advance().and_then(|_| constant(Value::Null)),
             Token::Boolean(value) => self.advance().and_then(|_| constant(Value::Boolean(value))),
             Token::Integer(value) => self.advance().and_then(|_| constant(Value::Integer(value))),
             Token::Double(value) => self.advance().and_then(|_| constant(Value::Double(value))),
@@ -207,26 +207,26 @@ impl Parser<'_, '_> {
                 self.advance()?;
                 Ok(Node::Variable(self.names.slot(&name)))
             }
-            Token::Plus => {
+            Token::Known("+") => {
                 self.advance()?;
                 self.expression(Level::Unary)
             }
-            Token::Tilde => {
+            Token::Known("~") => {
                 self.advance()?;
                 let operand = self.expression(Level::Bits)?;
                 Ok(call(Function::BitXor, [Node::Constant(Value::Integer(-1)), operand]))
             }
-            Token::Not => {
+            Token::Known("not") => {
                 self.advance()?;
                 Ok(call(Function::Not, [self.expression(Level::Not)?]))
             }
-            Token::Open => {
+            Token::Known("(") => {
                 self.advance()?;
                 let inner = self.expression(Level::Lowest)?;
-                self.expect(&Token::Close)?;
+                self.expect(&Token::Known(")"))?;
                 Ok(inner)
             }
-            Token::Case => self.case(),
+            Token::Known("case") => self.case(),
             Token::Word(name) => self.function(&name),
             _ => Err(self.unexpected()),
         }
@@ -236,22 +236,22 @@ impl Parser<'_, '_> {
         self.advance()?;
         let mut branches = Vec::new();
         loop {
-            self.expect(&Token::When)?;
+            self.expect(&Token::Known("when"))?;
             branches.push(self.expression(Level::Lowest)?);
-            self.expect(&Token::Then)?;
+            self.expect(&Token::Known("then"))?;
             branches.push(self.expression(Level::Lowest)?);
-            if self.token != Token::When {
+            if self.token != Token::Known("when") {
                 break;
             }
         }
         branches.push(match self.token {
-            Token::Else => {
+            Token::Known("else") => {
                 self.advance()?;
                 self.expression(Level::Lowest)?
             }
             _ => Node::Constant(Value::Null),
         });
-        self.expect(&Token::End_)?;
+        self.expect(&Token::Known("end"))?;
         Ok(Node::Call(Function::Case, branches.into()))
     }
 
@@ -260,19 +260,19 @@ impl Parser<'_, '_> {
             return Err(self.lexer.problem("unexpected function name", Some(name)));
         };
         self.advance()?;
-        self.expect(&Token::Open)?;
+        self.expect(&Token::Known("("))?;
         let mut arguments = Vec::new();
-        if self.token != Token::Close {
+        if self.token != Token::Known(")") {
             // The grammar takes a list that begins with a comma.
-            if self.token != Token::Comma {
+            if self.token != Token::Known(",") {
                 arguments.push(self.expression(Level::Lowest)?);
             }
-            while self.token == Token::Comma {
+            while self.token == Token::Known(",") {
                 self.advance()?;
                 arguments.push(self.expression(Level::Lowest)?);
             }
         }
-        if self.token != Token::Close {
+        if self.token != Token::Known(")") {
             return Err(self.unexpected());
         }
         let n = arguments.len();
@@ -305,29 +305,26 @@ enum Operator {
 }
 
 fn binary(token: &Token) -> Option<(Level, Operator)> {
-    let plain = |level, function| Some((level, Operator::Binary(function, false)));
-    match token {
-        Token::Or => plain(Level::Or, Function::Or),
-        Token::And => plain(Level::And, Function::And),
-        Token::Is | Token::IsNull | Token::NotNull => Some((Level::Is, Operator::Postfix)),
-        Token::Less => plain(Level::Compare, Function::Less),
-        Token::LessOrEqual => plain(Level::Compare, Function::LessOrEqual),
-        Token::Greater => Some((Level::Compare, Operator::Binary(Function::Less, true))),
-        Token::GreaterOrEqual => {
-            Some((Level::Compare, Operator::Binary(Function::LessOrEqual, true)))
-        }
-        Token::Equal => plain(Level::Compare, Function::Equal),
-        Token::NotEqual => plain(Level::Compare, Function::NotEqual),
-        Token::Bar => plain(Level::Bits, Function::BitOr),
-        Token::Hash => plain(Level::Bits, Function::BitXor),
-        Token::Ampersand => plain(Level::Bits, Function::BitAnd),
-        Token::ShiftLeft => plain(Level::Bits, Function::ShiftLeft),
-        Token::ShiftRight => plain(Level::Bits, Function::ShiftRight),
-        Token::Plus => plain(Level::Sum, Function::Add),
-        Token::Minus => plain(Level::Sum, Function::Subtract),
-        Token::Star => plain(Level::Product, Function::Multiply),
-        Token::Slash => plain(Level::Product, Function::Divide),
-        Token::Percent => plain(Level::Product, Function::Modulo),
-        _ => None,
-    }
+    let Token::Known(known) = *token else { return None };
+    let (level, function) = match known {
+        "or" => (Level::Or, Function::Or),
+        "and" => (Level::And, Function::And),
+        "is" | "isnull" | "notnull" => return Some((Level::Is, Operator::Postfix)),
+        "<" | ">" => (Level::Compare, Function::Less),
+        "<=" | ">=" => (Level::Compare, Function::LessOrEqual),
+        "=" => (Level::Compare, Function::Equal),
+        "<>" | "!=" => (Level::Compare, Function::NotEqual),
+        "|" => (Level::Bits, Function::BitOr),
+        "#" => (Level::Bits, Function::BitXor),
+        "&" => (Level::Bits, Function::BitAnd),
+        "<<" => (Level::Bits, Function::ShiftLeft),
+        ">>" => (Level::Bits, Function::ShiftRight),
+        "+" => (Level::Sum, Function::Add),
+        "-" => (Level::Sum, Function::Subtract),
+        "*" => (Level::Product, Function::Multiply),
+        "/" => (Level::Product, Function::Divide),
+        "%" => (Level::Product, Function::Modulo),
+        _ => return None,
+    };
+    Some((level, Operator::Binary(function, matches!(known, ">" | ">="))))
 }

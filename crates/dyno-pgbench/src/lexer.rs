@@ -5,38 +5,8 @@ use crate::variables::double;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
-    Plus,
-    Minus,
-    Star,
-    Slash,
-    Percent,
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    ShiftLeft,
-    ShiftRight,
-    Bar,
-    Ampersand,
-    Hash,
-    Tilde,
-    Open,
-    Close,
-    Comma,
-    And,
-    Or,
-    Not,
-    Is,
-    IsNull,
-    NotNull,
-    Case,
-    When,
-    Then,
-    Else,
-    End_,
-    Null,
+    /// One of [`SIGNS`] or [`KEYWORDS`].
+    Known(&'static str),
     Boolean(bool),
     Integer(i64),
     /// 9223372036854775808, which a minus makes a whole number.
@@ -46,6 +16,15 @@ pub(crate) enum Token {
     Word(String),
     End,
 }
+
+/// Signs, the longer ones first.
+const SIGNS: [&str; 21] = [
+    "<=", ">=", "<>", "!=", "<<", ">>", "<", ">", "=", "+", "-", "*", "/", "%", "|", "&", "#", "~",
+    "(", ")", ",",
+];
+
+const KEYWORDS: [&str; 12] =
+    ["and", "or", "not", "is", "isnull", "notnull", "case", "when", "then", "else", "end", "null"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
@@ -142,35 +121,17 @@ impl<'a> Lexer<'a> {
             return Ok(Token::End);
         }
         let rest = &self.text.as_bytes()[self.at..];
-        let (token, length) = match rest {
-            [b'<', b'=', ..] => (Token::LessOrEqual, 2),
-            [b'>', b'=', ..] => (Token::GreaterOrEqual, 2),
-            [b'<', b'>', ..] | [b'!', b'=', ..] => (Token::NotEqual, 2),
-            [b'<', b'<', ..] => (Token::ShiftLeft, 2),
-            [b'>', b'>', ..] => (Token::ShiftRight, 2),
-            [b'<', ..] => (Token::Less, 1),
-            [b'>', ..] => (Token::Greater, 1),
-            [b'=', ..] => (Token::Equal, 1),
-            [b'+', ..] => (Token::Plus, 1),
-            [b'-', ..] => (Token::Minus, 1),
-            [b'*', ..] => (Token::Star, 1),
-            [b'/', ..] => (Token::Slash, 1),
-            [b'%', ..] => (Token::Percent, 1),
-            [b'|', ..] => (Token::Bar, 1),
-            [b'&', ..] => (Token::Ampersand, 1),
-            [b'#', ..] => (Token::Hash, 1),
-            [b'~', ..] => (Token::Tilde, 1),
-            [b'(', ..] => (Token::Open, 1),
-            [b')', ..] => (Token::Close, 1),
-            [b',', ..] => (Token::Comma, 1),
+        match rest {
             [b':', next, ..] if begins_name(*next) => return Ok(self.variable()),
             [b'.', digit, ..] if digit.is_ascii_digit() => return self.number(),
             [digit, ..] if digit.is_ascii_digit() => return self.number(),
             [byte, ..] if begins_name(*byte) => return Ok(self.keyword()),
-            _ => return Err(self.unexpected_character()),
-        };
-        self.at += length;
-        Ok(token)
+            _ => {}
+        }
+        let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign.as_bytes()));
+        let sign = sign.ok_or_else(|| self.unexpected_character())?;
+        self.at += sign.len();
+        Ok(Token::Known(sign))
     }
 
     fn unexpected_character(&mut self) -> Problem {
@@ -193,22 +154,12 @@ impl<'a> Lexer<'a> {
 
     fn keyword(&mut self) -> Token {
         let word = self.name(self.at);
-        match word.to_ascii_lowercase().as_str() {
-            "and" => Token::And,
-            "or" => Token::Or,
-            "not" => Token::Not,
-            "is" => Token::Is,
-            "isnull" => Token::IsNull,
-            "notnull" => Token::NotNull,
-            "case" => Token::Case,
-            "when" => Token::When,
-            "then" => Token::Then,
-            "else" => Token::Else,
-            "end" => Token::End_,
-            "null" => Token::Null,
-            "true" => Token::Boolean(true),
-            "false" => Token::Boolean(false),
-            _ => Token::Word(word.to_owned()),
+        let lower = word.to_ascii_lowercase();
+        match (lower.as_str(), KEYWORDS.into_iter().find(|keyword| *keyword == lower)) {
+            ("true", _) => Token::Boolean(true),
+            ("false", _) => Token::Boolean(false),
+            (_, Some(keyword)) => Token::Known(keyword),
+            (_, None) => Token::Word(word.to_owned()),
         }
     }
 

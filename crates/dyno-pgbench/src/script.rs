@@ -235,35 +235,29 @@ fn link(title: &str, commands: &mut [Command]) -> Result<(), SyntaxError> {
     let mut open: Vec<Open> = Vec::new();
     let refuse = |idx: usize, why: &str| {
         let message = format!("condition error in script \"{title}\" command {}: {why}", idx + 1);
-        Err(SyntaxError { message, lines: Vec::new() })
+        SyntaxError { message, lines: Vec::new() }
     };
     for idx in 0..commands.len() {
         match &commands[idx].action {
             Action::If { .. } => open.push(Open { decides: Some(idx), to_end: Vec::new() }),
             Action::Elif { .. } => {
-                let Some(top) = open.last_mut() else {
-                    return refuse(idx, "\\elif without matching \\if");
-                };
-                let Some(decides) = top.decides.replace(idx) else {
-                    return refuse(idx, "\\elif after \\else");
-                };
+                let top =
+                    open.last_mut().ok_or_else(|| refuse(idx, "\\elif without matching \\if"))?;
+                let decides =
+                    top.decides.replace(idx).ok_or_else(|| refuse(idx, "\\elif after \\else"))?;
                 top.to_end.push(idx);
                 jump(&mut commands[decides], idx);
             }
             Action::Else { .. } => {
-                let Some(top) = open.last_mut() else {
-                    return refuse(idx, "\\else without matching \\if");
-                };
-                let Some(decides) = top.decides.take() else {
-                    return refuse(idx, "\\else after \\else");
-                };
+                let top =
+                    open.last_mut().ok_or_else(|| refuse(idx, "\\else without matching \\if"))?;
+                let decides =
+                    top.decides.take().ok_or_else(|| refuse(idx, "\\else after \\else"))?;
                 top.to_end.push(idx);
                 jump(&mut commands[decides], idx + 1);
             }
             Action::EndIf => {
-                let Some(top) = open.pop() else {
-                    return refuse(idx, "\\endif without matching \\if");
-                };
+                let top = open.pop().ok_or_else(|| refuse(idx, "\\endif without matching \\if"))?;
                 if let Some(decides) = top.decides {
                     jump(&mut commands[decides], idx + 1);
                 }
@@ -280,7 +274,7 @@ fn link(title: &str, commands: &mut [Command]) -> Result<(), SyntaxError> {
     match open.is_empty() {
         true => Ok(()),
         // The number is that behind the last command.
-        false => refuse(commands.len(), "\\if without matching \\endif"),
+        false => Err(refuse(commands.len(), "\\if without matching \\endif")),
     }
 }
 

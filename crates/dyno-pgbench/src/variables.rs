@@ -39,11 +39,6 @@ impl Variables {
         variable.has_text = true;
     }
 
-    pub fn is_defined(&self, slot: Slot) -> bool {
-        let variable = &self.variables[slot.index()];
-        variable.has_text || variable.value.is_some()
-    }
-
     /// The value of a variable that was set to one, not to a text.
     #[inline]
     pub fn plain(&self, slot: Slot) -> Option<Value> {

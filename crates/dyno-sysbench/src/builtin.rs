@@ -6,28 +6,23 @@ pub struct BuiltIn {
     pub text: &'static str,
 }
 
+const fn script(name: &'static str, text: &'static str) -> BuiltIn {
+    BuiltIn { name, text }
+}
+
 /// All of them, in the order of help texts.
 pub const BUILT_IN: [BuiltIn; 11] = [
-    BuiltIn { name: "oltp_read_write", text: include_str!("scripts/oltp_read_write.lua") },
-    BuiltIn { name: "oltp_read_only", text: include_str!("scripts/oltp_read_only.lua") },
-    BuiltIn { name: "oltp_write_only", text: include_str!("scripts/oltp_write_only.lua") },
-    BuiltIn { name: "oltp_point_select", text: include_str!("scripts/oltp_point_select.lua") },
-    BuiltIn { name: "oltp_insert", text: include_str!("scripts/oltp_insert.lua") },
-    BuiltIn { name: "oltp_delete", text: include_str!("scripts/oltp_delete.lua") },
-    BuiltIn { name: "oltp_update_index", text: include_str!("scripts/oltp_update_index.lua") },
-    BuiltIn {
-        name: "oltp_update_non_index",
-        text: include_str!("scripts/oltp_update_non_index.lua"),
-    },
-    BuiltIn { name: "bulk_insert", text: include_str!("scripts/bulk_insert.lua") },
-    BuiltIn {
-        name: "select_random_points",
-        text: include_str!("scripts/select_random_points.lua"),
-    },
-    BuiltIn {
-        name: "select_random_ranges",
-        text: include_str!("scripts/select_random_ranges.lua"),
-    },
+    script("oltp_read_write", include_str!("scripts/oltp_read_write.lua")),
+    script("oltp_read_only", include_str!("scripts/oltp_read_only.lua")),
+    script("oltp_write_only", include_str!("scripts/oltp_write_only.lua")),
+    script("oltp_point_select", include_str!("scripts/oltp_point_select.lua")),
+    script("oltp_insert", include_str!("scripts/oltp_insert.lua")),
+    script("oltp_delete", include_str!("scripts/oltp_delete.lua")),
+    script("oltp_update_index", include_str!("scripts/oltp_update_index.lua")),
+    script("oltp_update_non_index", include_str!("scripts/oltp_update_non_index.lua")),
+    script("bulk_insert", include_str!("scripts/bulk_insert.lua")),
+    script("select_random_points", include_str!("scripts/select_random_points.lua")),
+    script("select_random_ranges", include_str!("scripts/select_random_ranges.lua")),
 ];
 
 pub fn built_in(name: &str) -> Option<&'static BuiltIn> {

@@ -36,11 +36,6 @@ pub fn bucket_of(ms: f64) -> usize {
     Scale::new(BUCKETS, LIMITS.0, LIMITS.1).bucket(ms)
 }
 
-/// The latency in milliseconds that stands for a bucket.
-pub fn value_of(bucket: usize) -> f64 {
-    Scale::new(BUCKETS, LIMITS.0, LIMITS.1).value(bucket)
-}
-
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     scale: Scale,

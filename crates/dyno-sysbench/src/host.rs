@@ -52,6 +52,14 @@ pub trait Host: Send + Sync {
 
     /// Whether scripts are to end now: what they have not ended by then is given up.
     fn is_stopped(&self) -> bool;
+
+    /// All clients are about to begin.
+    fn started(&self) {}
+
+    /// A client cannot go on; its script may want this exit code.
+    fn broken(&self, exit_code: Option<i32>) {
+        let _ = exit_code;
+    }
 }
 
 /// Decides about the events of a client, whose script asks without being left.

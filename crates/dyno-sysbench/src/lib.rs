@@ -19,14 +19,14 @@ mod watched;
 
 pub use builtin::{BUILT_IN, BuiltIn, built_in, built_in_module};
 pub use counters::{Counter, Counters};
-pub use histogram::{BUCKETS, Histogram, bucket_of, value_of};
+pub use histogram::{BUCKETS, Histogram, bucket_of};
 pub use host::{Events, Executed, Host, Level, Module};
 pub use option::{
-    Kind, OptionValue, ParseError, ScriptOption, described, normal_name, options_text,
+    Kind, OptionValue, ParseError, ScriptOption, declared, normal_name, options_text,
 };
 pub use random::{Distribution, RandomSettings, Unique};
 pub use request::{Held, ParamKind, Reply, Request};
-pub use state::{Call, Limits, Setup, State};
+pub use state::{Call, Limits, Program, Setup, State};
 
 /// The version of sysbench that scripts find.
 pub const VERSION: &str = "1.0.20";

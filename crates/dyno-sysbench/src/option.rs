@@ -128,20 +128,15 @@ pub fn normal_name(name: &str) -> String {
     name.replace('-', "_")
 }
 
-pub fn options_text(options: &[ScriptOption]) -> String {
-    let rows = options.iter().map(|option| {
-        let head = format!("{}{}", option.name, option.kind.placeholder());
-        (head, option.description.as_str(), option.default.as_deref())
-    });
-    described(&rows.collect::<Vec<_>>())
-}
-
 /// Options with what they mean and their defaults, as lines of a help text whose texts begin in the same
 /// column.
-pub fn described(rows: &[(String, &str, Option<&str>)]) -> String {
-    let width = rows.iter().map(|(head, ..)| head.len()).max().unwrap_or(0);
+pub fn options_text(options: &[ScriptOption]) -> String {
+    let heads =
+        options.iter().map(|option| format!("{}{}", option.name, option.kind.placeholder()));
+    let heads: Vec<String> = heads.collect();
+    let width = heads.iter().map(String::len).max().unwrap_or(0);
     let mut out = String::new();
-    for (head, description, default) in rows {
+    for (ScriptOption { description, default, .. }, head) in options.iter().zip(heads) {
         // Writing into a String cannot fail.
         let _ = match default {
             Some(default) => writeln!(out, "  --{head:<width$} {description} [{default}]"),
@@ -149,6 +144,32 @@ pub fn described(rows: &[(String, &str, Option<&str>)]) -> String {
         };
     }
     out
+}
+
+/// The options that such lines declare.
+pub fn declared(help: &str) -> Vec<ScriptOption> {
+    let option = |line: &str| {
+        let (head, text) = line.strip_prefix("  --")?.split_once(' ')?;
+        let (name, placeholder) = head.split_at(head.find(['=', '['])?);
+        let text = text.trim_start();
+        let (description, default) =
+            match text.strip_suffix(']').and_then(|text| text.rsplit_once('[')) {
+                Some((description, default)) => (description.trim_end(), Some(default.to_owned())),
+                None => (text, None),
+            };
+        let kinds = [Kind::Bool, Kind::Int, Kind::Size, Kind::String, Kind::List, Kind::File];
+        let kind = match default.as_deref().is_some_and(|default| default.contains('.')) {
+            true => Kind::Double,
+            false => kinds.into_iter().find(|kind| kind.placeholder() == placeholder)?,
+        };
+        Some(ScriptOption {
+            name: normal_name(name),
+            description: description.to_owned(),
+            kind,
+            default,
+        })
+    };
+    help.lines().filter_map(option).collect()
 }
 
 #[cfg(test)]
@@ -172,5 +193,15 @@ mod tests {
         check(Kind::Double, Some("0.5"), Some(OptionValue::Number(0.5)));
         let list = vec!["a".to_owned(), "b".to_owned()];
         check(Kind::List, Some("a,b"), Some(OptionValue::List(list)));
+    }
+    #[test]
+    fn options_are_declared_as_they_are_shown() {
+        let help = "  --time=N       how long [10]\n  --file=[LIST,...] which [a,b]\n  --on[=on|off]  \
+            whether [off]\n  --share=N      of all [0.5]\n  --word=STRING  what\n";
+        let options = declared(help);
+        let kinds: Vec<Kind> = options.iter().map(|option| option.kind).collect();
+        assert_eq!(kinds, [Kind::Int, Kind::List, Kind::Bool, Kind::Double, Kind::String]);
+        assert_eq!((options[4].default.as_deref(), &*options[4].description), (None, "what"));
+        assert_eq!(declared(&options_text(&options)), options);
     }
 }

@@ -123,7 +123,8 @@ impl Random {
     }
 
     fn special(&mut self, a: u32, b: u32) -> u32 {
-        let Settings { iterations, percent, share } = Settings::of(&self.settings);
+        let RandomSettings { special_percent: percent, special_share: share, .. } = self.settings;
+        let iterations = self.settings.iterations.max(1);
         let span = f64::from(b.wrapping_sub(a));
         let widened = match share < 100.0 {
             true => span * 100.0 / (100.0 - share),
@@ -187,22 +188,6 @@ impl Random {
     pub(crate) fn varstring(&mut self, min: u32, max: u32, out: &mut Vec<u8>) {
         let length = self.uniform(min, max.max(min));
         out.extend((0..length).map(|_| self.uniform(u32::from(b'0'), u32::from(b'z')) as u8));
-    }
-}
-
-struct Settings {
-    iterations: u32,
-    percent: f64,
-    share: f64,
-}
-
-impl Settings {
-    fn of(settings: &RandomSettings) -> Settings {
-        Settings {
-            iterations: settings.iterations.max(1),
-            percent: settings.special_percent,
-            share: settings.special_share,
-        }
     }
 }
 

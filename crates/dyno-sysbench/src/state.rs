@@ -38,27 +38,52 @@ impl Default for Limits {
 /// How often the limit is looked at where instructions are counted.
 const WATCH_PERIOD: u32 = 100_000;
 
-pub struct Setup<'a> {
-    pub path: &'a str,
-    pub text: &'a str,
-    /// The number of the client, from 0.
-    pub tid: usize,
-    pub seed: [u64; 2],
+/// A script, with what all of its clients have in common.
+#[derive(Clone)]
+pub struct Program {
+    /// Its path, for messages.
+    pub path: String,
+    pub text: String,
+    /// The command line, the program's name first.
+    pub argv: Vec<String>,
+    pub command: Option<String>,
     pub random: RandomSettings,
     /// Numbers that do not repeat, of all clients.
     pub unique: Arc<Unique>,
-    pub counters: Arc<Counters>,
     pub host: Arc<dyn Host>,
-    /// The name of the database driver: `mysql` or `pgsql`.
-    pub driver: &'a str,
-    /// The command line, the program's name first.
-    pub argv: &'a [String],
-    pub command: Option<&'a str>,
     /// Whether it may run programs and write files.
     pub is_trusted: bool,
     /// Whether LuaJIT compiles it: that is faster, and takes memory and time for each state.
     pub is_compiled: bool,
     pub limits: Limits,
+}
+
+impl Program {
+    /// A script that is to run, and is not trusted.
+    pub fn new(path: &str, text: &str, host: Arc<dyn Host>) -> Program {
+        Program {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            argv: Vec::new(),
+            command: Some("run".to_owned()),
+            random: RandomSettings::default(),
+            unique: Arc::new(Unique::new(0, 0)),
+            host,
+            is_trusted: false,
+            is_compiled: true,
+            limits: Limits::default(),
+        }
+    }
+}
+
+pub struct Setup<'a> {
+    pub program: &'a Program,
+    /// The number of the client, from 0.
+    pub tid: usize,
+    pub seed: [u64; 2],
+    /// The name of the database driver: `mysql` or `pgsql`.
+    pub driver: &'a str,
+    pub counters: Arc<Counters>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -150,18 +175,18 @@ impl State {
 
     fn try_load(setup: &Setup<'_>) -> mlua::Result<State> {
         let lua = Lua::new();
-        lua.set_memory_limit(setup.limits.memory)?;
+        lua.set_memory_limit(setup.program.limits.memory)?;
         let watch = Rc::new(Watch {
-            host: Arc::clone(&setup.host),
-            limit: setup.limits.turns,
+            host: Arc::clone(&setup.program.host),
+            limit: setup.program.limits.turns,
             n_turns: Cell::new(0),
         });
         let options = Rc::default();
-        let random = Rc::new(RefCell::new(Random::new(setup.seed, setup.random)));
+        let random = Rc::new(RefCell::new(Random::new(setup.seed, setup.program.random)));
         let stream = Rc::new(Stream::open(&random));
-        let host = api::table(&lua, setup, &options)?;
-        api::random(&lua, &host, setup, &random, &stream)?;
-        api::watch(&lua, &host, &watch)?;
+        let shared =
+            api::Shared { options: &options, random: &random, stream: &stream, watch: &watch };
+        let host = api::table(&lua, setup, &shared)?;
         let operations = lua.create_table()?;
         for (number, name) in OPERATIONS.iter().chain(["END"].iter()).enumerate() {
             operations.set(*name, number)?;
@@ -170,9 +195,9 @@ impl State {
         chunk(&lua, 1)?.call::<()>(shared.clone())?;
         let entry: Table = chunk(&lua, 2)?.call(shared.clone())?;
         let compile: Function = shared.get("watched")?;
-        let name = format!("@{}", setup.path);
+        let name = format!("@{}", setup.program.path);
         let (body, why): (Option<Function>, Option<String>) =
-            compile.call((without_shebang(setup.text), name, true))?;
+            compile.call((without_shebang(&setup.program.text), name, true))?;
         let body = body.ok_or_else(|| mlua::Error::runtime(why.unwrap_or_default()))?;
         Ok(State {
             lua,

@@ -82,22 +82,17 @@ fn make(
     (page, is_trusted): (Arc<Page>, bool),
 ) -> Result<Bench, String> {
     let host: Arc<dyn Host> = page.clone();
-    let state = State::load(&Setup {
-        path: "test.lua",
-        text,
-        tid: 3,
-        seed: [1, 2],
-        random: RandomSettings::default(),
+    let program = Program {
         unique: Arc::new(Unique::new(1, 2)),
-        counters: Arc::new(Counters::default()),
-        host,
-        driver: "mysql",
-        argv: &["sysbench".to_owned(), "test.lua".to_owned()],
-        command: Some("run"),
+        argv: vec!["sysbench".to_owned(), "test.lua".to_owned()],
         is_trusted,
         is_compiled,
         limits,
-    })?;
+        ..Program::new("test.lua", text, host)
+    };
+    let counters = Arc::default();
+    let setup = Setup { program: &program, tid: 3, seed: [1, 2], driver: "mysql", counters };
+    let state = State::load(&setup)?;
     let mut bench = Bench { page, state };
     match bench.run(Call::Body, usual).pop() {
         Some(last) if last.starts_with("Broken") => Err(last),

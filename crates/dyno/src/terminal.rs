@@ -43,7 +43,6 @@ pub(crate) fn out_part(text: &str) {
 }
 
 /// The same to standard error.
-#[cfg(feature = "lua")]
 pub(crate) fn say_part(text: &str) {
     let _ = write!(std::io::stderr().lock(), "{}", harmless(text));
 }
@@ -208,7 +207,7 @@ fn is_dumb(term: Option<&str>) -> bool {
 }
 
 #[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 

@@ -7,14 +7,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mlua::{Lua, LuaString, Table, Value};
+use mlua::{FromLuaMulti, IntoLuaMulti, Lua, LuaString, Table, Value};
 
 use super::stream::{self, Stream, narrow};
 use super::{Setup, Watch};
 use crate::option::{ScriptOption, options_text};
 use crate::random::Random;
 use crate::watched::watched;
-use crate::{Histogram, Level};
+use crate::{Histogram, Level, Module};
 
 /// What the text of a file with a name was compiled to, for all states of the process: each client has one, and need not read
 /// the script again.
@@ -26,136 +26,131 @@ const LONGEST_STRING: u32 = 64 << 20;
 /// Most buckets of a state's histograms, which are outside of Lua's memory as well.
 const MOST_BUCKETS: usize = 4 << 20;
 
-pub(super) fn table(
-    lua: &Lua,
-    setup: &Setup<'_>,
-    options: &Rc<RefCell<Vec<ScriptOption>>>,
-) -> mlua::Result<Table> {
+/// The table of the functions, while it is made.
+struct Api<'a> {
+    lua: &'a Lua,
+    table: Table,
+}
+
+impl Api<'_> {
+    fn add<A: FromLuaMulti, R: IntoLuaMulti>(
+        &self,
+        name: &str,
+        function: impl Fn(&Lua, A) -> mlua::Result<R> + 'static,
+    ) -> mlua::Result<()> {
+        self.table.set(name, self.lua.create_function(function)?)
+    }
+}
+
+/// What a state shares with the functions.
+pub(super) struct Shared<'a> {
+    pub(super) options: &'a Rc<RefCell<Vec<ScriptOption>>>,
+    pub(super) random: &'a Rc<RefCell<Random>>,
+    pub(super) stream: &'a Rc<Stream>,
+    pub(super) watch: &'a Rc<Watch>,
+}
+
+pub(super) fn table(lua: &Lua, setup: &Setup<'_>, shared: &Shared<'_>) -> mlua::Result<Table> {
     let host = lua.create_table()?;
     host.set("tid", setup.tid)?;
     host.set("version", crate::VERSION)?;
     host.set("version_string", format!("sysbench {}", crate::VERSION))?;
     host.set("driver", setup.driver)?;
-    host.set("script_path", setup.path)?;
-    host.set("command", setup.command)?;
-    host.set("is_trusted", setup.is_trusted)?;
-    host.set("is_compiled", setup.is_compiled)?;
-    host.set("package_path", setup.host.package_path())?;
+    host.set("script_path", setup.program.path.as_str())?;
+    host.set("command", setup.program.command.as_deref())?;
+    host.set("is_trusted", setup.program.is_trusted)?;
+    host.set("is_compiled", setup.program.is_compiled)?;
+    host.set("package_path", setup.program.host.package_path())?;
     let argv = lua.create_table()?;
-    for (idx, word) in setup.argv.iter().enumerate() {
+    for (idx, word) in setup.program.argv.iter().enumerate() {
         argv.set(idx, word.as_str())?;
     }
     host.set("argv", argv)?;
-    let options = Rc::clone(options);
-    let text = move |_: &Lua, ()| Ok(options_text(&options.borrow()));
-    host.set("options_text", lua.create_function(text)?)?;
-    output(lua, &host, setup)?;
-    files(lua, &host, setup)?;
-    histograms(lua, &host)?;
-    Ok(host)
+    host.set("stream", shared.stream.number())?;
+    for (name, address) in stream::addresses() {
+        host.set(name, address)?;
+    }
+    let api = Api { lua, table: host };
+    let options = Rc::clone(shared.options);
+    api.add("options_text", move |_, ()| Ok(options_text(&options.borrow())))?;
+    output(&api, setup)?;
+    files(&api, setup)?;
+    histograms(&api)?;
+    random(&api, setup, shared)?;
+    watch(&api, shared.watch)?;
+    Ok(api.table)
 }
 
-pub(super) fn random(
-    lua: &Lua,
-    host: &Table,
-    setup: &Setup<'_>,
-    random: &Rc<RefCell<Random>>,
-    stream: &Rc<Stream>,
-) -> mlua::Result<()> {
-    host.set("stream", stream.number())?;
-    host.set("draw_address", stream::draw_address())?;
-    host.set("draw_unit_address", stream::draw_unit_address())?;
-    host.set("next_event_address", stream::next_event_address())?;
-    host.set("execute_address", stream::execute_address())?;
-    host.set("execute_given_address", stream::execute_given_address())?;
-    host.set("give_address", stream::give_address())?;
-    host.set("draw_text_address", stream::draw_text_address())?;
-    host.set("draw_varstring_address", stream::draw_varstring_address())?;
-    host.set("text_at_address", stream::text_at_address())?;
-    host.set("text_length_address", stream::text_length_address())?;
-    let of_numbers = Rc::clone(random);
-    let draw = move |_: &Lua, (kind, low, high): (u32, f64, f64)| {
-        Ok(stream::drawn(&mut of_numbers.borrow_mut(), kind, low, high))
-    };
-    host.set("rand", lua.create_function(draw)?)?;
-    let of_unit = Rc::clone(random);
-    let unit = move |_: &Lua, ()| Ok(of_unit.borrow_mut().generator.unit());
-    host.set("rand_unit", lua.create_function(unit)?)?;
-    let of_bits = Rc::clone(random);
-    let bits = move |_: &Lua, ()| {
-        let bits = of_bits.borrow_mut().generator.next();
+fn random(api: &Api<'_>, setup: &Setup<'_>, shared: &Shared<'_>) -> mlua::Result<()> {
+    let random = Rc::clone(shared.random);
+    api.add("rand", move |_, (kind, low, high): (u32, f64, f64)| {
+        Ok(stream::drawn(&mut random.borrow_mut(), kind, low, high))
+    })?;
+    let random = Rc::clone(shared.random);
+    api.add("rand_unit", move |_, ()| Ok(random.borrow_mut().generator.unit()))?;
+    let random = Rc::clone(shared.random);
+    api.add("rand_bits", move |_, ()| {
+        let bits = random.borrow_mut().generator.next();
         Ok(((bits >> 32) as f64, f64::from(bits as u32)))
-    };
-    host.set("rand_bits", lua.create_function(bits)?)?;
-    let of_string = Rc::clone(random);
-    let string = move |lua: &Lua, format: LuaString| {
+    })?;
+    let random = Rc::clone(shared.random);
+    api.add("rand_string", move |lua, format: LuaString| {
         let mut drawn = Vec::new();
-        of_string.borrow_mut().string(&format.as_bytes(), &mut drawn);
+        random.borrow_mut().string(&format.as_bytes(), &mut drawn);
         lua.create_string(drawn)
-    };
-    host.set("rand_string", lua.create_function(string)?)?;
-    let of_varstring = Rc::clone(random);
-    let varstring = move |lua: &Lua, (min, max): (f64, f64)| {
+    })?;
+    let random = Rc::clone(shared.random);
+    api.add("rand_varstring", move |lua, (min, max): (f64, f64)| {
         let (min, max) = (narrow(min), narrow(max));
         if min.max(max) > LONGEST_STRING {
             return Ok(None);
         }
         let mut drawn = Vec::new();
-        of_varstring.borrow_mut().varstring(min, max, &mut drawn);
+        random.borrow_mut().varstring(min, max, &mut drawn);
         lua.create_string(drawn).map(Some)
-    };
-    host.set("rand_varstring", lua.create_function(varstring)?)?;
-    let stream = Rc::clone(stream);
-    let keep = move |_: &Lua, format: LuaString| Ok(stream.keep_format(&format.as_bytes()));
-    host.set("keep_format", lua.create_function(keep)?)?;
-    let unique = Arc::clone(&setup.unique);
-    host.set("rand_unique", lua.create_function(move |_, ()| Ok(unique.draw()))?)
+    })?;
+    let stream = Rc::clone(shared.stream);
+    api.add("keep_format", move |_, format: LuaString| Ok(stream.keep_format(&format.as_bytes())))?;
+    let unique = Arc::clone(&setup.program.unique);
+    api.add("rand_unique", move |_, ()| Ok(unique.draw()))
 }
 
-pub(super) fn watch(lua: &Lua, host: &Table, watch: &Rc<Watch>) -> mlua::Result<()> {
-    let text = |lua: &Lua, text: LuaString| match watched(&text.as_bytes()) {
-        Some(watched) => Ok(Some(lua.create_string(watched)?)),
-        None => Ok(None),
-    };
-    host.set("watched", lua.create_function(text)?)?;
-    let compiled = |lua: &Lua, (text, name): (LuaString, LuaString)| {
+fn watch(api: &Api<'_>, watch: &Rc<Watch>) -> mlua::Result<()> {
+    api.add("watched", |lua, text: LuaString| {
+        watched(&text.as_bytes()).map(|watched| lua.create_string(watched)).transpose()
+    })?;
+    let key =
+        |text: &LuaString, name: &LuaString| (text.as_bytes().to_vec(), name.as_bytes().to_vec());
+    api.add("compiled", move |lua, (text, name): (LuaString, LuaString)| {
         let chunks = CHUNKS.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (text.as_bytes().to_vec(), name.as_bytes().to_vec());
-        chunks.get(&key).map(|code| lua.create_string(code)).transpose()
-    };
-    host.set("compiled", lua.create_function(compiled)?)?;
-    let keep = |_: &Lua, (text, name, code): (LuaString, LuaString, LuaString)| {
+        chunks.get(&key(&text, &name)).map(|code| lua.create_string(code)).transpose()
+    })?;
+    api.add("keep_compiled", move |_, (text, name, code): (LuaString, LuaString, LuaString)| {
         let mut chunks = CHUNKS.lock().unwrap_or_else(PoisonError::into_inner);
         if chunks.len() < MOST_CHUNKS {
-            let key = (text.as_bytes().to_vec(), name.as_bytes().to_vec());
-            chunks.insert(key, code.as_bytes().to_vec());
+            chunks.insert(key(&text, &name), code.as_bytes().to_vec());
         }
         Ok(())
-    };
-    host.set("keep_compiled", lua.create_function(keep)?)?;
+    })?;
     let counting = Rc::clone(watch);
-    let why_stop = move |_: &Lua, n: u64| Ok(counting.why_stop(n));
-    host.set("why_stop", lua.create_function(why_stop)?)?;
+    api.add("why_stop", move |_, n: u64| Ok(counting.why_stop(n)))?;
     let watch = Rc::clone(watch);
-    let count = move |lua: &Lua, ()| watch.count_instructions(lua);
-    host.set("count_instructions", lua.create_function(count)?)
+    api.add("count_instructions", move |lua, ()| watch.count_instructions(lua))
 }
 
-fn output(lua: &Lua, host: &Table, setup: &Setup<'_>) -> mlua::Result<()> {
-    let program = Arc::clone(&setup.host);
-    let print = move |_: &Lua, text: LuaString| {
+fn output(api: &Api<'_>, setup: &Setup<'_>) -> mlua::Result<()> {
+    let program = Arc::clone(&setup.program.host);
+    api.add("print", move |_, text: LuaString| {
         program.print(&text.to_string_lossy());
         Ok(())
-    };
-    host.set("print", lua.create_function(print)?)?;
-    let program = Arc::clone(&setup.host);
-    let print = move |_: &Lua, text: LuaString| {
+    })?;
+    let program = Arc::clone(&setup.program.host);
+    api.add("print_error", move |_, text: LuaString| {
         program.print_error(&text.to_string_lossy());
         Ok(())
-    };
-    host.set("print_error", lua.create_function(print)?)?;
-    let program = Arc::clone(&setup.host);
-    let log = move |_: &Lua, (level, message): (String, String)| {
+    })?;
+    let program = Arc::clone(&setup.program.host);
+    api.add("log", move |_, (level, message): (String, String)| {
         let level = match level.as_str() {
             "FATAL" => Level::Fatal,
             "ALERT" => Level::Alert,
@@ -163,57 +158,46 @@ fn output(lua: &Lua, host: &Table, setup: &Setup<'_>) -> mlua::Result<()> {
         };
         program.log(level, &message);
         Ok(())
-    };
-    host.set("log", lua.create_function(log)?)?;
+    })?;
     let counters = Arc::clone(&setup.counters);
-    let add = move |_: &Lua, (counter, n): (usize, f64)| {
+    api.add("counter_add", move |_, (counter, n): (usize, f64)| {
         counters.add_at(counter, n as u64);
         Ok(())
-    };
-    host.set("counter_add", lua.create_function(add)?)?;
+    })?;
     let counters = Arc::clone(&setup.counters);
-    let read = move |_: &Lua, counter: usize| Ok(counters.get_at(counter) as f64);
-    host.set("counter", lua.create_function(read)?)
+    api.add("counter", move |_, counter: usize| Ok(counters.get_at(counter) as f64))
 }
 
-fn files(lua: &Lua, host: &Table, setup: &Setup<'_>) -> mlua::Result<()> {
-    let program = Arc::clone(&setup.host);
-    let module = move |lua: &Lua, (name, path): (String, String)| match program.module(&name, &path)
-    {
-        Ok(module) => {
-            let text = lua.create_string(module.text)?;
-            Ok((Value::String(text), module.path))
-        }
-        Err(places) => Ok((Value::Nil, places)),
-    };
-    host.set("module", lua.create_function(module)?)?;
-    let program = Arc::clone(&setup.host);
-    let read = move |lua: &Lua, path: String| match program.file(&path) {
-        Ok(file) => Ok((Value::String(lua.create_string(file.text)?), file.path)),
+fn files(api: &Api<'_>, setup: &Setup<'_>) -> mlua::Result<()> {
+    // The text and the path, or none and why there is none.
+    let found = |lua: &Lua, found: Result<Module, String>| match found {
+        Ok(module) => Ok((Value::String(lua.create_string(module.text)?), module.path)),
         Err(why) => Ok((Value::Nil, why)),
     };
-    host.set("read_file", lua.create_function(read)?)?;
+    let program = Arc::clone(&setup.program.host);
+    api.add("module", move |lua, (name, path): (String, String)| {
+        found(lua, program.module(&name, &path))
+    })?;
+    let program = Arc::clone(&setup.program.host);
+    api.add("read_file", move |lua, path: String| found(lua, program.file(&path)))?;
     // One that is not there is for Lua to report.
-    let may_open = |_: &Lua, path: LuaString| {
+    api.add("may_open", |_, path: LuaString| {
         let path = path.as_bytes();
         let facts = std::fs::metadata(OsStr::from_bytes(&path));
         // C ends the name there.
         Ok(!path.contains(&0) && facts.map_or(true, |facts| facts.is_file()))
-    };
-    host.set("may_open", lua.create_function(may_open)?)?;
-    let program = Arc::clone(&setup.host);
-    let execute = move |_: &Lua, command: Option<LuaString>| match command.map(|text| text.to_str())
-    {
+    })?;
+    let program = Arc::clone(&setup.program.host);
+    api.add("execute", move |_, command: Option<LuaString>| match command {
         None => Ok(program.execute(None)),
-        Some(text) => Ok(program.execute(Some(&text?))),
-    };
-    host.set("execute", lua.create_function(execute)?)
+        Some(text) => Ok(program.execute(Some(&text.to_str()?))),
+    })
 }
 
-fn histograms(lua: &Lua, host: &Table) -> mlua::Result<()> {
+fn histograms(api: &Api<'_>) -> mlua::Result<()> {
     let all: Rc<RefCell<Vec<Histogram>>> = Rc::default();
     let made = Rc::clone(&all);
-    let new = move |_: &Lua, (size, min, max): (usize, f64, f64)| {
+    api.add("histogram_new", move |_, (size, min, max): (usize, f64, f64)| {
         let mut made = made.borrow_mut();
         let histogram = Histogram::new(size, min, max);
         if made.iter().map(Histogram::size).sum::<usize>() + histogram.size() > MOST_BUCKETS {
@@ -221,17 +205,15 @@ fn histograms(lua: &Lua, host: &Table) -> mlua::Result<()> {
         }
         made.push(histogram);
         Ok(Some(made.len() - 1))
-    };
-    host.set("histogram_new", lua.create_function(new)?)?;
+    })?;
     let updated = Rc::clone(&all);
-    let update = move |_: &Lua, (id, value): (usize, f64)| {
+    api.add("histogram_update", move |_, (id, value): (usize, f64)| {
         if let Some(histogram) = updated.borrow_mut().get_mut(id) {
             histogram.update(value);
         }
         Ok(())
-    };
-    host.set("histogram_update", lua.create_function(update)?)?;
-    let text =
-        move |_: &Lua, id: usize| Ok(all.borrow().get(id).map(Histogram::text).unwrap_or_default());
-    host.set("histogram_text", lua.create_function(text)?)
+    })?;
+    api.add("histogram_text", move |_, id: usize| {
+        Ok(all.borrow().get(id).map(Histogram::text).unwrap_or_default())
+    })
 }

@@ -314,54 +314,40 @@ extern "C" fn execute_given(stream: u32, statement: u32) -> f64 {
     with(stream, execute).unwrap_or(-2.0)
 }
 
-/// Where LuaJIT calls `double execute(uint32_t stream, uint32_t statement, uint32_t n, double first, double second)`.
-pub(super) fn execute_address() -> usize {
-    execute as extern "C" fn(u32, u32, u32, f64, f64) -> f64 as usize
-}
-
-/// Where LuaJIT calls `double execute_given(uint32_t stream, uint32_t statement)`.
-pub(super) fn execute_given_address() -> usize {
-    execute_given as extern "C" fn(u32, u32) -> f64 as usize
-}
-
-/// Where LuaJIT calls `void give(uint32_t stream, uint32_t kind, double number)`.
-pub(super) fn give_address() -> usize {
-    give as extern "C" fn(u32, u32, f64) as usize
-}
-
-/// Where LuaJIT calls `uint32_t draw_text(uint32_t stream, uint32_t at, uint32_t format)`.
-pub(super) fn draw_text_address() -> usize {
-    draw_text as extern "C" fn(u32, u32, u32) -> u32 as usize
-}
-
-/// Where LuaJIT calls `uint32_t draw_varstring(uint32_t stream, uint32_t at, double min, double max)`.
-pub(super) fn draw_varstring_address() -> usize {
-    draw_varstring as extern "C" fn(u32, u32, f64, f64) -> u32 as usize
-}
-
-/// Where LuaJIT calls `const char *text_at(uint32_t stream, uint32_t at)`.
-pub(super) fn text_at_address() -> usize {
-    text_at as extern "C" fn(u32, u32) -> *const u8 as usize
-}
-
-/// Where LuaJIT calls `uint32_t text_length(uint32_t stream, uint32_t at)`.
-pub(super) fn text_length_address() -> usize {
-    text_length as extern "C" fn(u32, u32) -> u32 as usize
-}
-
-/// Where LuaJIT calls `uint32_t next_event(uint32_t stream)`.
-pub(super) fn next_event_address() -> usize {
-    next_event as extern "C" fn(u32) -> u32 as usize
-}
-
-/// Where LuaJIT calls `uint32_t draw(uint32_t kind, uint32_t stream, double low, double high)`.
-pub(super) fn draw_address() -> usize {
-    draw as extern "C" fn(u32, u32, f64, f64) -> u32 as usize
-}
-
-/// Where LuaJIT calls `double draw_unit(uint32_t stream)`.
-pub(super) fn draw_unit_address() -> usize {
-    draw_unit as extern "C" fn(u32) -> f64 as usize
+/// Where LuaJIT calls these functions, by the names that the Lua part has for them.
+pub(super) fn addresses() -> [(&'static str, usize); 10] {
+    // double execute(uint32_t stream, uint32_t statement, uint32_t n, double first, double second)
+    let execute = execute as extern "C" fn(u32, u32, u32, f64, f64) -> f64 as usize;
+    // double execute_given(uint32_t stream, uint32_t statement)
+    let execute_given = execute_given as extern "C" fn(u32, u32) -> f64 as usize;
+    // void give(uint32_t stream, uint32_t kind, double number)
+    let give = give as extern "C" fn(u32, u32, f64) as usize;
+    // uint32_t draw_text(uint32_t stream, uint32_t at, uint32_t format)
+    let draw_text = draw_text as extern "C" fn(u32, u32, u32) -> u32 as usize;
+    // uint32_t draw_varstring(uint32_t stream, uint32_t at, double min, double max)
+    let draw_varstring = draw_varstring as extern "C" fn(u32, u32, f64, f64) -> u32 as usize;
+    // const char *text_at(uint32_t stream, uint32_t at)
+    let text_at = text_at as extern "C" fn(u32, u32) -> *const u8 as usize;
+    // uint32_t text_length(uint32_t stream, uint32_t at)
+    let text_length = text_length as extern "C" fn(u32, u32) -> u32 as usize;
+    // uint32_t next_event(uint32_t stream)
+    let next_event = next_event as extern "C" fn(u32) -> u32 as usize;
+    // uint32_t draw(uint32_t kind, uint32_t stream, double low, double high)
+    let draw = draw as extern "C" fn(u32, u32, f64, f64) -> u32 as usize;
+    // double draw_unit(uint32_t stream)
+    let draw_unit = draw_unit as extern "C" fn(u32) -> f64 as usize;
+    [
+        ("execute_address", execute),
+        ("execute_given_address", execute_given),
+        ("give_address", give),
+        ("draw_text_address", draw_text),
+        ("draw_varstring_address", draw_varstring),
+        ("text_at_address", text_at),
+        ("text_length_address", text_length),
+        ("next_event_address", next_event),
+        ("draw_address", draw),
+        ("draw_unit_address", draw_unit),
+    ]
 }
 
 #[cfg(test)]

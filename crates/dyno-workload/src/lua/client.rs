@@ -8,9 +8,9 @@ use dyno_sysbench::{Call, Counter, Held, Level, ParamKind, Reply, Request};
 use dyno_units::{Nanoseconds, Seed};
 
 use super::events::{EventLoop, KIND};
-use super::links::{Connected, Links};
+use super::links::Connected;
 use super::serve::Runner;
-use super::{Ended as CallEnd, Shared, driver_of};
+use super::{Ended as CallEnd, Shared};
 use crate::{
     ClientContext, Ended, ErrorClass, Pace, Reply as Answered, Session, StatementClass,
     StatementError, Tally, Value,
@@ -30,52 +30,31 @@ impl Client {
         let ClientContext { client_idx, mut random, session, pace, .. } = context;
         let settings = Arc::clone(&shared.settings);
         let cells = settings.statistics.client();
-        let driver = driver_of(session.dialect());
         if let Some(seed) = settings.seed {
             random = Seed(seed).derive("sysbench", client_idx as u64).stream();
         }
         let seed = [random.next_u64(), random.next_u64()];
-        let report = |function: &str, message: &str| {
-            let text = match function {
-                "script" => message.to_owned(),
-                function => format!("`{function}' function failed: {message}"),
-            };
-            settings.host.log(Level::Fatal, &text);
-            shared.broke(text, None);
-        };
-        let state = match settings.state(client_idx, seed, driver, &cells) {
-            Ok(state) => state,
-            Err(message) => {
-                report("script", &message);
+        let dialect = session.dialect();
+        let begun = Runner::load(&settings, (client_idx, seed), Some(session), dialect, cells)
+            .and_then(|mut runner| {
+                runner.export()?;
+                runner.call(Call::Run).map_or(Ok(runner), Err)
+            });
+        let mut runner = match begun {
+            Ok(runner) => runner,
+            Err(CallEnd::Broken(function, message)) => {
+                let text = CallEnd::report(&function, &message);
+                settings.program.host.log(Level::Fatal, &text);
+                shared.broke(text, None);
                 return None;
             }
-        };
-        let links = Links::new(Some(session), settings.connector.clone());
-        let mut runner = Runner { settings: Arc::clone(&settings), state, cells, links, driver };
-        let mut ended = runner.call(Call::Body);
-        if matches!(ended, Some(CallEnd::Well | CallEnd::False)) {
-            let exported = runner
-                .state
-                .options()
-                .and_then(|_| runner.state.export(&settings.options, &settings.globals));
-            ended = match exported {
-                Ok(()) => runner.call(Call::Run),
-                Err(message) => Some(CallEnd::Broken("script".to_owned(), message)),
-            };
-        }
-        match ended {
-            None => {}
-            Some(CallEnd::Broken(function, message)) => {
-                report(&function, &message);
-                return None;
-            }
-            Some(CallEnd::Exit(code)) => {
+            Err(CallEnd::Exit(code)) => {
                 shared.broke("the script ended the program".to_owned(), Some(code));
                 return None;
             }
             // A loop of its own ends before it begins.
-            Some(CallEnd::Well | CallEnd::False) => return None,
-        }
+            Err(CallEnd::Well | CallEnd::False) => return None,
+        };
         let events = Rc::new(EventLoop::new(
             Arc::clone(&shared),
             Arc::clone(&runner.cells),
@@ -121,14 +100,14 @@ impl Client {
                     Reply::Done
                 }
                 Request::Ended(_) => return self.end(),
-                Request::Broken(..) if self.runner.settings.host.is_stopped() => {
+                Request::Broken(..) if self.runner.settings.program.host.is_stopped() => {
                     return self.give_up();
                 }
                 Request::Broken(function, message) => {
                     let text = format!("`{function}' function failed: {message}");
                     if function == "thread_done" {
                         // Its events were done.
-                        self.runner.settings.host.log(Level::Fatal, &text);
+                        self.runner.settings.program.host.log(Level::Fatal, &text);
                         return self.end();
                     }
                     return self.broke(text, None);
@@ -403,7 +382,7 @@ impl Client {
             self.pace.done(KIND, tally, Err(&error));
         }
         if exit_code.is_none() {
-            self.shared.settings.host.log(Level::Fatal, &problem);
+            self.shared.settings.program.host.log(Level::Fatal, &problem);
         }
         self.shared.broke(problem, exit_code);
     }

@@ -3,8 +3,7 @@
 use dyno_sysbench::ParamKind;
 
 use crate::{
-    Connection, Connector, Dialect, ErrorClass, Session, Statement, StatementClass, StatementError,
-    TextRows,
+    Connection, Connector, ErrorClass, Session, Statement, StatementClass, StatementError, TextRows,
 };
 
 /// A statement that a script has prepared.
@@ -129,20 +128,20 @@ impl Links {
 
     /// Replaces a connection besides the client's own by a new one.
     pub(super) fn reopen(&mut self, number: usize) -> Result<(), String> {
-        let other = self.open()?;
-        let place = number.checked_sub(1).and_then(|idx| self.others.get_mut(idx));
-        *place.ok_or("the connection is not one of the script's")? = Some(other);
+        let opened = self.open()?;
+        *self.other(number).ok_or("the connection is not one of the script's")? = Some(opened);
         Ok(())
     }
 
+    fn other(&mut self, number: usize) -> Option<&mut Option<Other>> {
+        self.others.get_mut(number.checked_sub(1)?)
+    }
+
     pub(super) fn disconnect(&mut self, number: usize) {
-        match number.checked_sub(1) {
-            None => self.main_use = Use::Closed,
-            Some(idx) => {
-                if let Some(other) = self.others.get_mut(idx) {
-                    *other = None;
-                }
-            }
+        match self.other(number) {
+            None if number == 0 => self.main_use = Use::Closed,
+            None => {}
+            Some(other) => *other = None,
         }
     }
 
@@ -151,23 +150,17 @@ impl Links {
     }
 
     pub(super) fn cold(&mut self, number: usize) -> Option<&mut dyn Connection> {
-        match number.checked_sub(1) {
-            None => self.main.as_mut().map(Session::connection),
-            Some(idx) => {
-                let other = self.others.get_mut(idx)?.as_mut()?;
-                Some(other.connection.as_mut())
-            }
+        match number {
+            0 => self.main.as_mut().map(Session::connection),
+            _ => Some(self.other(number)?.as_mut()?.connection.as_mut()),
         }
     }
 
     pub(super) fn keep(&mut self, number: usize, rows: TextRows, n_columns: usize) {
-        match number.checked_sub(1) {
-            None => self.early = Some((rows, n_columns)),
-            Some(idx) => {
-                if let Some(Some(other)) = self.others.get_mut(idx) {
-                    (other.rows, other.n_columns) = (rows, n_columns);
-                }
-            }
+        match self.other(number) {
+            None if number == 0 => self.early = Some((rows, n_columns)),
+            Some(Some(other)) => (other.rows, other.n_columns) = (rows, n_columns),
+            None | Some(None) => {}
         }
     }
 
@@ -220,17 +213,19 @@ impl Links {
         self.statements.get(number)?.get(statement)
     }
 
+    fn made(&mut self, number: usize, statement: usize) -> Option<&mut Made> {
+        self.statements.get_mut(number)?.get_mut(statement)
+    }
+
     pub(super) fn bind(&mut self, number: usize, statement: usize, kinds: Vec<ParamKind>) {
-        let made = self.statements.get_mut(number).and_then(|all| all.get_mut(statement));
-        if let Some(made) = made {
+        if let Some(made) = self.made(number, statement) {
             made.kinds = kinds;
         }
         self.changed(number, statement);
     }
 
     pub(super) fn close(&mut self, number: usize, statement: usize) {
-        let made = self.statements.get_mut(number).and_then(|all| all.get_mut(statement));
-        if let Some(made) = made {
+        if let Some(made) = self.made(number, statement) {
             made.is_closed = true;
         }
     }
@@ -257,10 +252,7 @@ impl Links {
                 self.statements[0].iter().filter_map(of_server).collect();
             let free_place = taken.iter().find(|(_, is_closed)| *is_closed).map(|(idx, _)| *idx);
             let place = free_place.unwrap_or(taken.len());
-            let text = match session.dialect() {
-                Dialect::PostgreSql => Dialect::PostgreSql.placeholders(sql),
-                _ => sql.to_owned(),
-            };
+            let text = session.dialect().placeholders(sql);
             match session.prepare_at(place, &Statement::new(text, class)) {
                 Ok(()) => made.prepared = Some(place),
                 // This command is not supported in the prepared statement protocol.
@@ -284,17 +276,11 @@ impl Links {
 
     /// The statements of the client's own connection, in the order of their places on the server.
     pub(super) fn of_server(&self) -> Vec<Statement> {
-        let mut all: Vec<(usize, Statement)> = Vec::new();
-        let dialect = self.main.as_ref().map(Session::dialect);
-        for made in &self.statements[0] {
-            if let Some(place) = made.prepared {
-                let sql = match dialect {
-                    Some(Dialect::PostgreSql) => Dialect::PostgreSql.placeholders(&made.sql),
-                    _ => made.sql.clone(),
-                };
-                all.push((place, Statement::new(sql, made.class)));
-            }
-        }
+        let Some(dialect) = self.main.as_ref().map(Session::dialect) else { return Vec::new() };
+        let statement = |made: &Made| Statement::new(dialect.placeholders(&made.sql), made.class);
+        let of_server = |made: &Made| made.prepared.map(|place| (place, statement(made)));
+        let mut all: Vec<(usize, Statement)> =
+            self.statements[0].iter().filter_map(of_server).collect();
         all.sort_by_key(|(place, _)| *place);
         all.into_iter().map(|(_, statement)| statement).collect()
     }

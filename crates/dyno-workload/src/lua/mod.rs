@@ -14,10 +14,11 @@ mod tests;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dyno_model::{Name, Pacing, Role, StepRequest, WorkloadStep, name};
-use dyno_sysbench::{Host, Limits, OptionValue, RandomSettings, Setup, State, Unique};
+use dyno_model::{Name, StepRequest, WorkloadStep};
+use dyno_sysbench::{OptionValue, Program};
 use dyno_units::Nanoseconds;
 
+use crate::pgbench::{LONGEST, quota_step};
 use crate::{
     ClientContext, ClientFuture, Clients, Connector, Dialect, Outline, Row, Statement, Table,
     Workload,
@@ -49,18 +50,13 @@ impl Ignored {
 pub struct Settings {
     pub name: Name,
     pub kind: Name,
-    /// The path of the script, for messages.
-    pub path: String,
-    pub text: String,
+    /// A workload of more than [`MOST_COMPILED`] clients is not compiled.
+    pub program: Program,
     /// What `sysbench.opt` has.
     pub options: Vec<(String, OptionValue)>,
     /// Variables of scripts that declare no options.
     pub globals: Vec<(String, OptionValue)>,
-    /// The command line, as the script finds it.
-    pub argv: Vec<String>,
-    pub command: Option<String>,
-    pub random: RandomSettings,
-    /// Decides about them; if there is none, the step's seed does.
+    /// Decides about random numbers; if there is none, the step's seed does.
     pub seed: Option<u64>,
     /// Whether statements are prepared by the server; else values are written into their texts.
     pub prepares: bool,
@@ -75,11 +71,6 @@ pub struct Settings {
     pub is_paced: bool,
     /// Whether a client goes on with the next event after an error.
     pub continues: bool,
-    /// Whether scripts may run programs and write files.
-    pub is_trusted: bool,
-    /// Whether scripts are compiled. A workload of more than [`MOST_COMPILED`] clients does without.
-    pub is_compiled: bool,
-    pub limits: Limits,
     /// The workload whose tables are made and filled, if any are.
     pub tables: Option<Arc<dyn Workload>>,
     /// Whether the script cannot ask for a connection, so that none is opened; one that does all the same is refused.
@@ -88,14 +79,7 @@ pub struct Settings {
     pub connector: Option<Connector>,
     /// What the record keeps: names and values.
     pub recorded: Vec<(String, String)>,
-    pub host: Arc<dyn Host>,
-    /// Is called when all clients are about to begin.
-    pub started: Arc<dyn Fn() + Send + Sync>,
-    /// Is called when a client cannot go on, with the exit code that its script wants.
-    pub broken: Arc<dyn Fn(Option<i32>) + Send + Sync>,
     pub statistics: Arc<Statistics>,
-    /// Numbers that do not repeat, of all clients.
-    pub unique: Arc<Unique>,
 }
 
 /// The name of the driver that scripts find.
@@ -103,38 +87,6 @@ pub fn driver_of(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::PostgreSql => "pgsql",
         Dialect::MySql | Dialect::Sqlite | Dialect::ClickHouse => "mysql",
-    }
-}
-
-impl Settings {
-    /// A state for client `tid`.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the script's text.
-    fn state(
-        &self,
-        tid: usize,
-        seed: [u64; 2],
-        driver: &str,
-        cells: &ClientCells,
-    ) -> Result<State, String> {
-        State::load(&Setup {
-            path: &self.path,
-            text: &self.text,
-            tid,
-            seed,
-            random: self.random,
-            unique: Arc::clone(&self.unique),
-            counters: Arc::clone(&cells.counters),
-            host: Arc::clone(&self.host),
-            driver,
-            argv: &self.argv,
-            command: self.command.as_deref(),
-            is_trusted: self.is_trusted,
-            is_compiled: self.is_compiled,
-            limits: self.limits,
-        })
     }
 }
 
@@ -147,31 +99,13 @@ pub struct LuaWorkload {
 /// are interpreted.
 pub const MOST_COMPILED: usize = 1000;
 
-/// Longest time of a step that ends when its events are done.
-const LONGEST: Nanoseconds = Nanoseconds::from_secs(30 * 24 * 3600);
-
 impl LuaWorkload {
     pub fn new(mut settings: Settings, request: StepRequest) -> LuaWorkload {
-        settings.is_compiled &= request.clients <= MOST_COMPILED;
+        settings.program.is_compiled &= request.clients <= MOST_COMPILED;
+        // All clients share the events; each may do all.
         let steps = settings.events.map(|events| {
-            let pacing = match settings.rate {
-                Some(rate) => Pacing::Poisson { rate: rate / request.clients.max(1) as f64 },
-                None => Pacing::Closed,
-            };
-            let client = Role {
-                name: name("client"),
-                clients: request.clients,
-                pacing,
-                // All of them share the events; each may do all.
-                quota: Some(events),
-                kinds: Vec::new(),
-            };
-            WorkloadStep {
-                name: name("events"),
-                roles: vec![client],
-                limit: settings.limit.unwrap_or(LONGEST),
-                settle: Nanoseconds::ZERO,
-            }
+            let limit = settings.limit.unwrap_or(LONGEST);
+            quota_step("events", (request.clients, events), settings.rate, limit)
         });
         let outline = Outline {
             name: settings.name.clone(),
@@ -255,7 +189,7 @@ impl Shared {
 
     fn broke(&self, problem: String, exit_code: Option<i32>) {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(problem);
-        (self.settings.broken)(exit_code);
+        self.settings.program.host.broken(exit_code);
     }
 }
 
@@ -272,7 +206,7 @@ impl Clients for LuaClients {
     }
 
     fn connected(&self, _: Nanoseconds) {
-        (self.shared.settings.started)();
+        self.shared.settings.program.host.started();
     }
 
     fn why_ended(&self) -> Option<String> {

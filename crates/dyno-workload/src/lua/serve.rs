@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use dyno_sysbench::{Call, Counter, Level, Reply, Request, State};
+use dyno_sysbench::{Call, Counter, Level, Reply, Request, Setup, State};
 
 use super::links::{Connected, Links};
 use super::statistics::ClientCells;
-use super::{Ended, Settings, emulate};
+use super::{Ended, Settings, driver_of, emulate};
 use crate::pgbench::server_message;
-use crate::{Dialect, SqlState, StatementClass, StatementError};
+use crate::{Dialect, Session, SqlState, StatementClass, StatementError};
 
 pub(super) struct Runner {
     pub(super) settings: Arc<Settings>,
@@ -23,32 +23,76 @@ fn alone(error: &StatementError) -> &str {
     error.details.as_ref().map_or(&error.message, |details| &details.message)
 }
 
-fn number_and_state(error: &StatementError) -> (u32, &str) {
-    // Client libraries have one state for all errors of their own, and this number if there is no reply.
-    let state = error.state.as_ref().map_or("HY000", SqlState::as_str);
-    let number = if error.class.loses_connection() { 2013 } else { 0 };
-    (error.code.parse().unwrap_or(number), state)
-}
-
 /// States of PostgreSQL after which sysbench begins an event again.
 const RETRIED_STATES: [&str; 3] = ["40P01", "40001", "23505"];
 
 impl Runner {
+    /// Loads a script and runs its text, on the connection `main` if there is one.
+    ///
+    /// # Errors
+    ///
+    /// How its text ended, if not well.
+    pub(super) fn load(
+        settings: &Arc<Settings>,
+        (tid, seed): (usize, [u64; 2]),
+        main: Option<Session>,
+        dialect: Dialect,
+        cells: Arc<ClientCells>,
+    ) -> Result<Runner, Ended> {
+        let (settings, driver) = (Arc::clone(settings), driver_of(dialect));
+        let counters = Arc::clone(&cells.counters);
+        let setup = Setup { program: &settings.program, tid, seed, driver, counters };
+        let state = State::load(&setup).map_err(Ended::of_script)?;
+        let links = Links::new(main, settings.connector.clone());
+        let mut runner = Runner { settings, state, cells, links, driver };
+        match runner.call(Call::Body) {
+            None | Some(Ended::Well | Ended::False) => Ok(runner),
+            Some(ended) => Err(ended),
+        }
+    }
+
+    /// Exports the options of its settings.
+    ///
+    /// # Errors
+    ///
+    /// They are not declared as sysbench wants them.
+    pub(super) fn export(&self) -> Result<(), Ended> {
+        let Settings { options, globals, .. } = self.settings.as_ref();
+        // It sets what a help text shows.
+        let declared = self.state.options();
+        declared.and_then(|_| self.state.export(options, globals)).map_err(Ended::of_script)
+    }
+
     pub(super) fn is_pgsql(&self) -> bool {
         self.driver == "pgsql"
+    }
+
+    /// The number and the state of an error, as the driver has them.
+    fn number_and_state<'e>(&self, error: &'e StatementError) -> (u32, &'e str) {
+        if self.is_pgsql() {
+            return (0, error.code.as_str());
+        }
+        // Client libraries have one state for all errors of their own, and this number if there is no reply.
+        let state = error.state.as_ref().map_or("HY000", SqlState::as_str);
+        let number = if error.class.loses_connection() { 2013 } else { 0 };
+        (error.code.parse().unwrap_or(number), state)
+    }
+
+    fn log(&self, text: &str) {
+        self.settings.program.host.log(Level::Fatal, text);
     }
 
     pub(super) fn is_ignored(&self, error: &StatementError) -> bool {
         match self.is_pgsql() {
             true => RETRIED_STATES.contains(&error.code.as_str()),
-            false => self.settings.ignored.contains(&number_and_state(error).0.to_string()),
+            false => self.settings.ignored.contains(&self.number_and_state(error).0.to_string()),
         }
     }
 
     /// Calls a function, and answers at once what it asks for. None when a client's preparations are over.
     pub(super) fn call(&mut self, call: Call<'_>) -> Option<Ended> {
         if let Err(message) = self.state.begin(call) {
-            return Some(Ended::Broken("script".to_owned(), message));
+            return Some(Ended::of_script(message));
         }
         let mut reply = Reply::Done;
         loop {
@@ -69,22 +113,18 @@ impl Runner {
     /// driver.
     pub(super) fn refused(&self, error: &StatementError, call: &str, sql: &str) -> Reply {
         let is_ignored = self.is_ignored(error);
-        let (number, state) = match self.is_pgsql() {
-            true => (0, error.code.as_str()),
-            false => number_and_state(error),
-        };
+        let (number, state) = self.number_and_state(error);
         // A script may ignore what the options do not. A connection that is replaced counts as a reconnect.
         if !(is_ignored && error.class.loses_connection()) {
             self.cells.counters.add(Counter::Error, 1);
         }
         if !is_ignored && !self.settings.continues {
-            let log = |text: &str| self.settings.host.log(Level::Fatal, text);
             let message = alone(error);
             if self.is_pgsql() {
-                log(&format!("{call} failed: 7 {message}"));
-                log(&format!("failed query was: {sql}"));
+                self.log(&format!("{call} failed: 7 {message}"));
+                self.log(&format!("failed query was: {sql}"));
             } else {
-                log(&format!("{call} returned error {number} ({message}) for query '{sql}'"));
+                self.log(&format!("{call} returned error {number} ({message}) for query '{sql}'"));
             }
         }
         let (state, message) = (state.to_owned(), alone(error).to_owned());
@@ -138,21 +178,17 @@ impl Runner {
         match self.links.prepare(number, &sql, !self.settings.prepares) {
             Ok(statement) => Reply::Number(statement),
             Err(error) => {
-                let (errno, state) = match self.is_pgsql() {
-                    true => (0, error.code.as_str()),
-                    false => number_and_state(&error),
-                };
+                let (errno, state) = self.number_and_state(&error);
                 let ends = [" (when preparing `", ", in: "];
                 let cut = ends.iter().filter_map(|end| error.message.find(end)).min();
                 let message = &error.message[..cut.unwrap_or(error.message.len())];
-                let log = |text: &str| self.settings.host.log(Level::Fatal, text);
                 if self.is_pgsql() {
                     let sent = Dialect::PostgreSql.placeholders(&sql);
                     let said = server_message(&error, Some(&sent));
-                    log(&format!("PQprepare() failed: {said}\n"));
+                    self.log(&format!("PQprepare() failed: {said}\n"));
                 } else {
-                    log("mysql_stmt_prepare() failed");
-                    log(&format!("MySQL error: {errno} \"{message}\""));
+                    self.log("mysql_stmt_prepare() failed");
+                    self.log(&format!("MySQL error: {errno} \"{message}\""));
                 }
                 let (state, message) = (state.to_owned(), message.to_owned());
                 Reply::Unprepared { number: errno, state, message }
@@ -171,7 +207,7 @@ impl Runner {
     }
 
     pub(super) fn not_connected(&self, why: &str) -> Reply {
-        self.settings.host.log(Level::Fatal, why);
+        self.log(why);
         Reply::No
     }
 
@@ -213,7 +249,7 @@ impl Runner {
             }
             Request::Fetch(number, row) => Reply::Row(self.links.row(*number, *row)),
             Request::Sleep(us) => {
-                self.settings.host.sleep(*us);
+                self.settings.program.host.sleep(*us);
                 Reply::Done
             }
             Request::NoteError(..) => Reply::Done,

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use dyno_sysbench::{Call, State};
 
-use super::links::Links;
+use super::Settings;
 use super::serve::Runner;
-use super::{Settings, driver_of};
 use crate::Dialect;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +16,20 @@ pub enum Ended {
     Exit(i32),
     /// By an error: the function that failed, or `script`, and the message.
     Broken(String, String),
+}
+
+impl Ended {
+    pub(super) fn of_script(message: String) -> Ended {
+        Ended::Broken("script".to_owned(), message)
+    }
+
+    /// What is reported of a function that has failed.
+    pub fn report(function: &str, message: &str) -> String {
+        match function {
+            "script" => message.to_owned(),
+            function => format!("`{function}' function failed: {message}"),
+        }
+    }
 }
 
 /// A script in a state of its own, with connections that it opens itself.
@@ -36,19 +49,8 @@ impl Single {
         seed: [u64; 2],
         dialect: Dialect,
     ) -> Result<Single, Ended> {
-        let driver = driver_of(dialect);
-        let cells = Arc::default();
-        let state = settings
-            .state(tid, seed, driver, &cells)
-            .map_err(|message| Ended::Broken("script".to_owned(), message))?;
-        let links = Links::new(None, settings.connector.clone());
-        let mut single = Single {
-            runner: Runner { settings: Arc::clone(settings), state, cells, links, driver },
-        };
-        match single.call(Call::Body) {
-            Ended::Well | Ended::False => Ok(single),
-            ended => Err(ended),
-        }
+        let runner = Runner::load(settings, (tid, seed), None, dialect, Arc::default())?;
+        Ok(Single { runner })
     }
 
     pub fn state(&self) -> &State {
@@ -71,10 +73,7 @@ impl Single {
     /// # Errors
     ///
     /// They are not declared as sysbench wants them.
-    pub fn export(&self) -> Result<(), String> {
-        let settings = &self.runner.settings;
-        // It sets what a help text shows.
-        self.runner.state.options()?;
-        self.runner.state.export(&settings.options, &settings.globals)
+    pub fn export(&self) -> Result<(), Ended> {
+        self.runner.export()
     }
 }

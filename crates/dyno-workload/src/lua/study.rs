@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dyno_model::{OptionError, OptionKind, OptionSpec, Words, name};
 use dyno_sysbench::{
-    Call, Distribution, Host, Kind, Limits, OptionValue, RandomSettings, Reply, Request,
+    Call, Distribution, Host, Kind, Limits, OptionValue, Program, RandomSettings, Reply, Request,
     ScriptOption, Setup, State, Unique, built_in,
 };
 
@@ -36,22 +36,11 @@ const OPTIONS_MOST: usize = 1000;
 ///
 /// The script cannot be loaded.
 pub fn declared(path: &str, text: &str, host: Arc<dyn Host>) -> Result<Vec<ScriptOption>, String> {
-    let mut state = State::load(&Setup {
-        path,
-        text,
-        tid: 0,
-        seed: [1, 2],
-        random: RandomSettings::default(),
-        unique: Arc::new(Unique::new(0, 0)),
-        counters: Arc::default(),
-        host,
-        driver: "mysql",
-        argv: &[],
-        command: Some("run"),
-        is_trusted: false,
-        is_compiled: true,
-        limits: Limits { turns: TURNS_MOST, ..Limits::default() },
-    })?;
+    let limits = Limits { turns: TURNS_MOST, ..Limits::default() };
+    let program = Program { limits, ..Program::new(path, text, host) };
+    let counters = Arc::default();
+    let setup = Setup { program: &program, tid: 0, seed: [1, 2], driver: "mysql", counters };
+    let mut state = State::load(&setup)?;
     load(&mut state)?;
     if !state.has_function("event") {
         return Err(format!("cannot find the event() function in {path}"));
@@ -180,19 +169,21 @@ fn plan(
         _ => Some(tables(&texts, input)?),
     };
     let stem = std::path::Path::new(word).file_stem().unwrap_or_default();
+    let unique = |number| input.seed.derive("unique", number).0 as u32;
     let settings = Settings {
         name: input.name.clone(),
         kind: stem.to_string_lossy().into_owned().into(),
-        path: file.path,
-        text: file.text,
+        program: Program {
+            argv: vec!["sysbench".to_owned(), word.to_owned(), "run".to_owned()],
+            random: RandomSettings {
+                distribution: Distribution::of_word(given.text("rand_type")).unwrap_or_default(),
+                ..RandomSettings::default()
+            },
+            unique: Arc::new(Unique::new(unique(0), unique(1))),
+            ..Program::new(&file.path, &file.text, Arc::clone(host))
+        },
         options,
         globals: Vec::new(),
-        argv: vec!["sysbench".to_owned(), word.to_owned(), "run".to_owned()],
-        command: Some("run".to_owned()),
-        random: RandomSettings {
-            distribution: Distribution::of_word(given.text("rand_type")).unwrap_or_default(),
-            ..RandomSettings::default()
-        },
         seed: None,
         prepares: given.text("ps_mode") == "auto",
         ignored: match given.text("ignore_errors") {
@@ -205,21 +196,11 @@ fn plan(
         is_paced: false,
         // In a study, a failed event is counted and the next one begins.
         continues: true,
-        is_trusted: false,
-        is_compiled: true,
-        limits: Limits::default(),
         tables,
         is_without_server: false,
         connector: None,
         recorded,
-        host: Arc::clone(host),
-        started: Arc::new(|| {}),
-        broken: Arc::new(|_| {}),
         statistics: Arc::new(Statistics::default()),
-        unique: Arc::new(Unique::new(
-            input.seed.derive("unique", 0).0 as u32,
-            input.seed.derive("unique", 1).0 as u32,
-        )),
     };
     Ok(Arc::new(LuaWorkload::new(settings, input.request)))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dyno_model::StepRequest;
-use dyno_sysbench::{Host, Level, Module, built_in_module};
+use dyno_sysbench::{Host, Level, Module, Unique, built_in_module};
 use dyno_units::Seed;
 
 use super::*;
@@ -100,13 +100,13 @@ fn client(text: &str, ignored: &[&str], errors: &[Option<StatementError>]) -> Cl
     let settings = Settings {
         name: NAME.into(),
         kind: "mine".into(),
-        path: "mine.lua".to_owned(),
-        text: text.to_owned(),
+        program: Program {
+            unique: Arc::new(Unique::new(1, 2)),
+            is_trusted: true,
+            ..Program::new("mine.lua", text, Arc::clone(&host) as _)
+        },
         options: Vec::new(),
         globals: Vec::new(),
-        argv: Vec::new(),
-        command: Some("run".to_owned()),
-        random: RandomSettings::default(),
         seed: Some(1),
         prepares: true,
         ignored: Ignored::Codes(ignored.iter().map(ToString::to_string).collect()),
@@ -115,18 +115,11 @@ fn client(text: &str, ignored: &[&str], errors: &[Option<StatementError>]) -> Cl
         limit: None,
         is_paced: false,
         continues: false,
-        is_trusted: true,
-        is_compiled: true,
-        limits: Limits::default(),
         tables: None,
         is_without_server: false,
         connector: None,
         recorded: Vec::new(),
-        host: Arc::clone(&host) as _,
-        started: Arc::new(|| {}),
-        broken: Arc::new(|_| {}),
         statistics: Arc::clone(&statistics),
-        unique: Arc::new(Unique::new(1, 2)),
     };
     let workload = MadeWorkload::new(Arc::new(LuaWorkload::new(settings, StepRequest::LEAST)));
     let mut fake = Fake::new(Dialect::MySql).answering(Box::new(|sql, _, rows| {

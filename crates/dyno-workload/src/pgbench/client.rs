@@ -8,11 +8,12 @@ use dyno_units::Nanoseconds;
 
 use super::commands::Stop;
 use super::statistics::{ClientCells, Failure};
-use super::{LogEntry, LogOutcome, Protocol, Settings};
+use super::{Host, LogEntry, LogOutcome, Protocol, Settings};
 use crate::{ClientContext, Ended, ErrorClass, Pace, Session, StatementClass, StatementError};
 
 pub(super) struct Shared {
     pub(super) settings: Arc<Settings>,
+    pub(super) host: Arc<dyn Host>,
     /// Of each script, by its commands: the statement that is prepared for it, and its class.
     pub(super) statements: Vec<Vec<Option<(usize, StatementClass)>>>,
     total_weight: u64,
@@ -20,7 +21,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn of(settings: Arc<Settings>) -> Arc<Shared> {
+    pub(super) fn of(settings: Arc<Settings>, host: Arc<dyn Host>) -> Arc<Shared> {
         let mut next = 0;
         let mut statements = Vec::new();
         for script in &settings.scripts {
@@ -34,8 +35,8 @@ impl Shared {
             statements.push(of_script.collect());
         }
         let total_weight = settings.scripts.iter().map(|script| u64::from(script.weight)).sum();
-        let is_measuring = settings.measures || settings.host.logs();
-        Arc::new(Shared { settings, statements, total_weight, is_measuring })
+        let is_measuring = settings.measures || host.logs();
+        Arc::new(Shared { settings, host, statements, total_weight, is_measuring })
     }
 }
 
@@ -137,10 +138,9 @@ impl Client {
                 if settings.connects && !std::mem::take(&mut is_first) {
                     let began = pace.now();
                     if let Err(error) = session.reconnect(&statements).await {
-                        settings.host.error(&error.to_string());
-                        let message =
-                            format!("client {} aborted while establishing connection", self.id);
-                        settings.host.error(&message);
+                        self.report(&error.to_string());
+                        let id = self.id;
+                        self.report(&format!("client {id} aborted while establishing connection"));
                         return self.abort(pace);
                     }
                     self.cells.connected(pace.now().saturating_sub(began));
@@ -236,7 +236,7 @@ impl Client {
         };
         self.log(script, (log, tries), lag_us, now);
         if session.is_in_transaction() == Some(true) {
-            self.report(format_args!(
+            self.report(&format!(
                 "client {} aborted: end of script reached without completing the last transaction",
                 self.id
             ));
@@ -265,7 +265,7 @@ impl Client {
             if session.is_in_transaction() == Some(true)
                 && let Err(error) = session.rollback().await
             {
-                self.report(format_args!(
+                self.report(&format!(
                     "client {} aborted while rolling back the transaction after an error; {}",
                     self.id,
                     super::server_message(&error, None)
@@ -314,11 +314,15 @@ impl Client {
                 format!(", {:.3}% of the maximum time of tries was used", 100.0 * us / limit as f64)
             }
         };
-        settings.host.note(&format!("client {} {what} (try {tries}{most}{used})", self.id));
+        self.note(&format!("client {} {what} (try {tries}{most}{used})", self.id));
     }
 
-    pub(super) fn report(&self, message: std::fmt::Arguments<'_>) {
-        self.shared.settings.host.error(&message.to_string());
+    pub(super) fn report(&self, message: &str) {
+        self.note(&format!("error: {message}"));
+    }
+
+    pub(super) fn note(&self, message: &str) {
+        self.shared.host.say(&format!("pgbench: {message}"));
     }
 
     fn log(
@@ -328,7 +332,7 @@ impl Client {
         lag_us: u64,
         at: Nanoseconds,
     ) {
-        let host = &self.shared.settings.host;
+        let host = &self.shared.host;
         if host.logs() {
             host.ended(&LogEntry {
                 client: self.id,
@@ -347,7 +351,7 @@ impl Client {
     fn abort(&self, pace: &dyn Pace) {
         let settings = &self.shared.settings;
         let is_last = settings.statistics.aborted() == self.n_clients as u64;
-        settings.host.aborted(self.id);
+        self.shared.host.aborted(self.id);
         if !is_last || settings.transactions.is_some() {
             pace.finished();
         }

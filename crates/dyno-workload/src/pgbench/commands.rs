@@ -74,7 +74,7 @@ impl Client {
                 Action::EndIf => {}
                 Action::Sleep { time, unit } => {
                     let us = time.microseconds(*unit, &self.variables).map_err(|message| {
-                        self.report(format_args!("{message}"));
+                        self.report(&message);
                         self.fail(place, "sleep", "execution of meta-command failed")
                     })?;
                     pace.begin_sleep(Nanoseconds(us.saturating_mul(1000)));
@@ -108,9 +108,15 @@ impl Client {
 
     #[cold]
     fn pipeline_left_open(&self) -> Stop {
-        let message =
-            format!("client {} aborted: end of script reached with pipeline open", self.id);
-        self.report(format_args!("{message}"));
+        self.aborted(format!(
+            "client {} aborted: end of script reached with pipeline open",
+            self.id
+        ))
+    }
+
+    #[cold]
+    fn aborted(&self, message: String) -> Stop {
+        self.report(&message);
         Stop::Aborted(script_error(message))
     }
 
@@ -118,12 +124,10 @@ impl Client {
     #[cold]
     fn fail(&self, place: Place, name: &str, why: &str) -> Stop {
         let Place { script, command } = place;
-        let message = format!(
+        self.aborted(format!(
             "client {} aborted in command {command} ({name}) of script {script}; {why}",
             self.id
-        );
-        self.report(format_args!("{message}"));
-        Stop::Aborted(script_error(message))
+        ))
     }
 
     #[cold]
@@ -137,7 +141,7 @@ impl Client {
         let said = server_message(&error, sql);
         if self.survives(&error) {
             if self.shared.settings.is_verbose {
-                self.shared.settings.host.note(&format!(
+                self.note(&format!(
                     "client {} got an error in command {command} (SQL) of script {script}; {said}\n",
                     self.id
                 ));
@@ -145,11 +149,11 @@ impl Client {
             return Stop::Failed { error, command };
         }
         if error.message.contains(COPY_REFUSED) {
-            self.report(format_args!("COPY is not supported in pgbench, aborting"));
+            self.report("COPY is not supported in pgbench, aborting");
         } else if error.class.loses_connection() {
             self.fail(place, "SQL", "perhaps the backend died while processing");
         } else {
-            self.report(format_args!(
+            self.report(&format!(
                 "client {} script {script} aborted in command {command} query {query}: {said}",
                 self.id
             ));
@@ -163,11 +167,11 @@ impl Client {
         name: &str,
         expression: &Expression,
     ) -> Result<ScriptValue, Stop> {
-        let settings = &self.shared.settings;
+        let (settings, host) = (&self.shared.settings, &self.shared.host);
         let Place { script, command } = place;
         let mut debug = |text: &str| {
             let message = format!("debug(script={script},command={}): {text}", command + 1);
-            settings.host.debug(&message);
+            host.say(&message);
         };
         let mut scope = Scope {
             names: &settings.names,
@@ -177,7 +181,7 @@ impl Client {
         };
         expression.evaluate(&mut scope).map_err(|error| {
             if !error.message().is_empty() {
-                self.report(format_args!("{}", error.message()));
+                self.report(error.message());
             }
             self.fail(place, name, "evaluation of meta-command failed")
         })
@@ -193,7 +197,7 @@ impl Client {
     ) -> Result<(), Stop> {
         if !is_valid {
             let name = self.shared.settings.names.name(variable);
-            self.report(format_args!("set: invalid variable name: \"{name}\""));
+            self.report(&format!("set: invalid variable name: \"{name}\""));
             return Err(self.fail(place, "set", "assignment of meta-command failed"));
         }
         self.variables.set(variable, value);
@@ -206,8 +210,6 @@ impl Client {
         };
         if self.shared.settings.is_debugging {
             self.tell_of_sql(place, sql);
-        }
-        if self.shared.settings.is_debugging {
             self.tell("receiving");
         }
         let result = if self.has_parameters() {
@@ -295,12 +297,10 @@ impl Client {
         let n_rows = session.last_rows().n_rows(last).unwrap_or(0);
         if n_rows != 1 {
             let Place { script, command } = place;
-            let message = format!(
+            return Err(self.aborted(format!(
                 "client {} script {script} command {command} query {last}: expected one row, got {n_rows}",
                 self.id
-            );
-            self.report(format_args!("{message}"));
-            return Err(Stop::Aborted(script_error(message)));
+            )));
         }
         self.keep(place, ("gset", prefix), last, session)
     }
@@ -343,13 +343,11 @@ impl Client {
     #[cold]
     fn not_kept(&self, place: Place, by: &str, query: usize, name: &str) -> Stop {
         let Place { script, command } = place;
-        self.report(format_args!("{by}: invalid variable name: \"{name}\""));
-        let message = format!(
+        self.report(&format!("{by}: invalid variable name: \"{name}\""));
+        self.aborted(format!(
             "client {} script {script} command {command} query {query}: error storing into variable {name}",
             self.id
-        );
-        self.report(format_args!("{message}"));
-        Stop::Aborted(script_error(message))
+        ))
     }
 
     fn start_pipeline(
@@ -424,7 +422,7 @@ impl Client {
     fn show_notices(&self, session: &mut Session) {
         for details in session.connection().notices() {
             let details = ErrorDetails { context: None, position: None, ..details };
-            self.shared.settings.host.debug(&message_of(&details, None));
+            self.shared.host.say(&message_of(&details, None));
         }
     }
 
@@ -437,7 +435,7 @@ impl Client {
     ) -> Result<(), Stop> {
         let name = if variable.is_some() { "setshell" } else { "shell" };
         let failed = |client: &Client, message: String| {
-            client.report(format_args!("{message}"));
+            client.report(&message);
             client.fail(place, name, "execution of meta-command failed")
         };
         let first = match words.first() {
@@ -463,7 +461,7 @@ impl Client {
             return Err(failed(self, format!("{first}: shell command is too long")));
         }
         let command = String::from_utf8_lossy(&command).into_owned();
-        let line = match self.shared.settings.host.shell(&command, variable.is_some()) {
+        let line = match self.shared.host.shell(&command, variable.is_some()) {
             Ok(line) => line,
             Err(why) => return Err(failed(self, format!("{first}: {why}"))),
         };
@@ -485,7 +483,7 @@ impl Client {
 impl Client {
     #[cold]
     fn tell(&self, what: &str) {
-        self.shared.settings.host.note(&format!("client {} {what}", self.id));
+        self.note(&format!("client {} {what}", self.id));
     }
 
     #[inline]

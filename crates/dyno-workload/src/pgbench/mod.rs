@@ -58,7 +58,8 @@ pub struct WeightedScript {
     pub weight: u32,
 }
 
-#[derive(Clone)]
+/// How scripts are run.
+#[derive(Clone, Default)]
 pub struct Settings {
     pub name: Name,
     /// The scripts; at least one, and not all of weight 0.
@@ -98,20 +99,13 @@ pub struct Settings {
     pub is_debugging: bool,
     /// What the record keeps: names and values.
     pub options: Vec<(String, String)>,
-    /// Where messages go, and who runs shell commands.
-    pub host: Arc<dyn Host>,
     pub statistics: Arc<Statistics>,
 }
 
 /// Who runs the scripts: what a workload cannot do itself.
 pub trait Host: Send + Sync {
-    fn error(&self, message: &str);
-
-    /// Reports something that is none.
-    fn note(&self, message: &str);
-
-    /// Shows what `debug` shows, and notices of the server, as they are.
-    fn debug(&self, message: &str);
+    /// Shows a message, as it is.
+    fn say(&self, message: &str);
 
     /// Runs a shell command, and returns its first line, with its end, if it is wanted.
     ///
@@ -140,11 +134,7 @@ pub trait Host: Send + Sync {
 pub struct SilentHost;
 
 impl Host for SilentHost {
-    fn error(&self, _: &str) {}
-
-    fn note(&self, _: &str) {}
-
-    fn debug(&self, _: &str) {}
+    fn say(&self, _: &str) {}
 
     fn shell(&self, _: &str, _: bool) -> Result<String, String> {
         Err("only `dyno pgbench` runs shell commands".to_owned())
@@ -175,14 +165,32 @@ pub enum LogOutcome {
 
 pub struct PgBench {
     settings: Arc<Settings>,
+    host: Arc<dyn Host>,
     outline: Outline,
 }
 
 /// Longest time of a step that ends when its transactions are done.
-const LONGEST: Nanoseconds = Nanoseconds::from_secs(30 * 24 * 3600);
+pub(crate) const LONGEST: Nanoseconds = Nanoseconds::from_secs(30 * 24 * 3600);
+
+/// A step that ends when so many clients have each done so many transactions; `rate` is of all of them, a second.
+pub(crate) fn quota_step(
+    step: &'static str,
+    (clients, quota): (usize, u64),
+    rate: Option<f64>,
+    limit: Nanoseconds,
+) -> WorkloadStep {
+    let pacing = match rate {
+        Some(rate) => Pacing::Poisson { rate: rate / clients.max(1) as f64 },
+        None => Pacing::Closed,
+    };
+    let role =
+        Role { name: name("client"), clients, pacing, quota: Some(quota), kinds: Vec::new() };
+    WorkloadStep { name: name(step), roles: vec![role], limit, settle: Nanoseconds::ZERO }
+}
 
 impl PgBench {
-    pub fn new(mut settings: Settings, request: StepRequest) -> PgBench {
+    /// Scripts whose messages go to `host`, which runs their shell commands.
+    pub fn new(mut settings: Settings, host: Arc<dyn Host>, request: StepRequest) -> PgBench {
         for name in ["scale", "client_id", "default_seed", "random_seed"] {
             settings.names.slot(name);
         }
@@ -190,23 +198,7 @@ impl PgBench {
             settings.names.slot(name);
         }
         let steps = settings.transactions.map(|quota| {
-            let pacing = match settings.rate {
-                Some(rate) => Pacing::Poisson { rate: rate / request.clients.max(1) as f64 },
-                None => Pacing::Closed,
-            };
-            let client = Role {
-                name: name("client"),
-                clients: request.clients,
-                pacing,
-                quota: Some(quota),
-                kinds: Vec::new(),
-            };
-            WorkloadStep {
-                name: name("transactions"),
-                roles: vec![client],
-                limit: LONGEST,
-                settle: Nanoseconds::ZERO,
-            }
+            quota_step("transactions", (request.clients, quota), settings.rate, LONGEST)
         });
         let outline = Outline {
             name: settings.name.clone(),
@@ -215,7 +207,7 @@ impl PgBench {
             steps: steps.into_iter().collect(),
             ..Outline::default()
         };
-        PgBench { settings: Arc::new(settings), outline }
+        PgBench { settings: Arc::new(settings), host, outline }
     }
 }
 
@@ -314,7 +306,9 @@ impl Workload for PgBench {
     }
 
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
-        Arc::new(PgBenchClients { shared: client::Shared::of(Arc::clone(&self.settings)) })
+        Arc::new(PgBenchClients {
+            shared: client::Shared::of(Arc::clone(&self.settings), Arc::clone(&self.host)),
+        })
     }
 }
 

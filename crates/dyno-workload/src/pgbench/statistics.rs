@@ -37,35 +37,23 @@ impl Moments {
     }
 }
 
+/// Least, greatest, sum, sum of squares (the bits of a double), and number.
 #[derive(Debug, Default)]
-struct MomentCells {
-    count: AtomicU64,
-    min: AtomicU64,
-    max: AtomicU64,
-    sum: AtomicU64,
-    // The bits of a double.
-    squares: AtomicU64,
-}
+struct MomentCells([AtomicU64; 5]);
 
 impl MomentCells {
     fn push(&self, value: u64) {
         let mut moments = self.read();
         moments.push(value);
-        self.min.store(moments.min, Relaxed);
-        self.max.store(moments.max, Relaxed);
-        self.sum.store(moments.sum, Relaxed);
-        self.squares.store(moments.sum_of_squares.to_bits(), Relaxed);
-        self.count.store(moments.count, Relaxed);
+        let Moments { count, min, max, sum, sum_of_squares } = moments;
+        for (cell, value) in self.0.iter().zip([min, max, sum, sum_of_squares.to_bits(), count]) {
+            cell.store(value, Relaxed);
+        }
     }
 
     fn read(&self) -> Moments {
-        Moments {
-            count: self.count.load(Relaxed),
-            min: self.min.load(Relaxed),
-            max: self.max.load(Relaxed),
-            sum: self.sum.load(Relaxed),
-            sum_of_squares: f64::from_bits(self.squares.load(Relaxed)),
-        }
+        let [min, max, sum, squares, count] = self.0.each_ref().map(|cell| cell.load(Relaxed));
+        Moments { count, min, max, sum, sum_of_squares: f64::from_bits(squares) }
     }
 }
 
@@ -94,6 +82,11 @@ pub struct ScriptTotals {
 impl ScriptTotals {
     pub fn failed(&self) -> u64 {
         self.serialization + self.deadlock + self.other
+    }
+
+    /// Transactions that have ended in any way.
+    pub fn ended(&self) -> u64 {
+        self.committed + self.skipped + self.failed()
     }
 
     pub fn add(&mut self, other: &ScriptTotals) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dyno_model::{OptionError, OptionKind, OptionSpec, Words, name};
 use dyno_pgbench::{Names, Script, find_built_in};
 
-use super::{NAME, PgBench, Protocol, Settings, SilentHost, Statistics, WeightedScript};
+use super::{NAME, PgBench, Protocol, Settings, SilentHost, WeightedScript};
 use crate::Workload;
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 
@@ -93,27 +93,15 @@ fn plan(
         scripts: vec![WeightedScript { script, kind, weight: 1 }],
         names,
         protocol: protocol.unwrap_or_default(),
-        defines: Vec::new(),
         scale: i64::try_from(scale).unwrap_or(i64::MAX),
-        seed: None,
         tables,
-        transactions: None,
-        rate: None,
-        is_paced: false,
-        latency_limit_us: 0,
         max_tries: u32::try_from(options.count("max_tries")).unwrap_or(u32::MAX).max(1),
         // In a study, a failed transaction is counted and the next one begins.
         continues_on_error: true,
-        connects: false,
-        measures: false,
-        measures_commands: false,
-        is_verbose: false,
-        is_debugging: false,
         options: recorded,
-        host: Arc::new(SilentHost),
-        statistics: Arc::new(Statistics::default()),
+        ..Settings::default()
     };
-    Ok(Arc::new(PgBench::new(settings, input.request)))
+    Ok(Arc::new(PgBench::new(settings, Arc::new(SilentHost), input.request)))
 }
 
 /// The lines of an error, each behind a line end.

@@ -22,16 +22,8 @@ impl Listening {
 }
 
 impl Host for Listening {
-    fn error(&self, message: &str) {
-        self.push(format!("error: {message}"));
-    }
-
-    fn note(&self, message: &str) {
-        self.push(message.to_owned());
-    }
-
-    fn debug(&self, message: &str) {
-        self.push(message.to_owned());
+    fn say(&self, message: &str) {
+        self.push(message.strip_prefix("pgbench: ").unwrap_or(message).to_owned());
     }
 
     fn shell(&self, command: &str, _: bool) -> Result<String, String> {
@@ -68,28 +60,21 @@ fn settings(scripts: &[(&str, u32)], change: impl FnOnce(&mut Settings)) -> Made
         name: NAME.into(),
         scripts,
         names,
-        protocol: Protocol::Simple,
         defines: vec![("d".to_owned(), "0.50".to_owned())],
         scale: 2,
         seed: Some(42),
-        tables: None,
-        transactions: None,
-        rate: None,
-        is_paced: false,
-        latency_limit_us: 0,
         max_tries: 1,
-        continues_on_error: false,
-        connects: false,
-        measures: false,
         measures_commands: true,
         is_verbose: true,
-        is_debugging: false,
-        options: Vec::new(),
-        host: Arc::clone(&host) as _,
         statistics: Arc::clone(&statistics),
+        ..Settings::default()
     };
     change(&mut settings);
-    let workload = MadeWorkload::new(Arc::new(PgBench::new(settings, StepRequest::LEAST)));
+    let workload = MadeWorkload::new(Arc::new(PgBench::new(
+        settings,
+        Arc::clone(&host) as _,
+        StepRequest::LEAST,
+    )));
     Made { workload, host, statistics }
 }
 

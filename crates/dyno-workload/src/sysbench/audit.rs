@@ -21,7 +21,7 @@ impl Audit<'_> {
         let count = |number| format!("SELECT COUNT(*) FROM sbtest{number}");
         match self.shape {
             Shape::Mix(mix) if mix.count(StatementKind::Delete) == 0 => Vec::new(),
-            Shape::RandomPoints { .. } | Shape::RandomRanges { .. } => Vec::new(),
+            Shape::RandomKeys { .. } => Vec::new(),
             Shape::Mix(_) | Shape::Insert | Shape::BulkInsert { .. } => {
                 (1..=self.schema.n_tables).map(count).collect()
             }
@@ -33,9 +33,7 @@ impl Audit<'_> {
         match self.shape {
             Shape::Mix(mix) if mix.count(StatementKind::Delete) > 0 => None,
             Shape::Mix(mix) if mix.has_writes() => Some("the workload only updates rows in place"),
-            Shape::Mix(_) | Shape::RandomPoints { .. } | Shape::RandomRanges { .. } => {
-                Some("the workload only reads")
-            }
+            Shape::Mix(_) | Shape::RandomKeys { .. } => Some("the workload only reads"),
             Shape::Insert | Shape::BulkInsert { .. } => None,
         }
     }
@@ -43,7 +41,7 @@ impl Audit<'_> {
     pub(super) fn judge(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
         let per_transaction = match self.shape {
             Shape::Mix(mix) => Some(mix.n_statements()),
-            Shape::Insert | Shape::RandomPoints { .. } | Shape::RandomRanges { .. } => Some(1),
+            Shape::Insert | Shape::RandomKeys { .. } => Some(1),
             // One statement for thousands of transactions.
             Shape::BulkInsert { .. } => None,
         };
@@ -83,7 +81,7 @@ impl Audit<'_> {
                 let rows_most = bytes_max as u64 / BULK_ROW_BYTES_LEAST;
                 (changed, changed + unknown * i128::from(rows_most))
             }
-            Shape::RandomPoints { .. } | Shape::RandomRanges { .. } => return None,
+            Shape::RandomKeys { .. } => return None,
         };
         Some(AuditRow::between("rows in the tables", bounds, total))
     }

@@ -155,8 +155,7 @@ enum Shape {
     Mix(Mix),
     Insert,
     BulkInsert { bytes_max: usize },
-    RandomPoints { n_points: u64 },
-    RandomRanges { n_ranges: u64, delta: u64 },
+    RandomKeys { n_keys: u64, delta: Option<i64> },
 }
 
 impl Shape {
@@ -164,21 +163,15 @@ impl Shape {
         match script {
             ScriptId::Insert => Shape::Insert,
             ScriptId::BulkInsert => Shape::BulkInsert { bytes_max: settings.statement_bytes },
-            ScriptId::RandomPoints => Shape::RandomPoints { n_points: settings.random_points },
-            ScriptId::RandomRanges => {
-                Shape::RandomRanges { n_ranges: settings.number_of_ranges, delta: settings.delta }
+            ScriptId::RandomPoints | ScriptId::RandomRanges => {
+                Shape::RandomKeys { n_keys: settings.n_keys, delta: settings.delta }
             }
             _ => Shape::Mix(settings.mix),
         }
     }
 
     fn draws_from_all_rows(self) -> bool {
-        match self {
-            Shape::Mix(_) | Shape::Insert => true,
-            Shape::BulkInsert { .. } | Shape::RandomPoints { .. } | Shape::RandomRanges { .. } => {
-                false
-            }
-        }
+        matches!(self, Shape::Mix(_) | Shape::Insert)
     }
 }
 
@@ -212,7 +205,7 @@ impl Workload for Sysbench {
     /// The ids of further rows follow from one count of all clients.
     fn check_apart(&self) -> Result<(), String> {
         match self.shape {
-            Shape::Mix(_) | Shape::RandomPoints { .. } | Shape::RandomRanges { .. } => Ok(()),
+            Shape::Mix(_) | Shape::RandomKeys { .. } => Ok(()),
             Shape::Insert | Shape::BulkInsert { .. } => Err(format!(
                 "the clients of `{}` number their rows together, so they must run in one process",
                 self.name()
@@ -232,11 +225,8 @@ impl Workload for Sysbench {
                 statements::insert_statements(dialect, n_tables, self.schema.needs_ids(dialect))
             }
             Shape::BulkInsert { .. } => Vec::new(),
-            Shape::RandomPoints { n_points } => {
-                vec![statements::random_points_statement(dialect, n_points)]
-            }
-            Shape::RandomRanges { n_ranges, .. } => {
-                vec![statements::random_ranges_statement(dialect, n_ranges)]
+            Shape::RandomKeys { n_keys, delta } => {
+                vec![statements::random_keys_statement(dialect, n_keys, delta.is_some())]
             }
         }
     }
@@ -287,14 +277,9 @@ impl Clients for SysbenchClients {
             Shape::BulkInsert { bytes_max } => {
                 Box::pin(drive(self.bulk_client(bytes_max, &context), context))
             }
-            Shape::RandomPoints { n_points } => {
+            Shape::RandomKeys { n_keys, delta } => {
                 let (first, keys) = self.segment(&context);
-                Box::pin(drive(RandomKeysClient::new(first, keys, n_points, None), context))
-            }
-            Shape::RandomRanges { n_ranges, delta } => {
-                let (first, keys) = self.segment(&context);
-                let delta = Some(delta as i64);
-                Box::pin(drive(RandomKeysClient::new(first, keys, n_ranges, delta), context))
+                Box::pin(drive(RandomKeysClient::new(first, keys, n_keys, delta), context))
             }
         }
     }

@@ -162,9 +162,10 @@ pub(super) struct Settings {
     pub(super) distribution: DistributionSpec,
     pub(super) mix: Mix,
     pub(super) statement_bytes: usize,
-    pub(super) random_points: u64,
-    pub(super) number_of_ranges: u64,
-    pub(super) delta: u64,
+    /// Random keys, or ranges of them, per statement.
+    pub(super) n_keys: u64,
+    /// Last value of a range minus its first; none for keys.
+    pub(super) delta: Option<i64>,
 }
 
 const TABLES_MAX: u64 = 100_000;
@@ -189,9 +190,8 @@ impl Settings {
             },
             mix: reader.mix(script)?,
             statement_bytes: reader.count("statement_bytes")? as usize,
-            random_points: reader.count("random_points")?,
-            number_of_ranges: reader.count("number_of_ranges")?,
-            delta: reader.count("delta")?,
+            n_keys: reader.count("random_points")? + reader.count("number_of_ranges")?,
+            delta: Some(reader.count("delta")? as i64).filter(|_| reader.0.has("delta")),
         })
     }
 

@@ -7,8 +7,6 @@
 //! A statement is counted by its purpose. sysbench counts by effect: there an UPDATE or
 //! DELETE that meets no row is "other".
 
-use std::fmt::Write;
-
 use crate::{Dialect, Statement, StatementClass};
 
 /// What a statement does; the order is the order inside a transaction.
@@ -191,25 +189,21 @@ pub(super) fn insert_statements(dialect: Dialect, n_tables: u64, has_ids: bool) 
         .collect()
 }
 
-pub(super) fn random_points_statement(dialect: Dialect, n_points: u64) -> Statement {
-    let marks = question_marks(n_points);
-    let sql = format!("SELECT id, k, c, pad FROM sbtest1 WHERE k IN ({marks})");
-    Statement::new(dialect.placeholders(&sql), StatementClass::Read)
-}
-
-pub(super) fn random_ranges_statement(dialect: Dialect, n_ranges: u64) -> Statement {
-    let mut sql = "SELECT count(k) FROM sbtest1 WHERE k BETWEEN ? AND ?".to_owned();
-    for _ in 1..n_ranges {
-        sql.push_str(" OR k BETWEEN ? AND ?");
-    }
+/// Asks for rows by so many random keys, or ranges of them.
+pub(super) fn random_keys_statement(dialect: Dialect, n_keys: u64, is_range: bool) -> Statement {
+    let sql = match is_range {
+        false => {
+            let marks = question_marks(n_keys);
+            format!("SELECT id, k, c, pad FROM sbtest1 WHERE k IN ({marks})")
+        }
+        true => {
+            let ranges = vec!["k BETWEEN ? AND ?"; n_keys as usize].join(" OR ");
+            format!("SELECT count(k) FROM sbtest1 WHERE {ranges}")
+        }
+    };
     Statement::new(dialect.placeholders(&sql), StatementClass::Read)
 }
 
 fn question_marks(count: u64) -> String {
-    let mut marks = String::new();
-    for idx in 0..count {
-        let comma = if idx > 0 { ", " } else { "" };
-        write!(marks, "{comma}?").expect("writing to a String cannot fail");
-    }
-    marks
+    vec!["?"; count as usize].join(", ")
 }

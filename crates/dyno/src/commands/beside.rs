@@ -9,11 +9,12 @@ use anyhow::Context;
 use dyno_database::Endpoint;
 use dyno_lab::{Lab, RunOrder, Watching};
 use dyno_load::AbortFlag;
-use dyno_record::Event;
+use dyno_record::{Event, EventKind};
 use dyno_study::Study;
 use dyno_units::{Clock, Nanoseconds, PercentEncoded, Seed, planted_on_way};
 
-use crate::{signals, terminal};
+use crate::written::Written;
+use crate::{signals, terminal, vocabulary};
 
 /// Stands in the study for the password.
 const PASSWORD: &str = "SERVER_PASSWORD";
@@ -27,14 +28,26 @@ pub(crate) fn url(endpoint: &Endpoint) -> String {
     }
 }
 
-pub(crate) fn put_password(study: &mut Study, endpoint: &Endpoint) -> anyhow::Result<()> {
-    let password = endpoint.password.as_ref().map(|password| {
+/// The study that a tool has written, for a server at this endpoint if it has one.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(crate) fn read(
+    written: &Written,
+    endpoint: Option<&Endpoint>,
+    lab: &Lab,
+) -> anyhow::Result<(Study, String)> {
+    let words = vocabulary::vocabulary_of(&lab.products, &lab.catalog);
+    let mut study = written.read_with(&words).context("the run cannot be planned")?;
+    let password = endpoint.and_then(|endpoint| endpoint.password.as_ref()).map(|password| {
         PercentEncoded { bytes: password.reveal().as_bytes(), keep: b"" }.to_string()
     });
     study.map_urls(|_, url| {
         let place = format!("${{{PASSWORD}}}");
         Ok::<_, anyhow::Error>(url.replace(&place, password.as_deref().unwrap_or_default()))
-    })
+    })?;
+    Ok((study, written.text().to_owned()))
 }
 
 /// Says where the record of a run is, to a reader at a terminal or who has asked for a record: to whatever
@@ -77,6 +90,12 @@ impl Interruption {
     }
 }
 
+/// What the system says of a failure, as C programs write it.
+pub(crate) fn system_message(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
 /// Whether something is there that counts where somebody looks for it: nothing that another user has put where
 /// everybody may, such as the socket of a server, or a script, in /tmp.
 pub(crate) fn is_there(path: &Path) -> bool {
@@ -91,16 +110,25 @@ pub(crate) fn tell_of_failed_record(error: &anyhow::Error, is_asked: bool) -> bo
     !is_asked
 }
 
+/// Measures the one trial of a study; `on_interval` is told the second of each interval. Why the trial failed, if it
+/// has, comes with the result.
 pub(crate) fn measure(
     lab: &Lab,
-    study: (&Study, &str),
-    folder: &Path,
-    observe: &mut dyn FnMut(&Event),
-) -> anyhow::Result<()> {
-    watch(lab, study, (folder, None), observe)
+    (study, source): &(Study, String),
+    folder: &Folder,
+    on_interval: &mut dyn FnMut(i64),
+) -> (anyhow::Result<()>, Option<String>) {
+    let mut failure = None;
+    let result =
+        watch(lab, (study, source), (folder.path(), None), &mut |event| match &event.kind {
+            EventKind::TrialFailed { message, .. } => failure = Some(message.clone()),
+            EventKind::IntervalEnded { second, .. } => on_interval(*second),
+            _ => {}
+        });
+    (result, failure)
 }
 
-/// The same, with somebody who looks on while nothing is sent.
+/// Runs the study, perhaps with somebody who looks on while nothing is sent.
 pub(crate) fn watch(
     lab: &Lab,
     (study, source): (&Study, &str),
@@ -147,7 +175,7 @@ impl Folder {
     /// There is something in it already; none can be made.
     pub(crate) fn choose(
         tool: &str,
-        record: Option<&Path>,
+        record: Option<impl AsRef<Path>>,
         no_record: bool,
         lab: &Lab,
     ) -> anyhow::Result<Folder> {
@@ -156,6 +184,7 @@ impl Folder {
         }
         let path = match record {
             Some(folder) => {
+                let folder = folder.as_ref();
                 let is_empty = std::fs::read_dir(folder).map(|mut all| all.next().is_none());
                 if folder.exists() && !is_empty.unwrap_or(false) {
                     let folder = folder.display();

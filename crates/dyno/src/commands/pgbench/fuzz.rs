@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::options::{Options, Sources};
+use super::options::Options;
 
 /// The words of a command line, one a line, are read; a script file that they name is the rest of the input.
 pub fn pgbench_options(input: &[u8]) {
@@ -13,7 +13,7 @@ pub fn pgbench_options(input: &[u8]) {
         "script.sql" => Ok(script.as_bytes().to_vec()),
         _ => Err(io::ErrorKind::NotFound.into()),
     };
-    if let Ok(options) = Options::read(&words, &mut Sources { read_file: &mut read_file }) {
-        assert!(options.is_init || !options.scripts.is_empty());
+    if let Ok(options) = Options::read(&words, &mut read_file) {
+        assert!(options.is_init || !options.settings.scripts.is_empty());
     }
 }

@@ -25,17 +25,7 @@ struct Logs {
     files: Vec<Mutex<LogFile>>,
     /// Microseconds from the lab's clock to Unix time.
     shift_us: u64,
-    style: Style,
-}
-
-#[derive(Clone, Copy)]
-struct Style {
-    aggregate_s: u64,
-    sampling: f64,
-    has_rate: bool,
-    has_retries: bool,
-    has_limit: bool,
-    is_detailed: bool,
+    options: Options,
 }
 
 struct LogFile {
@@ -63,7 +53,7 @@ impl Terminal {
         let Some(logs) = &self.logs else { return Ok(()) };
         for file in &logs.files {
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-            file.end_intervals(logs.shift_us + at_ns / 1000, logs.style);
+            file.end_intervals(logs.shift_us + at_ns / 1000, &logs.options);
             let flushed = file.file.flush();
             if let Some(error) = file.failure.take().or(flushed.err()) {
                 return Err(format!("could not write the log file: {error}"));
@@ -104,15 +94,7 @@ impl Logs {
                 failure: None,
             }));
         }
-        let style = Style {
-            aggregate_s: options.aggregate.unsigned_abs(),
-            sampling: options.sampling,
-            has_rate: options.rate.is_some(),
-            has_retries: options.max_tries != 1,
-            has_limit: options.latency_limit_us > 0,
-            is_detailed: options.failures_detailed,
-        };
-        Ok(Logs { files, shift_us, style })
+        Ok(Logs { files, shift_us, options: options.clone() })
     }
 }
 
@@ -123,20 +105,20 @@ impl LogFile {
         }
     }
 
-    fn take(&mut self, entry: &LogEntry, now_us: u64, style: Style) {
-        if style.sampling > 0.0 && self.sampling.unit() > style.sampling {
+    fn take(&mut self, entry: &LogEntry, now_us: u64, options: &Options) {
+        if options.sampling > 0.0 && self.sampling.unit() > options.sampling {
             return;
         }
-        if style.aggregate_s > 0 {
+        if options.aggregate > 0 {
             self.began_us.get_or_insert(now_us / 1_000_000 * 1_000_000);
-            self.end_intervals(now_us, style);
-            self.add(entry, style);
+            self.end_intervals(now_us, options);
+            self.add(entry, options);
             return;
         }
         let outcome = match entry.outcome {
             LogOutcome::Done(us) => us.to_string(),
             LogOutcome::Skipped => "skipped".to_owned(),
-            LogOutcome::Failed(failure) => match (style.is_detailed, failure) {
+            LogOutcome::Failed(failure) => match (options.failures_detailed, failure) {
                 (false, _) => "failed".to_owned(),
                 (true, Failure::Serialization) => "serialization".to_owned(),
                 (true, Failure::Deadlock) => "deadlock".to_owned(),
@@ -146,22 +128,22 @@ impl LogFile {
         let LogEntry { client, number, script, lag_us, retries, .. } = entry;
         let (seconds, rest) = (now_us / 1_000_000, now_us % 1_000_000);
         let mut text = format!("{client} {number} {outcome} {script} {seconds} {rest}");
-        if style.has_rate {
+        if options.settings.rate.is_some() {
             text += &format!(" {lag_us}");
         }
-        if style.has_retries {
+        if options.settings.max_tries != 1 {
             text += &format!(" {retries}");
         }
         self.write(&text);
     }
 
-    fn add(&mut self, entry: &LogEntry, style: Style) {
+    fn add(&mut self, entry: &LogEntry, options: &Options) {
         let totals = &mut self.totals;
         match entry.outcome {
             LogOutcome::Done(us) => {
                 totals.committed += 1;
                 totals.latency.push(us);
-                if style.has_rate {
+                if options.settings.rate.is_some() {
                     totals.lag.push(entry.lag_us);
                 }
             }
@@ -174,21 +156,21 @@ impl LogFile {
         totals.retried += u64::from(entry.retries > 0);
     }
 
-    fn end_intervals(&mut self, now_us: u64, style: Style) {
-        let length = style.aggregate_s * 1_000_000;
+    fn end_intervals(&mut self, now_us: u64, options: &Options) {
+        let length = options.aggregate.unsigned_abs() * 1_000_000;
         while let Some(began) = self.began_us
             && length > 0
             && began + length <= now_us
         {
             let totals = std::mem::take(&mut self.totals);
-            self.write(&interval_line(began / 1_000_000, &totals, style));
+            self.write(&interval_line(began / 1_000_000, &totals, options));
             self.began_us = Some(began + length);
         }
     }
 }
 
 /// A line of an aggregated log: since version 15, all columns are always there.
-fn interval_line(second: u64, totals: &ScriptTotals, style: Style) -> String {
+fn interval_line(second: u64, totals: &ScriptTotals, options: &Options) -> String {
     let moments = |of: &dyno_workload::pgbench::Moments| {
         format!("{} {:.0} {} {}", of.sum, of.sum_of_squares, of.min, of.max)
     };
@@ -198,24 +180,16 @@ fn interval_line(second: u64, totals: &ScriptTotals, style: Style) -> String {
         totals.committed,
         moments(&totals.latency),
         moments(&totals.lag),
-        only(style.has_limit, totals.skipped),
-        only(style.has_retries, totals.retried),
-        only(style.has_retries, totals.retries),
-        only(style.is_detailed, totals.serialization),
-        only(style.is_detailed, totals.deadlock),
+        only(options.settings.latency_limit_us > 0, totals.skipped),
+        only(options.settings.max_tries != 1, totals.retried),
+        only(options.settings.max_tries != 1, totals.retries),
+        only(options.failures_detailed, totals.serialization),
+        only(options.failures_detailed, totals.deadlock),
     )
 }
 
 impl Host for Terminal {
-    fn error(&self, message: &str) {
-        terminal::say(&format!("pgbench: error: {message}"));
-    }
-
-    fn note(&self, message: &str) {
-        terminal::say(&format!("pgbench: {message}"));
-    }
-
-    fn debug(&self, message: &str) {
+    fn say(&self, message: &str) {
         terminal::say(message);
     }
 
@@ -239,7 +213,7 @@ impl Host for Terminal {
         let Some(logs) = &self.logs else { return };
         let file = &logs.files[entry.client % logs.files.len()];
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.take(entry, logs.shift_us + entry.at.0 / 1000, logs.style);
+        file.take(entry, logs.shift_us + entry.at.0 / 1000, &logs.options);
     }
 
     fn logs(&self) -> bool {

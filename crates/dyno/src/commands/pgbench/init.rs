@@ -74,7 +74,7 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn scale(&self) -> i64 {
-        self.options.scale.unwrap_or(1)
+        self.options.scale.max(1)
     }
 
     fn execute(&mut self, sql: &str) -> Result<(), Failed> {

@@ -11,16 +11,15 @@ mod results;
 mod run;
 mod target;
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 
 use dyno_database::{Address, Endpoint};
 use dyno_workload::pgbench::{message_of, server_message};
 use dyno_workload::{Connection, StatementError};
 
-use self::options::{Options, PartitionMethod, Sources, Stop};
+use self::options::{Options, PartitionMethod, Stop};
 use self::results::TableFacts;
-use self::run::Ended;
 use self::target::Surroundings;
 use crate::clock::SystemClock;
 use crate::commands::beside;
@@ -47,12 +46,12 @@ pub(crate) fn run(words: &[String]) -> anyhow::Result<End> {
     match performed {
         Ok(end) => Ok(end),
         Err(Stop::Shown(text)) => {
-            say_raw(&text);
+            terminal::say_part(&text);
             Ok(End::Good)
         }
         Err(Stop::Refused(lines)) => {
             lines.iter().for_each(|line| match line.strip_prefix('\n') {
-                Some(text) => say_raw(text),
+                Some(text) => terminal::say_part(text),
                 None => terminal::say(&format!("pgbench: {line}")),
             });
             Ok(End::Bad)
@@ -60,18 +59,8 @@ pub(crate) fn run(words: &[String]) -> anyhow::Result<End> {
     }
 }
 
-/// A text with line ends of its own, to standard error.
-fn say_raw(text: &str) {
-    let _ = write!(std::io::stderr().lock(), "{}", terminal::harmless(text));
-}
-
 fn refused(error: impl std::fmt::Display) -> Stop {
     options::refused(format!("{error:#}"))
-}
-
-#[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
 }
 
 fn perform(words: &[String]) -> Result<End, Stop> {
@@ -85,11 +74,11 @@ fn perform(words: &[String]) -> Result<End, Stop> {
     };
     let clock = SystemClock::start();
     let seed = seed(
-        variable("PGBENCH_RANDOM_SEED").as_deref(),
+        terminal::variable("PGBENCH_RANDOM_SEED").as_deref(),
         &clock,
         "PGBENCH_RANDOM_SEED environment variable",
     )?;
-    let mut options = Options::read(words, &mut Sources { read_file: &mut read_file })?;
+    let mut options = Options::read(words, &mut read_file)?;
     let seed = match options.seed.as_deref() {
         Some(text) => self::seed(Some(text), &clock, "--random-seed option")?,
         None => seed,
@@ -100,7 +89,7 @@ fn perform(words: &[String]) -> Result<End, Stop> {
     let endpoint = target::resolve(
         &options,
         &Surroundings {
-            variable: &variable,
+            variable: &terminal::variable,
             system_user: &system_user,
             read_private: &read_private,
             exists: &beside::is_there,
@@ -112,7 +101,7 @@ fn perform(words: &[String]) -> Result<End, Stop> {
         return initialize(&options, connection.as_mut(), &clock);
     }
     banner(connection.as_mut())?;
-    if options.is_debugging {
+    if options.settings.is_debugging {
         tell_of_run(&options, &endpoint);
     }
     let tables = table_facts(&options, connection.as_mut(), &endpoint)?;
@@ -120,25 +109,7 @@ fn perform(words: &[String]) -> Result<End, Stop> {
         vacuum(&options, connection.as_mut());
     }
     drop(connection);
-    let (ended, record) = run::run(&options, &endpoint, tables, seed).map_err(refused)?;
-    Ok(conclude(&ended, record.as_deref(), options.record.is_some()))
-}
-
-fn conclude(ended: &Ended, record: Option<&Path>, is_asked: bool) -> End {
-    match ended {
-        Ended::Well | Ended::Stopped => {}
-        Ended::Aborted => {
-            terminal::say("pgbench: error: Run was aborted; the above results are incomplete.");
-        }
-        Ended::Failed(message) => terminal::say(&format!("pgbench: error: {message}")),
-    }
-    beside::tell_of_record(record, is_asked);
-    match ended {
-        Ended::Well => End::Good,
-        // The exit code 2, as pgbench has it.
-        Ended::Aborted | Ended::Stopped => End::Inconclusive,
-        Ended::Failed(_) => End::Bad,
-    }
+    run::run(&options, &endpoint, tables, seed).map_err(refused)
 }
 
 /// The seed that was asked for; by default, the time decides.
@@ -149,14 +120,11 @@ fn seed(text: Option<&str>, clock: &dyn Clock, whence: &str) -> Result<u64, Stop
         file.read_exact(&mut strong).map_err(refused)?;
     }
     let now_us = clock.unix_millis() * 1000 + clock.now().0 / 1000;
-    let seed =
-        options::seed(text, now_us, u64::from_ne_bytes(strong)).map_err(|stop| match stop {
-            Stop::Refused(mut lines) => {
-                lines.push(format!("error: error while setting random seed from {whence}"));
-                Stop::Refused(lines)
-            }
-            shown => shown,
-        })?;
+    let strong = u64::from_ne_bytes(strong);
+    let seed = options::seed(text, now_us, strong).map_err(|mut lines| {
+        lines.push(format!("error: error while setting random seed from {whence}"));
+        Stop::Refused(lines)
+    })?;
     if text.is_some() {
         terminal::say(&format!("pgbench: setting random seed to {seed}"));
     }
@@ -248,7 +216,7 @@ fn table_facts(
     connection: &mut dyn Connection,
     endpoint: &Endpoint,
 ) -> Result<TableFacts, Stop> {
-    let scale = options.scale.unwrap_or(1);
+    let scale = options.scale.max(1);
     if !options.uses_built_in {
         return Ok(TableFacts { scale, partitions: None });
     }
@@ -265,7 +233,7 @@ fn table_facts(
         Stop::Refused(lines)
     })?;
     let scale = n_branches.and_then(|text| text.parse().ok()).unwrap_or(0);
-    if options.scale.is_some() {
+    if options.scale > 0 {
         terminal::say(&format!(
             "pgbench: warning: scale option ignored, using count from pgbench_branches table ({scale})"
         ));
@@ -306,13 +274,13 @@ fn vacuum(options: &Options, connection: &mut dyn Connection) {
             }
         }
     };
-    say_raw("starting vacuum...");
+    terminal::say_part("starting vacuum...");
     try_all(&["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"]);
-    say_raw("end.\n");
+    terminal::say_part("end.\n");
     if options.vacuums_all {
-        say_raw("starting vacuum pgbench_accounts...");
+        terminal::say_part("starting vacuum pgbench_accounts...");
         try_all(&["vacuum analyze pgbench_accounts"]);
-        say_raw("end.\n");
+        terminal::say_part("end.\n");
     }
 }
 

@@ -2,88 +2,92 @@
 
 use std::io;
 
-use dyno_pgbench::{BUILT_IN, BuiltIn, Names, Script, find_built_in, is_valid_name};
-use dyno_workload::pgbench::{Protocol, WeightedScript};
+use dyno_pgbench::{BUILT_IN, BuiltIn, Script, find_built_in, is_valid_name};
+use dyno_workload::pgbench::{Protocol, Settings, WeightedScript};
 
-use super::getopt::{self, Given, Spec};
+use super::getopt::{self, Given};
+use crate::commands::beside::system_message;
 
-const SPECS: &[Spec] = &[
-    (Some('b'), "builtin", true),
-    (Some('c'), "client", true),
-    (Some('C'), "connect", false),
-    (Some('d'), "dbname", true),
-    (Some('D'), "define", true),
-    (Some('f'), "file", true),
-    (Some('F'), "fillfactor", true),
-    (Some('h'), "host", true),
-    (Some('i'), "initialize", false),
-    (Some('I'), "init-steps", true),
-    (Some('j'), "jobs", true),
-    (Some('l'), "log", false),
-    (Some('L'), "latency-limit", true),
-    (Some('n'), "no-vacuum", false),
-    (Some('p'), "port", true),
-    (Some('P'), "progress", true),
-    (Some('M'), "protocol", true),
-    (Some('q'), "quiet", false),
-    (Some('r'), "report-per-command", false),
-    (None, "report-latencies", false),
-    (Some('R'), "rate", true),
-    (Some('s'), "scale", true),
-    (Some('S'), "select-only", false),
-    (Some('N'), "skip-some-updates", false),
-    (Some('T'), "time", true),
-    (Some('t'), "transactions", true),
-    (Some('U'), "username", true),
-    (Some('v'), "vacuum-all", false),
-    (None, "unlogged-tables", false),
-    (None, "tablespace", true),
-    (None, "index-tablespace", true),
-    (None, "sampling-rate", true),
-    (None, "aggregate-interval", true),
-    (None, "progress-timestamp", false),
-    (None, "log-prefix", true),
-    (None, "foreign-keys", false),
-    (None, "random-seed", true),
-    (None, "show-script", true),
-    (None, "partitions", true),
-    (None, "partition-method", true),
-    (None, "failures-detailed", false),
-    (None, "max-tries", true),
-    (None, "verbose-errors", false),
-    (None, "exit-on-abort", false),
-    (None, "debug", false),
-    (None, "continue-on-error", false),
-    // Dyno's own.
-    (None, "record", true),
-    (None, "no-record", false),
-];
+/// The mode that an option belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Init,
+    Run,
+    Both,
+}
 
-const OF_INIT: [&str; 9] = [
-    "fillfactor",
-    "init-steps",
-    "quiet",
-    "unlogged-tables",
-    "tablespace",
-    "index-tablespace",
-    "foreign-keys",
-    "partitions",
-    "partition-method",
-];
+/// What an option takes, and the place of its value.
+enum Kind {
+    Switch(fn(&mut Options) -> &mut bool),
+    Text(fn(&mut Options) -> &mut Option<String>),
+    /// A whole number from the first to the second.
+    Whole(i64, i64, fn(&mut Options) -> &mut i64),
+    /// Nothing: it adds this built-in script.
+    Script(&'static str),
+    /// A value that [`Options::take`] checks.
+    Checked,
+}
 
-const OF_BOTH: [&str; 11] = [
-    "dbname",
-    "host",
-    "initialize",
-    "no-vacuum",
-    "port",
-    "scale",
-    "username",
-    "debug",
-    "show-script",
-    "record",
-    "no-record",
-];
+/// An option: its letter, if it has one, its long name, the mode, and what it takes.
+type Spec = (Option<char>, &'static str, Mode, Kind);
+
+const INT_MOST: i64 = (1 << 31) - 1;
+
+const SPECS: &[Spec] = {
+    use Kind::{Checked, Script, Switch, Text, Whole};
+    use Mode::{Both, Init, Run};
+    &[
+        (Some('b'), "builtin", Run, Checked),
+        (Some('c'), "client", Run, Whole(1, INT_MOST, |o| &mut o.clients)),
+        (Some('C'), "connect", Run, Switch(|o| &mut o.settings.connects)),
+        (Some('d'), "dbname", Both, Text(|o| &mut o.dbname)),
+        (Some('D'), "define", Run, Checked),
+        (Some('f'), "file", Run, Checked),
+        (Some('F'), "fillfactor", Init, Whole(10, 100, |o| &mut o.fillfactor)),
+        (Some('h'), "host", Both, Text(|o| &mut o.host)),
+        (Some('i'), "initialize", Both, Switch(|o| &mut o.is_init)),
+        (Some('I'), "init-steps", Init, Checked),
+        (Some('j'), "jobs", Run, Whole(1, INT_MOST, |o| &mut o.threads)),
+        (Some('l'), "log", Run, Switch(|o| &mut o.log)),
+        (Some('L'), "latency-limit", Run, Checked),
+        (Some('n'), "no-vacuum", Both, Switch(|o| &mut o.no_vacuum)),
+        (Some('p'), "port", Both, Text(|o| &mut o.port)),
+        (Some('P'), "progress", Run, Whole(1, INT_MOST, |o| &mut o.progress)),
+        (Some('M'), "protocol", Run, Checked),
+        (Some('q'), "quiet", Init, Switch(|o| &mut o.is_quiet)),
+        (Some('r'), "report-per-command", Run, Switch(|o| &mut o.settings.measures_commands)),
+        (None, "report-latencies", Run, Switch(|o| &mut o.settings.measures_commands)),
+        (Some('R'), "rate", Run, Checked),
+        (Some('s'), "scale", Both, Whole(1, INT_MOST, |o| &mut o.scale)),
+        (Some('S'), "select-only", Run, Script("select-only")),
+        (Some('N'), "skip-some-updates", Run, Script("simple-update")),
+        (Some('T'), "time", Run, Whole(1, INT_MOST, |o| &mut o.duration)),
+        (Some('t'), "transactions", Run, Whole(1, INT_MOST, |o| &mut o.transactions)),
+        (Some('U'), "username", Both, Text(|o| &mut o.user)),
+        (Some('v'), "vacuum-all", Run, Switch(|o| &mut o.vacuums_all)),
+        (None, "unlogged-tables", Init, Switch(|o| &mut o.is_unlogged)),
+        (None, "tablespace", Init, Text(|o| &mut o.tablespace)),
+        (None, "index-tablespace", Init, Text(|o| &mut o.index_tablespace)),
+        (None, "sampling-rate", Run, Checked),
+        (None, "aggregate-interval", Run, Whole(1, INT_MOST, |o| &mut o.aggregate)),
+        (None, "progress-timestamp", Run, Switch(|o| &mut o.progress_timestamp)),
+        (None, "log-prefix", Run, Text(|o| &mut o.log_prefix)),
+        (None, "foreign-keys", Init, Switch(|o| &mut o.foreign_keys)),
+        (None, "random-seed", Run, Text(|o| &mut o.seed)),
+        (None, "show-script", Both, Checked),
+        (None, "partitions", Init, Whole(0, INT_MOST, |o| &mut o.partitions)),
+        (None, "partition-method", Init, Checked),
+        (None, "failures-detailed", Run, Switch(|o| &mut o.failures_detailed)),
+        (None, "max-tries", Run, Checked),
+        (None, "verbose-errors", Run, Switch(|o| &mut o.settings.is_verbose)),
+        (None, "exit-on-abort", Run, Switch(|o| &mut o.exit_on_abort)),
+        (None, "debug", Both, Switch(|o| &mut o.settings.is_debugging)),
+        (None, "continue-on-error", Run, Switch(|o| &mut o.settings.continues_on_error)),
+        // Dyno's own.
+        (None, "record", Both, Text(|o| &mut o.record)),
+        (None, "no-record", Both, Switch(|o| &mut o.no_record)),
+    ]
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartitionMethod {
@@ -100,13 +104,14 @@ impl PartitionMethod {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Default)]
 pub(super) struct Options {
     pub(super) is_init: bool,
     pub(super) steps: String,
     pub(super) fillfactor: i64,
     pub(super) is_quiet: bool,
-    pub(super) scale: Option<i64>,
+    /// 0 if it is not given.
+    pub(super) scale: i64,
     pub(super) is_unlogged: bool,
     pub(super) tablespace: Option<String>,
     pub(super) index_tablespace: Option<String>,
@@ -115,31 +120,19 @@ pub(super) struct Options {
     foreign_keys: bool,
     pub(super) no_vacuum: bool,
     pub(super) vacuums_all: bool,
-    pub(super) scripts: Vec<WeightedScript>,
-    pub(super) names: Names,
     pub(super) uses_built_in: bool,
     pub(super) clients: i64,
     pub(super) threads: i64,
     pub(super) transactions: i64,
     pub(super) duration: i64,
-    pub(super) protocol: Protocol,
-    pub(super) connects: bool,
-    pub(super) defines: Vec<(String, String)>,
-    pub(super) rate: Option<f64>,
-    pub(super) latency_limit_us: u64,
     pub(super) progress: i64,
     pub(super) progress_timestamp: bool,
-    pub(super) per_command: bool,
     pub(super) log: bool,
     pub(super) log_prefix: Option<String>,
     pub(super) aggregate: i64,
     pub(super) sampling: f64,
-    pub(super) max_tries: u32,
     pub(super) failures_detailed: bool,
-    pub(super) is_verbose: bool,
-    pub(super) is_debugging: bool,
     pub(super) exit_on_abort: bool,
-    pub(super) continue_on_error: bool,
     /// As it was given; none for the time.
     pub(super) seed: Option<String>,
     pub(super) host: Option<String>,
@@ -148,6 +141,8 @@ pub(super) struct Options {
     pub(super) dbname: Option<String>,
     pub(super) record: Option<String>,
     pub(super) no_record: bool,
+    /// How the scripts are run, as far as options say it.
+    pub(super) settings: Settings,
 }
 
 /// A command line that was refused, or asks for a text alone.
@@ -163,85 +158,40 @@ pub(super) fn refused(message: impl Into<String>) -> Stop {
     Stop::Refused(vec![format!("error: {}", message.into())])
 }
 
-pub(super) struct Sources<'a> {
-    /// Reads a script file; `-` is standard input.
-    pub(super) read_file: &'a mut dyn FnMut(&str) -> io::Result<Vec<u8>>,
-}
+/// Reads a script file; `-` is standard input.
+pub(super) type ReadFile<'a> = dyn FnMut(&str) -> io::Result<Vec<u8>> + 'a;
 
 const TRY_HELP: &str = "hint: Try \"dyno pgbench --help\" for more information.";
 
 const SCRIPTS_MOST: usize = 128;
 
 impl Options {
-    fn new() -> Options {
-        Options {
-            is_init: false,
-            steps: String::new(),
-            fillfactor: 100,
-            is_quiet: false,
-            scale: None,
-            is_unlogged: false,
-            tablespace: None,
-            index_tablespace: None,
-            partitions: 0,
-            partition_method: None,
-            foreign_keys: false,
-            no_vacuum: false,
-            vacuums_all: false,
-            scripts: Vec::new(),
-            names: Names::new(),
-            uses_built_in: false,
-            clients: 1,
-            threads: 1,
-            transactions: 0,
-            duration: 0,
-            protocol: Protocol::Simple,
-            connects: false,
-            defines: Vec::new(),
-            rate: None,
-            latency_limit_us: 0,
-            progress: 0,
-            progress_timestamp: false,
-            per_command: false,
-            log: false,
-            log_prefix: None,
-            aggregate: 0,
-            sampling: 0.0,
-            max_tries: 1,
-            failures_detailed: false,
-            is_verbose: false,
-            is_debugging: false,
-            exit_on_abort: false,
-            continue_on_error: false,
-            seed: None,
-            host: None,
-            port: None,
-            user: None,
-            dbname: None,
-            record: None,
-            no_record: false,
-        }
-    }
-
     /// Reads the words behind `dyno pgbench`.
     ///
     /// # Errors
     ///
     /// They are refused, or ask for a text.
-    pub(super) fn read(words: &[String], sources: &mut Sources<'_>) -> Result<Options, Stop> {
-        let given = getopt::read(&with_old_debug(words), SPECS)
+    pub(super) fn read(words: &[String], read_file: &mut ReadFile<'_>) -> Result<Options, Stop> {
+        let takes_value = |kind: &Kind| !matches!(kind, Kind::Switch(_) | Kind::Script(_));
+        let specs: Vec<getopt::Spec> = SPECS
+            .iter()
+            .map(|(letter, name, _, kind)| (*letter, *name, takes_value(kind)))
+            .collect();
+        let given = getopt::read(&with_old_debug(words), &specs)
             .map_err(|message| Stop::Refused(vec![message, TRY_HELP.to_owned()]))?;
-        let mut options = Options::new();
+        let mut options = Options {
+            fillfactor: 100,
+            clients: 1,
+            threads: 1,
+            settings: Settings { max_tries: 1, ..Settings::default() },
+            ..Options::default()
+        };
         let mut operands = Vec::new();
-        let (mut of_init, mut of_run) = (false, false);
+        let mut modes = Vec::new();
         for one in given {
             match one {
                 Given::Operand(word) => operands.push(word),
-                Given::Option(name, value) => {
-                    options.take(name, value, sources)?;
-                    of_init |= OF_INIT.contains(&name);
-                    of_run |= !OF_INIT.contains(&name) && !OF_BOTH.contains(&name);
-                }
+                Given::Option(name, value) => modes.push(options.set(name, value, read_file)?),
             }
         }
         let mut operands = operands.into_iter();
@@ -255,24 +205,46 @@ impl Options {
             ]));
         }
         match options.is_init {
-            true => options.check_init(of_run)?,
-            false => options.check_run(of_init)?,
+            true => options.check_init(modes.contains(&Mode::Run))?,
+            false => options.check_run(modes.contains(&Mode::Init))?,
         }
         Ok(options)
     }
 
-    fn take(&mut self, name: &str, value: String, sources: &mut Sources<'_>) -> Result<(), Stop> {
+    /// Sets an option; returns the mode that it belongs to.
+    fn set(
+        &mut self,
+        name: &str,
+        value: String,
+        read_file: &mut ReadFile<'_>,
+    ) -> Result<Mode, Stop> {
+        let found = SPECS.iter().find(|(_, known, ..)| *known == name);
+        let (letter, _, mode, kind) = found.ok_or_else(|| refused(format!("no option {name}")))?;
+        match kind {
+            Kind::Switch(place) => *place(self) = true,
+            Kind::Text(place) => *place(self) = Some(value),
+            Kind::Whole(least, most, place) => {
+                let letter = letter.map(|letter| format!("-{letter}/")).unwrap_or_default();
+                // As pgbench calls it.
+                let name = if name == "client" { "clients" } else { name };
+                *place(self) = ranged(&value, &format!("{letter}--{name}"), *least, *most)?;
+            }
+            Kind::Script(script) => self.add_built_in(built_in(script)?, 1)?,
+            Kind::Checked => self.take(name, &value, read_file)?,
+        }
+        Ok(*mode)
+    }
+
+    fn take(&mut self, name: &str, value: &str, read_file: &mut ReadFile<'_>) -> Result<(), Stop> {
         match name {
             "builtin" if value == "list" => return Err(Stop::Shown(built_in_list())),
             "builtin" => {
-                let (name, weight) = weighted(&value)?;
+                let (name, weight) = weighted(value)?;
                 self.add_built_in(built_in(&name)?, weight)?;
             }
-            "skip-some-updates" => self.add_built_in(built_in("simple-update")?, 1)?,
-            "select-only" => self.add_built_in(built_in("select-only")?, 1)?,
-            "file" => self.add_file(&value, sources)?,
+            "file" => self.add_file(value, read_file)?,
             "show-script" => {
-                let BuiltIn { name, title, text } = built_in(&value)?;
+                let BuiltIn { name, title, text } = built_in(value)?;
                 return Err(Stop::Shown(format!("-- {name}: {title}\n{text}\n")));
             }
             "define" => match value.split_once('=') {
@@ -280,94 +252,35 @@ impl Options {
                     if !is_valid_name(name) {
                         return Err(refused(format!("option: invalid variable name: \"{name}\"")));
                     }
-                    self.defines.retain(|(other, _)| other != name);
-                    self.defines.push((name.to_owned(), text.to_owned()));
+                    self.settings.defines.retain(|(other, _)| other != name);
+                    self.settings.defines.push((name.to_owned(), text.to_owned()));
                 }
                 _ => return Err(refused(format!("invalid variable definition: \"{value}\""))),
             },
-            "client" => self.clients = whole(&value, "-c/--clients", 1)?,
-            "jobs" => self.threads = whole(&value, "-j/--jobs", 1)?,
-            "transactions" => self.transactions = whole(&value, "-t/--transactions", 1)?,
-            "time" => self.duration = whole(&value, "-T/--time", 1)?,
-            "progress" => self.progress = whole(&value, "-P/--progress", 1)?,
-            "scale" => self.scale = Some(whole(&value, "-s/--scale", 1)?),
-            "aggregate-interval" => self.aggregate = whole(&value, "--aggregate-interval", 1)?,
-            "partitions" => self.partitions = whole(&value, "--partitions", 0)?,
-            "fillfactor" => self.fillfactor = ranged(&value, "-F/--fillfactor", 10, 100)?,
             "protocol" => {
                 let found = Protocol::ALL.into_iter().find(|one| one.word() == value);
-                let wrong = || refused(format!("invalid query mode (-M): \"{value}\""));
-                self.protocol = found.ok_or_else(wrong)?;
+                self.settings.protocol = found.ok_or_else(|| invalid("query mode (-M)", value))?;
             }
             "init-steps" => self.steps = steps(value)?,
             "partition-method" => {
-                self.partition_method = Some(match value.to_ascii_lowercase().as_str() {
-                    "range" => PartitionMethod::Range,
-                    "hash" => PartitionMethod::Hash,
-                    _ => {
-                        return Err(refused(format!(
-                            "invalid partition method, expecting \"range\" or \"hash\", got: \"{value}\""
-                        )));
-                    }
-                });
+                let methods = [PartitionMethod::Range, PartitionMethod::Hash];
+                let found = methods.into_iter().find(|one| value.eq_ignore_ascii_case(one.word()));
+                let what = "partition method, expecting \"range\" or \"hash\", got";
+                self.partition_method = Some(found.ok_or_else(|| invalid(what, value))?);
             }
-            "latency-limit" | "rate" | "sampling-rate" | "max-tries" => {
-                self.take_number(name, &value)?;
+            "latency-limit" => {
+                let ms = positive(value, "latency limit", f64::INFINITY)?;
+                self.settings.latency_limit_us = (ms * 1000.0) as u64;
             }
-            "debug" => self.is_debugging = true,
-            _ => self.take_plain(name, value),
+            "rate" => self.settings.rate = Some(positive(value, "rate limit", f64::INFINITY)?),
+            "sampling-rate" => self.sampling = positive(value, "sampling rate", 1.0)?,
+            _ => {
+                let most = u32::try_from(leading_number(value).trunc() as i64);
+                self.settings.max_tries =
+                    most.map_err(|_| invalid("number of maximum tries", value))?;
+            }
         }
         Ok(())
-    }
-
-    fn take_number(&mut self, name: &str, value: &str) -> Result<(), Stop> {
-        let number = leading_number(value);
-        match name {
-            "latency-limit" if number > 0.0 => self.latency_limit_us = (number * 1000.0) as u64,
-            "latency-limit" => return Err(refused(format!("invalid latency limit: \"{value}\""))),
-            "rate" if number > 0.0 => self.rate = Some(number),
-            "rate" => return Err(refused(format!("invalid rate limit: \"{value}\""))),
-            "sampling-rate" if number > 0.0 && number <= 1.0 => self.sampling = number,
-            "sampling-rate" => return Err(refused(format!("invalid sampling rate: \"{value}\""))),
-            _ => match u32::try_from(number.trunc() as i64) {
-                Ok(most) => self.max_tries = most,
-                Err(_) => {
-                    return Err(refused(format!("invalid number of maximum tries: \"{value}\"")));
-                }
-            },
-        }
-        Ok(())
-    }
-
-    /// Options that need no check.
-    fn take_plain(&mut self, name: &str, value: String) {
-        match name {
-            "initialize" => self.is_init = true,
-            "no-vacuum" => self.no_vacuum = true,
-            "vacuum-all" => self.vacuums_all = true,
-            "quiet" => self.is_quiet = true,
-            "connect" => self.connects = true,
-            "log" => self.log = true,
-            "report-per-command" | "report-latencies" => self.per_command = true,
-            "unlogged-tables" => self.is_unlogged = true,
-            "foreign-keys" => self.foreign_keys = true,
-            "progress-timestamp" => self.progress_timestamp = true,
-            "failures-detailed" => self.failures_detailed = true,
-            "verbose-errors" => self.is_verbose = true,
-            "exit-on-abort" => self.exit_on_abort = true,
-            "continue-on-error" => self.continue_on_error = true,
-            "no-record" => self.no_record = true,
-            "record" => self.record = Some(value),
-            "tablespace" => self.tablespace = Some(value),
-            "index-tablespace" => self.index_tablespace = Some(value),
-            "log-prefix" => self.log_prefix = Some(value),
-            "random-seed" => self.seed = Some(value),
-            "host" => self.host = Some(value),
-            "port" => self.port = Some(value),
-            "username" => self.user = Some(value),
-            "dbname" => self.dbname = Some(value),
-            other => unreachable!("option {other} is not taken"),
-        }
     }
 
     fn add_built_in(&mut self, script: &BuiltIn, weight: u32) -> Result<(), Stop> {
@@ -375,9 +288,9 @@ impl Options {
         self.add(script.title, script.name, script.text, weight)
     }
 
-    fn add_file(&mut self, value: &str, sources: &mut Sources<'_>) -> Result<(), Stop> {
+    fn add_file(&mut self, value: &str, read_file: &mut ReadFile<'_>) -> Result<(), Stop> {
         let (file, weight) = weighted(value)?;
-        let bytes = (sources.read_file)(&file).map_err(|error| {
+        let bytes = read_file(&file).map_err(|error| {
             refused(format!("could not open file \"{file}\": {}", system_message(&error)))
         })?;
         let text = String::from_utf8(bytes)
@@ -387,22 +300,22 @@ impl Options {
     }
 
     fn add(&mut self, title: &str, kind: &str, text: &str, weight: u32) -> Result<(), Stop> {
-        let script = Script::read(title, text, &mut self.names).map_err(|error| {
+        let script = Script::read(title, text, &mut self.settings.names).map_err(|error| {
             let lines = error.lines.iter().map(|line| format!("\n{line}"));
             Stop::Refused(vec![format!("error: {}{}", error.message, lines.collect::<String>())])
         })?;
-        if self.scripts.len() == SCRIPTS_MOST {
+        if self.settings.scripts.len() == SCRIPTS_MOST {
             return Err(refused(format!("at most {SCRIPTS_MOST} SQL scripts are allowed")));
         }
         let kind = self.kind(kind);
-        self.scripts.push(WeightedScript { script, kind: kind.into(), weight });
+        self.settings.scripts.push(WeightedScript { script, kind: kind.into(), weight });
         Ok(())
     }
 
     /// A name for a kind of transactions that no other script has.
     fn kind(&self, name: &str) -> String {
         let name = if name.is_empty() || name == "-" { "script" } else { name };
-        let is_taken = |name: &str| self.scripts.iter().any(|script| script.kind == name);
+        let is_taken = |name: &str| self.settings.scripts.iter().any(|script| script.kind == name);
         let numbered = (2..).map(|n| format!("{name}-{n}"));
         std::iter::once(name.to_owned())
             .chain(numbered)
@@ -436,13 +349,13 @@ impl Options {
     }
 
     fn check_run(&mut self, has_init_options: bool) -> Result<(), Stop> {
-        if self.scripts.is_empty() {
+        if self.settings.scripts.is_empty() {
             self.add_built_in(built_in("tpcb-like")?, 1)?;
         }
-        if self.protocol != Protocol::Simple {
+        if self.settings.protocol != Protocol::Simple {
             self.check_parameters()?;
         }
-        if self.scripts.iter().all(|script| script.weight == 0) {
+        if self.settings.scripts.iter().all(|script| script.weight == 0) {
             return Err(refused("total script weight must not be zero"));
         }
         self.threads = self.threads.min(self.clients);
@@ -461,7 +374,7 @@ impl Options {
     }
 
     fn check_parameters(&self) -> Result<(), Stop> {
-        let commands = self.scripts.iter().flat_map(|script| &script.script.commands);
+        let commands = self.settings.scripts.iter().flat_map(|script| &script.script.commands);
         let too_many = commands.filter_map(|command| match &command.action {
             dyno_pgbench::Action::Sql(sql) => sql.too_many_parameters(),
             _ => None,
@@ -494,7 +407,10 @@ impl Options {
             ));
         } else if self.progress_timestamp && self.progress == 0 {
             "--progress-timestamp is allowed only under --progress"
-        } else if self.max_tries == 0 && self.latency_limit_us == 0 && duration == 0 {
+        } else if self.settings.max_tries == 0
+            && self.settings.latency_limit_us == 0
+            && duration == 0
+        {
             "an unlimited number of transaction tries can only be used with --latency-limit or a \
              duration (-T)"
         } else {
@@ -504,15 +420,16 @@ impl Options {
     }
 }
 
-pub(super) fn seed(text: Option<&str>, now_us: u64, strong: u64) -> Result<u64, Stop> {
+/// The seed that a text asks for; the lines of the refusal are the error.
+pub(super) fn seed(text: Option<&str>, now_us: u64, strong: u64) -> Result<u64, Vec<String>> {
     match text {
         None | Some("time") => Ok(now_us),
         Some("rand") => Ok(strong),
         Some(text) => text.trim_start().parse().map_err(|_| {
-            Stop::Refused(vec![
+            vec![
                 format!("error: unrecognized random seed option \"{text}\""),
                 "detail: Expecting an unsigned integer, \"time\" or \"rand\".".to_owned(),
-            ])
+            ]
         }),
     }
 }
@@ -541,8 +458,16 @@ fn weighted(text: &str) -> Result<(String, u32), Stop> {
     }
 }
 
-fn whole(text: &str, option: &str, least: i64) -> Result<i64, Stop> {
-    ranged(text, option, least, i64::from(i32::MAX))
+fn invalid(what: &str, text: &str) -> Stop {
+    refused(format!("invalid {what}: \"{text}\""))
+}
+
+fn positive(text: &str, what: &str, most: f64) -> Result<f64, Stop> {
+    let number = leading_number(text);
+    match number > 0.0 && number <= most {
+        true => Ok(number),
+        false => Err(invalid(what, text)),
+    }
 }
 
 fn ranged(text: &str, option: &str, least: i64, most: i64) -> Result<i64, Stop> {
@@ -563,23 +488,17 @@ fn leading_number(text: &str) -> f64 {
     ends.filter_map(|end| text[..end].parse().ok()).next().unwrap_or(0.0)
 }
 
-fn steps(text: String) -> Result<String, Stop> {
+fn steps(text: &str) -> Result<String, Stop> {
     if text.is_empty() {
         return Err(refused("no initialization steps specified"));
     }
     match text.chars().find(|step| !"dtgGvpf ".contains(*step)) {
-        None => Ok(text),
+        None => Ok(text.to_owned()),
         Some(step) => Err(Stop::Refused(vec![
             format!("error: unrecognized initialization step \"{step}\""),
             "detail: Allowed step characters are: \"dtgGvpf\".".to_owned(),
         ])),
     }
-}
-
-/// What the system says of a failure, as C programs write it.
-fn system_message(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 /// The words with `--debug` for a `-d` that names no database. Up to version 16 it means that; from 17 on
@@ -605,7 +524,7 @@ mod tests {
             "bad.sql" => Ok(b"\\set x 1 +\n".to_vec()),
             _ => Err(io::Error::from_raw_os_error(2)),
         };
-        Options::read(&words, &mut Sources { read_file: &mut read_file })
+        Options::read(&words, &mut read_file)
     }
 
     /// What pgbench's own tests expect of these command lines.
@@ -615,7 +534,8 @@ mod tests {
             Err(Stop::Refused(lines)) => {
                 assert!(lines.join("\n").contains(expected), "{line}: {lines:?}");
             }
-            other => panic!("{line}: {other:?}"),
+            Err(Stop::Shown(text)) => panic!("{line}: {text}"),
+            Ok(_) => panic!("{line} is taken"),
         };
         check("-h home -p 5432 -U calvin ---debug --bad-option", "pgbench --help");
         check("-f no-such-file", "could not open file \"no-such-file\": No such file or directory");
@@ -672,9 +592,10 @@ mod tests {
         let options =
             read("-c 8 -j2 -T 60 -M prepared -S -f good.sql@3 -D x=1 -D x=2 shop").unwrap();
         assert_eq!((options.clients, options.threads, options.duration), (8, 2, 60));
-        assert_eq!(options.defines, [("x".to_owned(), "2".to_owned())]);
+        assert_eq!(options.settings.defines, [("x".to_owned(), "2".to_owned())]);
         assert_eq!(options.dbname.as_deref(), Some("shop"));
-        let scripts: Vec<_> = options.scripts.iter().map(|one| (&*one.kind, one.weight)).collect();
+        let scripts: Vec<_> =
+            options.settings.scripts.iter().map(|one| (&*one.kind, one.weight)).collect();
         assert_eq!(scripts, [("select-only", 1), ("good", 3)]);
         assert_eq!(read("-j 9 -c 3").unwrap().threads, 3);
         // Up to version 16, `-d` is `--debug`.
@@ -682,12 +603,12 @@ mod tests {
             [("-d -S shop", true, "shop"), ("-S -d shop", false, "shop"), ("shop -d", true, "shop")]
         {
             let options = read(line).unwrap();
-            let found = (options.is_debugging, options.dbname.as_deref());
+            let found = (options.settings.is_debugging, options.dbname.as_deref());
             assert_eq!(found, (is_debugging, Some(dbname)), "{line}");
         }
         assert_eq!(read("").unwrap().transactions, 10);
         let init = read("-i -n --foreign-keys -s 7 --partitions 2").unwrap();
-        assert_eq!((init.steps.as_str(), init.scale), ("dtg pf", Some(7)));
+        assert_eq!((init.steps.as_str(), init.scale), ("dtg pf", 7));
         assert_eq!(init.partition_method, Some(PartitionMethod::Range));
         assert!(matches!(read("-b list"), Err(Stop::Shown(text)) if text.contains("tpcb-like: <")));
         assert!(

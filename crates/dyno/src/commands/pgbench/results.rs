@@ -1,9 +1,7 @@
 //! The results of a run, in the format of pgbench 15.
 
-use std::fmt::Write;
-
 use dyno_units::Nanoseconds;
-use dyno_workload::pgbench::{Moments, ScriptTotals, Statistics};
+use dyno_workload::pgbench::{Moments, ScriptTotals, Statistics, WeightedScript};
 
 use super::options::{Options, PartitionMethod};
 use crate::commands::beside::Interruption;
@@ -37,145 +35,106 @@ pub(super) fn text(
     // Transactions may have been in flight for a while.
     let length = interrupted.unwrap_or(ended).max(ended).saturating_sub(began);
     let duration = length.max(Nanoseconds(1000)).as_secs_f64();
-    let heading = |_| Interruption::heading(length) + "\n";
-    let mut out = interrupted.map(heading).unwrap_or_default() + &parameters(options, tables);
+    let mut out = Vec::from_iter(interrupted.map(|_| Interruption::heading(length)));
+    parameters(&mut out, options, tables);
     let Options { clients, transactions, .. } = *options;
+    let mut processed = format!("number of transactions actually processed: {}", total.committed);
     if options.duration > 0 {
-        match interrupted {
-            Some(_) => line(&mut out, format_args!("duration: {duration:.2} s")),
-            None => line(&mut out, format_args!("duration: {} s", options.duration)),
-        }
-        line(
-            &mut out,
-            format_args!("number of transactions actually processed: {}", total.committed),
-        );
+        out.push(match interrupted {
+            Some(_) => format!("duration: {duration:.2} s"),
+            None => format!("duration: {} s", options.duration),
+        });
     } else {
-        line(&mut out, format_args!("number of transactions per client: {transactions}"));
-        line(
-            &mut out,
-            format_args!(
-                "number of transactions actually processed: {}/{}",
-                total.committed,
-                transactions * clients
-            ),
-        );
+        out.push(format!("number of transactions per client: {transactions}"));
+        processed += &format!("/{}", transactions * clients);
     }
-    let ended = total.committed + total.skipped + total.failed();
-    failures(&mut out, "", options, &total, ended);
-    if ended == 0 {
-        return out;
-    }
-    times(&mut out, options, &total, duration);
-    connections(&mut out, options, &total, duration, statistics);
-    let is_several = options.scripts.len() > 1;
-    if is_several || options.per_command {
-        for idx in 0..options.scripts.len() {
+    out.push(processed);
+    failures(&mut out, "", options, &total);
+    if total.ended() > 0 {
+        times(&mut out, options, &total, duration);
+        connections(&mut out, options, &total, duration, statistics);
+        let is_several = options.settings.scripts.len() > 1;
+        for idx in 0..options.settings.scripts.len() {
             if is_several {
                 let of_script = scripts.get(idx).copied().unwrap_or_default();
                 script(&mut out, options, idx, &of_script, (&total, duration));
             }
-            if options.per_command {
+            if options.settings.measures_commands {
                 commands(&mut out, options, idx, statistics);
             }
         }
     }
-    out
+    out.join("\n") + "\n"
 }
 
-fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing into a String cannot fail.
-    let _ = writeln!(out, "{text}");
-}
-
-fn parameters(options: &Options, tables: TableFacts) -> String {
-    let mut out = String::new();
-    let title = match &options.scripts[..] {
+fn parameters(out: &mut Vec<String>, options: &Options, tables: TableFacts) {
+    let title = match &options.settings.scripts[..] {
         [script] => script.script.title.as_str(),
         _ => "multiple scripts",
     };
-    line(&mut out, format_args!("transaction type: {title}"));
-    line(&mut out, format_args!("scaling factor: {}", tables.scale));
+    out.push(format!("transaction type: {title}"));
+    out.push(format!("scaling factor: {}", tables.scale));
     if let Some((method, parts)) = tables.partitions {
-        line(&mut out, format_args!("partition method: {}\npartitions: {parts}", method.word()));
+        out.push(format!("partition method: {}\npartitions: {parts}", method.word()));
     }
-    line(&mut out, format_args!("query mode: {}", options.protocol.word()));
-    line(&mut out, format_args!("number of clients: {}", options.clients));
-    line(&mut out, format_args!("number of threads: {}", options.threads));
-    if options.max_tries > 0 {
-        line(&mut out, format_args!("maximum number of tries: {}", options.max_tries));
+    out.push(format!("query mode: {}", options.settings.protocol.word()));
+    out.push(format!("number of clients: {}", options.clients));
+    out.push(format!("number of threads: {}", options.threads));
+    if options.settings.max_tries > 0 {
+        out.push(format!("maximum number of tries: {}", options.settings.max_tries));
     }
-    out
 }
 
-fn failures(out: &mut String, prefix: &str, options: &Options, of: &ScriptTotals, ended: u64) {
+fn failures(out: &mut Vec<String>, prefix: &str, options: &Options, of: &ScriptTotals) {
     let mut count = |what: &str, n: u64| {
-        let share = percent(n, ended);
-        line(out, format_args!("{prefix}number of {what}: {n} ({share}%)"));
+        let share = percent(n, of.ended());
+        out.push(format!("{prefix}number of {what}: {n} ({share}%)"));
     };
     count("failed transactions", of.failed());
     if options.failures_detailed {
         count("serialization failures", of.serialization);
         count("deadlock failures", of.deadlock);
         // pgbench has these since it can go on after other errors.
-        if options.continue_on_error {
+        if options.settings.continues_on_error {
             count("other failures", of.other);
         }
     }
-    if options.max_tries != 1 {
+    if options.settings.max_tries != 1 {
         count("transactions retried", of.retried);
-        line(out, format_args!("{prefix}total number of retries: {}", of.retries));
+        out.push(format!("{prefix}total number of retries: {}", of.retries));
     }
 }
 
-fn times(out: &mut String, options: &Options, total: &ScriptTotals, duration: f64) {
-    let ended = total.committed + total.skipped + total.failed();
-    let is_limited = options.latency_limit_us > 0;
-    if options.rate.is_some() && is_limited {
-        let share = percent(total.skipped, ended);
-        line(out, format_args!("number of transactions skipped: {} ({share}%)", total.skipped));
+fn times(out: &mut Vec<String>, options: &Options, total: &ScriptTotals, duration: f64) {
+    let ScriptTotals { committed, skipped, late, lag, .. } = *total;
+    let is_limited = options.settings.latency_limit_us > 0;
+    if options.settings.rate.is_some() && is_limited {
+        let share = percent(skipped, total.ended());
+        out.push(format!("number of transactions skipped: {skipped} ({share}%)"));
     }
     if is_limited {
-        let share = if total.committed == 0 {
-            "0.000".into()
-        } else {
-            percent(total.late, total.committed)
-        };
-        line(
-            out,
-            format_args!(
-                "number of transactions above the {:.1} ms latency limit: {}/{} ({share}%)",
-                options.latency_limit_us as f64 / 1000.0,
-                total.late,
-                total.committed
-            ),
-        );
+        let share = if committed == 0 { "0.000".into() } else { percent(late, committed) };
+        out.push(format!(
+            "number of transactions above the {:.1} ms latency limit: {late}/{committed} ({share}%)",
+            options.settings.latency_limit_us as f64 / 1000.0,
+        ));
     }
-    if options.rate.is_some() || options.progress > 0 || is_limited {
+    if options.settings.rate.is_some() || options.progress > 0 || is_limited {
         moments(out, "latency", &total.latency);
     } else {
         let including = if total.failed() > 0 { " (including failures)" } else { "" };
-        line(
-            out,
-            format_args!(
-                "latency average = {:.3} ms{including}",
-                1000.0 * duration * options.clients as f64 / ended as f64
-            ),
-        );
+        let ms = 1000.0 * duration * options.clients as f64 / total.ended() as f64;
+        out.push(format!("latency average = {ms:.3} ms{including}"));
     }
-    if options.rate.is_some() {
-        line(
-            out,
-            format_args!(
-                "rate limit schedule lag: avg {:.3} (max {:.3}) ms",
-                0.001 * total.lag.sum as f64 / (total.committed.max(1)) as f64,
-                0.001 * total.lag.max as f64
-            ),
-        );
+    if options.settings.rate.is_some() {
+        let mean = 0.001 * lag.sum as f64 / (committed.max(1)) as f64;
+        let most = 0.001 * lag.max as f64;
+        out.push(format!("rate limit schedule lag: avg {mean:.3} (max {most:.3}) ms"));
     }
 }
 
 fn connections(
-    out: &mut String,
+    out: &mut Vec<String>,
     options: &Options,
     total: &ScriptTotals,
     duration: f64,
@@ -183,17 +142,17 @@ fn connections(
 ) {
     let tps = total.committed as f64 / duration;
     let initial = statistics.initial_connecting();
-    if !options.connects {
+    if !options.settings.connects {
         let ms = initial.0 as f64 / 1e6;
-        line(out, format_args!("initial connection time = {ms:.3} ms"));
-        line(out, format_args!("tps = {tps:.6} (without initial connection time)"));
+        out.push(format!("initial connection time = {ms:.3} ms"));
+        out.push(format!("tps = {tps:.6} (without initial connection time)"));
         return;
     }
     let (_, took) = statistics.connects();
     let n = (total.committed + total.failed()).max(1);
     let ms = (initial + took).0 as f64 / 1e6 / n as f64;
-    line(out, format_args!("average connection time = {ms:.3} ms"));
-    line(out, format_args!("tps = {tps:.6} (including reconnection times)"));
+    out.push(format!("average connection time = {ms:.3} ms"));
+    out.push(format!("tps = {tps:.6} (including reconnection times)"));
 }
 
 /// Mean and standard deviation of values in microseconds, in milliseconds.
@@ -204,68 +163,52 @@ pub(super) fn mean_and_deviation(values: &Moments) -> (f64, f64) {
     (0.001 * mean, 0.001 * deviation)
 }
 
-fn moments(out: &mut String, name: &str, values: &Moments) {
+fn moments(out: &mut Vec<String>, name: &str, values: &Moments) {
     if values.count > 0 {
         let (mean, deviation) = mean_and_deviation(values);
-        line(out, format_args!("{name} average = {mean:.3} ms"));
-        line(out, format_args!("{name} stddev = {deviation:.3} ms"));
+        out.push(format!("{name} average = {mean:.3} ms"));
+        out.push(format!("{name} stddev = {deviation:.3} ms"));
     }
 }
 
 fn script(
-    out: &mut String,
+    out: &mut Vec<String>,
     options: &Options,
     idx: usize,
     of: &ScriptTotals,
     (total, duration): (&ScriptTotals, f64),
 ) {
-    let script = &options.scripts[idx];
-    let weights: u64 = options.scripts.iter().map(|script| u64::from(script.weight)).sum();
+    let WeightedScript { script, weight, .. } = &options.settings.scripts[idx];
+    let weights: u64 = options.settings.scripts.iter().map(|script| u64::from(script.weight)).sum();
     let share = |part: u64, whole: u64| 100.0 * part as f64 / whole as f64;
-    line(out, format_args!("SQL script {}: {}", idx + 1, script.script.title));
-    line(
-        out,
-        format_args!(
-            " - weight: {} (targets {:.1}% of total)",
-            script.weight,
-            share(u64::from(script.weight), weights)
-        ),
-    );
-    line(
-        out,
-        format_args!(
-            " - {} transactions ({:.1}% of total, tps = {:.6})",
-            of.committed,
-            share(of.committed, total.committed.max(1)),
-            of.committed as f64 / duration
-        ),
-    );
-    let ended = of.committed + of.skipped + of.failed();
-    failures(out, " - ", options, of, ended);
-    if options.latency_limit_us > 0 && options.rate.is_some() && ended > 0 {
-        let skipped = percent(of.skipped, ended);
-        line(out, format_args!(" - number of transactions skipped: {} ({skipped}%)", of.skipped));
+    out.push(format!("SQL script {}: {}", idx + 1, script.title));
+    let target = share(u64::from(*weight), weights);
+    out.push(format!(" - weight: {weight} (targets {target:.1}% of total)"));
+    out.push(format!(
+        " - {} transactions ({:.1}% of total, tps = {:.6})",
+        of.committed,
+        share(of.committed, total.committed.max(1)),
+        of.committed as f64 / duration
+    ));
+    failures(out, " - ", options, of);
+    if options.settings.latency_limit_us > 0 && options.settings.rate.is_some() && of.ended() > 0 {
+        let skipped = percent(of.skipped, of.ended());
+        out.push(format!(" - number of transactions skipped: {} ({skipped}%)", of.skipped));
     }
     moments(out, " - latency", &of.latency);
 }
 
-fn commands(out: &mut String, options: &Options, idx: usize, statistics: &Statistics) {
-    let is_several = options.scripts.len() > 1;
-    let with_retries = options.max_tries != 1;
-    line(
-        out,
-        format_args!(
-            "{}statement latencies in milliseconds{}:",
-            if is_several { " - " } else { "" },
-            if with_retries { ", failures and retries" } else { " and failures" }
-        ),
-    );
+fn commands(out: &mut Vec<String>, options: &Options, idx: usize, statistics: &Statistics) {
+    let with_retries = options.settings.max_tries != 1;
+    let prefix = if options.settings.scripts.len() > 1 { " - " } else { "" };
+    let more = if with_retries { ", failures and retries" } else { " and failures" };
+    out.push(format!("{prefix}statement latencies in milliseconds{more}:"));
     let totals = statistics.commands(idx);
-    for (nth, command) in options.scripts[idx].script.commands.iter().enumerate() {
+    for (nth, command) in options.settings.scripts[idx].script.commands.iter().enumerate() {
         let of = totals.get(nth).copied().unwrap_or_default();
         let ms = 0.001 * of.sum_us as f64 / of.count.max(1) as f64;
         let retries = if with_retries { format!("  {:>10}", of.retries) } else { String::new() };
-        line(out, format_args!("   {ms:11.3}  {:>10}{retries}  {}", of.failures, command.line));
+        out.push(format!("   {ms:11.3}  {:>10}{retries}  {}", of.failures, command.line));
     }
 }
 
@@ -292,14 +235,14 @@ pub(super) fn progress(options: &Options, time: &str, last: &Reported, now: &Rep
         n as f64 / seconds,
         after.failed() - before.failed()
     );
-    if options.rate.is_some() {
+    if options.settings.rate.is_some() {
         let (lag, _) = mean_and_deviation(&since(|totals| totals.lag));
         text += &format!(", lag {lag:.3} ms");
-        if options.latency_limit_us > 0 {
+        if options.settings.latency_limit_us > 0 {
             text += &format!(", {} skipped", after.skipped - before.skipped);
         }
     }
-    if options.max_tries != 1 {
+    if options.settings.max_tries != 1 {
         text += &format!(
             ", {} retried, {} retries",
             after.retried - before.retried,
@@ -311,14 +254,13 @@ pub(super) fn progress(options: &Options, time: &str, last: &Reported, now: &Rep
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::Sources;
     use super::*;
 
     #[test]
     fn an_interrupted_run_is_as_long_as_it_was() {
         let words = ["-S", "-T", "60"].map(str::to_owned);
         let mut read_file = |_: &str| Ok(Vec::new());
-        let options = Options::read(&words, &mut Sources { read_file: &mut read_file }).unwrap();
+        let options = Options::read(&words, &mut read_file).unwrap();
         let (tables, statistics) = (TableFacts::default(), Statistics::default());
         let shown = |interrupted| text(&options, tables, &statistics, interrupted);
         let (whole, cut) = (shown(None), shown(Some(Nanoseconds::from_millis(2980))));

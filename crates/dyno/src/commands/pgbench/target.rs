@@ -263,13 +263,12 @@ fn of_password_file(text: &str, wanted: [&str; 4]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::pgbench::options::Sources;
 
     fn resolved(line: &str, variables: &[(&str, &str)]) -> Result<String, String> {
         let words: Vec<String> =
             line.split('|').filter(|word| !word.is_empty()).map(str::to_owned).collect();
         let mut read_file = |_: &str| Ok(Vec::new());
-        let options = Options::read(&words, &mut Sources { read_file: &mut read_file }).unwrap();
+        let options = Options::read(&words, &mut read_file).unwrap();
         let variable = |name: &str| {
             variables.iter().find(|(one, _)| *one == name).map(|(_, value)| (*value).to_owned())
         };

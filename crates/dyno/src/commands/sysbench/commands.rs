@@ -1,6 +1,6 @@
 //! The commands of a script.
 
-use dyno_sysbench::{Call, Host, Level, options_text};
+use dyno_sysbench::{Call, Level, options_text};
 use dyno_workload::lua::{Ended, Settings, Single};
 
 use super::{Session, Stop, run, target};
@@ -12,8 +12,7 @@ pub(super) fn dispatch(session: Session) -> Result<End, Stop> {
         if session.script.is_built_in {
             let text =
                 "Command is required. Supported commands: prepare, prewarm, run, cleanup, help";
-            session.host.log(Level::Fatal, &format!("{name}: {text}"));
-            return Err(Stop::Said);
+            return Err(session.host.fatal(&format!("{name}: {text}")));
         }
         // The script itself was all there was to do.
         return Ok(End::Good);
@@ -25,35 +24,28 @@ pub(super) fn dispatch(session: Session) -> Result<End, Stop> {
             false => alone(session, Call::Command(&command)),
         };
     }
+    let state = session.single.state();
     match command.as_str() {
         "run" => run::run(session),
-        "help" if !session.single.state().has_function("help") => help(&session),
-        "help" | "prepare" | "cleanup" => {
-            if session.single.state().has_function(&command) {
-                return alone(session, Call::Function(&command));
-            }
-            terminal::say(&format!("'{name}' test does not implement the '{command}' command."));
-            Ok(End::Bad)
+        "help" | "prepare" | "cleanup" if state.has_function(&command) => {
+            alone(session, Call::Function(&command))
         }
-        other => {
-            terminal::say(&format!("Unknown command: {other}"));
-            Ok(End::Bad)
-        }
-    }
-}
-
-fn help(session: &Session) -> Result<End, Stop> {
-    let name = session.script.file_name();
-    match session.single.state().options() {
-        Ok(Some(options)) => {
+        "help" if let Ok(Some(options)) = state.options() => {
             terminal::out(&format!("{name} options:\n{}\n", options_text(&options)));
             Ok(End::Good)
         }
-        _ => {
-            terminal::say(&format!("'{name}' test does not implement the 'help' command."));
-            Ok(End::Bad)
-        }
+        other => Ok(refuse(&name, other)),
     }
+}
+
+pub(super) fn refuse(test: &str, command: &str) -> End {
+    terminal::say(&match command {
+        "help" | "prepare" | "cleanup" => {
+            format!("'{test}' test does not implement the '{command}' command.")
+        }
+        other => format!("Unknown command: {other}"),
+    });
+    End::Bad
 }
 
 pub(super) fn end_of(settings: &Settings, ended: Ended, is_command: bool) -> End {
@@ -65,11 +57,8 @@ pub(super) fn end_of(settings: &Settings, ended: Ended, is_command: bool) -> End
         Ended::False if !is_command => End::Good,
         Ended::False => End::Bad,
         Ended::Broken(function, message) => {
-            let text = match function.as_str() {
-                "script" => message,
-                function => format!("`{function}' function failed: {message}"),
-            };
-            settings.host.log(Level::Fatal, &text);
+            let text = Ended::report(&function, &message);
+            settings.program.host.log(Level::Fatal, &text);
             End::Bad
         }
     }
@@ -89,14 +78,11 @@ fn parallel(session: &Session, command: &str) -> Result<End, Stop> {
     let dialect = target::dialect(options);
     let work = |tid: usize| -> End {
         let seed = run::seed_of(settings, tid);
-        let ended = match Single::new(settings, tid, seed, dialect) {
-            Ok(mut single) => match single.export() {
-                Ok(()) => single.call(Call::Command(command)),
-                Err(message) => Ended::Broken("script".to_owned(), message),
-            },
-            Err(ended) => ended,
-        };
-        end_of(settings, ended, true)
+        let ended = Single::new(settings, tid, seed, dialect).and_then(|mut single| {
+            single.export()?;
+            Ok(single.call(Call::Command(command)))
+        });
+        end_of(settings, ended.unwrap_or_else(|ended| ended), true)
     };
     // Whether threads have failed is in their messages; sysbench's exit code does not say it, and scripts
     // whose threads make the same table twice depend on that.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use dyno_load::AbortFlag;
@@ -13,6 +13,7 @@ use dyno_units::{Clock, Nanoseconds};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use super::Stop;
 use crate::commands::beside::is_there;
 use crate::terminal;
 
@@ -27,12 +28,17 @@ pub(super) struct Terminal {
     last: Mutex<(String, u64)>,
     /// A client could not go on: the others are stopped, which is not reported.
     pub(super) is_broken: AtomicBool,
-    /// When scripts are stopped that have not ended by then.
-    end: Mutex<Option<(Arc<dyn Clock>, Nanoseconds)>>,
+    /// The exit code that its script wants; less than 0 if it wants none.
+    pub(super) exit_code: AtomicI64,
+    pub(super) has_started: AtomicBool,
+    /// How long scripts may run at most, by this clock.
+    pub(super) limit: OnceLock<(Arc<dyn Clock>, Nanoseconds)>,
+    /// When that is over.
+    pub(super) end_ns: AtomicU64,
 }
 
 /// Where modules are looked for, as in sysbench; `variable` reads the environment.
-fn package_path(variable: &dyn Fn(&str) -> Option<String>) -> String {
+pub(super) fn package_path(variable: &dyn Fn(&str) -> Option<String>) -> String {
     let home = variable("HOME").unwrap_or_default();
     let rocks = format!("{home}/.luarocks/share/lua");
     let usual = format!(
@@ -60,13 +66,11 @@ impl Terminal {
             modules: Mutex::default(),
             last: Mutex::default(),
             is_broken: AtomicBool::new(false),
-            end: Mutex::default(),
+            exit_code: AtomicI64::new(-1),
+            has_started: AtomicBool::new(false),
+            limit: OnceLock::new(),
+            end_ns: AtomicU64::new(u64::MAX),
         }
-    }
-
-    pub(super) fn end_scripts_at(&self, clock: &Arc<dyn Clock>, at: Option<Nanoseconds>) {
-        let end = at.map(|at| (Arc::clone(clock), at));
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = end;
     }
 
     /// The modules that scripts have required, with their digests.
@@ -81,6 +85,12 @@ impl Terminal {
             Terminal::end_repetition(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner));
             terminal::out_part(text);
         }
+    }
+
+    /// Logs why the program ends.
+    pub(super) fn fatal(&self, text: &str) -> Stop {
+        self.log(Level::Fatal, text);
+        Stop::Said
     }
 
     /// Says how often the last message was repeated, before something else is printed.
@@ -200,9 +210,25 @@ impl Host for Terminal {
     }
 
     fn is_stopped(&self) -> bool {
-        let is_over = |end: &(Arc<dyn Clock>, Nanoseconds)| end.0.now() >= end.1;
-        self.abort.is_raised()
-            || self.end.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(is_over)
+        let is_over = |(clock, _): &(Arc<dyn Clock>, _)| clock.now().0 >= self.end_ns.load(Relaxed);
+        self.abort.is_raised() || self.limit.get().is_some_and(is_over)
+    }
+
+    fn started(&self) {
+        if let Some((clock, length)) = self.limit.get() {
+            self.end_ns.store((clock.now() + *length).0, Relaxed);
+        }
+        // Where one could not be prepared, none begins.
+        if !self.is_broken.load(Relaxed) {
+            self.has_started.store(true, Relaxed);
+            self.notice("Threads started!\n\n");
+        }
+    }
+
+    fn broken(&self, exit_code: Option<i32>) {
+        self.exit_code.store(exit_code.map_or(-1, i64::from), Relaxed);
+        self.is_broken.store(true, Relaxed);
+        self.abort.raise();
     }
 }
 

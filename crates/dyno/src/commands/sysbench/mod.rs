@@ -19,10 +19,8 @@ use std::sync::Arc;
 
 use dyno_database::Endpoint;
 use dyno_load::AbortFlag;
-use dyno_sysbench::{
-    Distribution, Host, Level, Limits, OptionValue, RandomSettings, Unique, built_in,
-};
-use dyno_units::{Clock, Seed};
+use dyno_sysbench::{Distribution, Host, OptionValue, Program, RandomSettings, Unique, built_in};
+use dyno_units::{Clock, Nanoseconds, Seed};
 use dyno_workload::Connector;
 use dyno_workload::lua::{Ignored, NAME, Settings, Single, Statistics};
 
@@ -86,11 +84,6 @@ pub(crate) fn run(words: &[String]) -> anyhow::Result<End> {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
 fn wrong(wrong: Wrong) -> Stop {
     match wrong {
         Wrong::Error(text) => terminal::say(&text),
@@ -132,7 +125,8 @@ fn perform(words: &[String]) -> Result<End, Stop> {
     let abort = AbortFlag::new();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let interruption = Interruption::listen(&abort, &clock)?;
-    let host = Arc::new(Terminal::new(verbosity, abort, script.folder.clone(), &variable));
+    let host =
+        Arc::new(Terminal::new(verbosity, abort, script.folder.clone(), &terminal::variable));
     match prepare(options, script, host, (clock, interruption))? {
         Ok(session) => commands::dispatch(session),
         // The script has ended the program.
@@ -142,10 +136,7 @@ fn perform(words: &[String]) -> Result<End, Stop> {
 
 /// The script by the name that was given: a file, a built-in one, or a module.
 fn find_script(options: &Options) -> Result<Script, Stop> {
-    let fatal = |text: String| {
-        terminal::out(&format!("FATAL: {text}"));
-        Stop::Said
-    };
+    let fatal = |text: String| wrong(Wrong::Fatal(text));
     let name = match options.test.as_deref() {
         None | Some("-") => {
             let mut text = String::new();
@@ -168,8 +159,8 @@ fn find_script(options: &Options) -> Result<Script, Stop> {
         let text = script.text.to_owned();
         return Ok(Script { path: name.clone(), name, text, folder: None, is_built_in: true });
     }
-    let searched = Terminal::new(0, AbortFlag::new(), Some(".".into()), &variable);
-    match host::find_module(&name, &Host::package_path(&searched), Some(Path::new("."))) {
+    let searched = host::package_path(&terminal::variable);
+    match host::find_module(&name, &searched, Some(Path::new("."))) {
         Ok(module) => {
             let folder = Path::new(&module.path).parent().map(Path::to_owned);
             let (path, text) = (module.path, module.text);
@@ -192,22 +183,16 @@ fn prepare(
     host: Arc<Terminal>,
     (clock, interruption): (Arc<dyn Clock>, Interruption),
 ) -> Result<Result<Session, End>, Stop> {
-    let endpoint = target::resolve(&options, &variable, &is_there).map_err(|why| {
-        host.log(Level::Fatal, &why);
-        Stop::Said
-    })?;
+    let endpoint = target::resolve(&options, &terminal::variable, &is_there)
+        .map_err(|why| host.fatal(&why))?;
     let mut settings = settings(&options, &script, (&host, clock.as_ref()), &endpoint)?;
-    let fatal = |text: String| {
-        host.log(Level::Fatal, &text);
-        Stop::Said
-    };
     let before = Arc::new(settings.clone());
     let single = Single::new(&before, 0, run::seed_of(&before, 0), target::dialect(&options));
     let single = match single {
         Ok(single) => single,
         Err(ended) => return Ok(Err(commands::end_of(&before, ended, false))),
     };
-    let declared = single.state().options().map_err(fatal)?;
+    let declared = single.state().options().map_err(|text| host.fatal(&text))?;
     let mut values = options.exported();
     // Scripts that declare no options, those of sysbench 0.5, read all of them as variables. `debug` is a
     // library, and stays it.
@@ -216,8 +201,7 @@ fn prepare(
         Some(_) => Vec::new(),
     };
     for option in declared.iter().flatten() {
-        values.retain(|(name, _)| *name != option.name);
-        values.push((option.name.clone(), option.default_value()));
+        put(&mut values, &option.name, option.default_value());
     }
     for (name, text, word) in &options.unknown {
         let invalid = || {
@@ -227,8 +211,7 @@ fn prepare(
         let value = match &declared {
             None => {
                 let value = OptionValue::Text(text.clone().unwrap_or_default());
-                globals.retain(|(known, _)| known != name);
-                globals.push((name.clone(), value.clone()));
+                put(&mut globals, name, value.clone());
                 value
             }
             Some(declared) => {
@@ -237,14 +220,18 @@ fn prepare(
                 option.kind.parse(text.as_deref()).map_err(|_| invalid())?
             }
         };
-        values.retain(|(known, _)| known != name);
-        values.push((name.clone(), value));
+        put(&mut values, name, value);
     }
-    single.state().export(&values, &globals).map_err(fatal)?;
+    single.state().export(&values, &globals).map_err(|text| host.fatal(&text))?;
     (settings.options, settings.globals) = (values, globals);
     settings.recorded = run::recorded(&options, &script, declared.as_deref(), host.required());
     let settings = Arc::new(settings);
     Ok(Ok(Session { options, script, settings, single, host, endpoint, clock, interruption }))
+}
+
+fn put(values: &mut Vec<(String, OptionValue)>, name: &str, value: OptionValue) {
+    values.retain(|(known, _)| known != name);
+    values.push((name.to_owned(), value));
 }
 
 /// What decides about all random numbers: what the command line says, else the time.
@@ -292,50 +279,47 @@ fn settings(
     let unique = |label| Seed(seed).derive(label, 0).0 as u32;
     let ignored = options.list("mysql_ignore_errors");
     let stem = Path::new(&script.name).file_stem().unwrap_or_default();
-    let events = options.count("events");
+    let (events, seconds) = (options.count("events"), options.count("time"));
     let rate = options.number("rate");
     let connector = endpoint.protocol.connector(endpoint);
     let needs_server = needs_server(options, script);
     Ok(Settings {
         name: NAME.into(),
         kind: stem.to_string_lossy().into_owned().into(),
-        path: script.path.clone(),
-        text: script.text.clone(),
+        program: Program {
+            argv: options.argv.clone(),
+            command: options.command.clone(),
+            random: RandomSettings {
+                distribution: Distribution::of_word(options.text("rand_type")).unwrap_or_default(),
+                iterations: options.count("rand_spec_iter") as u32,
+                special_percent: options.number("rand_spec_pct"),
+                special_share: options.number("rand_spec_res"),
+                pareto_h: options.number("rand_pareto_h"),
+                zipfian_exponent: options.number("rand_zipfian_exp"),
+            },
+            unique: Arc::new(Unique::new(unique("unique"), unique("offset"))),
+            is_trusted: true,
+            is_compiled: options.text("luajit_cmd") != "off",
+            ..Program::new(&script.path, &script.text, Arc::clone(host) as Arc<dyn Host>)
+        },
         options: Vec::new(),
         globals: Vec::new(),
-        argv: options.argv.clone(),
-        command: options.command.clone(),
-        random: RandomSettings {
-            distribution: Distribution::of_word(&options.text("rand_type")).unwrap_or_default(),
-            iterations: options.count("rand_spec_iter") as u32,
-            special_percent: options.number("rand_spec_pct"),
-            special_share: options.number("rand_spec_res"),
-            pareto_h: options.number("rand_pareto_h"),
-            zipfian_exponent: options.number("rand_zipfian_exp"),
-        },
         seed: Some(seed),
         prepares: options.text("db_ps_mode") == "auto",
         ignored: match ignored.iter().any(|code| code == "all") {
             true => Ignored::All,
-            false => Ignored::Codes(ignored),
+            false => Ignored::Codes(ignored.to_vec()),
         },
         events: (events > 0).then_some(events),
         rate: (events > 0 && rate > 0.0).then_some(rate),
-        limit: None,
+        limit: (seconds > 0).then(|| Nanoseconds::from_secs(seconds)),
         is_paced: rate > 0.0,
         continues: false,
-        is_trusted: true,
-        is_compiled: options.text("luajit_cmd") != "off",
-        limits: Limits::default(),
         tables: None,
         is_without_server: !needs_server && !options.is_on("mysql_dry_run"),
         connector: needs_server.then_some(connector as Connector),
         recorded: Vec::new(),
-        host: Arc::clone(host) as Arc<dyn Host>,
-        started: Arc::new(|| {}),
-        broken: Arc::new(|_| {}),
         statistics: Arc::new(Statistics::default()),
-        unique: Arc::new(Unique::new(unique("unique"), unique("offset"))),
     })
 }
 

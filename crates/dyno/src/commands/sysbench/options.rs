@@ -1,13 +1,8 @@
 //! The command line of sysbench: `[options]... [testname] [command]`.
 
-use std::collections::BTreeMap;
+use dyno_sysbench::{Kind, OptionValue, ScriptOption, declared, normal_name};
 
-use dyno_sysbench::{Kind, OptionValue, described, normal_name};
-
-use super::texts::{self, Known};
-
-/// Options of Dyno's own.
-const OWN: [&str; 2] = ["record", "no_record"];
+use super::texts::OPTIONS;
 
 /// Names that earlier versions had, what they are called now, and what scripts find where they are not given.
 const ALIASES: [(&str, &str, f64); 4] = [
@@ -17,12 +12,19 @@ const ALIASES: [(&str, &str, f64); 4] = [
     ("num_threads", "threads", 1.0),
 ];
 
+/// An option that the tool or its test knows.
+#[derive(Clone, Debug)]
+struct Known {
+    option: ScriptOption,
+    value: OptionValue,
+    is_given: bool,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
     pub(super) test: Option<String>,
     pub(super) command: Option<String>,
-    /// Texts of options that the tool knows, by names with underscores.
-    given: BTreeMap<String, OptionValue>,
+    known: Vec<Known>,
     /// Names of earlier versions that were given.
     old: Vec<&'static str>,
     /// Options that it does not know, as they were written: the script's own.
@@ -52,6 +54,7 @@ impl Options {
             argv: std::iter::once("sysbench".to_owned()).chain(words.iter().cloned()).collect(),
             ..Options::default()
         };
+        options.add(OPTIONS);
         for word in words {
             match word.strip_prefix("--") {
                 Some(option) => options.option(option, word, read_file)?,
@@ -99,31 +102,49 @@ impl Options {
             }
             name = (*new).to_owned();
         }
-        if OWN.contains(&name.as_str()) {
-            match name.as_str() {
-                "record" => self.record = value.map(str::to_owned),
-                _ => self.no_record = true,
+        match (name.as_str(), self.find(&name)) {
+            ("record", _) => self.record = value.map(str::to_owned),
+            ("no_record", _) => self.no_record = true,
+            ("config_file", _) => {
+                let text = read_file(value.unwrap_or_default()).map_err(Wrong::Error)?;
+                self.config(&text)?;
             }
-            return Ok(());
+            (_, Some(known)) => {
+                known.value =
+                    known.option.kind.parse(value).map_err(|_| match known.option.kind {
+                        Kind::Bool => Wrong::Error(format!("invalid option: {word}")),
+                        _ => Wrong::Error(format!(
+                            "Invalid value for the '{}' option: '{}'",
+                            name.replace('_', "-"),
+                            value.unwrap_or_default()
+                        )),
+                    })?;
+                known.is_given = true;
+            }
+            (_, None) => self.unknown.push((name, value.map(str::to_owned), word.to_owned())),
         }
-        if name == "config_file" {
-            let text = read_file(value.unwrap_or_default()).map_err(Wrong::Error)?;
-            return self.config(&text);
-        }
-        let Some(known) = texts::find(&name) else {
-            self.unknown.push((name, value.map(str::to_owned), word.to_owned()));
-            return Ok(());
-        };
-        let value = known.kind.parse(value).map_err(|_| match known.kind {
-            Kind::Bool => Wrong::Error(format!("invalid option: {word}")),
-            _ => Wrong::Error(format!(
-                "Invalid value for the '{}' option: '{}'",
-                known.name,
-                value.unwrap_or_default()
-            )),
-        })?;
-        self.given.insert(name, value);
         Ok(())
+    }
+
+    fn add(&mut self, help: &str) {
+        let known =
+            |option: ScriptOption| Known { value: option.default_value(), option, is_given: false };
+        self.known.extend(declared(help).into_iter().map(known));
+    }
+
+    fn find(&mut self, name: &str) -> Option<&mut Known> {
+        self.known.iter_mut().find(|known| known.option.name == name)
+    }
+
+    /// The same with the options of a test; a word that is none of them is the error.
+    pub(super) fn of_test(&self, help: &str) -> Result<Options, String> {
+        let mut options = self.clone();
+        options.add(help);
+        for (name, text, word) in std::mem::take(&mut options.unknown) {
+            let known = options.find(&name).ok_or_else(|| word.clone())?;
+            known.value = known.option.kind.parse(text.as_deref()).map_err(|_| word)?;
+        }
+        Ok(options)
     }
 
     /// A file of lines `key=value`; what the command line gives comes first.
@@ -132,7 +153,7 @@ impl Options {
             let line = line.split('#').next().unwrap_or_default().trim();
             let Some((name, value)) = line.split_once('=') else { continue };
             let name = normal_name(name.trim());
-            if self.given.contains_key(&name) {
+            if self.find(&name).is_some_and(|known| known.is_given) {
                 continue;
             }
             let value = value.trim().trim_matches(['"', '\'']);
@@ -143,55 +164,57 @@ impl Options {
         Ok(())
     }
 
-    fn value(&self, name: &str) -> OptionValue {
-        let known = texts::find(name);
-        match (self.given.get(name), known) {
-            (Some(value), _) => value.clone(),
-            (None, Some(known)) => known.default_value(),
-            (None, None) => OptionValue::Nothing,
-        }
+    fn value(&self, name: &str) -> &OptionValue {
+        let known = self.known.iter().find(|known| known.option.name == name);
+        known.map_or(&OptionValue::Nothing, |known| &known.value)
     }
 
     pub(super) fn is_on(&self, name: &str) -> bool {
-        self.value(name) == OptionValue::Bool(true)
+        *self.value(name) == OptionValue::Bool(true)
     }
 
     pub(super) fn number(&self, name: &str) -> f64 {
         match self.value(name) {
-            OptionValue::Number(number) => number,
+            OptionValue::Number(number) => *number,
             _ => 0.0,
         }
     }
 
+    /// A whole number; below 0 it is 0.
     pub(super) fn count(&self, name: &str) -> u64 {
         self.number(name).max(0.0) as u64
     }
 
-    pub(super) fn text(&self, name: &str) -> String {
+    pub(super) fn text(&self, name: &str) -> &str {
         match self.value(name) {
             OptionValue::Text(text) => text,
-            _ => String::new(),
+            _ => "",
         }
     }
 
-    pub(super) fn list(&self, name: &str) -> Vec<String> {
+    pub(super) fn list(&self, name: &str) -> &[String] {
         match self.value(name) {
             OptionValue::List(texts) => texts,
-            _ => Vec::new(),
+            _ => &[],
         }
+    }
+
+    /// When full reports are due, in seconds; the first one is last.
+    pub(super) fn checkpoints(&self) -> Vec<u64> {
+        let texts = self.list("report_checkpoints").iter();
+        let mut checkpoints: Vec<u64> = texts.filter_map(|text| text.trim().parse().ok()).collect();
+        checkpoints.sort_unstable_by(|a, b| b.cmp(a));
+        checkpoints
     }
 
     /// What every script finds in `sysbench.opt`.
     pub(super) fn exported(&self) -> Vec<(String, OptionValue)> {
-        let all = texts::GROUPS.iter().flat_map(|group| group.options);
-        let own = all.map(|known| {
-            let name = normal_name(known.name);
-            (name.clone(), self.value(&name))
-        });
+        let own = self.known.iter().map(|known| (known.option.name.clone(), known.value.clone()));
         // Scripts may still read the deprecated names, which do not follow the new ones.
         let old = ALIASES.iter().map(|(old, new, default)| {
             let is_given = self.old.contains(old);
-            let value = if is_given { self.value(new) } else { OptionValue::Number(*default) };
+            let default = OptionValue::Number(*default);
+            let value = if is_given { self.value(new).clone() } else { default };
             ((*old).to_owned(), value)
         });
         own.chain(old).collect()
@@ -212,11 +235,11 @@ impl Options {
             return Err(Wrong::Fatal(text.to_owned()));
         }
         let word = self.text("rand_type");
-        if dyno_sysbench::Distribution::of_word(&word).is_none() {
+        if dyno_sysbench::Distribution::of_word(word).is_none() {
             return Err(Wrong::Fatal(format!("Invalid random numbers distribution: {word}.")));
         }
         let mode = self.text("db_ps_mode");
-        if !["auto", "disable"].contains(&mode.as_str()) {
+        if !["auto", "disable"].contains(&mode) {
             return Err(Wrong::Fatal(format!("Invalid value for --db-ps-mode: {mode}")));
         }
         Ok(())
@@ -224,40 +247,23 @@ impl Options {
 }
 
 pub(super) fn help() -> String {
-    let mut out = String::from(
+    let scripts = dyno_sysbench::BUILT_IN.iter().map(|script| script.name);
+    let tests = scripts.chain(super::machine::names()).map(|name| format!("  {name}\n"));
+    format!(
         "Usage:\n  dyno sysbench [options]... [testname] [command]\n\n\
-         Commands implemented by most tests: prepare run cleanup help\n\n",
-    );
-    for group in &texts::GROUPS {
-        out += group.title;
-        out += ":\n";
-        let row = |known: &Known| {
-            let default = known.default.map(str::to_owned);
-            (known.head(), known.help, default)
-        };
-        let rows: Vec<_> = group.options.iter().map(row).collect();
-        let rows: Vec<_> = rows
-            .iter()
-            .map(|(head, help, default)| (head.clone(), *help, default.as_deref()))
-            .collect();
-        out += &described(&rows);
-        out.push('\n');
-    }
-    out += "Dyno's own options:\n  --record=FOLDER keep the record in this folder (default: \
-            runs/sysbench, with a number)\n  --no-record     keep no record\n\nCompiled-in \
-            tests:\n";
-    for script in &dyno_sysbench::BUILT_IN {
-        out += &format!("  {}\n", script.name);
-    }
-    for name in super::machine::names() {
-        out += &format!("  {name}\n");
-    }
-    out += "\nSee 'dyno sysbench <testname> help' for a list of options for each test.\n";
-    out
+         Commands implemented by most tests: prepare run cleanup help\n\n{OPTIONS}\
+         Dyno's own options:\n  --record=FOLDER keep the record in this folder (default: \
+         runs/sysbench, with a number)\n  --no-record     keep no record\n\nCompiled-in \
+         tests:\n{}\n\
+         See 'dyno sysbench <testname> help' for a list of options for each test.\n",
+        tests.collect::<String>()
+    )
 }
 
 #[cfg(test)]
 mod tests {
+    use dyno_sysbench::options_text;
+
     use super::*;
 
     fn read(line: &str) -> Result<Options, Wrong> {
@@ -289,7 +295,7 @@ mod tests {
         assert_eq!(options.unknown[0].0, "tables");
         let options = read("--config-file=c --num-threads=2 x run").unwrap();
         assert_eq!((options.count("threads"), options.count("time")), (2, 7));
-        assert_eq!((options.text("mysql_user"), options.warnings.len()), ("u".to_owned(), 1));
+        assert_eq!((options.text("mysql_user"), options.warnings.len()), ("u", 1));
         let options = read("--test=old.lua run").unwrap();
         assert_eq!(
             (options.test.as_deref(), options.command.as_deref()),
@@ -298,6 +304,15 @@ mod tests {
         // Wherever it is, the warning about it comes first.
         let warnings = read("--max-requests=2 --test=old.lua run").unwrap().warnings;
         assert!(warnings[0].starts_with("the --test option"), "{warnings:?}");
+    }
+
+    #[test]
+    fn the_help_declares_options_as_it_shows_those_of_scripts() {
+        for section in OPTIONS.split_terminator("\n\n") {
+            let (_, lines) = section.split_once('\n').unwrap();
+            let shown = options_text(&declared(lines)).replace('_', "-");
+            assert_eq!(shown.trim_end(), lines.replace('_', "-"));
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use dyno_units::Nanoseconds;
-use dyno_workload::lua::Snapshot;
+use dyno_workload::lua::{Snapshot, Statistics};
 
 use super::options::Options;
 
@@ -41,6 +41,26 @@ pub(super) fn header(options: &Options) -> String {
         seed => line(format!("Initializing random number generator from seed ({seed}).\n")),
     }
     out + "\n"
+}
+
+/// What the clients had done at a time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Mark {
+    pub(super) at: Nanoseconds,
+    pub(super) counted: Snapshot,
+}
+
+impl Mark {
+    pub(super) fn now(statistics: &Statistics, at: Nanoseconds) -> Mark {
+        Mark { at, counted: statistics.snapshot() }
+    }
+
+    /// What was done since an earlier one, in a run that began at `start`.
+    pub(super) fn since(&self, before: &Mark, start: Nanoseconds) -> Stretch {
+        let seconds = |from: Nanoseconds| self.at.saturating_sub(from).0 as f64 / 1e9;
+        let done = self.counted.since(&before.counted);
+        Stretch { done, seconds: seconds(before.at), at: seconds(start) }
+    }
 }
 
 /// A span of time and what the clients did in it.

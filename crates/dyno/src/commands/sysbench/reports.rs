@@ -4,19 +4,13 @@ use std::sync::Arc;
 
 use dyno_sysbench::Call;
 use dyno_units::{Clock, Nanoseconds};
-use dyno_workload::lua::{Settings, Single, Snapshot};
+use dyno_workload::lua::{Settings, Single};
 
 use super::commands;
 use super::host::Terminal;
 use super::options::Options;
-use super::output::{self, Stretch};
+use super::output::{self, Mark, Stretch};
 use crate::commands::beside::Interruption;
-
-#[derive(Clone, Debug, Default)]
-struct Mark {
-    at: Nanoseconds,
-    counted: Snapshot,
-}
 
 /// How much earlier than the full time a report may come.
 const EARLY: Nanoseconds = Nanoseconds::from_millis(200);
@@ -63,10 +57,6 @@ impl<'a> Reports<'a> {
         clock: Arc<dyn Clock>,
         single: Single,
     ) -> Reports<'a> {
-        let texts = options.list("report_checkpoints");
-        let mut checkpoints: Vec<u64> =
-            texts.iter().filter_map(|text| text.trim().parse().ok()).collect();
-        checkpoints.sort_unstable_by(|a, b| b.cmp(a));
         Reports {
             options,
             settings: Arc::clone(settings),
@@ -76,17 +66,12 @@ impl<'a> Reports<'a> {
             began: None,
             last: Mark::default(),
             base: Mark::default(),
-            checkpoints,
+            checkpoints: options.checkpoints(),
         }
     }
 
     fn stretch(&self, from: &Mark, to: &Mark) -> Stretch {
-        let seconds = |a: Nanoseconds, b: Nanoseconds| b.saturating_sub(a).0 as f64 / 1e9;
-        Stretch {
-            done: to.counted.since(&from.counted),
-            seconds: seconds(from.at, to.at),
-            at: seconds(self.began.unwrap_or_default(), to.at),
-        }
+        to.since(from, self.began.unwrap_or_default())
     }
 
     /// Calls a hook of the script; false if it has none.
@@ -107,8 +92,7 @@ impl<'a> Reports<'a> {
         let now = self.clock.now();
         let Some((began, _)) = self.settings.statistics.span() else { return };
         if is_warm_up {
-            let counted = self.settings.statistics.snapshot();
-            self.base = Mark { at: now, counted };
+            self.base = self.mark(now);
             self.last = self.base.clone();
             self.began = Some(now);
             return;
@@ -131,7 +115,7 @@ impl<'a> Reports<'a> {
     }
 
     fn mark(&self, at: Nanoseconds) -> Mark {
-        Mark { at, counted: self.settings.statistics.snapshot() }
+        Mark::now(&self.settings.statistics, at)
     }
 
     fn interval(&mut self, now: Nanoseconds) {

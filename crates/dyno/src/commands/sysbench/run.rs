@@ -1,17 +1,12 @@
 //! A run of a script: through the lab, so that it leaves a record.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
-use anyhow::Context;
-use dyno_lab::Lab;
-use dyno_record::EventKind;
-use dyno_study::Study;
+use dyno_database::Endpoint;
 use dyno_sysbench::{Call, Host, Level, ScriptOption};
-use dyno_units::{Clock, Nanoseconds, Seed};
-use dyno_workload::Workload;
-use dyno_workload::catalog::{Catalog, WorkloadSpec};
+use dyno_units::{Nanoseconds, Seed};
+use dyno_workload::catalog::WorkloadSpec;
 use dyno_workload::lua::{LuaWorkload, NAME, Settings};
 
 use super::options::Options;
@@ -31,8 +26,8 @@ pub(super) fn recorded(
     let mut recorded = vec![
         ("script".to_owned(), script.name.clone()),
         ("script_sha256".to_owned(), scripts::digest(&script.text)),
-        ("rand_type".to_owned(), options.text("rand_type")),
-        ("ps_mode".to_owned(), options.text("db_ps_mode")),
+        ("rand_type".to_owned(), options.text("rand_type").to_owned()),
+        ("ps_mode".to_owned(), options.text("db_ps_mode").to_owned()),
     ];
     for (name, digest) in modules {
         recorded.push((format!("{name}_sha256"), digest));
@@ -60,23 +55,13 @@ pub(super) fn seed_of(settings: &Settings, tid: usize) -> [u64; 2] {
     [stream.next_u64(), stream.next_u64()]
 }
 
-/// How a run ends that a script has broken off.
-#[derive(Default)]
-struct Broken {
-    is_broken: AtomicBool,
-    has_started: AtomicBool,
-    /// The exit code that the script wants; less than 0 if it wants none.
-    exit_code: AtomicI64,
-}
-
 pub(super) fn run(session: Session) -> Result<End, Stop> {
     let Session { options, script, settings, mut single, host, endpoint, clock, interruption } =
         session;
     let is_asked = options.record.is_some();
     if !single.state().has_function("event") {
-        let text = format!("cannot find the event() function in {}", script.path);
-        host.log(Level::Fatal, &text);
-        return Err(Stop::Said);
+        let path = &script.path;
+        return Err(host.fatal(&format!("cannot find the event() function in {path}")));
     }
     if single.state().has_function("init") {
         let end = commands::end_of(&settings, single.call(Call::Function("init")), false);
@@ -91,47 +76,42 @@ pub(super) fn run(session: Session) -> Result<End, Stop> {
         && let Err(error) = connector()
     {
         host.log(Level::Fatal, &error.to_string());
-        host.log(Level::Fatal, "Thread initialization failed!");
-        return Err(Stop::Said);
+        return Err(host.fatal("Thread initialization failed!"));
     }
     let mut lab = lab::make_without_signals(None)?;
     // One flag for both, so that Ctrl-C ends a script's endless loop, too.
     lab.abort = host.abort.clone();
     lab.clock = Arc::clone(&clock);
     lab.checks_host = !options.no_record;
-    let broken = Arc::new(Broken::default());
-    let settings = Arc::new(with_ends(&settings, (&host, &clock), &broken, &options));
-    lab.catalog = catalog(&settings);
-    let (study, source) =
-        study(&options, &script, (&endpoint, settings.connector.is_some()), &lab)?;
-    let folder = Folder::choose(
-        "sysbench",
-        options.record.as_deref().map(Path::new),
-        options.no_record,
-        &lab,
-    )?;
-    let mut failure = None;
+    let seconds = options.count("time");
+    if seconds > 0 {
+        let longest = Nanoseconds::from_secs(options.count("warmup_time") + seconds + PATIENCE_S);
+        let _ = host.limit.set((Arc::clone(&clock), longest));
+    }
+    let of_workload = Arc::clone(&settings);
+    lab.catalog.add(WorkloadSpec::new(NAME, "A script of sysbench", Vec::new(), move |input| {
+        Ok(Arc::new(LuaWorkload::new(Settings::clone(&of_workload), input.request)))
+    }));
+    let server = settings.connector.is_some().then_some(&endpoint);
+    let study = beside::read(&study(&options, &script, server), server, &lab)?;
+    let folder = Folder::choose("sysbench", options.record.as_deref(), options.no_record, &lab)?;
     let mut reports = Reports::new(&options, &settings, &host, Arc::clone(&clock), single);
-    let place = (&study, source.as_str());
-    let measured = beside::measure(&lab, place, folder.path(), &mut |event| match &event.kind {
-        EventKind::TrialFailed { message, .. } => failure = Some(message.clone()),
-        EventKind::IntervalEnded { second, .. } => reports.on_second(*second < 0),
-        _ => {}
-    });
+    let (measured, failure) =
+        beside::measure(&lab, &study, &folder, &mut |second| reports.on_second(second < 0));
     let interrupted = interruption.at();
     let ended = interrupted.unwrap_or_else(|| clock.now());
-    host.end_scripts_at(&clock, None);
+    host.end_ns.store(u64::MAX, Relaxed);
     // Whatever became of the record, what was measured is printed.
     let has_begun = settings.statistics.span().is_some();
     let mut unrecorded = measured.err();
     if let Some(error) = unrecorded.take_if(|_| !has_begun) {
         return Err(error.into());
     }
-    if broken.is_broken.load(Relaxed) {
-        if !broken.has_started.load(Relaxed) {
+    if host.is_broken.load(Relaxed) {
+        if !host.has_started.load(Relaxed) {
             host.log(Level::Fatal, "Thread initialization failed!");
         }
-        return Ok(match broken.exit_code.load(Relaxed) {
+        return Ok(match host.exit_code.load(Relaxed) {
             0 => End::Good,
             code if code < 0 => End::Bad,
             code => End::Exit(code as u8),
@@ -159,50 +139,6 @@ pub(super) fn run(session: Session) -> Result<End, Stop> {
     Ok(End::Good)
 }
 
-/// The settings with what happens when clients begin and when one breaks off.
-fn with_ends(
-    settings: &Arc<Settings>,
-    (host, clock): (&Arc<super::Terminal>, &Arc<dyn Clock>),
-    broken: &Arc<Broken>,
-    options: &Options,
-) -> Settings {
-    let seconds = options.count("time");
-    let longest = (seconds > 0).then(|| options.count("warmup_time") + seconds + PATIENCE_S);
-    let (of_start, notes, clock) = (Arc::clone(broken), Arc::clone(host), Arc::clone(clock));
-    let started = move || {
-        let end = longest.map(|seconds| clock.now() + Nanoseconds::from_secs(seconds));
-        notes.end_scripts_at(&clock, end);
-        // Where one could not be prepared, none begins.
-        if !of_start.is_broken.load(Relaxed) {
-            of_start.has_started.store(true, Relaxed);
-            notes.notice("Threads started!\n\n");
-        }
-    };
-    let (of_end, stops) = (Arc::clone(broken), Arc::clone(host));
-    let breaks = move |exit_code: Option<i32>| {
-        of_end.exit_code.store(exit_code.map_or(-1, i64::from), Relaxed);
-        of_end.is_broken.store(true, Relaxed);
-        stops.is_broken.store(true, Relaxed);
-        stops.abort.raise();
-    };
-    Settings {
-        started: Arc::new(started),
-        broken: Arc::new(breaks),
-        limit: (seconds > 0).then(|| Nanoseconds::from_secs(seconds)),
-        ..Settings::clone(settings)
-    }
-}
-
-fn catalog(settings: &Arc<Settings>) -> Catalog {
-    let mut catalog = Catalog::built_in();
-    let settings = Arc::clone(settings);
-    catalog.add(WorkloadSpec::new(NAME, "A script of sysbench", Vec::new(), move |input| {
-        let settings = Settings::clone(&settings);
-        Ok(Arc::new(LuaWorkload::new(settings, input.request)) as Arc<dyn Workload>)
-    }));
-    catalog
-}
-
 /// How many seconds events in flight are awaited when the time is over.
 const PATIENCE_S: u64 = 5;
 
@@ -213,18 +149,13 @@ const LONGEST_S: u64 = 30 * 24 * 3600;
 /// threads is given less of the CPUs than one with many.
 const MOST_WORKERS: u64 = 256;
 
-fn study(
-    options: &Options,
-    script: &Script,
-    (endpoint, has_server): (&dyno_database::Endpoint, bool),
-    lab: &Lab,
-) -> anyhow::Result<(Study, String)> {
+fn study(options: &Options, script: &Script, server: Option<&Endpoint>) -> Written {
     let mut written = Written::new(&format!("sysbench: {}", script.name));
     written.table(&["database", "server"]);
-    match has_server {
-        false => written.fixed("product", "null-mysql"),
-        true => written.fixed("url", beside::url(endpoint)),
-    };
+    match server {
+        None => written.fixed("product", "null-mysql"),
+        Some(endpoint) => written.fixed("url", beside::url(endpoint)),
+    }
     written.table(&["workload", NAME]);
     written.table(&["design"]);
     written.fixed("repetitions", 1);
@@ -251,11 +182,5 @@ fn study(
             written.fixed("rate", rate as i64);
         }
     }
-    let source = written.text().to_owned();
-    let words = vocabulary::vocabulary_of(&lab.products, &lab.catalog);
-    let mut study = written.read_with(&words).context("the run cannot be planned")?;
-    if has_server {
-        beside::put_password(&mut study, endpoint)?;
-    }
-    Ok((study, source))
+    written
 }

@@ -16,7 +16,7 @@ const SOCKETS: [&str; 4] = [
 ];
 
 pub(super) fn dialect(options: &Options) -> Dialect {
-    match options.text("db_driver").as_str() {
+    match options.text("db_driver") {
         "pgsql" => Dialect::PostgreSql,
         _ => Dialect::MySql,
     }
@@ -27,7 +27,7 @@ pub(super) fn resolve(
     variable: &dyn Fn(&str) -> Option<String>,
     exists: &dyn Fn(&Path) -> bool,
 ) -> Result<Endpoint, String> {
-    match options.text("db_driver").as_str() {
+    match options.text("db_driver") {
         "pgsql" => pgsql(options, variable),
         "mysql" => mysql(options, variable, exists),
         other => Err(format!("invalid database driver name: '{other}'")),
@@ -35,7 +35,7 @@ pub(super) fn resolve(
 }
 
 fn only(options: &Options, name: &str) -> Result<Option<String>, String> {
-    match &options.list(name)[..] {
+    match options.list(name) {
         [] => Ok(None),
         [one] => Ok(Some(one.clone())),
         _ => {
@@ -76,27 +76,27 @@ fn mysql(
         true => TlsMode::Encrypt,
         false => TlsMode::Off,
     };
-    endpoint.user = options.text("mysql_user");
-    endpoint.catalog = options.text("mysql_db");
-    endpoint.password = password(&options.text("mysql_password"), variable("MYSQL_PWD"))?;
+    endpoint.user = options.text("mysql_user").to_owned();
+    endpoint.catalog = options.text("mysql_db").to_owned();
+    endpoint.password = password(options.text("mysql_password"), variable("MYSQL_PWD"))?;
     Ok(endpoint)
 }
 
 fn pgsql(options: &Options, variable: &dyn Fn(&str) -> Option<String>) -> Result<Endpoint, String> {
     let mut endpoint = Endpoint::from_url("postgresql://x@localhost/x").map_err(|error| error.0)?;
-    let (host, port) = (options.text("pgsql_host"), options.number("pgsql_port"));
+    let (host, port) = (options.text("pgsql_host").to_owned(), options.number("pgsql_port"));
     endpoint.address = match host.starts_with('/') {
         true => Address::Unix(Path::new(&host).join(format!(".s.PGSQL.{port}"))),
         false => Address::Tcp { host, port: port as u16 },
     };
-    endpoint.tls = match options.text("pgsql_sslmode").as_str() {
+    endpoint.tls = match options.text("pgsql_sslmode") {
         "require" => TlsMode::Encrypt,
         "verify-ca" | "verify-full" => TlsMode::Verify { roots: None },
         _ => TlsMode::Off,
     };
-    endpoint.user = options.text("pgsql_user");
-    endpoint.catalog = options.text("pgsql_db");
-    endpoint.password = password(&options.text("pgsql_password"), variable("PGPASSWORD"))?;
+    endpoint.user = options.text("pgsql_user").to_owned();
+    endpoint.catalog = options.text("pgsql_db").to_owned();
+    endpoint.password = password(options.text("pgsql_password"), variable("PGPASSWORD"))?;
     Ok(endpoint)
 }
 

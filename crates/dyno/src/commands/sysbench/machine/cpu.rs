@@ -2,17 +2,17 @@
 
 use std::hint::black_box;
 
-use dyno_sysbench::Kind;
 use dyno_units::RandomStream;
-use dyno_workload::lua::ClientCells;
 
 use super::{Client, Spec, Stretch, Test};
 
 pub(super) const SPEC: Spec = Spec {
     name: "cpu",
-    options: &[("cpu-max-prime", Kind::Int, Some("10000"), "upper limit for primes generator")],
-    make: |values, _| {
-        let limit = values.number("cpu_max_prime");
+    options: "\
+  --cpu-max-prime=N upper limit for primes generator [10000]
+",
+    make: |options| {
+        let limit = options.number("cpu_max_prime");
         if limit < 1.0 {
             return Err(format!("Invalid value of cpu-max-prime: {limit}."));
         }
@@ -45,22 +45,16 @@ impl Test for Cpu {
         format!("Prime numbers limit: {}\n\n", self.limit)
     }
 
-    fn client(&self, _tid: usize, _random: RandomStream) -> Box<dyn Client + '_> {
-        Box::new(Divider(self.limit))
+    fn client(&self, _tid: usize, _random: RandomStream) -> Client<'_> {
+        Box::new(|_| {
+            black_box(primes(self.limit));
+            Ok(true)
+        })
     }
 
     fn summary(&self, stretch: &Stretch) -> String {
         let rate = stretch.per_second(stretch.done.events);
         format!("CPU speed:\n    events per second: {rate:8.2}\n")
-    }
-}
-
-struct Divider(u64);
-
-impl Client for Divider {
-    fn perform(&mut self, _cells: &ClientCells) -> Result<(), String> {
-        black_box(primes(self.0));
-        Ok(())
     }
 }
 

@@ -9,77 +9,52 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use dyno_sysbench::{Counter, Kind};
+use dyno_sysbench::{Counter, Counters};
 use dyno_units::{Clock, RandomStream};
 use dyno_workload::lua::ClientCells;
 use rustix::fs::OFlags;
 
-use super::{Client, Options, Spec, Stretch, Terminal, Test, Values};
+use super::{Client, Options, Spec, Stretch, Terminal, Test};
 use crate::clock::SystemClock;
-use crate::commands::beside::is_there;
+use crate::commands::beside::{is_there, system_message};
 use crate::terminal;
 
 pub(super) const SPEC: Spec = Spec {
     name: "fileio",
-    options: &[
-        ("file-num", Kind::Int, Some("128"), "number of files to create"),
-        ("file-block-size", Kind::Int, Some("16384"), "block size to use in all IO operations"),
-        ("file-total-size", Kind::Size, Some("2G"), "total size of files to create"),
-        (
-            "file-test-mode",
-            Kind::String,
-            None,
-            "test mode {seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw}",
-        ),
-        (
-            "file-io-mode",
-            Kind::String,
-            Some("sync"),
-            "file operations mode; Dyno has {sync}, not async or mmap",
-        ),
-        ("file-async-backlog", Kind::Int, Some("128"), "accepted and ignored"),
-        (
-            "file-extra-flags",
-            Kind::List,
-            Some(""),
-            "list of additional flags to use to open files {sync,dsync,direct}",
-        ),
-        (
-            "file-fsync-freq",
-            Kind::Int,
-            Some("100"),
-            "do fsync() after this number of requests (0 - don't use fsync())",
-        ),
-        ("file-fsync-all", Kind::Bool, Some("off"), "do fsync() after each write operation"),
-        ("file-fsync-end", Kind::Bool, Some("on"), "do fsync() at the end of test"),
-        (
-            "file-fsync-mode",
-            Kind::String,
-            Some("fsync"),
-            "which method to use for synchronization {fsync, fdatasync}",
-        ),
-        (
-            "file-merged-requests",
-            Kind::Int,
-            Some("0"),
-            "merge at most this number of IO requests if possible (0 - don't merge)",
-        ),
-        ("file-rw-ratio", Kind::Double, Some("1.5"), "reads/writes ratio for combined test"),
-    ],
-    make: |values, options| {
-        let settings = Settings::read(values, options)?;
-        let mode = match values.text("file_test_mode") {
-            "" => {
-                return Err(format!(
-                    "Missing required argument: --file-test-mode\n\n{}",
-                    SPEC.help()
-                ));
-            }
-            word => {
-                Mode::of_word(word).ok_or_else(|| format!("Invalid IO operations mode: {word}."))?
-            }
-        };
-        Ok(Box::new(FileIo { settings, mode, files: OnceLock::new(), next: Mutex::default() }))
+    options: "\
+  --file-num=N                  number of files to create [128]
+  --file-block-size=N           block size to use in all IO operations [16384]
+  --file-total-size=SIZE        total size of files to create [2G]
+  --file-test-mode=STRING       test mode {seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw}
+  --file-io-mode=STRING         file operations mode; Dyno has {sync}, not async or mmap [sync]
+  --file-async-backlog=N        accepted and ignored [128]
+  --file-extra-flags=[LIST,...] list of additional flags to use to open files {sync,dsync,direct} []
+  --file-fsync-freq=N           do fsync() after this number of requests (0 - don't use fsync()) \
+[100]
+  --file-fsync-all[=on|off]     do fsync() after each write operation [off]
+  --file-fsync-end[=on|off]     do fsync() at the end of test [on]
+  --file-fsync-mode=STRING      which method to use for synchronization {fsync, fdatasync} [fsync]
+  --file-merged-requests=N      merge at most this number of IO requests if possible (0 - don't \
+merge) [0]
+  --file-rw-ratio=N             reads/writes ratio for combined test [1.5]
+",
+    make: |options| {
+        let settings = Settings::read(options)?;
+        let given = options.text("file_test_mode");
+        if given.is_empty() {
+            let help = SPEC.help();
+            return Err(format!("Missing required argument: --file-test-mode\n\n{help}"));
+        }
+        let found = MODES.into_iter().find(|(_, word, _)| *word == given);
+        let (mode, _, words) =
+            found.ok_or_else(|| format!("Invalid IO operations mode: {given}."))?;
+        Ok(Box::new(FileIo {
+            settings,
+            mode,
+            words,
+            files: OnceLock::new(),
+            next: Mutex::default(),
+        }))
     },
     commands: &[("prepare", prepare), ("cleanup", cleanup)],
 };
@@ -99,32 +74,26 @@ enum Mode {
     RandomBoth,
 }
 
-impl Mode {
-    fn of_word(word: &str) -> Option<Mode> {
-        Some(match word {
-            "seqwr" => Mode::Write,
-            "seqrewr" => Mode::Rewrite,
-            "seqrd" => Mode::Read,
-            "rndrd" => Mode::RandomRead,
-            "rndwr" => Mode::RandomWrite,
-            "rndrw" => Mode::RandomBoth,
-            _ => return None,
-        })
-    }
+/// All modes, with their words on the command line and in output.
+const MODES: [(Mode, &str, &str); 6] = [
+    (Mode::Write, "seqwr", "sequential write (creation)"),
+    (Mode::Rewrite, "seqrewr", "sequential rewrite"),
+    (Mode::Read, "seqrd", "sequential read"),
+    (Mode::RandomRead, "rndrd", "random read"),
+    (Mode::RandomWrite, "rndwr", "random write"),
+    (Mode::RandomBoth, "rndrw", "random r/w"),
+];
 
+/// Flags by their words, how sysbench shows them (in this order, with these blanks), and what they are.
+static FLAGS: [(&str, &str, OFlags); 3] = [
+    ("sync", "sync ", OFlags::SYNC),
+    ("dsync", "dsync ", OFlags::DSYNC),
+    ("direct", "directio", OFlags::DIRECT),
+];
+
+impl Mode {
     fn is_random(self) -> bool {
         matches!(self, Mode::RandomRead | Mode::RandomWrite | Mode::RandomBoth)
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            Mode::Write => "sequential write (creation)",
-            Mode::Rewrite => "sequential rewrite",
-            Mode::Read => "sequential read",
-            Mode::RandomRead => "random read",
-            Mode::RandomWrite => "random write",
-            Mode::RandomBoth => "random r/w",
-        }
     }
 }
 
@@ -148,48 +117,48 @@ struct Settings {
 }
 
 impl Settings {
-    fn read(values: &Values, options: &Options) -> Result<Settings, String> {
-        let files = values.number("file_num");
+    fn read(options: &Options) -> Result<Settings, String> {
+        let files = options.number("file_num");
         if !(1.0..=1e6).contains(&files) {
             return Err(format!("Invalid value for file-num: {files}"));
         }
-        let block = values.number("file_block_size");
+        let block = options.number("file_block_size");
         if !(1.0..=BLOCK_MOST).contains(&block) {
             return Err(format!("Invalid value for file-block-size: {block}."));
         }
-        match values.text("file_io_mode") {
+        match options.text("file_io_mode") {
             "sync" => {}
             "async" | "mmap" => {
                 return Err(format!(
                     "Dyno does not have --file-io-mode={}: it reads and writes with pread and \
                      pwrite (sync)",
-                    values.text("file_io_mode")
+                    options.text("file_io_mode")
                 ));
             }
             other => return Err(format!("unknown I/O mode: {other}")),
         }
-        if options.is_on("validate") {
+        if options.command.as_deref() == Some("run") && options.is_on("validate") {
             return Err(
                 "Dyno does not have --validate for fileio: the audit of the workload file-io \
                         checks what was written"
                     .to_owned(),
             );
         }
-        let is_data_sync = match values.text("file_fsync_mode") {
+        let is_data_sync = match options.text("file_fsync_mode") {
             "fsync" => false,
             "fdatasync" => true,
             other => return Err(format!("Invalid fsync mode: {other}.")),
         };
-        let flags = values.list("file_extra_flags").to_vec();
-        if let Some(flag) = flags.iter().find(|flag| flag_of(flag).is_none()) {
+        let flags = options.list("file_extra_flags").to_vec();
+        if let Some(flag) = flags.iter().find(|flag| FLAGS.iter().all(|(word, ..)| flag != word)) {
             return Err(format!("Invalid value for file-extra-flags: {flag}"));
         }
-        let read_ratio = values.number("file_rw_ratio");
+        let read_ratio = options.number("file_rw_ratio");
         if read_ratio < 0.0 {
             return Err(format!("Invalid value for --file-rw-ratio: {read_ratio:.6}."));
         }
         let (files, block) = (files as u64, block as u64);
-        let total = values.count("file_total_size");
+        let total = options.count("file_total_size");
         let size = total / files;
         if size < block {
             return Err(format!(
@@ -197,8 +166,8 @@ impl Settings {
                  {block} bytes in each"
             ));
         }
-        let syncs_all = values.is_on("file_fsync_all");
-        let sync_every = Some(values.count("file_fsync_freq")).filter(|n| *n > 0 && !syncs_all);
+        let syncs_all = options.is_on("file_fsync_all");
+        let sync_every = Some(options.count("file_fsync_freq")).filter(|n| *n > 0 && !syncs_all);
         Ok(Settings {
             files,
             block,
@@ -207,30 +176,30 @@ impl Settings {
             flags,
             sync_every,
             syncs_all,
-            syncs_at_end: values.is_on("file_fsync_end") && !syncs_all,
+            syncs_at_end: options.is_on("file_fsync_end") && !syncs_all,
             is_data_sync,
-            merged: values.count("file_merged_requests").clamp(1, 1 << 20),
+            merged: options.count("file_merged_requests").clamp(1, 1 << 20),
             read_ratio,
             events: options.count("events"),
         })
     }
 
     fn flag_words(&self) -> String {
-        // In this order and with these blanks, as in sysbench.
-        let words = [("sync", "sync "), ("dsync", "dsync "), ("direct", "directio")];
-        let given = |flag: &str| self.flags.iter().any(|one| one == flag);
         match self.flags.is_empty() {
             true => "(none)".to_owned(),
-            false => words.iter().filter(|(flag, _)| given(flag)).map(|(_, word)| *word).collect(),
+            false => self.given_flags().map(|(_, shown, _)| *shown).collect(),
         }
+    }
+
+    fn given_flags(&self) -> impl Iterator<Item = &'static (&'static str, &'static str, OFlags)> {
+        FLAGS.iter().filter(|(word, ..)| self.flags.iter().any(|flag| flag == word))
     }
 
     /// Opens a file of the test; a link of its name is not followed, and a file with other names, or one that another
     /// user has put there, is not used.
     fn open(&self, number: u64, is_made: bool) -> Result<File, String> {
         let name = file_name(number);
-        let flags = self.flags.iter().filter_map(|flag| flag_of(flag));
-        let flags = flags.fold(OFlags::NOFOLLOW, |all, flag| all | flag);
+        let flags = self.given_flags().fold(OFlags::NOFOLLOW, |all, (.., flag)| all | *flag);
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -268,18 +237,7 @@ impl Settings {
 /// An error as sysbench prints it.
 fn in_words(error: &std::io::Error) -> String {
     let number = error.raw_os_error().unwrap_or(0);
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    format!("errno = {number} ({text})")
-}
-
-fn flag_of(word: &str) -> Option<OFlags> {
-    match word {
-        "sync" => Some(OFlags::SYNC),
-        "dsync" => Some(OFlags::DSYNC),
-        "direct" => Some(OFlags::DIRECT),
-        _ => None,
-    }
+    format!("errno = {number} ({})", system_message(error))
 }
 
 fn file_name(number: u64) -> String {
@@ -304,8 +262,8 @@ impl Buffer {
     }
 }
 
-fn prepare(values: &Values, host: &Terminal) -> Result<(), String> {
-    let settings = Settings::read(values, &Options::default())?;
+fn prepare(options: &Options, host: &Terminal) -> Result<(), String> {
+    let settings = Settings::read(options)?;
     host.notice(&format!(
         "{} files, {}Kb each, {}Mb total\nCreating files for the test...\nExtra file open flags: {}\n",
         settings.files,
@@ -348,8 +306,8 @@ fn prepare(values: &Values, host: &Terminal) -> Result<(), String> {
     Ok(())
 }
 
-fn cleanup(values: &Values, host: &Terminal) -> Result<(), String> {
-    let settings = Settings::read(values, &Options::default())?;
+fn cleanup(options: &Options, host: &Terminal) -> Result<(), String> {
+    let settings = Settings::read(options)?;
     host.notice("Removing test files...\n");
     for number in 0..settings.files {
         let name = file_name(number);
@@ -444,11 +402,51 @@ impl Next {
 struct FileIo {
     settings: Settings,
     mode: Mode,
+    /// Of the mode.
+    words: &'static str,
     files: OnceLock<Vec<File>>,
     next: Mutex<Next>,
 }
 
 impl FileIo {
+    fn file(&self, number: u64) -> Result<&File, String> {
+        let file = self.files.get().and_then(|files| files.get(number as usize));
+        file.ok_or_else(|| format!("there is no file {number}"))
+    }
+
+    fn perform(
+        &self,
+        request: Request,
+        buffer: &mut Buffer,
+        counters: &Counters,
+    ) -> Result<(), String> {
+        let failed = |verb: &str, (file, at): (u64, u64), error: std::io::Error| {
+            let why = in_words(&error);
+            format!("Failed to {verb} file! file: {file} pos: {at} {why}")
+        };
+        match request {
+            Request::Read { file, at, len } => {
+                let read = self.file(file)?.read_exact_at(buffer.part(len), at);
+                read.map_err(|error| failed("read", (file, at), error))?;
+                counters.add(Counter::Read, 1);
+            }
+            Request::Write { file, at, len } => {
+                let written = self.file(file)?.write_all_at(buffer.part(len), at);
+                written.map_err(|error| failed("write", (file, at), error))?;
+                counters.add(Counter::Write, 1);
+                if self.settings.syncs_all {
+                    self.settings.sync(self.file(file)?, file)?;
+                    counters.add(Counter::Other, 1);
+                }
+            }
+            Request::Sync { file } => {
+                self.settings.sync(self.file(file)?, file)?;
+                counters.add(Counter::Other, 1);
+            }
+        }
+        Ok(())
+    }
+
     /// MiB a second that were read and written.
     fn rates(&self, stretch: &Stretch) -> (f64, f64) {
         let merged = if self.mode.is_random() { 1 } else { self.settings.merged };
@@ -501,7 +499,7 @@ impl Test for FileIo {
         if self.settings.syncs_all {
             out += "Calling fsync() after each write operation.\n";
         }
-        out + "Using synchronous I/O mode\nDoing " + self.mode.words() + " test\n"
+        out + "Using synchronous I/O mode\nDoing " + self.words + " test\n"
     }
 
     fn begin(&self) -> Result<(), String> {
@@ -529,9 +527,27 @@ impl Test for FileIo {
         Ok(())
     }
 
-    fn client(&self, _tid: usize, random: RandomStream) -> Box<dyn Client + '_> {
-        let buffer = Buffer::new(self.settings.block * self.settings.merged);
-        Box::new(User { test: self, random, buffer, request: Request::Sync { file: 0 } })
+    fn client(&self, _tid: usize, mut random: RandomStream) -> Client<'_> {
+        let mut buffer = Buffer::new(self.settings.block * self.settings.merged);
+        Box::new(move |cells| {
+            let unit = random.unit();
+            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+            let request = next.draw(self.mode, &self.settings, unit);
+            drop(next);
+            self.perform(request, &mut buffer, &cells.counters).map(|()| true)
+        })
+    }
+
+    fn finish(&self, cells: &ClientCells) -> Result<(), String> {
+        let reads_only = matches!(self.mode, Mode::Read | Mode::RandomRead);
+        if !self.settings.syncs_at_end || reads_only {
+            return Ok(());
+        }
+        for number in 0..self.settings.files {
+            self.settings.sync(self.file(number)?, number)?;
+            cells.counters.add(Counter::Other, 1);
+        }
+        Ok(())
     }
 
     fn interval(&self, options: &Options, stretch: &Stretch) -> Option<String> {
@@ -557,72 +573,6 @@ impl Test for FileIo {
             stretch.per_second(done.writes),
             stretch.per_second(done.others),
         )
-    }
-}
-
-struct User<'a> {
-    test: &'a FileIo,
-    random: RandomStream,
-    buffer: Buffer,
-    request: Request,
-}
-
-impl User<'_> {
-    fn file(&self, number: u64) -> Result<&File, String> {
-        let file = self.test.files.get().and_then(|files| files.get(number as usize));
-        file.ok_or_else(|| format!("there is no file {number}"))
-    }
-}
-
-impl Client for User<'_> {
-    fn draw(&mut self) -> bool {
-        let unit = self.random.unit();
-        let mut next = self.test.next.lock().unwrap_or_else(PoisonError::into_inner);
-        self.request = next.draw(self.test.mode, &self.test.settings, unit);
-        true
-    }
-
-    fn perform(&mut self, cells: &ClientCells) -> Result<(), String> {
-        let failed = |verb: &str, (file, at): (u64, u64), error: std::io::Error| {
-            let why = in_words(&error);
-            format!("Failed to {verb} file! file: {file} pos: {at} {why}")
-        };
-        let files = self.test.files.get().map_or(&[][..], Vec::as_slice);
-        match self.request {
-            Request::Read { file, at, len } => {
-                let open = &files[file as usize];
-                let buffer = self.buffer.part(len);
-                open.read_exact_at(buffer, at).map_err(|e| failed("read", (file, at), e))?;
-                cells.counters.add(Counter::Read, 1);
-            }
-            Request::Write { file, at, len } => {
-                let open = &files[file as usize];
-                let buffer = self.buffer.part(len);
-                open.write_all_at(buffer, at).map_err(|e| failed("write", (file, at), e))?;
-                cells.counters.add(Counter::Write, 1);
-                if self.test.settings.syncs_all {
-                    self.test.settings.sync(open, file)?;
-                    cells.counters.add(Counter::Other, 1);
-                }
-            }
-            Request::Sync { file } => {
-                self.test.settings.sync(self.file(file)?, file)?;
-                cells.counters.add(Counter::Other, 1);
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, cells: &ClientCells) -> Result<(), String> {
-        let reads_only = matches!(self.test.mode, Mode::Read | Mode::RandomRead);
-        if !self.test.settings.syncs_at_end || reads_only {
-            return Ok(());
-        }
-        for number in 0..self.test.settings.files {
-            self.test.settings.sync(self.file(number)?, number)?;
-            cells.counters.add(Counter::Other, 1);
-        }
-        Ok(())
     }
 }
 

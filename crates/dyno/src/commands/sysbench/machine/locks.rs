@@ -4,9 +4,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use dyno_sysbench::Kind;
 use dyno_units::RandomStream;
-use dyno_workload::lua::ClientCells;
 
 use super::{Client, Spec, Test};
 
@@ -14,13 +12,13 @@ const LOCKS_MOST: u64 = 1 << 26;
 
 pub(super) const THREADS: Spec = Spec {
     name: "threads",
-    options: &[
-        ("thread-yields", Kind::Int, Some("1000"), "number of yields to do per request"),
-        ("thread-locks", Kind::Int, Some("8"), "number of locks per thread"),
-    ],
-    make: |values, _| {
-        let locks = locks("thread-locks", values.number("thread_locks"))?;
-        let yields = values.count("thread_yields");
+    options: "\
+  --thread-yields=N number of yields to do per request [1000]
+  --thread-locks=N  number of locks per thread [8]
+",
+    make: |options| {
+        let locks = locks("thread-locks", options.number("thread_locks"))?;
+        let yields = options.count("thread_yields");
         Ok(Box::new(Threads { yields, locks, performed: AtomicU64::new(0) }))
     },
     commands: &[],
@@ -28,14 +26,14 @@ pub(super) const THREADS: Spec = Spec {
 
 pub(super) const MUTEX: Spec = Spec {
     name: "mutex",
-    options: &[
-        ("mutex-num", Kind::Int, Some("4096"), "total size of mutex array"),
-        ("mutex-locks", Kind::Int, Some("50000"), "number of mutex locks to do per thread"),
-        ("mutex-loops", Kind::Int, Some("10000"), "number of empty loops to do outside mutex lock"),
-    ],
-    make: |values, _| {
-        let locks = locks("mutex-num", values.number("mutex_num"))?;
-        let (times, loops) = (values.count("mutex_locks"), values.count("mutex_loops"));
+    options: "\
+  --mutex-num=N   total size of mutex array [4096]
+  --mutex-locks=N number of mutex locks to do per thread [50000]
+  --mutex-loops=N number of empty loops to do outside mutex lock [10000]
+",
+    make: |options| {
+        let locks = locks("mutex-num", options.number("mutex_num"))?;
+        let (times, loops) = (options.count("mutex_locks"), options.count("mutex_loops"));
         Ok(Box::new(Mutexes { locks, times, loops }))
     },
     commands: &[],
@@ -56,30 +54,17 @@ struct Threads {
 }
 
 impl Test for Threads {
-    fn client(&self, _tid: usize, _random: RandomStream) -> Box<dyn Client + '_> {
-        Box::new(Yielder { test: self, lock: 0 })
-    }
-}
-
-struct Yielder<'a> {
-    test: &'a Threads,
-    lock: usize,
-}
-
-impl Client for Yielder<'_> {
-    fn draw(&mut self) -> bool {
-        let number = self.test.performed.fetch_add(1, Relaxed);
-        self.lock = (number % self.test.locks.len() as u64) as usize;
-        true
-    }
-
-    fn perform(&mut self, _cells: &ClientCells) -> Result<(), String> {
-        for _ in 0..self.test.yields {
-            let held = self.test.locks[self.lock].lock().unwrap_or_else(PoisonError::into_inner);
-            std::thread::yield_now();
-            drop(held);
-        }
-        Ok(())
+    fn client(&self, _tid: usize, _random: RandomStream) -> Client<'_> {
+        Box::new(|_| {
+            let number = self.performed.fetch_add(1, Relaxed);
+            let lock = &self.locks[(number % self.locks.len() as u64) as usize];
+            for _ in 0..self.yields {
+                let held = lock.lock().unwrap_or_else(PoisonError::into_inner);
+                std::thread::yield_now();
+                drop(held);
+            }
+            Ok(true)
+        })
     }
 }
 
@@ -90,31 +75,20 @@ struct Mutexes {
 }
 
 impl Test for Mutexes {
-    fn client(&self, _tid: usize, random: RandomStream) -> Box<dyn Client + '_> {
-        Box::new(Locker { test: self, random, is_done: false })
-    }
-}
-
-struct Locker<'a> {
-    test: &'a Mutexes,
-    random: RandomStream,
-    is_done: bool,
-}
-
-impl Client for Locker<'_> {
-    fn draw(&mut self) -> bool {
-        !std::mem::replace(&mut self.is_done, true)
-    }
-
-    fn perform(&mut self, _cells: &ClientCells) -> Result<(), String> {
-        let Locker { test, random, .. } = self;
-        for _ in 0..test.times {
-            let lock = &test.locks[random.below(test.locks.len() as u64) as usize];
-            for round in 0..test.loops {
-                black_box(round);
+    fn client(&self, _tid: usize, mut random: RandomStream) -> Client<'_> {
+        let mut is_done = false;
+        Box::new(move |_| {
+            if std::mem::replace(&mut is_done, true) {
+                return Ok(false);
             }
-            *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        }
-        Ok(())
+            for _ in 0..self.times {
+                let lock = &self.locks[random.below(self.locks.len() as u64) as usize];
+                for round in 0..self.loops {
+                    black_box(round);
+                }
+                *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+            }
+            Ok(true)
+        })
     }
 }

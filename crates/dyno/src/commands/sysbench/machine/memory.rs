@@ -4,9 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use dyno_sysbench::Kind;
 use dyno_units::RandomStream;
-use dyno_workload::lua::ClientCells;
 
 use super::{Client, Options, Spec, Stretch, Test};
 
@@ -17,20 +15,15 @@ const BLOCK_MOST: u64 = 1 << 34;
 
 pub(super) const SPEC: Spec = Spec {
     name: "memory",
-    options: &[
-        ("memory-block-size", Kind::Size, Some("1K"), "size of memory block for test"),
-        ("memory-total-size", Kind::Size, Some("100G"), "total size of data to transfer"),
-        ("memory-scope", Kind::String, Some("global"), "memory access scope {global,local}"),
-        ("memory-hugetlb", Kind::Bool, Some("off"), "allocate memory from HugeTLB pool"),
-        (
-            "memory-oper",
-            Kind::String,
-            Some("write"),
-            "type of memory operations {read, write, none}",
-        ),
-        ("memory-access-mode", Kind::String, Some("seq"), "memory access mode {seq,rnd}"),
-    ],
-    make: |values, options| Ok(Box::new(Memory::read(values, options)?)),
+    options: "\
+  --memory-block-size=SIZE    size of memory block for test [1K]
+  --memory-total-size=SIZE    total size of data to transfer [100G]
+  --memory-scope=STRING       memory access scope {global,local} [global]
+  --memory-hugetlb[=on|off]   allocate memory from HugeTLB pool [off]
+  --memory-oper=STRING        type of memory operations {read, write, none} [write]
+  --memory-access-mode=STRING memory access mode {seq,rnd} [seq]
+",
+    make: |options| Ok(Box::new(Memory::read(options)?)),
     commands: &[],
 };
 
@@ -57,34 +50,34 @@ fn words(block: u64) -> Arc<[AtomicU64]> {
 }
 
 impl Memory {
-    fn read(values: &super::Values, options: &Options) -> Result<Memory, String> {
-        let block = values.count("memory_block_size");
+    fn read(options: &Options) -> Result<Memory, String> {
+        let block = options.count("memory_block_size");
         if !block.is_power_of_two() || !(WORD..=BLOCK_MOST).contains(&block) {
             return Err(format!("Invalid value for memory-block-size: {block}"));
         }
-        let is_global = match values.text("memory_scope") {
+        let is_global = match options.text("memory_scope") {
             "global" => true,
             "local" => false,
             other => return Err(format!("Invalid value for memory-scope: {other}")),
         };
-        let operation = match values.text("memory_oper") {
+        let operation = match options.text("memory_oper") {
             "read" => Operation::Read,
             "write" => Operation::Write,
             "none" => Operation::Nothing,
             other => return Err(format!("Invalid value for memory-oper: {other}")),
         };
-        let is_random = match values.text("memory_access_mode") {
+        let is_random = match options.text("memory_access_mode") {
             "seq" => false,
             "rnd" => true,
             other => return Err(format!("Invalid value for memory-access-mode: {other}")),
         };
-        if values.is_on("memory_hugetlb") {
+        if options.is_on("memory_hugetlb") {
             return Err(
                 "Dyno does not take memory from the HugeTLB pool: leave --memory-hugetlb out"
                     .to_owned(),
             );
         }
-        let (total, threads) = (values.count("memory_total_size"), options.count("threads"));
+        let (total, threads) = (options.count("memory_total_size"), options.count("threads"));
         let events = total / block / threads.max(1);
         if events == 0 {
             return Err(format!(
@@ -117,9 +110,32 @@ impl Test for Memory {
         )
     }
 
-    fn client(&self, tid: usize, random: RandomStream) -> Box<dyn Client + '_> {
+    // Atomic accesses, relaxed, are plain loads and stores of single words: they are neither left out nor
+    // joined, and threads may share the block.
+    fn client(&self, tid: usize, mut random: RandomStream) -> Client<'_> {
         let words = self.shared.clone().unwrap_or_else(|| words(self.block));
-        Box::new(Mover { test: self, words, tid: tid as u64, left: self.events, random })
+        let mut left = self.events;
+        Box::new(move |_| {
+            let Some(rest) = left.checked_sub(1) else { return Ok(false) };
+            left = rest;
+            // What was read is used once at the end, so that nothing but reads is in the loop.
+            let mut sum = 0_u64;
+            let mut touch = |word: &AtomicU64| match self.operation {
+                Operation::Read => sum ^= word.load(Relaxed),
+                Operation::Write => word.store(tid as u64, Relaxed),
+                Operation::Nothing => {
+                    black_box(word);
+                }
+            };
+            if self.is_random {
+                let n = words.len() as u64;
+                (0..n).for_each(|_| touch(&words[random.below(n) as usize]));
+            } else {
+                words.iter().for_each(touch);
+            }
+            black_box(sum);
+            Ok(true)
+        })
     }
 
     fn interval(&self, _options: &Options, stretch: &Stretch) -> Option<String> {
@@ -139,46 +155,5 @@ impl Test for Memory {
             out += &format!("{mib:4.2} MiB transferred ({rate:4.2} MiB/sec)\n\n");
         }
         out
-    }
-}
-
-struct Mover<'a> {
-    test: &'a Memory,
-    words: Arc<[AtomicU64]>,
-    tid: u64,
-    left: u64,
-    random: RandomStream,
-}
-
-impl Client for Mover<'_> {
-    fn draw(&mut self) -> bool {
-        self.left = match self.left.checked_sub(1) {
-            Some(left) => left,
-            None => return false,
-        };
-        true
-    }
-
-    // Atomic accesses, relaxed, are plain loads and stores of single words: they are neither left out nor
-    // joined, and threads may share the block.
-    fn perform(&mut self, _cells: &ClientCells) -> Result<(), String> {
-        let Mover { test, words, tid, random, .. } = self;
-        // What was read is used once at the end, so that nothing but reads is in the loop.
-        let mut sum = 0_u64;
-        let mut touch = |word: &AtomicU64| match test.operation {
-            Operation::Read => sum ^= word.load(Relaxed),
-            Operation::Write => word.store(*tid, Relaxed),
-            Operation::Nothing => {
-                black_box(word);
-            }
-        };
-        if test.is_random {
-            let n = words.len() as u64;
-            (0..n).for_each(|_| touch(&words[random.below(n) as usize]));
-        } else {
-            words.iter().for_each(touch);
-        }
-        black_box(sum);
-        Ok(())
     }
 }

@@ -12,14 +12,13 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 
 use dyno_load::AbortFlag;
-use dyno_sysbench::{Host, Kind, Level, OptionValue, ScriptOption, options_text};
 use dyno_units::{Clock, Nanoseconds, RandomStream, Seed};
-use dyno_workload::lua::{ClientCells, Snapshot, Statistics};
+use dyno_workload::lua::{ClientCells, Statistics};
 
 use super::host::Terminal;
 use super::options::Options;
-use super::output::{self, Stretch};
-use super::{Stop, seed, variable};
+use super::output::{self, Mark, Stretch};
+use super::{Stop, commands, seed};
 use crate::clock::SystemClock;
 use crate::commands::beside::Interruption;
 use crate::{End, terminal};
@@ -36,8 +35,13 @@ trait Test: Sync {
         Ok(())
     }
 
-    /// The client of this number, with random numbers of its own.
-    fn client(&self, tid: usize, random: RandomStream) -> Box<dyn Client + '_>;
+    /// What the client of this number does, with random numbers of its own.
+    fn client(&self, tid: usize, random: RandomStream) -> Client<'_>;
+
+    /// Ends the work of a client.
+    fn finish(&self, _cells: &ClientCells) -> Result<(), String> {
+        Ok(())
+    }
 
     /// The line of an interval, without its time.
     fn interval(&self, _options: &Options, _stretch: &Stretch) -> Option<String> {
@@ -50,33 +54,19 @@ trait Test: Sync {
     }
 }
 
-/// What one thread does.
-trait Client {
-    /// Draws the next event; false if there is none left.
-    fn draw(&mut self) -> bool {
-        true
-    }
-
-    /// Does what was drawn, and counts it, events excepted.
-    fn perform(&mut self, cells: &ClientCells) -> Result<(), String>;
-
-    fn finish(&mut self, _cells: &ClientCells) -> Result<(), String> {
-        Ok(())
-    }
-}
+/// Does the next event of a thread, and counts it, events excepted; false if there is none left.
+type Client<'a> = Box<dyn FnMut(&ClientCells) -> Result<bool, String> + 'a>;
 
 /// A command of a test besides `run` and `help`.
-type Command = fn(&Values, &Terminal) -> Result<(), String>;
+type Command = fn(&Options, &Terminal) -> Result<(), String>;
 
 struct Spec {
     name: &'static str,
-    options: &'static [Declared],
-    make: fn(&Values, &Options) -> Result<Box<dyn Test>, String>,
+    /// Its options, as its help declares them.
+    options: &'static str,
+    make: fn(&Options) -> Result<Box<dyn Test>, String>,
     commands: &'static [(&'static str, Command)],
 }
-
-/// Name, type, default and meaning of an option.
-type Declared = (&'static str, Kind, Option<&'static str>, &'static str);
 
 const TESTS: [Spec; 5] = [cpu::SPEC, memory::SPEC, locks::THREADS, locks::MUTEX, fileio::SPEC];
 
@@ -84,75 +74,9 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     TESTS.iter().map(|test| test.name)
 }
 
-struct Values(Vec<(String, OptionValue)>);
-
-impl Values {
-    /// Reads what the command line gives for these options; the word that is not one of them is the error.
-    fn read(declared: &[ScriptOption], options: &Options) -> Result<Values, String> {
-        let mut values: Vec<(String, OptionValue)> =
-            declared.iter().map(|one| (one.name.clone(), one.default_value())).collect();
-        for (name, text, word) in &options.unknown {
-            let option = declared.iter().find(|one| one.name == *name).ok_or(word)?;
-            let value = option.kind.parse(text.as_deref()).map_err(|_| word)?;
-            values.retain(|(known, _)| known != name);
-            values.push((name.clone(), value));
-        }
-        Ok(Values(values))
-    }
-
-    fn value(&self, name: &str) -> Option<&OptionValue> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
-    }
-
-    fn number(&self, name: &str) -> f64 {
-        match self.value(name) {
-            Some(OptionValue::Number(number)) => *number,
-            _ => 0.0,
-        }
-    }
-
-    /// A whole number; below 0 it is 0.
-    fn count(&self, name: &str) -> u64 {
-        self.number(name).max(0.0) as u64
-    }
-
-    fn is_on(&self, name: &str) -> bool {
-        self.value(name) == Some(&OptionValue::Bool(true))
-    }
-
-    fn text(&self, name: &str) -> &str {
-        match self.value(name) {
-            Some(OptionValue::Text(text)) => text,
-            _ => "",
-        }
-    }
-
-    fn list(&self, name: &str) -> &[String] {
-        match self.value(name) {
-            Some(OptionValue::List(texts)) => texts,
-            _ => &[],
-        }
-    }
-}
-
 impl Spec {
-    fn declared(&self) -> Vec<ScriptOption> {
-        let option = |&(name, kind, default, description): &Declared| ScriptOption {
-            name: name.replace('-', "_"),
-            description: description.to_owned(),
-            kind,
-            default: default.map(str::to_owned),
-        };
-        self.options.iter().map(option).collect()
-    }
-
     fn help(&self) -> String {
-        // The names are shown as they are usually written.
-        let mut shown = self.declared();
-        for (option, (name, ..)) in shown.iter_mut().zip(self.options) {
-            (*name).clone_into(&mut option.name);
-        }
-        format!("{} options:\n{}\n", self.name, options_text(&shown))
+        format!("{} options:\n{}\n", self.name, self.options)
     }
 }
 
@@ -174,7 +98,7 @@ fn dispatch(spec: &Spec, options: &Options, verbosity: u64) -> Result<End, Stop>
         terminal::out(&spec.help());
         return Ok(End::Good);
     }
-    let values = Values::read(&spec.declared(), options).map_err(|word| {
+    let options = &options.of_test(spec.options).map_err(|word| {
         terminal::say(&format!("invalid option: {word}"));
         Stop::Said
     })?;
@@ -188,25 +112,16 @@ fn dispatch(spec: &Spec, options: &Options, verbosity: u64) -> Result<End, Stop>
     let abort = AbortFlag::new();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let interruption = Interruption::listen(&abort, &clock)?;
-    let host = Terminal::new(verbosity, abort, None, &variable);
-    let fatal = |text: String| {
-        host.log(Level::Fatal, &text);
-        Stop::Said
-    };
+    let host = Terminal::new(verbosity, abort, None, &terminal::variable);
     if command == "run" {
-        let test = (spec.make)(&values, options).map_err(fatal)?;
+        let test = (spec.make)(options).map_err(|text| host.fatal(&text))?;
         return run(&*test, options, &host, (clock.as_ref(), &interruption));
     }
     match spec.commands.iter().find(|(known, _)| *known == command) {
-        Some((_, perform)) => perform(&values, &host).map(|()| End::Good).map_err(fatal),
-        None if ["prepare", "cleanup"].contains(&command) => {
-            terminal::say(&format!("'{name}' test does not implement the '{command}' command."));
-            Ok(End::Bad)
+        Some((_, perform)) => {
+            perform(options, &host).map(|()| End::Good).map_err(|text| host.fatal(&text))
         }
-        None => {
-            terminal::say(&format!("Unknown command: {command}"));
-            Ok(End::Bad)
-        }
+        None => Ok(commands::refuse(name, command)),
     }
 }
 
@@ -262,7 +177,7 @@ impl Shared<'_> {
         Some(due)
     }
 
-    fn work(&self, client: &mut dyn Client, cells: &ClientCells) -> Result<(), String> {
+    fn work(&self, mut client: Client<'_>, cells: &ClientCells) -> Result<(), String> {
         let mut now = self.clock.now();
         cells.began(now);
         while !self.is_over(now) {
@@ -273,15 +188,14 @@ impl Shared<'_> {
                 },
                 None => now,
             };
-            if !client.draw() {
+            cells.event_began();
+            if !client(cells)? {
                 break;
             }
-            cells.event_began();
-            client.perform(cells)?;
             now = self.clock.now();
             cells.event_ended(now, now.saturating_sub(start));
         }
-        client.finish(cells)
+        Ok(())
     }
 }
 
@@ -293,11 +207,7 @@ fn run(
 ) -> Result<End, Stop> {
     host.notice(&output::header(options));
     host.notice(&test.mode());
-    let fatal = |text: String| {
-        host.log(Level::Fatal, &text);
-        Stop::Said
-    };
-    test.begin().map_err(fatal)?;
+    test.begin().map_err(|text| host.fatal(&text))?;
     host.notice(output::INITIALIZING);
     host.notice("\n");
     let seed = Seed(seed(options, clock));
@@ -334,9 +244,9 @@ fn run(
             let random = seed.derive("thread", tid as u64).stream();
             let (shared, barrier) = (&shared, &barrier);
             scope.spawn(move || {
-                let mut client = test.client(tid, random);
+                let client = test.client(tid, random);
                 barrier.wait();
-                let outcome = shared.work(&mut *client, &cells);
+                let outcome = shared.work(client, &cells).and_then(|()| test.finish(&cells));
                 cells.ended(shared.clock.now());
                 shared.has_failed.fetch_or(outcome.is_err(), Relaxed);
                 // Nobody listens any more if another thread has failed.
@@ -355,7 +265,7 @@ fn run(
         barrier.wait();
         reports.follow(clock, began, &ends)
     });
-    outcome.map_err(fatal)?;
+    outcome.map_err(|text| host.fatal(&text))?;
     let (began, now) = statistics.span().unwrap_or_else(|| (clock.now(), clock.now()));
     if interruption.at().is_some() {
         let heading = Interruption::heading(now.saturating_sub(began));
@@ -363,12 +273,6 @@ fn run(
     }
     reports.finish(now);
     Ok(End::Good)
-}
-
-#[derive(Clone, Default)]
-struct Mark {
-    at: Nanoseconds,
-    counted: Snapshot,
 }
 
 struct Reports<'a> {
@@ -383,7 +287,7 @@ struct Reports<'a> {
 
 impl Reports<'_> {
     fn mark(&self, at: Nanoseconds) -> Mark {
-        Mark { at, counted: self.statistics.snapshot() }
+        Mark::now(self.statistics, at)
     }
 
     /// Prints what is due each second, until all threads have ended; the first failure of one is the error.
@@ -397,13 +301,7 @@ impl Reports<'_> {
         let warm_up = Nanoseconds::from_secs(self.options.count("warmup_time"));
         let start = began + warm_up;
         (self.base.at, self.last.at) = (began, began);
-        let mut checkpoints: Vec<u64> = self
-            .options
-            .list("report_checkpoints")
-            .iter()
-            .filter_map(|text| text.trim().parse().ok())
-            .collect();
-        checkpoints.sort_unstable_by(|a, b| b.cmp(a));
+        let mut checkpoints = self.options.checkpoints();
         let every = self.options.count("report_interval");
         let (mut running, mut tick, mut failure) = (self.options.count("threads"), 1, Ok(()));
         while running > 0 {
@@ -439,17 +337,9 @@ impl Reports<'_> {
         failure
     }
 
-    fn stretch(&self, from: &Mark, to: &Mark, start: Nanoseconds) -> Stretch {
-        Stretch {
-            done: to.counted.since(&from.counted),
-            seconds: to.at.saturating_sub(from.at).0 as f64 / 1e9,
-            at: to.at.saturating_sub(start).0 as f64 / 1e9,
-        }
-    }
-
     fn interval(&mut self, start: Nanoseconds, now: Nanoseconds) {
         let mark = self.mark(now);
-        let stretch = self.stretch(&self.last, &mark, start);
+        let stretch = mark.since(&self.last, start);
         let line = match self.test.interval(self.options, &stretch) {
             Some(own) => format!("[ {:.0}s ] {own}\n", stretch.at),
             None => output::interval(self.options, &stretch, false),
@@ -460,7 +350,7 @@ impl Reports<'_> {
 
     fn finish(&mut self, now: Nanoseconds) {
         let mark = self.mark(now);
-        let stretch = self.stretch(&self.base, &mark, self.base.at);
+        let stretch = mark.since(&self.base, self.base.at);
         let report = output::report_with(self.options, &stretch, &self.test.summary(&stretch));
         self.host.notice(&report);
         self.base = mark;
