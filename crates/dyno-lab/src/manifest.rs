@@ -8,10 +8,10 @@ use dyno_record::{
     Environment, FORMAT, LevelRecord, Manifest, OwnStepRecord, Price, RequirementRecord,
     RoleRecord, SearchRecord, StepRecord, StoppingRecord, TrialPlan, VariantRecord,
 };
-use dyno_study::plan::{PLAN_FORMAT, order_word};
+use dyno_study::plan::{PLAN_FORMAT, measured_fields, order_word};
 use dyno_study::{
-    Behind, Cluster, DataOrigin, Database, Design, LoadLevel, Plan, PlannedStep, ProbeSource,
-    Product, Requirement, Search, Sought, Study, Variant,
+    Cluster, Database, Design, FieldValue, LoadLevel, Plan, PlannedStep, ProbeSource, Product,
+    Requirement, Search, Sought, Study, Variant,
 };
 use dyno_units::{
     ByteCount, Nanoseconds, SettingValue, redact_command, redact_secrets, redact_setting,
@@ -213,111 +213,54 @@ fn variant_record(
 /// What a study asks of a variant beside what the record keeps by itself: of its database, and of tables of
 /// further kinds.
 fn asked(variant: &Variant) -> BTreeMap<String, String> {
-    let Database {
-        version,
-        programs,
-        from,
-        image,
-        settings,
-        allow_existing_tables,
-        memory,
-        swap,
-        cpu_weight,
-        kernel,
-        replicas,
-        replication,
-        reads_on,
-        replica_settings,
-        cluster,
-        shards,
-        shard_by,
-        router_settings,
-        behind,
-        member_cpus,
-        member_memory,
-        data,
-        // The volume is in the variant's tables.
-        log_volume: _,
-        // Whether programs were fetched for the run changes nothing that is measured.
-        fetch: _,
-        // What becomes of the tables afterwards changes nothing that is measured.
-        keep_tables: _,
-        // In the plan, without their passwords.
-        more_urls: _,
-        sql_servers,
-        on,
-        servers,
-        trials_on,
-        // In the record by themselves.
-        name: _,
-        product: _,
-        engine: _,
-        price_per_hour: _,
-    } = &*variant.database;
-    let given = [
-        ("version", version.clone()),
-        ("programs", programs.clone()),
-        ("from", from.clone()),
-        ("image", image.clone()),
-        ("memory", memory.map(|memory| memory.to_string())),
-        ("swap", swap.map(|swap| swap.to_string())),
-        ("cpu_weight", cpu_weight.map(|weight| weight.to_string())),
-        ("sql_servers", sql_servers.map(|servers| servers.to_string())),
-        ("on", on.clone()),
-        ("servers", servers.map(|servers| servers.to_string())),
-        ("trials_on", trials_on.clone()),
-        ("allow_existing_tables", allow_existing_tables.then(|| "true".to_owned())),
-    ];
-    let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    let mut asked: BTreeMap<String, String> = given.collect();
-    let further = variant.database.further_servers().enumerate();
+    let database = &*variant.database;
+    let (has_replicas, has_shards) = (database.replicas > 0, database.shards > 0);
+    let is_asked = |field: &str| match field.split('.').next().unwrap_or_default() {
+        // In the record by themselves, in the variant's tables, or in the plan without their passwords.
+        "product" | "engine" | "log_volume" | "url" | "more_urls" => false,
+        "replication" | "reads_on" | "replica_settings" => has_replicas,
+        "shard_by" | "router_settings" => has_shards,
+        _ => true,
+    };
+    let table = variant.tables.iter().filter(|table| table.kind == "database");
+    let fields = table.flat_map(|table| measured_fields(table));
+    let mut asked: BTreeMap<String, String> = fields
+        .filter(|(field, _)| is_asked(field))
+        .filter_map(|(field, value)| asked_field(database, field, value))
+        .collect();
+    let further = database.further_servers().enumerate();
     asked.extend(further.map(|(idx, url)| (format!("server-{}", idx + 2), redact_secrets(url))));
-    let kernel = kernel.iter();
-    asked.extend(kernel.map(|(name, value)| (format!("kernel.{name}"), value.clone())));
-    if *replicas > 0 {
-        asked.insert("replicas".to_owned(), replicas.to_string());
-        asked.insert("replication".to_owned(), replication.clone());
-        asked.insert("reads_on".to_owned(), reads_on.clone());
-        asked.extend(asked_settings("replica_settings", replica_settings));
+    let mut usual = |key: &str, value: String| drop(asked.insert(key.to_owned(), value));
+    if has_replicas {
+        usual("replication", database.replication.clone());
+        usual("reads_on", database.reads_on.clone());
     }
-    if let Some(Cluster { kind, nodes, load_on_all }) = cluster {
-        asked.insert("cluster".to_owned(), kind.clone());
-        asked.insert("nodes".to_owned(), nodes.to_string());
-        asked.insert("load_on".to_owned(), if *load_on_all { "all" } else { "first" }.to_owned());
+    if let Some(Cluster { nodes, load_on_all, .. }) = &database.cluster {
+        usual("nodes", nodes.to_string());
+        usual("load_on", if *load_on_all { "all" } else { "first" }.to_owned());
     }
-    if *shards > 0 {
-        asked.insert("shards".to_owned(), shards.to_string());
-        asked.insert("shard_by".to_owned(), shard_by.clone());
-        asked.extend(asked_settings("router_settings", router_settings));
+    if has_shards {
+        usual("shard_by", database.shard_by.clone());
     }
-    if let Some(Behind { product, options }) = behind {
-        asked.insert("behind".to_owned(), product.clone());
-        let options = options.iter();
-        asked.extend(options.map(|(name, value)| (format!("behind.{name}"), value.clone())));
-    }
-    asked.extend(asked_cpus(member_cpus));
-    asked.extend(asked_settings("member_memory", member_memory));
-    if *data != DataOrigin::default() {
-        asked.insert("data".to_owned(), data.word().to_owned());
-    }
-    let shares =
-        settings.iter().filter(|(_, value)| matches!(value, SettingValue::PercentOfMemory(_)));
-    asked.extend(shares.map(|(name, value)| (share_key(name), value.to_string())));
     asked.extend(asked_of_tables(variant));
     asked
 }
 
-fn asked_cpus(members: &BTreeMap<String, Vec<u32>>) -> impl Iterator<Item = (String, String)> {
-    members.iter().map(|(member, cpus)| (format!("member_cpus.{member}"), listed(cpus)))
-}
-
-fn asked_settings<'s>(
-    key: &'s str,
-    settings: &'s BTreeMap<String, SettingValue>,
-) -> impl Iterator<Item = (String, String)> + 's {
-    settings.iter().map(move |(name, value)| {
-        (format!("{key}.{name}"), redact_setting(name, &value.to_string()))
-    })
+/// A field of a database as the record has it; of its settings only those that are shares of the memory.
+fn asked_field(database: &Database, field: &str, value: &FieldValue) -> Option<(String, String)> {
+    let (map, name) = field.split_once('.').unwrap_or((field, ""));
+    let text = match (map, value) {
+        ("settings", FieldValue::Setting(share @ SettingValue::PercentOfMemory(_))) => {
+            return Some((share_key(name), share.to_string()));
+        }
+        ("settings", _) => return None,
+        ("kernel", _) => database.kernel.get(name)?.clone(),
+        ("member_cpus", _) => listed(database.member_cpus.get(name)?),
+        (_, FieldValue::Setting(value)) => redact_setting(name, &value.to_string()),
+        (_, FieldValue::Size(bytes)) => bytes.to_string(),
+        _ => value.to_string(),
+    };
+    Some((if field == "behind.product" { map } else { field }.to_owned(), text))
 }
 
 /// What a study asks by tables of further kinds than databases and workloads.
@@ -428,4 +371,139 @@ pub(crate) fn plan_workload(
         true => Arc::clone(&workload).noting_commits().unwrap_or(workload),
         false => workload,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_model::OptionSpec;
+    use dyno_study::{ProductWord, RouterWord, Vocabulary, WorkloadWord};
+
+    use super::*;
+
+    fn vocabulary() -> Vocabulary {
+        let product = ProductWord {
+            name: "server".to_owned(),
+            summary: String::new(),
+            engines: vec!["fast".to_owned()],
+            is_embedded: false,
+            replicates: true,
+            cluster: Some("galera".to_owned()),
+            has_shards: true,
+            has_images: true,
+            can_be_open: true,
+            has_socket: false,
+            confused_names: Vec::new(),
+        };
+        let router = RouterWord {
+            name: "pgbouncer".to_owned(),
+            member: "pooler".to_owned(),
+            fronts: vec!["server".to_owned()],
+            options: vec![OptionSpec::count("pool_size", "20", "How many.")],
+            confused_names: Vec::new(),
+        };
+        let workload = WorkloadWord {
+            name: "tpcb".to_owned(),
+            summary: String::new(),
+            options: Vec::new(),
+            rules: None,
+        };
+        Vocabulary {
+            products: vec![product],
+            routers: vec![router],
+            sources: vec!["maven".to_owned()],
+            workloads: vec![workload],
+            ..Vocabulary::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(keys: &str, expected: &[(&str, &str)]) {
+        let hosts = "[host.sql]\nnames = ['a', 'b', 'c']\n";
+        let source = format!(
+            "title = 'x'\n[database.a]\n{keys}\n[workload.tpcb]\n{hosts}[design]\nclients = 4\n"
+        );
+        let study = dyno_study::parse(&source, &vocabulary()).expect("the study is right");
+        let asked = asked(&study.variants[0]);
+        let asked: Vec<(&str, &str)> =
+            asked.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!(asked, expected, "{keys}");
+    }
+
+    #[test]
+    fn what_a_study_asks_of_a_database_is_in_the_record() {
+        check("product = 'server'", &[]);
+        check(
+            "product = 'server'\nengine = 'fast'\nversion = '1'\nprograms = '/x'\nfetch = true\n\
+             memory = '1500MiB'\nswap = '0'\ncpu_weight = 50\ndata = 'restored'\n\
+             price_per_hour = '1 USD'\nkernel = { 'vm.swappiness' = 1, 'vm.dirty_bytes' = '1GiB' }\n\
+             settings = { a = '25%', b = '1GiB', c = 'x' }",
+            &[
+                ("cpu_weight", "50"),
+                ("data", "restored"),
+                ("kernel.vm.dirty_bytes", "1073741824"),
+                ("kernel.vm.swappiness", "1"),
+                ("memory", "1.46 GiB"),
+                ("programs", "/x"),
+                ("setting.a", "25%"),
+                ("swap", "0 B"),
+                ("version", "1"),
+            ],
+        );
+        check("product = 'server'\nfrom = 'maven'\ndata = 'copied'", &[("from", "maven")]);
+        check("product = 'server'\nimage = 'a:1'", &[("image", "a:1")]);
+        check("product = 'server'\ntrials_on = 'sql'", &[("trials_on", "sql")]);
+        let url = "url = 'pg://u:secret@h/d'\nmore_urls = ['pg://u:secret@i/d', 'pg://u@j/d']";
+        check(
+            &format!("{url}\nsql_servers = 2\nallow_existing_tables = true\nkeep_tables = true"),
+            &[
+                ("allow_existing_tables", "true"),
+                ("server-2", "pg://u:***@i/d"),
+                ("sql_servers", "2"),
+            ],
+        );
+    }
+
+    #[test]
+    fn members_that_a_study_asks_for_are_in_the_record_with_their_defaults() {
+        check(
+            "product = 'server'\nreplicas = 2\nreplica_settings = { x = '1GiB', password = 'p' }\n\
+             member_cpus = { replica-1 = '2-3,1' }\nmember_memory = { replica-1 = '1GiB' }",
+            &[
+                ("member_cpus.replica-1", "1,2,3"),
+                ("member_memory.replica-1", "1 GiB"),
+                ("reads_on", "primary"),
+                ("replica_settings.password", "***"),
+                ("replica_settings.x", "1 GiB"),
+                ("replicas", "2"),
+                ("replication", "asynchronous"),
+            ],
+        );
+        check(
+            "product = 'server'\non = 'sql'\nreplicas = 1\nreplication = 'synchronous'",
+            &[
+                ("on", "sql"),
+                ("reads_on", "primary"),
+                ("replicas", "1"),
+                ("replication", "synchronous"),
+            ],
+        );
+        let none = "replicas = 0\nreplication = 'synchronous'\nreplica_settings = { x = 1 }";
+        check(&format!("product = 'server'\n{none}\nshards = 0\nshard_by = 'key'"), &[]);
+        check(
+            "product = 'server'\ncluster = 'galera'\nnodes = 3",
+            &[("cluster", "galera"), ("load_on", "first"), ("nodes", "3")],
+        );
+        check(
+            "product = 'server'\ncluster = 'galera'\nnodes = 4\nload_on = 'all'",
+            &[("cluster", "galera"), ("load_on", "all"), ("nodes", "4")],
+        );
+        check(
+            "product = 'server'\nshards = 2\nrouter_settings = { x = 1 }",
+            &[("router_settings.x", "1"), ("shard_by", "table"), ("shards", "2")],
+        );
+        check(
+            "product = 'server'\nbehind = { product = 'pgbouncer', pool_size = '2k' }",
+            &[("behind", "pgbouncer"), ("behind.pool_size", "2000")],
+        );
+    }
 }

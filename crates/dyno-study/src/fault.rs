@@ -2,7 +2,7 @@
 
 use dyno_units::Nanoseconds;
 
-use crate::{FieldValue, Table, Variant};
+use crate::{Table, Variant};
 
 /// One `[fault.NAME]`, with what it inherits and the levels of a variant filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,24 +56,20 @@ impl FaultChoice {
     /// A fault with the values of a table that was checked; none if it is no fault's, or nothing happens.
     pub(crate) fn of(table: &Table) -> Option<FaultChoice> {
         (table.kind == "fault").then_some(())?;
-        let time = |field: &str| match table.fields.get(field) {
-            Some(FieldValue::Duration(duration)) => Some(*duration),
-            _ => None,
-        };
         let kind = match table.text("do")? {
-            "kill" => FaultKind::Kill { start_after: time("start_after") },
-            "stop" => FaultKind::Stop { length: time("for")? },
+            "kill" => FaultKind::Kill { start_after: table.time("start_after") },
+            "stop" => FaultKind::Stop { length: table.time("for")? },
             "restart" => FaultKind::Restart,
-            "isolate" => FaultKind::Isolate { length: time("for")? },
+            "isolate" => FaultKind::Isolate { length: table.time("for")? },
             _ => return None,
         };
         Some(FaultChoice {
             name: table.name.clone(),
             kind,
             promotes: table.text("then") == Some("promote"),
-            member: table.text("member").map(str::to_owned),
-            at: time("at")?,
-            every: time("every"),
+            member: table.owned("member"),
+            at: table.time("at")?,
+            every: table.time("every"),
         })
     }
 

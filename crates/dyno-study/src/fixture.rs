@@ -7,7 +7,8 @@ use dyno_units::Nanoseconds;
 
 use crate::Product;
 use crate::vocabulary::{
-    Options, ProductWord, RouterWord, SettingRules, Vocabulary, WorkloadRules, WorkloadWord,
+    Options, PlannedWorkload, ProductWord, RouterWord, SettingRules, Vocabulary, WorkloadRules,
+    WorkloadWord,
 };
 #[cfg(test)]
 use crate::{Study, diagnostic, parse};
@@ -251,7 +252,11 @@ impl StagedRules {
 }
 
 impl WorkloadRules for StagedRules {
-    fn steps(&self, options: &Options, request: StepRequest) -> Result<Vec<WorkloadStep>, String> {
+    fn plan(
+        &self,
+        options: &Options,
+        request: StepRequest,
+    ) -> Result<Arc<dyn PlannedWorkload>, String> {
         let rows: u64 = options.get("rows").map_or(1000, |rows| rows.parse().expect("a count"));
         let clients = request.clients;
         if rows < clients as u64 {
@@ -274,17 +279,25 @@ impl WorkloadRules for StagedRules {
             settle: seconds(600),
         };
         let reads = options.get("reads").is_none_or(|reads| reads == "on");
-        Ok(if reads { vec![load, read] } else { vec![load] })
+        let steps = if reads { vec![load, read] } else { vec![load] };
+        let has_procedures = options.get("procedures").is_some_and(|value| value == "on");
+        Ok(Arc::new(Staged { steps, has_procedures }))
+    }
+}
+
+struct Staged {
+    steps: Vec<WorkloadStep>,
+    has_procedures: bool,
+}
+
+impl PlannedWorkload for Staged {
+    fn steps(&self) -> &[WorkloadStep] {
+        &self.steps
     }
 
-    fn check(
-        &self,
-        options: &Options,
-        _request: StepRequest,
-        product: &Product,
-    ) -> Result<(), String> {
+    fn check(&self, product: &Product) -> Result<(), String> {
         let is_sqlite = matches!(product, Product::Private(name) if name == "sqlite");
-        if is_sqlite && options.get("procedures").is_some_and(|value| value == "on") {
+        if is_sqlite && self.has_procedures {
             return Err("SQLite has no stored procedures; leave out `procedures`".to_owned());
         }
         Ok(())

@@ -85,27 +85,18 @@ impl JobChoice {
     /// A job with the values of a table that was checked; none if it is no job's, or does nothing.
     pub(crate) fn of(table: &Table) -> Option<JobChoice> {
         (table.kind == "job").then_some(())?;
-        let texts = |field: &str| match table.fields.get(field) {
-            Some(FieldValue::Texts(texts)) => texts.clone(),
-            _ => Vec::new(),
-        };
-        let figures = table.fields.iter().filter_map(|(field, value)| {
-            let FieldValue::Setting(SettingValue::Text(text)) = value else { return None };
-            figure(field.strip_prefix("figures.")?, text)
+        let texts = |field: &str| table.texts(field).to_vec();
+        let figures = table.named("figures").filter_map(|(name, value)| match value {
+            FieldValue::Setting(SettingValue::Text(text)) => figure(name, text),
+            _ => None,
         });
-        let at_once = match table.fields.get("at_once") {
-            Some(FieldValue::Number(number)) => *number as usize,
-            _ => 1,
-        };
+        let at_once = table.number("at_once").unwrap_or(1) as usize;
         let work = match texts("command") {
             _ if table.text("repeat") == Some("until-no-rows") && !texts("sql").is_empty() => {
                 JobWork::Batches {
                     statements: texts("sql"),
                     at_once,
-                    pause: match table.fields.get("pause") {
-                        Some(FieldValue::Duration(duration)) => *duration,
-                        _ => Nanoseconds::ZERO,
-                    },
+                    pause: table.time("pause").unwrap_or_default(),
                 }
             }
             command if !command.is_empty() => {
@@ -122,17 +113,14 @@ impl JobChoice {
             setup: texts("setup"),
             before: texts("before"),
             same_tables: table.is_on("same_tables"),
-            check: table.text("check").map(str::to_owned),
+            check: table.owned("check"),
             load: match table.text("load") {
                 Some("until-done") => JobLoad::UntilDone,
                 Some("on") => JobLoad::On,
                 _ => JobLoad::Off,
             },
-            start_after: match table.fields.get("start_after") {
-                Some(FieldValue::Duration(duration)) => *duration,
-                _ => Nanoseconds::ZERO,
-            },
-            member: table.text("member").map(str::to_owned),
+            start_after: table.time("start_after").unwrap_or_default(),
+            member: table.owned("member"),
         })
     }
 }

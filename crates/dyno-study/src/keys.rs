@@ -26,6 +26,14 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    pub(crate) const fn help(self, help: &'static str) -> Key {
+        Key { help, ..self }
+    }
+
+    pub(crate) const fn default(self, default: &'static str) -> Key {
+        Key { default: Some(default), ..self }
+    }
+
     pub(crate) const fn example(self, example: &'static str) -> Key {
         Key { example: Some(example), ..self }
     }
@@ -101,17 +109,9 @@ pub(crate) const INHERITED: &str = "`like` is resolved before anything is varied
 
 pub const CLIENTS_MAX: u64 = 1_000_000;
 
-pub(crate) const fn key(name: &'static str, shape: Shape, help: &'static str) -> Key {
-    Key { name, shape, default: None, help, example: None, fixed: None, is_afterwards: false }
-}
-
-pub(crate) const fn with_default(
-    name: &'static str,
-    shape: Shape,
-    default: &'static str,
-    help: &'static str,
-) -> Key {
-    Key { default: Some(default), ..key(name, shape, help) }
+pub(crate) const fn key(name: &'static str, shape: Shape) -> Key {
+    let (default, help, example, fixed) = (None, "", None, None);
+    Key { name, shape, default, help, example, fixed, is_afterwards: false }
 }
 
 const CLIENTS: Shape = Shape::Count(1, CLIENTS_MAX);
@@ -119,31 +119,35 @@ const CLIENTS: Shape = Shape::Count(1, CLIENTS_MAX);
 pub(crate) static STUDY: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let tables = |is_chosen: bool| {
         let kinds = KINDS.iter().filter(move |kind| kind.is_chosen == is_chosen);
-        kinds.map(|kind| key(kind.name, Shape::Tables(kind.name), kind.help).example(kind.example))
+        kinds.map(|kind| {
+            key(kind.name, Shape::Tables(kind.name)).help(kind.help).example(kind.example)
+        })
     };
-    let title = key("title", Shape::Text, "The question that the study answers.")
+    let title = key("title", Shape::Text)
+        .help("The question that the study answers.")
         .example("\"What does it cost to have every commit on disk?\"");
     let others = [
-        key("design", Shape::Design, "What is varied, and how it is measured.")
+        key("design", Shape::Design)
+            .help("What is varied, and how it is measured.")
             .example("{ clients = 8, repetitions = 6 }"),
-        key("machine", Shape::Machine, "Facts about the machine that Dyno cannot detect.")
+        key("machine", Shape::Machine)
+            .help("Facts about the machine that Dyno cannot detect.")
             .example("{ price_per_hour = \"0.192 USD\" }"),
-        key(
-            "product",
-            Shape::Recipes,
-            "Products that are described here, one table each, [product.NAME]: how their servers are \
-             found, initialised, started and stopped (docs/recipes.md).",
-        )
-        .example("{ fork = { title = \"My fork\", protocol = \"mysql\", program = \"forkd\", start = [\"--datadir={data}\"] } }"),
+        key("product", Shape::Recipes)
+            .help(
+                "Products that are described here, one table each, [product.NAME]: how their \
+                 servers are found, initialised, started and stopped (docs/recipes.md).",
+            )
+            .example(
+                "{ fork = { title = \"My fork\", protocol = \"mysql\", program = \"forkd\", \
+                 start = [\"--datadir={data}\"] } }",
+            ),
     ];
     [title].into_iter().chain(tables(true)).chain(others).chain(tables(false)).collect()
 });
 
-pub(crate) const MACHINE: &[Key] = &[key(
-    "price_per_hour",
-    Shape::Price,
-    "Price per hour of this machine, for databases without their own price.",
-)];
+pub(crate) const MACHINE: &[Key] = &[key("price_per_hour", Shape::Price)
+    .help("Price per hour of this machine, for databases without their own price.")];
 
 pub(crate) static DESIGN: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let (first, others) = DESIGN_ONLY.split_at(1);
@@ -165,245 +169,215 @@ fn for_each_kind(key: fn(&Kind) -> Key) -> Vec<Key> {
 
 fn choice(kind: &Kind) -> Key {
     let help = format!("The {}, if it is not varied and there are several.", kind.name);
-    key(kind.name, Shape::Text, help.leak()).example(kind.names[0])
+    key(kind.name, Shape::Text).help(help.leak()).example(kind.names[0])
 }
 
 fn level_names(kind: &Kind) -> Key {
     let help = format!("Names of [{}.…] tables.", kind.name);
     let example = format!("[{}, {}]", kind.names[0], kind.names[1]);
-    key(kind.name, Shape::Levels(&Shape::Text), help.leak()).example(example.leak())
+    key(kind.name, Shape::Levels(&Shape::Text)).help(help.leak()).example(example.leak())
 }
 
 fn baseline_name(kind: &Kind) -> Key {
     let help = format!("The {} of the baseline{}.", kind.name, kind.baseline_note);
-    key(kind.name, Shape::Text, help.leak()).example(kind.names[0])
+    key(kind.name, Shape::Text).help(help.leak()).example(kind.names[0])
 }
 
 /// Keys of the `[design]` table that are not names of tables.
 const DESIGN_ONLY: &[Key] = &[
-    key("vary", Shape::Vary, "What is varied on purpose: lists of levels.")
+    key("vary", Shape::Vary)
+        .help("What is varied on purpose: lists of levels.")
         .example("{ database = [\"synced\", \"once-a-second\"], clients = [1, 8, 32] }"),
-    key(
-        "clients",
-        CLIENTS,
-        "Number of clients, if not varied; 1 if not given. Under open-loop load, the maximum number of \
-         transactions in flight; 64 if not given. With `find_clients`, the maximum number tried; \
-         1024 if not given. A workload that defines its own steps accepts no other key for the \
-         load.",
-    )
-    .example("8"),
-    key(
-        "rate",
-        Shape::Rate,
+    key("clients", CLIENTS)
+        .help(
+            "Number of clients, if not varied; 1 if not given. Under open-loop load, the maximum \
+             number of transactions in flight; 64 if not given. With `find_clients`, the maximum \
+             number tried; 1024 if not given. A workload that defines its own steps accepts no \
+             other key for the load.",
+        )
+        .example("8"),
+    key("rate", Shape::Rate).help(
         "Offered rate in transactions per second; the load is then open. A string may give a \
-         schedule of rates, which repeats from the beginning of the measured time: \"500 for 10s, \
-         2k for 5s\".",
+             schedule of rates, which repeats from the beginning of the measured time: \"500 for \
+             10s, 2k for 5s\".",
     ),
-    key(
-        "find_rate",
-        Shape::Limit,
-        "Searches for the highest offered rate that meets this limit on response times (mean, p50, \
-         p90, p95, p99, p99.9 or max), instead of `rate`.",
+    key("find_rate", Shape::Limit).help(
+        "Searches for the highest offered rate that meets this limit on response times (mean, \
+             p50, p90, p95, p99, p99.9 or max), instead of `rate`.",
     ),
-    key(
-        "find_clients",
-        Shape::Limit,
-        "Searches for the largest number of clients of a closed-loop load that meets this limit on \
-         response times.",
+    key("find_clients", Shape::Limit).help(
+        "Searches for the largest number of clients of a closed-loop load that meets this \
+             limit on response times.",
     ),
-    key(
-        "find_precision",
-        Shape::Percentage,
-        "Precision of a search: the maximum distance between the highest load that meets the limit and \
-         the lowest that exceeds it; 5% if not given.",
-    )
-    .example("\"2%\""),
-    with_default(
-        "arrivals",
-        Shape::Words(&["poisson", "constant"]),
-        "\"poisson\"",
-        "Distribution of the arrivals of an open-loop load (only with a rate).",
+    key("find_precision", Shape::Percentage)
+        .help(
+            "Precision of a search: the maximum distance between the highest load that meets the \
+             limit and the lowest that exceeds it; 5% if not given.",
+        )
+        .example("\"2%\""),
+    key("arrivals", Shape::Words(&["poisson", "constant"]))
+        .default("\"poisson\"")
+        .help("Distribution of the arrivals of an open-loop load (only with a rate)."),
+    key("baseline", Shape::Baseline)
+        .help(
+            "Levels of the variants that the others are compared with. Factors not named keep \
+             their level; without this key, the baseline has the first level of each factor.",
+        )
+        .example("{ database = \"synced\" }"),
+    key("repetitions", Shape::Integer(1, 1000))
+        .default("5")
+        .help(
+            "Trials of each variant; with stop = \"settled\", at most. Five take two thirds more \
+             time than three, and with 2 % noise detect a difference of 5 % in 67 of 100 \
+             comparisons instead of 28 (docs/method/error-rates.md); `dyno plan` shows which \
+             differences your study can detect.",
+        )
+        .example("6"),
+    key("stop", Shape::Words(&["repetitions", "settled"]))
+        .default("\"repetitions\"")
+        .help(
+            "Repetitions: every variant gets all of them. Settled: after each block, variants \
+             whose verdicts are settled get no further repetitions, which leaves more time for the \
+             others.",
+        )
+        .example("\"settled\""),
+    key("repetitions_min", Shape::Integer(2, 1000))
+        .help(
+            "Trials of each variant before any can be settled: 3 if not given (only with stop = \
+             \"settled\").",
+        )
+        .example("4"),
+    key("void_blocks", Shape::Words(&["repeat", "keep"])).default("\"repeat\"").help(
+        "Repeat: a block during which the host was disturbed (CPU time that the hypervisor \
+             took, other processes, a slow CPU probe) is discarded and measured again, at most \
+             (repetitions − 1) / 2 blocks, rounded down (with 3 or more repetitions, interleaved, \
+             without `stop`). Keep: all blocks count.",
     ),
-    key(
-        "baseline",
-        Shape::Baseline,
-        "Levels of the variants that the others are compared with. Factors not named keep their \
-         level; without this key, the baseline has the first level of each factor.",
-    )
-    .example("{ database = \"synced\" }"),
-    with_default(
-        "repetitions",
-        Shape::Integer(1, 1000),
-        "5",
-        "Trials of each variant; with stop = \"settled\", at most. Five take two thirds more time \
-         than three, and with 2 % noise detect a difference of 5 % in 67 of 100 comparisons \
-         instead of 28 (docs/method/error-rates.md); `dyno plan` shows which differences your \
-         study can detect.",
-    )
-    .example("6"),
-    with_default(
-        "stop",
-        Shape::Words(&["repetitions", "settled"]),
-        "\"repetitions\"",
-        "Repetitions: every variant gets all of them. Settled: after each block, variants whose \
-         verdicts are settled get no further repetitions, which leaves more time for the others.",
-    )
-    .example("\"settled\""),
-    key(
-        "repetitions_min",
-        Shape::Integer(2, 1000),
-        "Trials of each variant before any can be settled: 3 if not given (only with stop = \
-         \"settled\").",
-    )
-    .example("4"),
-    with_default(
-        "void_blocks",
-        Shape::Words(&["repeat", "keep"]),
-        "\"repeat\"",
-        "Repeat: a block during which the host was disturbed (CPU time that the hypervisor took, \
-         other processes, a slow CPU probe) is discarded and measured again, at most (repetitions − 1) / 2 blocks, rounded down \
-         (with 3 or more repetitions, interleaved, without `stop`). Keep: all blocks count.",
+    key("require", Shape::Requirements).help(
+        "What every variant has to meet at every load level: \"p99 <= 20ms\" (mean, p50, p95, \
+             p99, p99.9 or max) or \"throughput >= 1000\", or a list of these. `dyno run` exits \
+             with 1 if it is not met, and with 2 if the data are inconclusive.",
     ),
-    key(
-        "require",
-        Shape::Requirements,
-        "What every variant has to meet at every load level: \"p99 <= 20ms\" (mean, p50, p95, p99, \
-         p99.9 or max) or \"throughput >= 1000\", or a list of these. `dyno run` exits with 1 if \
-         it is not met, and with 2 if the data are inconclusive.",
+    key("order", Shape::Words(&["interleaved", "sequential"])).default("\"interleaved\"").help(
+        "Interleaved: each repetition of all variants is a block in random order, and every \
+             second block reverses the order of the one before, so that drift affects all variants \
+             alike. Sequential: in the order of the file.",
     ),
-    with_default(
-        "order",
-        Shape::Words(&["interleaved", "sequential"]),
-        "\"interleaved\"",
-        "Interleaved: each repetition of all variants is a block in random order, and every second \
-         block reverses the order of the one before, so that drift affects all variants alike. \
-         Sequential: in the order of the file.",
-    ),
-    key("seed", Shape::Integer(0, i64::MAX as u64), "The seed of all random streams of the run.")
+    key("seed", Shape::Integer(0, i64::MAX as u64))
+        .help("The seed of all random streams of the run.")
         .example("42"),
-    with_default(
-        "warm_up",
-        Shape::Duration,
-        "\"5s\"",
-        "Load before the measured time of each load level.",
-    )
-    .example("\"1min\""),
-    with_default("duration", Shape::PositiveDuration, "\"30s\"", "How long each load level is measured.")
+    key("warm_up", Shape::Duration)
+        .default("\"5s\"")
+        .help("Load before the measured time of each load level.")
+        .example("\"1min\""),
+    key("duration", Shape::PositiveDuration)
+        .default("\"30s\"")
+        .help("How long each load level is measured.")
         .example("\"5min\""),
-    key(
-        "until_steady",
-        Shape::PositiveDuration,
-        "Each measurement that ends by time continues until its throughput has been steady for \
-         `duration`, but at most this long.",
-    )
-    .example("\"30min\""),
-    with_default("rest", Shape::Duration, "\"2s\"", "Idle time between load levels and between trials."),
-    key(
-        "run_off",
-        Shape::PositiveDuration,
-        "After the last load level of each trial, watch without load how the engine catches up with \
-         deferred work (flushing, purge, compaction, vacuum), for at most this long.",
-    )
-    .example("\"10min\""),
-    with_default(
-        "drop_caches",
-        Shape::Switch,
-        "false",
-        "Whether the operating system's page cache is dropped before each load level (for the whole \
-         machine; with `on`, on the hosts of the servers; needs root privileges there). Caches in a server's own memory are kept.",
-    )
-    .example("true"),
-    key(
-        "probes_off",
-        Shape::Levels(&Shape::Probe),
-        "Probes to leave out: \"responsiveness\" starts a process every second, \"innodb\" and \
-         \"debt\" read InnoDB's status, which takes InnoDB's latches.",
-    )
-    .example("[\"responsiveness\", \"innodb\"]"),
-    key(
-        "question",
-        Shape::Levels(&Shape::Words(&Question::WORDS)),
-        "What the answer says first, or a list of it; told by what the study varies if not given. \
-         best: which variant is best. worse, same: whether any is worse than its baseline, or differs. \
-         scales, linear: how throughput grows with clients, or with a number that is varied. \
-         saturates: from how many clients on response time turns up. limit: how much load fits \
-         within `require`. cost: money per million transactions. reads: disk reads per \
-         transaction. space: disk space. durability: the price of syncing every commit. snapshots: \
-         how long they take. backlog: work that engines put off. blocks: whether a job holds up the \
-         load. recovers: how long a fault lasts. steady: how much throughput varies. It changes \
-         nothing that is measured.",
-    )
-    .example("[\"best\", \"space\"]"),
-    with_default(
-        "threshold",
-        Shape::Percentage,
-        "\"3%\"",
-        "Differences smaller than this do not matter.",
-    )
-    .example("\"5%\""),
-    key(
-        "budget",
-        Shape::PositiveDuration,
-        "Time limit of the whole run; trials that would exceed it are not started.",
-    )
-    .example("\"8h\""),
-    with_default(
-        "statement_timeout",
-        Shape::Duration,
-        "\"60s\"",
-        "Time limit of one statement; \"0\" for none.",
-    ),
-    with_default(
-        "retries",
-        Shape::Integer(0, 1_000_000),
-        "3",
-        "Retries of a transaction that failed for a transient reason, such as a deadlock.",
-    )
-    .example("0"),
-    key(
-        "generators",
-        Shape::Text,
-        "The [host.NAME] table of the machines that generate the load together: each agent takes \
-         an equal share of the clients and of the schedule, and all begin at the same time.",
-    )
-    .example("\"sql\""),
-    key(
-        "workers",
-        Shape::Integer(1, 4096),
-        "Threads of the load generator; with `generators`, of each.",
-    )
-    .example("2"),
-    key("generator_cpus", Shape::Cpus, "CPUs that the load generator's threads are bound to.")
+    key("until_steady", Shape::PositiveDuration)
+        .help(
+            "Each measurement that ends by time continues until its throughput has been steady for \
+             `duration`, but at most this long.",
+        )
+        .example("\"30min\""),
+    key("rest", Shape::Duration)
+        .default("\"2s\"")
+        .help("Idle time between load levels and between trials."),
+    key("run_off", Shape::PositiveDuration)
+        .help(
+            "After the last load level of each trial, watch without load how the engine catches up \
+             with deferred work (flushing, purge, compaction, vacuum), for at most this long.",
+        )
+        .example("\"10min\""),
+    key("drop_caches", Shape::Switch)
+        .default("false")
+        .help(
+            "Whether the operating system's page cache is dropped before each load level (for the \
+             whole machine; with `on`, on the hosts of the servers; needs root privileges there). \
+             Caches in a server's own memory are kept.",
+        )
+        .example("true"),
+    key("probes_off", Shape::Levels(&Shape::Probe))
+        .help(
+            "Probes to leave out: \"responsiveness\" starts a process every second, \"innodb\" and \
+             \"debt\" read InnoDB's status, which takes InnoDB's latches.",
+        )
+        .example("[\"responsiveness\", \"innodb\"]"),
+    key("question", Shape::Levels(&Shape::Words(&Question::WORDS)))
+        .help(
+            "What the answer says first, or a list of it; told by what the study varies if not given. \
+             best: which variant is best. worse, same: whether any is worse than its baseline, or differs. \
+             scales, linear: how throughput grows with clients, or with a number that is varied. \
+             saturates: from how many clients on response time turns up. limit: how much load fits \
+             within `require`. cost: money per million transactions. reads: disk reads per \
+             transaction. space: disk space. durability: the price of syncing every commit. snapshots: \
+             how long they take. backlog: work that engines put off. blocks: whether a job holds up the \
+             load. recovers: how long a fault lasts. steady: how much throughput varies. It changes \
+             nothing that is measured.",
+        )
+        .example("[\"best\", \"space\"]"),
+    key("threshold", Shape::Percentage)
+        .default("\"3%\"")
+        .help("Differences smaller than this do not matter.")
+        .example("\"5%\""),
+    key("budget", Shape::PositiveDuration)
+        .help("Time limit of the whole run; trials that would exceed it are not started.")
+        .example("\"8h\""),
+    key("statement_timeout", Shape::Duration)
+        .default("\"60s\"")
+        .help("Time limit of one statement; \"0\" for none."),
+    key("retries", Shape::Integer(0, 1_000_000))
+        .default("3")
+        .help("Retries of a transaction that failed for a transient reason, such as a deadlock.")
+        .example("0"),
+    key("generators", Shape::Text)
+        .help(
+            "The [host.NAME] table of the machines that generate the load together: each agent \
+             takes an equal share of the clients and of the schedule, and all begin at the same \
+             time.",
+        )
+        .example("\"sql\""),
+    key("workers", Shape::Integer(1, 4096))
+        .help("Threads of the load generator; with `generators`, of each.")
+        .example("2"),
+    key("generator_cpus", Shape::Cpus)
+        .help("CPUs that the load generator's threads are bound to.")
         .example("[0]"),
-    key("server_cpus", Shape::Cpus, "CPUs that private servers are bound to.").example("[1, 2, 3]"),
-    with_default(
-        "reuse",
-        Shape::Switch,
-        "true",
-        "Whether private servers may start on a copy of a data set that was populated earlier with \
-         the same product, version, settings that affect files, tables and seed.",
+    key("server_cpus", Shape::Cpus)
+        .help("CPUs that private servers are bound to.")
+        .example("[1, 2, 3]"),
+    key("reuse", Shape::Switch).default("true").help(
+        "Whether private servers may start on a copy of a data set that was populated earlier \
+             with the same product, version, settings that affect files, tables and seed.",
     ),
-    key("data_folder", Shape::Text, "The folder in which private servers keep their data.")
+    key("data_folder", Shape::Text)
+        .help("The folder in which private servers keep their data.")
         .example("\"/mnt/nvme/dyno\""),
 ];
 
 /// Keys of `vary` that are not names of tables.
 const VARY_ONLY: &[Key] = &[
-    key("clients", Shape::Levels(&CLIENTS), "Numbers of clients: load levels within each trial.")
+    key("clients", Shape::Levels(&CLIENTS))
+        .help("Numbers of clients: load levels within each trial.")
         .example("[1, 8, 32]"),
-    key("rate", Shape::Levels(&Shape::Rate), "Offered rates: load levels within each trial.")
+    key("rate", Shape::Levels(&Shape::Rate))
+        .help("Offered rates: load levels within each trial.")
         .example("[500, \"2k\"]"),
-    key("setting", Shape::SettingLevels, "Settings by name, each with the list of its values.")
+    key("setting", Shape::SettingLevels)
+        .help("Settings by name, each with the list of its values.")
         .example("{ innodb_io_capacity = [200, 2000] }"),
-    key("option", Shape::OptionLevels, "Workload options by name, each with its list of values.")
+    key("option", Shape::OptionLevels)
+        .help("Workload options by name, each with its list of values.")
         .example("{ table_size = [\"10k\", \"1M\"] }"),
 ];
 
 /// Keys of `baseline` that are not names of tables.
 const BASELINE_ONLY: &[Key] = &[
-    key("setting", Shape::SettingValues, "Settings of the baseline by name.")
+    key("setting", Shape::SettingValues)
+        .help("Settings of the baseline by name.")
         .example("{ innodb_io_capacity = 200 }"),
-    key("option", Shape::OptionValues, "Workload options of the baseline by name.")
+    key("option", Shape::OptionValues)
+        .help("Workload options of the baseline by name.")
         .example("{ table_size = \"10k\" }"),
 ];
 

@@ -19,7 +19,6 @@ pub mod reference;
 mod requirement;
 pub mod schema;
 mod search;
-mod steady;
 mod study;
 mod vocabulary;
 mod volume;
@@ -34,14 +33,14 @@ pub use parse::{declared_place, parse, parse_setting};
 #[doc(inline)]
 pub use plan::{BlockOrder, Plan, PlannedStep, PlannedTrial, plan, plan_in};
 pub use requirement::{Bound, Requirement};
-pub use search::{Limit, ParseLimitError, Search, Sought, Statistic};
-pub use steady::{SteadyProblem, check_until_steady};
+pub use search::{Limit, Search, Sought, Statistic};
 pub use study::{
     Behind, Cluster, DataOrigin, Database, Design, Factor, FieldValue, Level, LoadLevel, Order,
     OwnLoad, Price, ProbeSource, Product, Study, Table, UserProbe, Variant, WorkloadChoice,
 };
 pub use vocabulary::{
-    Options, ProductWord, RouterWord, SettingRules, Vocabulary, WorkloadRules, WorkloadWord,
+    Options, PlannedWorkload, ProductWord, RouterWord, SettingRules, Vocabulary, WorkloadRules,
+    WorkloadWord,
 };
 pub use volume::{DipsChoice, VolumeChoice};
 

@@ -12,7 +12,7 @@ use dyno_model::{Load, StepRequest};
 use dyno_units::{Nanoseconds, Seed};
 
 pub use self::table::{TableContext, VariantSize, over_budget, over_host_time, render_table};
-pub use self::text::{PLAN_FORMAT, canonical_text, order_word};
+pub use self::text::{PLAN_FORMAT, canonical_text, measured_fields, order_word};
 use crate::{Design, JobChoice, JobLoad, LoadLevel, Order, Study, Variant};
 
 /// What will be done, in order. A pure function of the study and the seed.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use dyno_units::{ByteCount, MetricId, Nanoseconds, parse_count, parse_duration};
 
-use crate::search::{Limit, ParseLimitError, Statistic};
+use crate::search::{Limit, Statistic};
 
 /// A demand on every variant at every step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,29 +88,26 @@ impl Requirement {
 }
 
 impl FromStr for Requirement {
-    type Err = ParseLimitError;
+    type Err = String;
 
     /// Reads `p99 <= 20ms`, `throughput >= 1000`, `throughput >= 2k`, `job.time <= 15s`; `<` and `>` are taken as `<=` and
     /// `>=`, and blanks do not matter.
-    fn from_str(text: &str) -> Result<Requirement, ParseLimitError> {
-        let refuse = |why: String| Err(ParseLimitError::new(why));
+    fn from_str(text: &str) -> Result<Requirement, String> {
         if let Some(metric) = of_metric(text) {
             return metric;
         }
         let sign = [">=", "≥", ">"].into_iter().find(|sign| text.contains(sign));
         let Some((word, bound)) = sign.and_then(|sign| text.split_once(sign)) else {
-            let limit: Limit = text.parse().map_err(|error: ParseLimitError| {
-                ParseLimitError::new(format!(
-                    "{error}; a requirement may also be \"throughput >= 1000\""
-                ))
+            let limit = text.parse::<Limit>().map_err(|error| {
+                format!("{error}; a requirement may also be \"throughput >= 1000\"")
             })?;
             if limit.statistic == Statistic::P90 {
-                return refuse("`p90` can be searched for, but not required, because it is not in the report; use p95".to_owned());
+                return Err("`p90` can be searched for, but not required, because it is not in the report; use p95".to_owned());
             }
             return Ok(Requirement::Response(limit));
         };
         if word.trim() != "throughput" {
-            return refuse(format!(
+            return Err(format!(
                 "`{}` cannot have a minimum; write it like \"throughput >= 1000\", or \"p99 <= \
                  20ms\"",
                 word.trim()
@@ -123,13 +120,13 @@ impl FromStr for Requirement {
         };
         match rate.filter(|rate| *rate > 0.0 && rate.is_finite()) {
             Some(rate) => Ok(Requirement::Throughput(rate)),
-            None => refuse(format!("`{bound}` is not a rate above zero; write 1000 or 2k")),
+            None => Err(format!("`{bound}` is not a rate above zero; write 1000 or 2k")),
         }
     }
 }
 
 /// A requirement on a metric by its id; none if no id of two parts (`job.time`, `step_time`) comes first.
-fn of_metric(text: &str) -> Option<Result<Requirement, ParseLimitError>> {
+fn of_metric(text: &str) -> Option<Result<Requirement, String>> {
     let (at, sign) = [">=", "≥", "<=", "≤", ">", "<"]
         .into_iter()
         .find_map(|sign| Some((text.find(sign)?, sign)))?;
@@ -147,7 +144,7 @@ fn of_metric(text: &str) -> Option<Result<Requirement, ParseLimitError>> {
     };
     Some(match read {
         Some(bound) => Ok(Requirement::Metric { id, is_least, bound }),
-        None => Err(ParseLimitError::new(why())),
+        None => Err(why()),
     })
 }
 

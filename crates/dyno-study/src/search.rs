@@ -144,44 +144,26 @@ impl fmt::Display for Limit {
     }
 }
 
-/// A limit that could not be read; its text says why and shows the accepted form.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseLimitError(String);
-
-impl ParseLimitError {
-    pub(crate) fn new(text: String) -> ParseLimitError {
-        ParseLimitError(text)
-    }
-}
-
-impl fmt::Display for ParseLimitError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ParseLimitError {}
-
 impl FromStr for Limit {
-    type Err = ParseLimitError;
+    /// Why it could not be read, with the accepted form.
+    type Err = String;
 
     /// Reads `p99 <= 20ms`, `mean ≤ 5ms`; `<` means the same, and blanks do not matter.
-    fn from_str(text: &str) -> Result<Limit, ParseLimitError> {
-        let refuse = |why: String| Err(ParseLimitError(why));
+    fn from_str(text: &str) -> Result<Limit, String> {
         let parts = ["<=", "≤", "<"].iter().find_map(|sign| text.split_once(sign));
         let Some((word, bound)) = parts else {
-            return refuse(format!("`{text}` is not a limit; write it like \"p99 <= 20ms\""));
+            return Err(format!("`{text}` is not a limit; write it like \"p99 <= 20ms\""));
         };
         let word = word.trim();
         let Some((_, statistic)) = Statistic::WORDS.iter().find(|(other, _)| *other == word) else {
-            return refuse(format!(
+            return Err(format!(
                 "`{word}` cannot have a limit; choose one of mean, p50, p90, p95, p99, p99.9 and max"
             ));
         };
         match parse_duration(bound.trim()) {
-            Ok(Nanoseconds::ZERO) => refuse(format!("the limit of `{text}` is zero")),
+            Ok(Nanoseconds::ZERO) => Err(format!("the limit of `{text}` is zero")),
             Ok(bound) => Ok(Limit { statistic: *statistic, bound }),
-            Err(error) => refuse(error.to_string()),
+            Err(error) => Err(error.to_string()),
         }
     }
 }

@@ -99,22 +99,56 @@ impl Table {
         }
     }
 
+    pub(crate) fn owned(&self, field: &str) -> Option<String> {
+        self.text(field).map(str::to_owned)
+    }
+
+    pub(crate) fn texts(&self, field: &str) -> &[String] {
+        match self.fields.get(field) {
+            Some(FieldValue::Texts(texts)) => texts,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn number(&self, field: &str) -> Option<u32> {
+        match self.fields.get(field) {
+            Some(FieldValue::Number(number)) => u32::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn time(&self, field: &str) -> Option<Nanoseconds> {
+        match self.fields.get(field) {
+            Some(FieldValue::Duration(time)) => Some(*time),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn size(&self, field: &str) -> Option<ByteCount> {
+        match self.fields.get(field) {
+            Some(FieldValue::Size(bytes)) => Some(*bytes),
+            _ => None,
+        }
+    }
+
     pub fn is_on(&self, field: &str) -> bool {
         self.fields.get(field) == Some(&FieldValue::Switch(true))
     }
 
-    pub fn settings(&self) -> BTreeMap<String, SettingValue> {
-        self.settings_in("settings")
+    /// The fields of a map by their names in it.
+    pub(crate) fn named(&self, map: &str) -> impl Iterator<Item = (&str, &FieldValue)> {
+        let fields = self.fields.iter();
+        fields.filter_map(move |(field, value)| {
+            Some((field.strip_prefix(map)?.strip_prefix('.')?, value))
+        })
     }
 
     pub(crate) fn settings_in(&self, map: &str) -> BTreeMap<String, SettingValue> {
-        let settings = self.fields.iter().filter_map(|(field, value)| match value {
-            FieldValue::Setting(value) => {
-                Some((field.strip_prefix(map)?.strip_prefix('.')?, value))
-            }
+        let settings = self.named(map).filter_map(|(name, value)| match value {
+            FieldValue::Setting(value) => Some((name.to_owned(), value.clone())),
             _ => None,
         });
-        settings.map(|(name, value)| (name.to_owned(), value.clone())).collect()
+        settings.collect()
     }
 }
 

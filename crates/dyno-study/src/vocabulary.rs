@@ -26,6 +26,24 @@ pub struct Vocabulary {
     pub setting_rules: Option<Arc<dyn SettingRules>>,
 }
 
+impl Vocabulary {
+    pub(crate) fn product(&self, name: &str) -> Option<&ProductWord> {
+        self.products.iter().find(|word| word.name == name)
+    }
+
+    pub(crate) fn router(&self, name: &str) -> Option<&RouterWord> {
+        self.routers.iter().find(|word| word.name == name)
+    }
+
+    pub(crate) fn workload(&self, name: &str) -> Option<&WorkloadWord> {
+        self.workloads.iter().find(|word| word.name == name)
+    }
+
+    pub(crate) fn is_embedded(&self, product: &str) -> bool {
+        self.product(product).is_some_and(|word| word.is_embedded)
+    }
+}
+
 /// What products say of settings before a server runs.
 pub trait SettingRules: fmt::Debug + Send + Sync {
     /// Why a product that Dyno starts must not have a setting; none if it may.
@@ -80,63 +98,23 @@ pub struct WorkloadWord {
     pub rules: Option<Arc<dyn WorkloadRules>>,
 }
 
-/// What a workload says of itself once its options are known. Pure: no table is made for it.
+/// What a workload says of itself. Pure: no table is made for it.
 pub trait WorkloadRules: fmt::Debug + Send + Sync {
-    /// The steps that the workload itself defines, in their order; none where the load levels of
-    /// the study are its steps.
+    /// The workload with these options.
     ///
     /// # Errors
     ///
     /// Why it cannot run with these options and so many clients, and what to do.
-    fn steps(&self, options: &Options, request: StepRequest) -> Result<Vec<WorkloadStep>, String>;
+    fn plan(
+        &self,
+        options: &Options,
+        request: StepRequest,
+    ) -> Result<Arc<dyn PlannedWorkload>, String>;
 
     /// All that is wrong with what a study declares of it.
     fn problems(&self, options: &Options) -> Vec<DefinitionProblem> {
         let _ = options;
         Vec::new()
-    }
-
-    /// Whether it can run with these options under such a load: open (a rate), or closed. Asked
-    /// only of a request for which there are steps.
-    ///
-    /// # Errors
-    ///
-    /// Why not, and what to do.
-    fn check_load(
-        &self,
-        options: &Options,
-        request: StepRequest,
-        is_open: bool,
-    ) -> Result<(), String> {
-        let _ = (options, request, is_open);
-        Ok(())
-    }
-
-    /// Whether its clients can run in several processes, with these options. Asked only of a request
-    /// for which there are steps.
-    ///
-    /// # Errors
-    ///
-    /// Why not.
-    fn check_apart(&self, options: &Options, request: StepRequest) -> Result<(), String> {
-        let _ = (options, request);
-        Ok(())
-    }
-
-    /// Whether it only reads with these options, so that its clients can connect to replicas. Asked only of a
-    /// request for which there are steps.
-    ///
-    /// # Errors
-    ///
-    /// Why not.
-    fn check_reads(
-        &self,
-        options: &Options,
-        request: StepRequest,
-        product: &Product,
-    ) -> Result<(), String> {
-        let _ = (options, request, product);
-        Ok(())
     }
 
     /// Whether a URL names a server that it can use.
@@ -148,19 +126,33 @@ pub trait WorkloadRules: fmt::Debug + Send + Sync {
         let _ = url;
         Ok(())
     }
+}
 
-    /// Whether it can run on this product with these options. Asked only of a request for which
-    /// there are steps, and of a URL that is right.
-    ///
-    /// # Errors
-    ///
-    /// Why not, and what to do.
-    fn check(
-        &self,
-        options: &Options,
-        request: StepRequest,
-        product: &Product,
-    ) -> Result<(), String>;
+/// What a workload says once its options are known. The errors of its checks are why not, and what to do.
+pub trait PlannedWorkload {
+    /// The steps that the workload itself defines, in their order; none where the load levels of
+    /// the study are its steps.
+    fn steps(&self) -> &[WorkloadStep];
+
+    /// Whether it can run under such a load: open (a rate), or closed.
+    fn check_load(&self, is_open: bool) -> Result<(), String> {
+        let _ = is_open;
+        Ok(())
+    }
+
+    /// Whether its clients can run in several processes.
+    fn check_apart(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Whether it only reads, so that its clients can connect to replicas.
+    fn check_reads(&self, product: &Product) -> Result<(), String> {
+        let _ = product;
+        Ok(())
+    }
+
+    /// Whether it can run on this product. Asked only of a URL that is right.
+    fn check(&self, product: &Product) -> Result<(), String>;
 }
 
 /// Options of a workload by name, as text; those that are not given have their defaults.

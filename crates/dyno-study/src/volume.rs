@@ -71,25 +71,15 @@ impl VolumeChoice {
 
     /// A volume with the values of a table that was checked; none if it is of another kind than this.
     pub(crate) fn of(kind: &str, table: &Table) -> Option<VolumeChoice> {
-        let text = |field: &str| table.text(field).map(str::to_owned);
-        let size = |field: &str| match table.fields.get(field) {
-            Some(FieldValue::Size(bytes)) => Some(*bytes),
-            _ => None,
-        };
         let words = |field: &str, separator: fn(char) -> bool| {
             let text = table.text(field).unwrap_or_default();
             let words = text.split(separator).map(str::trim).filter(|word| !word.is_empty());
             words.map(str::to_owned).collect()
         };
-        let named = |map: &'static str| {
-            let fields = table.fields.iter();
-            fields.filter_map(move |(field, value)| {
-                Some((field.strip_prefix(map)?.strip_prefix('.')?.to_owned(), value))
-            })
-        };
         let limits = |map: &'static str| -> BTreeMap<String, u64> {
-            named(map)
-                .filter_map(|(name, value)| Some((name.clone(), per_second(&name, value)?)))
+            let limits = table.named(map);
+            limits
+                .filter_map(|(name, value)| Some((name.to_owned(), per_second(name, value)?)))
                 .collect()
         };
         let dips = || {
@@ -100,20 +90,21 @@ impl VolumeChoice {
         (table.kind == kind).then_some(())?;
         Some(VolumeChoice {
             name: table.name.clone(),
-            filesystem: text("filesystem")?,
-            size: size("size"),
-            device: text("device"),
+            filesystem: table.owned("filesystem")?,
+            size: table.size("size"),
+            device: table.owned("device"),
             make_options: words("make_options", char::is_whitespace),
             mount_options: words("mount_options", |c| c == ','),
-            properties: named("properties")
-                .map(|(name, value)| (name, value.to_string()))
+            properties: table
+                .named("properties")
+                .map(|(name, value)| (name.to_owned(), value.to_string()))
                 .collect(),
-            scheduler: text("scheduler"),
-            read_ahead: size("read_ahead"),
+            scheduler: table.owned("scheduler"),
+            read_ahead: table.size("read_ahead"),
             limit: limits("limit"),
             dips: dips(),
-            cache: size("cache"),
-            arc_size: size("arc_size"),
+            cache: table.size("cache"),
+            arc_size: table.size("arc_size"),
         })
     }
 }

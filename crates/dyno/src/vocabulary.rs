@@ -1,13 +1,13 @@
 //! The words a study may use, from the catalogs of products and workloads.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use dyno_database::{Endpoint, ProductSpec, Products, RouterSpec};
 use dyno_model::{DefinitionProblem, StepRequest, WorkloadStep};
 use dyno_study::{
-    Options, Product, ProductWord, RouterWord, SettingRules, Vocabulary, WorkloadRules,
-    WorkloadWord,
+    Options, PlannedWorkload, Product, ProductWord, RouterWord, SettingRules, Vocabulary,
+    WorkloadRules, WorkloadWord,
 };
 use dyno_units::Seed;
 use dyno_workload::catalog::{Catalog, WorkloadSpec};
@@ -23,42 +23,28 @@ pub(crate) fn probes() -> Vec<&'static str> {
 }
 
 pub(crate) fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabulary {
-    let replicates = |product: &ProductSpec| {
-        products.find(&product.name).is_some_and(|product| product.replicating().is_some())
-    };
-    let cluster =
-        |product: &ProductSpec| Some(products.find(&product.name)?.clustering()?.kind().to_owned());
-    let has_shards = |product: &ProductSpec| {
-        products.find(&product.name).is_some_and(|product| product.sharding().is_some())
-    };
-    let has_images = |product: &ProductSpec| {
-        products.find(&product.name).is_some_and(|product| !product.image_names().is_empty())
-    };
-    let can_be_open = |product: &ProductSpec| {
-        products.find(&product.name).is_some_and(|product| product.can_be_open())
-    };
-    let product = |product: &ProductSpec| ProductWord {
-        has_images: has_images(product),
-        replicates: replicates(product),
-        cluster: cluster(product),
-        has_shards: has_shards(product),
-        can_be_open: can_be_open(product),
-        name: product.name.clone(),
-        summary: product.summary.clone(),
-        engines: product.engines.clone(),
-        is_embedded: product.is_embedded,
-        has_socket: product.has_socket,
-        confused_names: product.confused_names.clone(),
+    let product = |spec: &ProductSpec| {
+        let product = products.find(&spec.name);
+        let cluster = product.and_then(|product| product.clustering());
+        ProductWord {
+            has_images: product.is_some_and(|product| !product.image_names().is_empty()),
+            replicates: product.is_some_and(|product| product.replicating().is_some()),
+            cluster: cluster.map(|cluster| cluster.kind().to_owned()),
+            has_shards: product.is_some_and(|product| product.sharding().is_some()),
+            can_be_open: product.is_some_and(|product| product.can_be_open()),
+            name: spec.name.clone(),
+            summary: spec.summary.clone(),
+            engines: spec.engines.clone(),
+            is_embedded: spec.is_embedded,
+            has_socket: spec.has_socket,
+            confused_names: spec.confused_names.clone(),
+        }
     };
     let workloads = catalog.workloads().iter().map(|workload| WorkloadWord {
         name: workload.name.clone().into_owned(),
         summary: workload.summary.clone().into_owned(),
         options: workload.options.clone(),
-        rules: Some(Arc::new(Rules {
-            workload: workload.clone(),
-            products: products.clone(),
-            last: Mutex::new(None),
-        })),
+        rules: Some(Arc::new(Rules { workload: workload.clone(), products: products.clone() })),
     });
     Vocabulary {
         products: products.specs().map(product).collect(),
@@ -99,12 +85,10 @@ impl SettingRules for Settings {
     }
 }
 
+#[derive(Clone)]
 struct Rules {
     workload: WorkloadSpec,
     products: Products,
-    /// The workload that was planned last, with its inputs: each is asked several questions, and a
-    /// study may have very many of them.
-    last: Mutex<Option<(Options, StepRequest, Arc<dyn Workload>)>>,
 }
 
 impl fmt::Debug for Rules {
@@ -115,18 +99,12 @@ impl fmt::Debug for Rules {
 
 impl Rules {
     /// The workload with these options. What it says does not depend on the seed.
-    fn plan(&self, options: &Options, request: StepRequest) -> Result<Arc<dyn Workload>, String> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, asked, workload)) = &*last
-            && known == options
-            && *asked == request
-        {
-            return Ok(Arc::clone(workload));
-        }
-        let planned = self.workload.plan(options, request, Seed(0));
-        let workload = planned.map_err(|error| error.to_string())?;
-        *last = Some((options.clone(), request, Arc::clone(&workload)));
-        Ok(workload)
+    fn planned(
+        &self,
+        options: &Options,
+        request: StepRequest,
+    ) -> Result<Arc<dyn Workload>, String> {
+        self.workload.plan(options, request, Seed(0)).map_err(|error| error.to_string())
     }
 
     fn check_target(&self, product: &Product) -> Result<(), String> {
@@ -206,42 +184,59 @@ impl Rules {
 }
 
 impl WorkloadRules for Rules {
-    fn steps(&self, options: &Options, request: StepRequest) -> Result<Vec<WorkloadStep>, String> {
-        Ok(self.plan(options, request)?.steps().to_vec())
+    fn plan(
+        &self,
+        options: &Options,
+        request: StepRequest,
+    ) -> Result<Arc<dyn PlannedWorkload>, String> {
+        let workload = self.planned(options, request)?;
+        let (rules, options) = (self.clone(), options.clone());
+        Ok(Arc::new(Planned { rules, options, request, workload }))
     }
 
     fn problems(&self, options: &Options) -> Vec<DefinitionProblem> {
         self.workload.problems(options)
     }
 
-    fn check_load(
-        &self,
-        options: &Options,
-        request: StepRequest,
-        is_open: bool,
-    ) -> Result<(), String> {
-        self.plan(options, request)?.check_load(is_open)
+    fn check_url(&self, url: &str) -> Result<(), String> {
+        // What the environment holds is known when the study runs.
+        if !url.contains("${") {
+            self.endpoint(url)?;
+        }
+        Ok(())
+    }
+}
+
+/// A workload with its options.
+struct Planned {
+    rules: Rules,
+    options: Options,
+    request: StepRequest,
+    workload: Arc<dyn Workload>,
+}
+
+impl PlannedWorkload for Planned {
+    fn steps(&self) -> &[WorkloadStep] {
+        self.workload.steps()
     }
 
-    fn check_apart(&self, options: &Options, request: StepRequest) -> Result<(), String> {
-        self.plan(options, request)?.check_apart()
+    fn check_load(&self, is_open: bool) -> Result<(), String> {
+        self.workload.check_load(is_open)
     }
 
-    fn check_reads(
-        &self,
-        options: &Options,
-        request: StepRequest,
-        product: &Product,
-    ) -> Result<(), String> {
-        let Some(dialect) = self.dialect(product) else { return Ok(()) };
-        let mut statements = self.plan(options, request)?.statements(dialect);
+    fn check_apart(&self) -> Result<(), String> {
+        self.workload.check_apart()
+    }
+
+    fn check_reads(&self, product: &Product) -> Result<(), String> {
+        let Some(dialect) = self.rules.dialect(product) else { return Ok(()) };
+        let mut statements = self.workload.statements(dialect);
         if statements.is_empty() {
             // Of what is sent as text, or prepared each time, it is the same ones that would be prepared once.
-            let mut options = options.clone();
+            let mut options = self.options.clone();
             options.insert("protocol".to_owned(), "prepared".to_owned());
-            let prepared =
-                self.plan(&options, request).map(|workload| workload.statements(dialect));
-            statements = prepared.unwrap_or_default();
+            let prepared = self.rules.planned(&options, self.request);
+            statements = prepared.map(|one| one.statements(dialect)).unwrap_or_default();
         }
         let is_write = |one: &Statement| one.class == StatementClass::Write;
         if !statements.is_empty() && !statements.iter().any(is_write) {
@@ -254,39 +249,22 @@ impl WorkloadRules for Rules {
         .to_owned())
     }
 
-    fn check_url(&self, url: &str) -> Result<(), String> {
-        // What the environment holds is known when the study runs.
-        if !url.contains("${") {
-            self.endpoint(url)?;
+    fn check(&self, product: &Product) -> Result<(), String> {
+        let Rules { workload: spec, products } = &self.rules;
+        self.rules.check_target(product)?;
+        // Simulated, or a URL that is partly given by the environment.
+        let Some(dialect) = self.rules.dialect(product) else { return Ok(()) };
+        if self.workload.needs_rows()
+            && let Product::Private(name) = product
+            && products.spec(name).is_some_and(|product| !product.stores_data)
+        {
+            return Err(format!(
+                "`{}` works on rows that it has read, but `{name}` stores none; choose \
+                 another workload or database",
+                spec.name
+            ));
         }
-        Ok(())
-    }
-
-    fn check(
-        &self,
-        options: &Options,
-        request: StepRequest,
-        product: &Product,
-    ) -> Result<(), String> {
-        self.check_target(product)?;
-        match self.dialect(product) {
-            Some(dialect) => {
-                let workload = self.plan(options, request)?;
-                if workload.needs_rows()
-                    && let Product::Private(name) = product
-                    && self.products.spec(name).is_some_and(|product| !product.stores_data)
-                {
-                    return Err(format!(
-                        "`{}` works on rows that it has read, but `{name}` stores none; choose \
-                         another workload or database",
-                        self.workload.name
-                    ));
-                }
-                workload.check(dialect)
-            }
-            // Simulated, or a URL that is partly given by the environment.
-            None => Ok(()),
-        }
+        self.workload.check(dialect)
     }
 }
 

@@ -4,33 +4,27 @@ use std::collections::BTreeMap;
 
 use super::choice::Involved;
 use super::kind::FieldPath;
-use super::problems::Problems;
-use super::value::{self, Entry, unknown_key};
+use super::value::{self, Entry, at_key, at_value, unknown_key};
 use super::variants::OWN_BASELINE;
 use super::vary::{Leaf, ReadFactor, leaves, level};
 use crate::keys::{BASELINE, names};
 use crate::nearest::{did_you_mean, list};
-use crate::{Diagnostic, Vocabulary};
 
 /// Reads the baseline's level of each factor that it names. `has_loads`: whether loads are varied.
 pub(super) fn read(
-    problems: &mut Problems,
     entry: &Entry<'_>,
     (factors, has_loads): (&[ReadFactor<'_>], bool),
     involved: &Involved<'_>,
-    vocabulary: &Vocabulary,
 ) -> BTreeMap<String, String> {
     let mut baseline = BTreeMap::new();
-    let Some(table) = value::table(problems, entry) else { return baseline };
+    let Some(table) = value::table(entry) else { return baseline };
     if table.is_empty() {
-        problems.add(
-            Diagnostic::new(entry.span.clone(), "the baseline names no factor")
-                .with_label("empty")
-                .with_help("leave it out; the baseline then has the first level of each factor"),
-        );
+        at_value(entry, "the baseline names no factor")
+            .with_label("empty")
+            .with_help("leave it out; the baseline then has the first level of each factor")
+            .add_to(entry.parser);
     }
-    let mut reader =
-        Reader { problems, factors, has_loads, involved, vocabulary, baseline: &mut baseline };
+    let mut reader = Reader { factors, has_loads, involved, baseline: &mut baseline };
     for Leaf { path, entry } in leaves(entry) {
         match FieldPath::parse(&path) {
             Some(field) if field.kind.is_chosen => reader.level(&entry, &field.name(), &path),
@@ -41,11 +35,9 @@ pub(super) fn read(
 }
 
 struct Reader<'r> {
-    problems: &'r mut Problems,
     factors: &'r [ReadFactor<'r>],
     has_loads: bool,
     involved: &'r Involved<'r>,
-    vocabulary: &'r Vocabulary,
     baseline: &'r mut BTreeMap<String, String>,
 }
 
@@ -57,7 +49,7 @@ impl Reader<'_> {
             return;
         };
         let tables = self.involved.of(read.path.kind);
-        let level = level(self.problems, &read.path, entry, tables, self.vocabulary);
+        let level = level(&read.path, entry, tables);
         let Some(level) = level else { return };
         let levels = &read.factor.levels;
         let is_own = name == "database" && level == OWN_BASELINE;
@@ -65,22 +57,18 @@ impl Reader<'_> {
             if read.is_reported(&level) {
                 return;
             }
-            self.problems.add(
-                Diagnostic::new(
-                    entry.span.clone(),
-                    format!("`{level}` is not one of the values of `{}` in `vary`", entry.key),
-                )
-                .with_label("not among its levels in `vary`")
-                .with_help(did_you_mean(&level, levels.iter().map(String::as_str))),
-            );
+            at_value(
+                entry,
+                format!("`{level}` is not one of the values of `{}` in `vary`", entry.key),
+            )
+            .with_label("not among its levels in `vary`")
+            .with_help(did_you_mean(&level, levels.iter().map(String::as_str)))
+            .add_to(entry.parser);
             return;
         }
         if self.baseline.insert(name.to_owned(), level).is_some() {
             let message = format!("the baseline names `{written}` twice");
-            self.problems.add(
-                Diagnostic::new(entry.key_span.clone(), message)
-                    .with_label("one of the two occurrences"),
-            );
+            at_key(entry, message).with_label("one of the two occurrences").add_to(entry.parser);
         }
     }
 
@@ -92,26 +80,18 @@ impl Reader<'_> {
         } else {
             format!("the study varies {}", list(&words))
         };
-        self.problems.add(
-            Diagnostic::new(
-                entry.key_span.clone(),
-                format!("`{written}` is not varied, so it cannot be part of the baseline"),
-            )
+        at_key(entry, format!("`{written}` is not varied, so it cannot be part of the baseline"))
             .with_label("not a factor of this study")
-            .with_help(help),
-        );
+            .with_help(help)
+            .add_to(entry.parser);
     }
 
     fn unknown(&mut self, entry: &Entry<'_>) {
         if matches!(entry.key, "clients" | "rate") {
-            self.problems.add(
-                Diagnostic::new(
-                    entry.key_span.clone(),
-                    format!("`{}` sets load levels, not variants", entry.key),
-                )
+            at_key(entry, format!("`{}` sets load levels, not variants", entry.key))
                 .with_label("cannot be part of the baseline")
-                .with_help("each load level is compared with the same load level of the baseline"),
-            );
+                .with_help("each load level is compared with the same load level of the baseline")
+                .add_to(entry.parser);
             return;
         }
         let mut words: Vec<&str> = self.factors.iter().map(|read| read.written.as_str()).collect();
@@ -120,6 +100,6 @@ impl Reader<'_> {
                 words.push(name);
             }
         }
-        self.problems.add(unknown_key(entry, "`baseline`", words.into_iter()));
+        entry.parser.add(unknown_key(entry, "`baseline`", words.into_iter()));
     }
 }

@@ -2,12 +2,10 @@
 //! varied.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use super::kind::Kind;
-use super::problems::Problems;
 use super::table::{NamedTable, NamedTables};
-use super::value::Section;
+use super::value::{Entry, Section, at_key};
 use super::vary::{KnownNames, Vary, known_name};
 use crate::Diagnostic;
 use crate::nearest::list;
@@ -52,39 +50,32 @@ impl<'t> Involved<'t> {
 }
 
 pub(super) fn choose<'t, 'a>(
-    problems: &mut Problems,
     design: &Section<'_>,
     tables: &'t [NamedTables<'a>],
     vary: &Vary<'_>,
 ) -> Vec<Chosen<'t, 'a>> {
-    let one = |tables| Chosen { tables, choice: choose_one(problems, design, tables, vary) };
+    let one = |tables| Chosen { tables, choice: choose_one(design, tables, vary) };
     tables.iter().map(one).collect()
 }
 
-fn choose_one(
-    problems: &mut Problems,
-    design: &Section<'_>,
-    tables: &NamedTables<'_>,
-    vary: &Vary<'_>,
-) -> Choice {
+fn choose_one(design: &Section<'_>, tables: &NamedTables<'_>, vary: &Vary<'_>) -> Choice {
     let (kind, names) = (tables.kind.name, tables.names());
     let known = KnownNames::new(names.clone());
-    let fixed =
-        design.read(kind, problems, |problems, entry| known_name(problems, entry, kind, &known));
+    let fixed = design.entry(kind);
+    let name = fixed.as_ref().map(|entry| known_name(entry, kind, &known));
     match (fixed, vary.names(tables.kind), &names[..]) {
-        (Some(fixed), Some(_), _) => {
-            report_fixed_and_varied(problems, &fixed.key_span, kind);
+        (fixed, Some(_), _) => {
+            fixed.iter().for_each(report_fixed_and_varied);
             Choice::Varied
         }
-        (None, Some(_), _) => Choice::Varied,
-        (Some(fixed), None, _) => fixed.value.map_or(Choice::Unknown, Choice::Fixed),
+        (Some(_), None, _) => name.flatten().map_or(Choice::Unknown, Choice::Fixed),
         (None, None, [only]) => Choice::Fixed((*only).to_owned()),
         (None, None, []) if tables.kind.needed.is_none() => Choice::Without,
         // Reported already.
         (None, None, []) => Choice::Unknown,
         (None, None, names) => {
             let message = format!("`[design]` must select a {kind}");
-            problems.add_missing(
+            design.parser.add_missing(
                 Diagnostic::new(design.span.clone(), message)
                     .with_label(format!("the study defines {}", list(names)))
                     .with_help(format!(
@@ -97,10 +88,9 @@ fn choose_one(
     }
 }
 
-pub(super) fn report_fixed_and_varied(problems: &mut Problems, span: &Range<usize>, name: &str) {
-    problems.add(
-        Diagnostic::new(span.clone(), format!("`{name}` is both fixed and varied"))
-            .with_label("also in `vary`")
-            .with_help("leave out one of the two"),
-    );
+pub(super) fn report_fixed_and_varied(entry: &Entry<'_>) {
+    at_key(entry, format!("`{}` is both fixed and varied", entry.key))
+        .with_label("also in `vary`")
+        .with_help("leave out one of the two")
+        .add_to(entry.parser);
 }

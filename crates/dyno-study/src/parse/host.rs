@@ -4,15 +4,13 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::kind::Kind;
-use super::problems::Problems;
+use super::parser::Parser;
 use super::reach;
 use super::table::{NamedTables, RawTable};
-use super::value::Section;
+use super::value::{Section, at_value};
 use super::vary::{KnownNames, known_name};
-use crate::keys::{Key, Shape, key, with_default};
-use crate::{
-    Diagnostic, FieldValue, HostPool, LoadLevel, Lost, Product, Table, Variant, Vocabulary,
-};
+use crate::keys::{Key, Shape, key};
+use crate::{Diagnostic, HostPool, LoadLevel, Lost, Product, Table, Variant};
 
 /// Hosts. They are the same in all variants.
 pub(crate) const KIND: Kind = Kind {
@@ -33,90 +31,80 @@ pub(crate) const KIND: Kind = Kind {
 };
 
 const KEYS: &[Key] = &[
-    with_default(
-        "reach",
-        Shape::Text,
-        "\"local\"",
-        "The command that starts an agent on a host, run without a shell, with the host's name in place \
-         of {name}. Local: the agents are processes of the machine that runs the study.",
-    )
-    .example("\"ssh {name} dyno agent\""),
-    key(
-        "names",
-        Shape::Texts,
-        "The names of the hosts, each of which runs one agent; if not given, one host with the \
-         table's name.",
-    )
-    .example("[\"sql1\", \"sql2\", \"sql3\"]"),
-    key(
-        "slurm",
-        Shape::Settings,
-        "Requests the hosts from Slurm with `salloc`, in place of `reach`: how many nodes (nodes), for \
-         how long (time; 1h if not given), how long to wait in the queue (wait; 10min), and options of \
-         salloc: partition, account, qos, constraint, reservation, nodelist, exclude. The nodes are \
-         given back when the run ends.",
-    )
-    .example("{ partition = \"bench\", nodes = 3, time = \"2h\" }"),
-    key(
-        "kubernetes",
-        Shape::Settings,
-        "Starts the hosts as pods with `kubectl`, in place of `reach`: the image, which contains Dyno \
-         (image), how many pods (replicas), for how long at most (time; 1h if not given), how long to \
-         wait for them (wait; 10min), namespace, context, cpu and memory of each, labels of the nodes \
-         (node_selector), labels of pods that must not be on the same node (avoid), and the id of a user \
-         as whom they run without any rights, as the profile `restricted` demands (user; the image's own \
-         user if not given). The pods are deleted when the run ends.",
-    )
-    .example("{ image = \"registry.example/dyno:1\", replicas = 3, avoid = \"app=database\" }"),
-    with_default(
-        "program",
-        Shape::Text,
-        "\"dyno\"",
-        "Dyno's program on hosts of `slurm` and `kubernetes`.",
-    )
-    .example("\"/opt/dyno/bin/dyno\""),
-    with_default(
-        "copy",
-        Shape::Switch,
-        "false",
+    key("reach", Shape::Text)
+        .default("\"local\"")
+        .help(
+            "The command that starts an agent on a host, run without a shell, with the host's name \
+             in place of {name}. Local: the agents are processes of the machine that runs the \
+             study.",
+        )
+        .example("\"ssh {name} dyno agent\""),
+    key("names", Shape::Texts)
+        .help(
+            "The names of the hosts, each of which runs one agent; if not given, one host with the \
+             table's name.",
+        )
+        .example("[\"sql1\", \"sql2\", \"sql3\"]"),
+    key("slurm", Shape::Settings)
+        .help(
+            "Requests the hosts from Slurm with `salloc`, in place of `reach`: how many nodes \
+             (nodes), for how long (time; 1h if not given), how long to wait in the queue (wait; \
+             10min), and options of salloc: partition, account, qos, constraint, reservation, \
+             nodelist, exclude. The nodes are given back when the run ends.",
+        )
+        .example("{ partition = \"bench\", nodes = 3, time = \"2h\" }"),
+    key("kubernetes", Shape::Settings)
+        .help(
+            "Starts the hosts as pods with `kubectl`, in place of `reach`: the image, which \
+             contains Dyno (image), how many pods (replicas), for how long at most (time; 1h if \
+             not given), how long to wait for them (wait; 10min), namespace, context, cpu and \
+             memory of each, labels of the nodes (node_selector), labels of pods that must not be \
+             on the same node (avoid), and the id of a user as whom they run without any rights, \
+             as the profile `restricted` demands (user; the image's own user if not given). The \
+             pods are deleted when the run ends.",
+        )
+        .example("{ image = \"registry.example/dyno:1\", replicas = 3, avoid = \"app=database\" }"),
+    key("program", Shape::Text)
+        .default("\"dyno\"")
+        .help("Dyno's program on hosts of `slurm` and `kubernetes`.")
+        .example("\"/opt/dyno/bin/dyno\""),
+    key("copy", Shape::Switch).default("false").help(
         "Copies the program that runs the study to the hosts that do not have it yet, into \
-         ~/.cache/dyno/agents, and starts agents from there.",
+             ~/.cache/dyno/agents, and starts agents from there.",
     ),
-    with_default(
-        "lost",
-        Shape::Words(&["stop", "continue"]),
-        "\"stop\"",
-        "What to do if a host that was used by an earlier trial can no longer be reached. \
-         Stop: after a minute of trying, the run ends, to be continued with the same command. \
-         Continue: the other trials use the hosts that are left.",
-    )
-    .example("\"continue\""),
-    key(
-        "address",
-        Shape::Text,
-        "The address at which servers on a host are reached (a name or an IPv4 address), with the \
-         host's name in place of {name}; if not given, the host's name, or 127.0.0.1 for local \
-         agents.",
-    )
-    .example("\"{name}.internal\""),
+    key("lost", Shape::Words(&["stop", "continue"]))
+        .default("\"stop\"")
+        .help(
+            "What to do if a host that was used by an earlier trial can no longer be reached. \
+             Stop: after a minute of trying, the run ends, to be continued with the same command. \
+             Continue: the other trials use the hosts that are left.",
+        )
+        .example("\"continue\""),
+    key("address", Shape::Text)
+        .help(
+            "The address at which servers on a host are reached (a name or an IPv4 address), with \
+             the host's name in place of {name}; if not given, the host's name, or 127.0.0.1 for \
+             local agents.",
+        )
+        .example("\"{name}.internal\""),
 ];
 
 pub(super) const HOSTS_MAX: usize = 1000;
 
-fn read_one(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {
-    let table = raw.read(problems, vocabulary);
-    let before = problems.count();
-    reach::check(problems, raw, table.as_ref());
+fn read_one(raw: &RawTable<'_>) -> Option<Table> {
+    let table = raw.read();
+    let before = raw.parser.count();
+    reach::check(raw, table.as_ref());
     if let Some(map) = ["slurm", "kubernetes"].iter().find_map(|map| raw.empty_map(map)) {
         let message = format!("`{}` requests nothing", map.key);
-        problems.add(Diagnostic::new(map.span.clone(), message).with_label("it is empty"));
+        at_value(map, message).with_label("it is empty").add_to(raw.parser);
     }
-    check_count(problems, raw, table.as_ref());
+    check_count(raw, table.as_ref());
     let names = table.as_ref().map(names).unwrap_or_default();
     if let (Some(entry), Some((message, why))) = (raw.entry("names"), wrong_names(&names)) {
-        problems.add(Diagnostic::new(entry.span.clone(), message).with_label(why));
+        at_value(entry, message).with_label(why).add_to(raw.parser);
     }
-    table.filter(|_| problems.count() == before)
+    table.filter(|_| raw.parser.count() == before)
 }
 
 /// What is wrong with the names of hosts: a message, and what to do.
@@ -140,7 +128,7 @@ fn wrong_names(names: &[String]) -> Option<(String, &'static str)> {
 }
 
 /// Refuses another number of names than of hosts that are requested.
-fn check_count(problems: &mut Problems, raw: &RawTable<'_>, table: Option<&Table>) {
+fn check_count(raw: &RawTable<'_>, table: Option<&Table>) {
     let Some((entry, table)) = raw.entry("names").zip(table) else { return };
     let n = names(table).len();
     let Some(count) =
@@ -150,13 +138,13 @@ fn check_count(problems: &mut Problems, raw: &RawTable<'_>, table: Option<&Table
     };
     let are = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let message = format!("`names` holds {} for {}", are(n, "name"), are(count, "host"));
-    let wrong = Diagnostic::new(entry.span.clone(), message);
-    problems.add(wrong.with_label("each host has one name"));
+    let wrong = at_value(entry, message);
+    raw.parser.add(wrong.with_label("each host has one name"));
 }
 
 fn names(table: &Table) -> Vec<String> {
     match (table.fields.get("names"), reach::requested(table)) {
-        (Some(FieldValue::Texts(names)), _) => names.clone(),
+        (Some(_), _) => table.texts("names").to_vec(),
         (_, Some(n)) => (1..=n).map(|nth| format!("{}-{nth}", table.name)).collect(),
         _ => vec![table.name.clone()],
     }
@@ -169,12 +157,12 @@ impl HostPool {
             reach: reach::read(table)?,
             names: names(table),
             program: table.text("program").unwrap_or("dyno").to_owned(),
-            copy: table.fields.get("copy") == Some(&FieldValue::Switch(true)),
+            copy: table.is_on("copy"),
             lost: match table.text("lost") {
                 Some("continue") => Lost::Continue,
                 _ => Lost::Stop,
             },
-            address: table.text("address").map(str::to_owned),
+            address: table.owned("address"),
             hidden_variables: Vec::new(),
         })
     }
@@ -188,29 +176,25 @@ pub(super) fn pool(hosts: &NamedTables<'_>, name: &str) -> Option<HostPool> {
 
 /// Reads `generators`: the hosts that it names, and where it stands.
 pub(super) fn read(
-    problems: &mut Problems,
     section: &Section<'_>,
     hosts: &NamedTables<'_>,
 ) -> Option<(Option<HostPool>, Range<usize>)> {
     let known = KnownNames::new(hosts.names());
-    let given = section.read("generators", problems, |problems, entry| {
-        known_name(problems, entry, "host", &known)
-    })?;
+    let given = section.read("generators", |entry| known_name(entry, "host", &known))?;
     let found = given.value.as_deref().and_then(|name| pool(hosts, name));
     Some((found, given.key_span))
 }
 
 /// Refuses what generators on other hosts, or several of them, cannot do.
 pub(super) fn check(
-    problems: &mut Problems,
+    parser: &Parser<'_>,
     (pool, span): (&HostPool, &Range<usize>),
     (variants, loads): (Option<&[Variant]>, Option<&[LoadLevel]>),
     (server_hosts, is_until_steady): (&[HostPool], bool),
-    vocabulary: &Vocabulary,
 ) {
-    let mut refuse = |message: String, why: &str| {
+    let refuse = |message: String, why: &str| {
         let diagnostic = Diagnostic::new(span.clone(), message);
-        problems.add(diagnostic.with_label("the load is generated on other hosts").with_help(why));
+        parser.add(diagnostic.with_label("the load is generated on other hosts").with_help(why));
     };
     let here = variants.into_iter().flatten().filter(|variant| variant.database.on.is_none());
     let products = here.map(|variant| &variant.database.product);
@@ -221,8 +205,8 @@ pub(super) fn check(
         })
         .collect();
     for name in private {
-        let word = vocabulary.products.iter().find(|word| word.name == name);
-        if word.is_some_and(|word| word.is_embedded && !word.has_socket) {
+        if parser.vocabulary.product(name).is_some_and(|word| word.is_embedded && !word.has_socket)
+        {
             refuse(
                 format!("{name} runs inside Dyno's own process, and agents cannot connect to it"),
                 "choose a server, or leave out `generators`",
@@ -270,16 +254,13 @@ fn in_words(clients: usize) -> String {
 }
 
 /// Refuses steps that a workload defines itself.
-pub(super) fn check_own(problems: &mut Problems, span: Range<usize>, loads: &[LoadLevel]) {
+pub(super) fn check_own(parser: &Parser<'_>, span: Option<Range<usize>>, loads: &[LoadLevel]) {
+    let message = "a workload that defines its own steps cannot be combined with `generators` yet";
     if loads.iter().any(|load| matches!(load, LoadLevel::Own(_))) {
-        problems.add(
-            Diagnostic::new(
-                span,
-                "a workload that defines its own steps cannot be combined with `generators` yet",
-            )
+        Diagnostic::new(span.unwrap_or(0..0), message)
             .with_label("the load is generated on other hosts")
-            .with_help("its roles share state and end together: leave `generators` out"),
-        );
+            .with_help("its roles share state and end together: leave `generators` out")
+            .add_to(parser);
     }
 }
 

@@ -3,11 +3,10 @@
 //! One more kind is a file beside this one and a line in [`KINDS`]. Parser, schema, reference page, `vary`
 //! and the plan's text read its fields from its keys.
 
-use super::problems::Problems;
 use super::table::RawTable;
 use super::{database, fault, host, job, probe, volume, workload};
+use crate::Table;
 use crate::keys::{Key, Shape};
-use crate::{Table, Vocabulary};
 
 /// All kinds, in the order of the reference page.
 pub(crate) const KINDS: &[&Kind] = &[
@@ -59,7 +58,7 @@ pub(crate) struct Kind {
     /// What to add if there is none; none where a study needs none.
     pub(crate) needed: Option<&'static str>,
     /// Reads a table, `like` resolved, and checks what it says as a whole.
-    pub(super) read: fn(&mut Problems, &RawTable<'_>, &Vocabulary) -> Option<Table>,
+    pub(super) read: fn(&RawTable<'_>) -> Option<Table>,
 }
 
 impl std::fmt::Debug for Kind {

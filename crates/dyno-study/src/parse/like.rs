@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::problems::Problems;
 use super::table::RawTable;
 use super::value::Given;
 use crate::Diagnostic;
@@ -20,10 +19,7 @@ enum State {
 
 /// Each table with what it inherits; none where `like` leads nowhere or in a circle. Every table is
 /// visited once, however long the chains are.
-pub(super) fn resolve<'a>(
-    tables: &[RawTable<'a>],
-    problems: &mut Problems,
-) -> Vec<Option<RawTable<'a>>> {
+pub(super) fn resolve<'a>(tables: &[RawTable<'a>]) -> Vec<Option<RawTable<'a>>> {
     let places: BTreeMap<&str, usize> =
         tables.iter().enumerate().map(|(index, table)| (table.name, index)).collect();
     let mut states = vec![State::New; tables.len()];
@@ -38,7 +34,7 @@ pub(super) fn resolve<'a>(
             states[at] = State::InChain;
             chain.push(at);
             let Some(like) = tables[at].like.as_ref() else { break };
-            let Some(next) = place_of(tables, at, like, &places, problems) else {
+            let Some(next) = place_of(tables, at, like, &places) else {
                 is_broken = true;
                 break;
             };
@@ -46,7 +42,7 @@ pub(super) fn resolve<'a>(
                 State::New => {}
                 State::InChain => {
                     let start = chain.iter().position(|one| *one == next).unwrap_or(0);
-                    report_circle(tables, &chain[start..], problems);
+                    report_circle(tables, &chain[start..]);
                     is_broken = true;
                 }
                 State::Done => {
@@ -76,7 +72,6 @@ fn place_of(
     index: usize,
     like: &Given<String>,
     places: &BTreeMap<&str, usize>,
-    problems: &mut Problems,
 ) -> Option<usize> {
     let name = like.value.as_ref()?;
     let place = places.get(name.as_str()).copied();
@@ -84,17 +79,16 @@ fn place_of(
         let message = format!("there is no {} `{name}` to inherit from", tables[index].kind.name);
         let others =
             tables.iter().map(|table| table.name).filter(|other| *other != tables[index].name);
-        problems.add(
-            Diagnostic::new(like.span.clone(), message)
-                .with_label("not in this study")
-                .with_help(did_you_mean(name, others)),
-        );
+        Diagnostic::new(like.span.clone(), message)
+            .with_label("not in this study")
+            .with_help(did_you_mean(name, others))
+            .add_to(tables[index].parser);
     }
     place
 }
 
 /// Reports a circle once, at the table of it that comes first in the file.
-fn report_circle(tables: &[RawTable<'_>], circle: &[usize], problems: &mut Problems) {
+fn report_circle(tables: &[RawTable<'_>], circle: &[usize]) {
     let least = circle.iter().enumerate().min_by_key(|(_, index)| **index);
     let Some((start, &first)) = least else { return };
     let Some(like) = tables[first].like.as_ref() else { return };
@@ -105,15 +99,14 @@ fn report_circle(tables: &[RawTable<'_>], circle: &[usize], problems: &mut Probl
         names.push("…".to_owned());
     }
     names.push(format!("`{}`", tables[first].name));
-    problems.add(
-        Diagnostic::new(
-            like.span.clone(),
-            format!("{} `{}` inherits from itself", tables[first].kind.name, tables[first].name),
-        )
-        .with_label(names.join(" → "))
-        .with_help(match tables[first].kind.name {
-            "database" => "give one of them a `product` or `url` instead of `like`",
-            _ => "define one of them itself instead of by `like`",
-        }),
-    );
+    Diagnostic::new(
+        like.span.clone(),
+        format!("{} `{}` inherits from itself", tables[first].kind.name, tables[first].name),
+    )
+    .with_label(names.join(" → "))
+    .with_help(match tables[first].kind.name {
+        "database" => "give one of them a `product` or `url` instead of `like`",
+        _ => "define one of them itself instead of by `like`",
+    })
+    .add_to(tables[first].parser);
 }

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use dyno_units::SettingValue;
 
-use super::problems::Problems;
 use super::table::RawTable;
-use super::value::Entry;
-use crate::{Diagnostic, FieldValue, Table};
+use super::value::{Entry, at_value};
+use crate::{FieldValue, Table};
 
 pub(super) const CPUS: &str = "member_cpus";
 
@@ -16,15 +15,14 @@ pub(super) const MEMORY: &str = "member_memory";
 const CPU_MAX: u32 = 4095;
 
 /// Reports values that are not CPUs or memory limits. Whether the deployment has these members is not known here.
-pub(super) fn check(problems: &mut Problems, raw: &RawTable<'_>, table: &Table) {
+pub(super) fn check(raw: &RawTable<'_>, table: &Table) {
     let value = |map: &str, member: &str| match table.fields.get(&format!("{map}.{member}")) {
         Some(FieldValue::Setting(value)) => Some(value),
         _ => None,
     };
-    let mut refuse = |given: &Entry<'_>, message: String, label: &str, help: &str| {
-        let problem =
-            Diagnostic::new(given.span.clone(), message).with_label(label).with_help(help);
-        problems.add(problem);
+    let refuse = |given: &Entry<'_>, message: String, label: &str, help: &str| {
+        let problem = at_value(given, message).with_label(label).with_help(help);
+        raw.parser.add(problem);
     };
     for (member, given) in raw.named(CPUS) {
         if let Some(value) = value(CPUS, member).filter(|value| listed(value).is_none()) {

@@ -21,10 +21,11 @@ mod member;
 mod money;
 mod on_hosts;
 mod own;
+mod parser;
 mod probe;
-mod problems;
 mod programs;
 mod reach;
+mod relation;
 mod search;
 mod steady;
 mod stopping;
@@ -42,12 +43,12 @@ mod tests;
 use std::ops::Range;
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 pub use self::value::parse_setting;
 
 use self::kind::{KINDS, Kind};
-use self::problems::Problems;
+use self::parser::Parser;
 use self::table::{Implied, NamedTables};
 use self::value::Section;
 use crate::keys::STUDY;
@@ -55,20 +56,20 @@ use crate::{Database, Diagnostic, Study, Table, Vocabulary, WorkloadChoice};
 
 /// Reads a study file. On any problem returns all of them, in the order of the text.
 pub fn parse(source: &str, vocabulary: &Vocabulary) -> Result<Study, Vec<Diagnostic>> {
-    let mut problems = Problems::default();
-    let tree = read_toml(&mut problems, source);
-    let mut lowered = lower(&mut problems, tree.get_ref(), vocabulary);
-    if let Some(lowered) = &mut lowered {
-        own::resolve(&mut problems, tree.get_ref(), lowered, vocabulary);
+    let parser = Parser::new(vocabulary);
+    let tree = read_toml(&parser, source);
+    let mut lowered = lower(&parser, tree.get_ref());
+    if let Some((study, places)) = &mut lowered {
+        own::resolve(&parser, (tree.get_ref(), places), study);
     }
     match lowered {
-        Some(Lowered { study, .. }) if problems.is_empty() => Ok(study),
-        _ => Err(problems.into_diagnostics(source)),
+        Some((study, _)) if parser.count() == 0 => Ok(study),
+        _ => Err(parser.into_diagnostics(source)),
     }
 }
 
 /// The tables of a study file, as far as it is TOML.
-fn read_toml<'s>(problems: &mut Problems, source: &'s str) -> Spanned<DeTable<'s>> {
+fn read_toml<'s>(parser: &Parser<'_>, source: &'s str) -> Spanned<DeTable<'s>> {
     let (tree, errors) = DeTable::parse_recoverable(source);
     let mut is_placed = false;
     for error in errors {
@@ -80,7 +81,7 @@ fn read_toml<'s>(problems: &mut Problems, source: &'s str) -> Spanned<DeTable<'s
             None if is_nested => deepest_key(source),
             None => 0..0,
         };
-        problems.add_syntax(
+        parser.add_syntax(
             Diagnostic::new(span, format!("not valid TOML: {}", error.message()))
                 .with_label("here"),
         );
@@ -110,54 +111,41 @@ fn deepest_key(source: &str) -> Range<usize> {
     deepest.1
 }
 
-/// A study, with what is needed to say where something about it is wrong.
-struct Lowered {
-    study: Study,
-    factor_spans: Vec<Range<usize>>,
-    generators_span: Range<usize>,
-}
-
 /// Whether products that the study describes are tables. What they say is checked by who starts them.
-fn check_recipes(problems: &mut Problems, study: &Section<'_>) {
+fn check_recipes(study: &Section<'_>) {
     let Some(given) = study.entry("product") else { return };
-    let DeValue::Table(recipes) = given.value else {
-        value::wrong_type(problems, &given, "a table");
-        return;
-    };
-    for recipe in value::entries(recipes) {
-        if !matches!(recipe.value, DeValue::Table(_)) {
-            value::wrong_type(problems, &recipe, "a table");
-        }
+    let Some(recipes) = value::table(&given) else { return };
+    for recipe in value::entries(study.parser, recipes) {
+        value::table(&recipe);
     }
 }
 
-fn lower(problems: &mut Problems, tree: &DeTable<'_>, vocabulary: &Vocabulary) -> Option<Lowered> {
-    let section = Section::closed(problems, ("a study file", 0..0), tree, &STUDY);
-    let title = section.read("title", problems, value::text);
+/// A study, and where each of its factors is.
+fn lower<'a>(parser: &'a Parser<'a>, tree: &'a DeTable<'a>) -> Option<(Study, Vec<Range<usize>>)> {
+    let section = Section::closed(parser, ("a study file", 0..0), tree, &STUDY);
+    let title = section.read("title", value::text);
     if title.is_none() {
-        problems.add_missing(
+        parser.add_missing(
             Diagnostic::new(0..0, "the study has no title")
                 .with_help("add a line such as: title = \"Is a faster than b?\""),
         );
     }
-    check_recipes(problems, &section);
+    check_recipes(&section);
     let names = workload::name_values(&section);
-    let implied = Implied {
-        workloads: workload::implied(&names, vocabulary),
-        price: money::of_machine(problems, &section),
-    };
+    let implied =
+        Implied { workloads: workload::implied(&names), price: money::of_machine(&section) };
     let chosen = KINDS.iter().filter(|kind| kind.is_chosen);
     let tables: Vec<NamedTables<'_>> =
-        chosen.map(|kind| table::read(problems, &section, kind, &implied, vocabulary)).collect();
-    let hosts = table::read(problems, &section, &host::KIND, &implied, vocabulary);
-    let design = design::read(problems, &section, (&tables, &hosts), vocabulary);
-    let probes = probe::read(problems, &section, of_kind(&tables, &database::KIND));
+        chosen.map(|kind| table::read(&section, kind, &implied)).collect();
+    let hosts = table::read(&section, &host::KIND, &implied);
+    let design = design::read(&section, (&tables, &hosts));
+    let probes = table::read(&section, &probe::KIND, &implied);
+    let probes = probe::read(&probes, of_kind(&tables, &database::KIND));
     let databases = typed(of_kind(&tables, &database::KIND), Database::of)?;
     let workloads = typed(of_kind(&tables, &workload::KIND), WorkloadChoice::of)?;
-    let design::Read { design, variants, factor_spans, generators_span } = design?;
-    let (title, probes) = (title?.value?, probes?);
+    let ((design, variants, places), title, probes) = (design?, title?.value?, probes?);
     let study = Study { title, probes, databases, workloads, design, variants };
-    Some(Lowered { study, factor_spans, generators_span })
+    Some((study, places))
 }
 
 fn of_kind<'t, 'a>(tables: &'t [NamedTables<'a>], kind: &Kind) -> &'t NamedTables<'a> {

@@ -1,20 +1,14 @@
 //! Reads prices, and sees that they can be compared.
 
-use toml::de::DeValue;
-
-use super::problems::Problems;
 use super::table::RawTable;
-use super::value::{self, Entry, Section, wrong_type, wrong_value};
+use super::value::{self, Entry, Section, at_value, wrong_value};
+use crate::Price;
 use crate::keys::{MACHINE, Shape};
-use crate::{Diagnostic, Price};
 
 /// An amount with its currency, such as `"0.192 USD"`.
-pub(super) fn price(problems: &mut Problems, entry: &Entry<'_>) -> Option<Price> {
+pub(super) fn price(entry: &Entry<'_>) -> Option<Price> {
     const EXAMPLE: &str = "an amount with its currency, such as \"0.192 USD\"";
-    let DeValue::String(text) = entry.value else {
-        wrong_type(problems, entry, EXAMPLE);
-        return None;
-    };
+    let text = value::string(entry, EXAMPLE)?;
     let split = text.trim().split_once(char::is_whitespace);
     let amount = split.and_then(|(amount, _)| amount.parse::<f64>().ok());
     let currency = split.map(|(_, currency)| currency.trim()).filter(|currency| {
@@ -22,45 +16,36 @@ pub(super) fn price(problems: &mut Problems, entry: &Entry<'_>) -> Option<Price>
     });
     match (amount.filter(|amount| amount.is_finite() && *amount >= 0.0), currency) {
         (Some(amount), Some(currency)) => Some(Price { amount, currency: currency.to_owned() }),
-        _ => {
-            wrong_value(problems, entry, format!("`{text}` is not {EXAMPLE}"));
-            None
-        }
+        _ => wrong_value(entry, format!("`{text}` is not {EXAMPLE}")),
     }
 }
 
 /// Reads `[machine]`; its price, if it has one.
-pub(super) fn of_machine<'a>(problems: &mut Problems, study: &Section<'a>) -> Option<Entry<'a>> {
+pub(super) fn of_machine<'a>(study: &Section<'a>) -> Option<Entry<'a>> {
     let entry = study.entry("machine")?;
-    let table = value::table(problems, &entry)?;
+    let table = value::table(&entry)?;
     let title = ("`[machine]`", entry.key_span);
-    let section = Section::closed(problems, title, table, MACHINE);
-    section.read(KEY, problems, price);
+    let section = Section::closed(study.parser, title, table, MACHINE);
+    section.read(KEY, price);
     section.entry(KEY)
 }
 
 /// Gives the machine's price to the databases that name none, and sees that all prices are in one
 /// currency.
-pub(super) fn check<'a>(
-    problems: &mut Problems,
-    machine: Option<&Entry<'a>>,
-    tables: &mut [Option<RawTable<'a>>],
-) {
+pub(super) fn check<'a>(machine: Option<&Entry<'a>>, tables: &mut [Option<RawTable<'a>>]) {
     let takes_price = |table: &&mut RawTable<'a>| table.kind.shape_of(KEY) == Some(Shape::Price);
     let mut first: Option<Price> = None;
     for table in tables.iter_mut().flatten().filter(takes_price) {
         machine.iter().for_each(|machine| table.set_default(KEY, machine));
         let Some(entry) = table.entry(KEY) else { continue };
-        // What is wrong about it is reported with its table.
-        let Some(price) = price(&mut Problems::default(), entry) else { continue };
+        let Some(price) = price(entry) else { continue };
         match &first {
             Some(first) if first.currency != price.currency => {
                 let message = "prices in different currencies cannot be compared";
-                problems.add(
-                    Diagnostic::new(entry.span.clone(), message)
-                        .with_label(format!("others are in {}", first.currency))
-                        .with_help("convert them to one currency, at one exchange rate"),
-                );
+                at_value(entry, message)
+                    .with_label(format!("others are in {}", first.currency))
+                    .with_help("convert them to one currency, at one exchange rate")
+                    .add_to(entry.parser);
                 return;
             }
             Some(_) => {}

@@ -1,143 +1,27 @@
-//! Checks databases whose servers are started on hosts (`on`): what they are, and what they cannot be combined
-//! with.
+//! Checks databases whose servers are started on hosts (`on`).
 
-use std::ops::Range;
+use std::collections::BTreeSet;
 
+use super::database;
 use super::host;
-use super::member;
-use super::problems::Problems;
-use super::table::{NamedTables, RawTable};
-use super::value::{Entry, Section};
+use super::table::{NamedTables, place};
+use super::value::Section;
 use crate::nearest::did_you_mean;
-use crate::vocabulary::ProductWord;
 use crate::{Database, Diagnostic, HostPool, Reach, Variant};
-
-/// Keys of a database that are only for a server on the machine that runs the study, with the value that changes
-/// nothing.
-const NOT_ON_HOSTS: [(&str, &str); 8] = [
-    ("image", ""),
-    ("memory", ""),
-    ("swap", ""),
-    ("cpu_weight", ""),
-    ("data", "copied"),
-    ("shards", "0"),
-    ("shard_by", ""),
-    ("fetch", "false"),
-];
-
-const MAPS_NOT_ON_HOSTS: [&str; 4] = ["kernel", "router_settings", member::CPUS, member::MEMORY];
-
-/// Why a key is not for servers on hosts, and what to do.
-fn why_not(key: &str) -> [&'static str; 2] {
-    match key {
-        "image" => [
-            "a server in a container has no network by which other machines could reach it",
-            "leave `image` out: the programs that are installed on the hosts are used",
-        ],
-        "shards" | "shard_by" | "router_settings" => [
-            "the router reaches its shards through sockets of one machine",
-            "leave one of the two out",
-        ],
-        "memory" | "swap" | "cpu_weight" | "kernel" | member::CPUS | member::MEMORY => [
-            "it is set on the machine that runs the study, and not on hosts",
-            "leave one of the two out, or run whole trials on hosts with `trials_on`",
-        ],
-        "fetch" => [
-            "programs are not fetched to hosts",
-            "leave `fetch` out, and install the programs on the hosts",
-        ],
-        _ => [
-            "data sets are kept on the machine that runs the study",
-            "leave one of the two out, or run whole trials on hosts with `trials_on`",
-        ],
-    }
-}
-
-/// Keys of a deployment of several members, with the value that changes nothing.
-const SEVERAL_MEMBERS: [(&str, &str); 2] = [("replicas", "0"), ("cluster", "")];
-
-pub(super) fn check_table(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord) {
-    let Some(on) = raw.entry("on") else {
-        if let Some(servers) = raw.entry("servers") {
-            problems.add(
-                Diagnostic::new(servers.key_span.clone(), "`servers` needs `on`")
-                    .with_label("each independent server needs a host of its own")
-                    .with_help(
-                        "name the [host.NAME] table with on = \"…\"; to start several servers on one \
-                         machine, configure a cluster, replicas or shards",
-                    ),
-            );
-        }
-        return;
-    };
-    if !word.can_be_open {
-        let message = format!("product `{}` cannot be started on other hosts", word.name);
-        problems.add(
-            Diagnostic::new(on.key_span.clone(), message)
-                .with_label("no client on another machine could connect to it")
-                .with_help(
-                    "choose another product, or start the server there yourself and give its `url`",
-                ),
-        );
-    }
-    let several = changing(raw, &SEVERAL_MEMBERS).map(|(name, _)| name);
-    let router = raw.named("behind").next().map(|_| "behind");
-    if let Some(servers) = raw.entry("servers")
-        && let Some(name) = several.chain(router).next()
-    {
-        let message = format!("`servers` and `{name}` cannot be combined");
-        problems.add(
-            Diagnostic::new(servers.key_span.clone(), message)
-                .with_label("independent servers are no members of one deployment")
-                .with_help("leave one of the two out"),
-        );
-    }
-    let given = changing(raw, &NOT_ON_HOSTS);
-    let maps = MAPS_NOT_ON_HOSTS.iter();
-    let maps = maps.filter_map(|name| Some((*name, raw.named(name).next()?.1)));
-    for (name, entry) in given.chain(maps) {
-        let message = format!("`{name}` and `on` cannot be combined");
-        let [why, help] = why_not(name);
-        problems
-            .add(Diagnostic::new(entry.key_span.clone(), message).with_label(why).with_help(help));
-    }
-}
-
-/// Keys that a table has with another value than the one that changes nothing.
-fn changing<'r, 't>(
-    raw: &'r RawTable<'t>,
-    keys: &'r [(&'static str, &'static str)],
-) -> impl Iterator<Item = (&'static str, &'r Entry<'t>)> {
-    keys.iter().filter_map(|(name, usual)| {
-        let entry = raw.entry(name)?;
-        let value = entry.value;
-        let text = value.as_str().map(str::to_owned);
-        let text = text.or_else(|| value.as_integer().map(|number| number.as_str().to_owned()));
-        let text = text.or_else(|| value.as_bool().map(|is_on| is_on.to_string()));
-        (usual.is_empty() || text.as_deref() != Some(usual)).then_some((*name, entry))
-    })
-}
 
 /// Finds the hosts of all databases that name some, and reports what else such servers cannot do.
 pub(super) fn check(
-    problems: &mut Problems,
     section: &Section<'_>,
     (tables, hosts, has_generators): (&[NamedTables<'_>], &NamedTables<'_>, bool),
     variants: Option<&[Variant]>,
 ) -> Vec<HostPool> {
     let mut found: Vec<HostPool> = Vec::new();
-    let mut told: Vec<String> = Vec::new();
-    let mut refuse = |database: &str, message: String, label: &str, help: &str| {
-        if !told.contains(&message) {
-            problems.add(
-                Diagnostic::new(
-                    span_of(tables, (database, "on")).unwrap_or_else(|| section.span.clone()),
-                    message.clone(),
-                )
-                .with_label(label)
-                .with_help(help),
-            );
-            told.push(message);
+    let mut told = BTreeSet::new();
+    let mut refuse = |name: &str, message: String, label: &str, help: &str| {
+        if told.insert(message.clone()) {
+            let span = place(tables, &database::KIND, (name, "on"));
+            let span = span.unwrap_or_else(|| section.span.clone());
+            Diagnostic::new(span, message).with_label(label).with_help(help).add_to(section.parser);
         }
     };
     for variant in variants.into_iter().flatten() {
@@ -218,18 +102,6 @@ fn missing_hosts(database: &Database, n: usize) -> Option<(String, String)> {
         ),
     };
     Some((format!("{wanted} servers cannot be started on {n} hosts"), help))
-}
-
-/// Where a database has this key; the name of its table if that is varied.
-pub(super) fn span_of(
-    tables: &[NamedTables<'_>],
-    (database, key): (&str, &str),
-) -> Option<Range<usize>> {
-    let mut databases = tables.iter().filter(|tables| tables.kind.name == "database");
-    let named = databases.next().and_then(|all| all.tables.iter().find(|one| one.name == database));
-    let raw = named.and_then(|named| named.raw.as_ref());
-    let entry = raw.and_then(|raw| raw.entry(key)).map(|entry| entry.span.clone());
-    entry.or_else(|| raw.map(|raw| raw.name_span.clone()))
 }
 
 #[cfg(test)]

@@ -12,31 +12,25 @@ use dyno_units::Nanoseconds;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::Lowered;
-use super::problems::Problems;
+use super::parser::Parser;
 use crate::nearest::list;
-use crate::vocabulary::{Vocabulary, WorkloadRules};
+use crate::vocabulary::{PlannedWorkload, WorkloadRules};
 use crate::{Diagnostic, LoadLevel, OwnLoad, Product, Study, Variant, WorkloadChoice};
 
 /// Asks all workloads. Steps that they define take the place of the design's load.
 pub(super) fn resolve(
-    problems: &mut Problems,
-    tree: &DeTable<'_>,
-    lowered: &mut Lowered,
-    vocabulary: &Vocabulary,
+    parser: &Parser<'_>,
+    (tree, factor_spans): (&DeTable<'_>, &[Range<usize>]),
+    Study { design, variants, .. }: &mut Study,
 ) {
-    let Lowered { study: Study { design, variants, .. }, factor_spans, generators_span } = lowered;
     let places = Places { tree, factor_spans };
     let mut asking = Asking {
-        problems,
+        parser,
         places: &places,
-        vocabulary,
-        checked: HashMap::new(),
-        loaded: HashMap::new(),
-        apart: HashMap::new(),
-        reads: HashMap::new(),
+        known: HashMap::new(),
         told_urls: BTreeSet::new(),
         planned: HashMap::new(),
+        last: None,
         first: None,
     };
     let mut found: Vec<(&Variant, Steps)> = Vec::new();
@@ -56,18 +50,17 @@ pub(super) fn resolve(
         }
         // What is wrong besides the number of clients is reported as well.
         let least = StepRequest { clients: 1, duration };
-        let possible = requests.iter().copied().chain([least]);
-        let mut possible = possible.filter(|request| asking.can_plan(variant, *request));
-        let Some(request) = possible.next() else { continue };
-        is_refused |= !(asking.check_urls(variant) && asking.check(variant, request));
-        if design.generators.is_some() {
-            is_refused |= !asking.check_apart(variant, request);
-        }
-        if variant.database.reads_elsewhere() {
-            is_refused |= !asking.check_reads(variant, request);
-        }
-        for &is_open in &kinds {
-            is_refused |= !asking.check_load(variant, request, is_open);
+        let mut possible = requests.iter().copied().chain([least]);
+        let possible = possible.find(|request| asking.can_plan(variant, *request));
+        let Some(request) = possible else { continue };
+        let database = &variant.database;
+        let on = Question::On(database.name.clone());
+        is_refused |= !(asking.check_urls(variant) && asking.ask(variant, request, on));
+        let apart = design.generators.is_some().then_some(Question::Apart);
+        let reads = database.reads_elsewhere().then(|| Question::Reads(database.name.clone()));
+        let loads = kinds.iter().map(|is_open| Question::Load { is_open: *is_open });
+        for question in apart.into_iter().chain(reads).chain(loads) {
+            is_refused |= !asking.ask(variant, request, question);
         }
     }
     if is_refused || found.iter().all(|(_, steps)| steps.is_empty()) {
@@ -75,15 +68,15 @@ pub(super) fn resolve(
     }
     let is_sending = found.iter().any(|(_, steps)| steps.is_empty() || sends_something(steps));
     let is_right = match is_sending {
-        true => is_one_load(problems, &places, &found, &design.loads),
-        false => is_no_load(problems, &places, &found[0].0.workload.name),
+        true => is_one_load(parser, &places, &found, &design.loads),
+        false => is_no_load(parser, &places, &found[0].0.workload.name),
     };
-    if !is_right || !is_alike(problems, &places, &found) {
+    if !is_right || !is_alike(parser, &places, &found) {
         return;
     }
     design.loads = own_loads(&found, requests[0]);
     if design.generators.is_some() {
-        super::host::check_own(problems, generators_span.clone(), &design.loads);
+        super::host::check_own(parser, places.of_design("generators"), &design.loads);
     }
     if places.of_design("warm_up").is_none() {
         design.warm_up = Nanoseconds::ZERO;
@@ -99,38 +92,60 @@ type Steps = Arc<[WorkloadStep]>;
 
 /// Asks each question once, however many variants it is asked for.
 struct Asking<'a, 't> {
-    problems: &'a mut Problems,
+    parser: &'a Parser<'a>,
     places: &'a Places<'t>,
-    vocabulary: &'a Vocabulary,
-    /// Whether a workload with these options can run on a database.
-    checked: HashMap<(Arc<WorkloadChoice>, String), bool>,
-    /// Whether a workload with these options can run under an open load, or a closed one.
-    loaded: HashMap<(Arc<WorkloadChoice>, bool), bool>,
-    /// Whether the clients of a workload with these options can run on several generators.
-    apart: HashMap<Arc<WorkloadChoice>, bool>,
-    reads: HashMap<(Arc<WorkloadChoice>, String), bool>,
+    /// The answers of workloads with these options.
+    known: HashMap<(Arc<WorkloadChoice>, Question), bool>,
     /// The databases with a wrong URL, and what was said of it.
     told_urls: BTreeSet<(String, String)>,
     /// The steps of a workload with these options and so many clients; none where it cannot run.
     planned: HashMap<(Arc<WorkloadChoice>, usize), Option<Steps>>,
+    /// The workload that was planned last, with its number of clients: it is asked several questions.
+    last: Option<(Arc<WorkloadChoice>, usize, Arc<dyn PlannedWorkload>)>,
     first: Option<Steps>,
+}
+
+/// Whether a workload can run so.
+#[derive(PartialEq, Eq, Hash)]
+enum Question {
+    /// On the database of this name.
+    On(String),
+    /// With clients on several generators.
+    Apart,
+    /// With clients that connect to replicas of the database of this name.
+    Reads(String),
+    Load {
+        is_open: bool,
+    },
 }
 
 impl<'a> Asking<'a, '_> {
     fn rules(&self, variant: &Variant) -> Option<&'a dyn WorkloadRules> {
-        let words = &self.vocabulary.workloads;
-        let word = words.iter().find(|word| word.name == variant.workload.workload)?;
-        word.rules.as_deref()
+        self.parser.vocabulary.workload(&variant.workload.workload)?.rules.as_deref()
     }
 
-    fn can_plan(&self, variant: &Variant, request: StepRequest) -> bool {
-        match (
-            self.planned.get(&(Arc::clone(&variant.workload), request.clients)),
-            self.rules(variant),
-        ) {
-            (Some(known), _) => known.is_some(),
-            (None, Some(rules)) => rules.steps(&variant.workload.options, request).is_ok(),
-            (None, None) => true,
+    /// The workload of a variant; none where nobody can be asked.
+    fn plan(
+        &mut self,
+        variant: &Variant,
+        request: StepRequest,
+    ) -> Option<Result<Arc<dyn PlannedWorkload>, String>> {
+        let workload = &variant.workload;
+        if let Some((known, clients, plan)) = &self.last
+            && (known, *clients) == (workload, request.clients)
+        {
+            return Some(Ok(Arc::clone(plan)));
+        }
+        let plan = self.rules(variant)?.plan(&workload.options, request);
+        let kept = plan.as_ref().ok().cloned();
+        self.last = kept.map(|plan| (Arc::clone(workload), request.clients, plan));
+        Some(plan)
+    }
+
+    fn can_plan(&mut self, variant: &Variant, request: StepRequest) -> bool {
+        match self.planned.get(&(Arc::clone(&variant.workload), request.clients)) {
+            Some(known) => known.is_some(),
+            None => self.plan(variant, request).is_none_or(|plan| plan.is_ok()),
         }
     }
 
@@ -148,99 +163,52 @@ impl<'a> Asking<'a, '_> {
             if self.told_urls.insert((database.name.clone(), why.clone())) {
                 let message = format!("`{key}` of database `{}` cannot be used", database.name);
                 let span = self.places.of_database(&database.name, key);
-                self.problems.add(Diagnostic::new(span, message).with_label(why));
+                Diagnostic::new(span, message).with_label(why).add_to(self.parser);
             }
         }
         are_right
     }
 
-    fn check(&mut self, variant: &Variant, request: StepRequest) -> bool {
-        let Some(rules) = self.rules(variant) else { return true };
-        let (workload, database) = (&variant.workload, &variant.database);
-        let key = (Arc::clone(workload), database.name.clone());
-        if let Some(known) = self.checked.get(&key) {
+    fn ask(&mut self, variant: &Variant, request: StepRequest, question: Question) -> bool {
+        let key = (Arc::clone(&variant.workload), question);
+        if let Some(known) = self.known.get(&key) {
             return *known;
         }
-        let result = rules.check(&workload.options, request, &database.product);
-        self.checked.insert(key, result.is_ok());
-        let Err(why) = result else { return true };
-        let (workload, database) = (&workload.name, &database.name);
-        let message = format!("workload `{workload}` cannot run on database `{database}`");
-        self.refuse(variant, message, why);
-        false
-    }
-
-    fn check_apart(&mut self, variant: &Variant, request: StepRequest) -> bool {
-        let Some(rules) = self.rules(variant) else { return true };
-        let workload = &variant.workload;
-        if let Some(known) = self.apart.get(workload) {
-            return *known;
-        }
-        let result = rules.check_apart(&workload.options, request);
-        self.apart.insert(Arc::clone(workload), result.is_ok());
-        let Err(why) = result else { return true };
-        let message = format!("workload `{}` cannot be combined with `generators`", workload.name);
-        self.refuse(variant, message, why);
-        false
-    }
-
-    /// Whether the workload of a variant only reads, so that replicas can take it.
-    fn check_reads(&mut self, variant: &Variant, request: StepRequest) -> bool {
-        let Some(rules) = self.rules(variant) else { return true };
-        let (workload, database) = (&variant.workload, &variant.database);
-        let key = (Arc::clone(workload), database.name.clone());
-        if let Some(known) = self.reads.get(&key) {
-            return *known;
-        }
-        let result = rules.check_reads(&workload.options, request, &database.product);
-        self.reads.insert(key, result.is_ok());
-        let Err(why) = result else { return true };
-        let message = format!(
-            "workload `{}` cannot be combined with reads_on = \"{}\" of database `{}`",
-            workload.name, database.reads_on, database.name
-        );
-        self.refuse(variant, message, why);
-        false
-    }
-
-    fn check_load(&mut self, variant: &Variant, request: StepRequest, is_open: bool) -> bool {
-        let Some(rules) = self.rules(variant) else { return true };
-        let workload = &variant.workload;
-        let key = (Arc::clone(workload), is_open);
-        if let Some(known) = self.loaded.get(&key) {
-            return *known;
-        }
-        let result = rules.check_load(&workload.options, request, is_open);
-        self.loaded.insert(key, result.is_ok());
-        let Err(why) = result else { return true };
-        let load = if is_open { "at a rate" } else { "without a rate" };
-        let message = format!("workload `{}` cannot run {load}", workload.name);
-        self.refuse(variant, message, why);
-        false
+        let Some(Ok(plan)) = self.plan(variant, request) else { return true };
+        let (database, product) = (&variant.database, &variant.database.product);
+        let (answer, how) = match &key.1 {
+            Question::On(name) => (plan.check(product), format!("run on database `{name}`")),
+            Question::Apart => (plan.check_apart(), "be combined with `generators`".to_owned()),
+            Question::Reads(name) => {
+                let on = &database.reads_on;
+                let how = format!("be combined with reads_on = \"{on}\" of database `{name}`");
+                (plan.check_reads(product), how)
+            }
+            Question::Load { is_open } => {
+                let load = if *is_open { "at a rate" } else { "without a rate" };
+                (plan.check_load(*is_open), format!("run {load}"))
+            }
+        };
+        self.known.insert(key, answer.is_ok());
+        answer.map_err(|why| self.refuse(variant, &how, why)).is_ok()
     }
 
     /// The steps of a variant; none where it cannot run so, which has been reported then.
     fn steps(&mut self, variant: &Variant, request: StepRequest) -> Option<Steps> {
-        let Some(rules) = self.rules(variant) else { return Some(Arc::from([])) };
-        let workload = &variant.workload;
-        let key = (Arc::clone(workload), request.clients);
+        let key = (Arc::clone(&variant.workload), request.clients);
         if let Some(known) = self.planned.get(&key) {
             return known.clone();
         }
-        let result = rules.steps(&workload.options, request).map(|steps| self.shared(steps));
-        self.planned.insert(key, result.as_ref().ok().cloned());
-        result
-            .map_err(|why| {
-                let message = format!("workload `{}` cannot run with these options", workload.name);
-                self.refuse(variant, message, why);
-            })
-            .ok()
+        let Some(plan) = self.plan(variant, request) else { return Some(Arc::from([])) };
+        let steps = plan.map(|plan| self.shared(plan.steps()));
+        self.planned.insert(key, steps.as_ref().ok().cloned());
+        steps.map_err(|why| self.refuse(variant, "run with these options", why)).ok()
     }
 
     /// These steps; the very first ones where they are the same.
-    fn shared(&mut self, steps: Vec<WorkloadStep>) -> Steps {
+    fn shared(&mut self, steps: &[WorkloadStep]) -> Steps {
         match &self.first {
-            Some(first) if first[..] == steps[..] => Arc::clone(first),
+            Some(first) if first[..] == *steps => Arc::clone(first),
             _ => {
                 let steps: Steps = steps.into();
                 self.first.get_or_insert_with(|| Arc::clone(&steps));
@@ -249,13 +217,15 @@ impl<'a> Asking<'a, '_> {
         }
     }
 
-    fn refuse(&mut self, variant: &Variant, message: String, why: String) {
-        let span = self.places.of_workload(&variant.workload.name);
+    fn refuse(&mut self, variant: &Variant, how: &str, why: String) {
+        let name = &variant.workload.name;
+        let (span, message) =
+            (self.places.of_workload(name), format!("workload `{name}` cannot {how}"));
         let mut diagnostic = Diagnostic::new(span, message).with_label(why);
         if !variant.levels.is_empty() {
             diagnostic = diagnostic.with_help(format!("in variant `{}`", variant.name));
         }
-        self.problems.add(diagnostic);
+        self.parser.add(diagnostic);
     }
 }
 
@@ -279,23 +249,22 @@ const OF_A_LOAD: [&str; 12] = [
 ];
 
 /// Refuses what says something of a load where nothing is sent.
-fn is_no_load(problems: &mut Problems, places: &Places<'_>, workload: &str) -> bool {
+fn is_no_load(parser: &Parser<'_>, places: &Places<'_>, workload: &str) -> bool {
     let mut is_none = true;
     for key in OF_A_LOAD {
         let Some(span) = places.of_design(key).or_else(|| places.of_varied(key)) else { continue };
         is_none = false;
-        problems.add(
-            Diagnostic::new(span, format!("`{key}` has no effect here"))
-                .with_label(format!("workload `{workload}` sends no load"))
-                .with_help("leave this key out"),
-        );
+        Diagnostic::new(span, format!("`{key}` has no effect here"))
+            .with_label(format!("workload `{workload}` sends no load"))
+            .with_help("leave this key out")
+            .add_to(parser);
     }
     is_none
 }
 
 /// Refuses load levels, rates and searches beside steps that the workload defines.
 fn is_one_load(
-    problems: &mut Problems,
+    parser: &Parser<'_>,
     places: &Places<'_>,
     found: &[(&Variant, Steps)],
     loads: &[LoadLevel],
@@ -317,17 +286,16 @@ fn is_one_load(
         is_one = false;
         let names: Vec<&str> = steps.iter().map(|step| step.name.as_ref()).collect();
         let name = &variant.workload.name;
-        problems.add(
-            Diagnostic::new(span, format!("`{key}` cannot be combined with workload `{name}`"))
-                .with_label(format!("it defines its own steps: {}", list(&names)))
-                .with_help("give one number of clients: clients = 4"),
-        );
+        Diagnostic::new(span, format!("`{key}` cannot be combined with workload `{name}`"))
+            .with_label(format!("it defines its own steps: {}", list(&names)))
+            .with_help("give one number of clients: clients = 4")
+            .add_to(parser);
     }
     is_one
 }
 
 /// Refuses variants whose steps have other names than those of the first one.
-fn is_alike(problems: &mut Problems, places: &Places<'_>, found: &[(&Variant, Steps)]) -> bool {
+fn is_alike(parser: &Parser<'_>, places: &Places<'_>, found: &[(&Variant, Steps)]) -> bool {
     let names = |steps: &[WorkloadStep]| -> Vec<String> {
         steps.iter().map(|step| step.name.clone().into_owned()).collect()
     };
@@ -346,18 +314,13 @@ fn is_alike(problems: &mut Problems, places: &Places<'_>, found: &[(&Variant, St
         }
         steps.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
     };
-    problems.add(
-        Diagnostic::new(
-            places.of_difference(first, other),
-            "the variants have different steps, so they cannot be compared",
-        )
-        .with_label(format!("`{}` and `{}` have different steps", other.name, first.name))
-        .with_help(format!(
-            "one has {}; the other {}",
-            words(&expected),
-            words(&names(steps))
-        )),
-    );
+    Diagnostic::new(
+        places.of_difference(first, other),
+        "the variants have different steps, so they cannot be compared",
+    )
+    .with_label(format!("`{}` and `{}` have different steps", other.name, first.name))
+    .with_help(format!("one has {}; the other {}", words(&expected), words(&names(steps))))
+    .add_to(parser);
     false
 }
 

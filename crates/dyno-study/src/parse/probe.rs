@@ -3,12 +3,12 @@
 use dyno_units::Nanoseconds;
 
 use super::kind::Kind;
-use super::problems::Problems;
-use super::table::{NamedTables, check_name};
-use super::value::{self, Entry, Section, entries, list, values, wrong_value};
+use super::relation::{self, Relation, either, missing};
+use super::table::{NamedTables, RawTable};
+use super::value::{Entry, list, values, wrong_value};
 use super::vary::{KnownNames, known_name};
-use crate::keys::{Key, Shape, key, with_default};
-use crate::{Diagnostic, ProbeSource, UserProbe};
+use crate::keys::{Key, Shape, key};
+use crate::{ProbeSource, Table, UserProbe};
 
 /// Probes that the study declares itself. They are the same in all variants.
 pub(crate) const KIND: Kind = Kind {
@@ -25,107 +25,73 @@ pub(crate) const KIND: Kind = Kind {
     alternatives: &[],
     is_chosen: false,
     needed: None,
-    read: |_, _, _| None,
+    read: read_one,
 };
 
 const KEYS: &[Key] = &[
-    key(
-        "command",
-        Shape::Command,
-        "A program with its arguments, run for each reading, without a shell: its output is one \
-         value, or lines of name and value.",
-    )
-    .example("[\"sensors\", \"-u\"]"),
-    key(
-        "sql",
-        Shape::Text,
-        "A statement, sent on a separate connection: it returns one value, or rows of name and \
-         value.",
-    )
-    .example("\"SELECT count(*) FROM jobs\""),
-    with_default("every", Shape::PositiveDuration, "\"1s\"", "Time from one reading to the next."),
-    key(
-        "databases",
-        Shape::Names,
-        "The databases in whose trials the probe is read; all if not given.",
-    )
-    .example("[\"synced\"]"),
+    key("command", Shape::Command)
+        .help(
+            "A program with its arguments, run for each reading, without a shell: its output is \
+             one value, or lines of name and value.",
+        )
+        .example("[\"sensors\", \"-u\"]"),
+    key("sql", Shape::Text)
+        .help(
+            "A statement, sent on a separate connection: it returns one value, or rows of name and \
+             value.",
+        )
+        .example("\"SELECT count(*) FROM jobs\""),
+    key("every", Shape::PositiveDuration)
+        .default("\"1s\"")
+        .help("Time from one reading to the next."),
+    key("databases", Shape::Names)
+        .help("The databases in whose trials the probe is read; all if not given.")
+        .example("[\"synced\"]"),
+];
+
+const RELATIONS: &[Relation] = &[
+    either(&["command", "sql"], "`command` and `sql` cannot be combined")
+        .help("make them two probes"),
+    missing("{table} reads nothing", "neither `command` nor `sql`")
+        .without(&["command", "sql"])
+        .help("add command = [\"…\"] or sql = \"…\""),
 ];
 
 /// The shortest time between readings: the length of an interval.
 const EVERY_LEAST: Nanoseconds = Nanoseconds::SECOND;
 
+fn read_one(raw: &RawTable<'_>) -> Option<Table> {
+    let table = raw.read();
+    relation::check(raw, RELATIONS, None);
+    let every = table.as_ref().and_then(|table| table.time("every"));
+    if let Some(entry) = raw.entry("every").filter(|_| every.is_some_and(|it| it < EVERY_LEAST)) {
+        let message = format!("`every` must be at least {EVERY_LEAST}, the length of an interval");
+        return wrong_value(entry, message);
+    }
+    table
+}
+
 pub(super) fn read(
-    problems: &mut Problems,
-    study: &Section<'_>,
+    tables: &NamedTables<'_>,
     databases: &NamedTables<'_>,
 ) -> Option<Vec<UserProbe>> {
-    let Some(entry) = study.entry("probe") else { return Some(Vec::new()) };
-    let table = value::table(problems, &entry)?;
     let names = KnownNames::new(databases.names());
-    let probes: Vec<Option<UserProbe>> =
-        entries(table).iter().map(|entry| read_one(problems, entry, &names)).collect();
-    probes.into_iter().collect()
-}
-
-fn read_one(
-    problems: &mut Problems,
-    entry: &Entry<'_>,
-    databases: &KnownNames<'_>,
-) -> Option<UserProbe> {
-    check_name(problems, entry);
-    let table = value::table(problems, entry)?;
-    let title = format!("`[probe.{}]`", entry.key);
-    let section = Section::closed(problems, (&title, entry.key_span.clone()), table, KEYS);
-    let command = section.read("command", problems, value::command);
-    let sql = section.read("sql", problems, value::text);
-    let every = section.read("every", problems, every);
-    let chosen = section.read("databases", problems, |problems, entry| {
-        let known = |problems: &mut Problems, entry: &Entry<'_>| {
-            known_name(problems, entry, "database", databases)
-        };
-        list(problems, entry, known, String::clone).and_then(|list| values(&list))
+    let known = |entry: &Entry<'_>| known_name(entry, "database", &names);
+    let probes = tables.tables.iter().map(|named| {
+        let chosen = named.raw.as_ref()?.entry("databases");
+        let chosen = chosen.map(|entry| list(entry, known, String::clone));
+        let table = named.table.as_ref()?;
+        Some(UserProbe {
+            hidden_variables: Vec::new(),
+            name: table.name.clone(),
+            source: match table.texts("command") {
+                [] => ProbeSource::Sql(table.owned("sql")?),
+                command => ProbeSource::Command(command.to_vec()),
+            },
+            every: table.time("every").unwrap_or(EVERY_LEAST),
+            databases: chosen.map_or(Some(Vec::new()), |chosen| values(&chosen?))?,
+        })
     });
-    let source = match (command, sql) {
-        (Some(command), None) => command.value.map(ProbeSource::Command),
-        (None, Some(sql)) => sql.value.map(ProbeSource::Sql),
-        (Some(command), Some(sql)) => {
-            let later = if command.key_span.start < sql.key_span.start {
-                sql.key_span
-            } else {
-                command.key_span
-            };
-            problems.add(
-                Diagnostic::new(later, "`command` and `sql` cannot be combined")
-                    .with_label("these two are mutually exclusive")
-                    .with_help("make them two probes"),
-            );
-            None
-        }
-        (None, None) => {
-            problems.add_missing(
-                Diagnostic::new(entry.key_span.clone(), format!("{title} reads nothing"))
-                    .with_label("neither `command` nor `sql`")
-                    .with_help("add command = [\"…\"] or sql = \"…\""),
-            );
-            None
-        }
-    };
-    Some(UserProbe {
-        hidden_variables: Vec::new(),
-        name: entry.key.to_owned(),
-        source: source?,
-        every: every.map_or(Some(EVERY_LEAST), |given| given.value)?,
-        databases: chosen.map_or(Some(Vec::new()), |given| given.value)?,
-    })
-}
-
-fn every(problems: &mut Problems, entry: &Entry<'_>) -> Option<Nanoseconds> {
-    let every = value::positive_duration(problems, entry)?;
-    if every < EVERY_LEAST {
-        let message = format!("`every` must be at least {EVERY_LEAST}, the length of an interval");
-        wrong_value(problems, entry, message);
-        return None;
-    }
-    Some(every)
+    let probes: Vec<Option<UserProbe>> = probes.collect();
+    probes.into_iter().collect()
 }

@@ -7,9 +7,8 @@ use std::ops::Range;
 use dyno_units::{Nanoseconds, SettingValue, parse_duration};
 
 use super::kubernetes;
-use super::problems::Problems;
 use super::table::RawTable;
-use super::value::{Entry, unknown_key};
+use super::value::{Entry, at_value, unknown_key};
 use crate::host::{LOCAL, words};
 use crate::{Diagnostic, FieldValue, KubernetesRequest, Reach, SlurmRequest, Table};
 
@@ -18,79 +17,93 @@ const WAYS: [&str; 3] = ["reach", "slurm", "kubernetes"];
 
 type Fields = &'static [(&'static str, Check)];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Check {
-    /// Any text or number.
-    Text,
-    Count,
-    /// A duration above zero.
-    Time,
-    /// `NAME=VALUE`, separated by commas.
-    Labels,
-    Image,
-    Amount,
-    Namespace,
-    /// The id of a user who is not root.
-    User,
-}
+/// Whether a value is right, and what is expected.
+type Check = (fn(&FieldValue) -> bool, &'static str);
+
+const TEXT: Check = (
+    |value| is_plain(&text_of(value)),
+    "a string or number of at most 200 characters, without spaces",
+);
+const COUNT: Check = (
+    |value| matches!(count_of(value), Some(1..=super::host::HOSTS_MAX)),
+    "a number of hosts from 1 to 1000",
+);
+const TIME: Check =
+    (|value| time_of(value).is_some(), "a duration of at least one second such as \"1h\"");
+const LABELS: Check =
+    (|value| labels_of(&text_of(value)).is_some(), "labels such as \"disk=ssd,zone=a\"");
+const IMAGE: Check = (
+    |value| kubernetes::is_image(&text_of(value)),
+    "the name of an image such as \"registry.example/dyno:1\"",
+);
+const AMOUNT: Check = (
+    |value| kubernetes::is_amount(&text_of(value)),
+    "an amount as Kubernetes writes it, such as 2, \"500m\" or \"4Gi\"",
+);
+const NAMESPACE: Check = (
+    |value| kubernetes::is_namespace(&text_of(value)),
+    "the name of a namespace: lower-case letters, digits and `-`",
+);
+const USER: Check =
+    (|value| user_of(value).is_some(), "the id of a user who is not root, such as 1000");
 
 /// How many nodes: not an option of `salloc`, but the number of the hosts.
 const NODES: &str = "nodes";
 const REPLICAS: &str = "replicas";
 
 const SLURM: Fields = &[
-    (NODES, Check::Count),
-    ("time", Check::Time),
-    ("wait", Check::Time),
-    ("partition", Check::Text),
-    ("account", Check::Text),
-    ("qos", Check::Text),
-    ("constraint", Check::Text),
-    ("reservation", Check::Text),
-    ("nodelist", Check::Text),
-    ("exclude", Check::Text),
+    (NODES, COUNT),
+    ("time", TIME),
+    ("wait", TIME),
+    ("partition", TEXT),
+    ("account", TEXT),
+    ("qos", TEXT),
+    ("constraint", TEXT),
+    ("reservation", TEXT),
+    ("nodelist", TEXT),
+    ("exclude", TEXT),
 ];
 
 const KUBERNETES: Fields = &[
-    ("image", Check::Image),
-    (REPLICAS, Check::Count),
-    ("time", Check::Time),
-    ("wait", Check::Time),
-    ("namespace", Check::Namespace),
-    ("context", Check::Text),
-    ("node_selector", Check::Labels),
-    ("avoid", Check::Labels),
-    ("cpu", Check::Amount),
-    ("memory", Check::Amount),
-    ("user", Check::User),
+    ("image", IMAGE),
+    (REPLICAS, COUNT),
+    ("time", TIME),
+    ("wait", TIME),
+    ("namespace", NAMESPACE),
+    ("context", TEXT),
+    ("node_selector", LABELS),
+    ("avoid", LABELS),
+    ("cpu", AMOUNT),
+    ("memory", AMOUNT),
+    ("user", USER),
 ];
 
 /// How long nodes are requested for if the study does not say it.
-const TIME: Nanoseconds = Nanoseconds::from_secs(3600);
+const TIME_USUAL: Nanoseconds = Nanoseconds::from_secs(3600);
 /// How long a request may wait if the study does not say it.
-const WAIT: Nanoseconds = Nanoseconds::from_secs(600);
+const WAIT_USUAL: Nanoseconds = Nanoseconds::from_secs(600);
 
-pub(super) fn check(problems: &mut Problems, raw: &RawTable<'_>, table: Option<&Table>) {
+pub(super) fn check(raw: &RawTable<'_>, table: Option<&Table>) {
     let given: Vec<(&str, Range<usize>)> =
         WAYS.iter().filter_map(|way| Some((*way, place(raw, way)?))).collect();
     if let [_, (other, span), ..] = given.as_slice() {
         let message = format!("`{other}` cannot be combined with `{}`", given[0].0);
         let wrong = Diagnostic::new(span.clone(), message);
-        problems.add(wrong.with_label("hosts are reached in one way"));
+        raw.parser.add(wrong.with_label("hosts are reached in one way"));
         return;
     }
     let reach = table.and_then(|table| table.text("reach"));
     if let (Some(entry), Some(text)) = (raw.entry("reach"), reach) {
-        check_command(problems, entry, text, table);
+        check_command(entry, text, table);
     } else if reach.is_none() && is_copied(table) && !given.iter().any(|(way, _)| *way != "reach") {
-        refuse_copy(problems, raw, "the agents of this machine need none");
+        refuse_copy(raw, "the agents of this machine need none");
     }
     for (way, fields, needed) in [("slurm", SLURM, None), ("kubernetes", KUBERNETES, Some("image"))]
     {
-        check_request(problems, (raw, table), (way, fields));
+        check_request((raw, table), (way, fields));
         let is_missing = |name: &&str| raw.entry(&format!("{way}.{name}")).is_none();
         if let (Some(span), Some(name)) = (place(raw, way), needed.filter(is_missing)) {
-            problems.add_missing(
+            raw.parser.add_missing(
                 Diagnostic::new(span, format!("`{way}` needs `{name}`"))
                     .with_label(format!("no `{name}`")),
             );
@@ -104,18 +117,18 @@ fn place(raw: &RawTable<'_>, way: &str) -> Option<Range<usize>> {
 }
 
 fn is_copied(table: Option<&Table>) -> bool {
-    table.is_some_and(|table| table.fields.get("copy") == Some(&FieldValue::Switch(true)))
+    table.is_some_and(|table| table.is_on("copy"))
 }
 
-fn refuse_copy(problems: &mut Problems, raw: &RawTable<'_>, why: &str) {
+fn refuse_copy(raw: &RawTable<'_>, why: &str) {
     let Some(entry) = raw.entry("copy") else { return };
-    let wrong = Diagnostic::new(entry.span.clone(), "`copy` has no use here");
-    problems.add(wrong.with_label(why.to_owned()));
+    let wrong = at_value(entry, "`copy` has no use here");
+    raw.parser.add(wrong.with_label(why.to_owned()));
 }
 
-fn check_command(problems: &mut Problems, entry: &Entry<'_>, text: &str, table: Option<&Table>) {
-    let mut refuse = |message: &str, label: String| {
-        problems.add(Diagnostic::new(entry.span.clone(), message).with_label(label));
+fn check_command(entry: &Entry<'_>, text: &str, table: Option<&Table>) {
+    let refuse = |message: &str, label: String| {
+        at_value(entry, message).with_label(label).add_to(entry.parser);
     };
     match words(text) {
         Err(why) => refuse("`reach` is not a command", why),
@@ -132,40 +145,20 @@ fn check_command(problems: &mut Problems, entry: &Entry<'_>, text: &str, table: 
     }
 }
 
-fn check_request(
-    problems: &mut Problems,
-    (raw, table): (&RawTable<'_>, Option<&Table>),
-    (way, fields): (&str, Fields),
-) {
+fn check_request((raw, table): (&RawTable<'_>, Option<&Table>), (way, fields): (&str, Fields)) {
     for (name, entry) in raw.named(way) {
-        let Some((_, check)) = fields.iter().find(|(field, _)| *field == name) else {
+        let Some((_, (is_right, expected))) = fields.iter().find(|(field, _)| *field == name)
+        else {
             let known = fields.iter().map(|(field, _)| *field);
-            problems.add(unknown_key(entry, &format!("`{way}`"), known));
+            raw.parser.add(unknown_key(entry, &format!("`{way}`"), known));
             continue;
         };
         let value = table.and_then(|table| table.fields.get(&format!("{way}.{name}")));
         let Some(value) = value else { continue };
-        let text = text_of(value);
-        let expected = match check {
-            Check::Text if is_plain(&text) => continue,
-            Check::Text => "a string or number of at most 200 characters, without spaces",
-            Check::Count if matches!(count_of(value), Some(1..=super::host::HOSTS_MAX)) => continue,
-            Check::Count => "a number of hosts from 1 to 1000",
-            Check::Time if time_of(value).is_some() => continue,
-            Check::Time => "a duration of at least one second such as \"1h\"",
-            Check::Labels if labels_of(&text).is_some() => continue,
-            Check::Labels => "labels such as \"disk=ssd,zone=a\"",
-            Check::Image if kubernetes::is_image(&text) => continue,
-            Check::Image => "the name of an image such as \"registry.example/dyno:1\"",
-            Check::Amount if kubernetes::is_amount(&text) => continue,
-            Check::Amount => "an amount as Kubernetes writes it, such as 2, \"500m\" or \"4Gi\"",
-            Check::Namespace if kubernetes::is_namespace(&text) => continue,
-            Check::Namespace => "the name of a namespace: lower-case letters, digits and `-`",
-            Check::User if user_of(value).is_some() => continue,
-            Check::User => "the id of a user who is not root, such as 1000",
-        };
-        let message = format!("`{name}` must be {expected}");
-        problems.add(Diagnostic::new(entry.span.clone(), message).with_label("not accepted"));
+        if !is_right(value) {
+            let message = format!("`{name}` must be {expected}");
+            at_value(entry, message).with_label("not accepted").add_to(raw.parser);
+        }
     }
 }
 
@@ -215,10 +208,8 @@ fn labels_of(text: &str) -> Option<BTreeMap<String, String>> {
 /// How many hosts a request asks for; none if nothing is requested.
 pub(super) fn requested(table: &Table) -> Option<usize> {
     let of = |way: &str, name: &str| -> Option<usize> {
-        let prefix = format!("{way}.");
-        let is_given = table.fields.keys().any(|field| field.starts_with(&prefix));
         let count = table.fields.get(&format!("{way}.{name}")).and_then(count_of);
-        is_given.then(|| count.unwrap_or(1))
+        table.named(way).next().map(|_| count.unwrap_or(1))
     };
     of("slurm", NODES).or_else(|| of("kubernetes", REPLICAS))
 }
@@ -230,42 +221,31 @@ pub(super) fn has_count(table: &Table) -> bool {
 }
 
 pub(super) fn read(table: &Table) -> Option<Reach> {
-    let named = |way: &str| -> BTreeMap<String, &FieldValue> {
-        let fields = table.fields.iter();
-        let own = fields.filter_map(|(field, value)| {
-            Some((field.strip_prefix(way)?.strip_prefix('.')?.to_owned(), value))
-        });
-        own.collect()
-    };
-    let (slurm, kubernetes) = (named("slurm"), named("kubernetes"));
-    let text = |map: &BTreeMap<String, &FieldValue>, name: &str| map.get(name).map(|v| text_of(v));
-    let time = |map: &BTreeMap<String, &FieldValue>, name: &str, usual| {
-        map.get(name).and_then(|value| time_of(value)).unwrap_or(usual)
-    };
-    if !slurm.is_empty() {
-        let is_option = |name: &String| ![NODES, "time", "wait"].contains(&name.as_str());
-        let options = slurm.iter().filter(|(name, _)| is_option(name));
+    let time = |way: &str, usual| table.fields.get(way).and_then(time_of).unwrap_or(usual);
+    if table.named("slurm").next().is_some() {
+        let is_option = |name: &&str| ![NODES, "time", "wait"].contains(name);
+        let options = table.named("slurm").filter(|(name, _)| is_option(name));
         return Some(Reach::Slurm(SlurmRequest {
-            options: options.map(|(name, value)| (name.clone(), text_of(value))).collect(),
-            time: time(&slurm, "time", TIME),
-            wait: time(&slurm, "wait", WAIT),
+            options: options.map(|(name, value)| (name.to_owned(), text_of(value))).collect(),
+            time: time("slurm.time", TIME_USUAL),
+            wait: time("slurm.wait", WAIT_USUAL),
         }));
     }
-    if !kubernetes.is_empty() {
-        let labels = |name: &str| {
-            text(&kubernetes, name).and_then(|text| labels_of(&text)).unwrap_or_default()
-        };
+    if table.named("kubernetes").next().is_some() {
+        let value = |name: &str| table.fields.get(&format!("kubernetes.{name}"));
+        let text = |name: &str| value(name).map(text_of);
+        let labels = |name: &str| text(name).and_then(|text| labels_of(&text)).unwrap_or_default();
         return Some(Reach::Kubernetes(KubernetesRequest {
-            image: text(&kubernetes, "image")?,
-            namespace: text(&kubernetes, "namespace"),
-            context: text(&kubernetes, "context"),
+            image: text("image")?,
+            namespace: text("namespace"),
+            context: text("context"),
             node_selector: labels("node_selector"),
             avoid: labels("avoid"),
-            cpu: text(&kubernetes, "cpu"),
-            memory: text(&kubernetes, "memory"),
-            user: kubernetes.get("user").and_then(|value| user_of(value)),
-            time: time(&kubernetes, "time", TIME),
-            wait: time(&kubernetes, "wait", WAIT),
+            cpu: text("cpu"),
+            memory: text("memory"),
+            user: value("user").and_then(user_of),
+            time: time("kubernetes.time", TIME_USUAL),
+            wait: time("kubernetes.wait", WAIT_USUAL),
         }));
     }
     match table.text("reach") {

@@ -1,6 +1,5 @@
 //! Reads when variants get no more repetitions: `stop`, `repetitions_min`.
 
-use super::problems::Problems;
 use super::value::{self, Section};
 use crate::{Diagnostic, Factor, Order};
 
@@ -15,26 +14,21 @@ enum Stop {
 
 /// The repetitions before the first look; none where every variant gets all of them.
 pub(super) fn read(
-    problems: &mut Problems,
     section: &Section<'_>,
     (repetitions, order): (u32, Order),
     factors: Option<&[Factor]>,
 ) -> Option<u32> {
-    let stop = section.read("stop", problems, |problems, entry| {
+    let stop = section.read("stop", |entry| {
         let words = [("repetitions", Stop::Repetitions), ("settled", Stop::Settled)];
-        value::word(problems, entry, &words)
+        value::word(entry, &words)
     });
-    let min = section.number("repetitions_min", problems);
+    let min = section.number("repetitions_min");
     let Some(stop) = stop.filter(|given| given.value == Some(Stop::Settled)) else {
         if let Some(min) = min {
-            problems.add(
-                Diagnostic::new(
-                    min.key_span,
-                    "`repetitions_min` works only with stop = \"settled\"",
-                )
+            Diagnostic::new(min.key_span, "`repetitions_min` works only with stop = \"settled\"")
                 .with_label("every variant gets all repetitions")
-                .with_help("add stop = \"settled\", or leave this key out"),
-            );
+                .with_help("add stop = \"settled\", or leave this key out")
+                .add_to(section.parser);
         }
         return None;
     };
@@ -42,12 +36,11 @@ pub(super) fn read(
         None => REPETITIONS_MIN,
         Some(given) => u32::try_from(given.value?).unwrap_or(u32::MAX),
     };
-    let mut refuse = |label: &str, help: &str| {
-        problems.add(
-            Diagnostic::new(stop.key_span.clone(), "nothing can be settled in this design")
-                .with_label(label)
-                .with_help(help),
-        );
+    let refuse = |label: &str, help: &str| {
+        Diagnostic::new(stop.key_span.clone(), "nothing can be settled in this design")
+            .with_label(label)
+            .with_help(help)
+            .add_to(section.parser);
     };
     if repetitions <= least {
         refuse(

@@ -1,19 +1,20 @@
 //! Tables that a study has by name, as they are written: fields by path, with what is inherited.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::kind::Kind;
 use super::like;
 use super::money;
-use super::problems::Problems;
-use super::value::{self, Entry, Given, Section, entries, unknown_key};
+use super::parser::Parser;
+use super::value::{self, Entry, Given, Section, at_key, entries, given, unknown_key};
 use super::workload;
 use crate::keys::{Shape, names};
-use crate::{Diagnostic, FieldValue, Table, Vocabulary};
+use crate::{Diagnostic, FieldValue, Table};
 
 #[derive(Clone, Debug)]
 pub(super) struct RawTable<'a> {
+    pub(super) parser: &'a Parser<'a>,
     pub(super) kind: &'static Kind,
     pub(super) name: &'a str,
     pub(super) name_span: Range<usize>,
@@ -38,10 +39,6 @@ impl<'a> RawTable<'a> {
 
     pub(super) fn empty_map(&self, map: &str) -> Option<&Entry<'a>> {
         self.empty.iter().find(|entry| entry.key == map)
-    }
-
-    pub(super) fn settings(&self) -> impl Iterator<Item = (&str, &Entry<'a>)> {
-        self.named("settings")
     }
 
     pub(super) fn named<'r>(
@@ -75,26 +72,21 @@ impl<'a> RawTable<'a> {
         RawTable { entries, ..self.clone() }
     }
 
-    pub(super) fn value(
-        &self,
-        problems: &mut Problems,
-        (field, entry): (&str, &Entry<'_>),
-        vocabulary: &Vocabulary,
-    ) -> Option<FieldValue> {
+    pub(super) fn value(&self, (field, entry): (&str, &Entry<'_>)) -> Option<FieldValue> {
         match self.kind.shape_of(field) {
-            Some(shape) => value::field(problems, entry, shape),
+            Some(shape) => value::field(entry, shape),
             None if self.kind.has_options => {
-                let word = workload::word(self, vocabulary)?;
-                workload::option(problems, (field, entry), word).map(FieldValue::Text)
+                let word = workload::word(self)?;
+                workload::option((field, entry), word).map(FieldValue::Text)
             }
             None => None,
         }
     }
 
-    pub(super) fn read(&self, problems: &mut Problems, vocabulary: &Vocabulary) -> Option<Table> {
+    pub(super) fn read(&self) -> Option<Table> {
         let mut fields = BTreeMap::new();
         for (field, entry) in &self.entries {
-            let value = self.value(problems, (field, entry), vocabulary);
+            let value = self.value((field, entry));
             fields.extend(value.map(|value| (field.clone(), value)));
         }
         // All problems are reported, not only the first one.
@@ -125,6 +117,43 @@ impl<'a> NamedTables<'a> {
     }
 }
 
+/// Where a table of a kind has a key; its name if it has none, as when the value is varied.
+pub(super) fn place(
+    tables: &[NamedTables<'_>],
+    kind: &Kind,
+    (name, key): (&str, &str),
+) -> Option<Range<usize>> {
+    let of_kind = tables.iter().find(|tables| tables.kind == kind)?;
+    let raw = of_kind.tables.iter().find(|table| table.name == name)?.raw.as_ref()?;
+    Some(raw.entry(key).map_or(&raw.name_span, |entry| &entry.span).clone())
+}
+
+/// What is wrong with a table in a variant: its key, if it is one, a message, a label and a help.
+pub(super) type Wrong = (&'static str, String, String, String);
+
+pub(super) fn wrong(
+    key: &'static str,
+    message: String,
+    label: impl Into<String>,
+    help: impl Into<String>,
+) -> Option<Wrong> {
+    Some((key, message, label.into(), help.into()))
+}
+
+/// Reports what is wrong with tables of a kind. Variants that share a table share its mistakes.
+pub(super) fn report(
+    (design, tables, kind): (&Section<'_>, &[NamedTables<'_>], &Kind),
+    found: impl Iterator<Item = (String, Wrong)>,
+) {
+    let mut told = BTreeSet::new();
+    for (name, (key, message, label, help)) in found {
+        let span = place(tables, kind, (&name, key)).unwrap_or_else(|| design.span.clone());
+        if told.insert((name, message.clone())) {
+            Diagnostic::new(span, message).with_label(label).with_help(help).add_to(design.parser);
+        }
+    }
+}
+
 /// What tables have without saying it.
 pub(super) struct Implied<'a> {
     /// The workloads of tables by their names, each at the key of its table.
@@ -133,82 +162,74 @@ pub(super) struct Implied<'a> {
 }
 
 pub(super) fn read<'a>(
-    problems: &mut Problems,
     study: &Section<'a>,
     kind: &'static Kind,
     implied: &Implied<'a>,
-    vocabulary: &Vocabulary,
 ) -> NamedTables<'a> {
-    let raws = read_raw(problems, study, kind, implied, vocabulary);
-    let mut resolved = like::resolve(&raws, problems);
-    money::check(problems, implied.price.as_ref(), &mut resolved);
+    let raws = read_raw(study, kind, implied);
+    let mut resolved = like::resolve(&raws);
+    money::check(implied.price.as_ref(), &mut resolved);
     let tables = raws.iter().zip(resolved);
     let tables = tables.map(|(raw, resolved)| NamedTable {
         name: raw.name,
-        table: resolved.as_ref().and_then(|raw| (kind.read)(problems, raw, vocabulary)),
+        table: resolved.as_ref().and_then(|raw| (kind.read)(raw)),
         raw: resolved,
     });
     NamedTables { kind, tables: tables.collect() }
 }
 
 fn read_raw<'a>(
-    problems: &mut Problems,
     study: &Section<'a>,
     kind: &'static Kind,
     implied: &Implied<'a>,
-    vocabulary: &Vocabulary,
 ) -> Vec<RawTable<'a>> {
     let missing = |span| Diagnostic::new(span, format!("the study names no {}", kind.name));
     let Some(entry) = study.entry(kind.name) else {
         // A misspelt key has been reported, and is what is missing.
         if let Some(help) = kind.needed.filter(|_| !study.has_misspelt(kind.name)) {
-            problems.add_missing(missing(0..0).with_help(help));
+            study.parser.add_missing(missing(0..0).with_help(help));
         }
         return Vec::new();
     };
-    let Some(table) = value::table(problems, &entry) else { return Vec::new() };
+    let Some(table) = value::table(&entry) else { return Vec::new() };
     if table.is_empty() && kind.needed.is_some() {
-        problems.add_missing(missing(entry.key_span).with_label("it has no table"));
+        study.parser.add_missing(missing(entry.key_span).with_label("it has no table"));
     }
-    let entries = entries(table);
+    let entries = entries(study.parser, table);
     let raws = entries.iter().filter_map(|entry| {
         let mut workloads = implied.workloads.iter();
         let implied = workloads.find(|implied| implied.key_span == entry.key_span);
-        read_one(problems, kind, (entry, implied), vocabulary)
+        read_one(kind, (entry, implied))
     });
     raws.collect()
 }
 
 fn read_one<'a>(
-    problems: &mut Problems,
     kind: &'static Kind,
     (entry, implied): (&Entry<'a>, Option<&Entry<'a>>),
-    vocabulary: &Vocabulary,
 ) -> Option<RawTable<'a>> {
-    check_name(problems, entry);
-    let table = value::table(problems, entry)?;
-    let section = Section::open(entry.key_span.clone(), table, kind.keys);
-    let (name, name_span) = (entry.key, entry.key_span.clone());
-    let inherits = kind.keys.iter().any(|key| key.name == "like");
-    let like = inherits.then(|| section.read("like", problems, value::text)).flatten();
-    let (entries_of, empty) = (BTreeMap::new(), Vec::new());
-    let mut raw = RawTable { kind, name, name_span, like, entries: entries_of, empty };
-    for entry in entries(table).into_iter().filter(|entry| !inherits || entry.key != "like") {
+    check_name(entry);
+    let table = value::table(entry)?;
+    let (parser, name, name_span) = (entry.parser, entry.key, entry.key_span.clone());
+    let (fields, empty) = (BTreeMap::new(), Vec::new());
+    let mut raw = RawTable { parser, kind, name, name_span, like: None, entries: fields, empty };
+    for entry in entries(parser, table) {
         match kind.shape_of(entry.key) {
+            Some(_) if entry.key == "like" => raw.like = Some(given(&entry, value::text)),
             Some(Shape::Settings) => {
-                let Some(settings) = value::table(problems, &entry) else { continue };
+                let Some(settings) = value::table(&entry) else { continue };
                 if settings.is_empty() {
                     raw.empty.push(entry.clone());
                 }
-                for setting in entries(settings) {
-                    if check_setting_name(problems, &setting, setting.key) {
+                for setting in entries(parser, settings) {
+                    if check_setting_name(&setting, setting.key) {
                         raw.set(&format!("{}.{}", entry.key, setting.key), setting);
                     }
                 }
             }
             None if !kind.has_options => {
                 let title = format!("`[{}.{name}]`", kind.name);
-                problems.add(unknown_key(&entry, &title, names(kind.keys)));
+                entry.parser.add(unknown_key(&entry, &title, names(kind.keys)));
             }
             _ => raw.set(entry.key, entry),
         }
@@ -218,39 +239,37 @@ fn read_one<'a>(
     }
     // What it inherits may not be known; its own fields are reported all the same.
     let own = raw.entries.iter().filter(|(field, _)| kind.shape_of(field).is_some());
-    own.for_each(|own| drop(raw.value(problems, (own.0, own.1), vocabulary)));
+    own.for_each(|own| drop(raw.value((own.0, own.1))));
     Some(raw)
 }
 
 /// Reports a name that could not stand in a report, a plan or a file name.
-pub(super) fn check_name(problems: &mut Problems, entry: &Entry<'_>) {
+pub(super) fn check_name(entry: &Entry<'_>) {
     const CHARACTERS_MAX: usize = 60;
     let is_odd = |c: char| c.is_control() || matches!(c, '·' | '/' | '\\');
     let name = entry.key;
     if name.trim() != name || name.is_empty() || name.starts_with('.') || name.contains(is_odd) {
-        problems.add(
-            Diagnostic::new(entry.key_span.clone(), "this name cannot be used")
-                .with_label("not a valid name")
-                .with_help(
-                    "use letters, digits, `_`, `-`, `.` and spaces, without a leading dot and \
+        at_key(entry, "this name cannot be used")
+            .with_label("not a valid name")
+            .with_help(
+                "use letters, digits, `_`, `-`, `.` and spaces, without a leading dot and \
                      without a space at either end",
-                ),
-        );
+            )
+            .add_to(entry.parser);
     } else if name.chars().count() > CHARACTERS_MAX {
         let message = format!("this name is longer than {CHARACTERS_MAX} characters");
-        problems.add(Diagnostic::new(entry.key_span.clone(), message).with_label("too long"));
+        at_key(entry, message).with_label("too long").add_to(entry.parser);
     }
 }
 
 /// Whether a setting's name is one; it is written into configuration files as it is.
-pub(super) fn check_setting_name(problems: &mut Problems, entry: &Entry<'_>, name: &str) -> bool {
+pub(super) fn check_setting_name(entry: &Entry<'_>, name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_name = !name.is_empty() && name.chars().all(is_part);
     if !is_name {
-        problems.add(
-            Diagnostic::new(entry.key_span.clone(), "this cannot be the name of a setting")
-                .with_label("a setting's name consists of letters, digits, `_`, `-` and `.`"),
-        );
+        at_key(entry, "this cannot be the name of a setting")
+            .with_label("a setting's name consists of letters, digits, `_`, `-` and `.`")
+            .add_to(entry.parser);
     }
     is_name
 }

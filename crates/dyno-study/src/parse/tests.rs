@@ -7,4 +7,5 @@ mod own;
 mod paths;
 mod properties;
 mod refused;
+mod relations;
 mod watching;

@@ -1,18 +1,19 @@
 //! Checks databases whose trials run on hosts (`trials_on`): who else has to, and what that cannot be combined
 //! with.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::database;
 use super::host;
-use super::on_hosts::span_of;
-use super::problems::Problems;
-use super::table::NamedTables;
+use super::parser::Parser;
+use super::table::{NamedTables, place};
 use crate::nearest::did_you_mean;
 use crate::{Diagnostic, HostPool, Variant};
 
 /// Finds the hosts of all trials, and reports what trials on hosts cannot do. `generators` is where this key is.
 pub(super) fn check(
-    problems: &mut Problems,
+    parser: &Parser<'_>,
     (tables, hosts, generators): (&[NamedTables<'_>], &NamedTables<'_>, Option<Range<usize>>),
     variants: Option<&[Variant]>,
 ) -> Vec<HostPool> {
@@ -21,13 +22,11 @@ pub(super) fn check(
         return Vec::new();
     };
     let mut found: Vec<HostPool> = Vec::new();
-    let mut told: Vec<String> = Vec::new();
-    let mut refuse = |database: &str, message: String, (label, help): (&str, &str)| {
-        let span = span_of(tables, (database, "trials_on"));
-        if let Some(span) = span.filter(|_| !told.contains(&message)) {
-            let diagnostic = Diagnostic::new(span, message.clone());
-            problems.add(diagnostic.with_label(label).with_help(help));
-            told.push(message);
+    let mut told = BTreeSet::new();
+    let mut refuse = |name: &str, message: String, (label, help): (&str, &str)| {
+        let span = place(tables, &database::KIND, (name, "trials_on"));
+        if let Some(span) = span.filter(|_| told.insert(message.clone())) {
+            Diagnostic::new(span, message).with_label(label).with_help(help).add_to(parser);
         }
     };
     for variant in all {
@@ -72,11 +71,10 @@ pub(super) fn check(
         }
     }
     if let Some(span) = generators {
-        problems.add(
-            Diagnostic::new(span, "`generators` and `trials_on` cannot be combined")
-                .with_label("all of a trial is on one host, also the load")
-                .with_help("leave one of the two out"),
-        );
+        Diagnostic::new(span, "`generators` and `trials_on` cannot be combined")
+            .with_label("all of a trial is on one host, also the load")
+            .with_help("leave one of the two out")
+            .add_to(parser);
     }
     found
 }

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use dyno_units::{
-    ByteCount, Nanoseconds, ParseQuantityError, SettingValue, SteppedRate, parse_count,
-    parse_duration, parse_percentage,
+    ByteCount, Nanoseconds, SettingValue, SteppedRate, parse_count, parse_duration,
+    parse_percentage,
 };
 use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
@@ -12,18 +12,30 @@ use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 use super::by_url;
 use super::declaration;
 use super::money;
-use super::problems::Problems;
+use super::parser::Parser;
 use crate::keys::{Key, Shape, names};
 use crate::nearest::{did_you_mean, nearest_words};
-use crate::{Diagnostic, FieldValue};
+use crate::{Diagnostic, FieldValue, Vocabulary};
 
+/// A key with its value, which knows where to report what is wrong with it.
 #[derive(Clone, Debug)]
 pub(super) struct Entry<'a> {
+    pub(super) parser: &'a Parser<'a>,
     /// The key, or that of the list which the value stands in.
     pub(super) key: &'a str,
     pub(super) key_span: Range<usize>,
     pub(super) value: &'a DeValue<'a>,
     pub(super) span: Range<usize>,
+}
+
+/// What is wrong with a key.
+pub(super) fn at_key(entry: &Entry<'_>, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(entry.key_span.clone(), message)
+}
+
+/// What is wrong with the value of a key.
+pub(super) fn at_value(entry: &Entry<'_>, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(entry.span.clone(), message)
 }
 
 /// Something that was given: what was read, and where. The value is missing when it was wrong,
@@ -36,15 +48,17 @@ pub(super) struct Given<T> {
 }
 
 pub(super) struct Section<'a> {
+    pub(super) parser: &'a Parser<'a>,
     table: &'a DeTable<'a>,
     pub(super) span: Range<usize>,
     keys: &'static [Key],
 }
 
-pub(super) fn entries<'a>(table: &'a DeTable<'a>) -> Vec<Entry<'a>> {
+pub(super) fn entries<'a>(parser: &'a Parser<'a>, table: &'a DeTable<'a>) -> Vec<Entry<'a>> {
     let mut all: Vec<Entry<'a>> = table
         .iter()
         .map(|(key, value)| Entry {
+            parser,
             key: key.get_ref(),
             key_span: key.span(),
             value: value.get_ref(),
@@ -58,32 +72,23 @@ pub(super) fn entries<'a>(table: &'a DeTable<'a>) -> Vec<Entry<'a>> {
 impl<'a> Section<'a> {
     /// A table whose unknown keys have been reported. Messages call it `title`.
     pub(super) fn closed(
-        problems: &mut Problems,
+        parser: &'a Parser<'a>,
         (title, span): (&str, Range<usize>),
         table: &'a DeTable<'a>,
         keys: &'static [Key],
     ) -> Section<'a> {
-        for entry in entries(table) {
+        for entry in entries(parser, table) {
             if !names(keys).any(|name| name == entry.key) {
-                problems.add(unknown_key(&entry, title, names(keys)));
+                parser.add(unknown_key(&entry, title, names(keys)));
             }
         }
-        Section { table, span, keys }
-    }
-
-    /// A table that may have further keys, which the caller looks at.
-    pub(super) fn open(
-        span: Range<usize>,
-        table: &'a DeTable<'a>,
-        keys: &'static [Key],
-    ) -> Section<'a> {
-        Section { table, span, keys }
+        Section { parser, table, span, keys }
     }
 
     /// Whether an unknown key of this table was probably meant to be `name`.
     pub(super) fn has_misspelt(&self, name: &str) -> bool {
         let words: Vec<&str> = names(self.keys).collect();
-        let keys = entries(self.table).into_iter().map(|entry| entry.key);
+        let keys = entries(self.parser, self.table).into_iter().map(|entry| entry.key);
         let mut unknown = keys.filter(|key| !words.contains(key));
         unknown.any(|key| nearest_words(key, &words).first() == Some(&name))
     }
@@ -92,46 +97,43 @@ impl<'a> Section<'a> {
         debug_assert!(names(self.keys).any(|key| key == name), "`{name}` is not in the key table");
         let (key, value) = self.table.get_key_value(name)?;
         let (key_span, span) = (key.span(), value.span());
-        Some(Entry { key: key.get_ref(), key_span, value: value.get_ref(), span })
+        let (parser, key, value) = (self.parser, key.get_ref(), value.get_ref());
+        Some(Entry { parser, key, key_span, value, span })
     }
 
     pub(super) fn read<T>(
         &self,
         name: &str,
-        problems: &mut Problems,
-        reader: impl FnOnce(&mut Problems, &Entry<'_>) -> Option<T>,
+        reader: impl FnOnce(&Entry<'_>) -> Option<T>,
     ) -> Option<Given<T>> {
-        self.entry(name).map(|entry| given(problems, &entry, reader))
+        self.entry(name).map(|entry| given(&entry, reader))
     }
 
-    /// Reads a key; its default when it is not there or was wrong.
-    pub(super) fn read_or<T>(
+    /// Reads a key; none when it is not there or was wrong.
+    pub(super) fn value<T>(
         &self,
         name: &str,
-        problems: &mut Problems,
-        default: T,
-        reader: impl FnOnce(&mut Problems, &Entry<'_>) -> Option<T>,
-    ) -> T {
-        self.read(name, problems, reader).and_then(|given| given.value).unwrap_or(default)
+        reader: impl FnOnce(&Entry<'_>) -> Option<T>,
+    ) -> Option<T> {
+        reader(&self.entry(name)?)
     }
 
     /// Reads a number within the bounds that the key table gives.
-    pub(super) fn number(&self, name: &str, problems: &mut Problems) -> Option<Given<u64>> {
+    pub(super) fn number(&self, name: &str) -> Option<Given<u64>> {
         let key = self.keys.iter().find(|key| key.name == name)?;
-        self.read(name, problems, |problems, entry| match key.shape {
-            Shape::Count(least, most) => count(problems, entry, (least, most)),
-            Shape::Integer(least, most) => integer(problems, entry, (least, most)),
+        self.read(name, |entry| match key.shape {
+            Shape::Count(least, most) => count(entry, (least, most)),
+            Shape::Integer(least, most) => integer(entry, (least, most)),
             _ => unreachable!("`{name}` is not a number in the key table"),
         })
     }
 }
 
 pub(super) fn given<T>(
-    problems: &mut Problems,
     entry: &Entry<'_>,
-    reader: impl FnOnce(&mut Problems, &Entry<'_>) -> Option<T>,
+    reader: impl FnOnce(&Entry<'_>) -> Option<T>,
 ) -> Given<T> {
-    let value = reader(problems, entry);
+    let value = reader(entry);
     Given { value, span: entry.span.clone(), key_span: entry.key_span.clone() }
 }
 
@@ -141,51 +143,32 @@ pub(super) fn unknown_key<'w>(
     words: impl Iterator<Item = &'w str>,
 ) -> Diagnostic {
     let words: Vec<&str> = words.collect();
-    let of_others = OTHERS_WORDS.iter().find(|(theirs, _)| *theirs == entry.key);
-    let help = match of_others.filter(|(_, ours)| words.contains(ours)) {
-        Some((_, ours)) => format!("in a study it is called `{ours}`"),
+    let of_others = OTHERS_WORDS.iter().find(|(_, theirs)| theirs.contains(&entry.key));
+    let help = match of_others.filter(|(ours, _)| words.contains(ours)) {
+        Some((ours, _)) => format!("in a study it is called `{ours}`"),
         None => did_you_mean(entry.key, words),
     };
-    Diagnostic::new(entry.key_span.clone(), format!("unknown key `{}` in {title}", entry.key))
+    at_key(entry, format!("unknown key `{}` in {title}", entry.key))
         .with_label("unknown key")
         .with_help(help)
 }
 
-/// Words of sysbench, pgbench, HammerDB, fio and k6, and the keys that mean the same.
-const OTHERS_WORDS: &[(&str, &str)] = &[
-    ("threads", "clients"),
-    ("num_threads", "clients"),
-    ("users", "clients"),
-    ("vus", "clients"),
-    ("connections", "clients"),
-    ("concurrency", "clients"),
-    ("numjobs", "clients"),
-    ("time", "duration"),
-    ("runtime", "duration"),
-    ("max_time", "duration"),
-    ("seconds", "duration"),
-    ("warmup", "warm_up"),
-    ("warmup_time", "warm_up"),
-    ("ramp_time", "warm_up"),
-    ("rampup", "warm_up"),
-    ("ramp_up", "warm_up"),
-    ("runs", "repetitions"),
-    ("repeat", "repetitions"),
-    ("iterations", "repetitions"),
-    ("tps", "rate"),
-    ("qps", "rate"),
-    ("pause", "rest"),
-    ("config", "settings"),
-    ("options", "settings"),
-    ("variables", "settings"),
-    ("bin", "programs"),
-    ("binaries", "programs"),
-    ("basedir", "programs"),
-    ("dsn", "url"),
-    ("type", "product"),
-    ("db", "product"),
-    ("fstype", "filesystem"),
-    ("fs", "filesystem"),
+/// Keys, and words of sysbench, pgbench, HammerDB, fio and k6 that mean the same.
+const OTHERS_WORDS: &[(&str, &[&str])] = &[
+    (
+        "clients",
+        &["threads", "num_threads", "users", "vus", "connections", "concurrency", "numjobs"],
+    ),
+    ("duration", &["time", "runtime", "max_time", "seconds"]),
+    ("warm_up", &["warmup", "warmup_time", "ramp_time", "rampup", "ramp_up"]),
+    ("repetitions", &["runs", "repeat", "iterations"]),
+    ("rate", &["tps", "qps"]),
+    ("rest", &["pause"]),
+    ("settings", &["config", "options", "variables"]),
+    ("programs", &["bin", "binaries", "basedir"]),
+    ("url", &["dsn"]),
+    ("product", &["type", "db"]),
+    ("filesystem", &["fstype", "fs"]),
 ];
 
 fn kind_of(value: &DeValue<'_>) -> &'static str {
@@ -200,11 +183,11 @@ fn kind_of(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-pub(super) fn wrong_type(problems: &mut Problems, entry: &Entry<'_>, expected: &str) {
+/// Reports a value of another type than what is `expected`.
+pub(super) fn wrong_type<T>(entry: &Entry<'_>, expected: &str) -> Option<T> {
     let found = kind_of(entry.value);
-    let mut wrong =
-        Diagnostic::new(entry.span.clone(), format!("expected {expected}, found {found}"))
-            .with_label(format!("wrong type for `{}`", entry.key));
+    let mut wrong = at_value(entry, format!("expected {expected}, found {found}"))
+        .with_label(format!("wrong type for `{}`", entry.key));
     if found == "a list" && !expected.contains("list") && !expected.contains("table") {
         wrong = wrong.with_help(match entry.key {
             "clients" | "rate" => {
@@ -213,60 +196,61 @@ pub(super) fn wrong_type(problems: &mut Problems, entry: &Entry<'_>, expected: &
             _ => "one value is expected; several are compared with `vary` in [design]".to_owned(),
         });
     }
-    problems.add(wrong);
+    entry.parser.add(wrong);
+    None
 }
 
 /// Reports a value of the right type that cannot be.
-pub(super) fn wrong_value(problems: &mut Problems, entry: &Entry<'_>, message: String) {
+pub(super) fn wrong_value<T>(entry: &Entry<'_>, message: impl ToString) -> Option<T> {
     let label = format!("not accepted for `{}`", entry.key);
-    problems.add(Diagnostic::new(entry.span.clone(), message).with_label(label));
+    at_value(entry, message.to_string()).with_label(label).add_to(entry.parser);
+    None
+}
+
+/// A value that was read from a text, or what is wrong with the text.
+pub(super) fn parsed<T>(entry: &Entry<'_>, value: Result<T, impl ToString>) -> Option<T> {
+    value.map_or_else(|why| wrong_value(entry, why), Some)
+}
+
+/// A text, of which `expected` says what it is for.
+pub(super) fn string<'a>(entry: &Entry<'a>, expected: &str) -> Option<&'a str> {
+    match entry.value {
+        DeValue::String(text) => Some(text),
+        _ => wrong_type(entry, expected),
+    }
 }
 
 /// Text that is not empty.
-pub(super) fn text(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
-    let DeValue::String(text) = entry.value else {
-        wrong_type(problems, entry, "a string");
-        return None;
-    };
+pub(super) fn text(entry: &Entry<'_>) -> Option<String> {
+    let text = string(entry, "a string")?;
     if text.trim().is_empty() {
-        wrong_value(problems, entry, format!("`{}` is empty", entry.key));
-        return None;
+        return wrong_value(entry, format!("`{}` is empty", entry.key));
     }
     if text.contains(|c: char| c.is_control()) {
         let message = format!("`{}` contains a line break or a control character", entry.key);
-        wrong_value(problems, entry, message);
-        return None;
+        return wrong_value(entry, message);
     }
-    Some(text.to_string())
+    Some(text.to_owned())
 }
 
-pub(super) fn switch(problems: &mut Problems, entry: &Entry<'_>) -> Option<bool> {
-    let DeValue::Boolean(is_on) = entry.value else {
-        wrong_type(problems, entry, "`true` or `false`");
-        return None;
-    };
-    Some(*is_on)
+pub(super) fn switch(entry: &Entry<'_>) -> Option<bool> {
+    match entry.value {
+        DeValue::Boolean(is_on) => Some(*is_on),
+        _ => wrong_type(entry, "`true` or `false`"),
+    }
 }
 
-pub(super) fn word<T: Copy>(
-    problems: &mut Problems,
-    entry: &Entry<'_>,
-    meanings: &[(&str, T)],
-) -> Option<T> {
+pub(super) fn word<T: Copy>(entry: &Entry<'_>, meanings: &[(&str, T)]) -> Option<T> {
     let words = || meanings.iter().map(|(word, _)| *word);
-    let DeValue::String(given) = entry.value else {
-        let options: Vec<String> = words().map(|word| format!("\"{word}\"")).collect();
-        wrong_type(problems, entry, &options.join(" or "));
-        return None;
-    };
-    if let Some((_, meaning)) = meanings.iter().find(|(word, _)| word == given) {
+    let options: Vec<String> = words().map(|word| format!("\"{word}\"")).collect();
+    let given = string(entry, &options.join(" or "))?;
+    if let Some((_, meaning)) = meanings.iter().find(|(word, _)| *word == given) {
         return Some(*meaning);
     }
-    problems.add(
-        Diagnostic::new(entry.span.clone(), format!("unknown value `{given}`"))
-            .with_label(format!("not accepted for `{}`", entry.key))
-            .with_help(did_you_mean(given, words())),
-    );
+    at_value(entry, format!("unknown value `{given}`"))
+        .with_label(format!("not accepted for `{}`", entry.key))
+        .with_help(did_you_mean(given, words()))
+        .add_to(entry.parser);
     None
 }
 
@@ -280,57 +264,35 @@ fn to_f64(float: &DeFloat<'_>) -> Option<f64> {
 }
 
 /// A whole number within bounds, both included.
-pub(super) fn integer(
-    problems: &mut Problems,
-    entry: &Entry<'_>,
-    (least, most): (u64, u64),
-) -> Option<u64> {
+pub(super) fn integer(entry: &Entry<'_>, (least, most): (u64, u64)) -> Option<u64> {
     let DeValue::Integer(number) = entry.value else {
-        wrong_type(problems, entry, "a whole number");
-        return None;
+        return wrong_type(entry, "a whole number");
     };
     if number.as_str().starts_with('-') {
-        wrong_value(problems, entry, format!("`{}` must be at least {least}", entry.key));
-        return None;
+        return wrong_value(entry, format!("`{}` must be at least {least}", entry.key));
     }
     let number = to_i64(number).and_then(|number| u64::try_from(number).ok());
-    within(problems, entry, (least, most), number)
+    within(entry, (least, most), number)
 }
 
 /// A whole number within bounds, also as text such as `"250k"`.
-pub(super) fn count(problems: &mut Problems, entry: &Entry<'_>, bounds: (u64, u64)) -> Option<u64> {
-    match entry.value {
-        DeValue::Integer(_) => integer(problems, entry, bounds),
-        DeValue::String(text) => match parse_count(text) {
-            Ok(number) => within(problems, entry, bounds, Some(number)),
-            Err(error) => {
-                wrong_value(problems, entry, error.to_string());
-                None
-            }
-        },
-        _ => {
-            wrong_type(problems, entry, "a whole number such as 100 or \"250k\"");
-            None
-        }
+pub(super) fn count(entry: &Entry<'_>, bounds: (u64, u64)) -> Option<u64> {
+    if let DeValue::Integer(_) = entry.value {
+        return integer(entry, bounds);
     }
+    let text = string(entry, "a whole number such as 100 or \"250k\"")?;
+    let number = parsed(entry, parse_count(text))?;
+    within(entry, bounds, Some(number))
 }
 
-fn within(
-    problems: &mut Problems,
-    entry: &Entry<'_>,
-    (least, most): (u64, u64),
-    number: Option<u64>,
-) -> Option<u64> {
-    let fitting = number.filter(|number| (least..=most).contains(number));
-    if fitting.is_none() {
-        let message = match number {
-            Some(0) => format!("`{}` must be at least {least}", entry.key),
-            _ if most >= i64::MAX as u64 => format!("`{}` is too large", entry.key),
-            _ => format!("`{}` must be between {least} and {most}", entry.key),
-        };
-        wrong_value(problems, entry, message);
-    }
-    fitting
+fn within(entry: &Entry<'_>, (least, most): (u64, u64), number: Option<u64>) -> Option<u64> {
+    let message = match number {
+        Some(number) if (least..=most).contains(&number) => return Some(number),
+        Some(0) => format!("`{}` must be at least {least}", entry.key),
+        _ if most >= i64::MAX as u64 => format!("`{}` is too large", entry.key),
+        _ => format!("`{}` must be between {least} and {most}", entry.key),
+    };
+    wrong_value(entry, message)
 }
 
 /// An offered rate, in transactions per second.
@@ -352,178 +314,133 @@ impl std::fmt::Display for Rate {
 
 /// An offered rate above zero, also as text such as `"2k"`; or one that changes, as text such as
 /// `"500 for 10s, 2k for 5s"`.
-pub(super) fn rate(problems: &mut Problems, entry: &Entry<'_>) -> Option<Rate> {
+pub(super) fn rate(entry: &Entry<'_>) -> Option<Rate> {
     if let DeValue::String(text) = entry.value
         && text.contains("for")
     {
-        let stepped = text.parse().map_err(|error: ParseQuantityError| error.to_string());
-        return match stepped {
-            Ok(rate) => Some(Rate::Stepped(rate)),
-            Err(why) => {
-                wrong_value(problems, entry, why);
-                None
-            }
-        };
+        return parsed(entry, text.parse()).map(Rate::Stepped);
     }
-    steady_rate(problems, entry).map(Rate::Steady)
+    steady_rate(entry).map(Rate::Steady)
 }
 
-fn steady_rate(problems: &mut Problems, entry: &Entry<'_>) -> Option<f64> {
+fn steady_rate(entry: &Entry<'_>) -> Option<f64> {
     const RATE_MAX: f64 = SteppedRate::RATE_MOST;
     let number = match entry.value {
         DeValue::Integer(number) => to_i64(number).map(|number| number as f64),
         DeValue::Float(number) => to_f64(number),
-        DeValue::String(text) => match parse_count(text) {
-            Ok(number) => Some(number as f64),
-            Err(_) => {
-                let message = format!(
-                    "`{text}` is not a rate; write transactions per second, such as 500 or \"2k\""
-                );
-                wrong_value(problems, entry, message);
-                return None;
-            }
-        },
         _ => {
             let expected = "a rate in transactions per second such as 500 or \"2k\"";
-            wrong_type(problems, entry, expected);
-            return None;
+            let text = string(entry, expected)?;
+            let why = |_| {
+                format!(
+                    "`{text}` is not a rate; write transactions per second, such as 500 or \"2k\""
+                )
+            };
+            Some(parsed(entry, parse_count(text).map_err(why))? as f64)
         }
     };
-    let number = number.filter(|number| *number > 0.0 && *number <= RATE_MAX);
-    if number.is_none() {
-        let message = "a rate must be above 0 and at most 1000000000 per second".to_owned();
-        wrong_value(problems, entry, message);
+    match number {
+        Some(number) if number > 0.0 && number <= RATE_MAX => Some(number),
+        _ => {
+            let message = "a rate must be above 0 and at most 1000000000 per second";
+            wrong_value(entry, message)
+        }
     }
-    number
 }
 
 /// A duration such as `"30s"`, zero included.
-pub(super) fn duration(problems: &mut Problems, entry: &Entry<'_>) -> Option<Nanoseconds> {
+pub(super) fn duration(entry: &Entry<'_>) -> Option<Nanoseconds> {
     // A century: longer ones would not fit into the sums of a plan.
     const DURATION_MAX: Nanoseconds = Nanoseconds::from_secs(100 * 365 * 86_400);
-    let DeValue::String(text) = entry.value else {
-        let found = kind_of(entry.value);
-        let message = format!("expected a duration such as \"30s\", found {found}");
-        let label = format!("wrong type for `{}`", entry.key);
-        let mut wrong = Diagnostic::new(entry.span.clone(), message).with_label(label);
-        if let DeValue::Integer(number) = entry.value {
-            wrong = wrong.with_help(format!("write it with its unit: \"{}s\"", number.as_str()));
-        }
-        problems.add(wrong);
-        return None;
-    };
-    match parse_duration(text) {
-        Ok(duration) if duration <= DURATION_MAX => Some(duration),
-        Ok(_) => {
-            wrong_value(problems, entry, format!("`{text}` is longer than a century"));
-            None
-        }
-        Err(error) => {
-            wrong_value(problems, entry, error.to_string());
-            None
-        }
+    let text = with_unit(entry, ("a duration such as \"30s\"", "s"))?;
+    match parsed(entry, parse_duration(text))? {
+        duration if duration <= DURATION_MAX => Some(duration),
+        _ => wrong_value(entry, format!("`{text}` is longer than a century")),
     }
 }
 
-pub(super) fn positive_duration(problems: &mut Problems, entry: &Entry<'_>) -> Option<Nanoseconds> {
-    let duration = duration(problems, entry)?;
-    if duration == Nanoseconds::ZERO {
-        wrong_value(problems, entry, format!("`{}` must be longer than zero", entry.key));
-        return None;
+/// A text of a number with its unit, which may be forgotten.
+fn with_unit<'a>(entry: &Entry<'a>, (expected, unit): (&str, &str)) -> Option<&'a str> {
+    if let DeValue::String(text) = entry.value {
+        return Some(text);
     }
-    Some(duration)
+    let message = format!("expected {expected}, found {}", kind_of(entry.value));
+    let label = format!("wrong type for `{}`", entry.key);
+    let wrong = at_value(entry, message).with_label(label);
+    entry.parser.add(match entry.value {
+        DeValue::Integer(number) => {
+            wrong.with_help(format!("write it with its unit: \"{}{unit}\"", number.as_str()))
+        }
+        _ => wrong,
+    });
+    None
+}
+
+pub(super) fn positive_duration(entry: &Entry<'_>) -> Option<Nanoseconds> {
+    match duration(entry)? {
+        Nanoseconds::ZERO => {
+            wrong_value(entry, format!("`{}` must be longer than zero", entry.key))
+        }
+        duration => Some(duration),
+    }
 }
 
 /// A percentage below 100 such as `"3%"`, as a fraction.
-pub(super) fn fraction(problems: &mut Problems, entry: &Entry<'_>) -> Option<f64> {
-    let DeValue::String(text) = entry.value else {
-        let found = kind_of(entry.value);
-        let message = format!("expected a percentage such as \"3%\", found {found}");
-        let label = format!("wrong type for `{}`", entry.key);
-        let mut wrong = Diagnostic::new(entry.span.clone(), message).with_label(label);
-        if let DeValue::Integer(number) = entry.value {
-            wrong = wrong.with_help(format!("write it with its unit: \"{}%\"", number.as_str()));
-        }
-        problems.add(wrong);
-        return None;
-    };
-    match parse_percentage(text) {
-        Ok(percent) if percent < 100.0 => Some(percent / 100.0),
-        Ok(_) => {
-            let message = format!("`{}` must be below 100%", entry.key);
-            wrong_value(problems, entry, message);
-            None
-        }
-        Err(error) => {
-            wrong_value(problems, entry, error.to_string());
-            None
-        }
+pub(super) fn fraction(entry: &Entry<'_>) -> Option<f64> {
+    let text = with_unit(entry, ("a percentage such as \"3%\"", "%"))?;
+    match parsed(entry, parse_percentage(text))? {
+        percent if percent < 100.0 => Some(percent / 100.0),
+        _ => wrong_value(entry, format!("`{}` must be below 100%", entry.key)),
     }
 }
 
 /// The value of a field of a table, by its shape: the one reader of `[database.a] engine = …` and of the
 /// levels of `"database.engine"`.
-pub(super) fn field(
-    problems: &mut Problems,
-    entry: &Entry<'_>,
-    shape: Shape,
-) -> Option<FieldValue> {
+pub(super) fn field(entry: &Entry<'_>, shape: Shape) -> Option<FieldValue> {
     use FieldValue as Value;
     match shape {
-        Shape::Url => by_url::url(problems, entry).map(Value::Text),
+        Shape::Url => by_url::url(entry).map(Value::Text),
         Shape::Words(words) => {
             let words: Vec<(&str, &str)> = words.iter().map(|word| (*word, *word)).collect();
-            word(problems, entry, &words).map(|word| Value::Text(word.to_owned()))
+            word(entry, &words).map(|word| Value::Text(word.to_owned()))
         }
-        Shape::Switch => switch(problems, entry).map(Value::Switch),
-        Shape::Count(least, most) => count(problems, entry, (least, most)).map(Value::Number),
-        Shape::Integer(least, most) => integer(problems, entry, (least, most)).map(Value::Number),
-        Shape::Duration => duration(problems, entry).map(Value::Duration),
-        Shape::PositiveDuration => positive_duration(problems, entry).map(Value::Duration),
-        Shape::Percentage => fraction(problems, entry).map(Value::Fraction),
-        Shape::Size => size(problems, entry, 1).map(Value::Size),
-        Shape::SizeOrZero => size(problems, entry, 0).map(Value::Size),
-        Shape::Price => money::price(problems, entry).map(Value::Price),
-        Shape::Setting => setting(problems, entry).map(Value::Setting),
-        Shape::Urls => by_url::urls(problems, entry).map(Value::Texts),
-        Shape::Command => command(problems, entry).map(Value::Texts),
-        Shape::Texts => texts(problems, entry).map(Value::Texts),
-        Shape::Declaration(_) => declaration::read(problems, entry).map(Value::Text),
+        Shape::Switch => switch(entry).map(Value::Switch),
+        Shape::Count(least, most) => count(entry, (least, most)).map(Value::Number),
+        Shape::Integer(least, most) => integer(entry, (least, most)).map(Value::Number),
+        Shape::Duration => duration(entry).map(Value::Duration),
+        Shape::PositiveDuration => positive_duration(entry).map(Value::Duration),
+        Shape::Percentage => fraction(entry).map(Value::Fraction),
+        Shape::Size => size(entry, 1).map(Value::Size),
+        Shape::SizeOrZero => size(entry, 0).map(Value::Size),
+        Shape::Price => money::price(entry).map(Value::Price),
+        Shape::Setting => setting(entry).map(Value::Setting),
+        Shape::Urls => by_url::urls(entry).map(Value::Texts),
+        Shape::Command => command(entry).map(Value::Texts),
+        Shape::Texts => texts(entry).map(Value::Texts),
+        Shape::Names => values(&list(entry, text, String::clone)?).map(Value::Texts),
+        Shape::Declaration(_) => declaration::read(entry).map(Value::Text),
         // Names of products, engines and workloads are checked with the whole table.
-        _ => text(problems, entry).map(Value::Text),
+        _ => text(entry).map(Value::Text),
     }
 }
 
 /// A program and its arguments; the same argument may be there twice.
-pub(super) fn command(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<String>> {
-    let DeValue::Array(items) = entry.value else {
-        wrong_type(problems, entry, "a list of strings such as [\"cat\", \"/proc/loadavg\"]");
-        return None;
-    };
-    let texts: Option<Vec<String>> = items
-        .iter()
-        .map(|item| match item.get_ref() {
-            DeValue::String(text) => Some(text.to_string()),
-            _ => None,
-        })
-        .collect();
-    match texts {
-        Some(texts) if texts.first().is_some_and(|program| !program.trim().is_empty()) => {
-            Some(texts)
+pub(super) fn command(entry: &Entry<'_>) -> Option<Vec<String>> {
+    const EXPECTED: &str = "a list of strings such as [\"cat\", \"/proc/loadavg\"]";
+    let items = entry.value.as_array().into_iter().flat_map(|items| items.iter());
+    let texts: Option<Vec<String>> =
+        items.map(|item| item.get_ref().as_str().map(str::to_owned)).collect();
+    match texts.filter(|_| entry.value.is_array()) {
+        None => wrong_type(entry, EXPECTED),
+        Some(texts) if texts.first().is_none_or(|program| program.trim().is_empty()) => {
+            wrong_value(entry, "the command names no program")
         }
-        Some(_) => {
-            wrong_value(problems, entry, "the command names no program".to_owned());
-            None
-        }
-        None => {
-            wrong_type(problems, entry, "a list of strings such as [\"cat\", \"/proc/loadavg\"]");
-            None
-        }
+        texts => texts,
     }
 }
 
 /// A text, or a list of texts; the same one may be there twice.
-pub(super) fn texts(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<String>> {
+pub(super) fn texts(entry: &Entry<'_>) -> Option<Vec<String>> {
     let items = match entry.value {
         DeValue::Array(items) => items.iter().map(|item| item.get_ref()).collect(),
         value => vec![value],
@@ -531,62 +448,36 @@ pub(super) fn texts(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<St
     let texts: Option<Vec<String>> =
         items.into_iter().map(|item| item.as_str().map(str::to_owned)).collect();
     match texts {
-        Some(texts) if texts.iter().all(|text| !text.trim().is_empty()) => Some(texts),
-        Some(_) => {
-            wrong_value(problems, entry, format!("`{}` contains an empty string", entry.key));
-            None
+        None => wrong_type(entry, "a string, or a list of strings"),
+        Some(texts) if texts.iter().any(|text| text.trim().is_empty()) => {
+            wrong_value(entry, format!("`{}` contains an empty string", entry.key))
         }
-        None => {
-            wrong_type(problems, entry, "a string, or a list of strings");
-            None
-        }
+        texts => texts,
     }
 }
 
 /// Bytes, such as `"8GiB"`, of which there are at least so many: 0 or 1.
-fn size(problems: &mut Problems, entry: &Entry<'_>, least: u64) -> Option<ByteCount> {
-    let DeValue::String(text) = entry.value else {
-        wrong_type(problems, entry, "a size such as \"8GiB\"");
-        return None;
-    };
-    match text.parse::<ByteCount>() {
-        Ok(bytes) if bytes.0 >= least => Some(bytes),
-        Ok(_) => {
-            wrong_value(problems, entry, format!("`{}` must be above zero", entry.key));
-            None
-        }
-        Err(error) => {
-            wrong_value(problems, entry, error.to_string());
-            None
-        }
+fn size(entry: &Entry<'_>, least: u64) -> Option<ByteCount> {
+    let text = string(entry, "a size such as \"8GiB\"")?;
+    match parsed(entry, text.parse::<ByteCount>())? {
+        bytes if bytes.0 >= least => Some(bytes),
+        _ => wrong_value(entry, format!("`{}` must be above zero", entry.key)),
     }
 }
 
-pub(super) fn setting(problems: &mut Problems, entry: &Entry<'_>) -> Option<SettingValue> {
+pub(super) fn setting(entry: &Entry<'_>) -> Option<SettingValue> {
     let value = match entry.value {
         DeValue::Boolean(is_on) => Some(SettingValue::Switch(*is_on)),
         DeValue::Integer(number) => to_i64(number).map(SettingValue::Integer),
         DeValue::Float(number) => to_f64(number).map(SettingValue::Real),
-        DeValue::String(text) => return setting_text(problems, entry, text),
         _ => {
-            wrong_type(problems, entry, "a string, a number or a boolean");
-            return None;
+            let text = string(entry, "a string, a number or a boolean")?;
+            let value = setting_of_text(text).map_err(|why| format!("`{}`: {why}", entry.key));
+            return parsed(entry, value);
         }
     };
-    if value.is_none() {
-        wrong_value(problems, entry, format!("the number of `{}` is out of range", entry.key));
-    }
-    value
-}
-
-fn setting_text(problems: &mut Problems, entry: &Entry<'_>, text: &str) -> Option<SettingValue> {
-    match setting_of_text(text) {
-        Ok(value) => Some(value),
-        Err(why) => {
-            wrong_value(problems, entry, format!("`{}`: {why}", entry.key));
-            None
-        }
-    }
+    let why = format!("the number of `{}` is out of range", entry.key);
+    parsed(entry, value.ok_or(why))
 }
 
 /// The value of a setting that is a text in a study file.
@@ -620,43 +511,40 @@ fn setting_of_text(text: &str) -> Result<SettingValue, &'static str> {
 pub fn parse_setting(toml: &str) -> Result<SettingValue, String> {
     let source = format!("value = {toml}");
     let tree = DeTable::parse(&source).map_err(|error| error.message().to_owned())?;
-    let mut problems = Problems::default();
-    let found = entries(tree.get_ref()).first().and_then(|entry| setting(&mut problems, entry));
-    let problem = problems.into_diagnostics(&source).into_iter().next();
+    let vocabulary = Vocabulary::default();
+    let parser = Parser::new(&vocabulary);
+    let found = entries(&parser, tree.get_ref()).first().and_then(setting);
+    let problem = parser.into_diagnostics(&source).into_iter().next();
     found.ok_or_else(|| problem.map_or_else(String::new, |problem| problem.message))
 }
 
 /// A list that is not empty and names nothing twice. `name` writes a value as it is compared.
 pub(super) fn list<T>(
-    problems: &mut Problems,
     entry: &Entry<'_>,
-    mut reader: impl FnMut(&mut Problems, &Entry<'_>) -> Option<T>,
+    mut reader: impl FnMut(&Entry<'_>) -> Option<T>,
     name: impl Fn(&T) -> String,
 ) -> Option<Vec<Given<T>>> {
     let DeValue::Array(items) = entry.value else {
-        wrong_type(problems, entry, "a list such as [1, 2]");
-        return None;
+        return wrong_type(entry, "a list such as [1, 2]");
     };
     if items.is_empty() {
-        problems.add(
-            Diagnostic::new(entry.span.clone(), format!("the list of `{}` is empty", entry.key))
-                .with_label("nothing to choose from")
-                .with_help("name at least one value, or leave the key out"),
-        );
+        at_value(entry, format!("the list of `{}` is empty", entry.key))
+            .with_label("nothing to choose from")
+            .with_help("name at least one value, or leave the key out")
+            .add_to(entry.parser);
         return None;
     }
     let mut seen = std::collections::BTreeSet::new();
     let mut all = Vec::new();
     for item in items.iter() {
         let item = item_entry(entry, item);
-        let one = given(problems, &item, &mut reader);
+        let one = given(&item, &mut reader);
         if let Some(text) = one.value.as_ref().map(&name)
             && !seen.insert(text.clone())
         {
-            problems.add(
-                Diagnostic::new(item.span, format!("`{text}` appears twice in `{}`", entry.key))
-                    .with_label("given before"),
-            );
+            Diagnostic::new(item.span, format!("`{text}` appears twice in `{}`", entry.key))
+                .with_label("given before")
+                .add_to(entry.parser);
         }
         all.push(one);
     }
@@ -665,7 +553,8 @@ pub(super) fn list<T>(
 
 pub(super) fn item_entry<'a>(list: &Entry<'a>, item: &'a Spanned<DeValue<'a>>) -> Entry<'a> {
     let key_span = list.key_span.clone();
-    Entry { key: list.key, key_span, value: item.get_ref(), span: item.span() }
+    let (parser, key) = (list.parser, list.key);
+    Entry { parser, key, key_span, value: item.get_ref(), span: item.span() }
 }
 
 /// The values of a list of which each was right; none if one was wrong.
@@ -673,10 +562,9 @@ pub(super) fn values<T: Clone>(list: &[Given<T>]) -> Option<Vec<T>> {
     list.iter().map(|one| one.value.clone()).collect()
 }
 
-pub(super) fn table<'a>(problems: &mut Problems, entry: &Entry<'a>) -> Option<&'a DeTable<'a>> {
-    let DeValue::Table(table) = entry.value else {
-        wrong_type(problems, entry, "a table");
-        return None;
-    };
-    Some(table)
+pub(super) fn table<'a>(entry: &Entry<'a>) -> Option<&'a DeTable<'a>> {
+    match entry.value {
+        DeValue::Table(table) => Some(table),
+        _ => wrong_type(entry, "a table"),
+    }
 }

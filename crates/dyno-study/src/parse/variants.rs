@@ -10,14 +10,14 @@ use std::sync::Arc;
 use super::choice::{Choice, Chosen};
 use super::design::TRIALS_MAX;
 use super::kind::Kind;
-use super::problems::Problems;
+use super::parser::Parser;
 use super::table::NamedTable;
 use super::vary::ReadFactor;
 use super::{database, job, volume};
 use crate::job::OTHER_DATABASE;
 use crate::nearest::did_you_mean;
 use crate::volume::LOG_VOLUME;
-use crate::{Database, Diagnostic, Level, Table, Variant, Vocabulary, WorkloadChoice};
+use crate::{Database, Diagnostic, Level, Table, Variant, WorkloadChoice};
 
 /// In place of a database: each product has a baseline of its own, the first of its databases.
 pub(super) const OWN_BASELINE: &str = "own";
@@ -42,11 +42,10 @@ fn cells(factors: &[ReadFactor<'_>]) -> Vec<Cell> {
 
 /// All variants; none if something about one is wrong, or if they are too many.
 pub(super) fn make(
-    problems: &mut Problems,
+    parser: &Parser<'_>,
     factors: &[ReadFactor<'_>],
     baseline: &BTreeMap<String, String>,
     chosen: &[Chosen<'_, '_>],
-    vocabulary: &Vocabulary,
 ) -> Option<Vec<Variant>> {
     let n = factors.iter().try_fold(1_usize, |n, one| n.checked_mul(one.factor.levels.len()));
     if chosen.iter().any(|one| matches!(one.choice, Choice::Unknown)) || n? > TRIALS_MAX {
@@ -59,13 +58,13 @@ pub(super) fn make(
         .map(|read| (0..read.factor.levels.len()).map(|at| shown(read, at)).collect())
         .collect();
     let mut names = Names::default();
-    let mut tables = Tables { factors, chosen, vocabulary, known: HashMap::new() };
+    let mut tables = Tables { parser, factors, chosen, known: HashMap::new() };
     // All problems are reported, not only those of the first variant.
     let made: Vec<Option<Variant>> = cells(factors)
         .iter()
         .enumerate()
         .map(|(index, cell)| {
-            let (tables, other_database) = tables.at(problems, cell)?;
+            let (tables, other_database) = tables.at(cell)?;
             let levels: Vec<Level> = factors
                 .iter()
                 .zip(shown.iter().zip(cell))
@@ -113,9 +112,9 @@ type Key = (usize, String, Vec<(usize, usize)>);
 
 /// The tables of the variants, shared by all that have the same one.
 struct Tables<'r, 'a> {
+    parser: &'r Parser<'r>,
     factors: &'r [ReadFactor<'r>],
     chosen: &'r [Chosen<'r, 'a>],
-    vocabulary: &'r Vocabulary,
     /// None for a table that is wrong, which has been reported.
     known: HashMap<Key, Option<Made>>,
 }
@@ -123,11 +122,7 @@ struct Tables<'r, 'a> {
 impl Tables<'_, '_> {
     /// The tables of the variant at `cell`, with the other database of its job; none if one is wrong, which has
     /// been reported.
-    fn at(
-        &mut self,
-        problems: &mut Problems,
-        cell: &[usize],
-    ) -> Option<(Vec<Made>, Option<Arc<Database>>)> {
+    fn at(&mut self, cell: &[usize]) -> Option<(Vec<Made>, Option<Arc<Database>>)> {
         let mut all = Vec::new();
         for (kind, chosen) in self.chosen.iter().enumerate() {
             let of_kind =
@@ -146,7 +141,7 @@ impl Tables<'_, '_> {
             let made = match self.known.get(&key) {
                 Some(made) => made.clone(),
                 None => {
-                    let made = self.make(problems, &key);
+                    let made = self.make(&key);
                     self.known.insert(key, made.clone());
                     made
                 }
@@ -154,8 +149,8 @@ impl Tables<'_, '_> {
             all.push(made);
         }
         let mut all: Vec<Made> = all.into_iter().collect::<Option<_>>()?;
-        let logs = self.log_volume(problems, &all)?;
-        let other = self.other_database(problems, &all)?;
+        let logs = self.log_volume(&all)?;
+        let other = self.other_database(&all)?;
         all.extend(logs);
         let (other, database) = other.unzip();
         all.extend(other);
@@ -164,39 +159,34 @@ impl Tables<'_, '_> {
 
     /// The volume of the database's logs, if it names one; none if there is no such volume, which is
     /// reported.
-    fn log_volume(&self, problems: &mut Problems, tables: &[Made]) -> Option<Option<Made>> {
+    fn log_volume(&self, tables: &[Made]) -> Option<Option<Made>> {
         let Some(database) = tables.iter().find_map(|made| made.database.as_ref()) else {
             return Some(None);
         };
         let Some(name) = &database.log_volume else { return Some(None) };
         let by = (&database::KIND, database.name.as_str(), "log_volume");
-        let volume = self.named(problems, (&volume::KIND, name), by)?;
+        let volume = self.named((&volume::KIND, name), by)?;
         let table = Table { kind: LOG_VOLUME, ..volume.table.clone()? };
         Some(Some(Made { table: Arc::new(table), database: None, workload: None }))
     }
 
     /// The other database of the job, if it names one; none if there is no such database, or it cannot be one,
     /// which is reported.
-    fn other_database(
-        &self,
-        problems: &mut Problems,
-        tables: &[Made],
-    ) -> Option<Option<(Made, Arc<Database>)>> {
+    fn other_database(&self, tables: &[Made]) -> Option<Option<(Made, Arc<Database>)>> {
         let Some(job) = tables.iter().find(|made| made.table.kind == job::KIND.name) else {
             return Some(None);
         };
         let Some(name) = job.table.text(OTHER_DATABASE) else { return Some(None) };
         let by = (&job::KIND, job.table.name.as_str(), OTHER_DATABASE);
-        let other = self.named(problems, (&database::KIND, name), by)?;
+        let other = self.named((&database::KIND, name), by)?;
         let table = other.table.clone()?;
         let database = Database::of(&table)?;
-        if let Some((what, help)) = job::wrong_other(&database, self.vocabulary) {
+        if let Some((what, help)) = job::wrong_other(&database, self.parser.vocabulary) {
             let span = self.span_of(by, name).unwrap_or_default();
-            problems.add(
-                Diagnostic::new(span, format!("`{name}` cannot be the other database of a job"))
-                    .with_label(what)
-                    .with_help(help),
-            );
+            Diagnostic::new(span, format!("`{name}` cannot be the other database of a job"))
+                .with_label(what)
+                .with_help(help)
+                .add_to(self.parser);
             return None;
         }
         let table = Arc::new(Table { kind: OTHER_DATABASE, ..table });
@@ -204,22 +194,16 @@ impl Tables<'_, '_> {
     }
 
     /// The table of a kind that a field of another table names; none if there is no such table, which is reported.
-    fn named(
-        &self,
-        problems: &mut Problems,
-        (kind, name): (&Kind, &str),
-        by: Field<'_>,
-    ) -> Option<&NamedTable<'_>> {
+    fn named(&self, (kind, name): (&Kind, &str), by: Field<'_>) -> Option<&NamedTable<'_>> {
         let tables = self.of_kind(kind);
         if let Some(named) = tables.iter().find(|table| table.name == name) {
             return Some(named);
         }
         let names = tables.iter().map(|table| table.name);
-        problems.add(
-            Diagnostic::new(self.span_of(by, name)?, format!("unknown {} `{name}`", kind.name))
-                .with_label(format!("there is no `[{}.{name}]`", kind.name))
-                .with_help(did_you_mean(name, names)),
-        );
+        Diagnostic::new(self.span_of(by, name)?, format!("unknown {} `{name}`", kind.name))
+            .with_label(format!("there is no `[{}.{name}]`", kind.name))
+            .with_help(did_you_mean(name, names))
+            .add_to(self.parser);
         None
     }
 
@@ -236,7 +220,7 @@ impl Tables<'_, '_> {
         Some(entry.map_or(&raw.name_span, |entry| &entry.span).clone())
     }
 
-    fn make(&self, problems: &mut Problems, (kind, name, fields): &Key) -> Option<Made> {
+    fn make(&self, (kind, name, fields): &Key) -> Option<Made> {
         let tables = self.chosen[*kind].tables;
         let named = tables.tables.iter().find(|table| table.name == *name)?;
         let table = if fields.is_empty() {
@@ -247,7 +231,7 @@ impl Tables<'_, '_> {
                 let ReadFactor { path, entries, .. } = &self.factors[*factor];
                 raw.set(path.field.as_deref()?, entries[*level].clone());
             }
-            (tables.kind.read)(problems, &raw, self.vocabulary)?
+            (tables.kind.read)(&raw)?
         };
         Some(Made {
             database: Database::of(&table).map(Arc::new),

@@ -10,15 +10,15 @@ use toml::de::DeValue;
 
 use super::choice::Involved;
 use super::kind::{FieldPath, KINDS, Kind, SHORT, variable_paths};
-use super::problems::Problems;
+use super::parser::Parser;
 use super::table::{NamedTable, NamedTables, check_setting_name};
 use super::value::{
-    self, Entry, Given, Rate, entries, item_entry, list, unknown_key, values, wrong_type,
+    self, Entry, Given, Rate, at_value, entries, item_entry, list, unknown_key, values, wrong_type,
 };
 use super::workload;
 use crate::keys::{CLIENTS_MAX, DESIGN, Key, Shape, names};
 use crate::nearest::did_you_mean;
-use crate::{Diagnostic, Factor, Vocabulary};
+use crate::{Diagnostic, Factor};
 
 #[derive(Debug)]
 pub(super) struct Varied<T> {
@@ -58,7 +58,7 @@ pub(super) struct Leaf<'a> {
 pub(super) fn leaves<'a>(table: &Entry<'a>) -> Vec<Leaf<'a>> {
     fn add<'a>(above: &str, table: &Entry<'a>, found: &mut Vec<Leaf<'a>>) {
         let DeValue::Table(inner) = table.value else { return };
-        for entry in entries(inner) {
+        for entry in entries(table.parser, inner) {
             let path = format!("{above}{}", entry.key);
             match entry.value {
                 DeValue::Table(inner) if !inner.is_empty() => {
@@ -90,25 +90,19 @@ impl<'a> Vary<'a> {
     }
 
     /// Reads `vary`. `tables` are those of all kinds of which each variant has one.
-    pub(super) fn read(
-        problems: &mut Problems,
-        entry: &Entry<'a>,
-        tables: &[NamedTables<'_>],
-    ) -> Vary<'a> {
+    pub(super) fn read(entry: &Entry<'a>, tables: &[NamedTables<'_>]) -> Vary<'a> {
         let mut vary = Vary::none(entry.key_span.clone());
-        if value::table(problems, entry).is_none() {
+        if value::table(entry).is_none() {
             return vary;
         }
         for Leaf { path, entry } in leaves(entry) {
             match path.as_str() {
                 "clients" => {
-                    let count = |problems: &mut Problems, entry: &Entry<'_>| {
-                        value::count(problems, entry, (1, CLIENTS_MAX))
-                    };
-                    vary.clients = Some(load_levels(problems, &entry, count));
+                    let count = |entry: &Entry<'_>| value::count(entry, (1, CLIENTS_MAX));
+                    vary.clients = Some(load_levels(&entry, count));
                 }
-                "rate" => vary.rate = Some(load_levels(problems, &entry, value::rate)),
-                _ => vary.add(problems, &path, entry, tables),
+                "rate" => vary.rate = Some(load_levels(&entry, value::rate)),
+                _ => vary.add(entry.parser, &path, entry, tables),
             }
         }
         vary
@@ -116,27 +110,25 @@ impl<'a> Vary<'a> {
 
     fn add(
         &mut self,
-        problems: &mut Problems,
+        parser: &Parser<'_>,
         text: &str,
         entry: Entry<'a>,
         tables: &[NamedTables<'_>],
     ) {
-        let Some(path) = path(problems, text, &entry) else { return };
+        let Some(path) = path(text, &entry) else { return };
         if self.varying.iter().any(|other| other.path == path) {
             let message = format!("`{text}` is varied twice");
-            problems.add(
-                Diagnostic::new(entry.key_span, message).with_label("one of the two occurrences"),
-            );
+            Diagnostic::new(entry.key_span, message)
+                .with_label("one of the two occurrences")
+                .add_to(parser);
             return;
         }
         let names = tables.iter().find(|tables| tables.kind == path.kind && path.field.is_none());
         let names = names.map(|tables| {
             let known = KnownNames::new(tables.names());
             let kind = path.kind.name;
-            let read = |problems: &mut Problems, entry: &Entry<'_>| {
-                known_name(problems, entry, kind, &known)
-            };
-            ReadFactor::new(problems, (&path, text), &entry, read)
+            let read = |entry: &Entry<'_>| known_name(entry, kind, &known);
+            ReadFactor::new((&path, text), &entry, read)
         });
         self.varying.push(Varying { path, written: text.to_owned(), entry, names });
     }
@@ -148,41 +140,33 @@ impl<'a> Vary<'a> {
 
     /// The factors in the order of the file, wrong ones with what of them is right. `involved` has the
     /// tables of a kind that some variant chooses.
-    pub(super) fn factors(
-        self,
-        problems: &mut Problems,
-        involved: &Involved<'_>,
-        vocabulary: &Vocabulary,
-    ) -> Vec<ReadFactor<'a>> {
+    pub(super) fn factors(self, involved: &Involved<'_>) -> Vec<ReadFactor<'a>> {
         let factors = self.varying.into_iter().map(|Varying { path, written, entry, names }| {
             names.unwrap_or_else(|| {
                 let tables = involved.of(path.kind);
-                ReadFactor::new(problems, (&path, &written), &entry, |problems, entry| {
-                    level(problems, &path, entry, tables, vocabulary)
-                })
+                ReadFactor::new((&path, &written), &entry, |entry| level(&path, entry, tables))
             })
         });
         factors.collect()
     }
 }
 
-fn path(problems: &mut Problems, text: &str, entry: &Entry<'_>) -> Option<FieldPath> {
+fn path(text: &str, entry: &Entry<'_>) -> Option<FieldPath> {
     let span = || entry.key_span.clone();
     let cannot = |label: &str| {
         Diagnostic::new(span(), format!("`{text}` cannot be varied")).with_label(label)
     };
     if matches!(entry.value, DeValue::Table(_)) {
-        problems.add(
-            Diagnostic::new(entry.span.clone(), format!("`{text}` varies nothing"))
-                .with_label("empty")
-                .with_help(format!("write it like {text} = {{ NAME = [1, 2] }}")),
-        );
+        at_value(entry, format!("`{text}` varies nothing"))
+            .with_label("empty")
+            .with_help(format!("write it like {text} = {{ NAME = [1, 2] }}"))
+            .add_to(entry.parser);
         return None;
     }
     let Some(path) = FieldPath::parse(text) else {
         let head = text.split('.').next().unwrap_or_default();
         if SHORT.iter().any(|short| short.word == text) {
-            wrong_type(problems, entry, "a table");
+            return wrong_type(entry, "a table");
         } else if head == "design" || head == "machine" {
             let keys = names(&DESIGN).filter(|key| matches!(*key, "clients" | "rate"));
             let load = keys.filter(|key| text == format!("design.{key}")).last();
@@ -190,40 +174,39 @@ fn path(problems: &mut Problems, text: &str, entry: &Entry<'_>) -> Option<FieldP
                 .map_or("vary fields of tables, `clients` or `rate`".to_owned(), |key| {
                     format!("write it without the table: {key} = [1, 2]")
                 });
-            problems.add(cannot("the same for all variants").with_help(help));
+            entry.parser.add(cannot("the same for all variants").with_help(help));
         } else {
             let words = variable_paths();
             let entry = Entry { key: text, ..entry.clone() };
-            problems.add(unknown_key(&entry, "`vary`", words.iter().map(String::as_str)));
+            entry.parser.add(unknown_key(&entry, "`vary`", words.iter().map(String::as_str)));
         }
         return None;
     };
     if !path.kind.is_chosen {
-        problems.add(cannot(&format!("a {} is the same for all variants", path.kind.name)));
+        entry.parser.add(cannot(&format!("a {} is the same for all variants", path.kind.name)));
         return None;
     }
     let Some(field) = &path.field else { return Some(path) };
     let key: Option<&Key> = path.kind.keys.iter().find(|key| key.name == field);
     if let Some(why) = key.and_then(|key| key.fixed) {
-        problems.add(cannot(why));
+        entry.parser.add(cannot(why));
         return None;
     }
     match path.kind.shape_of(field) {
-        Some(Shape::Settings) => wrong_type(problems, entry, "a table"),
+        Some(Shape::Settings) => return wrong_type(entry, "a table"),
         Some(Shape::Setting) => {
             let (_, name) = field.split_once('.')?;
-            if check_setting_name(problems, entry, name) {
+            if check_setting_name(entry, name) {
                 return Some(path);
             }
         }
         None if !path.kind.has_options => {
             let message = format!("`[{}.NAME]` has no field `{field}`", path.kind.name);
             let words = path.kind.variable().map(|key| key.name);
-            problems.add(
-                Diagnostic::new(span(), message)
-                    .with_label("unknown field")
-                    .with_help(did_you_mean(field, words)),
-            );
+            Diagnostic::new(span(), message)
+                .with_label("unknown field")
+                .with_help(did_you_mean(field, words))
+                .add_to(entry.parser);
         }
         _ => return Some(path),
     }
@@ -232,22 +215,20 @@ fn path(problems: &mut Problems, text: &str, entry: &Entry<'_>) -> Option<FieldP
 
 /// The level of a field that an entry names, as text: read as the tables that it goes into have it.
 pub(super) fn level(
-    problems: &mut Problems,
     path: &FieldPath,
     entry: &Entry<'_>,
     tables: &[&NamedTable<'_>],
-    vocabulary: &Vocabulary,
 ) -> Option<String> {
-    let Some(field) = path.field.as_deref() else { return value::text(problems, entry) };
+    let Some(field) = path.field.as_deref() else { return value::text(entry) };
     if let Some(shape) = path.kind.shape_of(field) {
-        return value::field(problems, entry, shape).map(|value| value.to_string());
+        return value::field(entry, shape).map(|value| value.to_string());
     }
     // An option, which all workloads must have.
     let mut texts = Vec::new();
     for table in tables {
         // A workload that is not known has been reported.
-        let word = workload::word(table.raw.as_ref()?, vocabulary)?;
-        texts.push(workload::option(problems, (field, entry), word));
+        let word = workload::word(table.raw.as_ref()?)?;
+        texts.push(workload::option((field, entry), word));
     }
     texts.into_iter().collect::<Option<Vec<String>>>()?.into_iter().next()
 }
@@ -268,12 +249,11 @@ pub(super) struct ReadFactor<'a> {
 
 impl<'a> ReadFactor<'a> {
     fn new(
-        problems: &mut Problems,
         (path, written): (&FieldPath, &str),
         entry: &Entry<'a>,
-        read: impl FnMut(&mut Problems, &Entry<'_>) -> Option<String>,
+        read: impl FnMut(&Entry<'_>) -> Option<String>,
     ) -> ReadFactor<'a> {
-        let list = list(problems, entry, read, String::clone);
+        let list = list(entry, read, String::clone);
         let given = list.as_deref().unwrap_or_default();
         let items = entry.value.as_array().into_iter().flat_map(|items| items.iter());
         let right = items.zip(given).filter(|(_, one)| one.value.is_some());
@@ -306,11 +286,10 @@ impl<'a> ReadFactor<'a> {
 }
 
 fn load_levels<T: Clone + std::fmt::Display>(
-    problems: &mut Problems,
     entry: &Entry<'_>,
-    reader: impl FnMut(&mut Problems, &Entry<'_>) -> Option<T>,
+    reader: impl FnMut(&Entry<'_>) -> Option<T>,
 ) -> Varied<T> {
-    let list = list(problems, entry, reader, T::to_string);
+    let list = list(entry, reader, T::to_string);
     let levels = list.as_ref().and_then(|list| values(list));
     Varied { levels, key_span: entry.key_span.clone() }
 }
@@ -345,23 +324,18 @@ impl<'a> KnownNames<'a> {
     }
 }
 
-pub(super) fn known_name(
-    problems: &mut Problems,
-    entry: &Entry<'_>,
-    kind: &str,
-    known: &KnownNames<'_>,
-) -> Option<String> {
-    let name = value::text(problems, entry)?;
+pub(super) fn known_name(entry: &Entry<'_>, kind: &str, known: &KnownNames<'_>) -> Option<String> {
+    let name = value::text(entry)?;
     if known.sorted.contains(name.as_str()) {
         return Some(name);
     }
     let known = &known.in_order;
-    let diagnostic = Diagnostic::new(entry.span.clone(), format!("there is no {kind} `{name}`"))
-        .with_label("not in this study");
+    let diagnostic =
+        at_value(entry, format!("there is no {kind} `{name}`")).with_label("not in this study");
     if known.is_empty() {
-        problems.add_missing(diagnostic.with_help(format!("add a table [{kind}.{name}]")));
+        entry.parser.add_missing(diagnostic.with_help(format!("add a table [{kind}.{name}]")));
     } else {
-        problems.add(diagnostic.with_help(did_you_mean(&name, known.iter().copied())));
+        entry.parser.add(diagnostic.with_help(did_you_mean(&name, known.iter().copied())));
     }
     None
 }

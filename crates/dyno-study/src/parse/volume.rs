@@ -1,12 +1,12 @@
 //! Reads the `[volume.NAME]` tables.
 
 use super::kind::Kind;
-use super::problems::Problems;
+use super::relation::{self, Relation, either, missing};
 use super::table::RawTable;
-use super::value::Entry;
+use super::value::{Entry, at_key, at_value};
 use crate::keys::{INHERITED, Key, Shape, key};
 use crate::nearest::did_you_mean;
-use crate::{Diagnostic, Table, Vocabulary};
+use crate::{Diagnostic, Table};
 
 pub(crate) const KIND: Kind = Kind {
     name: "volume",
@@ -27,88 +27,96 @@ pub(crate) const KIND: Kind = Kind {
 };
 
 const KEYS: &[Key] = &[
-    key("filesystem", Shape::Filesystem, "The filesystem."),
-    key(
-        "size",
-        Shape::Size,
-        "The size of the image file that holds the filesystem, on a loop device; for tmpfs, how \
-         much memory it may use.",
-    )
-    .example("\"8GiB\""),
-    key(
-        "device",
-        Shape::Text,
-        "A device to format instead of an image file. It must be blank or carry Dyno's label, and \
-         must also be named on the command line: --format-device DEVICE.",
-    )
-    .example("\"/dev/nvme1n1\"")
-    .fixed("give each device a table and vary `volume`"),
-    key("like", Shape::Text, "Another volume, whose keys this one inherits and may override.")
+    key("filesystem", Shape::Filesystem).help("The filesystem."),
+    key("size", Shape::Size)
+        .help(
+            "The size of the image file that holds the filesystem, on a loop device; for tmpfs, \
+             how much memory it may use.",
+        )
+        .example("\"8GiB\""),
+    key("device", Shape::Text)
+        .help(
+            "A device to format instead of an image file. It must be blank or carry Dyno's label, \
+             and must also be named on the command line: --format-device DEVICE.",
+        )
+        .example("\"/dev/nvme1n1\"")
+        .fixed("give each device a table and vary `volume`"),
+    key("like", Shape::Text)
+        .help("Another volume, whose keys this one inherits and may override.")
         .example("\"ext4\"")
         .fixed(INHERITED),
-    key("make_options", Shape::Text, "Options for the program that creates the filesystem.")
+    key("make_options", Shape::Text)
+        .help("Options for the program that creates the filesystem.")
         .example("\"-b 1024\""),
-    key("mount_options", Shape::Text, "Mount options, separated by commas.")
+    key("mount_options", Shape::Text)
+        .help("Mount options, separated by commas.")
         .example("\"noatime,compress=zstd:1\""),
-    key("properties", Shape::Settings, "Properties of the ZFS dataset.")
+    key("properties", Shape::Settings)
+        .help("Properties of the ZFS dataset.")
         .example("{ recordsize = \"16k\", compression = \"lz4\" }"),
-    key(
-        "cache",
-        Shape::Size,
-        "For ZFS: the size of a second device that caches reads (L2ARC); it is an image file as \
-         well.",
-    )
-    .example("\"1GiB\""),
-    key(
-        "arc_size",
-        Shape::Size,
-        "For ZFS: how much memory its own cache (ARC) may use. The kernel has one such limit for \
-         the whole machine, which Dyno restores afterwards.",
-    )
-    .example("\"256MiB\""),
-    key("scheduler", Shape::Text, "The I/O scheduler of its device.").example("\"none\""),
-    key("read_ahead", Shape::Size, "Read-ahead of its device.").example("\"128KiB\""),
-    key(
-        "limit",
-        Shape::Settings,
-        "Limits of its device, per second: read_iops, write_iops (flushes included), \
-         read_bandwidth, write_bandwidth (bytes). They apply while a trial is measured, but not \
-         while tables are populated or audited.",
-    )
-    .example("{ write_iops = 500, write_bandwidth = \"8MiB\" }"),
-    key(
-        "dips",
-        Shape::Settings,
-        "Periods of lower limits that recur in the measured time of each load level, as on a drive \
-         whose speed drops periodically: the time from one dip to the next (every), how long each \
-         lasts (for), and the limits, named as in `limit`. Each period ends with a dip.",
-    )
-    .example("{ every = \"60s\", for = \"5s\", write_iops = 50 }"),
+    key("cache", Shape::Size)
+        .help(
+            "For ZFS: the size of a second device that caches reads (L2ARC); it is an image file \
+             as well.",
+        )
+        .example("\"1GiB\""),
+    key("arc_size", Shape::Size)
+        .help(
+            "For ZFS: how much memory its own cache (ARC) may use. The kernel has one such limit \
+             for the whole machine, which Dyno restores afterwards.",
+        )
+        .example("\"256MiB\""),
+    key("scheduler", Shape::Text).help("The I/O scheduler of its device.").example("\"none\""),
+    key("read_ahead", Shape::Size).help("Read-ahead of its device.").example("\"128KiB\""),
+    key("limit", Shape::Settings)
+        .help(
+            "Limits of its device, per second: read_iops, write_iops (flushes included), \
+             read_bandwidth, write_bandwidth (bytes). They apply while a trial is measured, but \
+             not while tables are populated or audited.",
+        )
+        .example("{ write_iops = 500, write_bandwidth = \"8MiB\" }"),
+    key("dips", Shape::Settings)
+        .help(
+            "Periods of lower limits that recur in the measured time of each load level, as on a \
+             drive whose speed drops periodically: the time from one dip to the next (every), how \
+             long each lasts (for), and the limits, named as in `limit`. Each period ends with a \
+             dip.",
+        )
+        .example("{ every = \"60s\", for = \"5s\", write_iops = 50 }"),
 ];
 
 const LIMITS: [&str; 4] = ["read_iops", "write_iops", "read_bandwidth", "write_bandwidth"];
 
-fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {
-    let table = raw.read(problems, vocabulary);
-    let before = problems.count();
-    check_filesystem(problems, raw, vocabulary);
-    check_backing(problems, raw);
+const RELATIONS: &[Relation] = &[
+    either(&["size", "device"], "`size` and `device` cannot be combined")
+        .help("`size` is for an image file that Dyno creates, `device` for a real device"),
+    missing("{table} has neither a size nor a device", "neither `size` nor `device`")
+        .without(&["size", "device"])
+        .help("add size = \"8GiB\", or device = \"/dev/…\""),
+];
+
+fn read(raw: &RawTable<'_>) -> Option<Table> {
+    let table = raw.read();
+    let before = raw.parser.count();
+    check_filesystem(raw);
+    relation::check(raw, RELATIONS, None);
     for (name, entry) in raw.named("limit") {
-        check_limit(problems, ("limit", name), entry, table.as_ref());
+        check_limit(("limit", name), entry, table.as_ref());
     }
-    check_dips(problems, raw, table.as_ref());
-    table.filter(|_| problems.count() == before)
+    check_dips(raw, table.as_ref());
+    table.filter(|_| raw.parser.count() == before)
 }
 
-fn check_filesystem(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) {
-    let known = || vocabulary.filesystems.iter().map(String::as_str);
+fn check_filesystem(raw: &RawTable<'_>) {
+    let known = || raw.parser.vocabulary.filesystems.iter().map(String::as_str);
     match (raw.entry("filesystem"), raw.text("filesystem")) {
-        (Some(entry), Some(name)) if !known().any(|one| one == name) => problems.add(
-            Diagnostic::new(entry.span.clone(), format!("unknown filesystem `{name}`"))
+        (Some(entry), Some(name)) if !known().any(|one| one == name) => {
+            at_value(entry, format!("unknown filesystem `{name}`"))
                 .with_label("Dyno cannot create it")
-                .with_help(format!("choose one of {}", known().collect::<Vec<_>>().join(", "))),
-        ),
-        (None, _) => problems.add_missing(
+                .with_help(format!("choose one of {}", known().collect::<Vec<_>>().join(", ")))
+                .add_to(raw.parser)
+        }
+        (None, _) => raw.parser.add_missing(
             Diagnostic::new(
                 raw.name_span.clone(),
                 format!("`[volume.{}]` names no filesystem", raw.name),
@@ -123,57 +131,24 @@ fn check_filesystem(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vo
     }
 }
 
-fn check_backing(problems: &mut Problems, raw: &RawTable<'_>) {
-    match (raw.entry("size"), raw.entry("device")) {
-        (Some(size), Some(device)) => {
-            let later = if size.key_span.start < device.key_span.start { device } else { size };
-            problems.add(
-                Diagnostic::new(later.key_span.clone(), "`size` and `device` cannot be combined")
-                    .with_label("these two are mutually exclusive")
-                    .with_help(
-                        "`size` is for an image file that Dyno creates, `device` for a \
-                        real device",
-                    ),
-            );
-        }
-        (None, None) => problems.add_missing(
-            Diagnostic::new(
-                raw.name_span.clone(),
-                format!("`[volume.{}]` has neither a size nor a device", raw.name),
-            )
-            .with_label("neither `size` nor `device`")
-            .with_help("add size = \"8GiB\", or device = \"/dev/…\""),
-        ),
-        _ => {}
-    }
-}
-
-fn check_dips(problems: &mut Problems, raw: &RawTable<'_>, table: Option<&Table>) {
+fn check_dips(raw: &RawTable<'_>, table: Option<&Table>) {
     let is_time = |name: &str| name == "every" || name == "for";
     for (name, entry) in raw.named("dips") {
         if is_time(name) {
             let value = table.and_then(|table| table.fields.get(&format!("dips.{name}")));
             if value.is_some_and(|value| crate::volume::time(value).is_none()) {
-                problems.add(
-                    Diagnostic::new(
-                        entry.span.clone(),
-                        format!("`{name}` must be a duration above 0 such as \"5s\""),
-                    )
-                    .with_label("not a duration above 0"),
-                );
+                at_value(entry, format!("`{name}` must be a duration above 0 such as \"5s\""))
+                    .with_label("not a duration above 0")
+                    .add_to(raw.parser);
             }
         } else {
-            check_limit(problems, ("dips", name), entry, table);
+            check_limit(("dips", name), entry, table);
         }
     }
     let given: Vec<(&str, &Entry<'_>)> = raw.named("dips").collect();
     let Some((_, first)) = given.first() else { return };
-    let mut add = |message: &str, help: &str| {
-        problems.add(
-            Diagnostic::new(first.key_span.clone(), message)
-                .with_label("of these dips")
-                .with_help(help),
-        );
+    let add = |message: &str, help: &str| {
+        at_key(first, message).with_label("of these dips").with_help(help).add_to(raw.parser);
     };
     let of = |name: &str| {
         table.and_then(|table| crate::volume::time(table.fields.get(&format!("dips.{name}"))?))
@@ -189,21 +164,15 @@ fn check_dips(problems: &mut Problems, raw: &RawTable<'_>, table: Option<&Table>
     }
 }
 
-fn check_limit(
-    problems: &mut Problems,
-    (map, name): (&str, &str),
-    entry: &Entry<'_>,
-    table: Option<&Table>,
-) {
+fn check_limit((map, name): (&str, &str), entry: &Entry<'_>, table: Option<&Table>) {
     if !LIMITS.contains(&name) {
-        problems.add(
-            Diagnostic::new(entry.key_span.clone(), format!("unknown limit `{name}`"))
-                .with_label("no such limit")
-                .with_help(match name {
-                    "dips" => "`dips` is a key of the volume, not of `limit`".to_owned(),
-                    _ => did_you_mean(name, LIMITS),
-                }),
-        );
+        at_key(entry, format!("unknown limit `{name}`"))
+            .with_label("no such limit")
+            .with_help(match name {
+                "dips" => "`dips` is a key of the volume, not of `limit`".to_owned(),
+                _ => did_you_mean(name, LIMITS),
+            })
+            .add_to(entry.parser);
         return;
     }
     let value = table.and_then(|table| table.fields.get(&format!("{map}.{name}")));
@@ -214,9 +183,8 @@ fn check_limit(
         } else {
             "bytes per second such as \"8MiB\""
         };
-        problems.add(
-            Diagnostic::new(entry.span.clone(), format!("`{name}` must be {expected}"))
-                .with_label("not a positive number"),
-        );
+        at_value(entry, format!("`{name}` must be {expected}"))
+            .with_label("not a positive number")
+            .add_to(entry.parser);
     }
 }

@@ -114,24 +114,10 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
     add("statement_timeout", statement_timeout.0.to_string());
     add("retries", retries.to_string());
     workers.iter().for_each(|workers| add("workers", workers.to_string()));
-    if let Some(pool) = generators {
-        // Where the program comes from, what becomes of a lost host, and where its servers are reached
-        // change no trial of a generator.
-        let HostPool {
-            name: _,
-            reach,
-            names,
-            program: _,
-            copy: _,
-            lost: _,
-            address: _,
-            hidden_variables: _,
-        } = pool;
-        let reach = redact_command(&reach.words());
-        add("generators", list(names.iter().map(|name| quoted(name))));
-        add("generators.reach", list(reach.iter().map(|word| quoted(word))));
-    }
-    for pool in server_hosts.iter().chain(trial_hosts) {
+    let pools = server_hosts.iter().chain(trial_hosts).map(|pool| (pool, true));
+    for (pool, has_servers) in pools.chain(generators.iter().map(|pool| (pool, false))) {
+        // Where the program comes from, and what becomes of a lost host change no trial; nor does for a
+        // generator where servers are reached.
         let HostPool {
             name,
             reach,
@@ -143,9 +129,12 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
             hidden_variables: _,
         } = pool;
         let reach = redact_command(&reach.words());
-        add(&format!("host.{name}"), list(names.iter().map(|name| quoted(name))));
-        add(&format!("host.{name}.reach"), list(reach.iter().map(|word| quoted(word))));
-        address.iter().for_each(|address| add(&format!("host.{name}.address"), quoted(address)));
+        let key = if has_servers { format!("host.{name}") } else { "generators".to_owned() };
+        add(&key, list(names.iter().map(|name| quoted(name))));
+        add(&format!("{key}.reach"), list(reach.iter().map(|word| quoted(word))));
+        if let Some(address) = address.as_ref().filter(|_| has_servers) {
+            add(&format!("{key}.address"), quoted(address));
+        }
     }
     add("generator_cpus", numbers(generator_cpus));
     add("server_cpus", numbers(server_cpus));
@@ -256,7 +245,7 @@ impl Text {
 }
 
 /// The fields of a table that what is measured depends on, without those that have their defaults.
-fn measured_fields(table: &Table) -> impl Iterator<Item = (&String, &FieldValue)> {
+pub fn measured_fields(table: &Table) -> impl Iterator<Item = (&String, &FieldValue)> {
     let kind = KINDS.iter().find(|kind| kind.name == table.kind);
     let keys: &[Key] = kind.map_or(&[], |kind| kind.keys);
     table.fields.iter().filter(move |(field, value)| {

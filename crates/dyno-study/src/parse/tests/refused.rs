@@ -1404,9 +1404,10 @@ fn keys_that_are_nested_too_deep_are_shown_at_their_line() {
 fn keys_that_are_nested_too_deep_are_looked_for_once() {
     let header = |n: usize| format!("[{n}.{}]\n", vec!["a"; 200].join("."));
     let source: String = (0..3).map(header).collect();
-    let mut problems = super::super::problems::Problems::default();
-    super::super::read_toml(&mut problems, &source);
-    assert_eq!(problems.count(), 1);
+    let vocabulary = vocabulary();
+    let parser = super::super::parser::Parser::new(&vocabulary);
+    super::super::read_toml(&parser, &source);
+    assert_eq!(parser.count(), 1);
 }
 
 /// What grows is counted in time, between two sizes in the same process: twice as much must not take
