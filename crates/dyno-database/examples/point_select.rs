@@ -1,7 +1,7 @@
-//! What one statement costs the client: point selects on one blocking connection to MariaDB or
-//! MySQL, a private server on a Unix socket or the one that a URL names.
+//! What one statement costs the client: point selects on one blocking connection to a private server on a Unix
+//! socket (MariaDB's, or that of another product with SQL), or to the one that a URL names.
 //!
-//! `cargo run --release -p dyno-database --example point_select [STATEMENTS [URL]]`
+//! `cargo run --release -p dyno-database --example point_select [STATEMENTS [PRODUCT | URL]]`
 
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
@@ -16,7 +16,7 @@ use dyno_database::{AttachOptions, Endpoint, Place, Products, Server, ServerSpec
 use dyno_host::Keeper;
 use dyno_model::names;
 use dyno_units::{Clock, Nanoseconds};
-use dyno_workload::{Connection, Row, Statement, StatementClass, Value};
+use dyno_workload::{Connection, Dialect, Row, Statement, StatementClass, Value};
 
 const ROWS: i64 = 10_000;
 
@@ -24,7 +24,7 @@ struct RealClock(Instant);
 
 impl Clock for RealClock {
     fn now(&self) -> Nanoseconds {
-        Nanoseconds(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        Nanoseconds::from(self.0.elapsed())
     }
 
     fn unix_millis(&self) -> u64 {
@@ -32,7 +32,7 @@ impl Clock for RealClock {
     }
 
     fn sleep_until(&self, until: Nanoseconds) {
-        std::thread::sleep(std::time::Duration::from_nanos(until.saturating_sub(self.now()).0));
+        std::thread::sleep(until.saturating_sub(self.now()).to_duration());
     }
 }
 
@@ -43,11 +43,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let clock: Arc<dyn Clock> = Arc::new(RealClock(Instant::now()));
     let folder = tempfile::tempdir()?;
     let server = match arguments.next() {
-        Some(url) => {
+        Some(url) if url.contains(':') => {
             let options = AttachOptions { allow_existing_tables: true, ..AttachOptions::default() };
             attach(&Endpoint::from_url(&url)?, options)?
         }
-        None => private_server(folder.path(), &clock)?,
+        product => private_server(product.as_deref(), folder.path(), &clock)?,
     };
     let mut connection = (server.connector())()?;
     populate(connection.as_mut())?;
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The kernel reports this process's time in ticks of 1/100 s.
     let micros = |ticks: u64| ticks as f64 * 10_000.0 / n_statements as f64;
     println!("{n_statements} point selects in {elapsed}");
-    println!("response  {:>6.2} µs", elapsed.0 as f64 / 1e3 / n_statements as f64);
+    println!("response  {:>6.2} µs", elapsed.as_micros_f64() / n_statements as f64);
     println!("user CPU  {:>6.2} µs per statement", micros(user_after - user));
     println!("system    {:>6.2} µs per statement", micros(system_after - system));
     connection.query("DROP TABLE point")?;
@@ -72,12 +72,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn private_server(
+    product: Option<&str>,
     folder: &std::path::Path,
     clock: &Arc<dyn Clock>,
 ) -> Result<Box<dyn Server>, Box<dyn Error>> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
     let keeper = Arc::new(Keeper::new(folder)?);
-    let spec = ServerSpec::new("mariadb");
+    let spec = ServerSpec::new(product.unwrap_or("mariadb"));
     Ok(Products::built_in().start(&spec, &Place::under(&keeper), clock)?)
 }
 
@@ -90,7 +91,11 @@ fn populate(connection: &mut dyn Connection) -> Result<(), Box<dyn Error>> {
         row.push_text(&[b'c'; 120]);
         number <= ROWS
     })?;
-    let select = "SELECT c FROM point WHERE id = ?";
+    let mut select = "SELECT c FROM point WHERE id = ?";
+    if connection.dialect() == Dialect::PostgreSql {
+        connection.query("VACUUM ANALYZE point")?;
+        select = "SELECT c FROM point WHERE id = $1";
+    }
     connection.prepare(&[Statement::new(select, StatementClass::Read)])?;
     connection.set_blocking(true, 0)?;
     Ok(())

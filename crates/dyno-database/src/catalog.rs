@@ -62,9 +62,6 @@ pub fn claim_catalog(
     // Notes without a table are of a run that was killed: another user may make one of that name.
     let noted: Vec<String> =
         catalog.noted.iter().filter(|name| catalog.has(name)).cloned().collect();
-    if catalog.has_notes && noted == catalog.noted {
-        return Ok(());
-    }
     catalog.write_notes(connection, &noted)
 }
 
@@ -87,9 +84,6 @@ pub fn note_tables(connection: &mut dyn Connection, tables: &[String]) -> Result
         if !contains(&noted, table) {
             noted.push(table.clone());
         }
-    }
-    if catalog.has_notes && noted == catalog.noted {
-        return Ok(());
     }
     catalog.write_notes(connection, &noted)
 }
@@ -254,6 +248,9 @@ impl Catalog {
         connection: &mut dyn Connection,
         names: &[String],
     ) -> Result<(), CatalogError> {
+        if self.has_notes && *names == self.noted {
+            return Ok(());
+        }
         // The names are plain ones: they need no quoting.
         let text = format!("{TITLE}: {}", names.join(" "));
         let notes = self.qualified(NOTES);
@@ -328,7 +325,8 @@ pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows
     result
 }
 
-fn first_cell(rows: TextRows) -> Option<String> {
+/// The first cell of an answer.
+pub(crate) fn first_cell(rows: TextRows) -> Option<String> {
     rows.into_iter().next()?.into_iter().next()?
 }
 
@@ -365,16 +363,22 @@ fn contains(names: &[String], name: &str) -> bool {
 }
 
 fn foreign_message(foreign: &[&str]) -> String {
-    let named = foreign[..foreign.len().min(NAMED_MAX)].join(", ");
-    let more = match foreign.len().saturating_sub(NAMED_MAX) {
-        0 => String::new(),
-        n => format!(" and {n} more"),
-    };
+    let named = some_of(foreign);
     format!(
-        "the database contains tables that Dyno did not create ({named}{more}); give Dyno its own \
+        "the database contains tables that Dyno did not create ({named}); give Dyno its own \
          database, or allow them with `--allow-existing-tables` (in a study: \
          `allow_existing_tables = true`), and Dyno leaves them alone"
     )
+}
+
+/// The first of some names, and how many more there are.
+pub(crate) fn some_of<T: AsRef<str>>(all: &[T]) -> String {
+    let (named, more) = all.split_at(all.len().min(NAMED_MAX));
+    let named = named.iter().map(T::as_ref).collect::<Vec<&str>>().join(", ");
+    match more.len() {
+        0 => named,
+        n => format!("{named} and {n} more"),
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! makes it one harmless line. Every connection has a [`Cleaner`], and every text that leaves it
 //! for a message or a record passes through it.
 
-use dyno_units::{clean_text, redact_secrets};
+use dyno_units::{clean_text, redact_secrets, redact_setting};
 use dyno_workload::{ErrorDetails, StatementError};
 use zeroize::Zeroizing;
 
@@ -56,6 +56,11 @@ impl Cleaner {
         self.forms.push(form);
         self.forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         self
+    }
+
+    /// A setting that a server reports, without what is secret.
+    pub(crate) fn clean_setting(&self, name: &str, value: &str) -> (String, String) {
+        (self.clean(name), self.clean(&redact_setting(name, value)))
     }
 
     /// The text without the password and other secrets, harmless, and of bounded length.

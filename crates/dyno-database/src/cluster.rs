@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{ConnectError, Connector};
 
+use crate::server::Context;
 use crate::{DeployError, Endpoint, Secret};
 
 pub const NODES_MIN: u32 = 2;
@@ -75,13 +76,10 @@ impl Cluster {
     ///
     /// The system gives no random bytes, or no ports.
     pub fn new(nodes: u32, writes_on_all: bool) -> Result<Cluster, DeployError> {
-        let failed = |what: &str, error: std::io::Error| {
-            DeployError::new(format!("there is no {what} for the cluster: {error}"))
-        };
-        let name = dyno_host::random_token().map_err(|error| failed("name", error))?;
-        let password = dyno_host::random_token().map_err(|error| failed("password", error))?;
+        let name = dyno_host::random_token().context("there is no name for the cluster")?;
+        let password = dyno_host::random_token().context("there is no password for the cluster")?;
         let free = dyno_host::free_loopback_ports(2 * nodes as usize);
-        let free = free.map_err(|error| failed("port", error))?;
+        let free = free.context("there is no port for the cluster")?;
         let address = Ipv4Addr::LOCALHOST;
         let of_node = |pair: &[u16]| NodePorts { address, group: pair[0], transfer: pair[1] };
         let ports = free.chunks_exact(2).map(of_node).collect();

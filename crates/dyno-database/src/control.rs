@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dyno_host::{KeptProcess, Place, ProcessSpec, listens_by_network};
+use dyno_host::{HowStopped, KeptProcess, Place, ProcessSpec, listens_by_network};
 use dyno_units::{Clock, Nanoseconds};
 
-use crate::private::{DISCARD_LIMIT, LOG_LINES, STOP_LIMIT, ServerKind, check_network, end};
+use crate::private::{DISCARD_LIMIT, LOG_LINES, STOP_LIMIT, ServerKind, strange};
 use crate::{DeployError, server_log};
 
 /// What is done on purpose to a server.
@@ -72,6 +72,7 @@ pub enum Away {
 
 /// The process of a private server: the only one that it acts on, and by the handle of whoever started it.
 /// It does not keep the server alive.
+#[derive(Clone)]
 pub(crate) struct ServerControl {
     pub(crate) process: Arc<Mutex<KeptProcess>>,
     pub(crate) folder: PathBuf,
@@ -109,17 +110,14 @@ impl Control for ServerControl {
             Act::Start => self.start()?,
             Act::CutOff => self.isolate(true)?,
             Act::Rejoin => self.isolate(false)?,
-            Act::CheckNetwork => {
-                let pid = self.pid();
-                check_network(self.kind, pid).map_err(|message| self.failed(message))?;
-            }
+            Act::CheckNetwork => self.check_network().map_err(|message| self.failed(message))?,
         }
         Ok(Acted { began, ended: self.clock.now() })
     }
 
     fn is_back(&self) -> Result<(), Away> {
-        if let Some(how) = self.process().ended() {
-            return Err(Away::Down(format!("{} {how}", self.kind.product)));
+        if let Some(why) = self.down() {
+            return Err(Away::Down(why));
         }
         self.is_back.as_ref().map_or(Ok(()), |is_back| is_back()).map_err(Away::NotYet)
     }
@@ -127,13 +125,60 @@ impl Control for ServerControl {
 
 impl ServerControl {
     fn stop(&self) -> Result<(), DeployError> {
-        let (mut process, clock) = (self.process(), self.clock.as_ref());
         if self.ends_anyhow {
-            process.stop(self.kind.stop_signal, clock, DISCARD_LIMIT);
+            self.end_anyhow();
             return Ok(());
         }
-        let ended = end(&mut process, self.kind, clock, STOP_LIMIT);
-        ended.map_err(|message| self.failed(message))
+        self.end(STOP_LIMIT).map_err(|message| self.failed(message))
+    }
+
+    /// Asks it to end; it does not matter how it does so.
+    pub(crate) fn end_anyhow(&self) {
+        self.process().stop(self.kind.stop_signal, self.clock.as_ref(), DISCARD_LIMIT);
+    }
+
+    /// Asks it to end.
+    ///
+    /// # Errors
+    ///
+    /// It had to be killed, or ended with an error: its last writes cannot be trusted.
+    pub(crate) fn end(&self, limit: Nanoseconds) -> Result<(), String> {
+        let (mut process, product) = (self.process(), self.kind.product);
+        match process.stop(self.kind.stop_signal, self.clock.as_ref(), limit) {
+            HowStopped::Killed => Err(format!(
+                "{product} did not stop within {limit} after it was asked to, and was killed"
+            )),
+            HowStopped::KilledFrozen => {
+                Err(format!("{product} was suspended (by a signal or a debugger), and was killed"))
+            }
+            HowStopped::Ended if process.has_succeeded() => Ok(()),
+            HowStopped::Ended => {
+                let how = process.ended().unwrap_or_default();
+                Err(format!("{product} did not shut down cleanly: it {how}"))
+            }
+        }
+    }
+
+    /// Why it is down, or none while it runs.
+    pub(crate) fn down(&self) -> Option<String> {
+        self.process().ended().map(|how| format!("{} {how}", self.kind.product))
+    }
+
+    /// Refuses a server that others could reach.
+    pub(crate) fn check_network(&self) -> Result<(), String> {
+        let product = self.kind.product;
+        let addresses = listens_by_network(self.pid()).map_err(|error| {
+            format!("it cannot be determined whether {product} listens on the network: {error}")
+        })?;
+        let addresses = strange(addresses, self.kind.ports, self.kind.open);
+        if addresses.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "{product} listens on {}, which a private server must not do: other users of this machine \
+             could log in. Remove the setting or the plug-in that opens it",
+            addresses.join(", ")
+        ))
     }
 
     fn start(&self) -> Result<(), DeployError> {
@@ -181,7 +226,7 @@ impl ServerControl {
         DeployError { message, log }
     }
 
-    fn process(&self) -> MutexGuard<'_, KeptProcess> {
+    pub(crate) fn process(&self) -> MutexGuard<'_, KeptProcess> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

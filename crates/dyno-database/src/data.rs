@@ -13,9 +13,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use dyno_host::{CopyLayout, Keeper, Program};
+use dyno_units::SettingValue;
 use serde::{Deserialize, Serialize};
 
-use crate::DeployError;
+use crate::server::Context;
+use crate::{DeployError, ServerSpec};
 
 /// The properties of a server that shape its data files. Servers with equal shapes can use each
 /// other's data, which are as they would have made them themselves.
@@ -63,6 +65,26 @@ impl RuntimeSettings {
         Ok(shaping)
     }
 
+    /// The shape of the data of a server with this program and version; `spell` writes a setting as its option file
+    /// has it.
+    pub(crate) fn shape<'a>(
+        &self,
+        spec: &ServerSpec,
+        (program, version): (impl Into<Program<'a>>, &str),
+        spell: impl Fn(&str, &SettingValue) -> Result<(String, String), DeployError>,
+    ) -> Result<DataShape, DeployError> {
+        let build = build_of(program)?;
+        let settings = spec.settings.iter().map(|(name, value)| spell(name, value));
+        let settings = settings.collect::<Result<Vec<_>, DeployError>>()?;
+        Ok(DataShape {
+            product: spec.product.clone(),
+            version: version.to_owned(),
+            build,
+            engine: spec.engine.as_deref().map(str::to_ascii_lowercase),
+            settings: self.shaping(settings)?,
+        })
+    }
+
     fn has(&self, name: &str) -> bool {
         self.names.contains(&name)
             || self.beginnings.iter().any(|beginning| name.starts_with(beginning))
@@ -77,10 +99,16 @@ pub(crate) fn build_of<'a>(program: impl Into<Program<'a>>) -> Result<String, De
         return Ok(format!("image {}", image.id()));
     }
     let program = program.path;
-    let facts = fs::metadata(program).map_err(|error| {
-        DeployError::new(format!("{} cannot be read: {error}", program.display()))
-    })?;
+    let facts = fs::metadata(program).context(format!("{} cannot be read", program.display()))?;
     Ok(format!("{} bytes, made at {}.{:09}", facts.len(), facts.mtime(), facts.mtime_nsec()))
+}
+
+/// What came of removing something that need not be there.
+pub(crate) fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
 }
 
 /// Moves a folder or file of a server. Between filesystems it is copied in this layout, and what is left
@@ -90,17 +118,13 @@ pub(crate) fn move_data(
     to: &Path,
     (keeper, layout): (&Keeper, CopyLayout),
 ) -> Result<(), DeployError> {
-    let moved = match fs::rename(from, to) {
+    let what = format!("the data in {} cannot be moved to {}", from.display(), to.display());
+    match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
             let owner = fs::symlink_metadata(from).map(|facts| facts.uid()).ok();
             let owner = keeper.run_as().filter(|user| Some(user.uid) == owner);
-            dyno_host::copy_folder(from, to, owner, layout, &|| false)
-                .map_err(|error| error.to_string())
+            dyno_host::copy_folder(from, to, owner, layout, &|| false).context(what)
         }
-        moved => moved.map_err(|error| error.to_string()),
-    };
-    moved.map_err(|error| {
-        let (from, to) = (from.display(), to.display());
-        DeployError::new(format!("the data in {from} cannot be moved to {to}: {error}"))
-    })
+        moved => moved.context(what),
+    }
 }

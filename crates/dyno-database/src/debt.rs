@@ -20,6 +20,11 @@ pub struct DebtPart {
     pub caught_up_at: f64,
 }
 
+/// A part of this name and value, caught up at the other value.
+pub(crate) fn part(reading: &'static str, value: f64, caught_up_at: f64) -> DebtPart {
+    DebtPart { reading, value, caught_up_at }
+}
+
 impl Debt {
     pub fn is_caught_up(&self) -> bool {
         self.parts.iter().all(|part| part.value <= part.caught_up_at)
@@ -61,7 +66,9 @@ pub trait DebtMeter: Send {
     /// # Errors
     ///
     /// Which setting could not be restored: the step must then not be run.
-    fn end_settling(&mut self) -> Result<(), String>;
+    fn end_settling(&mut self) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

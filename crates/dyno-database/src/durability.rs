@@ -2,7 +2,8 @@
 
 /// What may happen to a confirmed commit if the power fails or the operating system crashes; the
 /// safest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CommitSafety {
     /// Nothing: it was on disk before it was confirmed.
     EveryCommit,

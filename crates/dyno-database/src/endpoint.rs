@@ -6,9 +6,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use dyno_units::{PercentEncoded, percent_decode};
+use dyno_workload::ConnectError;
 use zeroize::Zeroize;
 
 use crate::products::protocols;
+use crate::settings_check::distance;
 use crate::{Protocol, ProtocolSpec};
 
 /// The key of a URL that names a file with the password, which [`with_password_of_file`] reads.
@@ -34,6 +36,38 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// An address without a password, and without encryption.
+    pub(crate) fn plain(
+        protocol: &'static dyn Protocol,
+        address: Address,
+        user: &str,
+        catalog: &str,
+    ) -> Endpoint {
+        Endpoint {
+            protocol,
+            address,
+            user: user.to_owned(),
+            password: None,
+            catalog: catalog.to_owned(),
+            tls: TlsMode::Off,
+            server_public_key: None,
+            session_options: None,
+        }
+    }
+
+    /// The error of a connection to it that could not be opened.
+    pub(crate) fn not_opened(&self, reason: String) -> ConnectError {
+        ConnectError { address: self.address.to_string(), reason, details: None }
+    }
+
+    /// The name that the server's certificate must have.
+    pub(crate) fn tls_name(&self) -> &str {
+        match &self.address {
+            Address::Tcp { host, .. } => host,
+            Address::Unix(_) => "localhost",
+        }
+    }
+
     /// The URL with a file in place of the password, for [`with_password_of_file`].
     pub fn url_with_password_file(&self, file: &Path) -> String {
         let url = self.to_string();
@@ -88,6 +122,12 @@ pub enum Address {
         host: String,
         port: u16,
     },
+}
+
+impl Address {
+    pub(crate) fn of_loopback(port: u16) -> Address {
+        Address::Tcp { host: "127.0.0.1".to_owned(), port }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -291,29 +331,13 @@ fn split_scheme(url: &str) -> Result<(&'static dyn Protocol, &str), UrlError> {
     if scheme.is_empty() || scheme.len() > 16 || !scheme.chars().all(is_scheme) {
         return refuse(format!("the URL has no scheme; {examples}"));
     }
-    let distance = |name: &str| edits(name, scheme);
     let schemes = protocols().flat_map(|protocol| protocol.spec().schemes).copied();
-    let nearest = schemes.min_by_key(|name| distance(name));
-    let advice = match nearest.filter(|name| distance(name) <= 3) {
+    let nearest = schemes.min_by_key(|name| distance(name, scheme));
+    let advice = match nearest.filter(|name| distance(name, scheme) <= 3) {
         Some(name) => format!("did you mean `{name}`?"),
         None => examples,
     };
     refuse(format!("unsupported URL scheme `{scheme}`; {advice}"))
-}
-
-/// Letters to insert, remove or replace to make one word of the other (Levenshtein).
-fn edits(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (idx, letter) in left.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], idx + 1);
-        for (at, other) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *other);
-            diagonal = row[at + 1];
-            row[at + 1] = replaced.min(diagonal + 1).min(row[at] + 1);
-        }
-    }
-    row[right.len()]
 }
 
 /// Host and port as the URL gives them; both may be missing.

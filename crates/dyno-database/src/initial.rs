@@ -68,9 +68,7 @@ impl ServerFolder {
         let is_own = initialising.is_own;
         let contents = initialising.contents(self);
         if let Some(kept) = DataSets::of(&keeper).find(&contents) {
-            return kept
-                .copy_new(&data, self.keeper().run_as(), place.copies())
-                .map_err(|error| DeployError::new(error.to_string()));
+            return Ok(kept.copy_new(&data, self.keeper().run_as(), place.copies())?);
         }
         place.make_data(&data)?;
         let began = clock.now();
@@ -105,8 +103,7 @@ fn keep(
     }
     let staging = Staging::make(keeper, "initial")?;
     let copy = staging.data();
-    dyno_host::copy_new_folder(data, &copy, None, CopyLayout::AsOriginal)
-        .map_err(|error| DeployError::new(error.to_string()))?;
+    dyno_host::copy_new_folder(data, &copy, None, CopyLayout::AsOriginal)?;
     let failed = |error: std::io::Error| DeployError::new(format!("{}: {error}", copy.display()));
     for entry in fs::read_dir(&copy).map_err(failed)? {
         let entry = entry.map_err(failed)?;

@@ -13,6 +13,7 @@
 
 #[cfg(feature = "servers")]
 mod archive;
+mod attached;
 mod catalog;
 mod cleaner;
 #[cfg(feature = "servers")]
@@ -29,14 +30,12 @@ mod dump;
 mod durability;
 mod endpoint;
 mod explain_cost;
-mod fetch;
 mod files;
 #[cfg(all(feature = "servers", any(test, fuzzing)))]
 pub mod fuzz;
 mod haproxy;
 mod initial;
 mod installation;
-mod local;
 mod logs;
 mod members;
 #[cfg(feature = "servers")]
@@ -45,7 +44,6 @@ mod mongodb;
 pub mod mysql;
 #[cfg(feature = "servers")]
 pub mod null;
-mod observed;
 mod part;
 #[cfg(feature = "servers")]
 mod pgbouncer;
@@ -59,6 +57,7 @@ mod protocol;
 #[cfg(feature = "servers")]
 mod recipe;
 mod router;
+mod running;
 #[cfg(feature = "servers")]
 mod scram;
 mod server;
@@ -86,6 +85,7 @@ pub use archive::{
     ArchiveError, ArchiveOptions, ArchiveSide, Archived, TableBytes, archive_between,
     archive_bytes, archive_sides,
 };
+pub use attached::{LocalServer, observe};
 pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables, replace_tables};
 pub use cluster::{
     Cluster, Clustering, NODES_MAX, NODES_MIN, Node, NodePorts, NodeState, node_name, to_writer,
@@ -109,14 +109,11 @@ pub use explain_cost::{
     Access, Cost, CostPlan, CostSource, CounterCost, Counters, Spread, check_statement,
     cost_source, explain_cost,
 };
-pub use fetch::{FetchRequest, fetch, find_programs};
-pub use installation::{BuildFacts, Installation, MACHINE};
-pub use local::LocalServer;
+pub use installation::{BuildFacts, FetchRequest, Installation, MACHINE, fetch, find_programs};
 pub use members::{
     Following, clustering, finish, replicating, start_replica, tables_that_differ,
     wait_until_caught_up,
 };
-pub use observed::observe;
 pub use part::{
     CLIENT_USER, Follow, Lag, LagMeter, Listening, Part, REPLICAS_MAX, REPLICATION_USER,
     Replicating, Replication, ReplicationMode, lag_probe, replica_name,
@@ -133,8 +130,8 @@ pub use recipe::{Recipe, RecipeError, is_recipe};
 pub use router::{Router, RouterLaunch, RouterSpec};
 pub use server::{AttachOptions, DeployError, Reach, Server, ServerFacts, ServerSpec, attach};
 pub use sharding::{
-    At, SHARD_ROUTER, SHARDS_MAX, Sharding, Split, SplitBy, SplitColumn, UniqueKey, shard_name,
-    sharding, split, tables_that_differ_from_shards,
+    At, SHARD_ROUTER, SHARDS_MAX, Sharding, Split, SplitBy, SplitColumn, shard_name, sharding,
+    split, tables_that_differ_from_shards,
 };
 pub use sql::{cancel, digest, is_same_server, session};
 pub use waiting::{stop_waiting, wait_no_more};

@@ -10,7 +10,7 @@ use std::path::Path;
 use dyno_host::{CopyLayout, Keeper, Place};
 
 use crate::DeployError;
-use crate::data::move_data;
+use crate::data::{gone, move_data};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogFiles {
@@ -66,13 +66,11 @@ impl LogFiles {
 /// Moves a file or folder, between filesystems as well; nothing is left where it was.
 fn relocate(from: &Path, to: &Path, place: &Place) -> Result<(), DeployError> {
     move_data(from, to, (place.keeper(), place.copies()))?;
-    let left = match fs::symlink_metadata(from) {
-        Ok(facts) if facts.is_dir() => fs::remove_dir_all(from),
-        Ok(_) => fs::remove_file(from),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    };
-    left.map_err(|error| failed(from, &error))
+    let left = fs::symlink_metadata(from).and_then(|facts| match facts.is_dir() {
+        true => fs::remove_dir_all(from),
+        false => fs::remove_file(from),
+    });
+    gone(left).map_err(|error| failed(from, &error))
 }
 
 fn names(folder: &Path) -> Result<Vec<String>, DeployError> {

@@ -12,7 +12,8 @@ use std::str::FromStr;
 use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds};
 
-use crate::{Address, DeployError, Endpoint, Node, Protocol, Secret, TlsMode};
+use crate::server::Context;
+use crate::{Address, DeployError, Endpoint, Node, Protocol, Secret};
 
 pub const REPLICATION_USER: &str = "dyno_replica";
 
@@ -58,15 +59,10 @@ impl Listening {
     /// How clients reach a server of this protocol: nothing of it is the server's to say.
     pub fn endpoint(&self, protocol: &'static dyn Protocol) -> Endpoint {
         let (host, port) = (self.address.ip().to_string(), self.address.port());
+        let address = Address::Tcp { host, port };
         Endpoint {
-            protocol,
-            address: Address::Tcp { host, port },
-            user: CLIENT_USER.to_owned(),
             password: Some(self.password.clone()),
-            catalog: CLIENT_CATALOG.to_owned(),
-            tls: TlsMode::Off,
-            server_public_key: None,
-            session_options: None,
+            ..Endpoint::plain(protocol, address, CLIENT_USER, CLIENT_CATALOG)
         }
     }
 }
@@ -88,11 +84,10 @@ impl Replication {
     ///
     /// The system gives no random bytes, or no port.
     pub fn new(replicas: u32, mode: ReplicationMode) -> Result<Replication, DeployError> {
-        let failed = |what: &str, error: std::io::Error| {
-            DeployError::new(format!("there is no {what} for the replication: {error}"))
-        };
-        let password = dyno_host::random_token().map_err(|error| failed("password", error))?;
-        let port = dyno_host::free_loopback_port().map_err(|error| failed("port", error))?;
+        let password =
+            dyno_host::random_token().context("there is no password for the replication")?;
+        let port =
+            dyno_host::free_loopback_port().context("there is no port for the replication")?;
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         Ok(Replication { replicas, mode, address, password: Secret::new(password) })
     }

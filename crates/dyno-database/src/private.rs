@@ -9,17 +9,15 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use dyno_host::{
-    CopyLayout, DataFiles, FileKind, HowStopped, Keeper, KeeperError, KeptProcess, ProcessSpec,
-};
+use dyno_host::{CopyLayout, DataFiles, FileKind, Keeper, ProcessSpec};
 use dyno_units::{Clock, Nanoseconds};
 
 use crate::control::ServerControl;
 use crate::data::move_data;
 use crate::logs::LogFiles;
-use crate::{DeployError, Place, server_log};
+use crate::{DeployError, Place, ServerSpec, server_log};
 
 pub(crate) const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
@@ -35,12 +33,6 @@ const KEEP_DATA_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 pub(crate) const DISCARD_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
 pub(crate) const LOG_LINES: usize = 30;
-
-impl From<KeeperError> for DeployError {
-    fn from(error: KeeperError) -> DeployError {
-        DeployError::new(error.0)
-    }
-}
 
 /// A server's folder; it is removed when this is dropped.
 pub(crate) struct ServerFolder {
@@ -123,6 +115,29 @@ impl ServerFolder {
         self.path.join("server.log")
     }
 
+    /// A program that works in it, and writes into its log.
+    pub(crate) fn process(&self, program: PathBuf, arguments: Vec<String>) -> ProcessSpec {
+        ProcessSpec {
+            program,
+            arguments,
+            environment: vec![("TMPDIR".to_owned(), self.tmp().display().to_string())],
+            log: self.log(),
+            mounts: self.mounts(),
+            ..ProcessSpec::default()
+        }
+    }
+
+    /// The server's own program.
+    pub(crate) fn server(
+        &self,
+        spec: &ServerSpec,
+        program: PathBuf,
+        arguments: Vec<String>,
+    ) -> ProcessSpec {
+        let (cpus, limits) = (spec.cpus.clone(), spec.limits);
+        ProcessSpec { cpus, limits, ..self.process(program, arguments) }
+    }
+
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, DeployError> {
         Ok(self.keeper().write_file(&self.path, name, text)?)
     }
@@ -182,73 +197,44 @@ pub(crate) struct ServerKind {
     pub(crate) start_limit: Nanoseconds,
 }
 
+impl ServerKind {
+    /// Servers that end by SIGTERM, have no logs that could lie apart, and are reached by a socket alone.
+    pub(crate) const fn new(product: &'static str) -> ServerKind {
+        ServerKind {
+            product,
+            stop_signal: "TERM",
+            log_files: LogFiles::Named(&[]),
+            ports: [None; PORTS_MAX],
+            open: None,
+            start_limit: START_LIMIT,
+        }
+    }
+}
+
 /// The addresses at which a server must not listen: all but those that other members need, and the one for
 /// clients on other machines.
-fn strange(mut addresses: Vec<String>, ports: Ports, open: Option<SocketAddrV4>) -> Vec<String> {
+pub(crate) fn strange(
+    mut addresses: Vec<String>,
+    ports: Ports,
+    open: Option<SocketAddrV4>,
+) -> Vec<String> {
     let allowed = ports.into_iter().flatten().chain(open);
     let allowed: Vec<String> = allowed.map(|address| address.to_string()).collect();
     addresses.retain(|address| !allowed.contains(address));
     addresses
 }
 
-/// Refuses a server that others could reach.
-pub(crate) fn check_network(kind: ServerKind, pid: i32) -> Result<(), String> {
-    let product = kind.product;
-    let addresses = dyno_host::listens_by_network(pid).map_err(|error| {
-        format!("it cannot be determined whether {product} listens on the network: {error}")
-    })?;
-    let addresses = strange(addresses, kind.ports, kind.open);
-    if addresses.is_empty() {
-        return Ok(());
-    }
-    Err(format!(
-        "{product} listens on {}, which a private server must not do: other users of this machine \
-         could log in. Remove the setting or the plug-in that opens it",
-        addresses.join(", ")
-    ))
-}
-
-/// Asks a server to end.
-///
-/// # Errors
-///
-/// It had to be killed, or ended with an error: its last writes cannot be trusted.
-pub(crate) fn end(
-    process: &mut KeptProcess,
-    kind: ServerKind,
-    clock: &dyn Clock,
-    limit: Nanoseconds,
-) -> Result<(), String> {
-    let product = kind.product;
-    match process.stop(kind.stop_signal, clock, limit) {
-        HowStopped::Killed => Err(format!(
-            "{product} did not stop within {limit} after it was asked to, and was killed"
-        )),
-        HowStopped::KilledFrozen => {
-            Err(format!("{product} was suspended (by a signal or a debugger), and was killed"))
-        }
-        HowStopped::Ended if process.has_succeeded() => Ok(()),
-        HowStopped::Ended => {
-            let how = process.ended().unwrap_or_default();
-            Err(format!("{product} did not shut down cleanly: it {how}"))
-        }
-    }
-}
-
 /// A server that runs in its folder. Dropping it kills it and removes the folder.
 pub struct OwnServer {
-    // Whoever has the control of it reaches the same one.
-    process: Arc<Mutex<KeptProcess>>,
+    // Whoever has a copy reaches the same process.
+    control: ServerControl,
     folder: ServerFolder,
-    clock: Arc<dyn Clock>,
-    kind: ServerKind,
-    spec: ProcessSpec,
 }
 
 impl Drop for OwnServer {
     // It ends before its folder goes.
     fn drop(&mut self) {
-        self.process().kill_all();
+        self.control.process().kill_all();
     }
 }
 
@@ -263,71 +249,68 @@ impl OwnServer {
         reach: impl FnMut() -> Result<C, String>,
     ) -> Result<(OwnServer, C), DeployError> {
         let process = folder.keeper().spawn(&folder.path, spec)?;
-        let clock = Arc::clone(clock);
-        let process = Arc::new(Mutex::new(process));
-        let mut server = OwnServer { process, folder, clock, kind, spec: spec.clone() };
+        let control = ServerControl {
+            process: Arc::new(Mutex::new(process)),
+            folder: folder.path.clone(),
+            place: folder.place.clone(),
+            spec: spec.clone(),
+            kind,
+            clock: Arc::clone(clock),
+            ends_anyhow: false,
+            before_start: None,
+            is_back: None,
+            isolation: None,
+        };
+        let server = OwnServer { control, folder };
         let reached = server.wait_until_up(reach);
-        let outcome = reached.and_then(|reached| server.check_network().map(|()| reached));
+        let outcome = reached.and_then(|reached| server.control.check_network().map(|()| reached));
         match outcome {
             Ok(reached) => Ok((server, reached)),
             Err(message) => {
                 // An orderly stop, so that nothing is left; the error is already known.
-                let _ = server.end(STOP_LIMIT);
+                let _ = server.control.end(STOP_LIMIT);
                 Err(DeployError { message, log: server.folder.log_tail(LOG_LINES) })
             }
         }
     }
 
+    /// Goes on with a server that could be prepared; another one is stopped.
+    pub(crate) fn prepared(
+        self,
+        outcome: Result<(), DeployError>,
+    ) -> Result<OwnServer, DeployError> {
+        if let Err(error) = outcome {
+            // The first error is the one to report.
+            let _ = self.stop();
+            return Err(error);
+        }
+        Ok(self)
+    }
+
     /// Tries to connect until the server answers, has ended, or is too late.
-    fn wait_until_up<C>(
-        &mut self,
-        mut reach: impl FnMut() -> Result<C, String>,
-    ) -> Result<C, String> {
-        let product = self.kind.product;
-        let limit = self.kind.start_limit;
-        let until = self.clock.now() + limit;
+    fn wait_until_up<C>(&self, mut reach: impl FnMut() -> Result<C, String>) -> Result<C, String> {
+        let ServerControl { kind: ServerKind { product, start_limit, .. }, clock, .. } =
+            &self.control;
+        let until = clock.now() + *start_limit;
         loop {
             let reason = match reach() {
                 Ok(reached) => return Ok(reached),
                 Err(reason) => reason,
             };
-            if let Some(how) = self.process().ended() {
+            if let Some(how) = self.control.process().ended() {
                 return Err(format!("{product} did not start ({how})"));
             }
-            if self.clock.now() >= until {
+            if clock.now() >= until {
                 return Err(format!(
-                    "{product} still does not respond {limit} after it was started: {reason}"
+                    "{product} still does not respond {start_limit} after it was started: {reason}"
                 ));
             }
-            self.clock.sleep_until(self.clock.now() + START_PAUSE);
+            clock.sleep_until(clock.now() + START_PAUSE);
         }
-    }
-
-    fn check_network(&self) -> Result<(), String> {
-        check_network(self.kind, self.pid())
-    }
-
-    fn process(&self) -> MutexGuard<'_, KeptProcess> {
-        self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn control(&self) -> ServerControl {
-        ServerControl {
-            process: Arc::clone(&self.process),
-            folder: self.folder.path.clone(),
-            place: self.folder.place.clone(),
-            spec: self.spec.clone(),
-            kind: self.kind,
-            clock: Arc::clone(&self.clock),
-            ends_anyhow: false,
-            before_start: None,
-            is_back: None,
-            isolation: None,
-        }
-    }
-
-    pub(crate) fn control_of_router(&self) -> ServerControl {
-        ServerControl { ends_anyhow: true, ..self.control() }
+        self.control.clone()
     }
 
     pub(crate) fn folder(&self) -> &ServerFolder {
@@ -335,13 +318,12 @@ impl OwnServer {
     }
 
     pub(crate) fn pid(&self) -> i32 {
-        self.process().pid()
+        self.control.pid()
     }
 
     /// Why it is down, or none while it runs.
     pub(crate) fn down(&self) -> Option<String> {
-        let product = self.kind.product;
-        self.process().ended().map(|how| format!("{product} {how}"))
+        self.control.down()
     }
 
     /// Bytes that its data take on disk, logs included; none if that cannot be seen.
@@ -353,24 +335,13 @@ impl OwnServer {
         DataFiles { root: self.folder.data(), kind }
     }
 
-    /// Asks it to end.
-    ///
-    /// # Errors
-    ///
-    /// It had to be killed, or ended with an error: its last writes cannot be trusted.
-    fn end(&mut self, limit: Nanoseconds) -> Result<(), String> {
-        let clock = Arc::clone(&self.clock);
-        end(&mut self.process(), self.kind, clock.as_ref(), limit)
-    }
-
     /// Ends it, however it does so, and removes its folder: it stores nothing that could be lost.
     ///
     /// # Errors
     ///
     /// Its folder cannot be removed.
     pub(crate) fn discard(mut self) -> Result<(), DeployError> {
-        let clock = Arc::clone(&self.clock);
-        self.process().stop(self.kind.stop_signal, clock.as_ref(), DISCARD_LIMIT);
+        self.control.end_anyhow();
         self.folder.remove()
     }
 
@@ -380,7 +351,7 @@ impl OwnServer {
     ///
     /// Also if it did not stop in order: then its last writes cannot be trusted.
     pub(crate) fn stop(mut self) -> Result<(), DeployError> {
-        let ended = self.end(STOP_LIMIT);
+        let ended = self.control.end(STOP_LIMIT);
         let log = self.folder.log_tail(LOG_LINES);
         let removed = self.folder.remove();
         ended.map_err(|message| DeployError { message, log })?;
@@ -394,7 +365,7 @@ impl OwnServer {
         to: &Path,
         tidy: impl FnOnce(&Path) -> Result<(), DeployError>,
     ) -> Result<(), DeployError> {
-        self.end(KEEP_DATA_LIMIT).map_err(|message| DeployError {
+        self.control.end(KEEP_DATA_LIMIT).map_err(|message| DeployError {
             message: format!("{message}: its data may be incomplete"),
             log: self.folder.log_tail(LOG_LINES),
         })?;
@@ -402,7 +373,7 @@ impl OwnServer {
         tidy(&data)?;
         let keeper = self.folder.keeper();
         match self.folder.logs() {
-            Some(logs) => self.kind.log_files.unite((&data, logs), to, keeper)?,
+            Some(logs) => self.control.kind.log_files.unite((&data, logs), to, keeper)?,
             None => move_data(&data, to, (keeper, CopyLayout::AsOriginal))?,
         }
         self.folder.remove()
@@ -450,14 +421,7 @@ mod tests {
             log: folder.log(),
             ..ProcessSpec::default()
         };
-        let kind = ServerKind {
-            product: "Sleep",
-            stop_signal: "TERM",
-            log_files: LogFiles::Named(&[]),
-            ports: NO_PORTS,
-            open: None,
-            start_limit: START_LIMIT,
-        };
+        let kind = ServerKind::new("Sleep");
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
         let (server, ()) = OwnServer::start(folder, &spec, kind, &clock, || Ok(())).unwrap();
         let control = server.control();

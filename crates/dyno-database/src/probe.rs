@@ -6,14 +6,14 @@
 //! hangs is a missing reading. So is a view that this version lacks.
 
 mod asker;
+mod counters;
 mod debts;
-mod marked;
 mod sql;
 mod table;
 
-pub(crate) use asker::{Asker, cell, named_numbers, number, numbers_by_name};
+pub(crate) use asker::{Asker, cell, marked, named_numbers, number, numbers_by_name};
+pub(crate) use counters::{Counters, CountersProbe};
 pub(crate) use debts::{DEBT, DebtProbe};
-pub(crate) use marked::marked;
 pub use sql::sql_probe;
 pub(crate) use table::{Item, Table, Values, all_of, gauge, rate};
 
@@ -22,8 +22,7 @@ use dyno_units::{Nanoseconds, Registry};
 /// The readings of all server probes, in the order of relevance.
 pub fn server_readings() -> Registry {
     let own = debts::READINGS.iter().chain(crate::part::READINGS);
-    let all = own.chain(crate::products::readings());
-    Registry::new(all.cloned())
+    Registry::new(own.cloned().chain(crate::products::readings()))
 }
 
 /// A timer for queries that cost the server more than others.

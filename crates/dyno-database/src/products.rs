@@ -45,7 +45,15 @@ pub(crate) struct Family {
     pub(crate) sql: Option<&'static SqlSpec>,
     /// Names of its probes, except the one of debt, which all have.
     pub(crate) probes: &'static [&'static str],
-    pub(crate) readings: &'static [fn() -> &'static [Reading]],
+    pub(crate) readings: &'static [fn() -> Vec<Reading>],
+}
+
+impl Family {
+    /// A folder that has these products and nothing else.
+    pub(crate) const fn of(products: fn() -> Vec<Arc<dyn Product>>) -> Family {
+        let routers = Vec::new;
+        Family { products, routers, protocol: None, sql: None, probes: &[], readings: &[] }
+    }
 }
 
 /// Products that a study may name.
@@ -285,7 +293,7 @@ pub fn probe_names() -> Vec<&'static str> {
     own.chain([crate::probe::DEBT]).collect()
 }
 
-pub(crate) fn readings() -> impl Iterator<Item = &'static Reading> {
+pub(crate) fn readings() -> impl Iterator<Item = Reading> {
     FAMILIES.iter().flat_map(|family| family.readings).flat_map(|table| table())
 }
 

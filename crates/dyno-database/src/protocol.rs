@@ -11,59 +11,14 @@ use crate::{AttachOptions, DebtMeter, DeployError, Endpoint, Server, ServerFacts
 /// Why there is nothing to measure of the work that an engine defers.
 pub(crate) const NO_DEBT: &str = "this product does not report its deferred work";
 
-/// The protocol of a server. One implementation in each product folder whose servers have URLs.
+/// The protocol of a server; one in each product folder whose servers have URLs.
 pub trait Protocol: Send + Sync {
-    fn spec(&self) -> &'static ProtocolSpec;
+    fn spec(&self) -> &ProtocolSpec;
+}
 
-    /// Opens connections to the endpoint's catalog.
-    fn connector(&self, endpoint: &Endpoint) -> Connector;
-
-    /// The same through a router that does not support named prepared statements
-    /// ([`Server::supports_named_statements`]).
-    fn unnamed_connector(&self, endpoint: &Endpoint) -> Connector {
-        self.connector(endpoint)
-    }
-
-    /// Uses a running server; makes the catalog if it is missing, refuses one that holds
-    /// tables which Dyno did not make unless those are allowed.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be reached, or may not be used.
-    fn attach(
-        &self,
-        endpoint: &Endpoint,
-        options: AttachOptions,
-    ) -> Result<Box<dyn Server>, DeployError>;
-
-    /// The facts of a server, which is neither claimed nor changed.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be reached, or does not answer.
-    fn facts(&self, endpoint: &Endpoint) -> Result<ServerFacts, DeployError>;
-
-    /// The probes of a server that is neither claimed nor changed. What the server says of its
-    /// threads they put into `threads`, if it is given.
-    fn probes(&self, endpoint: &Endpoint, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
-        let _ = (endpoint, threads);
-        Vec::new()
-    }
-
-    /// How its servers are dumped and restored; none if Dyno cannot do that.
-    #[cfg(feature = "servers")]
-    fn dumping(&self) -> Option<&dyn crate::Dumping> {
-        None
-    }
-
-    /// Reads the engine's debt.
-    ///
-    /// # Errors
-    ///
-    /// Why the server has no debt that could be read.
-    fn debt_meter(&self, endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
-        let _ = endpoint;
-        Err(NO_DEBT.to_owned())
+impl Protocol for ProtocolSpec {
+    fn spec(&self) -> &ProtocolSpec {
+        self
     }
 }
 
@@ -82,6 +37,10 @@ pub struct ProtocolSpec {
     pub has_server_public_key: bool,
     /// Whether a URL may give settings for its sessions (`options`).
     pub has_session_options: bool,
+    /// What any server answers.
+    pub ping: &'static str,
+    /// Whether a client waits for its answer in a read.
+    pub blocks_worker: bool,
     /// A catalog that every server has and every user may open.
     pub common_catalog: &'static str,
     /// Names of server programs, as the kernel has them.
@@ -91,6 +50,19 @@ pub struct ProtocolSpec {
     /// What a file in the data folder holds, by its path in there.
     pub file_kind: fn(&Path) -> FileKind,
     pub thread_group: Option<ThreadGroups>,
+    pub(crate) connector: fn(Endpoint) -> Connector,
+    pub(crate) unnamed_connector: fn(Endpoint) -> Connector,
+    /// Uses a running server; makes the catalog if it is missing, refuses one that holds tables
+    /// which Dyno did not make unless those are allowed.
+    pub(crate) attach: fn(&Endpoint, AttachOptions) -> Result<Box<dyn Server>, DeployError>,
+    pub(crate) facts: fn(&Endpoint) -> Result<ServerFacts, DeployError>,
+    /// The probes of a server, on these connections to it.
+    pub(crate) probes: fn(Connector, &Endpoint, Option<&ThreadListing>) -> Vec<Box<dyn Probe>>,
+    /// What reads the engine's debt, on these connections to the server; or why it has none.
+    pub(crate) debt_meter: fn(Connector, &Endpoint) -> Result<Box<dyn DebtMeter>, String>,
+    /// How its servers are dumped and restored; none if Dyno cannot do that.
+    #[cfg(feature = "servers")]
+    pub(crate) dumping: Option<&'static dyn crate::Dumping>,
 }
 
 impl ProtocolSpec {
@@ -120,6 +92,45 @@ impl SocketKey {
 impl dyn Protocol {
     pub fn name(&self) -> &'static str {
         self.spec().name
+    }
+
+    /// Opens connections to the endpoint's catalog.
+    pub fn connector(&self, endpoint: &Endpoint) -> Connector {
+        (self.spec().connector)(endpoint.clone())
+    }
+
+    /// The same through a router that does not support named prepared statements
+    /// ([`Server::supports_named_statements`]).
+    pub fn unnamed_connector(&self, endpoint: &Endpoint) -> Connector {
+        (self.spec().unnamed_connector)(endpoint.clone())
+    }
+
+    /// The facts of a server, which is neither claimed nor changed.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be reached, or does not answer.
+    pub fn facts(&self, endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
+        (self.spec().facts)(endpoint)
+    }
+
+    /// The probes of a server that is neither claimed nor changed. What the server says of its threads they put into
+    /// `threads`, if it is given.
+    pub fn probes(
+        &self,
+        endpoint: &Endpoint,
+        threads: Option<&ThreadListing>,
+    ) -> Vec<Box<dyn Probe>> {
+        (self.spec().probes)(self.connector(endpoint), endpoint, threads)
+    }
+
+    /// Reads the engine's debt.
+    ///
+    /// # Errors
+    ///
+    /// Why the server has no debt that could be read.
+    pub fn debt_meter(&self, endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
+        (self.spec().debt_meter)(self.connector(endpoint), endpoint)
     }
 }
 

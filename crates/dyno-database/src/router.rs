@@ -3,14 +3,18 @@
 //! A router is a folder of its own, in the registry beside the products.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use dyno_host::Keeper;
 use dyno_model::OptionSpec;
 use dyno_units::{Clock, Reading};
 
 use crate::part::Listening;
 use crate::{Address, Client, DeployError, Endpoint, Place, Server};
+
+/// Connections that a router accepts beside those of the clients: the lab's own, those to its console.
+const SPARE_CLIENTS: usize = 30;
 
 /// A router that can stand in front of a server.
 pub trait Router: Send + Sync {
@@ -21,7 +25,9 @@ pub trait Router: Send + Sync {
     /// # Errors
     ///
     /// It is not: what to install.
-    fn check(&self, place: &Place) -> Result<(), DeployError>;
+    fn check(&self, place: &Place) -> Result<(), DeployError> {
+        self.spec().program(place.keeper()).map(drop)
+    }
 
     /// Starts it and waits until it answers.
     ///
@@ -60,6 +66,34 @@ pub struct RouterSpec {
     pub confused_names: &'static [(&'static str, &'static str)],
 }
 
+impl RouterSpec {
+    pub(crate) fn program(&self, keeper: &Keeper) -> Result<PathBuf, DeployError> {
+        let name = self.name;
+        keeper.find_program(name, &[]).ok_or_else(|| {
+            DeployError::new(format!(
+                "the program `{name}` is not on this machine; install it (Debian, Ubuntu: package \
+                 `{name}`), or leave `behind` out"
+            ))
+        })
+    }
+
+    /// The version that a program tells with this argument, behind these words: `1.18.0`.
+    pub(crate) fn version(
+        &self,
+        (program, keeper): (&Path, &Keeper),
+        argument: &str,
+        words: &str,
+    ) -> Result<String, DeployError> {
+        let text = keeper.ask(program, &[argument])?;
+        let rest = text.lines().next().and_then(|line| line.strip_prefix(words));
+        let version = rest.and_then(|rest| rest.split_whitespace().next());
+        version.map(str::to_owned).ok_or_else(|| {
+            let (program, title) = (program.display(), self.title);
+            DeployError::new(format!("{program} does not say that it is {title}"))
+        })
+    }
+}
+
 #[derive(Clone, Copy)]
 pub struct RouterLaunch<'a> {
     /// The values of its options by name; those that are missing have their defaults.
@@ -89,6 +123,28 @@ impl RouterLaunch<'_> {
 
     pub(crate) fn transport(&self) -> &'static str {
         if self.open.is_some() { "tcp" } else { "unix" }
+    }
+
+    /// The most client connections that an option admits; 0 for as many as there will be, plus some.
+    pub(crate) fn max_clients(&self, spec: &RouterSpec) -> Result<u64, DeployError> {
+        match self.count(spec, "max_clients")? {
+            0 => Ok((self.clients + SPARE_CLIENTS) as u64),
+            given => Ok(given),
+        }
+    }
+
+    pub(crate) fn count(&self, spec: &RouterSpec, name: &str) -> Result<u64, DeployError> {
+        let count = dyno_units::parse_count(self.option(spec, name));
+        count.map_err(|error| DeployError::new(error.to_string()))
+    }
+
+    /// Why it cannot be placed in front of servers at these addresses.
+    pub(crate) fn misplaced(&self, spec: &RouterSpec) -> DeployError {
+        DeployError::new(format!(
+            "{} can only be placed in front of servers that Dyno starts: on the same machine by their \
+             sockets, and on others by their addresses",
+            spec.title
+        ))
     }
 
     /// The value of an option, or its default.

@@ -1,21 +1,28 @@
 //! What every product offers: start or attach, connect, report facts, stop.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{DataFiles, Probe, ServerLimits, ThreadGroups, ThreadListing};
+use dyno_host::{
+    CopyError, DataFiles, KeeperError, Probe, ServerLimits, ThreadGroups, ThreadListing,
+};
 use dyno_units::{Clock, SettingValue};
-use dyno_workload::{Connector, Dialect};
+use dyno_workload::{ConnectError, Connection, Connector, Dialect, StatementError};
 
 use crate::private::OwnServer;
 use crate::protocol::NO_DEBT;
 use crate::waiting::SET_UP_LIMIT;
 use crate::{
-    Access, BuildFacts, Control, CostSource, DebtMeter, Durability, Endpoint, Listening,
-    LocalServer, Part, UrlError, cost_source,
+    Access, Address, BuildFacts, CatalogError, Control, CostSource, DebtMeter, Durability,
+    Endpoint, Listening, LocalServer, Part, UrlError, cost_source, version_fits,
 };
+
+pub(crate) const NOT_MOVED: &str = "Dyno does not move the data of a server that it did not start";
+
+const NO_STATEMENTS: &str = "there are no SQL statements whose cost could be measured";
 
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ServerSpec {
@@ -61,6 +68,33 @@ impl ServerSpec {
             open: None,
         }
     }
+
+    /// Refuses a part in a deployment of several servers.
+    #[cfg(feature = "servers")]
+    pub(crate) fn check_alone(&self, title: &str) -> Result<(), DeployError> {
+        match self.part {
+            Part::Alone => Ok(()),
+            _ => Err(DeployError::new(format!(
+                "Dyno starts only single {title} servers: no replicas and no clusters"
+            ))),
+        }
+    }
+
+    /// Refuses programs of another version than is asked for.
+    pub(crate) fn check_version(
+        &self,
+        title: &str,
+        programs: &Path,
+        version: &str,
+    ) -> Result<(), DeployError> {
+        match &self.version {
+            Some(wanted) if !version_fits(version, wanted) => Err(DeployError::new(format!(
+                "{title} in {} is {version}, not {wanted}",
+                programs.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -86,9 +120,23 @@ pub struct ServerFacts {
     pub build: Option<BuildFacts>,
 }
 
+impl ServerFacts {
+    /// Facts of a server that stores data in a process of its own; what it says of itself is missing.
+    pub(crate) fn at(endpoint: &Endpoint, tls: bool) -> ServerFacts {
+        let transport = match endpoint.address {
+            Address::Unix(_) => "unix",
+            Address::Tcp { .. } => "tcp",
+        };
+        ServerFacts { transport, tls, stores_data: true, ..ServerFacts::default() }
+    }
+}
+
 /// A server that is up.
 pub trait Server: Send {
-    fn dialect(&self) -> Dialect;
+    /// Without SQL it means nothing.
+    fn dialect(&self) -> Dialect {
+        self.endpoint().and_then(|one| one.protocol.spec().dialect).unwrap_or(Dialect::Sqlite)
+    }
 
     fn connector(&self) -> Connector;
 
@@ -157,13 +205,7 @@ pub trait Server: Send {
     /// DYNO_URL and its parts, and those that the product's own clients read. None for a server by URL, whose
     /// password is in nobody's environment.
     fn client_environment(&self) -> Vec<(String, String)> {
-        match (self.own(), self.endpoint()) {
-            // MySQL's clients read MYSQL_UNIX_PORT, but option files have the last word.
-            (Some(_), Some(endpoint)) if self.stores_data() => {
-                endpoint.client_environment(|_| Vec::new())
-            }
-            _ => Vec::new(),
-        }
+        Vec::new()
     }
 
     /// Where it is reached and where its messages are; none for a server that Dyno did not start, or
@@ -188,13 +230,12 @@ pub trait Server: Send {
     /// What may be done to its process while clients use it; none for a server that is no process of
     /// Dyno's.
     fn control(&self) -> Option<Box<dyn Control>> {
-        let own = self.own()?;
-        Some(Box::new(if self.stores_data() { own.control() } else { own.control_of_router() }))
+        None
     }
 
     /// Whether a client blocks its worker thread: then each client wants its own worker.
     fn blocks_worker(&self) -> bool {
-        false
+        self.endpoint().is_some_and(|one| one.protocol.spec().blocks_worker)
     }
 
     /// Whether it supports named prepared statements; otherwise each statement is parsed for each execution.
@@ -212,7 +253,8 @@ pub trait Server: Send {
     /// the server's list of its threads into it, and which of them answer these probes.
     fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
         let endpoint = self.endpoint().filter(|_| self.stores_data());
-        endpoint.map(|one| one.protocol.probes(one, threads)).unwrap_or_default()
+        let probes = |one: &Endpoint| (one.protocol.spec().probes)(self.connector(), one, threads);
+        endpoint.map(probes).unwrap_or_default()
     }
 
     /// Reads the engine's debt.
@@ -222,7 +264,7 @@ pub trait Server: Send {
     /// Why it cannot be read here.
     fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
         match self.endpoint().filter(|_| self.stores_data()) {
-            Some(endpoint) => endpoint.protocol.debt_meter(endpoint),
+            Some(one) => (one.protocol.spec().debt_meter)(self.connector(), one),
             None => Err(NO_DEBT.to_owned()),
         }
     }
@@ -237,7 +279,10 @@ pub trait Server: Send {
         access: Access,
         clock: &Arc<dyn Clock>,
     ) -> Result<Box<dyn CostSource>, String> {
-        cost_source(&self.connector(), access, clock)
+        match self.endpoint().is_some_and(|one| one.protocol.spec().dialect.is_none()) {
+            true => Err(NO_STATEMENTS.to_owned()),
+            false => cost_source(&self.connector(), access, clock),
+        }
     }
 
     /// Whether it still answers, on a connection of its own.
@@ -246,11 +291,7 @@ pub trait Server: Send {
     ///
     /// It does not within half a minute.
     fn check_alive(&self) -> Result<(), DeployError> {
-        let failed = |why: String| DeployError::new(format!("the server no longer answers: {why}"));
-        let mut connection = (self.connector())().map_err(|error| failed(error.to_string()))?;
-        connection.set_cold_limit(SET_UP_LIMIT.0);
-        connection.query("SELECT 1").map_err(|error| failed(error.to_string()))?;
-        Ok(())
+        ping(&self.connector(), self.endpoint())
     }
 
     /// Stops it and removes what was made for it.
@@ -270,8 +311,22 @@ pub trait Server: Send {
     /// not kept.
     fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
         let _ = to;
-        Err(DeployError::new("Dyno does not move the data of a server that it did not start"))
+        Err(DeployError::new(NOT_MOVED))
     }
+}
+
+/// What a server says of how it was built, in one line; none if it says nothing.
+pub(crate) fn build_parts(parts: impl Iterator<Item = String>) -> Option<String> {
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+pub(crate) fn ping(connector: &Connector, endpoint: Option<&Endpoint>) -> Result<(), DeployError> {
+    let what = "the server no longer answers";
+    let mut connection = connector().context(what)?;
+    connection.set_cold_limit(SET_UP_LIMIT.0);
+    let ping = endpoint.map_or("SELECT 1", |one| one.protocol.spec().ping);
+    connection.query(ping).context(what).map(drop)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -294,11 +349,50 @@ impl DeployError {
     pub fn new(message: impl Into<String>) -> DeployError {
         DeployError { message: message.into(), log: Vec::new() }
     }
+
+    /// The same with the last lines of the log in its message.
+    pub(crate) fn with_last_words(self) -> DeployError {
+        let said = self.log[self.log.len().saturating_sub(3)..].join("; ");
+        DeployError { message: format!("{}: {said}", self.message), ..self }
+    }
 }
 
-impl From<UrlError> for DeployError {
-    fn from(error: UrlError) -> DeployError {
-        DeployError::new(error.0)
+/// Errors that say by themselves what could not be done.
+pub trait Telling: fmt::Display {}
+
+impl Telling for UrlError {}
+impl Telling for ConnectError {}
+impl Telling for StatementError {}
+impl Telling for CatalogError {}
+impl Telling for CopyError {}
+impl Telling for KeeperError {}
+
+impl<E: Telling> From<E> for DeployError {
+    fn from(error: E) -> DeployError {
+        DeployError::new(error.to_string())
+    }
+}
+
+/// Opens connections whose statements may take long, such as creating an index or counting all rows.
+pub(crate) fn connector<C: Connection + 'static>(
+    open: impl Fn() -> Result<C, ConnectError> + Send + Sync + 'static,
+) -> Connector {
+    Arc::new(move || {
+        let mut connection = open()?;
+        connection.set_cold_limit(0);
+        Ok(Box::new(connection) as Box<dyn Connection>)
+    })
+}
+
+/// Says before an error what could not be done.
+pub(crate) trait Context<T> {
+    /// `what: error`
+    fn context(self, what: impl fmt::Display) -> Result<T, DeployError>;
+}
+
+impl<T, E: fmt::Display> Context<T> for Result<T, E> {
+    fn context(self, what: impl fmt::Display) -> Result<T, DeployError> {
+        self.map_err(|error| DeployError::new(format!("{what}: {error}")))
     }
 }
 
@@ -312,11 +406,12 @@ pub struct AttachOptions {
     pub makes_nothing: bool,
 }
 
-/// Uses a running server: see [`crate::Protocol::attach`].
+/// Uses a running server; makes the catalog if it is missing, and refuses one that holds tables which Dyno did not make
+/// unless those are allowed.
 ///
 /// # Errors
 ///
 /// It cannot be reached, or may not be used.
 pub fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<dyn Server>, DeployError> {
-    endpoint.protocol.attach(endpoint, options)
+    (endpoint.protocol.spec().attach)(endpoint, options)
 }

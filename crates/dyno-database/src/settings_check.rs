@@ -74,7 +74,7 @@ pub(crate) fn unknown_name(
 }
 
 /// Insertions, deletions and substitutions from one word to the other (Levenshtein 1966).
-fn distance(left: &str, right: &str) -> usize {
+pub(crate) fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (i, a) in left.chars().enumerate() {

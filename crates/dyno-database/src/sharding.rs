@@ -2,15 +2,14 @@
 //!
 //! Clients reach the router by its socket, and it reaches the shards by theirs: no member listens on a port.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use dyno_host::{Probe, Readings};
-use dyno_units::{Nanoseconds, Reading};
-use dyno_workload::{Connection, Connector, NamedRows, TextRows};
+use dyno_host::Probe;
+use dyno_workload::{Connection, TextRows};
 
-use crate::probe::{Asker, Item, Table, Values, all_of, cell};
+use crate::probe::cell;
+use crate::server::Context;
 use crate::{Address, DeployError, Endpoint, Product};
 
 pub const SHARDS_MAX: u32 = 8;
@@ -68,19 +67,17 @@ pub struct SplitColumn {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UniqueKey {
-    pub is_primary: bool,
+struct UniqueKey {
+    is_primary: bool,
     /// As statements name it.
-    pub name: String,
+    name: String,
     /// Its columns in their order, as statements name them; an expression has no column, which is empty.
-    pub columns: Vec<String>,
+    columns: Vec<String>,
 }
 
 /// How servers of a product hold parts of the tables behind a router: what depends on the product's own SQL. Names
 /// of tables are as statements have them.
 pub trait Sharding: Sync {
-    fn connector(&self, endpoint: &Endpoint) -> Connector;
-
     /// Tells a router where its shards are, which are in the order of their numbers. Tables are then made on it by
     /// hand, or by [`split`].
     ///
@@ -96,28 +93,12 @@ pub trait Sharding: Sync {
     /// the names of those that are there.
     fn unsplittable(&self) -> &'static [(&'static str, &'static str)];
 
-    /// The unique indexes of a table.
-    ///
-    /// # Errors
-    ///
-    /// The server does not tell.
-    fn unique_keys(
-        &self,
-        connection: &mut dyn Connection,
-        table: &str,
-    ) -> Result<Vec<UniqueKey>, DeployError>;
+    /// The statement that lists the unique indexes of a table: a row for each of their columns, with whether it is the
+    /// primary key (`t` or `1`), its name and the column, which is empty for an expression.
+    fn unique_keys(&self, table: &str) -> String;
 
-    /// The type of a column, as the product writes it.
-    ///
-    /// # Errors
-    ///
-    /// The server does not tell.
-    fn type_of(
-        &self,
-        connection: &mut dyn Connection,
-        table: &str,
-        column: &str,
-    ) -> Result<String, DeployError>;
+    /// The statement that returns the type of a column.
+    fn type_of(&self, table: &str, column: &str) -> String;
 
     /// The condition that a row is on the shard with an index, from 0, of so many. It may need what this makes in
     /// the session.
@@ -132,17 +113,9 @@ pub trait Sharding: Sync {
         part: (u32, u32),
     ) -> Result<String, DeployError>;
 
-    /// Leaves a table of a shard only the rows with this condition, and as much space on disk as they need.
-    ///
-    /// # Errors
-    ///
-    /// The server refuses.
-    fn keep_rows(
-        &self,
-        connection: &mut dyn Connection,
-        table: &str,
-        own: &str,
-    ) -> Result<(), DeployError>;
+    /// The statements that leave a table of a shard only the rows with this condition, and as much space on disk as
+    /// they need.
+    fn keep_rows(&self, table: &str, own: &str) -> Vec<String>;
 
     /// Makes a table of the router, with the columns of that of `shard`, and has the router look for what it stands
     /// for.
@@ -164,32 +137,30 @@ pub trait Sharding: Sync {
 /// Types of columns by which rows are split, as products write them.
 const INTEGERS: [&str; 6] = ["tinyint", "smallint", "mediumint", "int", "integer", "bigint"];
 
-fn open(sharding: &dyn Sharding, endpoint: &Endpoint) -> Result<Box<dyn Connection>, DeployError> {
-    let connection = (sharding.connector(endpoint))();
-    let mut connection = connection.map_err(|error| DeployError::new(error.to_string()))?;
+fn open(endpoint: &Endpoint) -> Result<Box<dyn Connection>, DeployError> {
+    let mut connection = endpoint.protocol.connector(endpoint)()?;
     // Dropping a table, or counting its rows, may take long.
     connection.set_cold_limit(0);
     Ok(connection)
 }
 
 pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows, DeployError> {
-    connection.query(sql).map_err(|error| DeployError::new(error.to_string()))
+    Ok(connection.query(sql)?)
 }
 
 fn listed(
     sharding: &dyn Sharding,
     connection: &mut dyn Connection,
 ) -> Result<Vec<String>, DeployError> {
-    let listed = crate::sql::listed_tables(connection, sharding.tables());
-    listed.map_err(|error| DeployError::new(error.to_string()))
+    Ok(crate::sql::listed_tables(connection, sharding.tables())?)
 }
 
 pub(crate) fn names(rows: &TextRows) -> Vec<String> {
     rows.iter().filter_map(|row| cell(row, 0)).map(str::to_owned).collect()
 }
 
-/// The unique indexes in rows of whether it is the primary key (`t` or `1`), its name and one of its columns.
-pub(crate) fn keys_of(rows: &TextRows) -> Vec<UniqueKey> {
+/// The unique indexes in the answer to [`Sharding::unique_keys`].
+fn keys_of(rows: &TextRows) -> Vec<UniqueKey> {
     let mut keys: Vec<UniqueKey> = Vec::new();
     for row in rows.iter() {
         let (Some(primary), Some(index), Some(column)) = (cell(row, 0), cell(row, 1), cell(row, 2))
@@ -235,9 +206,8 @@ pub fn split(
     shards: &[Endpoint],
     by: SplitBy,
 ) -> Result<Split, DeployError> {
-    let connections = shards.iter().map(|shard| open(sharding, shard));
-    let mut connections: Vec<Box<dyn Connection>> = connections.collect::<Result<_, _>>()?;
-    let mut router = open(sharding, router)?;
+    let mut connections = shards.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let mut router = open(router)?;
     let Some(first) = connections.first_mut() else {
         return Ok(Split { tables: 0, each: Vec::new() });
     };
@@ -265,7 +235,7 @@ pub fn tables_that_differ_from_shards(
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     let mut differing: BTreeSet<String> = BTreeSet::new();
     for (idx, shard) in (0..).zip(shards) {
-        let mut shard = open(sharding, shard)?;
+        let mut shard = open(shard)?;
         for (table, rows) in counts(sharding, shard.as_mut())? {
             let sum = sums.entry(table).or_default();
             *sum = sum.saturating_add(rows);
@@ -274,7 +244,7 @@ pub fn tables_that_differ_from_shards(
             differing.extend(misplaced(sharding, shard.as_mut(), (idx, shards.len() as u32))?);
         }
     }
-    let seen = counts(sharding, open(sharding, router)?.as_mut())?;
+    let seen = counts(sharding, open(router)?.as_mut())?;
     let all: BTreeSet<&String> = sums.keys().chain(seen.keys()).collect();
     let unequal = all.iter().filter(|table| sums.get(**table) != seen.get(**table));
     differing.extend(unequal.map(|table| (*table).clone()));
@@ -352,11 +322,13 @@ fn keep_own_rows(
     tables: &[(&String, &SplitColumn)],
     part: (u32, u32),
 ) -> Result<u64, DeployError> {
-    let mut connection = open(sharding, shard)?;
+    let mut connection = open(shard)?;
     let mut n_rows = 0;
     for (table, column) in tables {
         let own = sharding.is_own(connection.as_mut(), column, part)?;
-        sharding.keep_rows(connection.as_mut(), table, &own)?;
+        for sql in sharding.keep_rows(table, &own) {
+            ask(connection.as_mut(), &sql)?;
+        }
         n_rows = count(connection.as_mut(), table)?.saturating_add(n_rows);
     }
     Ok(n_rows)
@@ -369,8 +341,10 @@ fn split_columns(
 ) -> Result<Vec<SplitColumn>, DeployError> {
     let mut columns = Vec::new();
     for table in tables {
-        let name = split_column(table, &sharding.unique_keys(connection, table)?)?;
-        let kind = sharding.type_of(connection, table, &name)?;
+        let keys = keys_of(&ask(connection, &sharding.unique_keys(table))?);
+        let name = split_column(table, &keys)?;
+        let kind = ask(connection, &sharding.type_of(table, &name))?;
+        let kind = names(&kind).pop().unwrap_or_default();
         if !INTEGERS.contains(&kind.as_str()) {
             return Err(DeployError::new(format!(
                 "the table {table} cannot be split by key: {name}, the first column of its primary key, is of \
@@ -409,8 +383,7 @@ fn split_column(table: &str, keys: &[UniqueKey]) -> Result<String, DeployError> 
 }
 
 fn count(connection: &mut dyn Connection, table: &str) -> Result<u64, DeployError> {
-    let rows = ask(connection, &format!("SELECT COUNT(*) FROM {table}"));
-    let rows = rows.map_err(|error| DeployError::new(format!("{table}: {}", error.message)))?;
+    let rows = ask(connection, &format!("SELECT COUNT(*) FROM {table}")).context(table)?;
     let count = rows.first().and_then(|row| cell(row, 0)?.parse().ok());
     count.ok_or_else(|| DeployError::new(format!("{table}: the number of rows is not a number")))
 }
@@ -442,58 +415,6 @@ fn misplaced(
     Ok(found)
 }
 
-pub(crate) struct ShardProbe {
-    name: String,
-    asker: Asker,
-    counters: &'static ShardCounters,
-    table: Table,
-}
-
-pub(crate) struct ShardCounters {
-    pub(crate) statement: &'static str,
-    /// The counters in the answer, by their names in `items`.
-    pub(crate) values: fn(&NamedRows) -> Values,
-    /// What they become; the shard takes the place of `*` in a reading's name.
-    pub(crate) items: &'static [Item],
-}
-
-impl ShardProbe {
-    pub(crate) fn new(
-        name: &str,
-        connector: Connector,
-        counters: &'static ShardCounters,
-    ) -> ShardProbe {
-        let (asker, table) = (Asker::new(connector), Table::new(counters.items));
-        ShardProbe { name: name.to_owned(), asker, counters, table }
-    }
-
-    fn put(&mut self, now: Nanoseconds, answer: &NamedRows, readings: &mut Readings) {
-        let mut of_any = Readings::new();
-        self.table.put(now, (self.counters.values)(answer), &mut of_any);
-        readings.extend(of_any.into_iter().map(|(id, value)| (id.replace('*', &self.name), value)));
-    }
-}
-
-impl Probe for ShardProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        all_of(&[self.counters.items], &[]).into()
-    }
-
-    fn name(&self) -> &str {
-        "shards"
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        if let Some(answer) = self.asker.named_rows(now, self.counters.statement) {
-            self.put(now, &answer, readings);
-        }
-    }
-
-    fn take_notes(&mut self) -> Vec<String> {
-        self.asker.take_notes()
-    }
-}
-
 /// The part of a product that lets servers be shards.
 ///
 /// # Errors
@@ -508,10 +429,13 @@ pub fn sharding(product: &dyn Product) -> Result<&dyn Sharding, DeployError> {
 
 #[cfg(test)]
 mod tests {
+    use dyno_host::Readings;
+    use dyno_units::Nanoseconds;
     use dyno_units::reading::prelude::*;
+    use dyno_workload::{Connector, NamedRows};
 
     use super::*;
-    use crate::probe::{named_numbers, rate};
+    use crate::probe::{Counters, CountersProbe, named_numbers, rate};
 
     #[test]
     fn rows_are_split_by_the_first_column_of_the_primary_key_if_every_unique_index_has_it() {
@@ -530,7 +454,8 @@ mod tests {
     }
 
     #[rustfmt::skip]
-    const COUNTERS: ShardCounters = ShardCounters {
+    const COUNTERS: Counters = Counters {
+        probe: "shards",
         statement: "",
         values: named_numbers,
         items: &[rate("reads", reading("shards.*.reads_per_s", PerSecond, "reads", "reads of the shard").topic(Topic::Instance))],
@@ -542,8 +467,8 @@ mod tests {
             let (address, reason) = (String::new(), String::new());
             Err(dyno_workload::ConnectError { address, reason, details: None })
         });
-        static SHARD: ShardCounters = COUNTERS;
-        let mut probe = ShardProbe::new("shard-2", nowhere, &SHARD);
+        static SHARD: Counters = COUNTERS;
+        let mut probe = CountersProbe::new("shard-2", nowhere, &SHARD);
         let mut read = |second: u64, reads: &str| {
             let mut readings = Readings::new();
             let rows = vec![vec![Some(reads.to_owned())]];

@@ -65,7 +65,7 @@ pub fn is_same_server(
 ) -> Result<Option<bool>, StatementError> {
     let ask = |connection: &mut dyn Connection, statement: &str| {
         let cell = match connection.query(statement) {
-            Ok(rows) => rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()),
+            Ok(rows) => crate::catalog::first_cell(rows),
             Err(error) if error.class.loses_connection() => return Err(error),
             Err(_) => None,
         };

@@ -1,17 +1,15 @@
 //! A ClickHouse server that Dyno did not start.
 
-use std::sync::{Mutex, PoisonError};
-
 use dyno_units::Nanoseconds;
-use dyno_workload::{Connection, Connector, Dialect};
+use dyno_workload::Connection;
 
 use super::connection::{self, ClickHouseConnection};
-use super::{facts, statement_failed};
-use crate::catalog::contents;
+use crate::attached::{Attached, Hold, replaced};
+use crate::catalog::{contents, first_cell};
+use crate::server::Context;
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    AttachOptions, DeployError, Endpoint, LocalServer, Server, ServerFacts, claim_catalog,
-    drop_claimed_tables,
+    AttachOptions, DeployError, Endpoint, LocalServer, Server, claim_catalog, drop_claimed_tables,
 };
 
 /// The catalog from which others are made and dropped.
@@ -19,20 +17,14 @@ const MAINTENANCE_CATALOG: &str = "default";
 
 const ALIVE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
-struct AttachedServer {
-    endpoint: Endpoint,
-    guard: Mutex<ClickHouseConnection>,
+struct GuardedServer {
+    guard: ClickHouseConnection,
+    /// Whether Dyno made the catalog.
     is_made: bool,
-    keeps_tables: bool,
-    local: Option<LocalServer>,
-}
-
-fn deploy_error(error: impl std::fmt::Display) -> DeployError {
-    DeployError::new(error.to_string())
 }
 
 pub(super) fn open(endpoint: &Endpoint) -> Result<ClickHouseConnection, DeployError> {
-    connection::open(endpoint, None).map_err(|failure| deploy_error(failure.error))
+    connection::open(endpoint, None).map_err(|failure| failure.error.into())
 }
 
 /// A statement about the catalog, sent from another one.
@@ -48,8 +40,8 @@ fn maintain(endpoint: &Endpoint, words: &str) -> Result<(), DeployError> {
     let elsewhere = Endpoint { catalog: MAINTENANCE_CATALOG.to_owned(), ..endpoint.clone() };
     let mut connection = open(&elsewhere)?;
     connection.set_cold_limit(CATALOG_LIMIT.0);
-    let failed = |error| statement_failed(&format!("{words} `{catalog}`"), error);
-    connection.query(&format!("{words} {catalog}")).map(drop).map_err(failed)
+    let failed = format!("ClickHouse: cannot {words} `{catalog}`");
+    connection.query(&format!("{words} {catalog}")).context(failed).map(drop)
 }
 
 /// Uses a running server; makes the catalog if it is missing.
@@ -64,7 +56,7 @@ pub(super) fn attach(
             is_made = true;
             open(endpoint)?
         }
-        other => other.map_err(|failure| deploy_error(failure.error))?,
+        other => other.map_err(|failure| failure.error)?,
     };
     if !options.makes_nothing
         && let Err(error) = claim_catalog(&mut guard, options.allow_existing_tables)
@@ -73,82 +65,39 @@ pub(super) fn attach(
         if is_made {
             maintain(endpoint, "DROP DATABASE")?;
         }
-        return Err(deploy_error(error));
+        return Err(error.into());
     }
     let local = LocalServer::find(endpoint, &mut guard);
-    Ok(Box::new(AttachedServer {
-        endpoint: endpoint.clone(),
-        guard: Mutex::new(guard),
-        is_made,
-        keeps_tables: options.keep_tables || options.makes_nothing,
-        local,
-    }))
+    let hold = GuardedServer { guard, is_made };
+    Ok(Box::new(Attached::new(endpoint, options, local, hold)))
 }
 
-impl Server for AttachedServer {
-    fn dialect(&self) -> Dialect {
-        Dialect::ClickHouse
-    }
-
-    fn connector(&self) -> Connector {
-        connection::connector(self.endpoint.clone(), None)
-    }
-
-    fn endpoint(&self) -> Option<&Endpoint> {
-        Some(&self.endpoint)
-    }
-
-    fn local(&self) -> Option<&LocalServer> {
-        self.local.as_ref()
-    }
-
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        facts::ask(&self.endpoint, &mut open(&self.endpoint)?)
-    }
-
-    fn blocks_worker(&self) -> bool {
-        true
-    }
-
+impl Hold for GuardedServer {
     /// The server does not end a connection when it goes down that it has ended as idle before: it is asked.
-    fn down(&mut self) -> Option<String> {
-        let guard = self.guard.get_mut().unwrap_or_else(PoisonError::into_inner);
-        guard.set_cold_limit(ALIVE_LIMIT.0);
-        let reason = guard.query("SELECT 1").err()?;
-        match open(&self.endpoint) {
-            Ok(connection) => {
-                *guard = connection;
-                None
-            }
-            Err(error) => Some(format!("{reason}; {error}")),
-        }
+    fn down(&mut self, endpoint: &Endpoint) -> Option<String> {
+        self.guard.set_cold_limit(ALIVE_LIMIT.0);
+        let reason = self.guard.query("SELECT 1").err()?;
+        replaced(&mut self.guard, reason, open(endpoint))
     }
 
-    /// Bytes of the catalog's columns, compressed, as the server reports them.
-    fn data_bytes(&self) -> Option<u64> {
-        let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Those of its columns, compressed.
+    fn data_bytes(&mut self, _: &Endpoint) -> Option<u64> {
         let asked = "SELECT sum(data_compressed_bytes + marks_bytes) FROM system.columns \
                      WHERE database = currentDatabase()";
-        guard.query(asked).ok()?.into_iter().flatten().next()??.parse().ok()
+        first_cell(self.guard.query(asked).ok()?)?.parse().ok()
     }
 
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        let AttachedServer { endpoint, guard, is_made, keeps_tables, .. } = *self;
-        if keeps_tables {
-            return Ok(());
-        }
+    fn remove(self: Box<Self>, endpoint: &Endpoint) -> Result<(), DeployError> {
+        let GuardedServer { guard, is_made } = *self;
         drop(guard);
-        let mut connection = open(&endpoint)?;
+        let mut connection = open(endpoint)?;
         connection.set_cold_limit(CATALOG_LIMIT.0);
-        let failed = |error: String| {
-            DeployError::new(format!("Dyno's tables on {endpoint} were not dropped: {error}"))
-        };
-        drop_claimed_tables(&mut connection).map_err(|error| failed(error.to_string()))?;
+        drop_claimed_tables(&mut connection)
+            .context(format!("Dyno's tables on {endpoint} were not dropped"))?;
         // What others have made in it prevents its removal.
-        let is_empty = contents(&mut connection).map_err(deploy_error)?.is_empty();
-        if is_made && is_empty {
-            return maintain(&endpoint, "DROP DATABASE");
+        match is_made && contents(&mut connection)?.is_empty() {
+            true => maintain(endpoint, "DROP DATABASE"),
+            false => Ok(()),
         }
-        Ok(())
     }
 }

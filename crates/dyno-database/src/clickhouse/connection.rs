@@ -83,13 +83,8 @@ pub(super) struct ClickHouseConnection {
 }
 
 pub(super) fn connector(endpoint: Endpoint, guard: Option<Guard>) -> Connector {
-    Arc::new(move || match open(&endpoint, guard.as_ref()) {
-        Ok(mut connection) => {
-            // Statements of a workload have the limits of their callers.
-            connection.set_cold_limit(0);
-            Ok(Box::new(connection) as Box<dyn Connection>)
-        }
-        Err(failure) => Err(failure.error),
+    crate::server::connector(move || {
+        open(&endpoint, guard.as_ref()).map_err(|failure| failure.error)
     })
 }
 
@@ -101,11 +96,7 @@ pub(super) fn open(
 ) -> Result<ClickHouseConnection, OpenError> {
     let cleaner = cleaner(endpoint);
     let failed = |reason: &str, lacks_database: bool| OpenError {
-        error: ConnectError {
-            address: endpoint.address.to_string(),
-            reason: cleaner.clean(reason),
-            details: None,
-        },
+        error: endpoint.not_opened(cleaner.clean(reason)),
         lacks_database,
     };
     check_trust(endpoint).map_err(|why| failed(&why, false))?;
@@ -187,11 +178,8 @@ fn reach(target: &Target) -> Result<Transport, String> {
     // After the connection stands, so that whoever it leads to is the one that is asked about.
     guard.as_ref().map_or(Ok(()), |guard| guard())?;
     if endpoint.tls != TlsMode::Off {
-        let host = match &endpoint.address {
-            Address::Tcp { host, .. } => host.as_str(),
-            Address::Unix(_) => "localhost",
-        };
-        transport.start_tls(&endpoint.tls, host).map_err(|error| format!("TLS: {error}"))?;
+        let started = transport.start_tls(&endpoint.tls, endpoint.tls_name());
+        started.map_err(|error| format!("TLS: {error}"))?;
     }
     let is_socket = matches!(endpoint.address, Address::Unix(_));
     if is_socket && has_password(endpoint) && !transport.is_trusted(endpoint) {
@@ -255,22 +243,15 @@ impl ClickHouseConnection {
     /// Writes what is left of the request and reads what there is, with at most so many reads; none if it
     /// has to wait longer.
     fn exchange(&mut self, reads_most: usize) -> Result<Option<()>, String> {
-        while self.n_written < self.out.len() || self.transport.wants_write() {
-            match self.transport.write_some(&self.out[self.n_written..]) {
-                Ok(n_taken) => self.n_written += n_taken,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                Err(error) => {
-                    // The reason that the server gave may still be there to be read.
-                    self.n_written = self.out.len();
-                    let said = self.receive(reads_most);
-                    if matches!(said, Ok(Some(()))) {
-                        return said;
-                    }
-                    return Err(format!("{error} (while sending)"));
-                }
-            }
+        match self.transport.write_rest(&self.out, &mut self.n_written) {
+            Ok(true) => self.receive(reads_most),
+            Ok(false) => Ok(None),
+            // The reason that the server gave may still be there to be read.
+            Err(error) => match self.receive(reads_most) {
+                Ok(Some(())) => Ok(Some(())),
+                _ => Err(format!("{error} (while sending)")),
+            },
         }
-        self.receive(reads_most)
     }
 
     /// Reads until the answer is complete; none if a read runs out of its time, or after so many reads.

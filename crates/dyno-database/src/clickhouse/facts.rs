@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use dyno_units::{redact_setting, version_numbers};
+use dyno_units::version_numbers;
 use dyno_workload::Connection;
 
 use super::connection::ClickHouseConnection;
-use super::{settings, statement_failed};
+use super::settings;
+use crate::catalog::first_cell;
 use crate::cleaner::Cleaner;
-use crate::{Address, DeployError, Durability, Endpoint, ServerFacts};
+use crate::server::{Context, build_parts};
+use crate::{DeployError, Durability, Endpoint, ServerFacts};
 
 const DURABILITY_SETTINGS: [&str; 2] =
     ["merge_tree.fsync_after_insert", "merge_tree.fsync_part_directory"];
@@ -21,42 +23,29 @@ pub(super) fn ask(
     let version = cleaner.clean(&version(connection)?);
     let settings: BTreeMap<String, String> = settings::reported(connection)?
         .into_iter()
-        .map(|(name, value)| (cleaner.clean(&name), cleaner.clean(&redact_setting(&name, &value))))
+        .map(|(name, value)| cleaner.clean_setting(&name, &value))
         .collect();
     Ok(ServerFacts {
         product: "ClickHouse".to_owned(),
         durability: durability(&version, &settings),
         version,
-        transport: match endpoint.address {
-            Address::Unix(_) => "unix",
-            Address::Tcp { .. } => "tcp",
-        },
-        tls: connection.is_tls(),
         durability_settings: &DURABILITY_SETTINGS,
-        // Its caches are of marks, and of blocks if that is asked for: data are in the system's cache.
-        memory_bytes: None,
-        memory_settings: &[],
-        in_process: false,
-        stores_data: true,
-        build: None,
         settings,
+        // Its caches are of marks, and of blocks if that is asked for: data are in the system's cache.
+        ..ServerFacts::at(endpoint, connection.is_tls())
     })
 }
 
 pub(super) fn version(connection: &mut dyn Connection) -> Result<String, DeployError> {
-    let rows = connection
-        .query("SELECT version()")
-        .map_err(|error| statement_failed("read its version", error))?;
-    let text = rows.into_iter().flatten().next().flatten();
-    text.ok_or_else(|| DeployError::new("ClickHouse does not report its version"))
+    let rows =
+        connection.query("SELECT version()").context("ClickHouse: cannot read its version")?;
+    first_cell(rows).ok_or_else(|| DeployError::new("ClickHouse does not report its version"))
 }
 
 pub(super) fn configured(connection: &mut dyn Connection) -> Option<String> {
     let asked = "SELECT concat(name, ': ', value) FROM system.build_options WHERE name IN \
                  ('VERSION_DESCRIBE', 'BUILD_TYPE', 'CXX_COMPILER_VERSION', 'CXX_FLAGS') ORDER BY name";
-    let rows = connection.query(asked).ok()?;
-    let parts: Vec<String> = rows.into_iter().flatten().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
+    build_parts(connection.query(asked).ok()?.into_iter().flatten().flatten())
 }
 
 /// Durability by the settings that determine it. Versions without them sync no data at all.

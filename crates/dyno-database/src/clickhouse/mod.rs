@@ -29,9 +29,3 @@ mod tests;
 
 pub(crate) use product::FAMILY;
 pub(crate) use product::PROTOCOL;
-
-use crate::DeployError;
-
-fn statement_failed(what: &str, error: impl std::fmt::Display) -> DeployError {
-    DeployError::new(format!("ClickHouse: cannot {what}: {error}"))
-}

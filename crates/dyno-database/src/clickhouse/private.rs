@@ -7,22 +7,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_host::{Probe, ProcessSpec, ThreadListing, free_loopback_ports, random_token};
+use dyno_host::{free_loopback_ports, random_token};
 use dyno_units::Nanoseconds;
-use dyno_workload::{Connection, Connector, Dialect};
+use dyno_workload::Connection;
 use ring::digest::{SHA256, digest};
 
 use super::connection::{self, ClickHouseConnection, Guard};
-use super::programs::{self, PROGRAM};
+use super::programs::{FINDER, PROGRAM};
 use super::settings::Ports;
-use super::{facts, settings, statement_failed};
+use super::{facts, settings};
 use crate::control::ServerControl;
-use crate::logs::LogFiles;
-use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind, ports};
+use crate::data::gone;
+use crate::private::{OwnServer, ServerFolder, ServerKind, ports};
+use crate::running::Running;
+use crate::server::Context;
 use crate::transport::{ReadBuffer, Transport};
 use crate::{
-    Address, DeployError, Endpoint, Installation, Launch, Part, Secret, Server, ServerFacts,
-    ServerSpec, TlsMode, version_fits,
+    Address, DeployError, Endpoint, Installation, Launch, Secret, Server, ServerFacts, ServerSpec,
 };
 
 const CATALOG: &str = "dyno";
@@ -35,25 +36,7 @@ const NOT_KEPT: [&str; 1] = ["preprocessed_configs"];
 
 fn kind(all: Ports) -> ServerKind {
     let all: Vec<u16> = [all.http].into_iter().chain(all.native).collect();
-    ServerKind {
-        product: "ClickHouse",
-        stop_signal: "TERM",
-        log_files: LogFiles::Named(&[]),
-        ports: ports(&all),
-        open: None,
-        start_limit: START_LIMIT,
-    }
-}
-
-struct PrivateServer {
-    server: OwnServer,
-    endpoint: Endpoint,
-    guard: Guard,
-    connector: Connector,
-    installation: Installation,
-    /// Settings of the server itself, which it does not report.
-    of_server: Vec<(String, String)>,
-    ports: Ports,
+    ServerKind { ports: ports(&all), ..ServerKind::new("ClickHouse") }
 }
 
 pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
@@ -63,12 +46,7 @@ pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
              chosen; leave `engine` out"
         )));
     }
-    if !matches!(spec.part, Part::Alone) {
-        return Err(DeployError::new(
-            "Dyno starts only single ClickHouse servers: no replicas and no clusters",
-        ));
-    }
-    Ok(())
+    spec.check_alone("ClickHouse")
 }
 
 /// Starts a private server, on the kept data of another one if there are any, and waits until it
@@ -76,14 +54,14 @@ pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
 pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
     let Launch { spec, data, place, clock } = *launch;
     check_spec(spec)?;
-    let installation = programs::find(spec, place.keeper())?;
+    let installation = FINDER.find(spec, place.keeper())?;
     let given = settings::spelled(&spec.settings)?;
-    let all = free_loopback_ports(1 + usize::from(spec.admits_client)).map_err(no_port)?;
+    let all = free_loopback_ports(1 + usize::from(spec.admits_client))
+        .context("there is no free loopback port for ClickHouse")?;
     let port = all[0];
     let ports = Ports { http: port, native: all.get(1).copied() };
     let kind = kind(ports);
-    let password = random_token()
-        .map_err(|error| DeployError::new(format!("no password can be generated: {error}")))?;
+    let password = random_token().context("no password can be generated")?;
     let folder = ServerFolder::make(place, &spec.product)?;
     let hash: String = digest(&SHA256, password.as_bytes())
         .as_ref()
@@ -96,46 +74,35 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let text = settings::configuration(&given, ports, &places)?;
     let file = folder.write(settings::CONFIGURATION_FILE, &text)?;
     folder.put_data(data, kind)?;
-    let process = ProcessSpec {
-        program: installation.programs.join(PROGRAM),
-        arguments: vec![format!("--config-file={}", file.display())],
-        environment: vec![("TMPDIR".to_owned(), tmp.display().to_string())],
-        log: folder.log(),
-        cpus: spec.cpus.clone(),
-        limits: spec.limits,
-        ..ProcessSpec::default()
+    let arguments = vec![format!("--config-file={}", file.display())];
+    let process = folder.server(spec, installation.programs.join(PROGRAM), arguments);
+    let endpoint = Endpoint {
+        password: Some(Secret::new(password)),
+        ..Endpoint::plain(super::PROTOCOL, Address::of_loopback(port), settings::USER, CATALOG)
     };
-    let endpoint = endpoint(port, Secret::new(password));
     let (server, ()) = OwnServer::start(folder, &process, kind, clock, || ping(&endpoint))
         .map_err(with_reasons)?;
     let guard = guard(server.control(), port);
-    match finish(spec, (&installation, &given), data, (&endpoint, &guard)) {
-        Ok(()) => {
-            let connector = connection::connector(endpoint.clone(), Some(Arc::clone(&guard)));
-            let of_server = given
-                .into_iter()
-                .filter(|(name, _)| settings::OF_SERVER.contains(&name.as_str()))
-                .collect();
-            Ok(Box::new(PrivateServer {
-                server,
-                endpoint,
-                guard,
-                connector,
-                installation,
-                of_server,
-                ports,
-            }))
-        }
-        Err(error) => {
-            // The first error is the one to report.
-            let _ = server.stop();
-            Err(error)
-        }
-    }
-}
-
-fn no_port(error: std::io::Error) -> DeployError {
-    DeployError::new(format!("there is no free loopback port for ClickHouse: {error}"))
+    let finished = finish(spec, (&installation, &given), data, (&endpoint, &guard));
+    let server = server.prepared(finished)?;
+    let connector = connection::connector(endpoint.clone(), Some(Arc::clone(&guard)));
+    // Settings of the server itself, which it does not report.
+    let mut of_server = given;
+    of_server.retain(|name, _| settings::OF_SERVER.contains(&name.as_str()));
+    let facts = move |one: &Running| -> Result<ServerFacts, DeployError> {
+        let mut connection = open(&one.endpoint, &guard)?;
+        let mut facts = facts::ask(&one.endpoint, &mut connection)?;
+        facts.settings.extend(of_server.clone());
+        let configured = facts::configured(&mut connection);
+        Ok(ServerFacts { build: Some(installation.facts(configured)), ..facts })
+    };
+    Ok(Box::new(Running {
+        connector,
+        facts: Box::new(facts),
+        client_port: ports.native,
+        tidy,
+        ..Running::new(server, endpoint)
+    }))
 }
 
 /// The error of a server that did not start, with the errors in its log: the rest are traces of its stack.
@@ -191,101 +158,26 @@ fn finish(
     let maintenance = Endpoint { catalog: MAINTENANCE.to_owned(), ..endpoint.clone() };
     let mut connection = open(&maintenance, guard)?;
     let version = facts::version(&mut connection)?;
-    if let Some(wanted) = &spec.version
-        && !version_fits(&version, wanted)
-    {
-        return Err(DeployError::new(format!(
-            "ClickHouse in {} is {version}, not {wanted}",
-            installation.programs.display()
-        )));
-    }
+    spec.check_version("ClickHouse", &installation.programs, &version)?;
     let reported = settings::reported(&mut connection)?;
     settings::check_taken(given, &reported).map_err(DeployError::new)?;
     if data.is_none() {
         connection
             .query(&format!("CREATE DATABASE {CATALOG}"))
-            .map_err(|error| statement_failed("create its database", error))?;
+            .context("ClickHouse: cannot create its database")?;
     }
     Ok(())
 }
 
 fn open(endpoint: &Endpoint, guard: &Guard) -> Result<ClickHouseConnection, DeployError> {
-    connection::open(endpoint, Some(guard))
-        .map_err(|failure| DeployError::new(failure.error.to_string()))
+    connection::open(endpoint, Some(guard)).map_err(|failure| failure.error.into())
 }
 
-fn endpoint(port: u16, password: Secret) -> Endpoint {
-    Endpoint {
-        protocol: super::PROTOCOL,
-        address: Address::Tcp { host: "127.0.0.1".to_owned(), port },
-        user: settings::USER.to_owned(),
-        password: Some(password),
-        catalog: CATALOG.to_owned(),
-        tls: TlsMode::Off,
-        server_public_key: None,
-        session_options: None,
+/// Removes what each server makes anew.
+fn tidy(data: &Path) -> Result<(), DeployError> {
+    for folder in NOT_KEPT.map(|name| data.join(name)) {
+        let removed = std::fs::remove_dir_all(&folder);
+        gone(removed).context(format!("{} cannot be removed", folder.display()))?;
     }
-}
-
-impl Server for PrivateServer {
-    fn dialect(&self) -> Dialect {
-        Dialect::ClickHouse
-    }
-
-    fn connector(&self) -> Connector {
-        Arc::clone(&self.connector)
-    }
-
-    fn own(&self) -> Option<&OwnServer> {
-        Some(&self.server)
-    }
-
-    fn endpoint(&self) -> Option<&Endpoint> {
-        Some(&self.endpoint)
-    }
-
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        let mut connection = open(&self.endpoint, &self.guard)?;
-        let mut facts = facts::ask(&self.endpoint, &mut connection)?;
-        facts.settings.extend(self.of_server.iter().cloned());
-        let configured = facts::configured(&mut connection);
-        Ok(ServerFacts { build: Some(self.installation.facts(configured)), ..facts })
-    }
-
-    fn client_port(&self) -> Option<u16> {
-        self.ports.native
-    }
-
-    fn blocks_worker(&self) -> bool {
-        true
-    }
-
-    fn probes(&self, _: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
-        super::probe::probes(&self.connector())
-    }
-
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        self.server.stop()
-    }
-
-    fn can_keep_data(&self) -> bool {
-        true
-    }
-
-    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
-        self.server.stop_and_keep_data(to, |data| {
-            for name in NOT_KEPT {
-                match std::fs::remove_dir_all(data.join(name)) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        return Err(DeployError::new(format!(
-                            "{} cannot be removed: {error}",
-                            data.join(name).display()
-                        )));
-                    }
-                    _ => {}
-                }
-            }
-            Ok(())
-        })
-    }
+    Ok(())
 }

@@ -1,13 +1,11 @@
 //! What a ClickHouse server counts: events since its start, what goes on now, and what it looks up every
 //! minute.
 
-use dyno_host::{Probe, Readings};
-use dyno_units::Nanoseconds;
+use dyno_host::Probe;
 use dyno_units::reading::prelude::*;
-use dyno_workload::Connector;
-use std::sync::LazyLock;
+use dyno_workload::{Connector, NamedRows};
 
-use crate::probe::{Asker, Item, Table, all_of, gauge, numbers_by_name, rate};
+use crate::probe::{Counters, CountersProbe, Item, Values, gauge, numbers_by_name, rate};
 
 #[rustfmt::skip]
 const ITEMS: &[Item] = &[
@@ -43,45 +41,25 @@ const ITEMS: &[Item] = &[
     gauge("uptime", reading("clickhouse.uptime_s", Seconds, "uptime", "time since the server was started").role(Role::Uptime)),
 ];
 
-pub(super) fn registered() -> &'static [Reading] {
-    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[ITEMS], &[]));
-    &ALL
-}
+pub(super) static COUNTERS: Counters = Counters {
+    probe: "clickhouse",
+    statement: "SELECT concat('event.', event) AS name, toFloat64(value) AS value FROM system.events \
+                UNION ALL SELECT concat('metric.', metric), toFloat64(value) FROM system.metrics \
+                UNION ALL SELECT concat('minute.', metric), toFloat64(value) \
+                FROM system.asynchronous_metrics UNION ALL SELECT 'uptime', toFloat64(uptime())",
+    values,
+    items: ITEMS,
+};
 
 /// Counters that are still 0 are not listed by the server.
-const ASK: &str = "SELECT concat('event.', event) AS name, toFloat64(value) AS value FROM system.events \
-     UNION ALL SELECT concat('metric.', metric), toFloat64(value) FROM system.metrics \
-     UNION ALL SELECT concat('minute.', metric), toFloat64(value) FROM system.asynchronous_metrics \
-     UNION ALL SELECT 'uptime', toFloat64(uptime())";
-
-pub(super) fn probes(connector: &Connector) -> Vec<Box<dyn Probe>> {
-    vec![Box::new(ServerProbe { asker: Asker::new(connector.clone()), table: Table::new(ITEMS) })]
+fn values(answer: &NamedRows) -> Values {
+    let mut values = numbers_by_name(&answer.rows);
+    for item in ITEMS.iter().filter(|item| item.source().starts_with("event.")) {
+        values.entry(item.source().to_owned()).or_insert(0.0);
+    }
+    values
 }
 
-struct ServerProbe {
-    asker: Asker,
-    table: Table,
-}
-
-impl Probe for ServerProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        registered().into()
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let Some(rows) = self.asker.rows(now, ASK) else { return };
-        let mut values = numbers_by_name(&rows);
-        for item in ITEMS.iter().filter(|item| item.source().starts_with("event.")) {
-            values.entry(item.source().to_owned()).or_insert(0.0);
-        }
-        self.table.put(now, values, readings);
-    }
-
-    fn name(&self) -> &str {
-        "clickhouse"
-    }
-
-    fn take_notes(&mut self) -> Vec<String> {
-        self.asker.take_notes()
-    }
+pub(super) fn probes(connector: Connector) -> Vec<Box<dyn Probe>> {
+    vec![Box::new(CountersProbe::new("", connector, &COUNTERS))]
 }

@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_host::{Keeper, Probe, ThreadListing};
+use dyno_host::Keeper;
 use dyno_units::SettingValue;
-use dyno_workload::{Connector, Dialect};
+use dyno_workload::Dialect;
 
-use super::{attached, connection, facts, files, private, probe, programs, settings};
-use crate::data::{RuntimeSettings, build_of};
+use super::programs::{FINDER, PROGRAM};
+use super::{attached, connection, facts, files, private, probe, settings};
+use crate::data::RuntimeSettings;
 use crate::product::texts;
 use crate::products::Family;
+use crate::protocol::NO_DEBT;
 use crate::{
-    Address, AttachOptions, Client, ClientSecret, ConnectionLimit, DataShape, DeployError, DiskUse,
-    Endpoint, Installation, Launch, Place, Product, ProductSpec, Protocol, ProtocolSpec, Server,
-    ServerFacts, ServerSpec, SocketKey,
+    Address, Client, ClientSecret, ConnectionLimit, DataShape, DeployError, DiskUse, Endpoint,
+    Installation, Launch, Place, Product, ProductSpec, Protocol, ProtocolSpec, Server, ServerSpec,
+    SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -26,10 +28,10 @@ pub(crate) const FAMILY: Family = Family {
     protocol: Some(PROTOCOL),
     sql: Some(&super::sql::SQL),
     probes: &["clickhouse"],
-    readings: &[probe::registered],
+    readings: &[|| probe::COUNTERS.readings()],
 };
 
-pub(crate) const PROTOCOL: &dyn Protocol = &HttpProtocol;
+pub(crate) const PROTOCOL: &dyn Protocol = &SPEC;
 
 /// Settings that leave no trace in the files of a server that was stopped in order.
 const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
@@ -92,13 +94,10 @@ impl Product for ClickHouse {
 
     fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
         private::check_spec(spec)?;
-        let installation = programs::find(spec, place.keeper())?;
-        Ok(DataShape {
-            product: spec.product.clone(),
-            build: build_of(&installation.programs.join(programs::PROGRAM))?,
-            version: installation.version,
-            engine: None,
-            settings: RUNTIME_SETTINGS.shaping(settings::spelled(&spec.settings)?)?,
+        let installation = FINDER.find(spec, place.keeper())?;
+        let program = installation.programs.join(PROGRAM);
+        RUNTIME_SETTINGS.shape(spec, (&program, &*installation.version), |name, value| {
+            Ok((name.to_owned(), settings::spelled_one(name, value)?))
         })
     }
 
@@ -108,17 +107,11 @@ impl Product for ClickHouse {
     }
 
     fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
-        programs::installations(keeper)
+        FINDER.installations(keeper)
     }
 
     fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
-        programs::version_in(programs, keeper).ok_or_else(|| {
-            DeployError::new(format!(
-                "there is no program `{}` in {} that reports its version",
-                programs::PROGRAM,
-                programs.display()
-            ))
-        })
+        FINDER.version_in(programs, keeper)
     }
 
     fn client(&self, endpoint: &Endpoint, _version: &str) -> Option<Client> {
@@ -141,8 +134,6 @@ impl Product for ClickHouse {
     }
 }
 
-struct HttpProtocol;
-
 static SPEC: ProtocolSpec = ProtocolSpec {
     name: "clickhouse",
     schemes: &["clickhouse"],
@@ -152,36 +143,20 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     socket: SocketKey::of_path("socket"),
     has_server_public_key: false,
     has_session_options: false,
+    ping: "SELECT 1",
+    blocks_worker: true,
     common_catalog: "default",
     programs: &["clickhouse-serv", "clickhouse"],
     data_folder: "SELECT replaceRegexpOne(data_path, 'data/default/$', '') FROM system.databases \
                   WHERE name = 'default'",
     file_kind: files::file_kind,
     thread_group: Some(files::thread_group),
+    connector: |endpoint| connection::connector(endpoint, None),
+    unnamed_connector: |endpoint| connection::connector(endpoint, None),
+    attach: attached::attach,
+    facts: |endpoint| facts::ask(endpoint, &mut attached::open(endpoint)?),
+    probes: |connector, _, _| probe::probes(connector),
+    debt_meter: |_, _| Err(NO_DEBT.to_owned()),
+    #[cfg(feature = "servers")]
+    dumping: None,
 };
-
-impl Protocol for HttpProtocol {
-    fn spec(&self) -> &'static ProtocolSpec {
-        &SPEC
-    }
-
-    fn connector(&self, endpoint: &Endpoint) -> Connector {
-        connection::connector(endpoint.clone(), None)
-    }
-
-    fn attach(
-        &self,
-        endpoint: &Endpoint,
-        options: AttachOptions,
-    ) -> Result<Box<dyn Server>, DeployError> {
-        attached::attach(endpoint, options)
-    }
-
-    fn facts(&self, endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
-        facts::ask(endpoint, &mut attached::open(endpoint)?)
-    }
-
-    fn probes(&self, endpoint: &Endpoint, _: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
-        probe::probes(&self.connector(endpoint))
-    }
-}

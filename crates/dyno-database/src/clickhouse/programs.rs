@@ -2,48 +2,33 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use dyno_host::Keeper;
 
-use crate::installation::{builder_in, choose_here, on_machine, usual_folders};
-use crate::{DeployError, Installation, ServerSpec};
+use crate::installation::{Finder, builder_in};
 
 pub(super) const PROGRAM: &str = "clickhouse-server";
-
-/// Where it is besides PATH.
-const PLACES: [&str; 3] = ["/usr/sbin", "/usr/bin", "/usr/local/bin"];
 
 /// A program that is larger than this is asked for its version.
 const READ_MAX: u64 = 16 << 20;
 
-/// The program to start a server with: the one in the folder of the spec, else the best that fits.
-pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Installation, DeployError> {
-    let folders = match &spec.programs {
-        Some(folder) => vec![folder.clone(), folder.join("bin")],
-        None => usual_folders(PROGRAM, &PLACES, keeper),
-    };
-    let advice = "install it (Debian 12: package `clickhouse-server`), or";
-    let found = in_folders(&folders, keeper);
-    choose_here(("ClickHouse", PROGRAM, advice), (&folders, &found), spec)
-}
-
-pub(super) fn installations(keeper: &Keeper) -> Vec<Installation> {
-    in_folders(&usual_folders(PROGRAM, &PLACES, keeper), keeper)
-}
-
-fn in_folders(folders: &[PathBuf], keeper: &Keeper) -> Vec<Installation> {
-    let builder = |folder: &Path, version: &str| match folder.starts_with("/usr/local") {
+pub(super) static FINDER: Finder = Finder {
+    title: "ClickHouse",
+    program: PROGRAM,
+    places: &["/usr/sbin", "/usr/bin", "/usr/local/bin"],
+    advice: "install it (Debian 12: package `clickhouse-server`), or",
+    version: version_in,
+    builder: |folder, version| match folder.starts_with("/usr/local") {
         true => String::new(),
         // Installed packages of a distribution do not say in their version who built them.
         false => dyno_host::distribution().unwrap_or_else(|| builder_in(version)),
-    };
-    on_machine(folders, PROGRAM, |folder| version_in(folder, keeper), builder)
-}
+    },
+};
 
 /// The version of the program in a folder, if it is there and tells. Old ones refuse `--version`, but have it
 /// in their file; newer ones are far too large to be read, and answer.
-pub(super) fn version_in(folder: &Path, keeper: &Keeper) -> Option<String> {
+fn version_in(folder: &Path, keeper: &Keeper) -> Option<String> {
     let program = folder.join(PROGRAM);
     let size = std::fs::metadata(&program).ok().filter(|facts| facts.is_file())?.len();
     if size <= READ_MAX

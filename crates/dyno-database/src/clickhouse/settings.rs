@@ -7,7 +7,7 @@ use std::path::Path;
 use dyno_units::SettingValue;
 use dyno_workload::Connection;
 
-use super::statement_failed;
+use crate::server::Context;
 use crate::settings_check::unknown_name;
 use crate::{DeployError, Endpoint, Secret};
 
@@ -149,7 +149,7 @@ pub(super) fn spelled(
     settings.iter().map(|(name, value)| Ok((name.clone(), spelled_one(name, value)?))).collect()
 }
 
-fn spelled_one(name: &str, value: &SettingValue) -> Result<String, DeployError> {
+pub(super) fn spelled_one(name: &str, value: &SettingValue) -> Result<String, DeployError> {
     let plain = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -197,7 +197,7 @@ pub(super) fn reported(
     for (prefix, table) in [("", "settings"), (ENGINE, "merge_tree_settings")] {
         let rows = connection
             .query(&format!("SELECT name, value FROM system.{table}"))
-            .map_err(|error| statement_failed("read its settings", error))?;
+            .context("ClickHouse: cannot read its settings")?;
         for row in rows {
             let mut cells = row.into_iter().map(Option::unwrap_or_default);
             if let (Some(name), Some(value)) = (cells.next(), cells.next()) {

@@ -23,7 +23,7 @@ pub fn restore(
     threads: usize,
     moved: &Moved,
 ) -> Result<(), DumpError> {
-    let dumping = endpoint.protocol.dumping().ok_or_else(|| not_there(endpoint))?;
+    let dumping = endpoint.protocol.spec().dumping.ok_or_else(|| not_there(endpoint))?;
     if dump.protocol != endpoint.protocol.name() {
         return Err(DumpError::new(format!(
             "the dump is from a server that speaks the protocol {}, but this server speaks {}",

@@ -34,7 +34,8 @@ pub struct DumpOptions {
 /// The server or the disk refused something, the product has no dumps, or nothing is waited for any more
 /// ([`wait_no_more`](crate::wait_no_more)).
 pub fn dump(endpoint: &Endpoint, options: &DumpOptions, moved: &Moved) -> Result<Dump, DumpError> {
-    let dumping = endpoint.protocol.dumping().ok_or_else(|| super::restore::not_there(endpoint))?;
+    let dumping =
+        endpoint.protocol.spec().dumping.ok_or_else(|| super::restore::not_there(endpoint))?;
     make_folder(&options.folder)?;
     let written = (|| {
         let wanted = Wanted {

@@ -17,7 +17,6 @@
 mod aligned;
 mod connection;
 mod product;
-mod server;
 mod work;
 
 pub(crate) use product::FAMILY;

@@ -4,26 +4,38 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use dyno_host::{Probe, Readings};
 use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 
+use crate::probe::{Item, Table, Values, all_of, gauge, rate};
+
 const LIMIT: Duration = Duration::from_secs(2);
 
 const ANSWER_MAX: u64 = 1 << 20;
 
 #[rustfmt::skip]
-pub(super) const READINGS: &[Reading] = &[
-    reading("haproxy.clients", Count, "clients", "connections of clients"),
-    reading("haproxy.queued", Count, "queued connections", "client connections that wait for a free slot on a server").worse(),
-    reading("haproxy.connections_per_s", PerSecond, "new connections", "connections of clients that were accepted"),
-    reading("haproxy.received_bytes_per_s", BytesPerSecond, "received from clients", "bytes from clients"),
-    reading("haproxy.sent_bytes_per_s", BytesPerSecond, "sent to clients", "bytes to clients"),
-    reading("haproxy.failed_per_s", PerSecond, "failed connections to servers", "connections to servers that failed").worse(),
+const ITEMS: &[Item] = &[
+    gauge("FRONTEND.scur", reading("haproxy.clients", Count, "clients", "connections of clients")),
+    gauge("BACKEND.qcur", reading("haproxy.queued", Count, "queued connections", "client connections that wait for a free slot on a server").worse()),
+    rate("FRONTEND.stot", reading("haproxy.connections_per_s", PerSecond, "new connections", "connections of clients that were accepted")),
+    rate("FRONTEND.bin", reading("haproxy.received_bytes_per_s", BytesPerSecond, "received from clients", "bytes from clients")),
+    rate("FRONTEND.bout", reading("haproxy.sent_bytes_per_s", BytesPerSecond, "sent to clients", "bytes to clients")),
+    rate("BACKEND.econ", reading("haproxy.failed_per_s", PerSecond, "failed connections to servers", "connections to servers that failed").worse()),
+];
+
+#[rustfmt::skip]
+const PATTERNS: &[Reading] = &[
     reading("haproxy.server.*.connections", Count, "connections to a server", "connections to this server"),
 ];
+
+pub(super) fn registered() -> &'static [Reading] {
+    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[ITEMS], PATTERNS));
+    &ALL
+}
 
 /// What `show stat` says: for each proxy and server, the values by the names of the columns.
 pub(super) type Rows = Vec<BTreeMap<String, String>>;
@@ -60,65 +72,36 @@ fn rows(text: &str) -> Rows {
 /// Reads the statistics every second.
 pub(super) struct StatisticsProbe {
     socket: PathBuf,
-    /// When the counters were read last, and what they were.
-    before: Option<(Nanoseconds, BTreeMap<&'static str, f64>)>,
+    table: Table,
     said: Option<String>,
     notes: Vec<String>,
 }
 
-/// Counters of the front and the back: proxy, column, and the reading of their growth.
-const RATES: [(&str, &str, &str); 4] = [
-    ("FRONTEND", "stot", "haproxy.connections_per_s"),
-    ("FRONTEND", "bin", "haproxy.received_bytes_per_s"),
-    ("FRONTEND", "bout", "haproxy.sent_bytes_per_s"),
-    ("BACKEND", "econ", "haproxy.failed_per_s"),
-];
-
 impl StatisticsProbe {
     pub(super) fn new(socket: PathBuf) -> StatisticsProbe {
-        StatisticsProbe { socket, before: None, said: None, notes: Vec::new() }
+        StatisticsProbe { socket, table: Table::new(ITEMS), said: None, notes: Vec::new() }
     }
 
     fn put(&mut self, now: Nanoseconds, rows: &Rows, readings: &mut Readings) {
-        let value = |row: &BTreeMap<String, String>, column: &str| -> Option<f64> {
-            row.get(column)?.parse().ok()
-        };
-        let of = |proxy: &str, column: &str| {
-            value(
-                rows.iter().find(|row| row.get("svname").is_some_and(|name| name == proxy))?,
-                column,
-            )
-        };
-        let mut put = |name: &str, value: Option<f64>| {
-            readings.extend(value.map(|value| (name.to_owned(), value)));
-        };
-        put("haproxy.clients", of("FRONTEND", "scur"));
-        put("haproxy.queued", of("BACKEND", "qcur"));
+        let mut values = Values::new();
         for row in rows {
             let name = row.get("svname").map_or("", String::as_str);
-            if !matches!(name, "FRONTEND" | "BACKEND" | "") {
-                put(&format!("haproxy.server.{name}.connections"), value(row, "scur"));
+            for (column, value) in row {
+                values.extend(value.parse().ok().map(|value| (format!("{name}.{column}"), value)));
+            }
+            if let Some(count) = values.get(&format!("{name}.scur"))
+                && !matches!(name, "FRONTEND" | "BACKEND" | "")
+            {
+                readings.insert(format!("haproxy.server.{name}.connections"), *count);
             }
         }
-        let counters: BTreeMap<&'static str, f64> = RATES
-            .iter()
-            .filter_map(|(proxy, column, reading)| Some((*reading, of(proxy, column)?)))
-            .collect();
-        if let Some((at, before)) = &self.before {
-            let seconds = now.saturating_sub(*at).as_secs_f64();
-            for (reading, count) in &counters {
-                let growth = before.get(reading).map(|before| count - before);
-                let growth = growth.filter(|growth| *growth >= 0.0 && seconds > 0.0);
-                put(reading, growth.map(|growth| growth / seconds));
-            }
-        }
-        self.before = Some((now, counters));
+        self.table.put(now, values, readings);
     }
 }
 
 impl Probe for StatisticsProbe {
     fn registered(&self) -> Cow<'static, [Reading]> {
-        READINGS.into()
+        registered().into()
     }
 
     fn name(&self) -> &str {
@@ -164,7 +147,7 @@ mod tests {
         let mut read = |second: u64, total: u32| {
             let mut readings = Readings::new();
             probe.put(Nanoseconds::from_secs(second), &text(total), &mut readings);
-            assert!(readings.keys().all(|name| READINGS.iter().any(|one| one.is_for(name))));
+            assert!(readings.keys().all(|name| registered().iter().any(|one| one.is_for(name))));
             readings
         };
         let first = read(1, 6);

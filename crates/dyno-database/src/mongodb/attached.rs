@@ -1,33 +1,21 @@
 //! A server of MongoDB's protocol that Dyno did not start.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use bson::raw::RawBsonRef;
 use bson::rawdoc;
-use dyno_units::Clock;
-use dyno_workload::{Connection as _, Connector, Dialect};
+use dyno_workload::Connection as _;
 
 use super::connection::MongoConnection;
-use super::private::{NO_COSTS, check_alive};
-use super::{command_failed, facts, notes, open};
+use super::{notes, open};
+use crate::attached::{Attached, Hold};
+use crate::server::Context;
 use crate::transport::CATALOG_LIMIT;
-use crate::{
-    Access, AttachOptions, CostSource, DeployError, Endpoint, LocalServer, Server, ServerFacts,
-};
+use crate::{AttachOptions, DeployError, Endpoint, LocalServer, Server};
 
-struct AttachedServer {
-    endpoint: Endpoint,
-    connector: Connector,
+struct GuardedServer {
     /// Its end says that the server is gone.
-    guard: Mutex<MongoConnection>,
+    guard: MongoConnection,
     /// Whether Dyno made the database: it had no collections.
     is_made: bool,
-    keeps_tables: bool,
-    local: Option<LocalServer>,
-}
-
-fn deploy_error(error: impl std::fmt::Display) -> DeployError {
-    DeployError::new(error.to_string())
 }
 
 /// Uses a running server. Its databases are made by what is put into them.
@@ -36,87 +24,42 @@ pub(super) fn attach(
     options: AttachOptions,
 ) -> Result<Box<dyn Server>, DeployError> {
     let mut guard = open(endpoint)?;
-    let is_made = notes::collections(&mut guard).map_err(deploy_error)?.is_empty();
+    let is_made = notes::collections(&mut guard)?.is_empty();
     if !options.makes_nothing {
-        notes::claim(&mut guard, options.allow_existing_tables).map_err(deploy_error)?;
+        notes::claim(&mut guard, options.allow_existing_tables)?;
     }
     let local = LocalServer::find(endpoint, &mut guard);
-    Ok(Box::new(AttachedServer {
-        endpoint: endpoint.clone(),
-        connector: super::connector(endpoint.clone()),
-        guard: Mutex::new(guard),
-        is_made,
-        keeps_tables: options.keep_tables || options.makes_nothing,
-        local,
-    }))
+    let hold = GuardedServer { guard, is_made };
+    Ok(Box::new(Attached::new(endpoint, options, local, hold)))
 }
 
-impl Server for AttachedServer {
-    /// None is spoken.
-    fn dialect(&self) -> Dialect {
-        Dialect::Sqlite
+impl Hold for GuardedServer {
+    fn down(&mut self, _: &Endpoint) -> Option<String> {
+        self.guard.lost()
     }
 
-    fn connector(&self) -> Connector {
-        Arc::clone(&self.connector)
-    }
-
-    fn endpoint(&self) -> Option<&Endpoint> {
-        Some(&self.endpoint)
-    }
-
-    fn local(&self) -> Option<&LocalServer> {
-        self.local.as_ref()
-    }
-
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        facts::ask(&self.endpoint, &mut open(&self.endpoint)?)
-    }
-
-    fn down(&mut self) -> Option<String> {
-        self.guard.get_mut().unwrap_or_else(PoisonError::into_inner).lost()
-    }
-
-    /// Bytes of the database's collections and indexes, as the server reports them.
-    fn data_bytes(&self) -> Option<u64> {
-        let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = rawdoc! { "dbStats": 1, "$db": self.endpoint.catalog.as_str() };
-        let stats = guard.command(&asked).ok()?;
+    /// Those of its collections and indexes.
+    fn data_bytes(&mut self, endpoint: &Endpoint) -> Option<u64> {
+        let asked = rawdoc! { "dbStats": 1, "$db": endpoint.catalog.as_str() };
+        let stats = self.guard.command(&asked).ok()?;
         let bytes = |name| super::reply::number(&stats, name);
         let all = bytes("totalSize").or_else(|| Some(bytes("storageSize")? + bytes("indexSize")?));
         u64::try_from(all?).ok()
     }
 
-    fn cost_source(
-        &self,
-        _access: Access,
-        _clock: &Arc<dyn Clock>,
-    ) -> Result<Box<dyn CostSource>, String> {
-        Err(NO_COSTS.to_owned())
-    }
-
-    fn check_alive(&self) -> Result<(), DeployError> {
-        check_alive(&self.connector)
-    }
-
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        let AttachedServer { endpoint, guard, is_made, keeps_tables, .. } = *self;
-        if keeps_tables {
-            return Ok(());
-        }
+    fn remove(self: Box<Self>, endpoint: &Endpoint) -> Result<(), DeployError> {
+        let GuardedServer { guard, is_made } = *self;
         drop(guard);
-        let mut connection = open(&endpoint)?;
+        let mut connection = open(endpoint)?;
         connection.set_cold_limit(CATALOG_LIMIT.0);
-        notes::drop_all(&mut connection).map_err(|error| {
-            DeployError::new(format!("Dyno's collections on {endpoint} were not dropped: {error}"))
-        })?;
+        notes::drop_all(&mut connection)
+            .context(format!("Dyno's collections on {endpoint} were not dropped"))?;
         // What others have made in it prevents its removal.
-        let is_empty = notes::collections(&mut connection).map_err(deploy_error)?.is_empty();
+        let is_empty = notes::collections(&mut connection)?.is_empty();
         if is_made && is_empty && is_listed(&mut connection) {
             let command = rawdoc! { "dropDatabase": 1, "$db": endpoint.catalog.as_str() };
             let dropped = connection.command(&command);
-            dropped
-                .map_err(|error| command_failed("drop the database that Dyno created", error))?;
+            dropped.context("cannot drop the database that Dyno created")?;
         }
         Ok(())
     }

@@ -132,16 +132,8 @@ impl MongoConnection {
     }
 
     fn write_out(&mut self) {
-        while self.has_unwritten() {
-            match self.transport.write_some(&self.out[self.n_written..]) {
-                Ok(n_taken) => self.n_written += n_taken,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => {
-                    self.n_written = self.out.len();
-                    self.write_failure = Some(error.to_string());
-                    return;
-                }
-            }
+        if let Err(error) = self.transport.write_rest(&self.out, &mut self.n_written) {
+            self.write_failure = Some(error.to_string());
         }
     }
 

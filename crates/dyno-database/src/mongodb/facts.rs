@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use bson::raw::{RawBsonRef, RawDocument};
 use bson::rawdoc;
 
-use super::command_failed;
 use super::connection::MongoConnection;
 use super::reply::text;
 use crate::cleaner::Cleaner;
-use crate::{Address, DeployError, Durability, Endpoint, ServerFacts};
+use crate::server::Context;
+use crate::{DeployError, Durability, Endpoint, ServerFacts};
 
 /// Product and version: `FerretDB`, `1.24.0`.
 pub(super) fn version(
     connection: &mut MongoConnection,
 ) -> Result<(&'static str, String), DeployError> {
     let asked = connection.command(&rawdoc! { "buildInfo": 1, "$db": "admin" });
-    let info = asked.map_err(|error| command_failed("read the server's version", error))?;
+    let info = asked.context("cannot read the server's version")?;
     let ferretdb = text(&info, "ferretdbVersion").or_else(|| {
         let own = info.get("ferretdb").ok().flatten().and_then(RawBsonRef::as_document)?;
         text(own, "version")
@@ -37,23 +37,13 @@ pub(super) fn ask(
     let cleaner = Cleaner::new(endpoint.password.as_ref());
     let (product, version) = version(connection)?;
     let hello = connection.command(&rawdoc! { "hello": 1, "$db": "admin" });
-    let hello = hello.map_err(|error| command_failed("ask the server what it is", error))?;
+    let hello = hello.context("cannot ask the server what it is")?;
     Ok(ServerFacts {
         product: product.to_owned(),
         version: cleaner.clean(&version),
-        transport: match endpoint.address {
-            Address::Unix(_) => "unix",
-            Address::Tcp { .. } => "tcp",
-        },
-        tls: connection.is_tls(),
         settings: of_deployment(&hello, connection, &cleaner),
         durability: Durability::unknown(),
-        durability_settings: &[],
-        memory_bytes: None,
-        memory_settings: &[],
-        in_process: false,
-        stores_data: true,
-        build: None,
+        ..ServerFacts::at(endpoint, connection.is_tls())
     })
 }
 

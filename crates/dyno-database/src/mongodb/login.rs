@@ -13,7 +13,7 @@ use crate::cleaner::Cleaner;
 use crate::scram::{Binding, ScramCache, ScramExchange};
 use crate::transport::Transport;
 use crate::waiting::SET_UP_LIMIT;
-use crate::{Address, Endpoint, TlsMode};
+use crate::{Endpoint, TlsMode};
 
 const MECHANISM: &str = "SCRAM-SHA-256";
 
@@ -32,11 +32,8 @@ pub(super) fn open(
     cache: &ScramCache,
 ) -> Result<MongoConnection, ConnectError> {
     let cleaner = Cleaner::new(endpoint.password.as_ref());
-    begin(endpoint, cache, &cleaner).map_err(|reason| ConnectError {
-        address: endpoint.address.to_string(),
-        reason: cleaner.clean(&reason),
-        details: None,
-    })
+    let opened = begin(endpoint, cache, &cleaner);
+    opened.map_err(|reason| endpoint.not_opened(cleaner.clean(&reason)))
 }
 
 fn begin(
@@ -47,11 +44,8 @@ fn begin(
     let source = auth_source(endpoint)?;
     let mut transport = Transport::open(endpoint).map_err(|error| unreached(&error))?;
     if endpoint.tls != TlsMode::Off {
-        let host = match &endpoint.address {
-            Address::Tcp { host, .. } => host.as_str(),
-            Address::Unix(_) => "localhost",
-        };
-        transport.start_tls(&endpoint.tls, host).map_err(|error| format!("TLS: {error}"))?;
+        let started = transport.start_tls(&endpoint.tls, endpoint.tls_name());
+        started.map_err(|error| format!("TLS: {error}"))?;
     }
     let mut connection = MongoConnection::new(transport, &endpoint.catalog, cleaner.clone());
     let hello = rawdoc! {

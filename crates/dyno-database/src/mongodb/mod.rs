@@ -33,9 +33,7 @@ mod wire;
 pub(crate) use product::FAMILY;
 pub(crate) use product::PROTOCOL;
 
-use std::sync::Arc;
-
-use dyno_workload::{Connection, Connector};
+use dyno_workload::Connector;
 
 use crate::scram::ScramCache;
 use crate::{DeployError, Endpoint};
@@ -44,20 +42,10 @@ use connection::MongoConnection;
 /// Opens connections to one endpoint, which derive the keys of its password only once.
 fn connector(endpoint: Endpoint) -> Connector {
     let cache = ScramCache::default();
-    Arc::new(move || {
-        let mut connection = login::open(&endpoint, &cache)?;
-        // Its commands may take long, such as making an index or adding up all documents.
-        connection.set_cold_limit(0);
-        Ok(Box::new(connection) as Box<dyn Connection>)
-    })
+    crate::server::connector(move || login::open(&endpoint, &cache))
 }
 
 /// Opens one connection; cold calls have half a minute each.
 fn open(endpoint: &Endpoint) -> Result<MongoConnection, DeployError> {
-    login::open(endpoint, &ScramCache::default())
-        .map_err(|error| DeployError::new(error.to_string()))
-}
-
-fn command_failed(what: &str, error: impl std::fmt::Display) -> DeployError {
-    DeployError::new(format!("cannot {what}: {error}"))
+    Ok(login::open(endpoint, &ScramCache::default())?)
 }

@@ -10,6 +10,7 @@ use dyno_workload::StatementError;
 
 use super::connection::{MongoConnection, refused};
 use super::reply::{first_batch, text};
+use crate::catalog::some_of;
 
 const NOTES: &str = "dyno_tables";
 
@@ -21,8 +22,6 @@ const SYSTEM: &str = "system.";
 
 /// The code of an error for a collection that is not there.
 const NO_COLLECTION: &str = "26";
-
-const NAMED_MAX: usize = 5;
 
 /// The texts of this field in the first batch of an answer.
 fn texts(answer: &RawDocument, field: &str) -> Option<Vec<Option<String>>> {
@@ -93,13 +92,9 @@ pub(super) fn claim(
     if foreign.is_empty() || allow_existing {
         return Ok(());
     }
-    let named = foreign[..foreign.len().min(NAMED_MAX)].join(", ");
-    let more = match foreign.len().saturating_sub(NAMED_MAX) {
-        0 => String::new(),
-        n => format!(" and {n} more"),
-    };
+    let named = some_of(&foreign);
     Err(refused(format!(
-        "the database contains collections that Dyno did not create ({named}{more}); give Dyno its \
+        "the database contains collections that Dyno did not create ({named}); give Dyno its \
          own database, or allow them with `--allow-existing-tables` (in a study: \
          `allow_existing_tables = true`), and Dyno \
          leaves them alone"

@@ -2,22 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use dyno_host::{FileKind, ProcessSpec};
-use dyno_units::Clock;
-use dyno_workload::{Connection, Connector, Dialect};
+use dyno_host::FileKind;
 
-use super::connection::PING;
-use super::programs::{self, PROGRAM};
-use super::{facts, settings};
-use crate::logs::LogFiles;
-use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
-use crate::waiting::SET_UP_LIMIT;
-use crate::{
-    Access, Address, CostSource, DeployError, Endpoint, Installation, Launch, Part, Server,
-    ServerFacts, ServerSpec, TlsMode, version_fits,
-};
+use super::programs::{FINDER, PROGRAM, check_version};
+use super::settings;
+use crate::private::{OwnServer, ServerFolder, ServerKind};
+use crate::running::Running;
+use crate::{Address, DeployError, Endpoint, Launch, Server, ServerFacts, ServerSpec};
 
 const CATALOG: &str = "dyno";
 
@@ -26,22 +18,7 @@ const USER: &str = "dyno";
 
 const SOCKET: &str = "mongodb.sock";
 
-const KIND: ServerKind = ServerKind {
-    product: "FerretDB",
-    stop_signal: "TERM",
-    log_files: LogFiles::Named(&[]),
-    ports: NO_PORTS,
-    open: None,
-    start_limit: START_LIMIT,
-};
-
-struct PrivateServer {
-    server: OwnServer,
-    endpoint: Endpoint,
-    connector: Connector,
-    installation: Installation,
-    settings: BTreeMap<String, String>,
-}
+const KIND: ServerKind = ServerKind::new("FerretDB");
 
 pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     if let Some(engine) = &spec.engine {
@@ -50,13 +27,7 @@ pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
              `{engine}` out"
         )));
     }
-    match spec.part {
-        Part::Alone => Ok(()),
-        _ => Err(DeployError::new(
-            "Dyno starts only single FerretDB servers: no replicas and no \
-            clusters",
-        )),
-    }
+    spec.check_alone("FerretDB")
 }
 
 /// Starts a private server and waits until it answers.
@@ -66,38 +37,32 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     if data.is_some() {
         return Err(DeployError::new("FerretDB's data are not kept, so they cannot be reused"));
     }
-    let installation = programs::find(spec, place.keeper())?;
+    let installation = FINDER.find(spec, place.keeper())?;
+    check_version(&installation.version)?;
     let settings = settings::spelled(&spec.settings)?;
-    if let Some(wanted) = &spec.version
-        && !version_fits(&installation.version, wanted)
-    {
-        return Err(DeployError::new(format!(
-            "FerretDB in {} is {}, not {wanted}",
-            installation.programs.display(),
-            installation.version
-        )));
-    }
+    spec.check_version("FerretDB", &installation.programs, &installation.version)?;
     let folder = ServerFolder::make(place, &spec.product)?;
     folder.put_data(None, KIND)?;
     let socket = folder.run().join(SOCKET);
-    let process = ProcessSpec {
-        program: PathBuf::from("/bin/sh"),
-        arguments: arguments(&installation.programs.join(PROGRAM), &folder, &socket, &settings),
-        environment: vec![
-            ("TMPDIR".to_owned(), folder.tmp().display().to_string()),
-            // It reports nothing to anybody.
-            ("DO_NOT_TRACK".to_owned(), "true".to_owned()),
-        ],
-        log: folder.log(),
-        cpus: spec.cpus.clone(),
-        limits: spec.limits,
-        ..ProcessSpec::default()
-    };
-    let endpoint = endpoint(&socket);
+    let arguments = arguments(&installation.programs.join(PROGRAM), &folder, &socket, &settings);
+    let mut process = folder.server(spec, PathBuf::from("/bin/sh"), arguments);
+    // It reports nothing to anybody.
+    process.environment.push(("DO_NOT_TRACK".to_owned(), "true".to_owned()));
+    let endpoint = Endpoint::plain(super::PROTOCOL, Address::Unix(socket), USER, CATALOG);
     let reach = || super::open(&endpoint).map(drop).map_err(|error| error.message);
     let (server, ()) = OwnServer::start(folder, &process, KIND, clock, reach)?;
-    let connector = super::connector(endpoint.clone());
-    Ok(Box::new(PrivateServer { server, endpoint, connector, installation, settings }))
+    let facts = move |one: &Running| -> Result<ServerFacts, DeployError> {
+        let mut facts = super::PROTOCOL.facts(&one.endpoint)?;
+        facts.settings.extend(settings.clone());
+        Ok(ServerFacts {
+            durability: settings::durability(&settings),
+            durability_settings: &settings::DURABILITY,
+            build: Some(installation.facts(None)),
+            ..facts
+        })
+    };
+    let running = Running::new(server, endpoint);
+    Ok(Box::new(Running { facts: Box::new(facts), can_keep_data: false, ..running }))
 }
 
 /// It does not start where one that was killed has left its socket, so that is removed first, as the server's user.
@@ -126,19 +91,6 @@ fn arguments(
     ]
 }
 
-fn endpoint(socket: &Path) -> Endpoint {
-    Endpoint {
-        protocol: super::PROTOCOL,
-        address: Address::Unix(socket.to_owned()),
-        user: USER.to_owned(),
-        password: None,
-        catalog: CATALOG.to_owned(),
-        tls: TlsMode::Off,
-        server_public_key: None,
-        session_options: None,
-    }
-}
-
 /// What a file in the data folder holds: a database of SQLite, or its log.
 pub(super) fn file_kind(path: &Path) -> FileKind {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -148,59 +100,5 @@ pub(super) fn file_kind(path: &Path) -> FileKind {
     match name.ends_with(".sqlite") {
         true => FileKind::TablesAndIndexes,
         false => FileKind::Other,
-    }
-}
-
-pub(super) fn check_alive(connector: &Connector) -> Result<(), DeployError> {
-    let failed = |why: String| DeployError::new(format!("the server no longer answers: {why}"));
-    let mut connection: Box<dyn Connection> =
-        connector().map_err(|error| failed(error.to_string()))?;
-    connection.set_cold_limit(SET_UP_LIMIT.0);
-    connection.query(PING).map(drop).map_err(|error| failed(error.to_string()))
-}
-
-pub(super) const NO_COSTS: &str = "there are no SQL statements whose cost could be measured";
-
-impl Server for PrivateServer {
-    /// None is spoken.
-    fn dialect(&self) -> Dialect {
-        Dialect::Sqlite
-    }
-
-    fn connector(&self) -> Connector {
-        Arc::clone(&self.connector)
-    }
-
-    fn own(&self) -> Option<&OwnServer> {
-        Some(&self.server)
-    }
-
-    fn endpoint(&self) -> Option<&Endpoint> {
-        Some(&self.endpoint)
-    }
-
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        let mut facts = facts::ask(&self.endpoint, &mut super::open(&self.endpoint)?)?;
-        facts.durability = settings::durability(&self.settings);
-        facts.durability_settings = &settings::DURABILITY;
-        facts.settings.extend(self.settings.clone());
-        facts.build = Some(self.installation.facts(None));
-        Ok(facts)
-    }
-
-    fn cost_source(
-        &self,
-        _access: Access,
-        _clock: &Arc<dyn Clock>,
-    ) -> Result<Box<dyn CostSource>, String> {
-        Err(NO_COSTS.to_owned())
-    }
-
-    fn check_alive(&self) -> Result<(), DeployError> {
-        check_alive(&self.connector)
-    }
-
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        self.server.stop()
     }
 }

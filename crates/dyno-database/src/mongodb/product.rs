@@ -6,28 +6,26 @@ use std::sync::Arc;
 
 use dyno_host::Keeper;
 use dyno_units::SettingValue;
-use dyno_workload::{Connector, Target};
+use dyno_workload::Target;
 
-use super::{attached, facts, private, programs, settings};
+use super::programs::FINDER;
+use super::{attached, facts, private, settings};
 use crate::product::texts;
 use crate::products::Family;
+use crate::protocol::NO_DEBT;
 use crate::{
-    AttachOptions, Client, DataShape, DeployError, DiskUse, Endpoint, Installation, Launch, Place,
-    Product, ProductSpec, Protocol, ProtocolSpec, Server, ServerFacts, ServerSpec, SocketKey,
+    Client, DataShape, DeployError, DiskUse, Endpoint, Installation, Launch, Place, Product,
+    ProductSpec, Protocol, ProtocolSpec, Server, ServerSpec, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
 
 pub(crate) const FAMILY: Family = Family {
-    products: || vec![Arc::new(FerretDb { spec: ferretdb() })],
-    routers: Vec::new,
     protocol: Some(PROTOCOL),
-    sql: None,
-    probes: &[],
-    readings: &[],
+    ..Family::of(|| vec![Arc::new(FerretDb { spec: ferretdb() })])
 };
 
-pub(crate) const PROTOCOL: &dyn Protocol = &MongoProtocol;
+pub(crate) const PROTOCOL: &dyn Protocol = &SPEC;
 
 struct FerretDb {
     spec: ProductSpec,
@@ -72,17 +70,11 @@ impl Product for FerretDb {
     }
 
     fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
-        programs::installations(keeper)
+        FINDER.installations(keeper)
     }
 
     fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
-        programs::version_in(programs, keeper).ok_or_else(|| {
-            DeployError::new(format!(
-                "there is no program `{}` in {} that reports its version",
-                programs::PROGRAM,
-                programs.display()
-            ))
-        })
+        FINDER.version_in(programs, keeper)
     }
 
     fn client(&self, endpoint: &Endpoint, _version: &str) -> Option<Client> {
@@ -101,8 +93,6 @@ impl Product for FerretDb {
     }
 }
 
-struct MongoProtocol;
-
 static SPEC: ProtocolSpec = ProtocolSpec {
     name: "mongodb",
     schemes: &["mongodb"],
@@ -113,32 +103,20 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     has_server_public_key: false,
     // `authSource=DATABASE`.
     has_session_options: true,
+    ping: super::connection::PING,
+    blocks_worker: false,
     common_catalog: "admin",
     programs: &["mongod", "mongos", "ferretdb"],
     // Where it lies is not asked: most users may not know it.
     data_folder: super::connection::PING,
     file_kind: private::file_kind,
     thread_group: None,
+    connector: super::connector,
+    unnamed_connector: super::connector,
+    attach: attached::attach,
+    facts: |endpoint| facts::ask(endpoint, &mut super::open(endpoint)?),
+    probes: |_, _, _| Vec::new(),
+    debt_meter: |_, _| Err(NO_DEBT.to_owned()),
+    #[cfg(feature = "servers")]
+    dumping: None,
 };
-
-impl Protocol for MongoProtocol {
-    fn spec(&self) -> &'static ProtocolSpec {
-        &SPEC
-    }
-
-    fn connector(&self, endpoint: &Endpoint) -> Connector {
-        super::connector(endpoint.clone())
-    }
-
-    fn attach(
-        &self,
-        endpoint: &Endpoint,
-        options: AttachOptions,
-    ) -> Result<Box<dyn Server>, DeployError> {
-        attached::attach(endpoint, options)
-    }
-
-    fn facts(&self, endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
-        facts::ask(endpoint, &mut super::open(endpoint)?)
-    }
-}

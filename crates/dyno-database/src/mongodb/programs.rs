@@ -1,32 +1,26 @@
 //! Finds FerretDB's program on this machine.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use dyno_host::Keeper;
 
-use crate::installation::{choose_here, on_machine, usual_folders};
-use crate::{DeployError, Installation, ServerSpec};
+use crate::DeployError;
+use crate::installation::Finder;
 
 pub(super) const PROGRAM: &str = "ferretdb";
 
-/// Where it is besides PATH.
-const PLACES: [&str; 2] = ["/usr/bin", "/usr/local/bin"];
-
-/// The program to start a server with: the one in the folder of the spec, else the best that fits.
-pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Installation, DeployError> {
-    let folders = match &spec.programs {
-        Some(folder) => vec![folder.clone(), folder.join("bin")],
-        None => usual_folders(PROGRAM, &PLACES, keeper),
-    };
-    let advice = "docs/documents.md says how to build it from its Go module;";
-    let found = in_folders(&folders, keeper);
-    let chosen = choose_here(("FerretDB", PROGRAM, advice), (&folders, &found), spec)?;
-    check_version(&chosen.version)?;
-    Ok(chosen)
-}
+pub(super) static FINDER: Finder = Finder {
+    title: "FerretDB",
+    program: PROGRAM,
+    places: &["/usr/bin", "/usr/local/bin"],
+    advice: "docs/documents.md says how to build it from its Go module;",
+    version: version_in,
+    // Its version does not say who built it.
+    builder: |_, _| String::new(),
+};
 
 /// FerretDB 2 has no SQLite in it: it needs PostgreSQL with an extension.
-fn check_version(version: &str) -> Result<(), DeployError> {
+pub(super) fn check_version(version: &str) -> Result<(), DeployError> {
     match version.starts_with("1.") {
         true => Ok(()),
         false => Err(DeployError::new(format!(
@@ -36,16 +30,7 @@ fn check_version(version: &str) -> Result<(), DeployError> {
     }
 }
 
-pub(super) fn installations(keeper: &Keeper) -> Vec<Installation> {
-    in_folders(&usual_folders(PROGRAM, &PLACES, keeper), keeper)
-}
-
-fn in_folders(folders: &[PathBuf], keeper: &Keeper) -> Vec<Installation> {
-    // Its version does not say who built it.
-    on_machine(folders, PROGRAM, |folder| version_in(folder, keeper), |_, _| String::new())
-}
-
-pub(super) fn version_in(folder: &Path, keeper: &Keeper) -> Option<String> {
+fn version_in(folder: &Path, keeper: &Keeper) -> Option<String> {
     let program = folder.join(PROGRAM);
     std::fs::metadata(&program).ok().filter(|facts| facts.is_file())?;
     version_said(&keeper.ask(&program, &["--version"]).ok()?)

@@ -4,6 +4,7 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
 use super::MySqlConnection;
 use super::replica::send;
+use crate::server::Context;
 use crate::{Address, DeployError, Endpoint, Secret};
 
 /// Rounds of the digest that MySQL takes by default, in thousands.
@@ -35,9 +36,7 @@ impl Account<'_> {
         connection: &mut MySqlConnection,
         rights: &str,
     ) -> Result<(), DeployError> {
-        let salt = dyno_host::random_token().map_err(|error| {
-            DeployError::new(format!("there is no salt for a password: {error}"))
-        })?;
+        let salt = dyno_host::random_token().context("there is no salt for a password")?;
         let user = self.quoted();
         let identified = identified(connection.version(), self.password.reveal(), &salt);
         let statements = [
@@ -59,9 +58,7 @@ impl Account<'_> {
         debug_assert!(matches!(socket.address, Address::Unix(_)), "a password as it is");
         let (user, password) = (self.name.to_owned(), Some(self.password.clone()));
         let own = Endpoint { user, password, ..socket.clone() };
-        MySqlConnection::open(&own, None)
-            .map(drop)
-            .map_err(|error| DeployError::new(format!("{} cannot log in: {error}", self.name)))
+        MySqlConnection::open(&own, None).map(drop).context(format!("{} cannot log in", self.name))
     }
 }
 

@@ -1,23 +1,21 @@
 //! A running server, reached by its URL.
 
-use dyno_workload::{Connection, Connector, Dialect, StatementError};
+use dyno_workload::{Connection, StatementError};
 
-use super::MySqlConnection;
+use super::{MySqlConnection, quoted};
+use crate::attached::{Attached, Hold};
 use crate::catalog::{claim_catalog, contents, drop_claimed_tables};
+use crate::server::Context;
 use crate::transport::CATALOG_LIMIT;
 use crate::waiting::SET_UP_LIMIT;
-use crate::{AttachOptions, DeployError, Endpoint, LocalServer, Server, ServerFacts};
+use crate::{AttachOptions, DeployError, Endpoint, LocalServer, Server};
 
 /// The server's error for a catalog that does not exist.
 const UNKNOWN_CATALOG: &str = "1049";
 
-struct AttachedServer {
-    endpoint: Endpoint,
-    // Whether Dyno made the catalog, and may drop it.
-    made_catalog: bool,
-    keeps_tables: bool,
-    // The parts of it on this host, to be observed.
-    local: Option<LocalServer>,
+/// Whether Dyno made the catalog, and may drop it.
+struct Made {
+    catalog: bool,
 }
 
 /// Uses a running server: makes the catalog if it is missing, and claims it.
@@ -25,24 +23,20 @@ pub(crate) fn attach(
     endpoint: &Endpoint,
     options: AttachOptions,
 ) -> Result<Box<dyn Server>, DeployError> {
-    let mut connection = MySqlConnection::open(endpoint, None)
-        .map_err(|error| DeployError::new(error.to_string()))?;
-    let made_catalog = use_catalog(&mut connection, &endpoint.catalog, !options.makes_nothing)
-        .map_err(|error| DeployError::new(format!("the database cannot be used: {error}")))?;
+    let mut connection = MySqlConnection::open(endpoint, None)?;
+    let catalog = use_catalog(&mut connection, &endpoint.catalog, !options.makes_nothing)
+        .context("the database cannot be used")?;
     let local = LocalServer::find(endpoint, &mut connection);
-    let keeps_tables = options.keep_tables || options.makes_nothing;
-    let server = AttachedServer { endpoint: endpoint.clone(), made_catalog, keeps_tables, local };
-    if options.makes_nothing {
-        return Ok(Box::new(server));
-    }
-    if let Err(error) = claim_catalog(&mut connection, options.allow_existing_tables) {
-        if made_catalog {
+    if !options.makes_nothing
+        && let Err(error) = claim_catalog(&mut connection, options.allow_existing_tables)
+    {
+        if catalog {
             // The first error is the one to report.
             let _ = drop_catalog(&mut connection, &endpoint.catalog);
         }
-        return Err(DeployError::new(error.to_string()));
+        return Err(error.into());
     }
-    Ok(Box::new(server))
+    Ok(Box::new(Attached::new(endpoint, options, local, Made { catalog })))
 }
 
 /// Makes a catalog the connection's default. True if it had to be made, where that is allowed.
@@ -51,7 +45,7 @@ fn use_catalog(
     catalog: &str,
     may_make: bool,
 ) -> Result<bool, StatementError> {
-    let quoted = format!("`{}`", catalog.replace('`', "``"));
+    let quoted = quoted(catalog);
     match connection.query(&format!("USE {quoted}")) {
         Ok(_) => return Ok(false),
         Err(error) if error.code == UNKNOWN_CATALOG && may_make => {}
@@ -68,50 +62,20 @@ fn use_catalog(
 /// events.
 fn drop_catalog(connection: &mut MySqlConnection, catalog: &str) -> Result<(), StatementError> {
     if contents(connection)?.is_empty() {
-        connection.query(&format!("DROP DATABASE `{}`", catalog.replace('`', "``")))?;
+        connection.query(&format!("DROP DATABASE {}", quoted(catalog)))?;
     }
     Ok(())
 }
 
-impl Server for AttachedServer {
-    fn dialect(&self) -> Dialect {
-        Dialect::MySql
-    }
-
-    fn connector(&self) -> Connector {
-        super::connector(self.endpoint.clone())
-    }
-
-    fn endpoint(&self) -> Option<&Endpoint> {
-        Some(&self.endpoint)
-    }
-
-    fn local(&self) -> Option<&LocalServer> {
-        self.local.as_ref()
-    }
-
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        super::endpoint_facts(&self.endpoint)
-    }
-
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        if self.keeps_tables {
-            return Ok(());
-        }
-        let failed = |error: String| {
-            DeployError::new(format!(
-                "Dyno's tables on {} were not dropped: {error}",
-                self.endpoint
-            ))
-        };
-        let mut connection =
-            super::connect(&self.endpoint).map_err(|error| failed(error.to_string()))?;
+impl Hold for Made {
+    fn remove(self: Box<Self>, endpoint: &Endpoint) -> Result<(), DeployError> {
+        let failed = format!("Dyno's tables on {endpoint} were not dropped");
+        let mut connection = super::connect(endpoint).context(&failed)?;
         connection.set_cold_limit(CATALOG_LIMIT.0);
-        drop_claimed_tables(&mut connection).map_err(|error| failed(error.to_string()))?;
-        if self.made_catalog {
-            drop_catalog(&mut connection, &self.endpoint.catalog)
-                .map_err(|error| failed(error.to_string()))?;
+        drop_claimed_tables(&mut connection).context(&failed)?;
+        match self.catalog {
+            true => drop_catalog(&mut connection, &endpoint.catalog).context(&failed),
+            false => Ok(()),
         }
-        Ok(())
     }
 }

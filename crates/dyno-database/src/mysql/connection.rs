@@ -94,11 +94,8 @@ impl MySqlConnection {
         catalog: Option<&str>,
     ) -> Result<MySqlConnection, ConnectError> {
         let mut login = login::open(endpoint, catalog)?;
-        login.channel.transport.set_blocking(true, 0).map_err(|error| ConnectError {
-            address: endpoint.address.to_string(),
-            reason: error.to_string(),
-            details: None,
-        })?;
+        let set = login.channel.transport.set_blocking(true, 0);
+        set.map_err(|error| endpoint.not_opened(error.to_string()))?;
         Ok(MySqlConnection {
             channel: login.channel,
             request: Vec::with_capacity(REQUEST_ROOM),

@@ -6,7 +6,7 @@ use dyno_host::Keeper;
 
 use super::install::{Install, find_install};
 use super::option_file::{normal, spelled};
-use crate::data::{RuntimeSettings, build_of};
+use crate::data::RuntimeSettings;
 use crate::{DataShape, DeployError, ServerSpec};
 
 /// Settings that leave no trace in the files of a server that was stopped in order. Not among them
@@ -112,18 +112,8 @@ pub(crate) fn data_shape(
 }
 
 pub(super) fn shape_with(install: &Install, spec: &ServerSpec) -> Result<DataShape, DeployError> {
-    let settings: Result<Vec<(String, String)>, DeployError> = spec
-        .settings
-        .iter()
-        .map(|(name, value)| Ok((normal(name), spelled(name, value)?)))
-        .collect();
-    Ok(DataShape {
-        product: spec.product.clone(),
-        build: build_of(install.program(&install.server))?,
-        version: install.version.clone(),
-        engine: spec.engine.as_deref().map(str::to_ascii_lowercase),
-        settings: RUNTIME_SETTINGS.shaping(settings?)?,
-    })
+    let server = (install.program(&install.server), &*install.version);
+    RUNTIME_SETTINGS.shape(spec, server, |name, value| Ok((normal(name), spelled(name, value)?)))
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use std::io;
 
 use dyno_workload::{Connection, StatementError};
 
-use super::connect;
 use super::connection::MySqlConnection;
+use super::{connect, quoted};
 use crate::Endpoint;
+use crate::catalog::first_cell;
 use crate::dump::{
     Column, DumpError, Dumping, Loader, PieceReader, Snapshot, Table, TableSource, Wanted,
 };
@@ -98,10 +99,6 @@ fn explained(error: StatementError) -> DumpError {
         "the server refused FLUSH TABLES WITH READ LOCK, which lets several connections see the \
          same state of the tables: {error}; one connection needs no lock (--threads 1)"
     ))
-}
-
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
 }
 
 fn literal(text: &str) -> String {
@@ -203,8 +200,7 @@ fn routines(connection: &mut MySqlConnection) -> Result<Vec<String>, DumpError> 
 
 /// The first value of the first row; empty if there is none.
 fn single(connection: &mut MySqlConnection, sql: &str) -> Result<String, DumpError> {
-    let rows = connection.query(sql)?;
-    Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()?).unwrap_or_default())
+    Ok(first_cell(connection.query(sql)?).unwrap_or_default())
 }
 
 fn source(

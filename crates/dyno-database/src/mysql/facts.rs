@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use dyno_units::redact_setting;
 use dyno_workload::{Connection, StatementError};
 
 use super::MySqlConnection;
+use crate::catalog::first_cell;
 use crate::cleaner::Cleaner;
-use crate::{Address, Durability, Endpoint, ServerFacts};
+use crate::server::build_parts;
+use crate::{Durability, Endpoint, ServerFacts};
 
 const DURABILITY_SETTINGS: [&str; 5] = [
     "innodb_flush_log_at_trx_commit",
@@ -24,12 +25,7 @@ pub(super) fn ask(
     endpoint: &Endpoint,
 ) -> Result<ServerFacts, StatementError> {
     let cleaner = Cleaner::new(endpoint.password.as_ref());
-    let version = connection
-        .query("SELECT VERSION()")?
-        .into_iter()
-        .flatten()
-        .next()
-        .flatten()
+    let version = first_cell(connection.query("SELECT VERSION()")?)
         .unwrap_or_else(|| connection.version().to_owned());
     let version = cleaner.clean(&version);
     let mut settings = BTreeMap::new();
@@ -37,36 +33,27 @@ pub(super) fn ask(
         if let [Some(name), value] = row.as_slice() {
             let value = match name.as_str() {
                 // Who knows it can join.
-                "wsrep_cluster_name" => "***".to_owned(),
-                name => redact_setting(name, value.as_deref().unwrap_or_default()),
+                "wsrep_cluster_name" => "***",
+                _ => value.as_deref().unwrap_or_default(),
             };
-            settings.insert(cleaner.clean(name), cleaner.clean(&value));
+            settings.extend([cleaner.clean_setting(name, value)]);
         }
     }
     Ok(ServerFacts {
         product: product_of(&version).to_owned(),
-        transport: match endpoint.address {
-            Address::Unix(_) => "unix",
-            Address::Tcp { .. } => "tcp",
-        },
-        tls: connection.is_encrypted(),
         durability: durability(&settings),
         durability_settings: &DURABILITY_SETTINGS,
         memory_bytes: memory_bytes(&settings),
         memory_settings: &MEMORY_SETTINGS,
-        in_process: false,
-        stores_data: true,
-        build: None,
         version,
         settings,
+        ..ServerFacts::at(endpoint, connection.is_encrypted())
     })
 }
 
 pub(super) fn configured(settings: &BTreeMap<String, String>) -> Option<String> {
     let names = ["version_comment", "version_compile_os", "version_compile_machine"];
-    let parts = names.iter().filter_map(|name| Some(format!("{name}: {}", settings.get(*name)?)));
-    let parts: Vec<String> = parts.collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
+    build_parts(names.iter().filter_map(|name| Some(format!("{name}: {}", settings.get(*name)?))))
 }
 
 fn product_of(version: &str) -> &'static str {

@@ -13,18 +13,20 @@ use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{Probe, Readings, RunAs};
+use dyno_host::{Probe, RunAs};
 use dyno_units::reading::prelude::*;
 use dyno_units::{Nanoseconds, SettingValue};
-use dyno_workload::{Connection, Connector, TextRows};
+use dyno_workload::{Connection, TextRows};
 
 use super::install::Install;
 use super::option_file::normal;
-use super::{MySqlConnection, connect, connector};
+use super::{MySqlConnection, connect, connector, open};
 use crate::cluster::{Clustering, Node, NodePorts, NodeState, node_name};
 use crate::control::{BeforeStart, ServerControl};
+use crate::data::gone;
 use crate::private::ServerFolder;
-use crate::probe::{Asker, cell, number};
+use crate::probe::{Counters, CountersProbe, Item, cell, gauge, numbers_by_name, rate};
+use crate::server::Context;
 use crate::transport::CATALOG_LIMIT;
 use crate::{DeployError, Endpoint};
 
@@ -187,10 +189,7 @@ fn write_position(data: &Path, owner: Option<RunAs>, position: &str) -> Result<(
     );
     let path = data.join(STATE_FILE);
     let write = || -> io::Result<()> {
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        gone(fs::remove_file(&path))?;
         // New, and therefore through no link.
         let mut file = File::create_new(&path)?;
         file.write_all(text.as_bytes())?;
@@ -199,7 +198,7 @@ fn write_position(data: &Path, owner: Option<RunAs>, position: &str) -> Result<(
             None => Ok(()),
         }
     };
-    write().map_err(|error| DeployError::new(format!("cannot write {}: {error}", path.display())))
+    write().context(format!("cannot write {}", path.display()))
 }
 
 /// Waits for nothing: whether a node that starts has joined, and sees those that were there before.
@@ -267,16 +266,12 @@ fn find_position(control: &ServerControl, data: &Path) -> Result<(), DeployError
     process.arguments.push("--wsrep-recover".to_owned());
     process.log = control.folder.join(POSITION_LOG);
     let keeper = control.place.keeper();
-    let failed = |why: String| {
-        DeployError::new(format!(
-            "MariaDB cannot find out what the node holds of its cluster (--wsrep-recover): {why}"
-        ))
-    };
+    let failed = "MariaDB cannot find out what the node holds of its cluster (--wsrep-recover)";
     keeper
         .run(&control.folder, &process, control.clock.as_ref(), POSITION_LIMIT)
-        .map_err(|error| failed(error.to_string()))?;
+        .context(failed)?;
     let said = dyno_host::last_lines(&process.log, usize::MAX);
-    let position = position_of(&said).ok_or_else(|| failed("it does not say".to_owned()))?;
+    let position = position_of(&said).ok_or("it does not say").context(failed)?;
     write_position(data, keeper.run_as(), &position)
 }
 
@@ -298,9 +293,7 @@ fn is_position(text: &str) -> bool {
 const STATUS: &str = "SHOW GLOBAL STATUS LIKE 'wsrep%'";
 
 fn status(node: &Endpoint) -> Result<TextRows, DeployError> {
-    let mut connection = connect(node).map_err(|error| DeployError::new(error.to_string()))?;
-    connection.set_cold_limit(CATALOG_LIMIT.0);
-    connection.query(STATUS).map_err(|error| DeployError::new(error.to_string()))
+    Ok(open(node)?.query(STATUS)?)
 }
 
 fn value<'r>(rows: &'r TextRows, name: &str) -> &'r str {
@@ -345,7 +338,7 @@ impl Clustering for Galera {
     }
 
     fn probe(&self, name: &str, node: &Endpoint) -> Box<dyn Probe> {
-        Box::new(NodeProbe::new(name, connector(node.clone())))
+        Box::new(CountersProbe::new(name, connector(node.clone()), &COUNTERS))
     }
 
     fn tables(&self) -> &'static str {
@@ -353,90 +346,31 @@ impl Clustering for Galera {
     }
 }
 
-/// Counters of which a reading is the growth per second, times a factor.
-const RATES: [(&str, &str, f64); 6] = [
-    ("wsrep_flow_control_paused_ns", "paused_percent", 1e-7),
-    ("wsrep_local_cert_failures", "certification_failures_per_s", 1.0),
-    ("wsrep_local_bf_aborts", "aborts_per_s", 1.0),
-    ("wsrep_replicated_bytes", "replicated_bytes_per_s", 1.0),
-    ("wsrep_received_bytes", "received_bytes_per_s", 1.0),
-    ("wsrep_flow_control_sent", "pauses_asked_per_s", 1.0),
-];
-
-const GAUGES: [(&str, &str); 2] =
-    [("wsrep_local_recv_queue", "receive_queue"), ("wsrep_cluster_size", "cluster_size")];
+pub(super) static COUNTERS: Counters = Counters {
+    probe: "galera",
+    statement: STATUS,
+    values: |answer| numbers_by_name(&answer.rows),
+    items: ITEMS,
+};
 
 #[rustfmt::skip]
-pub(super) const READINGS: &[Reading] = &[
-    reading("galera.*.paused_percent", Percent, "paused by flow control", "share of the time in which the cluster was paused because a node could not keep up").topic(Topic::Instance).worse(),
-    reading("galera.*.certification_failures_per_s", PerSecond, "certification failures", "transactions of this node that failed at commit because another node had changed the same rows").topic(Topic::Instance).worse(),
-    reading("galera.*.aborts_per_s", PerSecond, "transactions aborted by other nodes", "transactions of this node that were aborted before their commit because another node had changed the same rows").topic(Topic::Instance).worse(),
-    reading("galera.*.replicated_bytes_per_s", BytesPerSecond, "replicated", "bytes of write sets that this node sent to the others").topic(Topic::Instance),
-    reading("galera.*.received_bytes_per_s", BytesPerSecond, "received from other nodes", "bytes of write sets that this node received").topic(Topic::Instance),
-    reading("galera.*.pauses_asked_per_s", PerSecond, "pauses requested", "times that this node asked the others to wait for it").topic(Topic::Instance).worse(),
-    reading("galera.*.receive_queue", Count, "receive queue", "write sets that this node has received but not applied").topic(Topic::Instance).worse(),
-    reading("galera.*.cluster_size", Count, "nodes seen", "nodes of the cluster that this node sees, itself included").topic(Topic::Instance),
+const ITEMS: &[Item] = &[
+    rate("wsrep_flow_control_paused_ns", reading("galera.*.paused_percent", Percent, "paused by flow control", "share of the time in which the cluster was paused because a node could not keep up").topic(Topic::Instance).worse()).times(1e-7),
+    rate("wsrep_local_cert_failures", reading("galera.*.certification_failures_per_s", PerSecond, "certification failures", "transactions of this node that failed at commit because another node had changed the same rows").topic(Topic::Instance).worse()),
+    rate("wsrep_local_bf_aborts", reading("galera.*.aborts_per_s", PerSecond, "transactions aborted by other nodes", "transactions of this node that were aborted before their commit because another node had changed the same rows").topic(Topic::Instance).worse()),
+    rate("wsrep_replicated_bytes", reading("galera.*.replicated_bytes_per_s", BytesPerSecond, "replicated", "bytes of write sets that this node sent to the others").topic(Topic::Instance)),
+    rate("wsrep_received_bytes", reading("galera.*.received_bytes_per_s", BytesPerSecond, "received from other nodes", "bytes of write sets that this node received").topic(Topic::Instance)),
+    rate("wsrep_flow_control_sent", reading("galera.*.pauses_asked_per_s", PerSecond, "pauses requested", "times that this node asked the others to wait for it").topic(Topic::Instance).worse()),
+    gauge("wsrep_local_recv_queue", reading("galera.*.receive_queue", Count, "receive queue", "write sets that this node has received but not applied").topic(Topic::Instance).worse()),
+    gauge("wsrep_cluster_size", reading("galera.*.cluster_size", Count, "nodes seen", "nodes of the cluster that this node sees, itself included").topic(Topic::Instance)),
 ];
-
-struct NodeProbe {
-    name: String,
-    asker: Asker,
-    /// When the counters were read last, and what they were.
-    before: Option<(Nanoseconds, BTreeMap<&'static str, f64>)>,
-}
-
-impl NodeProbe {
-    fn new(name: &str, connector: Connector) -> NodeProbe {
-        NodeProbe { name: name.to_owned(), asker: Asker::new(connector), before: None }
-    }
-
-    fn put(&mut self, now: Nanoseconds, rows: &TextRows, readings: &mut Readings) {
-        let value = |name: &str| {
-            let row = rows.iter().find(|row| cell(row, 0) == Some(name))?;
-            number(cell(row, 1)?)
-        };
-        let name = |what: &str| format!("galera.{}.{what}", self.name);
-        for (source, what) in GAUGES {
-            readings.extend(value(source).map(|value| (name(what), value)));
-        }
-        let counters: BTreeMap<&'static str, f64> =
-            RATES.iter().filter_map(|(source, ..)| Some((*source, value(source)?))).collect();
-        if let Some((at, before)) = &self.before {
-            let seconds = now.saturating_sub(*at).as_secs_f64();
-            for (source, what, factor) in RATES {
-                let growth = counters.get(source).zip(before.get(source)).map(|(a, b)| a - b);
-                // A server that was started again counts from the beginning.
-                let growth = growth.filter(|growth| *growth >= 0.0 && seconds > 0.0);
-                readings.extend(growth.map(|growth| (name(what), factor * growth / seconds)));
-            }
-        }
-        self.before = Some((now, counters));
-    }
-}
-
-impl Probe for NodeProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        READINGS.into()
-    }
-
-    fn name(&self) -> &str {
-        "galera"
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        if let Some(rows) = self.asker.rows(now, STATUS) {
-            self.put(now, &rows, readings);
-        }
-    }
-
-    fn take_notes(&mut self) -> Vec<String> {
-        self.asker.take_notes()
-    }
-}
 
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
+
+    use dyno_host::Readings;
+    use dyno_workload::{Connector, NamedRows};
 
     use super::*;
     use crate::Secret;
@@ -564,15 +498,18 @@ mod tests {
             let (address, reason) = (String::new(), String::new());
             Err(dyno_workload::ConnectError { address, reason, details: None })
         });
-        let mut probe = NodeProbe::new("node-2", nowhere);
+        let mut probe = CountersProbe::new("node-2", nowhere, &COUNTERS);
         let mut read = |second: u64, paused: &str, queue: &str| {
             let mut readings = Readings::new();
             let all = rows(&[
                 ("wsrep_flow_control_paused_ns", paused),
                 ("wsrep_local_recv_queue", queue),
             ]);
-            probe.put(Nanoseconds::from_secs(second), &all, &mut readings);
-            assert!(readings.keys().all(|name| READINGS.iter().any(|one| one.is_for(name))));
+            let answer = NamedRows { columns: Vec::new(), rows: all };
+            probe.put(Nanoseconds::from_secs(second), &answer, &mut readings);
+            assert!(
+                readings.keys().all(|name| COUNTERS.readings().iter().any(|one| one.is_for(name)))
+            );
             readings
         };
         let queue = ("galera.node-2.receive_queue".to_owned(), 4.0);

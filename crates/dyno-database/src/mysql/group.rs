@@ -5,26 +5,24 @@
 //! from anywhere) and for replication alone, with a password that is made for each group. Each member is started on the
 //! same data.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use dyno_host::{Probe, Readings};
+use dyno_host::Probe;
 use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds, SettingValue, version_numbers};
-use dyno_workload::{Connection, Connector, TextRows};
+use dyno_workload::{Connection, TextRows};
 
 use super::account::Account;
 use super::install::Install;
 use super::option_file::normal;
 use super::replica::{self, Words, failed, send};
-use super::{MySqlConnection, connect, connector};
+use super::{MySqlConnection, connector, open};
 use crate::cluster::{Clustering, Node, NodeState};
 use crate::control::ServerControl;
 use crate::part::REPLICATION_USER;
-use crate::probe::{Asker, cell, number};
-use crate::transport::CATALOG_LIMIT;
+use crate::probe::{Counters, CountersProbe, Item, cell, gauge, named_numbers, rate};
 use crate::{DeployError, Endpoint};
 
 const PLUGIN: &str = "group_replication.so";
@@ -125,7 +123,7 @@ fn check_settings(
         let bare = normal(name);
         let bare = bare.trim_start_matches("loose_");
         let sql = format!("SHOW GLOBAL VARIABLES WHERE variable_name = '{bare}'");
-        let rows = connection.query(&sql).map_err(|error| DeployError::new(error.to_string()))?;
+        let rows = connection.query(&sql)?;
         if rows.is_empty() {
             let version = connection.version();
             return Err(DeployError::new(format!("MySQL {version} has no setting `{name}`")));
@@ -220,7 +218,7 @@ fn check_keys(connection: &mut MySqlConnection, catalog: &str) -> Result<(), Dep
          ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.constraint_type = 'PRIMARY KEY' \
          WHERE t.table_schema = '{catalog}' AND t.table_type = 'BASE TABLE' AND c.table_name IS NULL ORDER BY 1"
     );
-    let rows = connection.query(&sql).map_err(|error| DeployError::new(error.to_string()))?;
+    let rows = connection.query(&sql)?;
     let names: Vec<&str> = rows.iter().filter_map(|row| cell(row, 0)).collect();
     if names.is_empty() {
         return Ok(());
@@ -253,19 +251,12 @@ pub(super) fn control(control: ServerControl, node: &Node, endpoint: &Endpoint) 
     ServerControl { spec, is_back: Some(Arc::new(is_back)), ..control }
 }
 
-fn open(endpoint: &Endpoint) -> Result<MySqlConnection, DeployError> {
-    let mut connection = connect(endpoint).map_err(|error| DeployError::new(error.to_string()))?;
-    connection.set_cold_limit(CATALOG_LIMIT.0);
-    Ok(connection)
-}
-
 const STATE: &str = "SELECT member_state, member_role, (SELECT COUNT(*) FROM \
      performance_schema.replication_group_members WHERE member_state = 'ONLINE'), @@GLOBAL.gtid_executed FROM \
      performance_schema.replication_group_members WHERE member_id IN (@@server_uuid, '')";
 
 fn asked(connection: &mut MySqlConnection) -> Result<NodeState, DeployError> {
-    let rows = connection.query(STATE).map_err(|error| DeployError::new(error.to_string()))?;
-    Ok(state(&rows))
+    Ok(state(&connection.query(STATE)?))
 }
 
 fn state(rows: &TextRows) -> NodeState {
@@ -324,7 +315,7 @@ impl Clustering for Group {
     }
 
     fn probe(&self, name: &str, node: &Endpoint) -> Box<dyn Probe> {
-        Box::new(MemberProbe::new(name, connector(node.clone())))
+        Box::new(CountersProbe::new(name, connector(node.clone()), &COUNTERS))
     }
 
     fn tables(&self) -> &'static str {
@@ -332,102 +323,45 @@ impl Clustering for Group {
     }
 }
 
-/// Counters of which a reading is the growth per second.
-const RATES: [(usize, &str); 5] = [
-    (4, "proposed_per_s"),
-    (5, "checked_per_s"),
-    (6, "conflicts_per_s"),
-    (7, "applied_per_s"),
-    (8, "rolled_back_per_s"),
-];
-
-const GAUGES: [(usize, &str); 4] =
-    [(0, "check_queue"), (1, "apply_queue"), (2, "members"), (3, "is_primary")];
-
-const STATISTICS: &str = "SELECT s.count_transactions_in_queue, s.count_transactions_remote_in_applier_queue, \
-     (SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE member_state = 'ONLINE'), \
-     m.member_role = 'PRIMARY', s.count_transactions_local_proposed, s.count_transactions_checked, \
-     s.count_conflicts_detected, s.count_transactions_remote_applied, s.count_transactions_local_rollback, \
-     (SELECT MAX(IF(applying_transaction = '', 0, TIMESTAMPDIFF(MICROSECOND, \
-     applying_transaction_original_commit_timestamp, NOW(6)) / 1e6)) \
-     FROM performance_schema.replication_applier_status_by_worker \
-     WHERE channel_name = 'group_replication_applier') \
-     FROM performance_schema.replication_group_member_stats s \
-     JOIN performance_schema.replication_group_members m ON m.member_id = s.member_id \
-     WHERE s.member_id = @@server_uuid";
-
-/// The column of [`STATISTICS`] with the delay of what is applied.
-const LAG: usize = 9;
+pub(super) static COUNTERS: Counters = Counters {
+    probe: "group",
+    statement: "SELECT s.count_transactions_in_queue AS check_queue, \
+                s.count_transactions_remote_in_applier_queue AS apply_queue, \
+                (SELECT COUNT(*) FROM performance_schema.replication_group_members \
+                WHERE member_state = 'ONLINE') AS members, m.member_role = 'PRIMARY' AS is_primary, \
+                s.count_transactions_local_proposed AS proposed, s.count_transactions_checked AS checked, \
+                s.count_conflicts_detected AS conflicts, s.count_transactions_remote_applied AS applied, \
+                s.count_transactions_local_rollback AS rolled_back, \
+                (SELECT MAX(IF(applying_transaction = '', 0, TIMESTAMPDIFF(MICROSECOND, \
+                applying_transaction_original_commit_timestamp, NOW(6)) / 1e6)) \
+                FROM performance_schema.replication_applier_status_by_worker \
+                WHERE channel_name = 'group_replication_applier') AS lag_s \
+                FROM performance_schema.replication_group_member_stats s \
+                JOIN performance_schema.replication_group_members m ON m.member_id = s.member_id \
+                WHERE s.member_id = @@server_uuid",
+    values: named_numbers,
+    items: ITEMS,
+};
 
 #[rustfmt::skip]
-pub(super) const READINGS: &[Reading] = &[
-    reading("group.*.check_queue", Count, "queue of conflict checks", "transactions that wait until this member has checked them for conflicts").topic(Topic::Instance).worse(),
-    reading("group.*.apply_queue", Count, "queue of the applier", "transactions of other members that this member has received and not applied").topic(Topic::Instance).worse(),
-    reading("group.*.lag_s", Seconds, "member behind, in time", "how long ago the oldest transaction that this member is applying was committed where it came from; 0 if it applies none").topic(Topic::Instance).worse(),
-    reading("group.*.members", Count, "members online", "members of the group that this member sees online, itself included").topic(Topic::Instance),
-    reading("group.*.is_primary", Count, "member is primary", "1 while this member takes writes, else 0").topic(Topic::Instance),
-    reading("group.*.proposed_per_s", PerSecond, "transactions proposed", "transactions of this member that it sent to the group").topic(Topic::Instance),
-    reading("group.*.checked_per_s", PerSecond, "transactions checked", "transactions of all members that this member checked for conflicts").topic(Topic::Instance),
-    reading("group.*.conflicts_per_s", PerSecond, "conflicts", "transactions that this member found in conflict with others").topic(Topic::Instance).worse(),
-    reading("group.*.applied_per_s", PerSecond, "transactions applied", "transactions of other members that this member applied").topic(Topic::Instance),
-    reading("group.*.rolled_back_per_s", PerSecond, "transactions rolled back by the group", "transactions of this member that were rolled back after they had been sent to the group").topic(Topic::Instance).worse(),
+const ITEMS: &[Item] = &[
+    gauge("check_queue", reading("group.*.check_queue", Count, "queue of conflict checks", "transactions that wait until this member has checked them for conflicts").topic(Topic::Instance).worse()),
+    gauge("apply_queue", reading("group.*.apply_queue", Count, "queue of the applier", "transactions of other members that this member has received and not applied").topic(Topic::Instance).worse()),
+    gauge("lag_s", reading("group.*.lag_s", Seconds, "member behind, in time", "how long ago the oldest transaction that this member is applying was committed where it came from; 0 if it applies none").topic(Topic::Instance).worse()),
+    gauge("members", reading("group.*.members", Count, "members online", "members of the group that this member sees online, itself included").topic(Topic::Instance)),
+    gauge("is_primary", reading("group.*.is_primary", Count, "member is primary", "1 while this member takes writes, else 0").topic(Topic::Instance)),
+    rate("proposed", reading("group.*.proposed_per_s", PerSecond, "transactions proposed", "transactions of this member that it sent to the group").topic(Topic::Instance)),
+    rate("checked", reading("group.*.checked_per_s", PerSecond, "transactions checked", "transactions of all members that this member checked for conflicts").topic(Topic::Instance)),
+    rate("conflicts", reading("group.*.conflicts_per_s", PerSecond, "conflicts", "transactions that this member found in conflict with others").topic(Topic::Instance).worse()),
+    rate("applied", reading("group.*.applied_per_s", PerSecond, "transactions applied", "transactions of other members that this member applied").topic(Topic::Instance)),
+    rate("rolled_back", reading("group.*.rolled_back_per_s", PerSecond, "transactions rolled back by the group", "transactions of this member that were rolled back after they had been sent to the group").topic(Topic::Instance).worse()),
 ];
-
-struct MemberProbe {
-    name: String,
-    asker: Asker,
-    /// When the counters were read last, and what they were.
-    before: Option<(Nanoseconds, BTreeMap<usize, f64>)>,
-}
-
-impl MemberProbe {
-    fn new(name: &str, connector: Connector) -> MemberProbe {
-        MemberProbe { name: name.to_owned(), asker: Asker::new(connector), before: None }
-    }
-
-    fn put(&mut self, now: Nanoseconds, rows: &TextRows, readings: &mut Readings) {
-        let value = |idx: usize| number(cell(rows.first()?, idx)?);
-        let name = |what: &str| format!("group.{}.{what}", self.name);
-        for (idx, what) in GAUGES.into_iter().chain([(LAG, "lag_s")]) {
-            readings.extend(value(idx).map(|value| (name(what), value)));
-        }
-        let counters: BTreeMap<usize, f64> =
-            RATES.iter().filter_map(|(idx, _)| Some((*idx, value(*idx)?))).collect();
-        if let Some((at, before)) = &self.before {
-            let seconds = now.saturating_sub(*at).as_secs_f64();
-            for (idx, what) in RATES {
-                let growth = counters.get(&idx).zip(before.get(&idx)).map(|(a, b)| a - b);
-                // A server that was started again counts from the beginning.
-                let growth = growth.filter(|growth| *growth >= 0.0 && seconds > 0.0);
-                readings.extend(growth.map(|growth| (name(what), growth / seconds)));
-            }
-        }
-        self.before = Some((now, counters));
-    }
-}
-
-impl Probe for MemberProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        READINGS.into()
-    }
-
-    fn name(&self) -> &str {
-        "group"
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        if let Some(rows) = self.asker.rows(now, STATISTICS) {
-            self.put(now, &rows, readings);
-        }
-    }
-
-    fn take_notes(&mut self) -> Vec<String> {
-        self.asker.take_notes()
-    }
-}
 
 #[cfg(test)]
 mod tests {
+    use dyno_host::Readings;
+    use dyno_workload::{Connector, NamedRows};
+
     use super::*;
     use crate::Secret;
     use crate::cluster::{Cluster, NodePorts};
@@ -498,13 +432,17 @@ mod tests {
             let (address, reason) = (String::new(), String::new());
             Err(dyno_workload::ConnectError { address, reason, details: None })
         });
-        let mut probe = MemberProbe::new("node-2", nowhere);
+        let mut probe = CountersProbe::new("node-2", nowhere, &COUNTERS);
         let mut read = |second: u64, applied: &str| {
             let mut readings = Readings::new();
-            let row = ["1", "4", "3", "0", "0", "0", "0", applied, "0", "0.25"];
+            let columns = ["apply_queue", "applied", "lag_s"].map(str::to_owned).to_vec();
+            let row = ["4", applied, "0.25"];
             let rows = vec![row.map(|cell| Some(cell.to_owned())).to_vec()];
-            probe.put(Nanoseconds::from_secs(second), &rows, &mut readings);
-            assert!(readings.keys().all(|name| READINGS.iter().any(|one| one.is_for(name))));
+            let answer = NamedRows { columns, rows };
+            probe.put(Nanoseconds::from_secs(second), &answer, &mut readings);
+            assert!(
+                readings.keys().all(|name| COUNTERS.readings().iter().any(|one| one.is_for(name)))
+            );
             readings
         };
         let first = read(1, "10");

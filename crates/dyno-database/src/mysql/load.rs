@@ -5,6 +5,7 @@ use dyno_workload::{Cell, ErrorClass, Row, StatementError};
 
 use super::connection::MySqlConnection;
 use super::protocol::{HEADER_LEN, MAX_PAYLOAD, command, not_understood, packets};
+use super::quoted;
 
 const PACKET_LEN: usize = 256 * 1024;
 
@@ -123,10 +124,6 @@ impl Target {
     }
 }
 
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
 fn hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -179,7 +176,16 @@ fn load_piece(
     target: &Target,
     source: &mut Source<'_>,
 ) -> Result<u64, StatementError> {
-    connection.channel().command(command::QUERY, target.load.as_bytes())?;
+    load_data(connection, &target.load, |connection| send_rows(connection, source))
+}
+
+/// Sends a LOAD statement and the data that `send` sends, which returns their number of rows; how many are stored.
+pub(super) fn load_data(
+    connection: &mut MySqlConnection,
+    load: &str,
+    send: impl FnOnce(&mut MySqlConnection) -> Result<u64, StatementError>,
+) -> Result<u64, StatementError> {
+    connection.channel().command(command::QUERY, load.as_bytes())?;
     let answer = connection.channel().packet_in()?;
     match answer.first() {
         Some(&packets::LOCAL_FILE) => {}
@@ -190,7 +196,8 @@ fn load_piece(
             ));
         }
     }
-    let n_sent = send_rows(connection, source)?;
+    let n_sent = send(connection)?;
+    connection.channel().packet_out(&[])?;
     let answer = connection.channel().packet_in()?;
     stored(connection, &answer, n_sent)
 }
@@ -216,7 +223,7 @@ pub(super) fn stored(
     Ok(outcome.affected)
 }
 
-/// Sends rows, and the empty packet after them.
+/// Sends rows; returns how many.
 fn send_rows(
     connection: &mut MySqlConnection,
     source: &mut Source<'_>,
@@ -236,7 +243,6 @@ fn send_rows(
     if packet.len() > HEADER_LEN {
         send_data(connection, &mut packet)?;
     }
-    connection.channel().packet_out(&[])?;
     Ok(n_rows)
 }
 

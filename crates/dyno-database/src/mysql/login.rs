@@ -1,7 +1,5 @@
 //! Opening a connection: greeting, encryption, authentication.
 
-use std::io;
-
 use dyno_workload::{ConnectError, StatementError};
 use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin, Context, Response};
 use mysql_common::crypto::der::{PubKeyFileType, pem_to_der};
@@ -14,9 +12,12 @@ use super::protocol::packets::{ERROR, OK, read_error};
 use super::protocol::{Fields, Negotiated, capability, not_understood};
 use crate::cleaner::Cleaner;
 use crate::scram::cut_der;
-use crate::transport::Transport;
+use crate::transport::{Transport, unreached};
 use crate::waiting::SET_UP_LIMIT;
 use crate::{Address, Endpoint, Secret, TlsMode};
+
+const NO_SOCKET: &str =
+    "there is no such socket: is the server up, and does its setting `socket` name it?";
 
 /// First byte of a request for another plug-in.
 const SWITCH: u8 = 0xfe;
@@ -45,13 +46,9 @@ pub(super) struct Login {
 
 pub(super) fn open(endpoint: &Endpoint, catalog: Option<&str>) -> Result<Login, ConnectError> {
     let cleaner = Cleaner::new(endpoint.password.as_ref());
-    let failed = |reason: String| ConnectError {
-        address: endpoint.address.to_string(),
-        reason: cleaner.clean(&reason),
-        details: None,
-    };
-    let transport =
-        Transport::open(endpoint).map_err(|error| failed(unreached(&error, endpoint)))?;
+    let failed = |reason: String| endpoint.not_opened(cleaner.clean(&reason));
+    let transport = Transport::open(endpoint)
+        .map_err(|error| failed(unreached(&error, &endpoint.address, NO_SOCKET)))?;
     let mut channel = Channel::new(transport);
     let greeting = greet(&mut channel).map_err(failed)?;
     let (capabilities, mariadb_capabilities) =
@@ -86,22 +83,6 @@ pub(super) fn open(endpoint: &Endpoint, catalog: Option<&str>) -> Result<Login, 
     };
     channel.logged_in();
     Ok(Login { channel, negotiated, version: cleaner.clean(&greeting.version), cleaner })
-}
-
-fn unreached(error: &io::Error, endpoint: &Endpoint) -> String {
-    let advice = match (&endpoint.address, error.kind()) {
-        (Address::Unix(_), io::ErrorKind::NotFound) => {
-            "there is no such socket: is the server up, and does its setting `socket` name it?"
-        }
-        (_, io::ErrorKind::ConnectionRefused) => "nothing is listening there: is the server up?",
-        (_, io::ErrorKind::PermissionDenied) => "this user is not allowed to use that socket",
-        (_, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-            "no answer within ten seconds: is it the right host, and is there a firewall in \
-             between?"
-        }
-        _ => return error.to_string(),
-    };
-    format!("{error}; {advice}")
 }
 
 fn greet(channel: &mut Channel) -> Result<Greeting, String> {
@@ -155,11 +136,8 @@ fn encrypt(channel: &mut Channel, answer: &Answer<'_>, endpoint: &Endpoint) -> R
     if !channel.buffer.unread().is_empty() {
         return Err("the greeting was followed by bytes before encryption began".to_owned());
     }
-    let host = match &endpoint.address {
-        Address::Unix(_) => "localhost",
-        Address::Tcp { host, .. } => host,
-    };
-    channel.transport.start_tls(&endpoint.tls, host).map_err(|error| error.to_string())
+    let started = channel.transport.start_tls(&endpoint.tls, endpoint.tls_name());
+    started.map_err(|error| error.to_string())
 }
 
 struct Proof {

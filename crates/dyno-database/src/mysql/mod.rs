@@ -31,8 +31,6 @@ mod replica;
 mod spider;
 mod sql;
 
-use std::sync::Arc;
-
 use dyno_workload::{ConnectError, Connection, Connector};
 
 pub use connection::MySqlConnection;
@@ -42,21 +40,29 @@ pub use product::PROTOCOL;
 #[cfg(any(test, fuzzing))]
 pub(crate) use protocol::fuzz;
 
+use crate::server::Context;
+use crate::transport::CATALOG_LIMIT;
 use crate::{DeployError, Endpoint, ServerFacts};
 
 pub fn connector(endpoint: Endpoint) -> Connector {
-    Arc::new(move || {
-        let mut connection = connect(&endpoint)?;
-        // Its statements may take long, such as creating an index or counting all rows.
-        connection.set_cold_limit(0);
-        Ok(Box::new(connection) as Box<dyn Connection>)
-    })
+    crate::server::connector(move || connect(&endpoint))
 }
 
 pub(crate) fn endpoint_facts(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
-    let mut connection = connect(endpoint).map_err(|error| DeployError::new(error.to_string()))?;
-    facts::ask(&mut connection, endpoint)
-        .map_err(|error| DeployError::new(format!("the server's facts cannot be read: {error}")))
+    let mut connection = connect(endpoint)?;
+    facts::ask(&mut connection, endpoint).context("the server's facts cannot be read")
+}
+
+/// A name as statements have it.
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// Opens one whose calls may take as long as what concerns a whole catalog.
+fn open(endpoint: &Endpoint) -> Result<MySqlConnection, DeployError> {
+    let mut connection = connect(endpoint)?;
+    connection.set_cold_limit(CATALOG_LIMIT.0);
+    Ok(connection)
 }
 
 /// Opens one connection to the endpoint's catalog. Blocks.

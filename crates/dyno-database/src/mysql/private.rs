@@ -1,25 +1,27 @@
 //! A private server: made in a folder of its own from the programs on this machine, and removed.
 
 use std::fs;
-use std::io;
-use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
 
 use dyno_host::ProcessSpec;
 use dyno_units::{Clock, Nanoseconds, version_numbers};
-use dyno_workload::{Connection, Connector, Dialect, StatementError};
+use dyno_workload::{Connection, StatementError};
 
 use super::install::{Brand, Install, find_install};
-use super::option_file::OptionFile;
+use super::option_file::{OptionFile, SOCKET};
 use super::{MySqlConnection, data, facts, galera, group, replica, spider};
+use crate::control::ServerControl;
+use crate::data::gone;
 use crate::initial::{Initialising, identity};
 use crate::logs::LogFiles;
-use crate::private::{LOG_LINES, NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
+use crate::private::{LOG_LINES, OwnServer, ServerFolder, ServerKind};
+use crate::running::Running;
+use crate::server::Context;
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, BuildFacts, Control, DeployError, Endpoint, Launch, Node, Part, Secret, Server,
-    ServerFacts, ServerSpec, TlsMode, version_fits,
+    Address, BuildFacts, DeployError, Endpoint, Launch, Node, Part, Secret, Server, ServerFacts,
+    ServerSpec, version_fits,
 };
 
 const CATALOG: &str = crate::part::CLIENT_CATALOG;
@@ -33,23 +35,8 @@ const JOIN_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 const BUFFER_POOL_FILE: &str = "ib_buffer_pool";
 
 fn kind(brand: &Brand) -> ServerKind {
-    ServerKind {
-        product: brand.title,
-        stop_signal: "TERM",
-        log_files: LogFiles::Named(&["ib_logfile", "#innodb_redo", "binlog"]),
-        ports: NO_PORTS,
-        open: None,
-        start_limit: START_LIMIT,
-    }
-}
-
-struct PrivateServer {
-    server: OwnServer,
-    endpoint: Endpoint,
-    install: Install,
-    node: Option<Node>,
-    /// The password of clients on other machines, if the server has to be told of it each time it is started.
-    told: Option<Secret>,
+    let log_files = LogFiles::Named(&["ib_logfile", "#innodb_redo", "binlog"]);
+    ServerKind { log_files, ..ServerKind::new(brand.title) }
 }
 
 /// Starts a private server, on the kept data of another one if there are any, and waits until it
@@ -86,13 +73,14 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         }
         _ => None,
     };
+    let arguments = vec![option_file_argument(&folder)];
     let mut process = ProcessSpec {
-        cpus: spec.cpus.clone(),
-        limits: spec.limits,
-        ..process_spec((&folder, &install), &install.server, vec![option_file_argument(&folder)])
+        image: install.image.clone(),
+        ..folder.server(spec, install.server.clone(), arguments)
     };
     process.environment.extend(transfer);
-    let endpoint = endpoint(&folder);
+    let socket = Address::Unix(folder.run().join(SOCKET));
+    let endpoint = Endpoint::plain(super::PROTOCOL, socket, "root", CATALOG);
     let installed = install_log(&folder);
     let reach = || {
         let opened = MySqlConnection::open(&endpoint, None).map_err(|error| error.to_string());
@@ -106,54 +94,53 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     };
     let (server, mut connection) = OwnServer::start(folder, &process, kind, clock, reach)
         .map_err(|error| with_reasons(error, installed))?;
-    let settled = check_version(spec, connection.version()).and_then(|()| match is_new {
-        false => Ok(()),
-        true => settle(&mut connection)
-            .map_err(|error| DeployError::new(format!("the new server cannot be set up: {error}"))),
-    });
-    let settled = settled.and_then(|()| replica::follow(&mut connection, &spec.part));
-    let settled = settled.and_then(|()| {
-        replica::admit(&mut connection, &endpoint, (&spec.part, spec.open.as_ref()))
-    });
+    let prepared = prepare(launch, (&server, &install, is_new), (&mut connection, &endpoint))
+        .map_err(|error| DeployError { log: server.folder().log_tail(LOG_LINES), ..error });
+    // The password of clients on other machines, if the server has to be told of it each time it is started.
+    let is_told = replica::is_told(&connection);
+    let told = spec.open.as_ref().filter(|_| is_told).map(|open| open.password.clone());
+    let running = Running::new(server.prepared(prepared)?, endpoint);
     let node = match &spec.part {
         Part::Node(node) => Some(node.clone()),
         _ => None,
     };
-    let of_group = node.as_ref().filter(|_| !install.is_mariadb());
-    let settled = settled.and_then(|()| match of_group {
-        Some(node) => group::join(&mut connection, (node, CATALOG), &spec.settings, clock.as_ref())
-            .map_err(|error| {
-                let log = server.folder().log_tail(LOG_LINES);
-                with_reasons(DeployError { log, ..error }, Vec::new())
-            }),
-        None => Ok(()),
-    });
-    match settled {
-        Ok(()) => {
-            let is_told = replica::is_told(&connection);
-            let told = spec.open.as_ref().filter(|_| is_told).map(|open| open.password.clone());
-            Ok(Box::new(PrivateServer { server, endpoint, install, node, told }))
-        }
-        Err(error) => {
-            let log = server.folder().log_tail(LOG_LINES);
-            // The first error is the one to report.
-            let _ = server.stop();
-            Err(DeployError { log, ..error })
-        }
-    }
+    let is_mariadb = install.is_mariadb();
+    let control = move |one: &Running| control(one, is_mariadb, told.as_ref());
+    let facts = move |one: &Running| -> Result<ServerFacts, DeployError> {
+        let asked = super::endpoint_facts(&one.endpoint)?;
+        let build = BuildFacts {
+            origin: install.origin.clone(),
+            programs: install.server.parent().unwrap_or(Path::new("/")).to_owned(),
+            configured: facts::configured(&asked.settings),
+        };
+        Ok(ServerFacts { build: Some(build), ..asked })
+    };
+    let (control, facts) = (Box::new(control), Box::new(facts));
+    Ok(Box::new(Running { facts, control, node, tidy, ..running }))
 }
 
-fn endpoint(folder: &ServerFolder) -> Endpoint {
-    Endpoint {
-        protocol: super::PROTOCOL,
-        address: Address::Unix(folder.run().join(super::option_file::SOCKET)),
-        user: "root".to_owned(),
-        password: None,
-        catalog: CATALOG.to_owned(),
-        tls: TlsMode::Off,
-        server_public_key: None,
-        session_options: None,
+/// Makes a server that is up what it is to be.
+fn prepare(
+    launch: &Launch<'_>,
+    (server, install, is_new): (&OwnServer, &Install, bool),
+    (connection, endpoint): (&mut MySqlConnection, &Endpoint),
+) -> Result<(), DeployError> {
+    let spec = launch.spec;
+    check_version(spec, connection.version())?;
+    if is_new {
+        settle(connection).context("the new server cannot be set up")?;
     }
+    replica::follow(connection, &spec.part)?;
+    replica::admit(connection, endpoint, (&spec.part, spec.open.as_ref()))?;
+    let Part::Node(node) = &spec.part else { return Ok(()) };
+    if install.is_mariadb() {
+        return Ok(());
+    }
+    let clock = launch.clock.as_ref();
+    group::join(connection, (node, CATALOG), &spec.settings, clock).map_err(|error| {
+        let log = server.folder().log_tail(LOG_LINES);
+        with_reasons(DeployError { log, ..error }, Vec::new())
+    })
 }
 
 /// The program that makes MariaDB's system tables is a shell script that splits paths at blanks.
@@ -171,22 +158,6 @@ fn check_path(install: &Install, folder: &Path) -> Result<(), DeployError> {
 
 fn option_file_argument(folder: &ServerFolder) -> String {
     format!("--defaults-file={}", folder.path().join("my.cnf").display())
-}
-
-fn process_spec(
-    (folder, install): (&ServerFolder, &Install),
-    program: &Path,
-    arguments: Vec<String>,
-) -> ProcessSpec {
-    ProcessSpec {
-        program: program.to_owned(),
-        arguments,
-        environment: vec![("TMPDIR".to_owned(), folder.tmp().display().to_string())],
-        log: folder.log(),
-        image: install.image.clone(),
-        mounts: folder.mounts(),
-        ..ProcessSpec::default()
-    }
 }
 
 fn initialising(option_file: &OptionFile<'_>, spec: &ServerSpec) -> Option<Initialising> {
@@ -229,7 +200,8 @@ fn make_system_tables(
     };
     arguments.extend(install_arguments(install));
     let log = folder.path().join(INSTALL_LOG);
-    let spec = ProcessSpec { log, ..process_spec((folder, install), program, arguments) };
+    let image = install.image.clone();
+    let spec = ProcessSpec { log, image, ..folder.process(program.clone(), arguments) };
     let made = folder.keeper().run(folder.path(), &spec, clock.as_ref(), INSTALL_LIMIT);
     made.map_err(|error| {
         let installed = install_log(folder);
@@ -309,79 +281,22 @@ fn settle(connection: &mut MySqlConnection) -> Result<(), StatementError> {
     Ok(())
 }
 
-impl Server for PrivateServer {
-    fn dialect(&self) -> Dialect {
-        Dialect::MySql
-    }
+/// The list of pages to read at the next start would warm that server in its own time.
+fn tidy(data: &Path) -> Result<(), DeployError> {
+    gone(fs::remove_file(data.join(BUFFER_POOL_FILE)))
+        .context(format!("{BUFFER_POOL_FILE} in {} cannot be removed", data.display()))
+}
 
-    fn connector(&self) -> Connector {
-        super::connector(self.endpoint.clone())
-    }
-
-    fn own(&self) -> Option<&OwnServer> {
-        Some(&self.server)
-    }
-
-    fn endpoint(&self) -> Option<&Endpoint> {
-        Some(&self.endpoint)
-    }
-
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        let mut connection =
-            super::connect(&self.endpoint).map_err(|error| DeployError::new(error.to_string()))?;
-        let asked = facts::ask(&mut connection, &self.endpoint).map_err(|error| {
-            DeployError::new(format!("the server's facts cannot be read: {error}"))
-        })?;
-        let build = BuildFacts {
-            origin: self.install.origin.clone(),
-            programs: self.install.server.parent().unwrap_or(Path::new("/")).to_owned(),
-            configured: facts::configured(&asked.settings),
-        };
-        Ok(ServerFacts { build: Some(build), ..asked })
-    }
-
-    fn meet(&mut self, nodes: &[SocketAddrV4]) {
-        if let Some(node) = &mut self.node {
-            node.meet(nodes);
-        }
-    }
-
-    fn control(&self) -> Option<Box<dyn Control>> {
-        let control = self.server.control();
-        let control = match &self.node {
-            Some(node) if !self.install.is_mariadb() => {
-                group::control(control, node, &self.endpoint)
-            }
-            Some(node) => {
-                let data = self.server.folder().data();
-                galera::control(control, (node, data), &self.endpoint)
-            }
-            None => control,
-        };
-        Some(Box::new(match &self.told {
-            Some(password) => replica::told(control, &self.endpoint, password),
-            None => control,
-        }))
-    }
-
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        self.server.stop()
-    }
-
-    fn can_keep_data(&self) -> bool {
-        true
-    }
-
-    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
-        self.server.stop_and_keep_data(to, |data| {
-            // The list of pages to read at the next start would warm that server in its own time.
-            match fs::remove_file(data.join(BUFFER_POOL_FILE)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(DeployError::new(
-                    format!("{BUFFER_POOL_FILE} in {} cannot be removed: {error}", data.display()),
-                )),
-                _ => Ok(()),
-            }
-        })
+fn control(one: &Running, is_mariadb: bool, told: Option<&Secret>) -> ServerControl {
+    let (control, endpoint) = (one.own.control(), &one.endpoint);
+    let control = match &one.node {
+        Some(node) if !is_mariadb => group::control(control, node, endpoint),
+        Some(node) => galera::control(control, (node, one.own.folder().data()), endpoint),
+        None => control,
+    };
+    match told {
+        Some(password) => replica::told(control, endpoint, password),
+        None => control,
     }
 }
 

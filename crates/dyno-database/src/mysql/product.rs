@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_host::{Keeper, PackageSpec, Probe, ThreadListing};
-use dyno_workload::{Connector, Dialect};
+use dyno_host::{Keeper, PackageSpec};
+use dyno_workload::Dialect;
 
 use super::install::{self, Brand, MARIADB, MYSQL};
 use super::{
@@ -14,10 +14,9 @@ use super::{
 use crate::product::{DumpCommands, DumpOrder, texts};
 use crate::products::Family;
 use crate::{
-    Address, AttachOptions, Client, ClientSecret, Clustering, ConnectionLimit, DataShape,
-    DebtMeter, DeployError, DiskUse, Endpoint, Installation, Launch, LogUse, Offer, Place, Product,
-    ProductSpec, Protocol, ProtocolSpec, Replicating, Server, ServerFacts, ServerSpec, Sharding,
-    SocketKey,
+    Address, Client, ClientSecret, Clustering, ConnectionLimit, DataShape, DeployError, DiskUse,
+    Endpoint, Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol,
+    ProtocolSpec, Replicating, Server, ServerSpec, Sharding, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -33,10 +32,15 @@ pub(crate) const FAMILY: Family = Family {
     protocol: Some(PROTOCOL),
     sql: Some(&super::sql::SQL),
     probes: &["mysql", "innodb", "rocksdb", "threads", "galera", "group"],
-    readings: &[probe::registered, || galera::READINGS, || group::READINGS, spider::registered],
+    readings: &[
+        probe::registered,
+        || galera::COUNTERS.readings(),
+        || group::COUNTERS.readings(),
+        || spider::COUNTERS.readings(),
+    ],
 };
 
-pub const PROTOCOL: &dyn Protocol = &MySqlProtocol;
+pub const PROTOCOL: &dyn Protocol = &SPEC;
 
 struct Private {
     brand: &'static Brand,
@@ -215,8 +219,6 @@ fn client(brand: &Brand, endpoint: &Endpoint, version: &str) -> Option<Client> {
     Some(Client { programs, arguments, secret })
 }
 
-struct MySqlProtocol;
-
 static SPEC: ProtocolSpec = ProtocolSpec {
     name: "mysql",
     schemes: &["mysql", "mariadb"],
@@ -226,43 +228,19 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     socket: SocketKey::of_path("socket"),
     has_server_public_key: true,
     has_session_options: false,
+    ping: "SELECT 1",
+    blocks_worker: false,
     common_catalog: "information_schema",
     programs: &["mysqld", "mariadbd"],
     data_folder: "SELECT @@datadir",
     file_kind: files::file_kind,
     thread_group: Some(files::thread_group),
+    connector: super::connector,
+    unnamed_connector: super::connector,
+    attach: attached::attach,
+    facts: super::endpoint_facts,
+    probes: |connector, _, threads| probe::probes(&connector, threads),
+    debt_meter: |connector, _| Ok(super::debt::meter(connector)),
+    #[cfg(feature = "servers")]
+    dumping: Some(&super::dump::BySql),
 };
-
-impl Protocol for MySqlProtocol {
-    fn spec(&self) -> &'static ProtocolSpec {
-        &SPEC
-    }
-
-    fn connector(&self, endpoint: &Endpoint) -> Connector {
-        super::connector(endpoint.clone())
-    }
-
-    fn attach(
-        &self,
-        endpoint: &Endpoint,
-        options: AttachOptions,
-    ) -> Result<Box<dyn Server>, DeployError> {
-        attached::attach(endpoint, options)
-    }
-
-    fn facts(&self, endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
-        super::endpoint_facts(endpoint)
-    }
-
-    fn probes(&self, endpoint: &Endpoint, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
-        probe::probes(&self.connector(endpoint), threads)
-    }
-
-    fn dumping(&self) -> Option<&dyn crate::Dumping> {
-        Some(&super::dump::BySql)
-    }
-
-    fn debt_meter(&self, endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
-        Ok(super::debt::meter(self.connector(endpoint)))
-    }
-}

@@ -7,7 +7,6 @@
 //! means the socket as long as names are not resolved.
 
 use std::fs;
-use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -15,14 +14,16 @@ use dyno_units::{Clock, Nanoseconds, version_numbers};
 use dyno_workload::{Connection, StatementError, TextRows};
 
 use super::account::{Account, caches_passwords};
-use super::{MySqlConnection, connect, connector};
+use super::{MySqlConnection, connector, open};
 use crate::control::ServerControl;
+use crate::data::gone;
 use crate::part::{
     CLIENT_USER, Follow, Lag, LagMeter, Listening, PROMOTION_LIMIT, Part, REPLICATION_USER,
     Replicating, Replication, not_promoted,
 };
 use crate::private::{self, NO_PORTS, Ports, ServerFolder};
 use crate::probe::{Asker, cell, number};
+use crate::server::Context;
 use crate::transport::CATALOG_LIMIT;
 use crate::{DeployError, Endpoint, NodePorts, ReplicationMode, Secret};
 
@@ -223,12 +224,7 @@ pub(super) fn forget_identity(folder: &ServerFolder, part: &Part) -> Result<(), 
         return Ok(());
     }
     let path = folder.data().join(IDENTITY_FILE);
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(DeployError::new(format!("{} cannot be removed: {error}", path.display())))
-        }
-        _ => Ok(()),
-    }
+    gone(fs::remove_file(&path)).context(format!("{} cannot be removed", path.display()))
 }
 
 /// Lets a server that is up follow its primary, if that is its part.
@@ -261,9 +257,7 @@ pub(super) fn admit(
         true => account.remember(socket),
         false => Ok(()),
     });
-    known.map_err(|error| {
-        DeployError::new(format!("clients on other machines cannot be admitted: {error}"))
-    })
+    known.context("clients on other machines cannot be admitted")
 }
 
 /// Whether a server has to be told of the password of clients on other machines each time it is started.
@@ -309,12 +303,6 @@ pub(super) fn host_of_members(address: Ipv4Addr) -> &'static str {
 
 fn of_replication(error: DeployError) -> DeployError {
     DeployError::new(format!("replication cannot be set up: {error}"))
-}
-
-fn open(endpoint: &Endpoint) -> Result<MySqlConnection, DeployError> {
-    let mut connection = connect(endpoint).map_err(|error| DeployError::new(error.to_string()))?;
-    connection.set_cold_limit(CATALOG_LIMIT.0);
-    Ok(connection)
 }
 
 impl Replicating for ByGtid {

@@ -2,20 +2,16 @@
 //! socket, what a statement needs of a table there.
 
 use std::path::Path;
-use std::sync::LazyLock;
 
 use dyno_host::Probe;
 use dyno_units::reading::prelude::*;
-use dyno_workload::{Connection, Connector};
+use dyno_workload::Connection;
 
 use super::install::Install;
 use super::replica::TABLES;
 use super::{connect, connector};
-use crate::probe::{Item, all_of, cell, numbers_by_name, rate};
-use crate::sharding::{
-    At, ShardCounters, ShardProbe, Sharding, SplitColumn, UniqueKey, ask, keys_of, names,
-    shard_name, socket_of,
-};
+use crate::probe::{Counters, CountersProbe, Item, cell, numbers_by_name, rate};
+use crate::sharding::{At, Sharding, SplitColumn, ask, shard_name, socket_of};
 use crate::{DeployError, Endpoint};
 
 const PLUGIN: &str = "ha_spider.so";
@@ -132,13 +128,8 @@ fn text(text: &str) -> String {
 }
 
 impl Sharding for Spider {
-    fn connector(&self, endpoint: &Endpoint) -> Connector {
-        connector(endpoint.clone())
-    }
-
     fn introduce(&self, router: &Endpoint, shards: &[Endpoint]) -> Result<(), DeployError> {
-        let router = connect(router);
-        let mut router = router.map_err(|error| DeployError::new(error.to_string()))?;
+        let mut router = connect(router)?;
         for (number, shard) in (1..).zip(shards) {
             ask(&mut router, &server_statement(number, shard)?)?;
         }
@@ -153,36 +144,25 @@ impl Sharding for Spider {
         &UNSPLITTABLE
     }
 
-    fn unique_keys(
-        &self,
-        connection: &mut dyn Connection,
-        table: &str,
-    ) -> Result<Vec<UniqueKey>, DeployError> {
+    fn unique_keys(&self, table: &str) -> String {
         let quoted = |column: &str| format!("CONCAT('`', REPLACE({column}, '`', '``'), '`')");
-        let sql = format!(
+        format!(
             "SELECT index_name = 'PRIMARY', {}, {} FROM information_schema.statistics \
              WHERE table_schema = DATABASE() AND table_name = '{}' AND non_unique = 0 \
              ORDER BY index_name <> 'PRIMARY', index_name, seq_in_index",
             quoted("index_name"),
             quoted("column_name"),
             text(&plain(table))
-        );
-        Ok(keys_of(&ask(connection, &sql)?))
+        )
     }
 
-    fn type_of(
-        &self,
-        connection: &mut dyn Connection,
-        table: &str,
-        column: &str,
-    ) -> Result<String, DeployError> {
-        let sql = format!(
+    fn type_of(&self, table: &str, column: &str) -> String {
+        format!(
             "SELECT data_type FROM information_schema.columns WHERE table_schema = DATABASE() AND \
              table_name = '{}' AND column_name = '{}'",
             text(&plain(table)),
             text(&plain(column))
-        );
-        Ok(names(&ask(connection, &sql)?).pop().unwrap_or_default())
+        )
     }
 
     /// As the server's `PARTITION BY HASH` computes it, which takes the remainder of a signed number and then its
@@ -196,14 +176,9 @@ impl Sharding for Spider {
         Ok(format!("ABS(MOD(CAST({} AS SIGNED), {shards})) = {idx}", column.name))
     }
 
-    fn keep_rows(
-        &self,
-        connection: &mut dyn Connection,
-        table: &str,
-        own: &str,
-    ) -> Result<(), DeployError> {
+    fn keep_rows(&self, table: &str, own: &str) -> Vec<String> {
         const PART: &str = "`dyno_shard_part`";
-        let all = [
+        vec![
             // InnoDB then fills an empty table in bulk.
             "SET SESSION unique_checks = 0, SESSION foreign_key_checks = 0".to_owned(),
             // A table that is written anew is as small as its rows; one from which rows were deleted is not.
@@ -211,8 +186,7 @@ impl Sharding for Spider {
             format!("INSERT INTO {PART} SELECT * FROM {table} WHERE {own}"),
             format!("DROP TABLE {table}"),
             format!("RENAME TABLE {PART} TO {table}"),
-        ];
-        all.iter().try_for_each(|sql| ask(connection, sql).map(drop))
+        ]
     }
 
     fn make_table(
@@ -236,11 +210,12 @@ impl Sharding for Spider {
     }
 
     fn probe(&self, name: &str, shard: &Endpoint) -> Box<dyn Probe> {
-        Box::new(ShardProbe::new(name, connector(shard.clone()), &COUNTERS))
+        Box::new(CountersProbe::new(name, connector(shard.clone()), &COUNTERS))
     }
 }
 
-static COUNTERS: ShardCounters = ShardCounters {
+pub(super) static COUNTERS: Counters = Counters {
+    probe: "shards",
     statement: "SHOW GLOBAL STATUS WHERE Variable_name IN ('Questions', 'Innodb_buffer_pool_read_requests', \
                 'Innodb_buffer_pool_reads', 'Innodb_data_read', 'Innodb_data_written')",
     values: |answer| numbers_by_name(&answer.rows),
@@ -255,11 +230,6 @@ const ITEMS: &[Item] = &[
     rate("innodb_data_read", reading("shards.*.read_bytes_per_s", BytesPerSecond, "read by the shard", "bytes that InnoDB of this shard read from files").topic(Topic::Instance)),
     rate("innodb_data_written", reading("shards.*.written_bytes_per_s", BytesPerSecond, "written by the shard", "bytes that InnoDB of this shard wrote to files").topic(Topic::Instance)),
 ];
-
-pub(super) fn registered() -> &'static [Reading] {
-    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[ITEMS], &[]));
-    &ALL
-}
 
 #[cfg(test)]
 mod tests {

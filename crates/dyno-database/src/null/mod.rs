@@ -17,7 +17,6 @@ pub(crate) mod fuzz;
 mod mysql;
 mod postgresql;
 mod product;
-mod server;
 mod sql;
 #[cfg(test)]
 mod tests;
@@ -35,7 +34,7 @@ use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connector, Dialect};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::{Address, Endpoint, Protocol, TlsMode};
+use crate::{Address, Endpoint, Protocol};
 use event_loop::EventLoop;
 pub(crate) use product::FAMILY;
 
@@ -72,10 +71,7 @@ impl Wire {
     }
 
     pub fn dialect(self) -> Dialect {
-        match self {
-            Wire::MySql => Dialect::MySql,
-            Wire::PostgreSql => Dialect::PostgreSql,
-        }
+        self.protocol().spec().dialect.expect("both protocols carry SQL")
     }
 
     pub fn protocol(self) -> &'static dyn Protocol {
@@ -154,16 +150,7 @@ impl NullServer {
             n_statements: AtomicU64::new(0),
             fault: OnceLock::new(),
         });
-        let endpoint = Endpoint {
-            protocol: wire.protocol(),
-            address,
-            user: "dyno".to_owned(),
-            password: None,
-            catalog: "dyno".to_owned(),
-            tls: TlsMode::Off,
-            server_public_key: None,
-            session_options: None,
-        };
+        let endpoint = Endpoint::plain(wire.protocol(), address, "dyno", "dyno");
         // From here on the socket's file is removed whatever happens.
         let mut server = NullServer { endpoint, shared: Arc::clone(&shared), thread: None };
         let mut event_loop = EventLoop::new(wire, listener, script, clock, Arc::clone(&shared))?;
@@ -228,7 +215,7 @@ fn listen(wire: Wire, place: &Listen) -> io::Result<(OwnedFd, Address)> {
             let listener = TcpListener::bind(("127.0.0.1", 0))?;
             listener.set_nonblocking(true)?;
             let port = listener.local_addr()?.port();
-            Ok((listener.into(), Address::Tcp { host: "127.0.0.1".to_owned(), port }))
+            Ok((listener.into(), Address::of_loopback(port)))
         }
     }
 }

@@ -8,9 +8,6 @@ use crate::part::{CLIENT_USER, Listening};
 use crate::postgresql::settings::PORT;
 use crate::{Address, DeployError, Endpoint, RouterLaunch, RouterSpec};
 
-/// Connections that the pooler accepts beside those of the clients: its console, the lab's own.
-const SPARE_CLIENTS: usize = 30;
-
 pub(super) fn options() -> Vec<OptionSpec> {
     vec![
         OptionSpec::word(
@@ -97,20 +94,11 @@ pub(super) fn text(
             );
             (format!("host={} port={port}", plain(Path::new(host))?), listens)
         }
-        _ => {
-            return Err(DeployError::new(format!(
-                "{} can only be placed in front of servers that Dyno starts: on the same machine by their \
-                 sockets, and on others by their addresses",
-                spec.title
-            )));
-        }
+        _ => return Err(launch.misplaced(spec)),
     };
-    let option = |name: &str| number(launch.option(spec, name));
+    let option = |name: &str| launch.count(spec, name);
     let Endpoint { catalog, user, .. } = launch.to;
-    let clients = match option("max_clients")? {
-        0 => (launch.clients + SPARE_CLIENTS) as u64,
-        given => given,
-    };
+    let clients = launch.max_clients(spec)?;
     Ok(format!(
         "[databases]\n\
          {catalog} = {server} user={user} dbname={catalog}\n\
@@ -136,12 +124,8 @@ pub(super) fn text(
 }
 
 pub(super) fn pool_size(spec: &RouterSpec, launch: &RouterLaunch<'_>) -> usize {
-    let sizes = ["pool_size", "reserve_pool_size"].map(|name| number(launch.option(spec, name)));
+    let sizes = ["pool_size", "reserve_pool_size"].map(|name| launch.count(spec, name));
     sizes.into_iter().filter_map(Result::ok).sum::<u64>() as usize
-}
-
-fn number(text: &str) -> Result<u64, DeployError> {
-    dyno_units::parse_count(text).map_err(|error| DeployError::new(error.to_string()))
 }
 
 fn at_least_one(name: &str, value: u64) -> Result<u64, DeployError> {
@@ -170,7 +154,7 @@ mod tests {
 
     use dyno_units::{Clock, ManualClock};
 
-    use super::super::server::PgBouncer;
+    use super::super::PgBouncer;
     use super::*;
     use crate::{Place, Router, Secret, TlsMode};
 

@@ -2,20 +2,20 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dyno_host::{Probe, ThreadListing};
 use dyno_units::Nanoseconds;
-use dyno_workload::{Connection, Connector, Dialect};
+use dyno_workload::{Connection, Connector};
 
 use super::connection::PgConnection;
 use super::protocol::ScramCache;
 use super::startup::{self, OpenError};
-use super::{connect, facts, quote_name, routines, statement_failed};
-use crate::catalog::contents;
+use super::{connect, quote_name, routines};
+use crate::attached::{Attached, Hold, replaced};
+use crate::catalog::{contents, first_cell};
+use crate::server::Context;
 use crate::transport::CATALOG_LIMIT;
 use crate::waiting::SET_UP_LIMIT;
 use crate::{
-    AttachOptions, DebtMeter, DeployError, Endpoint, LocalServer, Server, ServerFacts,
-    claim_catalog, drop_claimed_tables,
+    AttachOptions, DeployError, Endpoint, LocalServer, Server, claim_catalog, drop_claimed_tables,
 };
 
 /// The catalog from which others are made and dropped.
@@ -30,18 +30,13 @@ const IN_USE: &str = "55006";
 /// SQLSTATE `invalid_catalog_name`.
 const NO_CATALOG: &str = "3D000";
 
-struct AttachedServer {
-    endpoint: Endpoint,
-    connector: Connector,
+struct GuardedServer {
     // Open all the time: its end shows that the server went down, at no cost to the server.
-    guard: Mutex<PgConnection>,
+    guard: PgConnection,
     // The contents of the catalog after Dyno made it; `None` if it existed before.
     made_with: Option<Vec<String>>,
-    keeps_tables: bool,
     // The server's processes of the connections that were opened.
     backends: Backends,
-    // The parts of it on this host, to be observed.
-    local: Option<LocalServer>,
 }
 
 /// Uses a running server; makes the catalog if it is missing.
@@ -53,14 +48,14 @@ pub(crate) fn attach(
     let mut guard = match startup::open(endpoint, &ScramCache::default()) {
         Err(OpenError { code: Some(code), .. }) if code == NO_CATALOG && !options.makes_nothing => {
             make_catalog(endpoint)?;
-            let mut guard = connect(endpoint).map_err(deploy_error)?;
+            let mut guard = connect(endpoint)?;
             // Before 15, every user may create objects in a new database. If Dyno may not change
             // that, the server sends a notice.
-            guard.query("REVOKE CREATE ON SCHEMA public FROM PUBLIC").map_err(deploy_error)?;
-            made_with = Some(contents(&mut guard).map_err(deploy_error)?);
+            guard.query("REVOKE CREATE ON SCHEMA public FROM PUBLIC")?;
+            made_with = Some(contents(&mut guard)?);
             guard
         }
-        other => other.map_err(|failure| deploy_error(failure.error))?,
+        other => other.map_err(|failure| failure.error)?,
     };
     let backends = Backends::default();
     note_backend(&backends, &guard);
@@ -79,33 +74,22 @@ pub(crate) fn attach(
         return Err(DeployError::new(message));
     }
     let local = LocalServer::find(endpoint, &mut guard);
-    Ok(Box::new(AttachedServer {
-        endpoint: endpoint.clone(),
-        local,
-        connector: noting_connector(endpoint, &backends),
-        guard: Mutex::new(guard),
-        made_with,
-        keeps_tables: options.keep_tables || options.makes_nothing,
-        backends,
-    }))
-}
-
-fn deploy_error(error: impl std::fmt::Display) -> DeployError {
-    DeployError::new(error.to_string())
+    let connector = noting_connector(endpoint, &backends);
+    let hold = GuardedServer { guard, made_with, backends };
+    Ok(Box::new(Attached { connector, ..Attached::new(endpoint, options, local, hold) }))
 }
 
 fn maintenance(endpoint: &Endpoint) -> Result<PgConnection, DeployError> {
     let endpoint = Endpoint { catalog: MAINTENANCE_CATALOG.to_owned(), ..endpoint.clone() };
-    let mut connection = connect(&endpoint).map_err(deploy_error)?;
+    let mut connection = connect(&endpoint)?;
     connection.set_cold_limit(CATALOG_LIMIT.0);
     Ok(connection)
 }
 
 fn make_catalog(endpoint: &Endpoint) -> Result<(), DeployError> {
     let sql = format!("CREATE DATABASE {}", quote_name(&endpoint.catalog));
-    let what = format!("create the database `{}`", endpoint.catalog);
-    maintenance(endpoint)?.query(&sql).map_err(|error| statement_failed(&what, error))?;
-    Ok(())
+    let what = format!("PostgreSQL: cannot create the database `{}`", endpoint.catalog);
+    maintenance(endpoint)?.query(&sql).context(what).map(drop)
 }
 
 fn note_backend(backends: &Backends, connection: &PgConnection) {
@@ -119,10 +103,10 @@ fn note_backend(backends: &Backends, connection: &PgConnection) {
 fn noting_connector(endpoint: &Endpoint, backends: &Backends) -> Connector {
     let open = super::opener(endpoint.clone());
     let backends = Arc::clone(backends);
-    Arc::new(move || {
+    crate::server::connector(move || {
         let connection = open()?;
         note_backend(&backends, &connection);
-        Ok(Box::new(connection) as Box<dyn Connection>)
+        Ok(connection)
     })
 }
 
@@ -130,7 +114,7 @@ fn noting_connector(endpoint: &Endpoint, backends: &Backends) -> Connector {
 /// (their client gave up on a running statement) are ended; those of others are not, and then the
 /// catalog stays.
 fn drop_catalog(endpoint: &Endpoint, backends: &Backends) -> Result<(), DeployError> {
-    let what = format!("drop the database `{}`", endpoint.catalog);
+    let what = format!("PostgreSQL: cannot drop the database `{}`", endpoint.catalog);
     let mut connection = maintenance(endpoint)?;
     let pids = backends.lock().unwrap_or_else(PoisonError::into_inner).clone();
     if !pids.is_empty() {
@@ -141,106 +125,63 @@ fn drop_catalog(endpoint: &Endpoint, backends: &Backends) -> Result<(), DeployEr
              AND application_name = 'dyno'",
             endpoint.catalog.replace('\'', "''")
         ));
-        ended.map_err(|error| statement_failed(&what, error))?;
+        ended.context(&what)?;
     }
     // The server waits some seconds for sessions that are about to end.
     match connection.query(&format!("DROP DATABASE {}", quote_name(&endpoint.catalog))) {
-        Ok(_) => Ok(()),
         Err(error) if error.code == IN_USE => Err(DeployError::new(format!(
             "the database `{}`, which Dyno created, was not dropped, because others are connected \
              to it: {error}; drop it once they have disconnected",
             endpoint.catalog
         ))),
-        Err(error) => Err(statement_failed(&what, error)),
+        other => other.context(what).map(drop),
     }
 }
 
-impl AttachedServer {
-    fn with_guard<T>(&self, work: impl FnOnce(&mut PgConnection) -> T) -> T {
-        work(&mut self.guard.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
+impl GuardedServer {
     /// Drops what Dyno made on the server, if that still answers within `alive_limit`. What dropping may take
     /// is far more, and would be waited for in vain.
-    fn remove(self, alive_limit: Nanoseconds) -> Result<(), DeployError> {
-        let AttachedServer { endpoint, guard, made_with, keeps_tables, backends, .. } = self;
-        if keeps_tables {
-            return Ok(());
-        }
-        let failed = |error: String| {
-            DeployError::new(format!("Dyno's tables on {endpoint} were not dropped: {error}"))
-        };
-        let mut guard = guard.into_inner().unwrap_or_else(PoisonError::into_inner);
+    fn remove_within(
+        self,
+        alive_limit: Nanoseconds,
+        endpoint: &Endpoint,
+    ) -> Result<(), DeployError> {
+        let GuardedServer { mut guard, made_with, backends } = self;
+        let failed = format!("Dyno's tables on {endpoint} were not dropped");
         if guard.lost().is_some() {
-            guard = connect(&endpoint).map_err(|error| failed(error.to_string()))?;
+            guard = connect(endpoint).context(&failed)?;
         }
         guard.set_cold_limit(alive_limit.0);
-        guard.query("SELECT 1").map_err(|error| failed(error.to_string()))?;
+        guard.query("SELECT 1").context(&failed)?;
         guard.set_cold_limit(CATALOG_LIMIT.0);
-        drop_claimed_tables(&mut guard).map_err(|error| failed(error.to_string()))?;
+        drop_claimed_tables(&mut guard).context(&failed)?;
         let Some(made_with) = made_with else { return Ok(()) };
-        let left = contents(&mut guard).map_err(deploy_error)?;
+        let left = contents(&mut guard)?;
         drop(guard);
         // Objects of others prevent its removal.
         if left.iter().all(|thing| made_with.contains(thing)) {
-            return drop_catalog(&endpoint, &backends);
+            return drop_catalog(endpoint, &backends);
         }
         Ok(())
     }
 }
 
-impl Server for AttachedServer {
-    fn dialect(&self) -> Dialect {
-        Dialect::PostgreSql
-    }
-
-    fn connector(&self) -> Connector {
-        Arc::clone(&self.connector)
-    }
-
-    fn endpoint(&self) -> Option<&Endpoint> {
-        Some(&self.endpoint)
-    }
-
-    fn local(&self) -> Option<&LocalServer> {
-        self.local.as_ref()
-    }
-
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        facts::ask(&self.endpoint)
-    }
-
+impl Hold for GuardedServer {
     /// The reason that the server gave when it ended Dyno's idle connection, unless it can be
     /// reached again.
-    fn down(&mut self) -> Option<String> {
-        let guard = self.guard.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let reason = guard.lost()?;
-        match connect(&self.endpoint) {
-            Ok(connection) => {
-                *guard = connection;
-                None
-            }
-            Err(error) => Some(format!("{reason}; {error}")),
-        }
+    fn down(&mut self, endpoint: &Endpoint) -> Option<String> {
+        let reason = self.guard.lost()?;
+        replaced(&mut self.guard, reason, connect(endpoint))
     }
 
-    /// Bytes of the catalog as the server reports them, without the write-ahead log.
-    fn data_bytes(&self) -> Option<u64> {
-        let rows =
-            self.with_guard(|guard| guard.query("SELECT pg_database_size(current_database())"));
-        rows.ok()?.into_iter().flatten().next()??.parse().ok()
+    /// Without the write-ahead log.
+    fn data_bytes(&mut self, _: &Endpoint) -> Option<u64> {
+        let rows = self.guard.query("SELECT pg_database_size(current_database())");
+        first_cell(rows.ok()?)?.parse().ok()
     }
 
-    fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
-        super::probe::probes(&self.connector(), threads)
-    }
-
-    fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
-        Ok(super::debt::meter(self.connector()))
-    }
-
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        self.remove(SET_UP_LIMIT)
+    fn remove(self: Box<Self>, endpoint: &Endpoint) -> Result<(), DeployError> {
+        self.remove_within(SET_UP_LIMIT, endpoint)
     }
 }
 
@@ -266,17 +207,10 @@ mod tests {
         });
         let url = format!("postgresql://me@127.0.0.1:{port}/t");
         let endpoint = Endpoint::from_url(&url).unwrap();
-        let backends = Backends::default();
-        let attached = AttachedServer {
-            connector: noting_connector(&endpoint, &backends),
-            guard: Mutex::new(connect(&endpoint).unwrap()),
-            endpoint,
-            made_with: None,
-            keeps_tables: false,
-            backends,
-            local: None,
-        };
-        let error = attached.remove(Nanoseconds::from_millis(50)).unwrap_err().message;
+        let guard = connect(&endpoint).unwrap();
+        let attached = GuardedServer { guard, made_with: None, backends: Backends::default() };
+        let limit = Nanoseconds::from_millis(50);
+        let error = attached.remove_within(limit, &endpoint).unwrap_err().message;
         assert!(error.contains("were not dropped"), "{error}");
         assert!(error.contains("within 50 ms"), "{error}");
         let asked = String::from_utf8_lossy(&server.join().unwrap()).into_owned();

@@ -30,6 +30,7 @@ use super::protocol::{
     HEADER_BYTES, NOTICES_MOST, ProtocolError, ReplyScanner, SYNC, Scan, ServerMessage,
     column_names, row_texts, write_parse_named, write_query, write_unprepared,
 };
+use super::quote_name;
 use super::wire::{Wire, WireError, closed};
 use copy::write_copy_fail;
 
@@ -181,6 +182,27 @@ impl PgConnection {
         self.write_out();
     }
 
+    /// Sends a text; nothing is expected if its rows cannot be kept. In a pipeline by the extended protocol, because
+    /// a simple query would be answered separately.
+    fn send_as(&mut self, sql: &str, expected: Option<Expected>) {
+        if !self.may_write() {
+            return;
+        }
+        match (check_text(sql), expected) {
+            (Err(error), _) => self.failure = Some(error),
+            (Ok(()), None) => {
+                self.failure = Some(refused("HY010", "the rows of this statement cannot be kept"));
+            }
+            (Ok(()), Some(expected)) => {
+                match self.is_pipelining {
+                    true => write_unprepared(sql, &mut self.out),
+                    false => write_query(sql, &mut self.out),
+                }
+                self.start(Expected { is_commit: is_commit(sql), ..expected });
+            }
+        }
+    }
+
     fn expect(&mut self, expected: Expected) {
         let prepared = expected.prepared.and_then(|idx| self.prepared.get(idx));
         let columns = match expected.n_kept_columns {
@@ -214,16 +236,8 @@ impl PgConnection {
     }
 
     fn write_out(&mut self) {
-        while self.has_unwritten() {
-            match self.wire.transport.write_some(&self.out[self.n_written..]) {
-                Ok(n_taken) => self.n_written += n_taken,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => {
-                    self.n_written = self.out.len();
-                    self.write_failure = Some(error.to_string());
-                    return;
-                }
-            }
+        if let Err(error) = self.wire.transport.write_rest(&self.out, &mut self.n_written) {
+            self.write_failure = Some(error.to_string());
         }
     }
 
@@ -520,54 +534,21 @@ impl Connection for PgConnection {
         }
     }
 
-    /// In a pipeline by the extended protocol, because a simple query would be answered separately.
     fn send_text(&mut self, sql: &str) {
-        if !self.may_write() {
-            return;
-        }
-        if let Err(error) = check_text(sql) {
-            self.failure = Some(error);
-            return;
-        }
-        match self.is_pipelining {
-            true => write_unprepared(sql, &mut self.out),
-            false => write_query(sql, &mut self.out),
-        }
-        let is_commit = is_commit(sql);
         let is_extended = self.is_pipelining;
-        self.start(Expected { is_commit, is_extended, ..Expected::default() });
+        self.send_as(sql, Some(Expected { is_extended, ..Expected::default() }));
     }
 
     fn send_text_keeping(&mut self, sql: &str, n_columns: usize) {
-        if !self.may_write() {
-            return;
-        }
         let is_possible = !self.is_pipelining && n_columns <= TEXT_COLUMNS.len();
-        if let Err(error) = check_text(sql) {
-            self.failure = Some(error);
-        } else if is_possible {
-            write_query(sql, &mut self.out);
-            let kept = Expected { n_kept_columns: n_columns, ..Expected::default() };
-            let (learns_columns, is_commit) = (n_columns == 0, is_commit(sql));
-            self.start(Expected { learns_columns, is_commit, ..kept });
-        } else {
-            self.failure = Some(refused("HY010", "the rows of this statement cannot be kept"));
-        }
+        let kept = Expected { n_kept_columns: n_columns, ..Expected::default() };
+        let kept = Expected { learns_columns: n_columns == 0, ..kept };
+        self.send_as(sql, is_possible.then_some(kept));
     }
 
     fn send_text_keeping_last(&mut self, sql: &str) -> bool {
-        if !self.may_write() {
-            return true;
-        }
-        if let Err(error) = check_text(sql) {
-            self.failure = Some(error);
-        } else if self.is_pipelining {
-            self.failure = Some(refused("HY010", "the rows of this statement cannot be kept"));
-        } else {
-            write_query(sql, &mut self.out);
-            let is_commit = is_commit(sql);
-            self.start(Expected { is_commit, keeps_last: true, ..Expected::default() });
-        }
+        let kept = Expected { keeps_last: true, ..Expected::default() };
+        self.send_as(sql, (!self.is_pipelining).then_some(kept));
         true
     }
 
@@ -712,9 +693,8 @@ impl Connection for PgConnection {
         columns: &[Name],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
-        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-        let columns: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
-        let sql = format!("COPY {} ({}) FROM STDIN", quoted(table), columns.join(", "));
+        let columns: Vec<String> = columns.iter().map(|name| quote_name(name)).collect();
+        let sql = format!("COPY {} ({}) FROM STDIN", quote_name(table), columns.join(", "));
         self.blocking_as(Nanoseconds::ZERO, true, |connection| {
             // What makes the tables durable is the commit of whatever is done last: waiting for the
             // disk after each piece of a fill would buy nothing.

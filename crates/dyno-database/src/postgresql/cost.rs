@@ -5,6 +5,7 @@ use std::sync::Arc;
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Reply};
 
+use crate::catalog::first_cell;
 use crate::explain_cost::execute;
 use crate::probe::{cell, named_numbers, number};
 use crate::{Access, CostSource, Counters};
@@ -70,8 +71,7 @@ impl PgCost {
     ) -> Result<PgCost, String> {
         let rows =
             connection.query("SHOW server_version_num").map_err(|error| error.to_string())?;
-        let version = rows.into_iter().flatten().next().flatten();
-        let version = version.and_then(|version| version.parse().ok()).unwrap_or(0);
+        let version = first_cell(rows).and_then(|version| version.parse().ok()).unwrap_or(0);
         if access == Access::ReadOnly {
             connection
                 .query("SET default_transaction_read_only = on")
@@ -156,9 +156,5 @@ impl CostSource for PgCost {
         };
         execute(self.connection.as_mut(), "ROLLBACK")?;
         reply
-    }
-
-    fn after(&mut self) -> Result<(), String> {
-        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dyno_host::Keeper;
 
 use super::{programs, settings};
-use crate::data::{RuntimeSettings, build_of};
+use crate::data::RuntimeSettings;
 use crate::{DataShape, DeployError, ServerSpec};
 
 /// Settings that leave no trace in the files of a server that was stopped in order. Not among them
@@ -87,17 +87,10 @@ pub(crate) fn data_shape(
     keeper: &Arc<Keeper>,
 ) -> Result<DataShape, DeployError> {
     let programs = programs::find(spec, keeper)?;
-    let settings: Result<Vec<(String, String)>, DeployError> = spec
-        .settings
-        .iter()
-        .map(|(name, value)| Ok((name.to_ascii_lowercase(), settings::spelled(name, value)?)))
-        .collect();
-    Ok(DataShape {
-        product: spec.product.clone(),
-        build: build_of(programs.program(&programs.folder.join("postgres")))?,
-        version: programs.version,
-        engine: None,
-        settings: RUNTIME_SETTINGS.shaping(settings?)?,
+    let server = programs.folder.join("postgres");
+    let server = (programs.program(&server), &*programs.version);
+    RUNTIME_SETTINGS.shape(spec, server, |name, value| {
+        Ok((name.to_ascii_lowercase(), settings::spelled(name, value)?))
     })
 }
 

@@ -3,8 +3,9 @@
 use dyno_workload::Connector;
 
 use super::probe::HORIZON;
+use crate::debt::part;
 use crate::probe::{Asker, named_numbers};
-use crate::{Debt, DebtMeter, DebtPart};
+use crate::{Debt, DebtMeter};
 
 /// A snapshot this old at rest keeps next to nothing.
 const HORIZON_PAID: f64 = 1_000.0;
@@ -40,30 +41,18 @@ impl DebtMeter for PgDebt {
         let mut parts = Vec::new();
         let tuples = named_numbers(&self.asker.ask(ASK_TUPLES)?);
         if let (Some(dead), Some(left_alone)) = (tuples.get("dead"), tuples.get("left_alone")) {
-            parts.push(DebtPart {
-                reading: "debt.dead_tuples",
-                value: *dead,
-                // A catalog without rows: some dead versions are no debt either.
-                caught_up_at: left_alone.max(1.0),
-            });
+            // A catalog without rows: some dead versions are no debt either.
+            parts.push(part("debt.dead_tuples", *dead, left_alone.max(1.0)));
         }
         let ages = named_numbers(&self.asker.ask(&self.ask_horizon)?);
         let horizon = ages.values().copied().fold(0.0, f64::max);
-        parts.push(DebtPart {
-            reading: "debt.horizon_age",
-            value: horizon,
-            caught_up_at: HORIZON_PAID,
-        });
+        parts.push(part("debt.horizon_age", horizon, HORIZON_PAID));
         // A standby writes no WAL, and a server that Dyno did not start may refuse to show its
         // control data.
         if let Ok(answer) = self.asker.ask(ASK_DISTANCE)
             && let Some(distance) = named_numbers(&answer).get("distance")
         {
-            parts.push(DebtPart {
-                reading: "debt.checkpoint_distance",
-                value: *distance,
-                caught_up_at: CHECKPOINT_PAID,
-            });
+            parts.push(part("debt.checkpoint_distance", *distance, CHECKPOINT_PAID));
         }
         Ok(Debt { parts })
     }
@@ -86,10 +75,5 @@ impl DebtMeter for PgDebt {
             done.push(sql);
         }
         Ok(done)
-    }
-
-    /// Settling changes no setting of PostgreSQL.
-    fn end_settling(&mut self) -> Result<(), String> {
-        Ok(())
     }
 }

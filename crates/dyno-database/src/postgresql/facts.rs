@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use dyno_units::redact_setting;
 use dyno_workload::{Connection, StatementError};
 
-use super::{connect, statement_failed};
+use super::connect;
+use crate::catalog::first_cell;
 use crate::cleaner::Cleaner;
-use crate::{Address, DeployError, Durability, Endpoint, ServerFacts};
+use crate::server::{Context, build_parts};
+use crate::{DeployError, Durability, Endpoint, ServerFacts};
 
 const DURABILITY_SETTINGS: [&str; 4] =
     ["synchronous_commit", "fsync", "wal_sync_method", "full_page_writes"];
@@ -15,30 +16,23 @@ const DURABILITY_SETTINGS: [&str; 4] =
 const MEMORY_SETTINGS: [&str; 1] = ["shared_buffers"];
 
 pub(super) fn ask(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
-    let mut connection = connect(endpoint).map_err(|error| DeployError::new(error.to_string()))?;
+    let mut connection = connect(endpoint)?;
     let cleaner = Cleaner::new(endpoint.password.as_ref());
     let version = cleaner.clean(&version(&mut connection)?);
     let settings = settings(&mut connection)
-        .map_err(|error| statement_failed("read its settings", error))?
+        .context("PostgreSQL: cannot read its settings")?
         .into_iter()
-        .map(|(name, value)| (cleaner.clean(&name), cleaner.clean(&redact_setting(&name, &value))))
+        .map(|(name, value)| cleaner.clean_setting(&name, &value))
         .collect();
     Ok(ServerFacts {
         product: "PostgreSQL".to_owned(),
         version,
-        transport: match endpoint.address {
-            Address::Unix(_) => "unix",
-            Address::Tcp { .. } => "tcp",
-        },
-        tls: connection.is_tls(),
         durability: durability(&settings),
         durability_settings: &DURABILITY_SETTINGS,
         memory_bytes: settings.get(MEMORY_SETTINGS[0]).and_then(|text| parse_bytes(text)),
         memory_settings: &MEMORY_SETTINGS,
-        in_process: false,
-        stores_data: true,
-        build: None,
         settings,
+        ..ServerFacts::at(endpoint, connection.is_tls())
     })
 }
 
@@ -46,21 +40,14 @@ pub(super) fn configured(endpoint: &Endpoint) -> Option<String> {
     let mut connection = connect(endpoint).ok()?;
     let asked = "SELECT name || ': ' || setting FROM pg_config WHERE name IN ('CONFIGURE', 'CC', \
                  'CFLAGS') ORDER BY name";
-    let rows = connection.query(asked).ok()?;
-    let parts: Vec<String> = rows.into_iter().flatten().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
+    build_parts(connection.query(asked).ok()?.into_iter().flatten().flatten())
 }
 
 /// The full version text without the product's name: `15.14 (Debian …) on x86_64-pc-linux-gnu …`.
 pub(super) fn version(connection: &mut dyn Connection) -> Result<String, DeployError> {
-    let rows = connection
-        .query("SELECT version()")
-        .map_err(|error| statement_failed("read its version", error))?;
-    let text = rows
-        .into_iter()
-        .flatten()
-        .next()
-        .flatten()
+    let rows =
+        connection.query("SELECT version()").context("PostgreSQL: cannot read its version")?;
+    let text = first_cell(rows)
         .ok_or_else(|| DeployError::new("PostgreSQL does not report its version"))?;
     Ok(text.strip_prefix("PostgreSQL ").map_or(text.clone(), str::to_owned))
 }

@@ -25,9 +25,7 @@ mod startup;
 mod tests;
 mod wire;
 
-use std::sync::Arc;
-
-use dyno_workload::{ConnectError, Connection, Connector};
+use dyno_workload::{ConnectError, Connector};
 
 pub use connection::PgConnection;
 pub use probe::pgbouncer::{Pool, parse_pools};
@@ -36,7 +34,7 @@ pub use product::PROTOCOL;
 #[cfg(any(test, fuzzing))]
 pub(crate) use protocol::fuzz;
 
-use crate::{DeployError, Endpoint};
+use crate::Endpoint;
 use protocol::ScramCache;
 
 /// Opens one connection; blocks. [`connector`] is better for many.
@@ -46,31 +44,19 @@ pub fn connect(endpoint: &Endpoint) -> Result<PgConnection, ConnectError> {
 
 /// Opens connections to one endpoint, which derive the keys of its password only once.
 pub fn connector(endpoint: Endpoint) -> Connector {
-    let open = opener(endpoint);
-    Arc::new(move || Ok(Box::new(open()?) as Box<dyn Connection>))
+    crate::server::connector(opener(endpoint))
 }
 
 fn opener(endpoint: Endpoint) -> impl Fn() -> Result<PgConnection, ConnectError> {
     let cache = ScramCache::default();
-    move || match startup::open(&endpoint, &cache) {
-        Ok(mut connection) => {
-            // Its statements may take long, such as creating an index or counting all rows.
-            connection.set_cold_limit(0);
-            Ok(connection)
-        }
-        Err(failure) => Err(failure.error),
-    }
+    move || startup::open(&endpoint, &cache).map_err(|failure| failure.error)
 }
 
 /// Opens connections to a pooler that may send each transaction to another server: no statement has a
 /// name.
 pub(crate) fn pooled_connector(endpoint: Endpoint) -> Connector {
     let open = opener(endpoint);
-    Arc::new(move || Ok(Box::new(open()?.parsing_each()) as Box<dyn Connection>))
-}
-
-fn statement_failed(what: &str, error: impl std::fmt::Display) -> DeployError {
-    DeployError::new(format!("PostgreSQL: cannot {what}: {error}"))
+    crate::server::connector(move || Ok(open()?.parsing_each()))
 }
 
 fn quote_name(name: &str) -> String {

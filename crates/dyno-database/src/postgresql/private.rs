@@ -5,20 +5,23 @@ use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_host::{AfterCrash, Probe, ProcessSpec, ThreadListing};
+use dyno_host::{AfterCrash, ProcessSpec};
 use dyno_units::{Clock, Nanoseconds};
-use dyno_workload::{Connection, Connector, Dialect};
+use dyno_workload::Connection;
 
+use super::product::split_socket;
 use super::programs::{self, Programs};
-use super::{connect, connector, facts, replica, settings, shards, statement_failed};
+use super::{connect, facts, replica, settings, shards};
 use crate::data::build_of;
 use crate::initial::{Initialising, identity};
 use crate::logs::LogFiles;
-use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
+use crate::private::{OwnServer, ServerFolder, ServerKind};
+use crate::running::Running;
+use crate::server::Context;
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, BuildFacts, DataShape, DebtMeter, DeployError, Endpoint, Launch, Part, Server,
-    ServerFacts, ServerSpec, TlsMode, version_fits,
+    Address, BuildFacts, DataShape, DeployError, Endpoint, Launch, Part, Server, ServerFacts,
+    ServerSpec,
 };
 
 /// The superuser that `initdb` makes.
@@ -29,20 +32,10 @@ const MAKE_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 /// How its servers are named and stopped: in a fast shutdown, which ends connections and writes
 /// pages.
 const KIND: ServerKind = ServerKind {
-    product: "PostgreSQL",
     stop_signal: "INT",
     log_files: LogFiles::Folder("pg_wal"),
-    ports: NO_PORTS,
-    open: None,
-    start_limit: START_LIMIT,
+    ..ServerKind::new("PostgreSQL")
 };
-
-struct PrivateServer {
-    server: OwnServer,
-    endpoint: Endpoint,
-    connector: Connector,
-    programs: Programs,
-}
 
 /// Starts a private server, on the kept data of another one if there are any, and waits until it
 /// answers.
@@ -80,36 +73,39 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         (_, Some(_)) => folder.put_data(data, KIND)?,
     }
     let open = spec.open.as_ref().map(|listening| listening.address);
+    let arguments = settings::arguments(folder.path(), &folder.data(), &folder.run(), open);
     let process = ProcessSpec {
-        program: programs.folder.join("postgres"),
-        arguments: settings::arguments(folder.path(), &folder.data(), &folder.run(), open),
-        environment: vec![("TMPDIR".to_owned(), folder.tmp().display().to_string())],
-        log: folder.log(),
-        cpus: spec.cpus.clone(),
-        limits: spec.limits,
         after_crash: after_crash(&folder, &programs),
         image: programs.image.clone(),
-        mounts: folder.mounts(),
-        ..ProcessSpec::default()
+        ..folder.server(spec, programs.folder.join("postgres"), arguments)
     };
     let maintenance = endpoint((&folder, open), "postgres");
     let endpoint = endpoint((&folder, open), CATALOG);
     let reach = || connect(&maintenance).map_err(|error| error.reason);
     let (server, mut connection) =
         OwnServer::start(folder, &process, ServerKind { open, ..KIND }, clock, reach)
-            .map_err(with_reasons)?;
-    match finish(spec, &programs, data, &mut connection) {
-        Ok(()) => {
-            let connector = connector(endpoint.clone());
-            Ok(Box::new(PrivateServer { server, endpoint, connector, programs }))
-        }
-        Err(error) => {
-            drop(connection);
-            // The first error is the one to report.
-            let _ = server.stop();
-            Err(error)
-        }
+            .map_err(DeployError::with_last_words)?;
+    let finished = finish(spec, &programs, data, &mut connection);
+    drop(connection);
+    let facts = move |one: &Running| -> Result<ServerFacts, DeployError> {
+        let configured = facts::configured(&one.endpoint);
+        let Programs { origin, folder, .. } = programs.clone();
+        let build = Some(BuildFacts { origin, programs: folder, configured });
+        Ok(ServerFacts { build, ..facts::ask(&one.endpoint)? })
+    };
+    let running = Running::new(server.prepared(finished)?, endpoint);
+    Ok(Box::new(Running { facts: Box::new(facts), client_variables, ..running }))
+}
+
+fn client_variables(endpoint: &Endpoint, socket: &Path) -> Vec<(&'static str, String)> {
+    let (user, catalog) = (endpoint.user.clone(), endpoint.catalog.clone());
+    let mut all = vec![("PGUSER", user), ("PGDATABASE", catalog)];
+    // The socket of a server on a host is named after the port at which others connect.
+    if let Some((folder, port)) = split_socket(socket) {
+        all.push(("PGHOST", folder.display().to_string()));
+        all.push(("PGPORT", port.to_owned()));
     }
+    all
 }
 
 /// What decides the data of a new server: `initdb` reads no setting of the study. None for a server of a deployment: copies
@@ -178,7 +174,7 @@ fn make_data(
         Err(error) if error.0.contains("invalid locale name") => make("C"),
         other => other,
     }
-    .map_err(|error| DeployError::new(format!("PostgreSQL: {error}")))
+    .context("PostgreSQL")
 }
 
 /// A server that dies leaves shared memory to the system, which only a reboot would free; one that `initdb`
@@ -201,102 +197,23 @@ fn after_crash(folder: &ServerFolder, programs: &Programs) -> Option<AfterCrash>
     })
 }
 
-fn with_reasons(error: DeployError) -> DeployError {
-    let said = error.log[error.log.len().saturating_sub(3)..].join("; ");
-    DeployError { message: format!("{}: {said}", error.message), ..error }
-}
-
 fn finish(
     spec: &ServerSpec,
     programs: &Programs,
     data: Option<&Path>,
     connection: &mut super::PgConnection,
 ) -> Result<(), DeployError> {
-    let version = facts::version(connection)?;
-    if let Some(wanted) = &spec.version
-        && !version_fits(&version, wanted)
-    {
-        return Err(DeployError::new(format!(
-            "PostgreSQL in {} is {version}, not {wanted}",
-            programs.folder.display()
-        )));
-    }
+    spec.check_version("PostgreSQL", &programs.folder, &facts::version(connection)?)?;
     if data.is_none() && !matches!(spec.part, Part::Replica(_)) {
         connection.set_cold_limit(CATALOG_LIMIT.0);
         connection
             .query(&format!("CREATE DATABASE {CATALOG}"))
-            .map_err(|error| statement_failed("create its database", error))?;
+            .context("PostgreSQL: cannot create its database")?;
     }
     replica::admit(connection, (&spec.part, spec.open.as_ref()))
 }
 
 fn endpoint((folder, open): (&ServerFolder, Option<SocketAddrV4>), catalog: &str) -> Endpoint {
-    Endpoint {
-        protocol: super::PROTOCOL,
-        address: Address::Unix(folder.run().join(settings::socket(open))),
-        user: USER.to_owned(),
-        password: None,
-        catalog: catalog.to_owned(),
-        tls: TlsMode::Off,
-        server_public_key: None,
-        session_options: None,
-    }
-}
-
-impl Server for PrivateServer {
-    fn dialect(&self) -> Dialect {
-        Dialect::PostgreSql
-    }
-
-    fn connector(&self) -> Connector {
-        Arc::clone(&self.connector)
-    }
-
-    fn own(&self) -> Option<&OwnServer> {
-        Some(&self.server)
-    }
-
-    fn endpoint(&self) -> Option<&Endpoint> {
-        Some(&self.endpoint)
-    }
-
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        let configured = facts::configured(&self.endpoint);
-        let Programs { origin, folder, .. } = self.programs.clone();
-        let build = Some(BuildFacts { origin, programs: folder, configured });
-        Ok(ServerFacts { build, ..facts::ask(&self.endpoint)? })
-    }
-
-    fn client_environment(&self) -> Vec<(String, String)> {
-        self.endpoint.client_environment(|socket| {
-            let (user, catalog) = (self.endpoint.user.clone(), self.endpoint.catalog.clone());
-            let mut all = vec![("PGUSER", user), ("PGDATABASE", catalog)];
-            // The socket of a server on a host is named after the port at which others connect.
-            if let Some((folder, port)) = super::product::split_socket(socket) {
-                all.push(("PGHOST", folder.display().to_string()));
-                all.push(("PGPORT", port.to_owned()));
-            }
-            all
-        })
-    }
-
-    fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
-        super::probe::probes(&self.connector(), threads)
-    }
-
-    fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
-        Ok(super::debt::meter(self.connector()))
-    }
-
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        self.server.stop()
-    }
-
-    fn can_keep_data(&self) -> bool {
-        true
-    }
-
-    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
-        self.server.stop_and_keep_data(to, |_| Ok(()))
-    }
+    let socket = folder.run().join(settings::socket(open));
+    Endpoint::plain(super::PROTOCOL, Address::Unix(socket), USER, catalog)
 }

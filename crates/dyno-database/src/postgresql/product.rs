@@ -13,9 +13,9 @@ use super::{
 use crate::product::{DumpCommands, DumpOrder, MoveOrder, MoveStatements, texts};
 use crate::products::Family;
 use crate::{
-    AttachOptions, Client, ClientSecret, ConnectionLimit, DataShape, DebtMeter, DeployError,
-    DiskUse, Endpoint, Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol,
-    ProtocolSpec, Replicating, Server, ServerFacts, ServerSpec, Sharding, SocketKey,
+    Client, ClientSecret, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint,
+    Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol, ProtocolSpec,
+    Replicating, Server, ServerFacts, ServerSpec, Sharding, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -26,10 +26,14 @@ pub(crate) const FAMILY: Family = Family {
     protocol: Some(PROTOCOL),
     sql: Some(&super::sql::SQL),
     probes: &["pg_database", "pg_activity", "pg_tables"],
-    readings: &[probe::registered, || probe::pgbouncer::READINGS, shards::registered],
+    readings: &[
+        probe::registered,
+        || probe::pgbouncer::READINGS.to_vec(),
+        || shards::COUNTERS.readings(),
+    ],
 };
 
-pub const PROTOCOL: &dyn Protocol = &PgProtocol;
+pub const PROTOCOL: &dyn Protocol = &SPEC;
 
 /// How the name of a socket begins; the port follows.
 const SOCKET: &str = ".s.PGSQL.";
@@ -186,8 +190,6 @@ impl Product for PostgreSql {
     }
 }
 
-struct PgProtocol;
-
 static SPEC: ProtocolSpec = ProtocolSpec {
     name: "postgresql",
     schemes: &["postgresql", "postgres"],
@@ -197,11 +199,21 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     socket: SocketKey { name: "host", join: join_socket, split: split_socket },
     has_server_public_key: false,
     has_session_options: true,
+    ping: "SELECT 1",
+    blocks_worker: false,
     common_catalog: "postgres",
     programs: &["postgres", "postmaster", "pgbouncer", "edb-postgres"],
     data_folder: "SHOW data_directory",
     file_kind: files::file_kind,
     thread_group: Some(files::thread_group),
+    connector: super::connector,
+    unnamed_connector: super::pooled_connector,
+    attach: attached::attach,
+    facts: facts,
+    probes: probes,
+    debt_meter: debt_meter,
+    #[cfg(feature = "servers")]
+    dumping: None,
 };
 
 fn join_socket(folder: PathBuf, port: u16) -> PathBuf {
@@ -220,46 +232,27 @@ fn is_pgbouncer(endpoint: &Endpoint) -> bool {
     endpoint.catalog == "pgbouncer"
 }
 
-impl Protocol for PgProtocol {
-    fn spec(&self) -> &'static ProtocolSpec {
-        &SPEC
+fn facts(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
+    match is_pgbouncer(endpoint) {
+        true => Ok(ServerFacts { product: "pgbouncer".to_owned(), ..ServerFacts::default() }),
+        false => facts::ask(endpoint),
     }
+}
 
-    fn connector(&self, endpoint: &Endpoint) -> Connector {
-        super::connector(endpoint.clone())
+fn probes(
+    connector: Connector,
+    endpoint: &Endpoint,
+    threads: Option<&ThreadListing>,
+) -> Vec<Box<dyn Probe>> {
+    match is_pgbouncer(endpoint) {
+        true => vec![probe::pgbouncer::probe(connector)],
+        false => probe::probes(&connector, threads),
     }
+}
 
-    fn unnamed_connector(&self, endpoint: &Endpoint) -> Connector {
-        super::pooled_connector(endpoint.clone())
-    }
-
-    fn attach(
-        &self,
-        endpoint: &Endpoint,
-        options: AttachOptions,
-    ) -> Result<Box<dyn Server>, DeployError> {
-        attached::attach(endpoint, options)
-    }
-
-    fn facts(&self, endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
-        if is_pgbouncer(endpoint) {
-            return Ok(ServerFacts { product: "pgbouncer".to_owned(), ..ServerFacts::default() });
-        }
-        facts::ask(endpoint)
-    }
-
-    fn probes(&self, endpoint: &Endpoint, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
-        let connector = self.connector(endpoint);
-        if is_pgbouncer(endpoint) {
-            return vec![probe::pgbouncer::probe(connector)];
-        }
-        probe::probes(&connector, threads)
-    }
-
-    fn debt_meter(&self, endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
-        if is_pgbouncer(endpoint) {
-            return Err("pgbouncer stores nothing, so it defers no work".to_owned());
-        }
-        Ok(super::debt::meter(self.connector(endpoint)))
+fn debt_meter(connector: Connector, endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
+    match is_pgbouncer(endpoint) {
+        true => Err("pgbouncer stores nothing, so it defers no work".to_owned()),
+        false => Ok(super::debt::meter(connector)),
     }
 }

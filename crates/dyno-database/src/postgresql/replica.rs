@@ -14,7 +14,7 @@ use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, TextRows};
 
 use super::programs::Programs;
-use super::{PgConnection, connect, connector, settings, statement_failed};
+use super::{PgConnection, connect, connector, settings};
 use crate::part::{
     CLIENT_USER, Follow, Lag, LagMeter, Listening, PROMOTION_LIMIT, PROMOTION_POLL, Part,
     REPLICATION_USER, Replicating, Replication, not_promoted,
@@ -22,10 +22,13 @@ use crate::part::{
 use crate::private::ServerFolder;
 use crate::probe::{Asker, cell, number};
 use crate::scram;
+use crate::server::Context;
 use crate::transport::CATALOG_LIMIT;
 use crate::{Address, DeployError, Endpoint, Secret};
 
 const COPY_LIMIT: Nanoseconds = Nanoseconds::from_secs(3600);
+
+const NOT_SET_UP: &str = "PostgreSQL: cannot set up replication";
 
 const PASSWORD_FILE: &str = "replication.pgpass";
 
@@ -89,7 +92,7 @@ pub(super) fn copy_primary(
         )));
     }
     let copied = folder.keeper().run(folder.path(), &process, clock.as_ref(), COPY_LIMIT);
-    copied.map_err(|error| DeployError::new(format!("PostgreSQL: {error}")))
+    copied.context("PostgreSQL")
 }
 
 fn arguments(folder: &ServerFolder, major: u32, follow: &Follow, passwords: &Path) -> Vec<String> {
@@ -133,18 +136,16 @@ fn slot(follow: &Follow) -> String {
 
 /// Sends a statement as the user that may do anything.
 fn query(endpoint: &Endpoint, sql: &str) -> Result<TextRows, DeployError> {
-    let failed = |error: &dyn std::fmt::Display| statement_failed("set up replication", error);
-    let mut connection = connect(endpoint).map_err(|error| failed(&error))?;
+    let mut connection = connect(endpoint).context(NOT_SET_UP)?;
     connection.set_cold_limit(CATALOG_LIMIT.0);
-    connection.query(sql).map_err(|error| failed(&error))
+    connection.query(sql).context(NOT_SET_UP)
 }
 
 impl Replicating for Streaming {
     fn lead(&self, primary: &Endpoint, replication: &Replication) -> Result<(), DeployError> {
-        let failed = |error: &dyn std::fmt::Display| statement_failed("set up replication", error);
-        let mut connection = connect(primary).map_err(|error| failed(&error))?;
+        let mut connection = connect(primary).context(NOT_SET_UP)?;
         let role = (REPLICATION_USER, "REPLICATION");
-        make_role(&mut connection, role, &replication.password).map_err(|why| failed(&why))
+        make_role(&mut connection, role, &replication.password).context(NOT_SET_UP)
     }
 
     fn wait_for_replicas(&self, primary: &Endpoint) -> Result<(), DeployError> {
@@ -221,7 +222,7 @@ pub(super) fn admit(
 ) -> Result<(), DeployError> {
     let Some(listening) = open.filter(|_| !matches!(part, Part::Replica(_))) else { return Ok(()) };
     let made = make_role(connection, (CLIENT_USER, "SUPERUSER"), &listening.password);
-    made.map_err(|why| statement_failed("admit clients on other machines", why))
+    made.context("PostgreSQL: cannot admit clients on other machines")
 }
 
 /// Makes a role with a password. From version 10 on the server gets only what it stores of it; before, the password is in no

@@ -9,9 +9,7 @@
 use dyno_workload::{Connection, StatementError};
 
 use super::connection::PgConnection;
-use crate::catalog::ask;
-
-const NAMED_MAX: usize = 5;
+use crate::catalog::{ask, some_of};
 
 /// Refuses a catalog in whose schemas others than superusers and Dyno's own user have made operators,
 /// or functions that are called like the server's own or like Dyno's procedures. The owner of a
@@ -41,14 +39,10 @@ pub(super) fn check(connection: &mut PgConnection) -> Result<(), String> {
     if found.is_empty() {
         return Ok(());
     }
-    let more = match found.len().saturating_sub(NAMED_MAX) {
-        0 => String::new(),
-        n => format!(" and {n} more"),
-    };
-    let named = found[..found.len().min(NAMED_MAX)].join(", ");
+    let named = some_of(&found);
     Err(connection.shown(&format!(
         "the database contains objects that would run with the privileges of Dyno's user instead \
-         of the server's own functions and operators ({named}{more}); drop them, or give Dyno its \
+         of the server's own functions and operators ({named}); drop them, or give Dyno its \
          own database"
     )))
 }

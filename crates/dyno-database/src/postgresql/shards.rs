@@ -5,19 +5,15 @@
 //! is on the shard whose partition would take it, which the server itself says (`satisfies_hash_partition`).
 
 use std::path::Path;
-use std::sync::LazyLock;
 
 use dyno_host::Probe;
 use dyno_units::reading::prelude::*;
-use dyno_workload::{Connection, Connector};
+use dyno_workload::Connection;
 
 use super::programs::Programs;
 use super::{check, connect, connector, quote_name, settings};
-use crate::probe::{Item, all_of, cell, named_numbers, rate};
-use crate::sharding::{
-    At, ShardCounters, ShardProbe, Sharding, SplitColumn, UniqueKey, ask, keys_of, names,
-    shard_name, socket_of,
-};
+use crate::probe::{Counters, CountersProbe, Item, cell, named_numbers, rate};
+use crate::sharding::{At, Sharding, SplitColumn, ask, names, shard_name, socket_of};
 use crate::{DeployError, Endpoint};
 
 /// The oldest version whose partitions can be foreign tables that take rows.
@@ -206,13 +202,8 @@ fn table_statements(table: &str, columns: &str, at: At<'_>, schema: &str) -> Vec
 }
 
 impl Sharding for ByForeignTables {
-    fn connector(&self, endpoint: &Endpoint) -> Connector {
-        connector(endpoint.clone())
-    }
-
     fn introduce(&self, router: &Endpoint, shards: &[Endpoint]) -> Result<(), DeployError> {
-        let router = connect(router);
-        let mut router = router.map_err(|error| DeployError::new(error.to_string()))?;
+        let mut router = connect(router)?;
         let version = version(&mut router)?;
         ask(&mut router, "CREATE EXTENSION IF NOT EXISTS postgres_fdw")?;
         for (number, shard) in (1..).zip(shards) {
@@ -231,12 +222,8 @@ impl Sharding for ByForeignTables {
         &UNSPLITTABLE
     }
 
-    fn unique_keys(
-        &self,
-        connection: &mut dyn Connection,
-        table: &str,
-    ) -> Result<Vec<UniqueKey>, DeployError> {
-        let sql = format!(
+    fn unique_keys(&self, table: &str) -> String {
+        format!(
             "SELECT i.indisprimary, quote_ident(c.relname), coalesce(quote_ident(a.attname), '') \
              FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid \
              CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, place) \
@@ -244,23 +231,16 @@ impl Sharding for ByForeignTables {
              ON a.attrelid = i.indrelid AND a.attnum = k.attnum AND a.attnum > 0 \
              WHERE i.indrelid = {}::regclass AND i.indisunique ORDER BY 1 DESC, 2, k.place",
             text(table)
-        );
-        Ok(keys_of(&ask(connection, &sql)?))
+        )
     }
 
-    fn type_of(
-        &self,
-        connection: &mut dyn Connection,
-        table: &str,
-        column: &str,
-    ) -> Result<String, DeployError> {
-        let sql = format!(
+    fn type_of(&self, table: &str, column: &str) -> String {
+        format!(
             "SELECT format_type(atttypid, NULL) FROM pg_catalog.pg_attribute WHERE attrelid = {}::regclass \
              AND quote_ident(attname) = {}",
             text(table),
             text(column)
-        );
-        Ok(names(&ask(connection, &sql)?).pop().unwrap_or_default())
+        )
     }
 
     /// The session has a table that is partitioned as the router's, whose partitions the server asks.
@@ -282,16 +262,12 @@ impl Sharding for ByForeignTables {
         ))
     }
 
-    fn keep_rows(
-        &self,
-        connection: &mut dyn Connection,
-        table: &str,
-        own: &str,
-    ) -> Result<(), DeployError> {
-        ask(connection, &format!("DELETE FROM {table} WHERE NOT {own}"))?;
-        // A table that is written anew is as small as its rows; one from which rows were deleted is not.
-        ask(connection, &format!("VACUUM (FULL, ANALYZE) {table}"))?;
-        Ok(())
+    fn keep_rows(&self, table: &str, own: &str) -> Vec<String> {
+        vec![
+            format!("DELETE FROM {table} WHERE NOT {own}"),
+            // A table that is written anew is as small as its rows; one from which rows were deleted is not.
+            format!("VACUUM (FULL, ANALYZE) {table}"),
+        ]
     }
 
     /// The router also learns how large the table is.
@@ -315,11 +291,12 @@ impl Sharding for ByForeignTables {
     }
 
     fn probe(&self, name: &str, shard: &Endpoint) -> Box<dyn Probe> {
-        Box::new(ShardProbe::new(name, connector(shard.clone()), &COUNTERS))
+        Box::new(CountersProbe::new(name, connector(shard.clone()), &COUNTERS))
     }
 }
 
-static COUNTERS: ShardCounters = ShardCounters {
+pub(super) static COUNTERS: Counters = Counters {
+    probe: "shards",
     statement: "SELECT xact_commit + xact_rollback AS transactions, blks_hit + blks_read AS requests, \
                 blks_read AS reads, tup_returned AS returned, \
                 tup_inserted + tup_updated + tup_deleted AS written \
@@ -336,11 +313,6 @@ const ITEMS: &[Item] = &[
     rate("returned", reading("shards.*.rows_read_per_s", PerSecond, "rows read by the shard", "rows that scans of this shard returned").topic(Topic::Instance)),
     rate("written", reading("shards.*.rows_written_per_s", PerSecond, "rows written by the shard", "rows that this shard inserted, updated or deleted").topic(Topic::Instance)),
 ];
-
-pub(super) fn registered() -> &'static [Reading] {
-    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[ITEMS], &[]));
-    &ALL
-}
 
 #[cfg(test)]
 mod tests {

@@ -14,9 +14,12 @@ use super::protocol::{
 };
 use super::wire::{Wire, WireError};
 use crate::cleaner::Cleaner;
-use crate::transport::Transport;
+use crate::transport::{Transport, unreached};
 use crate::waiting::SET_UP_LIMIT;
-use crate::{Address, Endpoint, TlsMode};
+use crate::{Endpoint, TlsMode};
+
+const NO_SOCKET: &str = "there is no such socket: is the server up, and does its setting \
+                         `unix_socket_directories` name that folder?";
 
 /// SQLSTATE `too_many_connections`.
 const TOO_MANY: &str = "53300";
@@ -77,8 +80,8 @@ pub(super) fn open(endpoint: &Endpoint, cache: &ScramCache) -> Result<PgConnecti
 }
 
 fn begin(endpoint: &Endpoint, cache: &ScramCache) -> Result<PgConnection, Refusal> {
-    let transport =
-        Transport::open(endpoint).map_err(|error| unreached(&error, &endpoint.address))?;
+    let transport = Transport::open(endpoint)
+        .map_err(|error| Refusal::Other(unreached(&error, &endpoint.address, NO_SOCKET)))?;
     let mut wire = Wire::new(transport);
     if endpoint.tls != TlsMode::Off {
         start_tls(&mut wire, endpoint)?;
@@ -145,24 +148,6 @@ fn unescaped(value: &str) -> String {
     std::iter::from_fn(next).collect()
 }
 
-fn unreached(error: &std::io::Error, address: &Address) -> Refusal {
-    use std::io::ErrorKind;
-    let advice = match (address, error.kind()) {
-        (Address::Unix(_), ErrorKind::NotFound) => {
-            "; there is no such socket: is the server up, and does its setting \
-             `unix_socket_directories` name that folder?"
-        }
-        (_, ErrorKind::ConnectionRefused) => "; nothing is listening there: is the server up?",
-        (_, ErrorKind::PermissionDenied) => "; this user is not allowed to use that socket",
-        (_, ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-            "; no answer within ten seconds: is it the right host, and is there a firewall in \
-             between?"
-        }
-        _ => "",
-    };
-    Refusal::Other(format!("{error}{advice}"))
-}
-
 fn start_tls(wire: &mut Wire, endpoint: &Endpoint) -> Result<(), Refusal> {
     let mut out = BytesMut::new();
     frontend::ssl_request(&mut out);
@@ -181,11 +166,7 @@ fn start_tls(wire: &mut Wire, endpoint: &Endpoint) -> Result<(), Refusal> {
         }
         _ => return Err(Refusal::Other("the server does not understand TLS".to_owned())),
     }
-    let host = match &endpoint.address {
-        Address::Tcp { host, .. } => host.as_str(),
-        Address::Unix(_) => "localhost",
-    };
-    Ok(wire.transport.start_tls(&endpoint.tls, host)?)
+    Ok(wire.transport.start_tls(&endpoint.tls, endpoint.tls_name())?)
 }
 
 fn authenticate(

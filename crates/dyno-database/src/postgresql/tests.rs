@@ -6,7 +6,9 @@ use std::os::unix::net::UnixListener;
 use std::task::Poll;
 
 use dyno_model::names;
-use dyno_workload::{ErrorClass, Reply, Row, Statement, StatementClass, StatementError};
+use dyno_workload::{
+    Connection, ErrorClass, Reply, Row, Statement, StatementClass, StatementError,
+};
 use proptest::prelude::*;
 
 use super::protocol::NOTICES_MOST;

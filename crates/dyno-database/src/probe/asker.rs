@@ -1,11 +1,14 @@
 //! A probe's own connection, and the numbers in what the server answers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use dyno_host::ThreadListing;
 use dyno_units::Nanoseconds;
 use dyno_workload::{Connection, Connector, ErrorClass, NamedRows, StatementError, TextRows};
 
 use super::Values;
+use crate::catalog::first_cell;
 use crate::products::{all_sql, sql_of};
 
 const RECONNECT_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
@@ -225,4 +228,27 @@ pub(crate) fn named_numbers(answer: &NamedRows) -> Values {
         .zip(row)
         .filter_map(|(name, value)| Some((name.to_ascii_lowercase(), number(value.as_deref()?)?)))
         .collect()
+}
+
+/// The same connector, with each of its connections marked in `threads` as a probe's, if there is
+/// such a list. `sql` asks for the server's id of the connection; without an id, nothing is marked.
+pub(crate) fn marked(
+    connector: &Connector,
+    sql: &'static str,
+    threads: Option<&ThreadListing>,
+) -> Connector {
+    let connector = Arc::clone(connector);
+    let Some(threads) = threads.cloned() else { return connector };
+    Arc::new(move || {
+        let mut connection = connector()?;
+        if let Some(number) = own_number(connection.as_mut(), sql) {
+            threads.add_probe(number);
+        }
+        Ok(connection)
+    })
+}
+
+fn own_number(connection: &mut dyn Connection, sql: &str) -> Option<u64> {
+    let id = first_cell(connection.query(sql).ok()?)?;
+    number(&id).map(|number| number as u64)
 }

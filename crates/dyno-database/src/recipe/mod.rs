@@ -14,14 +14,7 @@ pub use text::{Recipe, RecipeError};
 use crate::Products;
 use crate::products::Family;
 
-pub(crate) const FAMILY: Family = Family {
-    products: shipped,
-    routers: Vec::new,
-    protocol: None,
-    sql: None,
-    probes: &[],
-    readings: &[],
-};
+pub(crate) const FAMILY: Family = Family::of(shipped);
 
 /// The recipes that come with Dyno, by the names of their products.
 const SHIPPED: [(&str, &str); 5] = [

@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use dyno_host::{Keeper, Probe, ProcessSpec, ThreadListing, free_loopback_ports, random_token};
+use dyno_host::{Keeper, ProcessSpec, free_loopback_ports, random_token};
 use dyno_units::{Nanoseconds, SettingValue};
-use dyno_workload::{Connection, Connector, Dialect};
+use dyno_workload::Connection;
 
 use super::places::fill;
 use super::product::Programs;
 use super::text::{ListensOn, Recipe};
-use crate::logs::LogFiles;
 use crate::private::{self, LOG_LINES, OwnServer, ServerFolder, ServerKind};
+use crate::running::{Running, concealed};
+use crate::server::Context;
 use crate::{
-    Address, DeployError, Endpoint, Launch, Secret, Server, ServerFacts, TlsMode, sql_probe,
-    version_fits,
+    Address, DeployError, Endpoint, Launch, Secret, Server, ServerFacts, sql_probe, version_fits,
 };
 
 /// The catalog of a private server, unless the recipe names another.
@@ -23,15 +24,6 @@ const CATALOG: &str = "dyno";
 const INITIALISE_LIMIT: Nanoseconds = Nanoseconds::from_secs(300);
 
 const INITIALISE_LOG: &str = "initialise.log";
-
-struct PrivateServer {
-    server: OwnServer,
-    recipe: Recipe,
-    title: &'static str,
-    endpoint: Endpoint,
-    programs: Programs,
-    given: BTreeMap<String, String>,
-}
 
 /// Settings as the recipe writes them.
 ///
@@ -101,17 +93,13 @@ pub(super) fn start(
 ) -> Result<Box<dyn Server>, DeployError> {
     let password = match recipe.text.listens_on {
         ListensOn::Port => {
-            Some(random_token().map_err(|error| none_for(title, "password", error))?)
+            Some(random_token().context(format!("there is no password for {title}"))?)
         }
         ListensOn::Socket | ListensOn::PortWithoutPassword => None,
     };
     let password = password.map(Secret::new);
     start_with(recipe, title, (programs, password.clone()), launch)
         .map_err(|error| concealed(error, password.as_ref()))
-}
-
-fn none_for(title: &str, what: &str, error: std::io::Error) -> DeployError {
-    DeployError::new(format!("there is no {what} for {title}: {error}"))
 }
 
 fn start_with(
@@ -126,7 +114,7 @@ fn start_with(
     let folder = ServerFolder::make(place, &spec.product)?;
     let n_ports = if text.listens_on == ListensOn::Socket { 0 } else { 1 + text.ports.len() };
     let ports =
-        free_loopback_ports(n_ports).map_err(|error| none_for(title, "free port", error))?;
+        free_loopback_ports(n_ports).context(format!("there is no free port for {title}"))?;
     let port = ports.first().copied();
     let form = text.setting.clone().unwrap_or_default();
     let mut places = BTreeMap::from([
@@ -146,12 +134,10 @@ fn start_with(
         folder.write(name, &fill(text, &in_files))?;
     }
     let kind = ServerKind {
-        product: title,
         stop_signal: stop_signal(&text.stop),
-        log_files: LogFiles::Named(&[]),
         ports: private::ports(&ports),
-        open: None,
         start_limit: recipe.start_limit,
+        ..ServerKind::new(title)
     };
     folder.put_data(data, kind)?;
     let environment: Vec<(String, String)> = [("TMPDIR".to_owned(), places["tmp"].clone())]
@@ -186,19 +172,11 @@ fn start_with(
         log: folder.log(),
         ..process(programs.program.clone(), &arguments, "server.log")
     };
-    let endpoint = Endpoint {
-        protocol: recipe.protocol,
-        address: match port {
-            Some(port) => Address::Tcp { host: "127.0.0.1".to_owned(), port },
-            None => Address::Unix(places["socket"].clone().into()),
-        },
-        user: text.user.clone(),
-        password,
-        catalog: text.catalog.clone().unwrap_or_else(|| CATALOG.to_owned()),
-        tls: TlsMode::Off,
-        server_public_key: None,
-        session_options: None,
-    };
+    let address =
+        port.map_or_else(|| Address::Unix(places["socket"].clone().into()), Address::of_loopback);
+    let catalog = text.catalog.as_deref().unwrap_or(CATALOG);
+    let endpoint =
+        Endpoint { password, ..Endpoint::plain(recipe.protocol, address, &text.user, catalog) };
     // The catalog is there once it has been prepared.
     let common = recipe.protocol.spec().common_catalog.to_owned();
     let first = match data {
@@ -216,18 +194,47 @@ fn start_with(
         data.is_none(),
         &mut *connection,
     );
-    match prepared {
-        Ok(()) => {
-            let recipe = recipe.clone();
-            Ok(Box::new(PrivateServer { server, recipe, title, endpoint, programs, given }))
+    let prepared = prepared.map_err(|message| DeployError {
+        message: format!("{title}: {message}"),
+        log: server.folder().log_tail(LOG_LINES),
+    });
+    let running = Running::new(server.prepared(prepared)?, endpoint);
+    Ok(Box::new(with_recipe(running, recipe.clone(), (title, programs, given))))
+}
+
+/// A server of which the recipe says what its protocol does not.
+fn with_recipe(
+    running: Running,
+    recipe: Recipe,
+    (title, programs, given): (&'static str, Programs, BTreeMap<String, String>),
+) -> Running {
+    // What a password is kept in would be opened with another one.
+    let can_keep_data = recipe.text.listens_on == ListensOn::Socket;
+    let asked = (recipe.name.clone(), recipe.text.ask.clone());
+    let probes = move |one: &Running| {
+        let (name, asked) = &asked;
+        let probe = |(item, sql): (&String, &String)| {
+            let name = format!("{name}.{item}");
+            sql_probe(Arc::clone(&one.connector), &name, sql, Nanoseconds::SECOND)
+        };
+        asked.iter().map(probe).collect::<Vec<_>>()
+    };
+    let facts = move |one: &Running| -> Result<ServerFacts, DeployError> {
+        let mut facts = recipe.protocol.facts(&one.endpoint)?;
+        for (name, value) in &given {
+            facts.settings.entry(name.clone()).or_insert_with(|| value.clone());
         }
-        Err(message) => {
-            let log = server.folder().log_tail(LOG_LINES);
-            // The first error is the one to report.
-            let _ = server.stop();
-            Err(DeployError { message: format!("{title}: {message}"), log })
+        if let Some(durability) = recipe.durability(&facts.settings) {
+            facts.durability = durability;
         }
-    }
+        Ok(ServerFacts {
+            product: title.to_owned(),
+            version: programs.installation.version.clone(),
+            build: Some(programs.installation.facts(None)),
+            ..facts
+        })
+    };
+    Running { facts: Box::new(facts), probes: Box::new(probes), can_keep_data, ..running }
 }
 
 /// A program that a recipe names: in the folder of the server's program, or else where programs are.
@@ -242,19 +249,6 @@ fn beside(server: &Path, name: &str, keeper: &Keeper) -> Result<PathBuf, DeployE
             server.display()
         ))
     })
-}
-
-/// A text without the server's password: some programs write down what they are configured with.
-fn without_password(text: &str, password: Option<&Secret>) -> String {
-    match password {
-        Some(password) => text.replace(password.reveal(), "***"),
-        None => text.to_owned(),
-    }
-}
-
-fn concealed(error: DeployError, password: Option<&Secret>) -> DeployError {
-    let hide = |text: &String| without_password(text, password);
-    DeployError { message: hide(&error.message), log: error.log.iter().map(hide).collect() }
 }
 
 fn stop_signal(name: &str) -> &'static str {
@@ -292,84 +286,9 @@ fn prepare(
     Ok(())
 }
 
-impl Server for PrivateServer {
-    fn dialect(&self) -> Dialect {
-        self.recipe.dialect
-    }
-
-    fn connector(&self) -> Connector {
-        self.recipe.protocol.connector(&self.endpoint)
-    }
-
-    fn own(&self) -> Option<&OwnServer> {
-        Some(&self.server)
-    }
-
-    fn endpoint(&self) -> Option<&Endpoint> {
-        Some(&self.endpoint)
-    }
-
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        let mut facts = self.recipe.protocol.facts(&self.endpoint)?;
-        facts.product = self.title.to_owned();
-        facts.version.clone_from(&self.programs.installation.version);
-        for (name, value) in &self.given {
-            facts.settings.entry(name.clone()).or_insert_with(|| value.clone());
-        }
-        if let Some(durability) = self.recipe.durability(&facts.settings) {
-            facts.durability = durability;
-        }
-        facts.build = Some(self.programs.installation.facts(None));
-        Ok(facts)
-    }
-
-    fn log_tail(&self, lines: usize) -> Vec<String> {
-        let lines = self.server.folder().log_tail(lines);
-        let password = self.endpoint.password.as_ref();
-        lines.into_iter().map(|line| without_password(&line, password)).collect()
-    }
-
-    fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
-        let own = self.recipe.text.ask.iter().map(|(name, sql)| {
-            let name = format!("{}.{name}", self.recipe.name);
-            sql_probe(self.connector(), &name, sql, Nanoseconds::SECOND)
-        });
-        self.recipe.protocol.probes(&self.endpoint, threads).into_iter().chain(own).collect()
-    }
-
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        let PrivateServer { server, endpoint, .. } = *self;
-        server.stop().map_err(|error| concealed(error, endpoint.password.as_ref()))
-    }
-
-    fn can_keep_data(&self) -> bool {
-        // What a password is kept in would be opened with another one.
-        self.recipe.text.listens_on == ListensOn::Socket
-    }
-
-    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
-        self.server.stop_and_keep_data(to, |_| Ok(()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_password_that_a_server_writes_down_is_not_shown() {
-        let said = || DeployError {
-            message: "it wrote: P=s3cret".to_owned(),
-            log: vec!["U=dyno P=s3cret".to_owned()],
-        };
-        assert_eq!(concealed(said(), None).log, said().log);
-        let secret = Secret::new("s3cret".to_owned());
-        let error = concealed(said(), Some(&secret));
-        assert_eq!(
-            (error.message.as_str(), error.log[0].as_str()),
-            ("it wrote: P=***", "U=dyno P=***")
-        );
-    }
 
     #[test]
     fn settings_are_written_as_the_recipe_says() {

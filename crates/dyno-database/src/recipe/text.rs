@@ -39,14 +39,12 @@ pub(super) struct Text {
     #[serde(default = "version_argument")]
     pub(super) version: Vec<String>,
     /// What it must say with these arguments; a program of the same name may be another product's.
-    #[serde(default)]
     pub(super) version_has: Option<String>,
     #[serde(default)]
     pub(super) initialise: Vec<Vec<String>>,
     pub(super) start: Vec<String>,
     #[serde(default = "term")]
     pub(super) stop: String,
-    #[serde(default)]
     start_limit: Option<String>,
     #[serde(default)]
     pub(super) listens_on: ListensOn,
@@ -61,18 +59,15 @@ pub(super) struct Text {
     pub(super) environment: BTreeMap<String, String>,
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
-    #[serde(default)]
     pub(super) catalog: Option<String>,
     #[serde(default)]
     pub(super) prepare: Vec<String>,
-    #[serde(default)]
     pub(super) setting: Option<SettingForm>,
     #[serde(default)]
     pub(super) ask: BTreeMap<String, String>,
     #[serde(default)]
     pub(super) durability: Vec<DurabilityRule>,
     /// The version with which the recipe was tested; none if nobody has tested it.
-    #[serde(default)]
     pub(super) tried: Option<String>,
 }
 
@@ -94,16 +89,12 @@ pub(super) enum ListensOn {
 #[serde(deny_unknown_fields)]
 pub(super) struct SettingForm {
     /// An argument of the program: `--{name}={value}`.
-    #[serde(default)]
     pub(super) argument: Option<String>,
     /// A line of the file that has `{settings}`: `{name} = {value}`.
-    #[serde(default)]
     pub(super) line: Option<String>,
     /// A statement, sent when the server is up: `SET GLOBAL {name} = {value}`.
-    #[serde(default)]
     pub(super) statement: Option<String>,
     /// A number of bytes (`{bytes}`) as the server reads it; the number alone if not given.
-    #[serde(default)]
     pub(super) bytes: Option<String>,
 }
 
@@ -114,15 +105,7 @@ pub(super) struct DurabilityRule {
     #[serde(default)]
     when: BTreeMap<String, String>,
     words: String,
-    safety: Safety,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Safety {
-    EveryCommit,
-    LastCommitsAtRisk,
-    DataAtRisk,
+    safety: CommitSafety,
 }
 
 fn version_argument() -> Vec<String> {
@@ -342,14 +325,8 @@ impl Recipe {
             settings.get(name).is_some_and(|found| found.eq_ignore_ascii_case(value))
         };
         let rule = self.text.durability.iter().find(|rule| rule.when.iter().all(has));
-        Some(rule.map_or_else(Durability::unknown, |rule| {
-            let safety = match rule.safety {
-                Safety::EveryCommit => CommitSafety::EveryCommit,
-                Safety::LastCommitsAtRisk => CommitSafety::LastCommitsAtRisk,
-                Safety::DataAtRisk => CommitSafety::DataAtRisk,
-            };
-            Durability { words: rule.words.clone(), safety: Some(safety) }
-        }))
+        let of_rule = |rule: &DurabilityRule| Durability::of(&rule.words, rule.safety);
+        Some(rule.map_or_else(Durability::unknown, of_rule))
     }
 }
 

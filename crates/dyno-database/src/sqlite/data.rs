@@ -3,6 +3,7 @@
 use super::pragma::{self, Pragma};
 use super::server::check_spec;
 use crate::data::RuntimeSettings;
+use crate::server::Context;
 use crate::{DataShape, DeployError, ServerSpec};
 
 /// Settings of a connection, which leave no trace in the file once it is closed. The journal mode
@@ -56,7 +57,7 @@ fn build() -> Result<String, DeployError> {
             .collect::<rusqlite::Result<_>>()?;
         Ok(format!("{source} {}", options.join(" ")))
     };
-    ask().map_err(|error| DeployError::new(format!("SQLite does not report its build: {error}")))
+    ask().context("SQLite does not report its build")
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use dyno_workload::{Connector, TextRows};
 
+use crate::debt::part;
 use crate::probe::{Asker, cell, number};
-use crate::{Debt, DebtMeter, DebtPart};
+use crate::{Debt, DebtMeter};
 
 pub(super) struct WalFrames {
     pub(super) all: f64,
@@ -53,12 +54,8 @@ impl DebtMeter for SqliteDebt {
         if let Some(error) = failure {
             return Err(error);
         }
-        let part = |frames: WalFrames| DebtPart {
-            reading: "debt.wal_frames",
-            value: frames.pending,
-            caught_up_at: limit.max(1.0),
-        };
-        Ok(Debt { parts: frames.map(part).into_iter().collect() })
+        let frames = frames.map(|all| part("debt.wal_frames", all.pending, limit.max(1.0)));
+        Ok(Debt { parts: frames.into_iter().collect() })
     }
 
     fn begin_settling(&mut self, tables: &[String]) -> Result<Vec<String>, String> {
@@ -75,10 +72,5 @@ impl DebtMeter for SqliteDebt {
         }
         done.push(sql.to_owned());
         Ok(done)
-    }
-
-    /// Settling changes no setting here.
-    fn end_settling(&mut self) -> Result<(), String> {
-        Ok(())
     }
 }

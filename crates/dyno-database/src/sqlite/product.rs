@@ -19,7 +19,7 @@ pub(crate) const FAMILY: Family = Family {
     protocol: None,
     sql: Some(&super::sql::SQL),
     probes: &["sqlite", "sqlite_pages"],
-    readings: &[|| probe::READINGS],
+    readings: &[|| probe::READINGS.to_vec()],
 };
 
 struct Sqlite {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use dyno_host::{CopyLayout, DataFiles, FileKind, Place, Probe, ThreadListing};
 use dyno_units::Clock;
-use dyno_workload::{Connection, Connector, Dialect};
+use dyno_workload::Connector;
 
 use super::connection::SqliteConnection;
 use super::cost::SqliteCost;
 use super::pragma::{self, Pragma};
 use crate::data::move_data;
+use crate::server::{Context, connector};
 use crate::{
     Access, CostSource, DebtMeter, DeployError, Launch, Server, ServerFacts, ServerSpec,
     version_fits,
@@ -53,9 +54,8 @@ impl SqliteFolder {
         let folder = SqliteFolder { place: place.clone(), path, data };
         if folder.data != folder.path {
             // No server runs in it: it is Dyno's own user who works there.
-            std::fs::create_dir(&folder.data).map_err(|error| {
-                DeployError::new(format!("{} cannot be created: {error}", folder.data.display()))
-            })?;
+            std::fs::create_dir(&folder.data)
+                .context(format!("{} cannot be created", folder.data.display()))?;
         }
         Ok(folder)
     }
@@ -129,44 +129,34 @@ impl Database {
         finish: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<()>,
     ) -> Result<Database, DeployError> {
         let path = folder.join(DATABASE_FILE);
-        let failed = |error: rusqlite::Error| {
-            DeployError::new(format!(
-                "cannot create the SQLite database {}: {error}",
-                path.display()
-            ))
-        };
-        let database = rusqlite::Connection::open(&path).map_err(failed)?;
+        let failed = format!("cannot create the SQLite database {}", path.display());
+        let database = rusqlite::Connection::open(&path).context(&failed)?;
         pragma::check_names(&database, &pragmas).map_err(DeployError::new)?;
         pragma::apply(&database, &pragmas).map_err(DeployError::new)?;
-        finish(&database).map_err(failed)?;
+        finish(&database).context(&failed)?;
         drop(database);
         // Asked on a second connection: these are the settings that clients will have.
-        let connection = SqliteConnection::open(&path, &pragmas)
-            .map_err(|error| DeployError::new(error.to_string()))?;
-        let settings = pragma::facts(connection.database()).map_err(failed)?;
+        let connection = SqliteConnection::open(&path, &pragmas)?;
+        let settings = pragma::facts(connection.database()).context(&failed)?;
         let facts = ServerFacts {
             product: "SQLite".to_owned(),
             version: rusqlite::version().to_owned(),
             transport: "in process",
-            tls: false,
             durability: pragma::durability(&settings),
             durability_settings: &pragma::DURABILITY_SETTINGS,
             memory_bytes: pragma::memory_bytes(&settings),
             memory_settings: &pragma::MEMORY_SETTINGS,
             in_process: true,
             stores_data: true,
-            build: None,
             settings,
+            ..ServerFacts::default()
         };
         Ok(Database { path, pragmas: pragmas.into(), facts })
     }
 
     pub(super) fn connector(&self) -> Connector {
         let (path, pragmas) = (self.path.clone(), Arc::clone(&self.pragmas));
-        Arc::new(move || {
-            let connection = SqliteConnection::open(&path, &pragmas)?;
-            Ok(Box::new(connection) as Box<dyn Connection>)
-        })
+        connector(move || SqliteConnection::open(&path, &pragmas))
     }
 
     /// Opens connections for probes, which do not wait for locks: settings that would have to read
@@ -176,10 +166,7 @@ impl Database {
         let busy = Pragma::new("busy_timeout", PROBE_BUSY_MS);
         let own = self.pragmas.iter().filter(|one| one.name() == "wal_autocheckpoint").cloned();
         let pragmas: Vec<Pragma> = std::iter::once(busy).chain(own).collect();
-        Arc::new(move || {
-            let connection = SqliteConnection::open(&path, &pragmas)?;
-            Ok(Box::new(connection) as Box<dyn Connection>)
-        })
+        connector(move || SqliteConnection::open(&path, &pragmas))
     }
 
     pub(super) fn facts(&self) -> &ServerFacts {
@@ -192,16 +179,14 @@ impl Database {
 
     /// Merges the files beside the database into it, and resets its journal mode.
     fn make_plain(&self) -> Result<(), DeployError> {
-        let failed = |why: String| {
-            DeployError::new(format!("cannot complete {}: {why}", self.path.display()))
-        };
+        let failed = format!("cannot complete {}", self.path.display());
         let ask = || -> rusqlite::Result<String> {
             let database = rusqlite::Connection::open(&self.path)?;
             database.query_row("PRAGMA journal_mode = delete", [], |row| row.get(0))
         };
-        match ask().map_err(|error| failed(error.to_string()))?.as_str() {
+        match ask().context(&failed)?.as_str() {
             "delete" => Ok(()),
-            other => Err(failed(format!("its journal mode remains `{other}`"))),
+            other => Err(format!("its journal mode remains `{other}`")).context(failed),
         }
     }
 
@@ -234,10 +219,6 @@ struct SqliteServer {
 }
 
 impl Server for SqliteServer {
-    fn dialect(&self) -> Dialect {
-        Dialect::Sqlite
-    }
-
     fn connector(&self) -> Connector {
         self.database.connector()
     }
@@ -287,9 +268,7 @@ impl Server for SqliteServer {
     fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
         let move_file = || {
             self.database.make_plain()?;
-            std::fs::create_dir(to).map_err(|error| {
-                DeployError::new(format!("{} cannot be created: {error}", to.display()))
-            })?;
+            std::fs::create_dir(to).context(format!("{} cannot be created", to.display()))?;
             let how = (&**self.folder.place.keeper(), CopyLayout::AsOriginal);
             move_data(&self.database.path, &to.join(DATABASE_FILE), how)
         };

@@ -48,6 +48,21 @@ pub(crate) fn too_much() -> String {
     format!("its result is larger than {} MiB, the most that Dyno accepts", COLD_RESULT_MAX >> 20)
 }
 
+/// Why a server was not reached, with what to look at, such as `no_socket` where there is none.
+pub(crate) fn unreached(error: &io::Error, address: &Address, no_socket: &str) -> String {
+    let advice = match (address, error.kind()) {
+        (Address::Unix(_), io::ErrorKind::NotFound) => no_socket,
+        (_, io::ErrorKind::ConnectionRefused) => "nothing is listening there: is the server up?",
+        (_, io::ErrorKind::PermissionDenied) => "this user is not allowed to use that socket",
+        (_, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            "no answer within ten seconds: is it the right host, and is there a firewall in \
+             between?"
+        }
+        _ => return error.to_string(),
+    };
+    format!("{error}; {advice}")
+}
+
 pub(crate) struct Transport {
     socket: Socket,
     tls: Option<Box<TlsStream>>,
@@ -194,6 +209,22 @@ impl Transport {
             None if bytes.is_empty() => Ok(0),
             None => socket.write(bytes),
         }
+    }
+
+    /// Writes what is left of a message, of which so many bytes are on their way; false if something is still left.
+    /// After an error nothing is.
+    pub(crate) fn write_rest(&mut self, message: &[u8], n_written: &mut usize) -> io::Result<bool> {
+        while *n_written < message.len() || self.wants_write() {
+            match self.write_some(&message[*n_written..]) {
+                Ok(n_taken) => *n_written += n_taken,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => {
+                    *n_written = message.len();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Whether encrypted bytes wait inside (TLS only) for the socket to take them.

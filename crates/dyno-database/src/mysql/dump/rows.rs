@@ -7,7 +7,7 @@ use dyno_workload::{Connection as _, Row, StatementError};
 use super::super::channel::lost;
 use super::super::connection::MySqlConnection;
 use super::super::load::{
-    LOCAL_FILES_OFF, insert_head, load_statement, push_row, stored, takes_text,
+    LOCAL_FILES_OFF, insert_head, load_data, load_statement, push_row, stored, takes_text,
 };
 use super::super::protocol::packets::{self, ColumnCount, Outcome};
 use super::super::protocol::{Fields, HEADER_LEN, MAX_PAYLOAD, command, not_understood};
@@ -139,7 +139,10 @@ pub(super) fn store(
     lines: &mut dyn io::Read,
 ) -> Result<u64, DumpError> {
     let mut failure = None;
-    let loaded = connection.cold_rows(|connection| load(connection, table, lines, &mut failure));
+    let loaded = connection.cold_rows(|connection| {
+        // The file's text as it is.
+        load_data(connection, &load_of(table), |connection| send(connection, lines, &mut failure))
+    });
     if let Some(error) = failure {
         return Err(error.into());
     }
@@ -152,24 +155,12 @@ pub(super) fn store(
     }
 }
 
-/// LOAD DATA LOCAL with the file's text as it is.
-fn load(
+/// Sends lines; returns how many.
+fn send(
     connection: &mut MySqlConnection,
-    table: &Table,
     lines: &mut dyn io::Read,
     failure: &mut Option<io::Error>,
 ) -> Result<u64, StatementError> {
-    connection.channel().command(command::QUERY, load_of(table).as_bytes())?;
-    let answer = connection.channel().packet_in()?;
-    match answer.first() {
-        Some(&packets::LOCAL_FILE) => {}
-        Some(&packets::ERROR) => return Err(packets::read_error(&answer)),
-        _ => {
-            return Err(not_understood(
-                "the server answered LOAD DATA without requesting the data",
-            ));
-        }
-    }
     let mut packet = vec![0; HEADER_LEN + PIECE_LEN];
     let mut n_rows = 0;
     loop {
@@ -183,15 +174,12 @@ fn load(
             }
         };
         if n_read == 0 {
-            break;
+            return Ok(n_rows);
         }
         let text = &packet[HEADER_LEN..HEADER_LEN + n_read];
         n_rows += memchr::memchr_iter(b'\n', text).count() as u64;
         connection.channel().framed_out(&mut packet[..HEADER_LEN + n_read])?;
     }
-    connection.channel().packet_out(&[])?;
-    let answer = connection.channel().packet_in()?;
-    stored(connection, &answer, n_rows)
 }
 
 /// The bytes of a dump are those that the server stores, so that they are not converted; what takes no

@@ -2,8 +2,6 @@
 //!
 //! The names in capitals are those that `InnoDB_Stats` gave them.
 
-use std::sync::LazyLock;
-
 use dyno_host::{Probe, Readings};
 use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
@@ -117,9 +115,8 @@ const DERIVED: &[Reading] = &[
     reading("server.thread.page_cleaner.cpu_s_per_s", Cpus, "CPU of the page cleaner", "CPU time of the server's threads that flush dirty pages").up(StallCause::Flushing).instance_of("*.thread.*.cpu_s_per_s"),
 ];
 
-pub(super) fn registered() -> &'static [Reading] {
-    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[TEXT, METRICS], DERIVED));
-    &ALL
+pub(super) fn registered() -> Vec<Reading> {
+    all_of(&[TEXT, METRICS], DERIVED)
 }
 
 /// The metrics that are turned on: MariaDB reports this differently from MySQL.

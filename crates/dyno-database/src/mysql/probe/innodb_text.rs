@@ -6,7 +6,7 @@
 //! summed up; of several buffer pools only the total is read. The averages that the text
 //! gives are over an unknown time: rates are made of the counters instead.
 
-use super::pattern::{leading_number, numbers};
+use super::pattern::{leading_number, named, numbers};
 use crate::probe::Values;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,154 +43,94 @@ impl Section {
             _ => return None,
         })
     }
+
+    fn lines(self) -> &'static [&'static str] {
+        match self {
+            Section::None => &[],
+            Section::Background => BACKGROUND,
+            Section::Semaphores => SEMAPHORES,
+            Section::Transactions => TRANSACTIONS,
+            Section::Files => FILES,
+            Section::Buffer => BUFFER,
+            Section::Log => LOG,
+            Section::Pool => POOL,
+            Section::Rows => ROWS,
+        }
+    }
 }
 
-/// A line of a section: its pattern and the names of its numbers. A name that begins with `+` is
-/// summed up over all such lines; an empty one is skipped.
-type Line = (Section, &'static str, &'static [&'static str]);
+/// Lines of the sections, of which the first that fits counts. A name of a number that begins with `+`
+/// is summed up over all such lines; one without a name is skipped.
+const BACKGROUND: &[&str] =
+    &["srv_master_thread loops: {master_loops_active} srv_active, {} srv_shutdown, \
+     {master_loops_idle} srv_idle"];
 
-/// The first that fits a line counts.
-const LINES: &[Line] = &[
-    (
-        Section::Background,
-        "srv_master_thread loops: # srv_active, # srv_shutdown, # srv_idle",
-        &["master_loops_active", "", "master_loops_idle"],
-    ),
-    (
-        Section::Semaphores,
-        "OS WAIT ARRAY INFO: reservation count #, signal count #",
-        &["+os_wait_reservations", "+os_wait_signals"],
-    ),
-    (Section::Semaphores, "OS WAIT ARRAY INFO: reservation count #", &["+os_wait_reservations"]),
-    (Section::Semaphores, "OS WAIT ARRAY INFO: signal count #", &["+os_wait_signals"]),
-    (
-        Section::Semaphores,
-        "Mutex spin waits #, rounds #, OS waits #",
-        &["mutex_spin_waits", "mutex_spin_rounds", "mutex_os_waits"],
-    ),
-    (
-        Section::Semaphores,
-        "RW-shared spins #, OS waits #; RW-excl spins #, OS waits #",
-        &["rw_shared_spins", "rw_shared_os_waits", "rw_excl_spins", "rw_excl_os_waits"],
-    ),
-    (
-        Section::Semaphores,
-        "RW-shared spins #, rounds #, OS waits #",
-        &["rw_shared_spins", "rw_shared_rounds", "rw_shared_os_waits"],
-    ),
-    (
-        Section::Semaphores,
-        "RW-excl spins #, rounds #, OS waits #",
-        &["rw_excl_spins", "rw_excl_rounds", "rw_excl_os_waits"],
-    ),
-    (
-        Section::Semaphores,
-        "RW-sx spins #, rounds #, OS waits #",
-        &["rw_sx_spins", "rw_sx_rounds", "rw_sx_os_waits"],
-    ),
-    (Section::Transactions, "History list length #", &["history_list_length"]),
-    (
-        Section::Files,
-        "Pending flushes (fsync) log: #; buffer pool: #",
-        &["+pending_flushes", "+pending_flushes"],
-    ),
-    (Section::Files, "Pending flushes (fsync): #", &["+pending_flushes"]),
-    (
-        Section::Files,
-        "# OS file reads, # OS file writes, # OS fsyncs",
-        &["os_file_reads", "os_file_writes", "os_fsyncs"],
-    ),
-    (
-        Section::Buffer,
-        "Ibuf: size #, free list len #, seg size #, # merges",
-        &["ibuf_size", "ibuf_free_list_len", "ibuf_seg_size", "ibuf_merges"],
-    ),
-    (
-        Section::Buffer,
-        "Ibuf: size #, free list len #, seg size #",
-        &["ibuf_size", "ibuf_free_list_len", "ibuf_seg_size"],
-    ),
-    (
-        Section::Buffer,
-        "# inserts, # merged recs, # merges",
-        &["ibuf_inserts", "ibuf_merged_records", "ibuf_merges"],
-    ),
-    (
-        Section::Buffer,
-        "Hash table size #, used cells #, node heap has # buffer(s)",
-        &["+hash_table_size", "", "+hash_node_buffers"],
-    ),
-    (
-        Section::Buffer,
-        "Hash table size #, node heap has # buffer(s)",
-        &["+hash_table_size", "+hash_node_buffers"],
-    ),
-    (
-        Section::Buffer,
-        "# hash searches/s, # non-hash searches/s",
-        &["hash_searches_per_s", "non_hash_searches_per_s"],
-    ),
-    (Section::Log, "Max checkpoint age #", &["checkpoint_age_max"]),
-    (Section::Log, "Checkpoint age target #", &["checkpoint_age_target"]),
-    (Section::Log, "Log capacity #", &["log_capacity"]),
-    (
-        Section::Log,
-        "# pending log writes, # pending chkp writes",
-        &["pending_log_writes", "pending_checkpoint_writes"],
-    ),
-    (
-        Section::Log,
-        "# pending log flushes, # pending chkp writes",
-        &["pending_log_writes", "pending_checkpoint_writes"],
-    ),
-    (Section::Log, "# log i/o's done", &["log_ios"]),
-    (
-        Section::Pool,
-        "Total memory allocated #; in additional pool allocated #",
-        &["memory_bytes", "additional_pool_bytes"],
-    ),
-    (Section::Pool, "Total large memory allocated #", &["memory_bytes"]),
-    (Section::Pool, "Total memory allocated #", &["memory_bytes"]),
-    (Section::Pool, "Dictionary memory allocated #", &["dictionary_bytes"]),
-    (Section::Pool, "Buffer pool size #", &["pool_pages"]),
-    (Section::Pool, "Free buffers #", &["free_pages"]),
-    (Section::Pool, "Database pages #", &["database_pages"]),
-    (Section::Pool, "Old database pages #", &["old_database_pages"]),
-    (Section::Pool, "Modified db pages #", &["dirty_pages"]),
-    (Section::Pool, "Pending reads #", &["pending_page_reads"]),
-    (
-        Section::Pool,
-        "Pending writes: LRU #, flush list #, single page #",
-        &["+pending_page_writes", "+pending_page_writes", "pending_single_page_flushes"],
-    ),
-    (
-        Section::Pool,
-        "Pending writes: LRU #, flush list #",
-        &["+pending_page_writes", "+pending_page_writes"],
-    ),
-    (
-        Section::Pool,
-        "Pages made young #, not young #",
-        &["pages_made_young", "pages_not_made_young"],
-    ),
-    (
-        Section::Pool,
-        "Pages read #, created #, written #",
-        &["pages_read", "pages_created", "pages_written"],
-    ),
-    (Section::Pool, "Buffer pool hit rate # / #", &["hits_of_window", "hits_of_window_max"]),
-    (Section::Pool, "LRU len: #, unzip_LRU len: #", &["lru_len", "lru_unzip_len"]),
-    (
-        Section::Rows,
-        "# queries inside InnoDB, # queries in queue",
-        &["queries_inside", "queries_in_queue"],
-    ),
-    (Section::Rows, "# read views open inside InnoDB", &["read_views"]),
-    (
-        Section::Rows,
-        "Number of rows inserted #, updated #, deleted #, read #",
-        &["rows_inserted", "rows_updated", "rows_deleted", "rows_read"],
-    ),
+const SEMAPHORES: &[&str] = &[
+    "OS WAIT ARRAY INFO: reservation count {+os_wait_reservations}, signal count \
+     {+os_wait_signals}",
+    "OS WAIT ARRAY INFO: reservation count {+os_wait_reservations}",
+    "OS WAIT ARRAY INFO: signal count {+os_wait_signals}",
+    "Mutex spin waits {mutex_spin_waits}, rounds {mutex_spin_rounds}, OS waits {mutex_os_waits}",
+    "RW-shared spins {rw_shared_spins}, OS waits {rw_shared_os_waits}; RW-excl spins \
+     {rw_excl_spins}, OS waits {rw_excl_os_waits}",
+    "RW-shared spins {rw_shared_spins}, rounds {rw_shared_rounds}, OS waits {rw_shared_os_waits}",
+    "RW-excl spins {rw_excl_spins}, rounds {rw_excl_rounds}, OS waits {rw_excl_os_waits}",
+    "RW-sx spins {rw_sx_spins}, rounds {rw_sx_rounds}, OS waits {rw_sx_os_waits}",
+];
+
+const TRANSACTIONS: &[&str] = &["History list length {history_list_length}"];
+
+const FILES: &[&str] = &[
+    "Pending flushes (fsync) log: {+pending_flushes}; buffer pool: {+pending_flushes}",
+    "Pending flushes (fsync): {+pending_flushes}",
+    "{os_file_reads} OS file reads, {os_file_writes} OS file writes, {os_fsyncs} OS fsyncs",
+];
+
+const BUFFER: &[&str] = &[
+    "Ibuf: size {ibuf_size}, free list len {ibuf_free_list_len}, seg size {ibuf_seg_size}, \
+     {ibuf_merges} merges",
+    "Ibuf: size {ibuf_size}, free list len {ibuf_free_list_len}, seg size {ibuf_seg_size}",
+    "{ibuf_inserts} inserts, {ibuf_merged_records} merged recs, {ibuf_merges} merges",
+    "Hash table size {+hash_table_size}, used cells {}, node heap has {+hash_node_buffers} \
+     buffer(s)",
+    "Hash table size {+hash_table_size}, node heap has {+hash_node_buffers} buffer(s)",
+    "{hash_searches_per_s} hash searches/s, {non_hash_searches_per_s} non-hash searches/s",
+];
+
+const LOG: &[&str] = &[
+    "Max checkpoint age {checkpoint_age_max}",
+    "Checkpoint age target {checkpoint_age_target}",
+    "Log capacity {log_capacity}",
+    "{pending_log_writes} pending log writes, {pending_checkpoint_writes} pending chkp writes",
+    "{pending_log_writes} pending log flushes, {pending_checkpoint_writes} pending chkp writes",
+    "{log_ios} log i/o's done",
+];
+
+const POOL: &[&str] = &[
+    "Total memory allocated {memory_bytes}; in additional pool allocated {additional_pool_bytes}",
+    "Total large memory allocated {memory_bytes}",
+    "Total memory allocated {memory_bytes}",
+    "Dictionary memory allocated {dictionary_bytes}",
+    "Buffer pool size {pool_pages}",
+    "Free buffers {free_pages}",
+    "Database pages {database_pages}",
+    "Old database pages {old_database_pages}",
+    "Modified db pages {dirty_pages}",
+    "Pending reads {pending_page_reads}",
+    "Pending writes: LRU {+pending_page_writes}, flush list {+pending_page_writes}, single page \
+     {pending_single_page_flushes}",
+    "Pending writes: LRU {+pending_page_writes}, flush list {+pending_page_writes}",
+    "Pages made young {pages_made_young}, not young {pages_not_made_young}",
+    "Pages read {pages_read}, created {pages_created}, written {pages_written}",
+    "Buffer pool hit rate {hits_of_window} / {hits_of_window_max}",
+    "LRU len: {lru_len}, unzip_LRU len: {lru_unzip_len}",
+];
+
+const ROWS: &[&str] = &[
+    "{queries_inside} queries inside InnoDB, {queries_in_queue} queries in queue",
+    "{read_views} read views open inside InnoDB",
+    "Number of rows inserted {rows_inserted}, updated {rows_updated}, deleted {rows_deleted}, \
+     read {rows_read}",
 ];
 
 /// Log sequence numbers: what the line begins with, and their names.
@@ -243,16 +183,12 @@ impl Parser {
             Section::Log => self.lsn(line),
             _ => {}
         }
-        for (_, pattern, names) in LINES.iter().filter(|(of, ..)| *of == section) {
-            if let Some(found) = numbers(line, pattern) {
-                for (name, value) in names.iter().zip(found) {
-                    match name.strip_prefix('+') {
-                        Some(name) => self.add(name, value),
-                        None if name.is_empty() => {}
-                        None => self.set(name, value),
-                    }
-                }
-                return;
+        let found = section.lines().iter().find_map(|pattern| named(line, pattern));
+        for (name, value) in found.unwrap_or_default() {
+            match name.strip_prefix('+') {
+                Some(name) => self.add(name, value),
+                None if name.is_empty() => {}
+                None => self.set(name, value),
             }
         }
     }

@@ -9,7 +9,7 @@ mod rocksdb_text;
 mod status;
 mod threads;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use dyno_host::{Probe, ThreadListing};
 use dyno_units::Reading;
@@ -36,10 +36,7 @@ pub(crate) fn probes(
     probes
 }
 
-pub(crate) fn registered() -> &'static [Reading] {
-    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| {
-        [status::registered(), innodb::registered(), rocksdb::registered(), threads::READINGS]
-            .concat()
-    });
-    &ALL
+pub(crate) fn registered() -> Vec<Reading> {
+    [status::registered(), innodb::registered(), rocksdb::registered(), threads::READINGS.to_vec()]
+        .concat()
 }

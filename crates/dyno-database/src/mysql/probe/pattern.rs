@@ -30,6 +30,22 @@ pub(super) fn numbers(line: &str, pattern: &str) -> Option<Vec<f64>> {
     Some(found)
 }
 
+/// The same without `*`, where each number has a name, which may be empty: `{fsyncs} OS fsyncs`.
+pub(super) fn named<'p>(line: &str, pattern: &'p str) -> Option<Vec<(&'p str, f64)>> {
+    let mut rest = line.trim_start();
+    let mut found = Vec::new();
+    let mut pieces = pattern.split(['{', '}']);
+    while let Some(literal) = pieces.next() {
+        rest = after_literal(rest, literal)?;
+        if let Some(name) = pieces.next() {
+            let (number, after) = leading_number(rest)?;
+            found.push((name, number));
+            rest = after;
+        }
+    }
+    Some(found)
+}
+
 /// The line after `literal`, whose blanks may be any number of blanks.
 fn after_literal<'a>(mut line: &'a str, literal: &str) -> Option<&'a str> {
     for c in literal.chars() {

@@ -1,8 +1,6 @@
 //! RocksDB from the inside, as MyRocks reports it: memtables, levels, compaction, tombstones and
 //! the perf context. Its counters are in the global status.
 
-use std::sync::LazyLock;
-
 use dyno_host::{Probe, Readings};
 use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
@@ -60,10 +58,8 @@ const PATTERNS: &[Reading] = &[
     reading("server.thread.flush.cpu_s_per_s", Cpus, "CPU of flushing", "CPU time of the server's threads that flush memtables").up(StallCause::Flushing).instance_of("*.thread.*.cpu_s_per_s"),
 ];
 
-pub(super) fn registered() -> &'static [Reading] {
-    static ALL: LazyLock<Vec<Reading>> =
-        LazyLock::new(|| all_of(&[FAMILIES, INSTANCE, FILES, TEXT], PATTERNS));
-    &ALL
+pub(super) fn registered() -> Vec<Reading> {
+    all_of(&[FAMILIES, INSTANCE, FILES, TEXT], PATTERNS)
 }
 
 const ASK_FAMILIES: &str =

@@ -1,7 +1,6 @@
 //! Sessions: what they do, what they wait for, and who keeps old row versions from being removed.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
 use dyno_host::{Probe, Readings};
 use dyno_units::Nanoseconds;
@@ -34,10 +33,8 @@ const PATTERNS: &[Reading] = &[
     reading("server.thread.background_writer.cpu_s_per_s", Cpus, "CPU of the background writer", "CPU time of the server's processes that write buffers in the background").up(StallCause::Flushing).instance_of("*.thread.*.cpu_s_per_s"),
 ];
 
-pub(super) fn registered() -> &'static [Reading] {
-    static ALL: LazyLock<Vec<Reading>> =
-        LazyLock::new(|| [all_of(&[SESSIONS], PATTERNS), progress::READINGS.to_vec()].concat());
-    &ALL
+pub(super) fn registered() -> Vec<Reading> {
+    [all_of(&[SESSIONS], PATTERNS), progress::READINGS.to_vec()].concat()
 }
 
 /// Ages of what keeps old row versions, by holder; 0 if there is none. In a list of columns.

@@ -1,7 +1,6 @@
 //! Activity of the catalog and the whole server: transactions, rows, blocks, WAL, checkpoints, I/O.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use dyno_host::{Probe, Readings};
 use dyno_units::Nanoseconds;
@@ -84,10 +83,8 @@ const PATTERNS: &[Reading] = &[
     reading("pg.io.*.hits_per_s", PerSecond, "buffer hits", "blocks found in shared buffers by processes of this kind (PostgreSQL 16 or later)"),
 ];
 
-pub(super) fn registered() -> &'static [Reading] {
-    static ALL: LazyLock<Vec<Reading>> =
-        LazyLock::new(|| all_of(&[DATABASE, WAL, CHECKPOINTS, POSITION], PATTERNS));
-    &ALL
+pub(super) fn registered() -> Vec<Reading> {
+    all_of(&[DATABASE, WAL, CHECKPOINTS, POSITION], PATTERNS)
 }
 
 const ASK_DATABASE: &str = "SELECT s.*, age(d.datfrozenxid) AS freeze_age, \

@@ -7,7 +7,7 @@ pub(crate) mod pgbouncer;
 mod progress;
 mod tables;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use dyno_host::{Probe, ThreadListing};
 use dyno_units::{Nanoseconds, Reading};
@@ -32,11 +32,8 @@ pub(crate) fn probes(
     ]
 }
 
-pub(crate) fn registered() -> &'static [Reading] {
-    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| {
-        [database::registered(), activity::registered(), tables::registered()].concat()
-    });
-    &ALL
+pub(crate) fn registered() -> Vec<Reading> {
+    [database::registered(), activity::registered(), tables::registered()].concat()
 }
 
 /// The server's version, asked once: 150018 is 15.18.

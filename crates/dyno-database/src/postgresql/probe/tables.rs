@@ -1,7 +1,5 @@
 //! Tables: dead row versions, vacuum, scans; totals every time, the worst tables more rarely.
 
-use std::sync::LazyLock;
-
 use dyno_host::{Probe, Readings, reading_name};
 use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
@@ -43,9 +41,8 @@ const PATTERNS: &[Reading] = &[
     reading("pg.table.*.bytes", Bytes, "size of the table", "size of this table with its indexes"),
 ];
 
-pub(super) fn registered() -> &'static [Reading] {
-    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[TOTALS, PROGRESS], PATTERNS));
-    &ALL
+pub(super) fn registered() -> Vec<Reading> {
+    all_of(&[TOTALS, PROGRESS], PATTERNS)
 }
 
 // Without any table all sums are 0.
