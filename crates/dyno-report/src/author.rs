@@ -3,27 +3,20 @@
 
 use dyno_analysis::insert_benchmark::{BOUNDS_NS, Buckets, COLUMNS, InsertBenchmarkCell};
 
-use crate::document::{Block, Table};
+use crate::document::{Block, Cell, Table};
 use crate::format::Unit;
 use crate::view::View;
+use crate::words;
 
 /// Statements in the order of the author's tables.
 pub(crate) const OPERATIONS: [&str; 3] = ["query", "insert", "delete"];
 
 const UNKNOWN: &str = "NA";
 
-pub(crate) struct TextTable {
-    pub(crate) title: String,
-    pub(crate) head: Vec<String>,
-    /// Rows, each with the index of its variant.
-    pub(crate) rows: Vec<(usize, Vec<String>)>,
-}
-
 /// The cells of the findings that have a place.
 pub(crate) fn cells<'a>(view: &View<'a>) -> Vec<&'a InsertBenchmarkCell> {
-    let (n_variants, n_steps) = (view.findings.variants.len(), view.findings.steps.len());
-    let is_known = |c: &&InsertBenchmarkCell| c.variant < n_variants && c.step < n_steps;
-    view.findings.insert_benchmark.iter().filter(is_known).collect()
+    let all = view.findings.insert_benchmark.iter();
+    all.filter(|cell| view.has_place(cell.variant, cell.step)).collect()
 }
 
 fn of_step<'a>(view: &View<'a>, step: usize) -> Vec<&'a InsertBenchmarkCell> {
@@ -34,7 +27,7 @@ fn of_step<'a>(view: &View<'a>, step: usize) -> Vec<&'a InsertBenchmarkCell> {
 }
 
 /// The columns of a step; none where nothing of it was measured.
-pub(crate) fn columns(view: &View<'_>, step: usize) -> Option<TextTable> {
+pub(crate) fn columns(view: &View<'_>, step: usize) -> Option<Table> {
     let own = of_step(view, step);
     if own.iter().all(|cell| cell.columns.is_empty()) {
         return None;
@@ -44,15 +37,15 @@ pub(crate) fn columns(view: &View<'_>, step: usize) -> Option<TextTable> {
             Some(value) if value.is_finite() => number(name, *value),
             _ => UNKNOWN.to_owned(),
         };
-        let mut texts: Vec<String> = COLUMNS.iter().map(number).collect();
-        texts.push(view.variant(cell.variant).to_owned());
-        (cell.variant, texts)
+        let tag = Cell::from(view.variant(cell.variant)).head();
+        let tag = Cell { variant: Some(cell.variant), ..tag };
+        let numbers: Vec<Cell> = COLUMNS.iter().map(number).map(Cell::from).collect();
+        numbers.into_iter().chain([tag])
     };
-    Some(TextTable {
-        title: view.step(step).to_owned(),
-        head: COLUMNS.iter().copied().chain(["tag"]).map(str::to_owned).collect(),
-        rows: own.iter().map(row).collect(),
-    })
+    let heads = COLUMNS.iter().copied().chain(["tag"]);
+    let mut table = Table::of(heads, 0).titled(view.step(step)).rows(own.iter().map(row));
+    table.columns[COLUMNS.len()].class = Some("");
+    Some(table)
 }
 
 /// A number as the author writes it: so many decimals in each column, and more where nothing but zeros
@@ -76,23 +69,22 @@ fn number(column: &str, value: f64) -> String {
 }
 
 /// Response times of a step in the author's buckets, in percent.
-pub(crate) fn buckets(view: &View<'_>, step: usize) -> Option<TextTable> {
-    let own = of_step(view, step);
-    let mut rows = Vec::new();
+fn buckets(view: &View<'_>, step: usize) -> Option<Table> {
+    let edges = BOUNDS_NS.iter().map(|ns| Unit::Micros.tick(*ns as f64 / 1e3).replace(' ', ""));
+    let heads = ["op".to_owned()].into_iter().chain(edges);
+    let heads = heads.chain(["gt", "max", "tag"].map(str::to_owned));
+    let title = format!("{}: response times, percent", view.step(step));
+    let mut table = Table::of(heads, 0).titled(title);
     for operation in OPERATIONS {
-        for cell in &own {
+        for cell in of_step(view, step) {
             let Some(buckets) = cell.response.get(operation) else { continue };
-            let mut texts = vec![operation.to_owned()];
-            texts.extend(shares(buckets));
-            texts.push(format!("{:.3}", buckets.max_s));
-            texts.push(view.variant(cell.variant).to_owned());
-            rows.push((cell.variant, texts));
+            let longest = format!("{:.3}", buckets.max_s);
+            let behind = [longest, view.variant(cell.variant).to_owned()];
+            let shares = shares(buckets).into_iter();
+            table.row([operation.to_owned()].into_iter().chain(shares).chain(behind));
         }
     }
-    let edges = BOUNDS_NS.iter().map(|ns| Unit::Micros.tick(*ns as f64 / 1e3).replace(' ', ""));
-    let head = ["op".to_owned()].into_iter().chain(edges);
-    let head = head.chain(["gt", "max", "tag"].map(str::to_owned)).collect();
-    (!rows.is_empty()).then(|| TextTable { title: view.step(step).to_owned(), head, rows })
+    (!table.rows.is_empty()).then_some(table)
 }
 
 /// Shares in percent with three decimals, nothing for none; `nonzero` where there are some that three
@@ -107,90 +99,72 @@ pub(crate) fn shares(buckets: &Buckets) -> Vec<String> {
 }
 
 /// Rows inserted per second in the steps with a rate, and the target in the last row.
-pub(crate) fn insert_rates(view: &View<'_>) -> Option<TextTable> {
+fn insert_rates(view: &View<'_>) -> Option<Table> {
     let steps = steps_with(view, |cell| cell.sla.is_some());
-    let mut rows = by_variant(view, &steps, |cell| {
+    let title = "Insert rate (rows/s) and target";
+    let mut table = by_variant(view, title, &steps, |cell| {
         cell.inserts.as_ref().map(|rate| format!("{:.0}", rate.value))
-    });
+    })?;
     let target = |step: &usize| {
         let sla = of_step(view, *step).into_iter().find_map(|cell| cell.sla.as_ref());
         sla.map_or_else(|| UNKNOWN.to_owned(), |sla| format!("{:.0}", sla.target))
     };
-    let mut last: Vec<String> = vec!["target".to_owned()];
-    last.extend(steps.iter().map(target));
-    rows.push((usize::MAX, last));
-    table_by_step(view, "Insert rate (rows/s) and target", &steps, rows)
+    table.row(["target".to_owned()].into_iter().chain(steps.iter().map(target)));
+    Some(table)
 }
 
 /// Seconds of `select min(transactionid)` when a step began, the longest of all.
-pub(crate) fn get_min(view: &View<'_>) -> Option<TextTable> {
+fn get_min(view: &View<'_>) -> Option<Table> {
     let steps = steps_with(view, |cell| cell.get_min.is_some());
-    let rows = by_variant(view, &steps, |cell| {
+    by_variant(view, "get_min (seconds at the start of the step)", &steps, |cell| {
         cell.get_min.as_ref().map(|min| format!("{:.3}", min.at_start_max_s))
-    });
-    table_by_step(view, "get_min (seconds at the start of the step)", &steps, rows)
+    })
 }
 
-fn steps_with(view: &View<'_>, has: impl Fn(&InsertBenchmarkCell) -> bool) -> Vec<usize> {
-    let mut steps: Vec<usize> =
-        cells(view).into_iter().filter(|cell| has(cell)).map(|cell| cell.step).collect();
-    steps.sort_unstable();
-    steps.dedup();
-    steps
+pub(crate) fn variants(view: &View<'_>) -> Vec<usize> {
+    words::sorted(cells(view).iter().map(|cell| cell.variant))
+}
+
+pub(crate) fn steps_with(
+    view: &View<'_>,
+    has: impl Fn(&InsertBenchmarkCell) -> bool,
+) -> Vec<usize> {
+    words::sorted(cells(view).into_iter().filter(|cell| has(cell)).map(|cell| cell.step))
+}
+
+pub(crate) fn at<'a>(
+    view: &View<'a>,
+    variant: usize,
+    step: usize,
+) -> Option<&'a InsertBenchmarkCell> {
+    cells(view).into_iter().find(|cell| (cell.variant, cell.step) == (variant, step))
 }
 
 fn by_variant(
     view: &View<'_>,
-    steps: &[usize],
-    text: impl Fn(&InsertBenchmarkCell) -> Option<String>,
-) -> Vec<(usize, Vec<String>)> {
-    let all = cells(view);
-    let mut variants: Vec<usize> = all.iter().map(|cell| cell.variant).collect();
-    variants.sort_unstable();
-    variants.dedup();
-    let row = |variant: usize| {
-        let at = |step: &usize| {
-            let cell = all.iter().find(|c| (c.variant, c.step) == (variant, *step))?;
-            text(cell)
-        };
-        let texts = steps.iter().map(|step| at(step).unwrap_or_else(|| UNKNOWN.to_owned()));
-        let name = view.variant(variant).to_owned();
-        (variant, [name].into_iter().chain(texts).collect())
-    };
-    variants.into_iter().map(row).collect()
-}
-
-fn table_by_step(
-    view: &View<'_>,
     title: &str,
     steps: &[usize],
-    rows: Vec<(usize, Vec<String>)>,
-) -> Option<TextTable> {
-    let names = steps.iter().map(|step| view.step(*step).to_owned());
-    let head = ["config".to_owned()].into_iter().chain(names).collect();
-    (!steps.is_empty()).then(|| TextTable { title: title.to_owned(), head, rows })
+    text: impl Fn(&InsertBenchmarkCell) -> Option<String>,
+) -> Option<Table> {
+    let heads = ["config"].into_iter().chain(steps.iter().map(|step| view.step(*step)));
+    let row = |variant: usize| {
+        let known = |step: &usize| text(at(view, variant, *step)?);
+        let texts = steps.iter().map(|step| known(step).unwrap_or_else(|| UNKNOWN.to_owned()));
+        let texts: Vec<String> = texts.collect();
+        [view.variant(variant).to_owned()].into_iter().chain(texts)
+    };
+    let table = Table::of(heads, 0).titled(title);
+    (!steps.is_empty()).then(|| table.rows(variants(view).into_iter().map(row)))
 }
 
 /// All tables, folded; none where nobody ran the Insert Benchmark.
 pub(crate) fn blocks(view: &View<'_>) -> Option<Block> {
-    let steps = 0..view.findings.steps.len();
-    let mut all: Vec<TextTable> = steps.clone().filter_map(|step| columns(view, step)).collect();
-    all.extend(insert_rates(view));
-    all.extend(get_min(view));
-    all.extend(steps.filter_map(|step| {
-        let table = buckets(view, step)?;
-        Some(TextTable { title: format!("{}: response times, percent", table.title), ..table })
-    }));
-    let table = |text: TextTable| {
-        let mut table = Table::new(&text.title, &text.head, 0);
-        text.rows.into_iter().for_each(|(_, cells)| table.row(cells));
-        Block::Table(table)
-    };
-    (!all.is_empty()).then(|| Block::Fold {
-        summary: "Insert Benchmark, in its author's columns".to_owned(),
-        is_open: false,
-        blocks: all.into_iter().map(table).collect(),
-    })
+    let columns = view.steps().filter_map(|step| columns(view, step));
+    let buckets = view.steps().filter_map(|step| buckets(view, step));
+    let all = columns.chain(insert_rates(view)).chain(get_min(view)).chain(buckets);
+    let all: Vec<Block> = all.map(Block::Table).collect();
+    let summary = "Insert Benchmark, in its author's columns";
+    (!all.is_empty()).then(|| Block::fold(summary, false, all))
 }
 
 #[cfg(test)]
@@ -227,8 +201,9 @@ mod tests {
         let table = columns(&view, 3).expect("a table");
         let head = "ips qps rps rmbps wps wmbps rpq rkbpq wpi wkbpi csps cpups cspq cpupq dbgb1 dbgb2 rss \
                     maxop p50 p99 tag";
-        assert_eq!(table.head.join(" "), head);
-        let row = table.rows[0].1.join(" ");
+        let heads: Vec<String> = table.columns.iter().map(|column| column.head.plain()).collect();
+        assert_eq!(heads.join(" "), head);
+        let row = table.rows[0].cells.iter().map(Cell::text).collect::<Vec<_>>().join(" ");
         assert_eq!(
             row,
             "100 10309 NA NA NA NA NA NA NA 0.00042 NA NA NA NA 0.2 NA NA NA NA NA MyRocks|c5"

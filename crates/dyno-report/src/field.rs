@@ -4,6 +4,7 @@
 use dyno_analysis::insert_benchmark::InsertBenchmarkCell;
 use dyno_analysis::{MetricId, metrics, tpcc};
 
+use crate::author;
 use crate::document::Table;
 use crate::format::{self, Unit};
 use crate::view::View;
@@ -37,12 +38,6 @@ pub(crate) fn main_head(view: &View<'_>, metric: MetricId) -> String {
     }
 }
 
-fn table(title: &str, heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
-    let mut table = Table::new(title, heads, 2);
-    rows.for_each(|row| table.row(row));
-    table
-}
-
 fn place(view: &View<'_>, (variant, step): (usize, usize)) -> [String; 2] {
     [view.variant(variant).to_owned(), view.step(step).to_owned()]
 }
@@ -71,18 +66,12 @@ fn new_orders(view: &View<'_>) -> Table {
         ];
         Some([&place(view, (kind.variant, kind.step))[..], &numbers].concat())
     };
-    table(
-        "TPC-C: new-orders per minute (tpmC not audited by the TPC)",
-        &["variant", findings.step_noun(), "new-orders", "n", "name", "mode"],
-        findings.kinds.iter().filter(is_it).filter_map(row),
-    )
+    let heads = format!("variant | {} | #new-orders | #n | #name | #mode", findings.step_noun());
+    Table::headed("TPC-C: new-orders per minute (tpmC not audited by the TPC)", &heads)
+        .rows(findings.kinds.iter().filter(is_it).filter_map(row))
 }
 
 fn insert_benchmark(view: &View<'_>) -> Table {
-    let findings = view.findings;
-    let is_known = |cell: &&InsertBenchmarkCell| {
-        cell.variant < findings.variants.len() && cell.step < findings.steps.len()
-    };
     let row = |cell: &InsertBenchmarkCell| {
         let shown = |rate: Option<&dyno_analysis::Estimate>| {
             rate.map_or_else(|| "–".to_owned(), format::estimate)
@@ -101,11 +90,9 @@ fn insert_benchmark(view: &View<'_>) -> Table {
         ];
         [&place(view, (cell.variant, cell.step))[..], &numbers].concat()
     };
-    table(
-        "Insert Benchmark: rows and queries separately",
-        &["variant", "step", "rows inserted", "queries", "n", "target rate met"],
-        findings.insert_benchmark.iter().filter(is_known).map(row),
-    )
+    let heads = "variant | step | #rows inserted | #queries | #n | #target rate met";
+    let rows = author::cells(view).into_iter().map(row);
+    Table::headed("Insert Benchmark: rows and queries separately", heads).rows(rows)
 }
 
 fn cost(view: &View<'_>) -> Table {
@@ -117,11 +104,9 @@ fn cost(view: &View<'_>) -> Table {
         let numbers = [amount, format::estimate(money), money.n.to_string()];
         Some([&place(view, (facts.variant, facts.step))[..], &numbers].concat())
     };
-    table(
-        "Cost of the work",
-        &["variant", findings.step_noun(), "per hour", "per million transactions", "n"],
-        findings.cost.iter().filter_map(row),
-    )
+    let noun = findings.step_noun();
+    let heads = format!("variant | {noun} | #per hour | #per million transactions | #n");
+    Table::headed("Cost of the work", &heads).rows(findings.cost.iter().filter_map(row))
 }
 
 #[cfg(test)]
@@ -158,7 +143,7 @@ mod tests {
         }];
         let tables = tables(&View::new(&findings));
         assert_eq!(
-            tables[0].rows[0][2..].iter().map(Cell::text).collect::<Vec<_>>(),
+            tables[0].rows[0].cells[2..].iter().map(Cell::text).collect::<Vec<_>>(),
             ["0.5 EUR", "0.0250 EUR, no CI", "1"]
         );
     }

@@ -15,6 +15,7 @@ pub mod json;
 pub mod markdown;
 mod markup;
 mod measured;
+mod sections;
 pub mod terminal;
 pub mod times;
 mod view;
@@ -27,3 +28,5 @@ mod figures_tests;
 mod fixture;
 #[cfg(test)]
 mod hostile_tests;
+#[cfg(test)]
+mod pages_tests;

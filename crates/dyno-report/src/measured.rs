@@ -35,10 +35,7 @@ pub(crate) fn parts(view: &View<'_>) -> Vec<String> {
 /// `workload tpcb, 10,000 rows`, `5 workloads`; without rows where trials had different numbers of them.
 fn workloads(view: &View<'_>) -> Option<String> {
     let trials = view.findings.trials.iter().filter(|trial| trial.state == "finished");
-    let mut rows: Vec<u64> = trials.map(|trial| trial.rows).collect();
-    rows.sort_unstable();
-    rows.dedup();
-    let rows = match rows[..] {
+    let rows = match words::sorted(trials.map(|trial| trial.rows))[..] {
         [rows] if rows > 0 => format!(", {} rows", format::grouped(rows)),
         _ => String::new(),
     };

@@ -1,6 +1,7 @@
 //! Findings with an index: cells and comparisons by variant, step and metric.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use dyno_analysis::kinds::KindCell;
 use dyno_analysis::numbers::EffectStyle;
@@ -12,7 +13,9 @@ use dyno_analysis::{
 
 use crate::chart::legend::{Entry, Legend};
 use crate::chart::variant_class;
+use crate::document::{Cell as TableCell, Piece, Text};
 use crate::format::Unit;
+use crate::markup::kept_together;
 use crate::words::{Judged, sentence};
 
 /// What each client does at most so often in a trial is one-off: three indexes of its table.
@@ -137,6 +140,35 @@ impl<'a> View<'a> {
         names
     }
 
+    pub(crate) fn variants(&self) -> Range<usize> {
+        0..self.findings.variants.len()
+    }
+
+    pub(crate) fn steps(&self) -> Range<usize> {
+        0..self.findings.steps.len()
+    }
+
+    /// The name of a variant, with the colour of its lines.
+    pub(crate) fn name(&self, variant: usize) -> Text {
+        Text::of(Piece::Name(variant, self.variant(variant).to_owned()))
+    }
+
+    /// The name at the head of a row of the variant's.
+    pub(crate) fn head(&self, variant: usize) -> TableCell {
+        TableCell::variant(variant, self.variant(variant))
+    }
+
+    /// A sentence of Dyno's own as a page sets it: no line ends within a number or a short name.
+    pub(crate) fn prose(&self, text: &str) -> Text {
+        let unbroken = self.unbroken_names().into_iter().map(str::to_owned).collect();
+        Text::of(Piece::Prose(kept_together(text), unbroken))
+    }
+
+    /// Whether what findings say of this place is of a variant and a step that they list.
+    pub(crate) fn has_place(&self, variant: usize, step: usize) -> bool {
+        variant < self.findings.variants.len() && step < self.findings.steps.len()
+    }
+
     /// The head of a column of steps: `Load level`, or `Step` where the workload defines them.
     pub(crate) fn step_head(&self) -> &'static str {
         if self.findings.step_noun() == "step" { "Step" } else { "Load level" }
@@ -258,11 +290,11 @@ impl<'a> View<'a> {
     /// All variants and steps, variant by variant.
     pub(crate) fn places(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let n_steps = self.findings.steps.len();
-        (0..self.findings.variants.len()).flat_map(move |v| (0..n_steps).map(move |s| (v, s)))
+        self.variants().flat_map(move |v| (0..n_steps).map(move |s| (v, s)))
     }
 
     pub(crate) fn cells_of(&self, step: usize) -> impl Iterator<Item = &'a Cell> + use<'_, 'a> {
-        (0..self.findings.variants.len()).filter_map(move |variant| self.cell(variant, step))
+        self.variants().filter_map(move |variant| self.cell(variant, step))
     }
 
     /// The stalls of a variant at a step, as they are known to a fraction of a second.

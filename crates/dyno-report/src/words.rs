@@ -1,5 +1,7 @@
 //! The words for metrics, verdicts, outcomes and caveats: the same in every renderer.
 
+use std::collections::BTreeSet;
+
 use dyno_analysis::{CaveatKind, ConcurrencyGroup, MetricId, Verdict};
 
 /// What a comparison is called: its verdict, but no variant that is known to be less durable than its
@@ -119,6 +121,22 @@ pub(crate) fn group(group: ConcurrencyGroup) -> &'static str {
 /// `1 trial`, `2 trials`.
 pub(crate) fn counted(n: usize, one: &str, many: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+}
+
+/// The values, each once, in their order.
+pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    found
+}
+
+/// The values, each once, from the least to the greatest.
+pub(crate) fn sorted<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    all.into_iter().collect::<BTreeSet<T>>().into_iter().collect()
 }
 
 /// `a`, `a and b`, `a, b and c`.

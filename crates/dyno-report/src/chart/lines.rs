@@ -182,17 +182,34 @@ pub(crate) struct LinesChart {
     /// The series, those in the background first.
     pub(crate) series: Vec<Series>,
     pub(crate) picture: Option<Picture>,
-    /// More attributes, as markup: what a script reads from.
-    pub(crate) attributes: String,
     pub(crate) moments: Vec<Moment>,
     pub(crate) legend: Legend,
-    /// The size, with room for the legend.
+    /// The size, without the room for the legend.
     pub(crate) frame: Frame,
     pub(crate) max_points: usize,
 }
 
 impl LinesChart {
-    pub(crate) fn svg(&self) -> String {
+    /// A chart without anything on its plot.
+    pub(crate) fn new(across: Across, unit: Unit, values: (f64, f64), frame: Frame) -> LinesChart {
+        LinesChart {
+            label: String::new(),
+            row: String::new(),
+            across,
+            unit,
+            is_log: false,
+            values,
+            series: Vec::new(),
+            picture: None,
+            moments: Vec::new(),
+            legend: Legend::none(),
+            frame,
+            max_points: usize::MAX,
+        }
+    }
+
+    pub(crate) fn svg(mut self) -> Markup {
+        self.frame = self.legend.fit(self.frame);
         let mut out = Markup::new();
         let frame = &self.frame;
         let y = self.y_scale();
@@ -211,7 +228,7 @@ impl LinesChart {
             text(&mut out, frame.left + 8.0, frame.bottom - 10.0, "a", &zero);
         }
         out.raw("</svg>");
-        out.finish()
+        out
     }
 
     /// The label with the median of each line, for those who cannot see them.
@@ -253,6 +270,8 @@ impl LinesChart {
     fn attributes(&self, y: &Scale) -> String {
         let (from, to) = self.across.range();
         let frame = &self.frame;
+        let heat = self.picture.as_ref();
+        let heat = heat.map(|picture| format!(" data-heat=\"{}\"", escape(&picture.name)));
         format!(
             " data-lines=\"{}\" data-row=\"{}\" data-x=\"{from} {to}\" data-y=\"{} {}\"{} \
              data-unit=\"{}\" data-box=\"{} {} {} {}\"{} tabindex=\"0\"",
@@ -266,7 +285,7 @@ impl LinesChart {
             coordinate(frame.top),
             coordinate(frame.plot_width()),
             coordinate(frame.plot_height()),
-            self.attributes,
+            heat.unwrap_or_default(),
         )
     }
 
@@ -494,13 +513,12 @@ mod tests {
             values: (0.0, 100.0),
             series: Vec::new(),
             picture: None,
-            attributes: String::new(),
             moments: vec![moment(17.0), moment(99.0)],
             legend: Legend::none(),
             frame: Frame::new(300.0, 136.0),
             max_points: 8,
         };
-        let svg = chart.svg();
+        let svg = chart.svg().finish();
         let mark = "<path d=\"M19 0V2000\" class=\"mo c1\"><title>a &lt;stall&gt;</title></path>";
         assert!(svg.contains(mark), "{svg}");
         assert_eq!(svg.matches("class=\"mo ").count(), 1);
@@ -537,14 +555,14 @@ mod tests {
             values: (0.0, 900.0),
             series: vec![line("a", 100.0), line("b", 200.0)],
             picture: None,
-            attributes: String::new(),
             moments: Vec::new(),
             legend: Legend::none(),
             frame: Frame::new(560.0, 190.0),
             max_points: 8,
         };
         let label = "aria-label=\"Throughput by second. Median: a 100/s, b 200/s\"";
-        assert!(chart.svg().contains(label), "{}", chart.svg());
+        let svg = chart.svg().finish();
+        assert!(svg.contains(label), "{svg}");
     }
 
     #[test]
@@ -575,7 +593,6 @@ mod tests {
                 shape: Shape::Line(points),
             }],
             picture: None,
-            attributes: String::new(),
             moments: Vec::new(),
             legend: Legend::none(),
             frame: Frame::new(300.0, 136.0),

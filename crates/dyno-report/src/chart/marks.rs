@@ -5,7 +5,7 @@
 
 use super::legend::Legend;
 use super::scale::{Scale, nice_log_range, nice_range};
-use super::{Frame, open_svg, variant_class, x_labels, y_axis};
+use super::{Frame, circle, open_svg, rect, variant_class, x_labels, y_axis};
 use crate::format::Unit;
 use crate::markup::{Markup, coordinate, escape};
 
@@ -29,6 +29,18 @@ pub(crate) struct Mark {
     pub(crate) dots: Vec<f64>,
     /// What it says about itself: name, value, bounds, repetitions.
     pub(crate) tip: String,
+}
+
+impl Mark {
+    /// The same with all its numbers in another measure.
+    pub(crate) fn map(self, measure: impl Fn(f64) -> f64) -> Mark {
+        Mark {
+            value: measure(self.value),
+            bounds: self.bounds.map(|(low, high)| (measure(low), measure(high))),
+            dots: self.dots.into_iter().map(measure).collect(),
+            ..self
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -59,7 +71,8 @@ struct Spot {
 }
 
 impl MarksChart {
-    pub(crate) fn svg(&self) -> String {
+    pub(crate) fn svg(mut self) -> Markup {
+        self.frame = self.legend.fit(self.frame);
         let mut out = Markup::new();
         let frame = &self.frame;
         let y = self.y_scale();
@@ -78,14 +91,11 @@ impl MarksChart {
             self.variant(&mut out, variant, &y, &centres);
         }
         out.raw("</svg>");
-        out.finish()
+        out
     }
 
     fn variants(&self) -> Vec<usize> {
-        let mut variants: Vec<usize> = self.marks.iter().map(|m| m.variant).collect();
-        variants.sort_unstable();
-        variants.dedup();
-        variants
+        crate::words::sorted(self.marks.iter().map(|m| m.variant))
     }
 
     fn y_scale(&self) -> Scale {
@@ -137,13 +147,7 @@ impl MarksChart {
         let frame = &self.frame;
         if let Some((low, high)) = self.band {
             let (top, bottom) = (y.at(high), y.at(low));
-            out.raw(format_args!(
-                "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" class=\"band\"/>",
-                coordinate(frame.left),
-                coordinate(top),
-                coordinate(frame.plot_width()),
-                coordinate(bottom - top)
-            ));
+            rect(out, (frame.left, top), (frame.plot_width(), bottom - top), "band");
         }
         let ticks: Vec<(f64, String)> =
             y.ticks(5).into_iter().map(|v| (y.at(v), self.unit.tick(v))).collect();
@@ -232,23 +236,14 @@ impl MarksChart {
         if self.style == Style::Bars {
             let width = (slot - 2.0).max(1.0);
             let base = y.at(0.0);
-            out.raw(format_args!(
-                "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"2\" class=\"f\"/>",
-                coordinate(x - width / 2.0),
-                coordinate(top.min(base)),
-                coordinate(width),
-                coordinate((base - top).abs().max(0.5))
-            ));
+            let corner = (x - width / 2.0, top.min(base));
+            rect(out, corner, (width, (base - top).abs().max(0.5)), "f");
         }
         self.dots(out, mark, spot, y);
         error_bar(out, mark, x, y, self.style == Style::Bars);
         if self.style != Style::Bars {
-            out.raw(format_args!(
-                "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" class=\"p\"/>",
-                coordinate(x),
-                coordinate(top),
-                if self.variants().len() > 6 { "2.8" } else { "3.6" },
-            ));
+            let radius = if self.variants().len() > 6 { "2.8" } else { "3.6" };
+            circle(out, (x, top), radius, "p");
         }
         out.raw("</g>");
     }
@@ -263,11 +258,7 @@ impl MarksChart {
         let room = if self.style == Style::Lines { 9.0 } else { (slot * 0.55).min(16.0) };
         for (i, value) in mark.dots.iter().enumerate().filter(|(_, v)| v.is_finite()) {
             let shift = (i as f64 / (n - 1) as f64 - 0.5) * room;
-            out.raw(format_args!(
-                "<circle cx=\"{}\" cy=\"{}\" r=\"1.8\" class=\"dot\"/>",
-                coordinate(x + shift),
-                coordinate(y.at(*value))
-            ));
+            circle(out, (x + shift, y.at(*value)), "1.8", "dot");
         }
     }
 }
@@ -500,7 +491,7 @@ mod tests {
     fn a_fitted_line_goes_through_its_places() {
         let mut chart = chart(Style::Lines);
         chart.curves = vec![(1, vec![(0.0, 0.0), (1.0, 100.0)]), (0, vec![(0.0, 5.0)])];
-        let svg = chart.svg();
+        let svg = chart.svg().finish();
         assert!(svg.contains("<path d=\"M84 110L164 10\" class=\"l fit\"/>"), "{svg}");
         assert_eq!(svg.matches(" fit").count(), 1);
     }

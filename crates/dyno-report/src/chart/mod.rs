@@ -100,6 +100,20 @@ pub(crate) fn x_labels(out: &mut Markup, frame: &Frame, labels: &[(f64, String)]
     }
 }
 
+pub(crate) fn circle(out: &mut Markup, (x, y): (f64, f64), radius: &str, class: &str) {
+    let (x, y) = (coordinate(x), coordinate(y));
+    out.raw(format_args!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" class=\"{class}\"/>"));
+}
+
+/// A rectangle from its upper left corner on.
+pub(crate) fn rect(out: &mut Markup, (x, y): (f64, f64), (width, height): (f64, f64), class: &str) {
+    let [x, y, width, height] = [x, y, width, height].map(coordinate);
+    let round = if class == "f" { " rx=\"2\"" } else { "" };
+    out.raw(format_args!(
+        "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"{round} class=\"{class}\"/>"
+    ));
+}
+
 pub(crate) fn text(out: &mut Markup, x: f64, y: f64, class: &str, content: &str) {
     out.raw(format_args!(
         "<text x=\"{}\" y=\"{}\" class=\"{class}\">{}</text>",
@@ -116,6 +130,14 @@ pub(crate) fn variant_class(variant: usize) -> String {
         0 => format!("v{variant} c{colour}"),
         round => format!("v{variant} c{colour} d{}", (round - 1) % 3 + 1),
     }
+}
+
+/// A piece of a variant's line, for what stands beside its name.
+pub(crate) fn swatch(variant: usize) -> Markup {
+    let mut out = Markup::new();
+    out.raw(format_args!("<svg class=\"sw {}\"", variant_class(variant)));
+    out.raw(" viewBox=\"0 0 18 10\" aria-hidden=\"true\"><path d=\"M1 5H17\" class=\"l\"/></svg>");
+    out
 }
 
 #[cfg(test)]

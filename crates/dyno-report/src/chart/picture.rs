@@ -26,6 +26,8 @@ const COLOURS: [[u8; 3]; 8] = [
 
 #[derive(Clone, Debug)]
 pub(crate) struct Picture {
+    /// What the page's script knows it by.
+    pub(crate) name: String,
     /// The PNG, as a `data:` address.
     pub(crate) address: String,
     /// Left and right edge, on the x axis.

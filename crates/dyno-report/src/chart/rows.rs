@@ -5,7 +5,7 @@ use dyno_analysis::numbers::range;
 
 use super::marks::{Mark, described, has_cap, in_sight, least, numbers};
 use super::scale::{Scale, nice_log_range, nice_range};
-use super::{Frame, open_svg, text, variant_class, x_labels};
+use super::{Frame, circle, open_svg, rect, text, variant_class, x_labels};
 use crate::format::Unit;
 use crate::markup::{Markup, coordinate, escape};
 
@@ -35,7 +35,7 @@ pub(crate) struct RowsChart {
 }
 
 impl RowsChart {
-    pub(crate) fn svg(&self) -> String {
+    pub(crate) fn svg(&self) -> Markup {
         let mut out = Markup::new();
         let frame = self.frame();
         let x = self.scale(&frame);
@@ -54,7 +54,17 @@ impl RowsChart {
             }
         }
         out.raw("</svg>");
-        out.finish()
+        out
+    }
+
+    /// The same twice, for wide and for narrow screens: shrunk to that of a phone, names and values would be cut off
+    /// or too small to read.
+    pub(crate) fn for_all_screens(self, narrow: f64) -> Markup {
+        let mut out = Markup::new();
+        out.raw("<div class=\"at-wide\">").raw(&*self.svg());
+        let narrow = RowsChart { width: narrow, ..self };
+        out.raw("</div><div class=\"at-narrow\">").raw(&*narrow.svg()).raw("</div>");
+        out
     }
 
     /// The names as they fit: if one is too long, all without the parts that they share, and what is still too
@@ -117,12 +127,8 @@ impl RowsChart {
     fn background(&self, out: &mut Markup, frame: &Frame, x: &Scale) {
         let (top, bottom) = (coordinate(frame.top), coordinate(frame.bottom));
         if let Some((low, high)) = self.band {
-            out.raw(format_args!(
-                "<rect x=\"{}\" y=\"{top}\" width=\"{}\" height=\"{}\" class=\"band\"/>",
-                coordinate(x.at(low)),
-                coordinate(x.at(high) - x.at(low)),
-                coordinate(frame.plot_height())
-            ));
+            let size = (x.at(high) - x.at(low), frame.plot_height());
+            rect(out, (x.at(low), frame.top), size, "band");
         }
         // Where the axis begins: dots lie right of it, and names left.
         let mut grid = format!("M{} {top}V{bottom}", coordinate(frame.left));
@@ -176,19 +182,11 @@ impl RowsChart {
                 coordinate(x.at(high)),
             ));
         }
-        out.raw(format_args!(
-            "<circle cx=\"{}\" cy=\"{}\" r=\"4.2\" class=\"p\"/>",
-            coordinate(x.at(mark.value)),
-            coordinate(y)
-        ));
+        circle(out, (x.at(mark.value), y), "4.2", "p");
         let n = mark.dots.len();
         for (i, value) in mark.dots.iter().enumerate().filter(|(_, v)| n > 1 && v.is_finite()) {
             let shift = (i as f64 / (n - 1) as f64 - 0.5) * 10.0;
-            out.raw(format_args!(
-                "<circle cx=\"{}\" cy=\"{}\" r=\"1.8\" class=\"dot\"/>",
-                coordinate(x.at(*value)),
-                coordinate(y + shift)
-            ));
+            circle(out, (x.at(*value), y + shift), "1.8", "dot");
         }
         out.raw("</g></g>");
     }
@@ -284,7 +282,7 @@ mod tests {
         (chart.width, chart.unit) = (WIDE, Unit::Ratio);
         chart.rows[0].1 =
             Mark { value: 14.6, bounds: None, dots: vec![15.5, 13.8], ..chart.rows[0].1.clone() };
-        let svg = chart.svg();
+        let svg = chart.svg().finish();
         assert!(
             svg.contains(">14.6× (13.8 and 15.5×)</text>") && !svg.contains("class=\"eb"),
             "{svg}"
@@ -301,7 +299,7 @@ mod tests {
         let frame = chart.frame();
         let x = chart.scale(&frame);
         assert!(x.at(1.0) > frame.left && x.at(557.0) < frame.right);
-        let svg = chart.svg();
+        let svg = chart.svg().finish();
         assert!(svg.contains("class=\"base\"") && svg.contains(">122×</text>"), "{svg}");
         assert!(svg.contains(">100×</text>"), "{svg}");
     }

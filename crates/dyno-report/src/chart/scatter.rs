@@ -3,7 +3,7 @@
 
 use super::legend::Legend;
 use super::scale::{Scale, nice_range};
-use super::{Frame, open_svg, text, variant_class, y_axis};
+use super::{Frame, circle, open_svg, text, variant_class, y_axis};
 use crate::format::Unit;
 use crate::markup::{Markup, coordinate, escape};
 
@@ -40,7 +40,8 @@ pub(crate) struct Scatter {
 }
 
 impl Scatter {
-    pub(crate) fn svg(&self) -> String {
+    pub(crate) fn svg(mut self) -> Markup {
+        self.frame = self.legend.fit(self.frame);
         let frame = &self.frame;
         let finite = || self.spots.iter().filter(|s| s.x.is_finite() && s.y.is_finite());
         let top = finite().map(|s| s.bounds.map_or(s.y, |b| b.1.max(s.y))).fold(0.0, f64::max);
@@ -67,16 +68,16 @@ impl Scatter {
         }
         finite().for_each(|spot| dot(&mut out, spot, &x, &y));
         out.raw("</svg>");
-        out.finish()
+        out
+    }
+
+    fn joined(&self) -> impl Iterator<Item = &Spot> {
+        self.spots.iter().filter(|s| s.is_joined && s.x.is_finite() && s.y.is_finite())
     }
 
     /// A step for each joined dot: what is to be had for so much money.
     fn join(&self, out: &mut Markup, x: &Scale, y: &Scale) {
-        let mut joined: Vec<&Spot> = self
-            .spots
-            .iter()
-            .filter(|s| s.is_joined && s.x.is_finite() && s.y.is_finite())
-            .collect();
+        let mut joined: Vec<&Spot> = self.joined().collect();
         joined.sort_by(|a, b| a.x.total_cmp(&b.x));
         let Some(first) = joined.first() else { return };
         let mut path = format!("M{} {}", coordinate(x.at(first.x)), coordinate(y.at(first.y)));
@@ -86,21 +87,13 @@ impl Scatter {
         path += &format!("H{}", coordinate(self.frame.right));
         out.raw(format_args!("<path d=\"{path}\" class=\"frontier\"/>"));
     }
-}
 
-impl Scatter {
     fn join_variants(&self, out: &mut Markup, x: &Scale, y: &Scale) {
         let mut variants: Vec<usize> = self.spots.iter().map(|spot| spot.variant).collect();
         variants.dedup();
         for variant in variants {
-            let is_own = |spot: &&Spot| {
-                spot.variant == variant
-                    && spot.is_joined
-                    && spot.x.is_finite()
-                    && spot.y.is_finite()
-            };
             let mut path = String::new();
-            for spot in self.spots.iter().filter(is_own) {
+            for spot in self.joined().filter(|spot| spot.variant == variant) {
                 let command = if path.is_empty() { 'M' } else { 'L' };
                 let (x, y) = (coordinate(x.at(spot.x)), coordinate(y.at(spot.y)));
                 path += &format!("{command}{x} {y}");
@@ -123,10 +116,8 @@ fn dot(out: &mut Markup, spot: &Spot, x: &Scale, y: &Scale) {
         let (low, high) = (coordinate(y.at(low)), coordinate(y.at(high)));
         out.raw(format_args!("<path d=\"M{at} {low}V{high}\" class=\"eb own\"/>"));
     }
-    out.raw(format_args!(
-        "<circle cx=\"{at}\" cy=\"{}\" r=\"4.6\" class=\"p\"/></g></g>",
-        coordinate(y.at(spot.y))
-    ));
+    circle(out, (x.at(spot.x), y.at(spot.y)), "4.6", "p");
+    out.raw("</g></g>");
 }
 
 #[cfg(test)]
@@ -157,7 +148,7 @@ mod tests {
             legend: Legend::none(),
             frame: Frame::new(276.0, 136.0),
         };
-        let svg = chart.svg();
+        let svg = chart.svg().finish();
         // 0 … 5 USD on 200 and 0 … 50 per second on 100 units.
         assert!(svg.contains("d=\"M142 70H222V30H262\" class=\"frontier\""), "{svg}");
         assert_eq!(svg.matches("<circle").count(), 3);

@@ -3,7 +3,7 @@
 use dyno_analysis::Estimate;
 
 use super::scale::Scale;
-use super::{Frame, open_svg};
+use super::{Frame, circle, open_svg, rect};
 use crate::format::{self, Unit};
 use crate::markup::{Markup, coordinate};
 
@@ -71,9 +71,9 @@ impl Ruler {
 
 /// Draws an effect; `threshold` is in percent, `class` is that of the verdict. An effect that has no
 /// place, such as one on a baseline of zero, is not drawn.
-pub(crate) fn effect(effect: &Estimate, ruler: &Ruler, threshold: f64, class: &str) -> String {
+pub(crate) fn effect(effect: &Estimate, ruler: &Ruler, threshold: f64, class: &str) -> Markup {
     if !ruler.place(effect.value).is_finite() {
-        return String::new();
+        return Markup::new();
     }
     let reach = ruler.reach;
     let frame = Frame {
@@ -96,11 +96,7 @@ pub(crate) fn effect(effect: &Estimate, ruler: &Ruler, threshold: f64, class: &s
     open_svg(&mut out, &frame, &label, "");
     let band = ruler.place(threshold);
     let (left, right) = (x.at(-band), x.at(band));
-    out.raw(format_args!(
-        "<rect x=\"{}\" y=\"1\" width=\"{}\" height=\"20\" class=\"band\"/>",
-        coordinate(left),
-        coordinate(right - left)
-    ));
+    rect(&mut out, (left, 1.0), (right - left, 20.0), "band");
     out.raw(format_args!("<path d=\"M{} 1V21\" class=\"zero\"/>", coordinate(x.at(0.0))));
     let bounds = format::bounds(effect).map(|(low, high)| (ruler.place(low), ruler.place(high)));
     if let Some((low, high)) = bounds.filter(|(low, high)| low.is_finite() && high.is_finite()) {
@@ -114,11 +110,9 @@ pub(crate) fn effect(effect: &Estimate, ruler: &Ruler, threshold: f64, class: &s
         }
         out.raw(format_args!("<path d=\"M{low_x} 11H{high_x}{caps}\" class=\"bar {class}\"/>"));
     }
-    out.raw(format_args!(
-        "<circle cx=\"{}\" cy=\"11\" r=\"3.5\" class=\"pt {class}\"/></svg>",
-        coordinate(x.at(ruler.place(effect.value)))
-    ));
-    out.finish()
+    circle(&mut out, (x.at(ruler.place(effect.value)), 11.0), "3.5", &format!("pt {class}"));
+    out.raw("</svg>");
+    out
 }
 
 #[cfg(test)]
@@ -169,8 +163,8 @@ mod tests {
     fn an_effect_without_a_place_is_not_drawn() {
         let all = [estimate(-100.0, -100.0, -100.0)];
         let ruler = Ruler::new(all.iter(), 3.0);
-        assert_eq!(effect(&all[0], &ruler, 3.0, "worse"), "");
-        let drawn = effect(&estimate(5.0, 1.0, 9.0), &ruler, 3.0, "better");
+        assert!(effect(&all[0], &ruler, 3.0, "worse").is_empty());
+        let drawn = effect(&estimate(5.0, 1.0, 9.0), &ruler, 3.0, "better").finish();
         assert!(drawn.contains("pt better"));
         let label = "aria-label=\"effect +5.0 % (+1.0 to +9.0 %), better\"";
         assert!(drawn.contains(label), "{drawn}");

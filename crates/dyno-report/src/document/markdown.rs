@@ -3,17 +3,20 @@
 
 use dyno_units::is_unsafe_char;
 
-use super::{Block, Cell, Table};
+use super::{Block, Cell, Piece, Table, Text};
 use crate::words;
 
 pub(crate) fn blocks(out: &mut String, blocks: &[Block]) {
     for block in blocks {
         match block {
             Block::Title(text) => *out += &format!("## {}\n\n", escape(text)),
-            Block::Headline(text) => *out += &format!("**{}**\n\n", prose(text)),
+            Block::Headline(headline) => *out += &format!("**{}**\n\n", text(headline)),
+            Block::Heading(_, heading) => *out += &format!("### {}\n\n", escape(heading)),
             Block::Paragraph(text) => *out += &format!("{}\n\n", prose(text)),
+            Block::Note(_, note) => *out += &format!("{}\n\n", text(note)),
+            Block::List(items) if items.is_empty() => {}
             Block::List(items) => {
-                items.iter().for_each(|item| *out += &format!("- {}\n", prose(item)));
+                items.iter().for_each(|item| *out += &format!("- {}\n", text(item)));
                 out.push('\n');
             }
             Block::Messages(items) => {
@@ -21,7 +24,7 @@ pub(crate) fn blocks(out: &mut String, blocks: &[Block]) {
                 out.push('\n');
             }
             Block::Caveats(caveats) => {
-                let quoted = caveats.iter().map(|caveat| {
+                let quoted = caveats.iter().map(|(caveat, _)| {
                     let kind = words::caveat(caveat.kind);
                     let (message, advice) = (prose(&caveat.message), prose(&caveat.advice));
                     format!("> **Caveat: {kind}.** {message} {advice}\n")
@@ -30,27 +33,35 @@ pub(crate) fn blocks(out: &mut String, blocks: &[Block]) {
             }
             Block::Table(one) => table(out, one),
             Block::Fold { summary, blocks, .. } => {
-                *out += &format!("<details><summary>{}</summary>\n\n", escape(summary));
+                *out += &format!("<details><summary>{}</summary>\n\n", text(summary));
                 self::blocks(out, blocks);
                 *out += "</details>\n\n";
             }
-            // Drawings are for a browser.
-            Block::Drawn(_) => {}
+            Block::Group(_, blocks) => self::blocks(out, blocks),
+            // Figures and controls are for a browser.
+            Block::Figure(_) | Block::Control(_) => {}
         }
     }
 }
 
+fn text(text: &Text) -> String {
+    let piece = |piece: &Piece| match piece {
+        Piece::Prose(text, _) => prose(text),
+        other => escape(&Text::of(other.clone()).plain()),
+    };
+    text.0.iter().map(piece).collect()
+}
+
 pub(crate) fn table(out: &mut String, table: &Table) {
-    if !table.title.is_empty() {
-        *out += &format!("{}:\n\n", escape(&table.title));
-    }
+    let title = table.title.as_ref().map(Text::plain).unwrap_or_default();
+    *out += &if title.is_empty() { title } else { format!("{}:\n\n", escape(&title)) };
     let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    *out += &row(table.columns.iter().map(|column| escape(&column.head)).collect());
+    *out += &row(table.columns.iter().map(|column| escape(&column.head.plain())).collect());
     let rule = |column: &super::Column| if column.is_number { "---:" } else { "---" };
     let rules: Vec<&str> = table.columns.iter().map(rule).collect();
     *out += &format!("|{}|\n", rules.join("|"));
-    for cells in &table.rows {
-        *out += &row(cells.iter().map(Cell::text).map(|text| escape(&text)).collect());
+    for one in &table.rows {
+        *out += &row(one.cells.iter().map(Cell::text).map(|text| escape(&text)).collect());
     }
     out.push('\n');
 }

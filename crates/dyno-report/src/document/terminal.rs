@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use dyno_analysis::{Caveat, Verdict};
 
-use super::{Block, Cell, Table};
+use super::{Block, Cell, Piece, Table, Text};
 use crate::markup::{FIXED, JOINER, kept_together};
 use crate::words::{self, Judged};
 
@@ -45,30 +45,34 @@ impl Screen {
             let gap = if out.is_empty() { "" } else { "\n" };
             match block {
                 Block::Title(text) => self.paragraph(out, text, "", Ink::Quiet),
-                Block::Headline(text) => self.paragraph(out, text, "", Ink::Bold),
+                Block::Headline(text) => self.paragraph(out, &text.plain(), "", Ink::Bold),
+                Block::Heading(_, text) => self.paragraph(out, text, "", Ink::Bold),
                 Block::Paragraph(text) => {
                     *out += if is_behind_paragraph { gap } else { "" };
                     self.paragraph(out, text, "", Ink::Quiet);
                 }
+                Block::Note(_, text) => self.paragraph(out, &text.plain(), "", Ink::Quiet),
                 Block::List(items) => {
-                    items.iter().for_each(|item| self.paragraph(out, item, "  ", Ink::Plain));
+                    let item = |item: &Text| self.paragraph(out, &item.plain(), "  ", Ink::Plain);
+                    items.iter().for_each(item);
                 }
                 Block::Messages(items) => {
                     *out += if items.is_empty() { "" } else { gap };
                     items.iter().for_each(|item| self.paragraph(out, item, "", Ink::Bad));
                 }
-                Block::Caveats(caveats) => caveats.iter().for_each(|one| self.caveat(out, one)),
+                Block::Caveats(all) => all.iter().for_each(|(one, _)| self.caveat(out, one)),
                 Block::Table(one) => {
                     *out += if is_behind_paragraph { "" } else { gap };
                     self.table(out, one);
                 }
                 Block::Fold { summary, blocks, .. } => {
                     *out += gap;
-                    self.paragraph(out, summary, "", Ink::Plain);
+                    self.paragraph(out, &summary.plain(), "", Ink::Plain);
                     self.blocks(out, blocks);
                 }
-                // Drawings are for a browser.
-                Block::Drawn(_) => {}
+                Block::Group(_, blocks) => self.blocks(out, blocks),
+                // Figures and controls are for a browser.
+                Block::Figure(_) | Block::Control(_) => {}
             }
             is_behind_paragraph = matches!(block, Block::Paragraph(_));
         }
@@ -83,7 +87,9 @@ impl Screen {
 
     /// Writes a table. A variant is named in the first of its rows alone.
     fn table(&self, out: &mut String, table: &Table) {
-        self.paragraph(out, &table.title, "", Ink::Plain);
+        if let Some(title) = &table.title {
+            self.paragraph(out, &title.plain(), "", Ink::Plain);
+        }
         let texts = texts(table);
         let widths = widths(&texts, &explanations(table), self.width);
         let is_alike: Vec<bool> =
@@ -99,10 +105,9 @@ impl Screen {
                     false => shorten(cell, *width),
                 };
                 let padding = " ".repeat(width - cell.chars().count());
-                let ink = match idx.checked_sub(1).map(|idx| &table.rows[idx][column]) {
+                let ink = match idx.checked_sub(1).map(|idx| &table.rows[idx].cells[column]) {
                     None => Ink::Quiet,
-                    Some(Cell::Verdict(verdict)) => verdict_ink(*verdict),
-                    Some(_) => Ink::Plain,
+                    Some(cell) => verdict(cell).map_or(Ink::Plain, verdict_ink),
                 };
                 let shown = self.paint(&cell, ink);
                 text += if column > 0 { "  " } else { "" };
@@ -180,9 +185,9 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 
 /// The head and the rows of a table as text that steers no terminal.
 fn texts(table: &Table) -> Vec<Vec<String>> {
-    let head = table.columns.iter().map(|column| clean(&column.head)).collect();
+    let head = table.columns.iter().map(|column| clean(&column.head.plain())).collect();
     let rows = table.rows.iter();
-    let rows = rows.map(|row| row.iter().map(|cell| clean(&cell.text())).collect());
+    let rows = rows.map(|row| row.cells.iter().map(|cell| clean(&cell.text())).collect());
     std::iter::once(head).chain(rows).collect()
 }
 
@@ -194,7 +199,7 @@ fn needed(rows: &[Vec<String>]) -> Vec<usize> {
 /// The columns of text behind those that say what a row is of, verdicts apart; the last of them first.
 fn explanations(table: &Table) -> Vec<usize> {
     let is_verdict =
-        |idx: usize| table.rows.iter().any(|row| matches!(row.get(idx), Some(Cell::Verdict(_))));
+        |idx: usize| table.rows.iter().any(|row| row.cells.get(idx).and_then(verdict).is_some());
     let is_one = |idx: &usize| !table.columns[*idx].is_number && !is_verdict(*idx);
     (2..table.columns.len()).filter(is_one).rev().collect()
 }
@@ -217,6 +222,13 @@ fn is_alike(rows: &[Vec<String>], column: usize, width: usize) -> bool {
     let whole: BTreeSet<&str> = rows.iter().map(|row| row[column].as_str()).collect();
     let short: BTreeSet<String> = whole.iter().map(|text| shorten(text, width)).collect();
     short.len() < whole.len()
+}
+
+fn verdict(cell: &Cell) -> Option<Judged> {
+    cell.text.0.iter().find_map(|piece| match piece {
+        Piece::Verdict(judged) => Some(*judged),
+        _ => None,
+    })
 }
 
 fn verdict_ink(judged: Judged) -> Ink {
@@ -264,7 +276,7 @@ mod tests {
 
     #[test]
     fn rows_that_are_too_long_stay_apart() {
-        let mut table = Table::new("", &["variant", "load", "n", "relative to"], 2).with_text(&[3]);
+        let mut table = Table::headed("", "variant | load | #n | relative to");
         table.row([
             "wal-sync-full (run-before)",
             "1 client",
@@ -285,14 +297,10 @@ mod tests {
 
     #[test]
     fn each_block_has_its_place() {
-        let mut table = Table::new("Of it", &["variant", "n"], 1);
+        let mut table = Table::headed("Of it", "variant | #n");
         table.row(["a", "10"]);
         table.row(["a", "9"]);
-        let fold = Block::Fold {
-            summary: "More".to_owned(),
-            is_open: false,
-            blocks: vec![Block::List(vec!["one".to_owned()])],
-        };
+        let fold = Block::fold("More", false, vec![Block::List(vec!["one".into()])]);
         let blocks = [
             Block::Title("T".to_owned()),
             Block::Paragraph("first".to_owned()),

@@ -4,7 +4,7 @@ use dyno_analysis::Findings;
 use dyno_analysis::insert_benchmark::{BOUNDS_NS, COLUMNS};
 
 use super::Table;
-use super::tables::{Builder, Cell, NUMBER, TEXT, WHOLE, name};
+use super::tables::{Builder, Cell, Columns, NUMBER, TEXT, WHOLE, name};
 
 const UNITS: [&str; COLUMNS.len()] = [
     "1/s", "1/s", "1/s", "MiB/s", "1/s", "MiB/s", "", "KiB", "", "KiB", "1/s", "%", "", "µs",
@@ -13,21 +13,16 @@ const UNITS: [&str; COLUMNS.len()] = [
 
 /// The author's columns, whether the insert rate was kept, and the time of `min(transactionid)`.
 pub(super) fn columns(findings: &Findings) -> Table {
-    let mut heads: Vec<(&str, &str, Cell)> = vec![("step", "", TEXT)];
-    heads.extend(COLUMNS.iter().zip(UNITS).map(|(name, unit)| (*name, unit, NUMBER)));
-    heads.push(("tag", "", TEXT));
+    let mut heads: Vec<Columns<'_>> = vec![(TEXT, "", "step")];
+    heads.extend(COLUMNS.iter().zip(UNITS).map(|(name, unit)| (NUMBER, unit, *name)));
     heads.extend([
-        ("relative_to_baseline", "", NUMBER),
-        ("indexed_rows", "1/s", NUMBER),
-        ("delete_rate", "1/s", NUMBER),
-        ("target_insert_rate", "1/s", NUMBER),
-        ("trials_that_met_it", "", WHOLE),
-        ("trials", "", WHOLE),
-        ("share_of_seconds_that_met_it", "", NUMBER),
-        ("longest_miss", "s", WHOLE),
-        ("get_min_at_start_median", "s", NUMBER),
-        ("get_min_at_start_max", "s", NUMBER),
-        ("get_min_later_max", "s", NUMBER),
+        (TEXT, "", "tag"),
+        (NUMBER, "", "relative_to_baseline"),
+        (NUMBER, "1/s", "indexed_rows delete_rate target_insert_rate"),
+        (WHOLE, "", "trials_that_met_it trials"),
+        (NUMBER, "", "share_of_seconds_that_met_it"),
+        (WHOLE, "s", "longest_miss"),
+        (NUMBER, "s", "get_min_at_start_median get_min_at_start_max get_min_later_max"),
     ]);
     let mut table = Builder::new("insert_benchmark", &heads);
     for cell in &findings.insert_benchmark {
@@ -61,10 +56,11 @@ pub(super) fn buckets(findings: &Findings) -> Table {
         .map(|ns| format!("up_to_{}_us", ns / 1000))
         .chain(["longer".into()])
         .collect();
-    let mut heads: Vec<(&str, &str, Cell)> =
-        vec![("step", "", TEXT), ("tag", "", TEXT), ("operation", "", TEXT), ("from", "", TEXT)];
-    heads.extend(names.iter().map(|name| (name.as_str(), "", WHOLE)));
-    heads.push(("max", "s", NUMBER));
+    let heads = [
+        (TEXT, "", "step tag operation from"),
+        (WHOLE, "", &*names.join(" ")),
+        (NUMBER, "s", "max"),
+    ];
     let mut table = Builder::new("insert_benchmark_buckets", &heads);
     for cell in &findings.insert_benchmark {
         for (from, all) in [("sent", &cell.response), ("due", &cell.response_from_due)] {

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{Column, Table, Values};
 use crate::findings_index::FindingsIndex;
-use crate::html::Distribution;
-use crate::html::readings::meanings;
+use crate::sections::Distribution;
+use crate::sections::readings::meanings;
 use crate::times::Times;
 
 pub(super) struct Builder {
@@ -53,19 +53,25 @@ impl From<u64> for Cell {
     }
 }
 
+/// Columns of one kind and unit: an example of what they hold, the unit, and the names with blanks between them.
+pub(super) type Columns<'a> = (Cell, &'a str, &'a str);
+
 impl Builder {
-    /// A table with these columns: name, unit, and an example of what it holds.
-    pub(super) fn new(name: &'static str, columns: &[(&str, &str, Cell)]) -> Builder {
-        let column = |(name, unit, kind): &(&str, &str, Cell)| Column {
-            name: (*name).to_owned(),
-            unit: (*unit).to_owned(),
-            values: match kind {
-                Cell::Text(_) => Values::Text(Vec::new()),
-                Cell::Number(_) => Values::Number(Vec::new()),
-                Cell::Whole(_) => Values::Whole(Vec::new()),
-            },
+    pub(super) fn new(name: &'static str, columns: &[Columns<'_>]) -> Builder {
+        let mut builder = Builder { name, columns: Vec::new() };
+        for (kind, unit, names) in columns {
+            names.split(' ').for_each(|name| builder.column(name, unit, kind));
+        }
+        builder
+    }
+
+    pub(super) fn column(&mut self, name: &str, unit: &str, kind: &Cell) {
+        let values = match kind {
+            Cell::Text(_) => Values::Text(Vec::new()),
+            Cell::Number(_) => Values::Number(Vec::new()),
+            Cell::Whole(_) => Values::Whole(Vec::new()),
         };
-        Builder { name, columns: columns.iter().map(column).collect() }
+        self.columns.push(Column { name: name.to_owned(), unit: unit.to_owned(), values });
     }
 
     pub(super) fn row(&mut self, cells: Vec<Cell>) {
@@ -109,17 +115,10 @@ pub(super) fn estimates(findings: &Findings) -> Table {
     let mut table = Builder::new(
         "estimates",
         &[
-            ("variant", "", TEXT),
-            ("step", "", TEXT),
-            ("kind", "", TEXT),
-            ("metric", "", TEXT),
-            ("unit", "", TEXT),
-            ("value", "", NUMBER),
-            ("low", "", NUMBER),
-            ("high", "", NUMBER),
-            ("n", "", WHOLE),
-            ("min", "", NUMBER),
-            ("max", "", NUMBER),
+            (TEXT, "", "variant step kind metric unit"),
+            (NUMBER, "", "value low high"),
+            (WHOLE, "", "n"),
+            (NUMBER, "", "min max"),
         ],
     );
     let mut add = |(variant, step): (usize, usize), kind: &str, metric: &str, e: &Estimate| {
@@ -162,22 +161,14 @@ pub(super) fn comparisons(findings: &Findings) -> Table {
     let mut table = Builder::new(
         "comparisons",
         &[
-            ("variant", "", TEXT),
-            ("baseline", "", TEXT),
-            ("step", "", TEXT),
-            ("kind", "", TEXT),
-            ("metric", "", TEXT),
-            ("relative", "%", NUMBER),
-            ("relative_low", "%", NUMBER),
-            ("relative_high", "%", NUMBER),
-            ("absolute", "", NUMBER),
-            ("absolute_low", "", NUMBER),
-            ("absolute_high", "", NUMBER),
-            ("absolute_unit", "", TEXT),
-            ("n", "", WHOLE),
-            ("p_value_of_verdict", "", NUMBER),
-            ("verdict", "", TEXT),
-            ("repetitions_needed", "", WHOLE),
+            (TEXT, "", "variant baseline step kind metric"),
+            (NUMBER, "%", "relative relative_low relative_high"),
+            (NUMBER, "", "absolute absolute_low absolute_high"),
+            (TEXT, "", "absolute_unit"),
+            (WHOLE, "", "n"),
+            (NUMBER, "", "p_value_of_verdict"),
+            (TEXT, "", "verdict"),
+            (WHOLE, "", "repetitions_needed"),
         ],
     );
     let all = findings.comparisons.iter().map(|c| ("all", c));
@@ -212,28 +203,20 @@ pub(super) fn trials(findings: &Findings, runs: &[Run]) -> Table {
     let mut table = Builder::new(
         "trials",
         &[
-            ("run", "", TEXT),
-            ("trial", "", WHOLE),
-            ("variant", "", TEXT),
-            ("repetition", "", WHOLE),
-            ("block", "", WHOLE),
-            ("state", "", TEXT),
-            ("began_unix_ms", "ms", WHOLE),
-            ("step", "", TEXT),
-            ("kind", "", TEXT),
-            ("measured", "s", NUMBER),
-            ("committed", "", WHOLE),
-            ("not_committed", "", WHOLE),
-            ("throughput", "1/s", NUMBER),
-            ("response_mean", "µs", NUMBER),
-            ("response_p50", "µs", NUMBER),
-            ("response_p95", "µs", NUMBER),
-            ("response_p99", "µs", NUMBER),
-            ("response_p999", "µs", NUMBER),
-            ("response_max", "µs", NUMBER),
-            ("server_cpu", "s", NUMBER),
-            ("missed", "", WHOLE),
-            ("retries", "", WHOLE),
+            (TEXT, "", "run"),
+            (WHOLE, "", "trial"),
+            (TEXT, "", "variant"),
+            (WHOLE, "", "repetition block"),
+            (TEXT, "", "state"),
+            (WHOLE, "ms", "began_unix_ms"),
+            (TEXT, "", "step kind"),
+            (NUMBER, "s", "measured"),
+            (WHOLE, "", "committed not_committed"),
+            (NUMBER, "1/s", "throughput"),
+            (NUMBER, "µs", "response_mean response_p50 response_p95 response_p99"),
+            (NUMBER, "µs", "response_p999 response_max"),
+            (NUMBER, "s", "server_cpu"),
+            (WHOLE, "", "missed retries"),
         ],
     );
     each_step(findings, runs, &mut |place, trial, step| {
@@ -249,6 +232,27 @@ struct Place<'a> {
     run: String,
     variant: Option<&'a String>,
     step: Option<&'a String>,
+}
+
+/// What tables of seconds begin with.
+const OF_TRIAL: [Columns<'_>; 5] = [
+    (TEXT, "", "run"),
+    (WHOLE, "", "trial"),
+    (TEXT, "", "variant"),
+    (WHOLE, "", "repetition"),
+    (TEXT, "", "step"),
+];
+
+impl Place<'_> {
+    fn cells(&self, trial: &TrialSummary) -> Vec<Cell> {
+        vec![
+            self.run.as_str().into(),
+            trial.number.into(),
+            name(self.variant),
+            trial.repetition.into(),
+            name(self.step),
+        ]
+    }
 }
 
 fn each_step(
@@ -340,34 +344,17 @@ pub(super) fn seconds(findings: &Findings, runs: &[Run]) -> Table {
         .collect();
     let meanings = meanings(runs);
     let unit = |name: &str| meanings.get(name).map_or("", |reading| reading.unit.symbol());
-    let mut columns = vec![
-        ("run", "", TEXT),
-        ("trial", "", WHOLE),
-        ("variant", "", TEXT),
-        ("repetition", "", WHOLE),
-        ("step", "", TEXT),
-        ("second", "s", NUMBER),
-        ("phase", "", TEXT),
-    ];
-    columns.extend(SECONDS.iter().map(|(name, unit, _)| (*name, *unit, NUMBER)));
-    columns.extend(names.iter().map(|name| (*name, unit(name), NUMBER)));
-    let mut table = Builder::new("seconds", &columns);
+    let mut table = Builder::new("seconds", &OF_TRIAL);
+    table.column("second", "s", &NUMBER);
+    table.column("phase", "", &TEXT);
+    SECONDS.iter().for_each(|(name, unit, _)| table.column(name, unit, &NUMBER));
+    names.iter().for_each(|name| table.column(name, unit(name), &NUMBER));
     each_step(findings, runs, &mut |place, trial, step| {
         for (i, start) in step.intervals.start_s.iter().enumerate() {
-            let mut row = vec![
-                place.run.as_str().into(),
-                trial.number.into(),
-                name(place.variant),
-                trial.repetition.into(),
-                name(place.step),
-                (*start).into(),
-                phase(*start).into(),
-            ];
-            row.extend(
-                SECONDS
-                    .iter()
-                    .map(|(_, _, pick)| Cell::from(pick(&step.intervals).get(i).copied())),
-            );
+            let mut row = place.cells(trial);
+            row.extend([(*start).into(), phase(*start).into()]);
+            let value = |pick: fn(&IntervalColumns) -> &Vec<f64>| pick(&step.intervals).get(i);
+            row.extend(SECONDS.iter().map(|(_, _, pick)| Cell::from(value(*pick).copied())));
             row.extend(names.iter().map(|name| {
                 let value = step.readings.get(*name).and_then(|column| column.get(i));
                 Cell::from(value.copied().flatten())
@@ -385,21 +372,12 @@ fn phase(start_s: f64) -> &'static str {
 
 /// One row for each second and kind of transaction, warm-up included, of steps with several kinds.
 pub(super) fn kind_seconds(findings: &Findings, runs: &[Run], times: &Times) -> Table {
-    let mut table = Builder::new(
-        "kind_seconds",
-        &[
-            ("run", "", TEXT),
-            ("trial", "", WHOLE),
-            ("variant", "", TEXT),
-            ("repetition", "", WHOLE),
-            ("step", "", TEXT),
-            ("kind", "", TEXT),
-            ("second", "s", NUMBER),
-            ("phase", "", TEXT),
-            ("throughput", "1/s", NUMBER),
-            ("response_max", "µs", NUMBER),
-        ],
-    );
+    let mut table = Builder::new("kind_seconds", &OF_TRIAL);
+    table.column("kind", "", &TEXT);
+    table.column("second", "s", &NUMBER);
+    table.column("phase", "", &TEXT);
+    table.column("throughput", "1/s", &NUMBER);
+    table.column("response_max", "µs", &NUMBER);
     each_step(findings, runs, &mut |place, trial, step| {
         for kind in step.kinds.iter().filter(|_| step.kinds.len() > 1) {
             let rates = dyno_analysis::stalls::rates_of_kind(step, &kind.name);
@@ -410,18 +388,16 @@ pub(super) fn kind_seconds(findings: &Findings, runs: &[Run], times: &Times) -> 
                 .collect();
             for (i, start) in step.intervals.start_s.iter().enumerate() {
                 let rate = rates.as_ref().and_then(|rates| rates.get(i)).copied();
-                table.row(vec![
-                    place.run.as_str().into(),
-                    trial.number.into(),
-                    name(place.variant),
-                    trial.repetition.into(),
-                    name(place.step),
+                let longest = longest.get(&(start.round() as i64)).copied();
+                let mut row = place.cells(trial);
+                row.extend([
                     kind.name.as_str().into(),
                     (*start).into(),
                     phase(*start).into(),
                     rate.into(),
-                    longest.get(&(start.round() as i64)).copied().into(),
+                    longest.into(),
                 ]);
+                table.row(row);
             }
         }
     });

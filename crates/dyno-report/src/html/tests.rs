@@ -4,6 +4,7 @@ use dyno_units::reading::prelude::*;
 
 use super::*;
 use crate::fixture;
+use crate::sections::{answer, method, picture, tables, written};
 
 /// The report with the response times of all seconds.
 fn render(findings: &Findings, runs: &[Run], made: &str) -> String {
@@ -172,11 +173,7 @@ fn a_picture_of_two_repetitions_shows_both_and_no_interval() {
     findings.steps.truncate(1);
     findings.cells.retain(|cell| cell.step == 0);
     findings.comparisons.retain(|c| c.step == 0);
-    let picture = |findings: &Findings| {
-        let mut out = Markup::new();
-        picture::draw(&mut out, &View::new(findings));
-        out.finish()
-    };
+    let picture = |findings: &Findings| document::html::shown(&picture::draw(&View::new(findings)));
     let three = picture(&findings);
     assert!(three.contains("; line: its 95 % CI; hollow dots: repetitions; "), "{three}");
     for comparison in &mut findings.comparisons {
@@ -557,9 +554,7 @@ fn the_picture_speaks_of_what_the_answer_speaks_of() {
     findings.cells.retain(|cell| cell.step == 0);
     findings.comparisons.retain(|c| c.step == 0);
     let picture = |findings: &dyno_analysis::Findings| {
-        let mut out = crate::markup::Markup::new();
-        super::picture::draw(&mut out, &crate::view::View::new(findings));
-        out.finish()
+        document::html::shown(&picture::draw(&View::new(findings)))
     };
     let against_baseline = |html: &str| html.contains("Throughput relative to MariaDB 11.8");
     assert!(against_baseline(&picture(&findings)));

@@ -1,5 +1,6 @@
 //! Terminal output, word for word.
 
+use dyno_analysis::metrics;
 use expect_test::{Expect, expect};
 
 use super::*;

@@ -14,7 +14,7 @@ use dyno_record::{Run, SecondOfTimes, StepSummary, TrialOutcome};
 
 #[cfg(test)]
 pub(crate) use grid::Buckets;
-pub(crate) use grid::{Grid, bucket_start_us};
+pub(crate) use grid::{Grid, Window, bucket_start_us};
 
 use crate::findings_index::FindingsIndex;
 

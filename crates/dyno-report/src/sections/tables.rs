@@ -1,0 +1,261 @@
+//! The numbers: throughput, p95 and cost for each variant and step, coloured by the effect.
+
+use dyno_analysis::{Comparison, Direction, Estimate, Metric, MetricId, MetricRole, metrics};
+
+use super::{Page, cost, kinds, parts, searches};
+use crate::document::{Block, Cell, Element, Piece, Section, Table, Text};
+use crate::view::View;
+use crate::{field, format, words};
+
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let view = page.view;
+    let effect = match view.findings.comparisons.is_empty() {
+        true => String::new(),
+        false => format!(" Below it is the effect relative to the baseline: {}.", view.signs()),
+    };
+    let lead = format!(
+        "Each value is the mean over {} (geometric; arithmetic where values may be zero). Its {} CI is in \
+         parentheses.{effect}",
+        parts::repetitions(view),
+        view.confidence()
+    );
+    let mut blocks = if view.findings.steps.len() == 1 { one_step(view) } else { by_step(view) };
+    blocks.extend(notes(view));
+    blocks.extend(cost::tables(view));
+    blocks.extend(kinds::tables(view));
+    blocks.extend(outcomes(view));
+    blocks.extend(searches::probes(view));
+    Some(Section::new("numbers", "Numbers", "The numbers", &lead).with(blocks))
+}
+
+/// What is to be known of the tables' values: which percentiles rest on little, and where a mean is beyond
+/// one of them.
+fn notes(view: &View<'_>) -> impl Iterator<Item = Block> {
+    let all: Vec<MetricId> = view.findings.metrics.iter().map(|metric| metric.id).collect();
+    let few = view.few_in_words(&all).map(Block::quiet);
+    few.into_iter().chain(means_beyond(view).map(Block::quiet))
+}
+
+/// Where the mean response time is above the 95th or 99th percentile: few transactions took most of the
+/// time.
+fn means_beyond(view: &View<'_>) -> Option<String> {
+    let value = |at: (usize, usize), metric| Some(view.estimate(at.0, at.1, metric)?.value);
+    let is_beyond = |at: &(usize, usize)| {
+        let mean = value(*at, metrics::RESPONSE_MEAN);
+        mean.is_some_and(|mean| value(*at, metrics::RESPONSE_P95).is_some_and(|p95| mean > p95))
+    };
+    let mut names: Vec<&str> =
+        view.places().filter(is_beyond).map(|(variant, _)| view.variant(variant)).collect();
+    names.dedup();
+    (!names.is_empty()).then(|| {
+        format!(
+            "For {}, the mean response time exceeds the p95: a few very slow transactions dominate it \
+             (see the longest response time).",
+            words::list(&names)
+        )
+    })
+}
+
+/// Steps beyond which tables are set more tightly.
+const DENSE_FROM: usize = 6;
+
+/// The metrics in groups: those that steps are judged by and what activities declare, costs, others.
+struct Groups {
+    main: Vec<MetricId>,
+    costs: Vec<MetricId>,
+    others: Vec<MetricId>,
+}
+
+impl Groups {
+    /// Of main metrics and costs also those that have no value, because they come with a reason.
+    fn new(view: &View<'_>) -> Groups {
+        let (mut main, mut costs, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        let is_known = |metric: &&Metric| {
+            let is_absent = |cell: &dyno_analysis::Cell| cell.absent.contains_key(&metric.id);
+            view.has(metric.id) || view.findings.cells.iter().any(is_absent)
+        };
+        let declared: Vec<MetricId> = view.findings.metrics.declared().map(|m| m.id).collect();
+        let first = view.main_metrics();
+        for metric in view.findings.metrics.iter().filter(is_known) {
+            let is_main = first.contains(&metric.id) || metric.role == MetricRole::Main;
+            let is_declared = declared.contains(&metric.id) && metric.role == MetricRole::Secondary;
+            match metric.id {
+                id if is_main || is_declared => main.push(id),
+                id if is_cost(id) => costs.push(id),
+                id if view.has(id) => others.push(id),
+                _ => {}
+            }
+        }
+        Groups { main, costs, others }
+    }
+}
+
+/// Whether a metric is what the work cost: `server_cpu_per_transaction`.
+pub(crate) fn is_cost(metric: MetricId) -> bool {
+    metric.as_str().contains("_per_")
+}
+
+/// A table for each metric: a row for each variant, a column for each step.
+fn by_step(view: &View<'_>) -> Vec<Block> {
+    let groups = Groups::new(view);
+    let tables = |metrics: Vec<MetricId>| metrics.into_iter().filter_map(move |id| table(view, id));
+    let mut blocks: Vec<Block> = tables(groups.main).collect();
+    if !groups.costs.is_empty() {
+        blocks.push(Block::heading(3, "Cost of a transaction"));
+        blocks.extend(tables(groups.costs));
+    }
+    if !groups.others.is_empty() {
+        let is_time =
+            |metric: &MetricId| view.metric(*metric).unit == dyno_units::Unit::Microseconds;
+        let what = if groups.others.iter().all(is_time) { "response times" } else { "metrics" };
+        let others = tables(groups.others).collect();
+        blocks.push(Block::fold(format!("More {what}"), false, others));
+    }
+    blocks
+}
+
+/// With one step there is room for all metrics side by side.
+fn one_step(view: &View<'_>) -> Vec<Block> {
+    let Groups { main, costs, others } = Groups::new(view);
+    let (shown, missing): (Vec<MetricId>, Vec<MetricId>) =
+        [main, costs].concat().into_iter().partition(|metric| view.has(*metric));
+    let shown = [shown, others].into_iter().filter(|metrics| !metrics.is_empty());
+    let tables = shown.map(|metrics| metrics_table(view, &metrics).into());
+    tables.chain(missing.into_iter().filter_map(|metric| absent(view, metric))).collect()
+}
+
+fn metrics_table(view: &View<'_>, metrics: &[MetricId]) -> Table {
+    let heads = metrics.iter().map(|metric| view.heading_with_unit(*metric));
+    let heads = std::iter::once("Variant".to_owned()).chain(heads);
+    let row = |variant: usize| {
+        let values = metrics.iter().map(move |metric| cell(view, (variant, 0), *metric));
+        std::iter::once(row_head(view, variant)).chain(values)
+    };
+    let table = Table::of(heads, 1).class("heat").bare(|column| column == 0);
+    table.rows(view.variants().map(row))
+}
+
+fn row_head(view: &View<'_>, variant: usize) -> Cell {
+    let is_even =
+        view.findings.variants.windows(2).all(|pair| pair[0].finished == pair[1].finished);
+    let finished = view.findings.variants[variant].finished;
+    let remarks = [
+        parts::is_baseline(view, variant).then(|| "baseline".to_owned()),
+        mode(view, variant),
+        (!is_even).then(|| format!("n = {finished}")),
+    ];
+    let remarks: Vec<String> = remarks.into_iter().flatten().collect();
+    let head = view.head(variant);
+    if remarks.is_empty() { head } else { head.small(remarks.join(", ")) }
+}
+
+/// How TPC-C's transactions follow each other, which its throughput means nothing without; none of
+/// other workloads.
+fn mode(view: &View<'_>, variant: usize) -> Option<String> {
+    let modes = view.steps().map(|step| field::mode(view, (variant, step)));
+    let mut modes: Vec<String> = modes
+        .map(|mode| mode.trim_start_matches(", ").to_owned())
+        .filter(|m| !m.is_empty())
+        .collect();
+    modes.dedup();
+    (!modes.is_empty()).then(|| modes.join(" and "))
+}
+
+fn table(view: &View<'_>, metric: MetricId) -> Option<Block> {
+    if !view.has(metric) {
+        return absent(view, metric);
+    }
+    let direction = match view.metric(metric).better {
+        Direction::Higher => "higher is better",
+        Direction::Lower => "lower is better",
+        Direction::Neither => "",
+    };
+    let mut table = parts::by_step(view, view.variants(), view.steps(), |variant, step| {
+        cell(view, (variant, step), metric)
+    });
+    for (variant, row) in table.rows.iter_mut().enumerate() {
+        row.cells[0] = row_head(view, variant);
+    }
+    // Many steps fit beside each other when bounds are below their values.
+    let class = if view.findings.steps.len() > DENSE_FROM { "heat dense" } else { "heat" };
+    let title = Text::from(view.heading_with_unit(metric)).text(" ").span(direction);
+    Some(table.titled(title).class(class).bare(|column| column == 0).into())
+}
+
+fn cell(view: &View<'_>, (variant, step): (usize, usize), metric: MetricId) -> Cell {
+    let Some(cell) = view.cell(variant, step) else { return Cell::none("not measured") };
+    let Some(estimate) = cell.metrics.get(&metric) else {
+        let reason = cell.absent.get(&metric).map_or("not measured", String::as_str);
+        return Cell::none("–").with("title", reason);
+    };
+    let comparison = view.comparison(variant, step, metric);
+    let few = view.few(variant, step, metric);
+    let cell = Cell::from(estimate_text(view, (estimate, few), comparison));
+    let cell = match comparison.and_then(|c| parts::heat(view.judged(c), c)) {
+        Some((class, strength)) => cell.class(class).with("style", format!("--h:{strength}%")),
+        None => cell.class(""),
+    };
+    cell.with("title", parts::describe(view.variant(variant), view.step(step), estimate))
+}
+
+fn estimate_text(
+    view: &View<'_>,
+    (estimate, few): (&Estimate, &str),
+    comparison: Option<&Comparison>,
+) -> Text {
+    let (value, spread) = format::value_and_spread(estimate);
+    let mut text = Text::default().b(format!("{value}{few}"));
+    if !spread.is_empty() {
+        let class = if spread.starts_with('(') { "range" } else { "" };
+        text = text.text(" ").element(Element::of("i", spread).class(class));
+    }
+    let naked = if estimate.n == 1 { "n = 1, no CI" } else { "" };
+    let Some(comparison) = comparison else { return text.small(naked) };
+    // A sign beside the colour, and a word for those who see neither.
+    let effect = view.effect_style(comparison.metric).show(comparison.relative.value);
+    let joint = if naked.is_empty() { "" } else { ", " };
+    let sign = Text::of(Piece::Sign(view.judged(comparison)));
+    text.element(Element::of("small", sign.text(format!(" {effect}{joint}{naked}"))))
+}
+
+/// Says why a metric is nowhere, each reason once.
+fn absent(view: &View<'_>, metric: MetricId) -> Option<Block> {
+    let cells = view.findings.cells.iter();
+    let reasons = words::sorted(cells.filter_map(|cell| cell.absent.get(&metric)));
+    // Without load nobody expects response times.
+    if reasons.is_empty() && dyno_analysis::is_watched(view.findings) {
+        return None;
+    }
+    let reasons: Vec<String> = match reasons.is_empty() {
+        true => vec!["It was not measured.".to_owned()],
+        false => reasons.into_iter().map(|reason| words::full_sentence(reason)).collect(),
+    };
+    let text = Text::default().b(view.heading(metric)).text(": not available. ");
+    Some(Block::absent(text.then(Piece::Prose(reasons.join(" "), Vec::new()))))
+}
+
+/// Attempts by outcome, where any did not commit.
+fn outcomes(view: &View<'_>) -> Option<Block> {
+    let cells = &view.findings.cells;
+    let counted = cells.iter().flat_map(|cell| &cell.outcomes).filter(|(_, n)| **n > 0);
+    let names = words::sorted(counted.map(|(name, _)| name));
+    if names.iter().all(|name| *name == "committed")
+        && cells.iter().all(|cell| cell.missed == 0 && cell.retries == 0)
+    {
+        let text = "Every attempt committed: no retries, no missed arrivals.";
+        return (!names.is_empty()).then(|| Block::lead(text));
+    }
+    let heads = ["Variant", view.step_head()].map(str::to_owned).into_iter();
+    let heads = heads.chain(names.iter().map(|name| name.replace('_', " ")));
+    let heads = heads.chain(["retries", "missed"].map(str::to_owned));
+    let mut table = Table::of(heads, 2);
+    for (variant, step) in view.places() {
+        let Some(cell) = view.cell(variant, step) else { continue };
+        let counts = names.iter().map(|name| cell.outcomes.get(*name).copied().unwrap_or(0));
+        let counts = counts.chain([cell.retries, cell.missed]).map(format::grouped);
+        let place = [view.head(variant), view.step(step).into()];
+        table.row(place.into_iter().chain(counts.map(Cell::from)));
+    }
+    let summary = "Attempts by outcome, retries, missed arrivals";
+    Some(Block::fold(summary, false, vec![table.into()]))
+}
