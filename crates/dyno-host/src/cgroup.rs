@@ -4,6 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::error::{OrKeeper, Result};
+use crate::kernel_text::count;
+
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Limits {
     /// CPU seconds per second; `None` for no limit.
@@ -37,19 +40,47 @@ impl Limits {
         let number = |name: &str| read(name)?.trim().parse::<i64>().ok();
         let v2_cpus = || parse_cpu_max(&read("cpu.max")?);
         let v1_cpus = || quota(number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?);
-        if let Some(cpus) = v2_cpus().or_else(v1_cpus) {
-            self.cpus = Some(self.cpus.map_or(cpus, |before| before.min(cpus)));
-        }
+        self.cpus = self.cpus.into_iter().chain(v2_cpus().or_else(v1_cpus)).reduce(f64::min);
         let memory = number("memory.max").or_else(|| number("memory.limit_in_bytes"));
         let memory =
             memory.and_then(|n| u64::try_from(n).ok()).filter(|n| *n < V1_MEMORY_UNLIMITED);
-        if let Some(bytes) = memory {
-            self.memory_bytes = Some(self.memory_bytes.map_or(bytes, |before| before.min(bytes)));
+        self.memory_bytes = self.memory_bytes.into_iter().chain(memory).min();
+        let n_throttled = read("cpu.stat").and_then(|text| count(&text, "nr_throttled", ' '));
+        self.n_throttled = self.n_throttled.into_iter().chain(n_throttled).max();
+    }
+}
+
+/// Where a controller has its groups on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Groups {
+    V1(PathBuf),
+    V2(PathBuf),
+}
+
+impl Groups {
+    /// `v1_files` are files of version 1 by which it is recognised, in the folder of each.
+    pub(crate) fn of(root: &Path, controller: &str, v1_files: &[&str]) -> Option<Groups> {
+        let mut files = v1_files.iter().map(|file| root.join(file));
+        if let Some(file) = files.find(|file| file.exists()) {
+            return Some(Groups::V1(file.parent()?.to_owned()));
         }
-        if let Some(count) = read("cpu.stat").as_deref().and_then(parse_throttled) {
-            self.n_throttled = Some(self.n_throttled.unwrap_or(0).max(count));
+        let has_it = |folder: &PathBuf| {
+            fs::read_to_string(folder.join("cgroup.controllers"))
+                .is_ok_and(|text| text.split_whitespace().any(|name| name == controller))
+        };
+        [root.to_owned(), root.join("unified")].into_iter().find(has_it).map(Groups::V2)
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        match self {
+            Groups::V1(root) | Groups::V2(root) => root,
         }
     }
+}
+
+pub(crate) fn make_group(group: &Path) -> Result<()> {
+    fs::create_dir(group)
+        .or_keeper(|| format!("the control group {} cannot be created", group.display()))
 }
 
 /// The process's own group before its parents.
@@ -89,10 +120,6 @@ fn parse_cpu_max(text: &str) -> Option<f64> {
 /// Version 1 has -1 for no limit.
 fn quota(quota_us: i64, period_us: i64) -> Option<f64> {
     (quota_us > 0 && period_us > 0).then(|| quota_us as f64 / period_us as f64)
-}
-
-fn parse_throttled(text: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.trim().parse().ok())
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::RunAs;
-use crate::storage::open_folder;
+use crate::storage::{open_file, open_folder};
 
 /// Between two checks of whether to go on.
 const PIECE: usize = 1 << 20;
@@ -127,10 +127,7 @@ impl Copying<'_> {
                 self.give(copy.as_fd(), &facts).map_err(|error| failed(to_path, error))
             }
             FileType::RegularFile => {
-                // It may have become a pipe by now: do not wait.
-                let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                let source = rustix::fs::openat(from, from_name, flags, Mode::empty())
-                    .map_err(|error| failed(from_path, error))?;
+                let source = open_file(from, from_name).map_err(|e| failed(from_path, e))?;
                 let flags = OFlags::WRONLY
                     | OFlags::CREATE
                     | OFlags::EXCL
@@ -138,7 +135,7 @@ impl Copying<'_> {
                     | OFlags::CLOEXEC;
                 let copy = rustix::fs::openat(to, to_name, flags, Mode::from_raw_mode(0o600))
                     .map_err(|error| failed(to_path, error))?;
-                let (source, copy) = (fs::File::from(source), fs::File::from(copy));
+                let copy = fs::File::from(copy);
                 self.file((&source, from_path), (&copy, to_path))?;
                 self.give(copy.as_fd(), &facts).map_err(|error| failed(to_path, error))
             }

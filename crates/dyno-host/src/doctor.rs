@@ -6,7 +6,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::facts::{Host, mitigations_in_words};
-use crate::probe::{CpuCounters, busy, load_average, meminfo_bytes, stolen, sum};
+use crate::kernel_text::{load_average, meminfo_bytes};
+use crate::probe::{CpuCounters, busy, stolen, sum};
 use crate::process_table::{ProcessStat, list_processes};
 use crate::storage::{free_bytes, nearest_existing};
 
@@ -134,7 +135,7 @@ impl Symptoms {
             virtualisation: host.virtualisation(),
             scheduling_group: crate::scheduling::own_group(root),
             mitigations: mitigations_in_words(&host),
-            load_average: host.text("proc/loadavg").as_deref().and_then(load_average),
+            load_average: host.text("proc/loadavg").and_then(|text| load_average(&text).0),
             ..Symptoms::default()
         };
         let no_limit = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
@@ -155,11 +156,8 @@ impl Symptoms {
         let text = host.text("proc/meminfo").unwrap_or_default();
         self.memory_bytes = meminfo_bytes(&text, "MemTotal");
         self.available_bytes = meminfo_bytes(&text, "MemAvailable");
-        let swap = (meminfo_bytes(&text, "SwapTotal"), meminfo_bytes(&text, "SwapFree"));
-        self.swap = match swap {
-            (Some(total), Some(free)) => Some((total, total.saturating_sub(free))),
-            _ => None,
-        };
+        let swap = meminfo_bytes(&text, "SwapTotal").zip(meminfo_bytes(&text, "SwapFree"));
+        self.swap = swap.map(|(total, free)| (total, total.saturating_sub(free)));
         self.swappiness = host.line("proc/sys/vm/swappiness").and_then(|text| text.parse().ok());
     }
 
@@ -173,9 +171,8 @@ impl Symptoms {
     }
 
     fn add_between(&mut self, before: &Snapshot, after: &Snapshot) {
-        if let (Some(before), Some(after)) = (before.n_throttled, after.n_throttled) {
-            self.n_throttled = Some(after.saturating_sub(before));
-        }
+        let n_throttled = before.n_throttled.zip(after.n_throttled);
+        self.n_throttled = n_throttled.map(|(before, after)| after.saturating_sub(before));
         let (Some(cpu_before), Some(cpu_after)) = (&before.cpu, &after.cpu) else { return };
         let grown = cpu_after.since(cpu_before);
         let all = sum(&grown) as f64;
@@ -231,23 +228,13 @@ fn busiest(before: &[ProcessStat], after: &[ProcessStat], ticks: f64) -> Vec<Bus
 
 /// In the order in which a user would fix things.
 pub fn examine(symptoms: &Symptoms) -> Vec<Check> {
-    vec![
-        checks::cpus(symptoms),
-        checks::other_load(symptoms),
-        checks::virtual_machine(symptoms),
-        checks::control_group(symptoms),
-        checks::scheduling_group(symptoms),
-        checks::governor(symptoms),
-        checks::turbo(symptoms),
-        checks::clock_source(symptoms),
-        checks::memory(symptoms),
-        checks::swap(symptoms),
-        checks::transparent_huge_pages(symptoms),
-        checks::filesystem(symptoms),
-        checks::free_disk(symptoms),
-        checks::open_files(symptoms),
-        checks::mitigations(symptoms),
-    ]
+    let unknown =
+        || (CheckState::Unknown, "the kernel does not report it".to_owned(), String::new());
+    let check = |(name, why, verdict): &checks::Rule| {
+        let (state, found, advice) = verdict(symptoms).unwrap_or_else(unknown);
+        Check { name, state, found, why, advice }
+    };
+    checks::RULES.iter().map(check).collect()
 }
 
 #[cfg(test)]

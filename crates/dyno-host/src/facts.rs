@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::cgroup::Limits;
-use crate::probe::{load_average, meminfo_bytes};
+use crate::kernel_text::{load_average, meminfo_bytes, value};
 use crate::storage::{Disk, Mount, chosen, nearest_existing};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,16 +90,13 @@ impl Host {
 
     pub(crate) fn has_turbo(&self) -> Option<bool> {
         let cpu = "sys/devices/system/cpu";
-        match self.line(&format!("{cpu}/intel_pstate/no_turbo")).as_deref() {
-            Some("0") => return Some(true),
-            Some("1") => return Some(false),
-            _ => {}
-        }
-        match self.line(&format!("{cpu}/cpufreq/boost")).as_deref() {
-            Some("1") => Some(true),
-            Some("0") => Some(false),
+        let is_on = |file: &str| match self.line(&format!("{cpu}/{file}"))?.as_str() {
+            "0" => Some(false),
+            "1" => Some(true),
             _ => None,
-        }
+        };
+        let is_off = is_on("intel_pstate/no_turbo");
+        is_off.map(|is_off| !is_off).or_else(|| is_on("cpufreq/boost"))
     }
 
     pub(crate) fn clock_source(&self) -> Option<String> {
@@ -207,11 +204,8 @@ impl Host {
         let entries = fs::read_dir(self.root.join("sys/devices/system/node")).ok()?;
         let is_node =
             |name: &str| name.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok());
-        let count = entries
-            .filter(|entry| {
-                entry.as_ref().is_ok_and(|e| e.file_name().to_str().is_some_and(is_node))
-            })
-            .count();
+        let names = entries.flatten().map(|entry| entry.file_name());
+        let count = names.filter(|name| name.to_str().is_some_and(is_node)).count();
         (count > 0).then_some(count)
     }
 }
@@ -265,14 +259,14 @@ fn add_kernel(host: &Host, found: &mut FactList) {
     found.add("virtualisation", host.virtualisation());
     found.add("container", host.container());
     found.add("clock_source", host.clock_source());
-    let load = host.text("proc/loadavg").as_deref().and_then(load_average);
+    let load = host.text("proc/loadavg").and_then(|text| load_average(&text).0);
     found.add("load_average", load);
 }
 
 /// From `/etc/os-release`.
 fn os_name(text: &str) -> Option<String> {
     let field = |key: &str| {
-        let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
+        let value = value(text, key, '=')?;
         Some(value.trim().trim_matches(['"', '\'']).to_owned()).filter(|value| !value.is_empty())
     };
     field("PRETTY_NAME").or_else(|| field("NAME"))

@@ -10,11 +10,11 @@ mod kept;
 mod leftovers;
 mod owner;
 mod place;
-mod program;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -29,20 +29,21 @@ use account::Account;
 pub use account::RunAs;
 pub(crate) use answer::answer_of;
 use confine::Rights;
+use files::Access;
 pub use files::last_lines;
-pub(crate) use files::open_own;
+pub(crate) use files::{open_own, take_lock};
 pub(crate) use group::{GROUP_PREFIX, remove as remove_group};
 pub use group::{ServerLimits, server_limit_problems, server_limits_in_force};
-pub(crate) use kept::signal_identity;
 pub use kept::{HowStopped, KeptProcess};
+pub(crate) use kept::{retry, signal_identity};
 pub use owner::AfterCrash;
 pub use owner::random_token;
-pub(crate) use owner::take_lock;
 use owner::{Owner, Standing, Whoami};
 pub use place::{FolderElsewhere, Place, PlaceFacts, Storage};
 
 use crate::builds::BuildStore;
 use crate::container::{Engine, Image, Program};
+use crate::error::{KeeperError, OrKeeper, Result};
 use crate::kernel::KernelSettings;
 use crate::process_table::ProcessStat;
 
@@ -123,20 +124,16 @@ pub struct Answer {
     pub errors: String,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct KeeperError(pub String);
-
 impl Keeper {
     /// Makes `root` if it is missing. Fails if others could write in it or replace it, or if Dyno
     /// is root and there is no user for servers.
-    pub fn new(root: &Path) -> Result<Keeper, KeeperError> {
+    pub fn new(root: &Path) -> Result<Keeper> {
         let account = Account::find()?;
         let has_own_sessions = account.is_some();
         let root = make_root(root, account.is_some())?;
         let proc_root = PathBuf::from("/proc");
         let me = Whoami::find(&proc_root)?;
-        let program_folders = program::USUAL_FOLDERS.map(PathBuf::from).to_vec();
+        let program_folders = confine::USUAL_FOLDERS.map(PathBuf::from).to_vec();
         Ok(Keeper {
             root,
             proc_root,
@@ -157,9 +154,8 @@ impl Keeper {
 
     /// Whether each process has its own session, also a group of the scheduler (`sched_autogroup`),
     /// or Dyno's. Root's default is own ones: a process in root's session can type into a terminal.
-    pub fn with_own_sessions(mut self, has_own_sessions: bool) -> Keeper {
-        self.has_own_sessions = has_own_sessions;
-        self
+    pub fn with_own_sessions(self, has_own_sessions: bool) -> Keeper {
+        Keeper { has_own_sessions, ..self }
     }
 
     pub fn kernel(&self) -> &KernelSettings {
@@ -169,7 +165,7 @@ impl Keeper {
     /// Also finds programs in the absolute folders of this PATH value, before the usual places.
     /// Started processes get it, unless they run as another user.
     pub fn with_path(mut self, path_value: &OsStr) -> Keeper {
-        let mut folders = program::path_folders(path_value);
+        let mut folders = confine::path_folders(path_value);
         for usual in std::mem::take(&mut self.program_folders) {
             if !folders.contains(&usual) {
                 folders.push(usual);
@@ -195,12 +191,19 @@ impl Keeper {
     /// In `extra_folders`, PATH if it was given, and the usual places with the `sbin` folders.
     pub fn find_program(&self, name: &str, extra_folders: &[PathBuf]) -> Option<PathBuf> {
         let folders = extra_folders.iter().chain(&self.program_folders);
-        program::find(name, folders.map(PathBuf::as_path))
+        confine::find_program(name, folders.map(PathBuf::as_path))
+    }
+
+    /// The error names the package that has it.
+    pub(crate) fn needed_program(&self, name: &str, package: &str) -> Result<PathBuf> {
+        self.find_program(name, &[]).or_keeper(|| {
+            format!("the program `{name}` is missing; install the package `{package}`")
+        })
     }
 
     /// A fresh folder of Dyno's user and its owner file; `name` is a hint. Servers write inside
     /// ([`Keeper::make_inner`]), where paths (< 80 bytes) have room for a Unix socket.
-    pub fn make_folder(&self, name: &str) -> Result<PathBuf, KeeperError> {
+    pub fn make_folder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.fresh_path(&files::tidy_name(name));
         let n_bytes = folder.as_os_str().len();
         if n_bytes > PATH_BYTES_MAX {
@@ -215,72 +218,55 @@ impl Keeper {
         // A folder without an owner file could never be removed by a later run.
         let owner = Owner::new(&folder, &self.me)?;
         self.owner_files().insert(folder.clone(), owner.write()?);
-        files::make_folder(&folder, None).and_then(|()| owner.sign()).map_err(|error| {
+        let made = files::make_folder(&folder, None).and_then(|()| owner.sign());
+        if made.is_err() {
             // The folder is empty or missing; the first error matters.
             let _ = leftovers::remove(&folder);
             self.owner_files().remove(&folder);
-            KeeperError(format!("the folder {} cannot be created: {error}", folder.display()))
-        })?;
+        }
+        made.or_keeper(|| format!("the folder {} cannot be created", folder.display()))?;
         Ok(folder)
     }
 
     /// Private to the user of servers, in a folder of this keeper.
-    pub fn make_inner(&self, folder: &Path, name: &str) -> Result<PathBuf, KeeperError> {
-        self.owned(folder)?;
-        let inner = inside(folder, name)?;
-        files::make_folder(&inner, self.run_as())
-            .map_err(|e| KeeperError(format!("{} cannot be created: {e}", inner.display())))?;
+    pub fn make_inner(&self, folder: &Path, name: &str) -> Result<PathBuf> {
+        let inner = self.inside(folder, name)?;
+        files::make_folder(&inner, self.run_as()).or_path(&inner, "cannot be created")?;
         Ok(inner)
     }
 
     /// For servers to read. The file must not exist.
-    pub fn write_file(
-        &self,
-        folder: &Path,
-        name: &str,
-        text: &str,
-    ) -> Result<PathBuf, KeeperError> {
-        self.owned(folder)?;
-        let path = inside(folder, name)?;
-        files::make(&path, text.as_bytes(), self.run_as())
-            .map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))?;
-        Ok(path)
+    pub fn write_file(&self, folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
+        self.write(self.inside(folder, name)?, &mut text.as_bytes(), Access::Read)
     }
 
     /// For a password: readable by the servers' user only. The file must not exist.
-    pub fn write_secret(
-        &self,
-        folder: &Path,
-        name: &str,
-        text: &str,
-    ) -> Result<PathBuf, KeeperError> {
-        self.owned(folder)?;
-        let path = inside(folder, name)?;
-        files::make_secret(&path, text.as_bytes(), self.run_as())
-            .map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))?;
-        Ok(path)
+    pub fn write_secret(&self, folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
+        self.write(self.inside(folder, name)?, &mut text.as_bytes(), Access::Own)
     }
 
     /// For servers and commands to run. The file must not exist.
-    pub fn write_program(
-        &self,
-        folder: &Path,
-        name: &str,
-        text: &mut dyn std::io::Read,
-    ) -> Result<PathBuf, KeeperError> {
-        self.owned(folder)?;
-        let path = inside(folder, name)?;
-        files::make_program(&path, text, self.run_as())
-            .map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))?;
+    pub fn write_program(&self, folder: &Path, name: &str, text: &mut dyn Read) -> Result<PathBuf> {
+        self.write(self.inside(folder, name)?, text, Access::Run)
+    }
+
+    fn write(&self, path: PathBuf, text: &mut dyn Read, access: Access) -> Result<PathBuf> {
+        files::make(&path, text, access, self.run_as()).or_path(&path, "cannot be written")?;
         Ok(path)
     }
 
+    /// A path in a folder of this keeper.
+    fn inside(&self, folder: &Path, name: &str) -> Result<PathBuf> {
+        self.owned(folder)?;
+        let path = folder.join(name);
+        let is_inside = path.parent() == Some(folder) && path.file_name().is_some();
+        is_inside
+            .then_some(path)
+            .or_keeper(|| format!("`{name}` is not the name of a file in {}", folder.display()))
+    }
+
     /// Standard output of a successful program, such as with `--version`; see [`Keeper::output`].
-    pub fn ask<'a>(
-        &self,
-        program: impl Into<Program<'a>>,
-        arguments: &[&str],
-    ) -> Result<String, KeeperError> {
+    pub fn ask<'a>(&self, program: impl Into<Program<'a>>, arguments: &[&str]) -> Result<String> {
         let program = program.into();
         let answer = self.output(program, arguments)?;
         if !answer.status.success() {
@@ -301,7 +287,7 @@ impl Keeper {
         &self,
         program: impl Into<Program<'a>>,
         arguments: &[&str],
-    ) -> Result<Answer, KeeperError> {
+    ) -> Result<Answer> {
         let program = program.into();
         match program.image {
             Some(image) => self.answer_in(image, program, arguments, None),
@@ -314,9 +300,7 @@ impl Keeper {
         limit: Nanoseconds,
         program: &Path,
         arguments: &[&str],
-    ) -> Result<Answer, KeeperError> {
-        let refuse =
-            |e: std::io::Error| KeeperError(format!("{} does not answer: {e}", program.display()));
+    ) -> Result<Answer> {
         let mut command = self.apart(program)?;
         command.args(arguments).current_dir("/").stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -328,11 +312,9 @@ impl Keeper {
             command.uid(user.uid).gid(user.gid);
         }
         let child = confine::start(&mut command, &[], Rights::None)?;
-        let answer = answer_of(child, limit).map_err(refuse)?;
+        let answer = answer_of(program, child, limit);
         leftovers::end_detached(&self.proc_root, &mark, self.uid_of_processes());
-        answer.ok_or_else(|| {
-            KeeperError(format!("{} did not answer within {limit}", program.display()))
-        })
+        answer
     }
 
     /// As [`Keeper::output`], with a temporary file of this text; `arguments` gets its path.
@@ -341,7 +323,7 @@ impl Keeper {
         program: impl Into<Program<'a>>,
         text: &str,
         arguments: impl Fn(&Path) -> Vec<String>,
-    ) -> Result<Answer, KeeperError> {
+    ) -> Result<Answer> {
         let program = program.into();
         let folder = self.make_folder("settings")?;
         let result = (|| {
@@ -366,37 +348,26 @@ impl Keeper {
         spec: &ProcessSpec,
         clock: &dyn Clock,
         limit: Nanoseconds,
-    ) -> Result<(), KeeperError> {
+    ) -> Result<()> {
         let log_begin = fs::symlink_metadata(&spec.log).map_or(0, |facts| facts.len());
         let mut process = match &spec.image {
             Some(image) => self.spawn_client(folder, spec, image)?.0,
             None => self.spawn(folder, spec)?,
         };
-        let until = clock.now() + limit;
-        let program = spec.program.display();
-        loop {
-            if let Some(how) = process.ended() {
-                if process.status().is_some_and(|status| status.success()) {
-                    return Ok(());
-                }
-                return Err(KeeperError(format!(
-                    "{program} {how}{}",
-                    output(&spec.log, log_begin)
-                )));
-            }
-            if clock.now() >= until {
-                let _ = process.stop("KILL", clock, Nanoseconds::SECOND);
-                let output = output(&spec.log, log_begin);
-                return Err(KeeperError(format!(
-                    "{program} did not finish within {limit} and was killed{output}"
-                )));
-            }
-            clock.sleep_until(clock.now() + kept::POLL);
+        let ended = retry(clock, (limit, kept::POLL), || process.ended(), Option::is_some);
+        if process.status().is_some_and(|status| status.success()) {
+            return Ok(());
         }
+        let how = ended.unwrap_or_else(|| {
+            let _ = process.stop("KILL", clock, Nanoseconds::SECOND);
+            format!("did not finish within {limit} and was killed")
+        });
+        let output = output(&spec.log, log_begin);
+        Err(KeeperError(format!("{} {how}{output}", spec.program.display())))
     }
 
     /// Notes the process in the owner file.
-    pub fn spawn(&self, folder: &Path, spec: &ProcessSpec) -> Result<KeptProcess, KeeperError> {
+    pub fn spawn(&self, folder: &Path, spec: &ProcessSpec) -> Result<KeptProcess> {
         if let Some(image) = &spec.image {
             return self.spawn_contained(folder, spec, image);
         }
@@ -412,12 +383,8 @@ impl Keeper {
     }
 
     /// The groups are noted before they are made.
-    fn make_groups(
-        &self,
-        folder: &Path,
-        limits: &ServerLimits,
-    ) -> Result<Vec<PathBuf>, KeeperError> {
-        let groups = group::planned(folder, limits)?;
+    fn make_groups(&self, folder: &Path, limits: &ServerLimits) -> Result<Vec<PathBuf>> {
+        let groups = group::planned(Path::new(group::ROOT), folder, limits)?;
         if groups.is_empty() {
             return Ok(groups);
         }
@@ -431,42 +398,36 @@ impl Keeper {
             owner.groups.clone_from(&groups);
             owner_files.insert(folder.to_owned(), owner.write()?);
         }
-        group::make(&groups, limits)?;
+        group::make(Path::new(group::ROOT), &groups, limits)?;
         Ok(groups)
     }
 
     /// Lets the servers' user pass through the folder.
-    fn open_to_servers(&self, folder: &Path) -> Result<(), KeeperError> {
+    fn open_to_servers(&self, folder: &Path) -> Result<()> {
         self.owned(folder)?;
+        self.run_as().map_or(Ok(()), |user| check_reachable(folder, user))?;
+        self.let_through(folder)
+    }
+
+    fn let_through(&self, folder: &Path) -> Result<()> {
         let Some(user) = self.run_as() else { return Ok(()) };
-        check_reachable(folder, user)?;
-        files::let_through(folder, user).map_err(|e| {
-            KeeperError(format!("{} cannot be opened to servers: {e}", folder.display()))
-        })
+        files::let_through(folder, user).or_path(folder, "cannot be opened to servers")
     }
 
     /// Lets the servers' user pass through the folder, and through `mounted` in it.
-    pub(crate) fn let_servers_through(
-        &self,
-        folder: &Path,
-        mounted: &Path,
-    ) -> Result<(), KeeperError> {
+    pub(crate) fn let_servers_through(&self, folder: &Path, mounted: &Path) -> Result<()> {
         self.open_to_servers(folder)?;
-        let Some(user) = self.run_as() else { return Ok(()) };
-        files::let_through(mounted, user).map_err(|e| {
-            KeeperError(format!("{} cannot be opened to servers: {e}", mounted.display()))
-        })
+        self.let_through(mounted)
     }
 
     /// Removes a folder of this Dyno, proved by its owner file; refused while a noted process runs.
     /// Detached processes are ended first.
-    pub fn remove_folder(&self, folder: &Path) -> Result<(), KeeperError> {
+    pub fn remove_folder(&self, folder: &Path) -> Result<()> {
         let owner = self.owned(folder)?;
         if let Some(process) = owner.processes.iter().find(|p| p.is_alive(&self.proc_root)) {
+            let (folder, pid) = (folder.display(), process.pid);
             return Err(KeeperError(format!(
-                "{} cannot be removed: process {} still runs in it; stop it first",
-                folder.display(),
-                process.pid
+                "{folder} cannot be removed: process {pid} still runs in it; stop it first"
             )));
         }
         // They may use shared memory, which then cannot be removed.
@@ -488,20 +449,18 @@ impl Keeper {
     }
 
     /// Must be a folder of this Dyno under this root.
-    fn owned(&self, folder: &Path) -> Result<Owner, KeeperError> {
+    fn owned(&self, folder: &Path) -> Result<Owner> {
         if folder.parent() != Some(&self.root) {
+            let (folder, root) = (folder.display(), self.root.display());
             return Err(KeeperError(format!(
-                "{} is not a folder of this keeper: it is not directly in {}",
-                folder.display(),
-                self.root.display()
+                "{folder} is not a folder of this keeper: it is not directly in {root}"
             )));
         }
         let (_, owner) = Owner::read(folder)?;
         if owner.standing(&self.me, &self.proc_root) != Standing::Ours {
+            let (folder, pid) = (folder.display(), owner.dyno.pid);
             return Err(KeeperError(format!(
-                "{} was created by another Dyno (process {}); it is left alone",
-                folder.display(),
-                owner.dyno.pid
+                "{folder} was created by another Dyno (process {pid}); it is left alone"
             )));
         }
         Ok(owner)
@@ -527,9 +486,8 @@ impl Keeper {
         }
     }
 
-    fn command(&self, folder: &Path, spec: &ProcessSpec) -> Result<(Command, Rights), KeeperError> {
+    fn command(&self, folder: &Path, spec: &ProcessSpec) -> Result<(Command, Rights)> {
         let log = open_log(folder, &spec.log)?;
-        let refuse = |e: std::io::Error| KeeperError(format!("{}: {e}", spec.log.display()));
         let (mut command, rights) = match self.account {
             None => (self.apart(&spec.program)?, Rights::None),
             Some(Account { user, has_name }) if has_name || !spec.needs_name => {
@@ -546,23 +504,18 @@ impl Keeper {
             .envs(spec.environment.iter().map(|(name, value)| (name, value)))
             .env(FOLDER_MARK, folder)
             .stdin(Stdio::null())
-            .stdout(log.try_clone().map_err(refuse)?)
+            .stdout(log.try_clone().at(&spec.log)?)
             .stderr(log);
         Ok((command, rights))
     }
 
     /// In a mount namespace where the user has a name. The program's arguments follow.
-    fn named(
-        &self,
-        folder: &Path,
-        account: Account,
-        spec: &ProcessSpec,
-    ) -> Result<Command, KeeperError> {
+    fn named(&self, folder: &Path, account: Account, spec: &ProcessSpec) -> Result<Command> {
         const HELPERS: [&str; 4] = ["unshare", "sh", "mount", "setpriv"];
-        let usual = || program::USUAL_FOLDERS.iter().map(Path::new);
-        let unshare = program::find("unshare", usual());
+        let usual = || confine::USUAL_FOLDERS.iter().map(Path::new);
+        let unshare = confine::find_program("unshare", usual());
         let (Some(unshare), true) =
-            (unshare, HELPERS.iter().all(|name| program::find(name, usual()).is_some()))
+            (unshare, HELPERS.iter().all(|name| confine::find_program(name, usual()).is_some()))
         else {
             return Err(KeeperError(format!(
                 "{} refuses to run as a user without a name, and the programs that could provide \
@@ -572,11 +525,7 @@ impl Keeper {
                 HELPERS.join(", ")
             )));
         };
-        let names = folder.join("passwd");
-        if fs::symlink_metadata(&names).is_err() {
-            let made = files::make(&names, account.passwd().as_bytes(), self.run_as());
-            made.map_err(|e| KeeperError(format!("{} cannot be created: {e}", names.display())))?;
-        }
+        let names = self.passwd_file(folder, &account.passwd())?;
         let mut command = self.apart(&unshare)?;
         command.args(["--mount", "--propagation", "private", "--", "sh", "-c", WITH_A_NAME]);
         command.arg(names);
@@ -598,12 +547,7 @@ impl Keeper {
     }
 
     /// Also removes processes that have ended.
-    fn note(
-        &self,
-        folder: &Path,
-        pid: i32,
-        after_crash: Option<&AfterCrash>,
-    ) -> Result<(), KeeperError> {
+    fn note(&self, folder: &Path, pid: i32, after_crash: Option<&AfterCrash>) -> Result<()> {
         let mut owner_files = self.owner_files();
         let (_, mut owner) = Owner::read(folder)?;
         owner.processes.retain(|process| process.is_alive(&self.proc_root));
@@ -624,16 +568,8 @@ fn joined(folders: &[PathBuf]) -> OsString {
     std::env::join_paths(folders).expect("no folder holds a colon")
 }
 
-fn inside(folder: &Path, name: &str) -> Result<PathBuf, KeeperError> {
-    let path = folder.join(name);
-    if path.parent() == Some(folder) && path.file_name().is_some() {
-        return Ok(path);
-    }
-    Err(KeeperError(format!("`{name}` is not the name of a file in {}", folder.display())))
-}
-
 /// Makes the root; no other user may be able to change or replace it, only to pass through it.
-pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf, KeeperError> {
+pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf> {
     let refuse =
         |why: String| KeeperError(format!("servers cannot be placed in {}: {why}", root.display()));
     // Owner files, servers and settings name it as text.
@@ -696,10 +632,9 @@ fn way_in(owner: u32, mode: u32, me: u32) -> Option<String> {
 }
 
 /// Otherwise servers fail in obscure ways.
-fn check_reachable(folder: &Path, user: RunAs) -> Result<(), KeeperError> {
+fn check_reachable(folder: &Path, user: RunAs) -> Result<()> {
     for parent in folder.ancestors().skip(1) {
-        let facts = fs::metadata(parent)
-            .map_err(|e| KeeperError(format!("{} cannot be read: {e}", parent.display())))?;
+        let facts = fs::metadata(parent).or_path(parent, "cannot be read")?;
         let enter = match (facts.uid() == user.uid, facts.gid() == user.gid) {
             (true, _) => 0o100,
             (false, true) => 0o010,
@@ -718,7 +653,7 @@ fn check_reachable(folder: &Path, user: RunAs) -> Result<(), KeeperError> {
 }
 
 /// Each process with the log open shares a lock on it, which shows other Dynos that it is alive.
-fn open_log(folder: &Path, log: &Path) -> Result<File, KeeperError> {
+fn open_log(folder: &Path, log: &Path) -> Result<File> {
     let refuse =
         |why: String| KeeperError(format!("the log {} cannot be opened: {why}", log.display()));
     if log.parent() != Some(folder) {

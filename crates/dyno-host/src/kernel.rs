@@ -1,7 +1,8 @@
 //! Kernel settings that a study changes for a trial, and how they are put back. They belong to the
 //! machine: changes are noted in one file for all Dynos in `/run`, which a boot empties as it
 //! resets the settings. The file is written before the first change and locked by the run that may
-//! change settings; the next Dyno puts back what a killed one changed.
+//! change settings; the next Dyno puts back what a killed one changed. And how the page cache is
+//! emptied.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,9 +15,10 @@ use dyno_units::{Clock, Nanoseconds};
 use rustix::fs::{Access, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
-use crate::KeeperError;
+use crate::error::{KeeperError, OrKeeper, Result};
 use crate::keeper::{open_own, take_lock};
-use crate::storage::chosen;
+use crate::kernel_text::meminfo_bytes;
+use crate::storage::{chosen, write_setting};
 
 const NOTE: &str = "run/dyno-kernel.json";
 /// A starting process shares its parent's locks until it runs its own program.
@@ -186,19 +188,18 @@ impl KernelSettings {
 
     /// Locks the settings until [`KernelSettings::release`] or the process ends, and returns how it
     /// put back a killed Dyno's. Fails if another Dyno has the lock, or the file cannot be made.
-    pub fn hold(&self, clock: &dyn Clock) -> Result<Vec<String>, KeeperError> {
+    pub fn hold(&self, clock: &dyn Clock) -> Result<Vec<String>> {
         let mut held = self.held();
         if held.is_some() {
             return Ok(Vec::new());
         }
         let path = self.root.join(NOTE);
-        let failed = |error: std::io::Error| KeeperError(format!("{}: {error}", path.display()));
         for attempt in 0..LOCK_TRIES {
             if attempt > 0 {
                 clock.sleep_until(clock.now() + LOCK_PAUSE);
             }
             let flags = OFlags::RDWR | OFlags::CREATE;
-            let file = open_own(&path, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
+            let file = open_own(&path, flags, Mode::from_raw_mode(0o600)).at(&path)?;
             // The previous holder may have removed the file.
             if take_lock(&file, &path) {
                 let done = self.put_back_all(&read(&file).changes)?;
@@ -212,7 +213,7 @@ impl KernelSettings {
     }
 
     /// Only while held, until [`KernelSettings::put_back`]; if the kernel refuses one, none stays.
-    pub fn change(&self, settings: &BTreeMap<String, String>) -> Result<(), KeeperError> {
+    pub fn change(&self, settings: &BTreeMap<String, String>) -> Result<()> {
         let mut held = self.held();
         let Some(held) = held.as_mut() else {
             return Err(KeeperError("kernel settings are changed but not held".to_owned()));
@@ -240,7 +241,7 @@ impl KernelSettings {
     }
 
     /// Returns what others changed since, which is left alone. Fails if something stays changed.
-    pub fn put_back(&self) -> Result<Vec<String>, KeeperError> {
+    pub fn put_back(&self) -> Result<Vec<String>> {
         self.held().as_mut().map_or(Ok(Vec::new()), |held| self.restore(held))
     }
 
@@ -297,7 +298,7 @@ impl KernelSettings {
     }
 
     /// Without settings that already have the value.
-    fn planned(&self, settings: &BTreeMap<String, String>) -> Result<Vec<Change>, KeeperError> {
+    fn planned(&self, settings: &BTreeMap<String, String>) -> Result<Vec<Change>> {
         let mut changes = Vec::new();
         for (name, value) in settings {
             let before = self.read(name)?;
@@ -319,7 +320,7 @@ impl KernelSettings {
     }
 
     /// Returns what is left alone.
-    fn restore(&self, held: &mut Held) -> Result<Vec<String>, KeeperError> {
+    fn restore(&self, held: &mut Held) -> Result<Vec<String>> {
         if held.changes.is_empty() {
             return Ok(Vec::new());
         }
@@ -329,7 +330,7 @@ impl KernelSettings {
     }
 
     /// Only what is still as it was set. Tries all before returning an error.
-    fn put_back_all(&self, changes: &[Change]) -> Result<PutBack, KeeperError> {
+    fn put_back_all(&self, changes: &[Change]) -> Result<PutBack> {
         let (mut done, mut failed) = (PutBack::default(), Vec::new());
         for Change { name, before, value, back } in changes.iter().rev() {
             // From another version, or forged.
@@ -363,24 +364,19 @@ impl KernelSettings {
         if failed.is_empty() { Ok(done) } else { Err(KeeperError(failed.join("; "))) }
     }
 
-    fn read(&self, name: &str) -> Result<String, KeeperError> {
+    fn read(&self, name: &str) -> Result<String> {
         let path = self.path(name)?;
-        let text = fs::read_to_string(&path)
-            .map_err(|error| KeeperError(format!("{}: {error}", path.display())))?;
+        let text = fs::read_to_string(&path).at(&path)?;
         Ok(chosen(&text).to_owned())
     }
 
-    fn write(&self, name: &str, value: &str) -> Result<(), KeeperError> {
-        let path = self.path(name)?;
-        fs::write(&path, value).map_err(|error| {
-            KeeperError(format!("`{value}` cannot be written to {}: {error}", path.display()))
-        })
+    fn write(&self, name: &str, value: &str) -> Result<()> {
+        write_setting(&self.path(name)?, value)
     }
 
-    fn path(&self, name: &str) -> Result<PathBuf, KeeperError> {
-        let known = Known::find(name).ok_or_else(|| {
-            KeeperError(format!("Dyno does not change the kernel setting `{name}`"))
-        })?;
+    fn path(&self, name: &str) -> Result<PathBuf> {
+        let known = Known::find(name)
+            .or_keeper(|| format!("Dyno does not change the kernel setting `{name}`"))?;
         Ok(self.root.join(known.path()))
     }
 }
@@ -393,16 +389,16 @@ impl Drop for KernelSettings {
 
 impl Held {
     /// Replaces the note.
-    fn write(&mut self, changes: Vec<Change>) -> Result<(), KeeperError> {
-        let failed = |error: std::io::Error| {
-            KeeperError(format!("the changes to the kernel cannot be recorded: {error}"))
-        };
+    fn write(&mut self, changes: Vec<Change>) -> Result<()> {
         let note = Note { pid: std::process::id(), changes };
-        let text = serde_json::to_vec(&note).map_err(|error| failed(error.into()))?;
-        // Truncated first: a Dyno killed in between leaves an empty note, when nothing is changed.
-        self.file.set_len(0).map_err(failed)?;
-        self.file.rewind().map_err(failed)?;
-        self.file.write_all(&text).map_err(failed)?;
+        let mut write = || -> std::io::Result<()> {
+            let text = serde_json::to_vec(&note)?;
+            // First: a Dyno killed in between leaves an empty note, when nothing is changed.
+            self.file.set_len(0)?;
+            self.file.rewind()?;
+            self.file.write_all(&text)
+        };
+        write().or_keeper(|| "the changes to the kernel cannot be recorded")?;
         self.changes = note.changes;
         Ok(())
     }
@@ -420,6 +416,35 @@ fn same(one: &str, other: &str) -> bool {
         (Ok(one), Ok(other)) => one == other,
         _ => one.trim() == other.trim(),
     }
+}
+
+/// Writing 1 here drops all clean pages.
+const DROP: &str = "/proc/sys/vm/drop_caches";
+
+/// `None` if it can be emptied.
+pub fn page_cache_problem() -> Option<String> {
+    rustix::fs::access(DROP, Access::WRITE_OK).err().map(|error| {
+        format!(
+            "to drop the page cache (`drop_caches`), Dyno needs root privileges: {DROP}: {error}"
+        )
+    })
+}
+
+/// Writes back and empties the cache; returns its bytes before and after. Fails without the right.
+pub fn drop_page_cache() -> Result<(u64, u64)> {
+    let cached = || -> Result<u64> {
+        let text = fs::read_to_string("/proc/meminfo").or_keeper(|| "/proc/meminfo")?;
+        Ok(cached_bytes(&text))
+    };
+    let before = cached()?;
+    rustix::fs::sync();
+    fs::write(DROP, "1").or_keeper(|| DROP)?;
+    Ok((before, cached()?))
+}
+
+/// `Cached` and `Buffers` of `/proc/meminfo`.
+fn cached_bytes(meminfo: &str) -> u64 {
+    ["Cached", "Buffers"].iter().filter_map(|name| meminfo_bytes(meminfo, name)).sum()
 }
 
 #[cfg(test)]

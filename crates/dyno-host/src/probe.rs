@@ -25,14 +25,11 @@ use std::sync::Arc;
 use dyno_units::reading::prelude::*;
 use dyno_units::{Nanoseconds, Registry};
 
-use crate::own::thread_cpu;
+use crate::process_table::thread_cpu;
 
 pub(crate) use cpu::{CpuCounters, busy, stolen, sum};
 pub use data::{DataFiles, FileKind};
-pub(crate) use memory::meminfo_bytes;
-pub use processes::{
-    ListedThread, ProcessGroup, ThreadGroup, ThreadGroups, ThreadListing, server_cpu_total,
-};
+pub use processes::{ListedThread, ProcessGroup, ThreadGroup, ThreadGroups, ThreadListing};
 pub use spec::{HOST_PROBES, HostSpec};
 use spec::{PROBES, Surroundings, Thread};
 pub use user::{CommandProbe, Failures, ProbeCommand, USER_READINGS, reading_name};
@@ -158,26 +155,69 @@ impl Sampler {
 
 /// The server, if on this host, and the generator.
 fn usual_groups(server_pids: &[i32]) -> Vec<ProcessGroup> {
-    let mut groups = Vec::new();
-    if !server_pids.is_empty() {
-        groups.push(ProcessGroup {
-            name: "server".into(),
-            pids: server_pids.to_vec(),
-            has_descendants: true,
-        });
-    }
-    groups.push(ProcessGroup {
-        name: "generator".into(),
-        pids: vec![rustix::process::getpid().as_raw_nonzero().get()],
-        // The server is a child of Dyno, but not part of the generator.
-        has_descendants: false,
-    });
-    groups
+    let pids = server_pids.to_vec();
+    let server = ProcessGroup { name: "server".into(), pids, has_descendants: true };
+    let pids = vec![rustix::process::getpid().as_raw_nonzero().get()];
+    // The server is a child of Dyno, but not part of the generator.
+    let generator = ProcessGroup { name: "generator".into(), pids, has_descendants: false };
+    if server_pids.is_empty() { vec![generator] } else { vec![server, generator] }
 }
 
-/// Of the last minute, from `/proc/loadavg`.
-pub(crate) fn load_average(text: &str) -> Option<f64> {
-    load::parse(text).0
+/// A probe of counters, which keeps those of the last read.
+struct Counting<C, L, R> {
+    name: &'static str,
+    readings: &'static [Reading],
+    look: L,
+    rates: R,
+    before: Option<(Nanoseconds, C)>,
+}
+
+/// `look` adds what is known at once, and finds the counters; `rates` gets those of the last read,
+/// those of this one, and the seconds in between.
+fn counting<C: Send + 'static>(
+    (name, readings): (&'static str, &'static [Reading]),
+    look: impl FnMut(&mut Readings) -> Option<C> + Send + 'static,
+    rates: impl FnMut(&C, &C, f64, &mut Readings) + Send + 'static,
+) -> Box<dyn Probe> {
+    Box::new(Counting { name, readings, look, rates, before: None })
+}
+
+/// A probe without counters.
+fn levels(
+    table: (&'static str, &'static [Reading]),
+    look: impl FnMut(&mut Readings) -> Option<()> + Send + 'static,
+) -> Box<dyn Probe> {
+    counting(table, look, |_, _, _, _| {})
+}
+
+impl<C, L, R> Probe for Counting<C, L, R>
+where
+    C: Send,
+    L: FnMut(&mut Readings) -> Option<C> + Send,
+    R: FnMut(&C, &C, f64, &mut Readings) + Send,
+{
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        self.readings.into()
+    }
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        let counters = (self.look)(readings);
+        if let (Some((at, before)), Some(counters)) = (&self.before, &counters)
+            && let Some(seconds) = seconds_since(Some(*at), now)
+        {
+            (self.rates)(before, counters, seconds, readings);
+        }
+        self.before = counters.map(|counters| (now, counters));
+    }
+}
+
+/// If it is known.
+fn insert(readings: &mut Readings, name: impl Into<String>, value: Option<f64>) {
+    readings.extend(value.map(|value| (name.into(), value)));
 }
 
 /// `None` for the first read, or if no time has passed.
@@ -191,9 +231,8 @@ fn growth(before: u64, now: u64) -> f64 {
     now.saturating_sub(before) as f64
 }
 
-/// Up to the first word that is none.
-fn numbers(text: &str) -> impl Iterator<Item = u64> + '_ {
-    text.split_ascii_whitespace().map_while(|word| word.parse().ok())
+fn grown(before: Option<u64>, now: Option<u64>) -> Option<f64> {
+    Some(growth(before?, now?))
 }
 
 #[cfg(test)]

@@ -1,10 +1,15 @@
-//! The kernel's table of processes. An id with the start time names a single process of one boot.
+//! The kernel's table of processes, and what Dyno's own one uses. An id with the start time names a
+//! single process of one boot.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use dyno_units::Nanoseconds;
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
+
+use crate::kernel_text::count;
 
 /// Unique within a boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -80,12 +85,6 @@ impl ProcessStat {
             start_ticks,
             rss_pages,
         })
-    }
-
-    /// In clock ticks, from `/proc/PID/stat`.
-    pub(crate) fn parse_user_and_system(line: &str) -> Option<(u64, u64)> {
-        let mut fields = line.get(line.rfind(')')? + 1..)?.split_ascii_whitespace().skip(11);
-        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
     }
 
     pub(crate) fn read(proc_root: &Path, pid: i32) -> Option<ProcessStat> {
@@ -171,6 +170,101 @@ pub(crate) fn descendants(proc_root: &Path, pid: i32) -> Vec<ProcessStat> {
     all.into_iter().filter(|stat| family.contains(&stat.pid)).collect()
 }
 
+/// In bytes, with descendants; shared pages count in each.
+pub fn memory_of(pid: i32) -> u64 {
+    let proc_root = Path::new("/proc");
+    let own = ProcessStat::read(proc_root, pid).filter(ProcessStat::is_alive);
+    let all = own.into_iter().chain(descendants(proc_root, pid));
+    all.map(|stat| stat.rss_pages).sum::<u64>() * rustix::param::page_size() as u64
+}
+
+fn own_stat() -> Option<ProcessStat> {
+    ProcessStat::parse(&fs::read_to_string("/proc/self/stat").ok()?)
+}
+
+pub(crate) fn seconds(ticks: u64) -> f64 {
+    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
+}
+
+/// Seconds in programs and in the kernel, all threads. Resolution: one clock tick, usually 10 ms.
+pub fn own_cpu() -> Option<(f64, f64)> {
+    let stat = own_stat()?;
+    Some((seconds(stat.own_ticks.saturating_sub(stat.system_ticks)), seconds(stat.system_ticks)))
+}
+
+pub fn own_rss_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+pub fn thread_cpu() -> Nanoseconds {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Nanoseconds(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}
+
+/// Seconds of children that ended and were collected, in whole clock ticks.
+pub fn children_cpu() -> Option<f64> {
+    Some(seconds(own_stat()?.reaped_ticks))
+}
+
+/// So far (proc_pid_io(5)): files and caches, not sockets by `send` and `recv`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadIo {
+    pub read_calls: u64,
+    pub read_bytes: u64,
+    pub write_calls: u64,
+    pub written_bytes: u64,
+}
+
+impl ThreadIo {
+    fn parse(text: &str) -> Option<ThreadIo> {
+        let count = |key: &str| count(text, key, ':');
+        Some(ThreadIo {
+            read_calls: count("syscr")?,
+            read_bytes: count("rchar")?,
+            write_calls: count("syscw")?,
+            written_bytes: count("wchar")?,
+        })
+    }
+
+    #[must_use]
+    pub fn plus(self, more: ThreadIo) -> ThreadIo {
+        self.each(more, u64::saturating_add)
+    }
+
+    #[must_use]
+    pub fn since(self, before: ThreadIo) -> ThreadIo {
+        self.each(before, u64::saturating_sub)
+    }
+
+    fn each(self, other: ThreadIo, of: fn(u64, u64) -> u64) -> ThreadIo {
+        ThreadIo {
+            read_calls: of(self.read_calls, other.read_calls),
+            read_bytes: of(self.read_bytes, other.read_bytes),
+            write_calls: of(self.write_calls, other.write_calls),
+            written_bytes: of(self.written_bytes, other.written_bytes),
+        }
+    }
+}
+
+/// Of the calling thread.
+pub fn thread_io() -> Option<ThreadIo> {
+    ThreadIo::parse(&fs::read_to_string("/proc/thread-self/io").ok()?)
+}
+
+/// By thread id, for names that begin so; empty if the kernel does not report it.
+pub fn own_thread_io(name: &str) -> BTreeMap<i32, ThreadIo> {
+    let tasks = Path::new("/proc/self/task");
+    let io = |tid: i32| {
+        let folder = tasks.join(tid.to_string());
+        let comm = fs::read_to_string(folder.join("comm")).ok()?;
+        let text = comm.starts_with(name).then(|| fs::read_to_string(folder.join("io")))?.ok()?;
+        Some((tid, ThreadIo::parse(&text)?))
+    };
+    list_pids(tasks).into_iter().filter_map(io).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,5 +339,49 @@ mod tests {
         fn no_text_makes_the_parser_panic(text in "[0-9() RSZa-é-]{0,80}") {
             let _ = ProcessStat::parse(&text);
         }
+    }
+
+    #[test]
+    fn memory_is_that_of_a_process_that_runs() {
+        let own = i32::try_from(std::process::id()).expect("it fits");
+        assert!(memory_of(own) > 1 << 20);
+        assert_eq!(memory_of(i32::MAX), 0);
+    }
+
+    #[test]
+    fn counters_are_read() {
+        let text = "rchar: 7\nwchar: 8\nsyscr: 9\nsyscw: 10\nread_bytes: 11\nwrite_bytes: 12\n";
+        let expected = ThreadIo { read_calls: 9, read_bytes: 7, write_calls: 10, written_bytes: 8 };
+        assert_eq!(ThreadIo::parse(text), Some(expected));
+        assert_eq!(ThreadIo::parse("rchar: x"), None);
+        let later = ThreadIo { read_bytes: 107, ..expected };
+        assert_eq!(later.since(expected), ThreadIo { read_bytes: 100, ..ThreadIo::default() });
+        assert_eq!(expected.since(later), ThreadIo::default());
+    }
+
+    #[test]
+    fn a_thread_of_this_process_is_found_by_its_name() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        fs::write(file.path(), [1; 5000]).expect("written");
+        let path = file.path().to_owned();
+        let (read, go_on) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            let work = || {
+                fs::read(path).expect("it is there");
+                read.wait();
+                go_on.wait();
+            };
+            let builder = std::thread::Builder::new().name("io-of-a-test".to_owned());
+            builder.spawn_scoped(scope, work).expect("a thread");
+            read.wait();
+            let found = own_thread_io("io-of-a-test");
+            go_on.wait();
+            assert_eq!(found.len(), 1);
+            assert!(found.values().all(|io| io.read_bytes >= 5000), "{found:?}");
+        });
+        let before = thread_io().expect("Linux reports it");
+        fs::read(file.path()).expect("it is there");
+        assert!(thread_io().expect("Linux reports it").since(before).read_bytes >= 5000);
+        assert!(own_thread_io("no-such-thread").is_empty());
     }
 }

@@ -11,9 +11,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use crate::KeeperError;
-use crate::keeper::{make_root, open_own, signal_identity, take_lock};
-use crate::process_table::{ProcessIdentity, ProcessStat, descendants};
+use crate::error::{KeeperError, OrKeeper, Result, if_there};
+use crate::keeper::{make_root, open_own, retry, signal_identity, take_lock};
+use crate::process_table::{ProcessIdentity, ProcessStat};
 
 const LOCK: &str = ".lock";
 const DESCRIPTION: &str = ".json";
@@ -80,7 +80,7 @@ pub struct Register {
 /// A name that this Dyno holds; freed when dropped.
 #[derive(Debug)]
 pub struct Hold {
-    folder: PathBuf,
+    register: Register,
     name: String,
     holder: ProcessIdentity,
     /// Keeps the last description, for the process that ends this holder.
@@ -90,14 +90,13 @@ pub struct Hold {
 
 impl Register {
     /// Made if missing. Fails if others could write in it.
-    pub fn open(folder: &Path) -> Result<Register, KeeperError> {
+    pub fn open(folder: &Path) -> Result<Register> {
         Ok(Register { folder: make_root(folder, false)? })
     }
 
     /// By name.
-    pub fn list(&self) -> Result<Vec<ListedDeployment>, KeeperError> {
-        let entries = fs::read_dir(&self.folder)
-            .map_err(|e| KeeperError(format!("{} cannot be read: {e}", self.folder.display())))?;
+    pub fn list(&self) -> Result<Vec<ListedDeployment>> {
+        let entries = fs::read_dir(&self.folder).or_path(&self.folder, "cannot be read")?;
         let mut names: Vec<String> = entries
             .flatten()
             .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(LOCK).map(str::to_owned))
@@ -122,13 +121,12 @@ impl Register {
     }
 
     /// Fails if the name is invalid or taken.
-    pub fn hold(&self, name: &str) -> Result<Hold, KeeperError> {
+    pub fn hold(&self, name: &str) -> Result<Hold> {
         check_name(name)?;
         let path = self.path(name, LOCK);
-        let refuse = |why: String| KeeperError(format!("{} {why}", path.display()));
         let flags = OFlags::RDWR | OFlags::CREATE;
         let lock = open_own(&path, flags, Mode::from_raw_mode(0o600))
-            .map_err(|e| refuse(format!("cannot be created: {e}")))?;
+            .or_path(&path, "cannot be created")?;
         if !take_lock(&lock, &path) || self.path(name, DESCRIPTION).exists() {
             return Err(KeeperError(format!(
                 "there is already a deployment `{name}`; choose another name with --name, or end the \
@@ -137,9 +135,9 @@ impl Register {
         }
         let own = rustix::process::getpid().as_raw_nonzero().get();
         let stat = ProcessStat::read(Path::new("/proc"), own)
-            .ok_or_else(|| KeeperError("/proc does not describe this process".into()))?;
+            .or_keeper(|| "/proc does not describe this process")?;
         let hold = Hold {
-            folder: self.folder.clone(),
+            register: self.clone(),
             name: name.to_owned(),
             holder: stat.identity(),
             leaves_failure: false,
@@ -151,7 +149,7 @@ impl Register {
 
     /// Tells a holder to end, and kills it after the limit. False if there was none: then, and
     /// after a kill, the caller cleans up. Fails if another process than noted holds the lock.
-    pub fn end_holder(&self, name: &str, clock: &dyn Clock) -> Result<bool, KeeperError> {
+    pub fn end_holder(&self, name: &str, clock: &dyn Clock) -> Result<bool> {
         check_name(name)?;
         if !self.find(name).is_some_and(|found| found.is_held) {
             return Ok(false);
@@ -181,45 +179,39 @@ impl Register {
 
     /// Within the limit.
     fn is_free_within(&self, name: &str, limit: Nanoseconds, clock: &dyn Clock) -> bool {
-        let until = clock.now() + limit;
-        loop {
-            if !self.find(name).is_some_and(|found| found.is_held) {
-                return true;
-            }
-            if clock.now() >= until {
-                return false;
-            }
-            clock.sleep_until(clock.now() + POLL);
-        }
+        let is_free = || !self.find(name).is_some_and(|found| found.is_held);
+        retry(clock, (limit, POLL), is_free, |is_free| *is_free)
     }
 
     /// Readable by the user only; removed with the deployment.
-    pub fn keep_secret(&self, name: &str, file: &str, text: &str) -> Result<PathBuf, KeeperError> {
+    pub fn keep_secret(&self, name: &str, file: &str, text: &str) -> Result<PathBuf> {
         check_name(name)?;
         check_name(file)?;
         let folder = make_root(&self.path(name, SECRETS), false)?;
         let (path, fresh) = (folder.join(file), folder.join(format!("{file}.new")));
-        let write = || -> std::io::Result<()> {
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
-            let mut written = open_own(&fresh, flags, Mode::from_raw_mode(0o600))?;
-            written.write_all(text.as_bytes())?;
-            fs::rename(&fresh, &path)
-        };
-        write().map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))?;
+        replace(&path, &fresh, text.as_bytes())?;
         Ok(path)
     }
 
     /// Removes a deployment; returns its holder's last failure. Fails if it is still held.
-    pub fn forget(&self, name: &str) -> Result<Option<String>, KeeperError> {
+    pub fn forget(&self, name: &str) -> Result<Option<String>> {
         check_name(name)?;
         if self.find(name).is_some_and(|found| found.is_held) {
             return Err(KeeperError(format!("the deployment `{name}` is held by another process")));
         }
         let failure = self.read(name).and_then(|found| found.registered.failure);
-        remove_folder(&self.path(name, SECRETS))?;
-        remove(&self.path(name, DESCRIPTION))?;
-        remove(&self.path(name, LOCK))?;
+        self.remove(name)?;
         Ok(failure)
+    }
+
+    /// What cannot be removed stays listed: the lock goes last.
+    fn remove(&self, name: &str) -> Result<()> {
+        let secrets = self.path(name, SECRETS);
+        if_there(fs::remove_dir_all(&secrets)).or_path(&secrets, "cannot be removed")?;
+        [DESCRIPTION, LOCK].iter().try_for_each(|end| {
+            let path = self.path(name, end);
+            if_there(fs::remove_file(&path)).or_path(&path, "cannot be removed")
+        })
     }
 
     fn read(&self, name: &str) -> Option<Description> {
@@ -236,17 +228,11 @@ impl Register {
 
 impl Hold {
     /// Whole or not at all.
-    pub fn publish(&self, registered: &Registered) -> Result<(), KeeperError> {
-        let path = self.folder.join(format!("{}{DESCRIPTION}", self.name));
-        let fresh = self.folder.join(format!("{}.new", self.name));
-        let write = || -> std::io::Result<()> {
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
-            let mut file = open_own(&fresh, flags, Mode::from_raw_mode(0o600))?;
-            let description = Description { holder: self.holder, registered: registered.clone() };
-            file.write_all(&serde_json::to_vec(&description)?)?;
-            fs::rename(&fresh, &path)
-        };
-        write().map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))
+    pub fn publish(&self, registered: &Registered) -> Result<()> {
+        let path = self.register.path(&self.name, DESCRIPTION);
+        let description = Description { holder: self.holder, registered: registered.clone() };
+        let text = serde_json::to_vec(&description).or_path(&path, "cannot be written")?;
+        replace(&path, &self.register.path(&self.name, ".new"), &text)
     }
 
     /// Frees the name, but keeps the last description for the process that ends this holder.
@@ -259,40 +245,21 @@ impl Drop for Hold {
     fn drop(&mut self) {
         if !self.leaves_failure {
             // What remains is listed as left over.
-            let _ = remove_folder(&self.folder.join(format!("{}{SECRETS}", self.name)));
-            let _ = remove(&self.folder.join(format!("{}{DESCRIPTION}", self.name)));
-            let _ = remove(&self.folder.join(format!("{}{LOCK}", self.name)));
+            let _ = self.register.remove(&self.name);
         }
     }
 }
 
-/// In bytes, with descendants; shared pages count in each.
-pub fn memory_of(pid: i32) -> u64 {
-    let proc_root = Path::new("/proc");
-    let own = ProcessStat::read(proc_root, pid).filter(ProcessStat::is_alive);
-    let all = own.into_iter().chain(descendants(proc_root, pid));
-    all.map(|stat| stat.rss_pages).sum::<u64>() * rustix::param::page_size() as u64
+/// Whole or not at all; readable by the user only.
+fn replace(path: &Path, fresh: &Path, text: &[u8]) -> Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+    let written = open_own(fresh, flags, Mode::from_raw_mode(0o600))
+        .and_then(|mut file| file.write_all(text))
+        .and_then(|()| fs::rename(fresh, path));
+    written.or_path(path, "cannot be written")
 }
 
-fn remove(path: &Path) -> Result<(), KeeperError> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(KeeperError(format!("{} cannot be removed: {e}", path.display())))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn remove_folder(path: &Path) -> Result<(), KeeperError> {
-    match fs::remove_dir_all(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(KeeperError(format!("{} cannot be removed: {e}", path.display())))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn check_name(name: &str) -> Result<(), KeeperError> {
+fn check_name(name: &str) -> Result<()> {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
     if begins_well && name.len() <= NAME_BYTES_MAX && name.chars().all(is_safe) {
@@ -487,12 +454,5 @@ mod tests {
             assert!(register.find(name).is_none(), "{name}");
             assert!(register.forget(name).is_err(), "{name}");
         }
-    }
-
-    #[test]
-    fn memory_is_that_of_a_process_that_runs() {
-        let own = i32::try_from(std::process::id()).expect("it fits");
-        assert!(memory_of(own) > 1 << 20);
-        assert_eq!(memory_of(i32::MAX), 0);
     }
 }

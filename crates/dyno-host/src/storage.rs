@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::error::{OrKeeper, Result};
+
 /// Allocated bytes of a folder or file, without holes; a file with several names counts once. Links
 /// are not followed, even if one replaces a folder meanwhile; vanished files do not count.
 pub fn folder_bytes(path: &Path) -> io::Result<u64> {
@@ -38,10 +40,8 @@ pub(crate) fn visit_files(path: &Path, see: &mut dyn FnMut(&File, u64)) -> io::R
         if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
             return;
         }
-        // It may have become a pipe by now: do not wait.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        if let Ok(file) = rustix::fs::openat(folder, name, flags, Mode::empty()) {
-            see(&File::from(file), u64::try_from(facts.st_size).unwrap_or(0));
+        if let Ok(file) = open_file(folder, name) {
+            see(&file, u64::try_from(facts.st_size).unwrap_or(0));
         }
     })
 }
@@ -82,6 +82,15 @@ pub(crate) fn open_folder(
 ) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(parent, name, flags, Mode::empty())
+}
+
+/// Not through a symbolic link. It may have become a pipe by now: does not wait.
+pub(crate) fn open_file(
+    parent: impl AsFd,
+    name: impl rustix::path::Arg,
+) -> rustix::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::openat(parent, name, flags, Mode::empty()).map(File::from)
 }
 
 /// For Dyno, on the filesystem of an existing path.
@@ -238,6 +247,15 @@ impl Disk {
             is_loop_direct: read("loop/dio").map(|text| text == "1"),
         }
     }
+}
+
+/// Of the kernel: in `/proc/sys`, `/sys` or a control group.
+pub(crate) fn write_setting(path: &Path, value: &str) -> Result<()> {
+    fs::write(path, value).or_keeper(|| cannot_be_written(path, value))
+}
+
+pub(crate) fn cannot_be_written(path: &Path, value: &str) -> String {
+    format!("`{value}` cannot be written to {}", path.display())
 }
 
 /// The word in square brackets (the choice in force), else all.

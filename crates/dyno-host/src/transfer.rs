@@ -8,12 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FileType};
 use tar::{Archive, Builder, EntryType, Header};
 
 use crate::RunAs;
 use crate::copy::sync_folder;
-use crate::storage::open_folder;
+use crate::error::{KeeperError, OrKeeper, Result};
+use crate::storage::{open_file, open_folder};
 
 /// After the archive.
 const END: &[u8; 8] = b"dyno-end";
@@ -29,19 +30,15 @@ const FAILED: u8 = b'F';
 
 const REASON_MOST: u64 = 1000;
 
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct TransferError(String);
-
-fn failed(path: &Path, error: impl std::fmt::Display) -> TransferError {
-    TransferError(format!("{}: {error}", path.display()))
+fn failed(path: &Path, why: &str) -> KeeperError {
+    KeeperError(format!("{}: {why}", path.display()))
 }
 
 /// Refuses all but plain files and folders of the folder's user. Nothing may write there meanwhile.
-pub fn send_folder(from: &Path, out: &mut dyn Write) -> Result<(), TransferError> {
-    let name = CString::new(from.as_os_str().as_bytes()).map_err(|error| failed(from, error))?;
-    let of_user = fs::symlink_metadata(from).map_err(|error| failed(from, error))?.uid();
-    let folder = open_folder(CWD, &name).map_err(|error| failed(from, error))?;
+pub fn send_folder(from: &Path, out: &mut dyn Write) -> Result<()> {
+    let name = CString::new(from.as_os_str().as_bytes()).at(from)?;
+    let of_user = fs::symlink_metadata(from).at(from)?.uid();
+    let folder = open_folder(CWD, &name).at(from)?;
     let mut sending = Sending { archive: Builder::new(out), of_user };
     if let Err(error) = sending.folder(&folder, Path::new("")) {
         let mut header = Header::new_gnu();
@@ -56,7 +53,7 @@ pub fn send_folder(from: &Path, out: &mut dyn Write) -> Result<(), TransferError
         out.write_all(END)?;
         out.flush()
     });
-    sent.map_err(|error| failed(from, error))
+    sent.at(from)
 }
 
 struct Sending<'a> {
@@ -67,9 +64,9 @@ struct Sending<'a> {
 /// Enters folders by name and descriptor and follows no link, so renames by others do no harm.
 impl Sending<'_> {
     /// `path` is within the sent folder.
-    fn folder(&mut self, folder: &OwnedFd, path: &Path) -> Result<(), TransferError> {
-        for entry in Dir::read_from(folder).map_err(|error| failed(path, error))? {
-            let entry = entry.map_err(|error| failed(path, error))?;
+    fn folder(&mut self, folder: &OwnedFd, path: &Path) -> Result<()> {
+        for entry in Dir::read_from(folder).at(path)? {
+            let entry = entry.at(path)?;
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
@@ -84,36 +81,27 @@ impl Sending<'_> {
         &mut self,
         (folder, name): (BorrowedFd<'_>, &std::ffi::CStr),
         path: &Path,
-    ) -> Result<(), TransferError> {
-        let facts = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(|error| failed(path, error))?;
+    ) -> Result<()> {
+        let facts = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).at(path)?;
         let mut header = Header::new_gnu();
         header.set_mode(facts.st_mode & 0o777);
         match FileType::from_raw_mode(facts.st_mode) {
             FileType::Directory => {
                 header.set_entry_type(EntryType::Directory);
                 header.set_size(0);
-                self.archive
-                    .append_data(&mut header, path, io::empty())
-                    .map_err(|error| failed(path, error))?;
-                let inner = open_folder(folder, name).map_err(|error| failed(path, error))?;
+                self.archive.append_data(&mut header, path, io::empty()).at(path)?;
+                let inner = open_folder(folder, name).at(path)?;
                 self.folder(&inner, path)
             }
             FileType::RegularFile => {
-                // It may have become a pipe by now: do not wait.
-                let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                let file = rustix::fs::openat(folder, name, flags, Mode::empty())
-                    .map_err(|error| failed(path, error))?;
-                let file = File::from(file);
-                let facts = file.metadata().map_err(|error| failed(path, error))?;
+                let file = open_file(folder, name).at(path)?;
+                let facts = file.metadata().at(path)?;
                 if !facts.is_file() || facts.uid() != self.of_user {
                     return Err(failed(path, "it is not a file of the folder's user"));
                 }
                 header.set_entry_type(EntryType::Regular);
                 header.set_size(facts.len());
-                self.archive
-                    .append_data(&mut header, path, file.take(facts.len()))
-                    .map_err(|error| failed(path, error))
+                self.archive.append_data(&mut header, path, file.take(facts.len())).at(path)
             }
             _ => Err(failed(path, "it is neither a regular file nor a folder")),
         }
@@ -122,37 +110,33 @@ impl Sending<'_> {
 
 /// `to` must not exist. Waits until the folder is on the disk; it then belongs to `owner`, or else
 /// to Dyno's user. Fails if it was cut off, or holds what no server's folder does.
-pub fn receive_folder(
-    from: &mut dyn Read,
-    to: &Path,
-    owner: Option<RunAs>,
-) -> Result<(), TransferError> {
+pub fn receive_folder(from: &mut dyn Read, to: &Path, owner: Option<RunAs>) -> Result<()> {
     let make = |path: &Path| {
         let made = fs::DirBuilder::new().mode(0o700).create(path);
-        made.map_err(|error| failed(path, error))
+        made.at(path)
     };
     make(to)?;
     let mut folders: Vec<(PathBuf, u32)> = vec![(to.to_owned(), 0o700)];
     let mut archive = Archive::new(from);
     // Raw, as long names are bounded here.
-    let entries = archive.entries().map_err(|error| failed(to, error))?.raw(true);
+    let entries = archive.entries().at(to)?.raw(true);
     let mut long_name = None;
     for entry in entries {
-        let mut entry = entry.map_err(|error| failed(to, error))?;
+        let mut entry = entry.at(to)?;
         if entry.header().entry_type() == EntryType::GNULongName {
-            long_name = Some(read_name(&mut entry).map_err(|error| failed(to, error))?);
+            long_name = Some(read_name(&mut entry).at(to)?);
             continue;
         }
         let inner = match long_name.take() {
             Some(name) => name,
-            None => entry.path().map_err(|error| failed(to, error))?.into_owned(),
+            None => entry.path().at(to)?.into_owned(),
         };
         let is_inside = inner.components().all(|one| matches!(one, Component::Normal(_)));
         if !is_inside || inner.as_os_str().is_empty() {
             return Err(failed(&inner, "it lies outside the folder that was sent"));
         }
         let path = to.join(&inner);
-        let mode = entry.header().mode().map_err(|error| failed(&path, error))? & 0o777;
+        let mode = entry.header().mode().at(&path)? & 0o777;
         match entry.header().entry_type() {
             EntryType::Directory => {
                 make(&path)?;
@@ -166,7 +150,7 @@ pub fn receive_folder(
                     give(&file, mode, owner)?;
                     Ok(n)
                 };
-                let n = write().map_err(|error| failed(&path, error))?;
+                let n = write().at(&path)?;
                 if n != size {
                     return Err(failed(&path, "it was cut off"));
                 }
@@ -175,7 +159,7 @@ pub fn receive_folder(
                 let mut reason = String::new();
                 // Ignore a reason that is no text.
                 let _ = entry.take(REASON_MOST).read_to_string(&mut reason);
-                return Err(TransferError(format!("the other end: {reason}")));
+                return Err(KeeperError(format!("the other end: {reason}")));
             }
             _ => return Err(failed(&path, "it is neither a regular file nor a folder")),
         }
@@ -188,9 +172,9 @@ pub fn receive_folder(
     // The outermost is last: until then nobody else gets in.
     for (path, mode) in folders.iter().rev() {
         let given = File::open(path).and_then(|folder| give(&folder, *mode, owner));
-        given.map_err(|error| failed(path, error))?;
+        given.at(path)?;
     }
-    sync_folder(to).map_err(|error| failed(to, error))
+    sync_folder(to).at(to)
 }
 
 /// Too long for a header.
@@ -217,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    fn sent(from: &Path) -> Result<Vec<u8>, TransferError> {
+    fn sent(from: &Path) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         send_folder(from, &mut bytes).map(|()| bytes)
     }

@@ -10,7 +10,7 @@ use super::{
     BUILD_FILE, Build, BuildStore, Description, FORMAT, Origin, PACKAGES, PackageFile, ROOT, hash,
     read, remove_all, remove_build,
 };
-use crate::KeeperError;
+use crate::error::{OrKeeper, Result};
 use crate::keeper::Keeper;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,27 +39,21 @@ pub struct FetchOrder<'a> {
 impl BuildStore {
     /// Fetches a build with the user's package tools, unless it is there. Fails and leaves nothing
     /// if the source lacks it, or it cannot be unpacked here, or is not what was wanted.
-    pub fn fetch(&self, keeper: &Keeper, order: &FetchOrder<'_>) -> Result<Build, KeeperError> {
+    pub fn fetch(&self, keeper: &Keeper, order: &FetchOrder<'_>) -> Result<Build> {
         let source = source::named(order.spec.source)?;
         let _lock = self.lock()?;
         let store = self.checked()?;
         let staging = store.join(".new");
         remove_all(&staging)?;
         make(&staging, 0o755)?;
-        let job = Job {
-            keeper,
-            store: &store,
-            spec: order.spec,
-            say: order.say,
-            now_unix_ms: order.now_unix_ms,
-        };
-        let result = source.download(&job, &staging).and_then(|downloaded| {
+        let job = Job { keeper, store: &store, order };
+        let result = (source.download)(&job, &staging).and_then(|downloaded| {
             let folder = store.join(folder_name(order, &downloaded));
             if let Ok(found) = read(&folder) {
                 return Ok(found.build(&folder));
             }
             remove_build(&folder)?;
-            let made = complete(source, &job, order, (&staging, &folder), downloaded);
+            let made = complete(source, &job, (&staging, &folder), downloaded);
             if made.is_err() {
                 // The first error is the one to report.
                 let _ = remove_build(&folder);
@@ -82,36 +76,32 @@ fn folder_name(order: &FetchOrder<'_>, downloaded: &Downloaded) -> String {
 
 /// Unpacks packages in their final folder, adapts programs to it, and asks the version.
 fn complete(
-    source: &dyn Source,
+    source: &Source,
     job: &Job<'_>,
-    order: &FetchOrder<'_>,
     (staging, folder): (&Path, &Path),
     downloaded: Downloaded,
-) -> Result<Build, KeeperError> {
-    let refuse = |path: &Path, error: std::io::Error| {
-        KeeperError(format!("{} cannot be written: {error}", path.display()))
-    };
+) -> Result<Build> {
+    let order = job.order;
     // Unpacked files have the packages' owners and modes: until these change, nobody gets there.
     make(folder, 0o700)?;
     let packages = folder.join(PACKAGES);
-    fs::rename(staging, &packages).map_err(|error| refuse(&packages, error))?;
+    fs::rename(staging, &packages).or_path(&packages, "cannot be written")?;
     let files = package_files(&packages, &downloaded.files)?;
     let root = folder.join(ROOT);
     make(&root, 0o755)?;
     (order.say)(&format!("unpacking {}", downloaded.package));
-    source.unpack(job, &packages, &root)?;
-    let programs = resolved(&root, &order.spec.programs).ok_or_else(|| {
-        KeeperError(format!(
+    (source.unpack)(job, &packages, &root)?;
+    let programs = resolved(&root, &order.spec.programs).or_keeper(|| {
+        format!(
             "{} {} has no folder {}",
             downloaded.package, downloaded.version, order.spec.programs
-        ))
+        )
     })?;
-    open_to_all(&root, &programs).map_err(|error| refuse(&root, error))?;
+    open_to_all(&root, &programs).or_path(&root, "cannot be written")?;
     let opened = fs::set_permissions(folder, Permissions::from_mode(0o755));
-    opened.map_err(|error| refuse(folder, error))?;
-    let version = (order.accept)(&programs).map_err(|why| {
-        KeeperError(format!("{} {}: {why}", downloaded.package, downloaded.version))
-    })?;
+    opened.or_path(folder, "cannot be written")?;
+    let version = (order.accept)(&programs)
+        .or_keeper(|| format!("{} {}", downloaded.package, downloaded.version))?;
     let description = Description {
         format: FORMAT,
         folder: folder.to_owned(),
@@ -129,7 +119,7 @@ fn complete(
         packages: files,
         unpacked_sha256: hash::of_tree(&root)?,
     };
-    write(folder, &description).map_err(|error| refuse(folder, error))?;
+    write(folder, &description).or_path(folder, "cannot be written")?;
     Ok(description.build(folder))
 }
 
@@ -142,14 +132,14 @@ fn write(folder: &Path, description: &Description) -> std::io::Result<()> {
     fs::rename(&fresh, folder.join(BUILD_FILE))
 }
 
-fn make(folder: &Path, mode: u32) -> Result<(), KeeperError> {
+fn make(folder: &Path, mode: u32) -> Result<()> {
     let made = fs::DirBuilder::new().mode(mode).create(folder);
     // The umask may have taken bits away.
     let made = made.and_then(|()| fs::set_permissions(folder, Permissions::from_mode(mode)));
-    made.map_err(|e| KeeperError(format!("{} cannot be created: {e}", folder.display())))
+    made.or_path(folder, "cannot be created")
 }
 
-fn package_files(folder: &Path, names: &[String]) -> Result<Vec<PackageFile>, KeeperError> {
+fn package_files(folder: &Path, names: &[String]) -> Result<Vec<PackageFile>> {
     let file = |name: &String| {
         let path = folder.join(name);
         let bytes = fs::metadata(&path).map_or(0, |facts| facts.len());
@@ -231,34 +221,20 @@ mod tests {
     }
 
     /// Their files belong to another user until they are unpacked.
-    struct Given;
-
-    impl Source for Given {
-        fn name(&self) -> &'static str {
-            "given"
-        }
-
-        fn summary(&self) -> &'static str {
-            "a test"
-        }
-
-        fn problem(&self, _: &Keeper) -> Option<String> {
-            None
-        }
-
-        fn download(&self, _: &Job<'_>, _: &Path) -> Result<Downloaded, KeeperError> {
-            unreachable!("it is there")
-        }
-
-        fn unpack(&self, _: &Job<'_>, _: &Path, root: &Path) -> Result<(), KeeperError> {
+    const GIVEN: Source = Source {
+        name: "given",
+        summary: "a test",
+        problem: |_| None,
+        download: |_, _| unreachable!("it is there"),
+        unpack: |_, _, root| {
             assert_eq!(mode_of(root.parent().expect("it has one")), 0o700);
             // As dpkg-deb does, from the package's own root.
             fs::set_permissions(root, Permissions::from_mode(0o755)).expect("set");
             fs::create_dir(root.join("bin")).expect("made");
             fs::write(root.join("bin/db"), "#!/bin/sh").expect("written");
             Ok(())
-        }
-    }
+        },
+    };
 
     fn mode_of(path: &Path) -> u32 {
         fs::metadata(path).expect("it is there").permissions().mode() & 0o7777
@@ -278,7 +254,6 @@ mod tests {
             version: String::new(),
             programs: "bin".to_owned(),
         };
-        let job = Job { keeper: &keeper, store: &store, spec: &spec, say: &|_| {}, now_unix_ms: 0 };
         let accept = |programs: &Path| {
             // As the servers' user will see them.
             assert_eq!((mode_of(&folder), mode_of(&programs.join("db"))), (0o755, 0o755));
@@ -291,13 +266,14 @@ mod tests {
             now_unix_ms: 0,
             say: &|_| {},
         };
+        let job = Job { keeper: &keeper, store: &store, order: &order };
         let downloaded = Downloaded {
             builder: String::new(),
             package: "db".to_owned(),
             version: "1".to_owned(),
             files: Vec::new(),
         };
-        complete(&Given, &job, &order, (&staging, &folder), downloaded).expect("it is complete");
+        complete(&GIVEN, &job, (&staging, &folder), downloaded).expect("it is complete");
     }
 
     #[test]

@@ -7,22 +7,21 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::KeeperError;
+use crate::error::{OrKeeper, Result};
 
 /// In hexadecimal digits.
-pub fn of_file(path: &Path) -> Result<String, KeeperError> {
+pub fn of_file(path: &Path) -> Result<String> {
     let mut hasher = Sha256::new();
-    add_file(&mut hasher, path).map_err(|error| unreadable(path, &error))?;
+    add_file(&mut hasher, path).or_path(path, "cannot be read")?;
     Ok(digits(hasher))
 }
 
 /// Of all files and links below a folder, with their paths.
-pub(super) fn of_tree(folder: &Path) -> Result<String, KeeperError> {
+pub(super) fn of_tree(folder: &Path) -> Result<String> {
     let mut hasher = Sha256::new();
     let mut open = vec![folder.to_owned()];
     while let Some(path) = open.pop() {
-        add_entry(&mut hasher, folder, &path, &mut open)
-            .map_err(|error| unreadable(&path, &error))?;
+        add_entry(&mut hasher, folder, &path, &mut open).or_path(&path, "cannot be read")?;
     }
     Ok(digits(hasher))
 }
@@ -64,10 +63,6 @@ fn add_file(hasher: &mut Sha256, path: &Path) -> io::Result<()> {
 
 fn digits(hasher: Sha256) -> String {
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> KeeperError {
-    KeeperError(format!("{} cannot be read: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 
 mod fetch;
 mod hash;
-mod relocate;
 mod source;
 mod tool;
 
@@ -15,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use crate::KeeperError;
+use crate::error::{KeeperError, OrKeeper, Result, if_there};
 use crate::keeper::{Keeper, make_root};
 use crate::process_table::list_pids;
 
@@ -101,13 +100,12 @@ impl BuildStore {
     }
 
     /// All folders, by name. Fails if other users could write in the store.
-    pub fn list(&self) -> Result<Vec<ListedBuild>, KeeperError> {
+    pub fn list(&self) -> Result<Vec<ListedBuild>> {
         if fs::symlink_metadata(&self.folder).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
             return Ok(Vec::new());
         }
         let folder = self.checked()?;
-        let entries = fs::read_dir(&folder)
-            .map_err(|e| KeeperError(format!("{} cannot be read: {e}", folder.display())))?;
+        let entries = fs::read_dir(&folder).or_path(&folder, "cannot be read")?;
         let mut names: Vec<String> = entries
             .flatten()
             .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
@@ -129,9 +127,9 @@ impl BuildStore {
     }
 
     /// Compares packages and unpacked files with their noted digests; fails with what changed.
-    pub fn check(&self, name: &str) -> Result<(), KeeperError> {
+    pub fn check(&self, name: &str) -> Result<()> {
         let folder = self.folder_of(name)?;
-        let found = read(&folder).map_err(|why| KeeperError(format!("{name}: {why}")))?;
+        let found = read(&folder).or_keeper(|| name)?;
         for package in &found.packages {
             let path = folder.join(PACKAGES).join(&package.file);
             if hash::of_file(&path)? != package.sha256 {
@@ -152,7 +150,7 @@ impl BuildStore {
     }
 
     /// Removes a build or the rest of a fetch; returns its bytes. Fails if a process runs from it.
-    pub fn remove(&self, name: &str) -> Result<u64, KeeperError> {
+    pub fn remove(&self, name: &str) -> Result<u64> {
         let _lock = self.lock()?;
         let folder = self.folder_of(name)?;
         if let Some(pid) = process_from(&folder) {
@@ -164,7 +162,7 @@ impl BuildStore {
     }
 
     /// Removes the package lists downloaded to find packages.
-    pub fn remove_lists(&self) -> Result<(), KeeperError> {
+    pub fn remove_lists(&self) -> Result<()> {
         if !self.folder.exists() {
             return Ok(());
         }
@@ -175,12 +173,12 @@ impl BuildStore {
     }
 
     /// Made if it is missing; others cannot write in it.
-    fn checked(&self) -> Result<PathBuf, KeeperError> {
+    fn checked(&self) -> Result<PathBuf> {
         make_root(&self.folder, rustix::process::geteuid().is_root())
     }
 
     /// Refuses names that lead elsewhere.
-    fn folder_of(&self, name: &str) -> Result<PathBuf, KeeperError> {
+    fn folder_of(&self, name: &str) -> Result<PathBuf> {
         let is_plain = Path::new(name).components().eq([Component::Normal(name.as_ref())]);
         let folder = self.folder.join(name);
         if !is_plain || name.starts_with('.') || !folder.is_dir() {
@@ -192,14 +190,11 @@ impl BuildStore {
     }
 
     /// For changes of the store; freed when dropped.
-    fn lock(&self) -> Result<File, KeeperError> {
+    fn lock(&self) -> Result<File> {
         let folder = self.checked()?;
-        let refuse =
-            |why: String| KeeperError(format!("{} cannot be locked: {why}", folder.display()));
-        let lock = File::open(&folder).map_err(|e| refuse(e.to_string()))?;
-        rustix::fs::flock(&lock, FlockOperation::LockExclusive)
-            .map_err(|e| refuse(e.to_string()))?;
-        Ok(lock)
+        let lock = File::open(&folder).or_path(&folder, "cannot be locked")?;
+        let locked = rustix::fs::flock(&lock, FlockOperation::LockExclusive);
+        locked.or_path(&folder, "cannot be locked").map(|()| lock)
     }
 }
 
@@ -249,22 +244,13 @@ fn read(folder: &Path) -> Result<Description, String> {
 }
 
 /// `build.json` goes first.
-fn remove_build(folder: &Path) -> Result<(), KeeperError> {
-    match fs::remove_file(folder.join(BUILD_FILE)) {
-        Err(e) if e.kind() != ErrorKind::NotFound => {
-            Err(KeeperError(format!("{} cannot be removed: {e}", folder.display())))
-        }
-        _ => remove_all(folder),
-    }
+fn remove_build(folder: &Path) -> Result<()> {
+    if_there(fs::remove_file(folder.join(BUILD_FILE))).or_path(folder, "cannot be removed")?;
+    remove_all(folder)
 }
 
-fn remove_all(folder: &Path) -> Result<(), KeeperError> {
-    match fs::remove_dir_all(folder) {
-        Err(e) if e.kind() != ErrorKind::NotFound => {
-            Err(KeeperError(format!("{} cannot be removed: {e}", folder.display())))
-        }
-        _ => Ok(()),
-    }
+fn remove_all(folder: &Path) -> Result<()> {
+    if_there(fs::remove_dir_all(folder)).or_path(folder, "cannot be removed")
 }
 
 fn process_from(folder: &Path) -> Option<i32> {

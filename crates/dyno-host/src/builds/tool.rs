@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use dyno_units::clean_text;
 
-use crate::KeeperError;
+use crate::error::{KeeperError, OrKeeper, Result};
 use crate::keeper::Keeper;
 
 /// Shown when a tool fails.
@@ -19,17 +19,15 @@ pub(crate) struct Tool(pub(crate) PathBuf);
 
 impl Tool {
     /// The error says which package has it.
-    pub(super) fn find(keeper: &Keeper, name: &str, package: &str) -> Result<Tool, KeeperError> {
-        keeper.find_program(name, &[]).map(Tool).ok_or_else(|| {
-            KeeperError(format!("the program `{name}` is missing; install the package `{package}`"))
-        })
+    pub(super) fn find(keeper: &Keeper, name: &str, package: &str) -> Result<Tool> {
+        keeper.needed_program(name, package).map(Tool)
     }
 
     pub(crate) fn run<S: AsRef<std::ffi::OsStr>>(
         &self,
         folder: &Path,
         arguments: impl IntoIterator<Item = S>,
-    ) -> Result<String, KeeperError> {
+    ) -> Result<String> {
         let program = self.0.display();
         let output = Command::new(&self.0)
             .args(arguments)
@@ -37,7 +35,7 @@ impl Tool {
             .current_dir(folder)
             .stdin(Stdio::null())
             .output()
-            .map_err(|error| KeeperError(format!("{program} cannot be started: {error}")))?;
+            .or_keeper(|| format!("{program} cannot be started"))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (out, errors) = (text(&output.stdout), text(&output.stderr));
         if output.status.success() {

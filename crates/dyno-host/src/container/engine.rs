@@ -9,7 +9,8 @@ use dyno_units::Nanoseconds;
 use serde::{Deserialize, Serialize};
 
 use crate::builds::last_words;
-use crate::keeper::{Answer, Keeper, KeeperError, answer_of};
+use crate::error::{KeeperError, OrKeeper, Result};
+use crate::keeper::{Answer, Keeper, answer_of};
 
 /// In the order in which they are tried.
 const PROGRAMS: [&str; 2] = ["podman", "docker"];
@@ -33,14 +34,14 @@ pub(super) enum EngineKind {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ContainersNote {
-    engine: Engine,
+    pub(crate) engine: Engine,
     /// Value of the label: random digits.
-    pub(super) token: String,
+    pub(crate) token: String,
 }
 
 impl Engine {
     /// The wanted engine (name or path) or the first that answers; the error says for each why not.
-    pub(crate) fn find(keeper: &Keeper, wanted: Option<&OsStr>) -> Result<Engine, KeeperError> {
+    pub(crate) fn find(keeper: &Keeper, wanted: Option<&OsStr>) -> Result<Engine> {
         let wanted = wanted.filter(|wanted| !wanted.is_empty());
         let names: Vec<&OsStr> =
             wanted.map_or_else(|| PROGRAMS.map(OsStr::new).to_vec(), |wanted| vec![wanted]);
@@ -48,7 +49,7 @@ impl Engine {
         for name in names {
             match Engine::named(keeper, name) {
                 Ok(engine) => return Ok(engine),
-                Err(KeeperError(why)) => reasons.push(why),
+                Err(error) => reasons.push(error.0),
             }
         }
         Err(KeeperError(format!(
@@ -57,25 +58,24 @@ impl Engine {
         )))
     }
 
-    fn named(keeper: &Keeper, name: &OsStr) -> Result<Engine, KeeperError> {
+    fn named(keeper: &Keeper, name: &OsStr) -> Result<Engine> {
         let path = Path::new(name);
         let program = match path.is_absolute() {
             true => path.is_file().then(|| path.to_owned()),
             false => name.to_str().and_then(|name| keeper.find_program(name, &[])),
         };
-        let program = program.ok_or_else(|| {
-            KeeperError(format!("the program `{}` is not on this machine", path.display()))
-        })?;
+        let program = program
+            .or_keeper(|| format!("the program `{}` is not on this machine", path.display()))?;
         // Podman may be called `docker`.
         let mut engine = Engine { program, kind: EngineKind::Podman };
-        if !engine.ask(["--version"])?.to_lowercase().contains("podman") {
+        if !engine.ask(&["--version"])?.to_lowercase().contains("podman") {
             engine.kind = EngineKind::Docker;
         }
         // Docker's program is only a client: ask the daemon.
-        engine.ask(["ps", "--quiet"])?;
+        engine.ask(&["ps", "--quiet"])?;
         if engine.kind == EngineKind::Docker
             && !rustix::process::geteuid().is_root()
-            && engine.ask(["info", "--format={{.SecurityOptions}}"])?.contains("name=rootless")
+            && engine.ask(&["info", "--format={{.SecurityOptions}}"])?.contains("name=rootless")
         {
             return Err(KeeperError(format!(
                 "{} is rootless, so users in its containers are not users of this machine; use Podman, which can keep \
@@ -103,20 +103,14 @@ impl Engine {
     }
 
     /// Has Dyno's rights, its environment for the user's settings, and gets no Ctrl-C.
-    pub(crate) fn command<S: AsRef<OsStr>>(
-        &self,
-        arguments: impl IntoIterator<Item = S>,
-    ) -> Command {
+    pub(crate) fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments).current_dir("/").stdin(Stdio::null()).process_group(0);
         command
     }
 
     /// Fails if the command fails, or has not answered within a minute.
-    pub(crate) fn ask<S: AsRef<OsStr>>(
-        &self,
-        arguments: impl IntoIterator<Item = S>,
-    ) -> Result<String, KeeperError> {
+    pub(crate) fn ask(&self, arguments: &[impl AsRef<OsStr>]) -> Result<String> {
         let answer = self.output(arguments)?;
         if answer.status.success() {
             return Ok(answer.out.trim().to_owned());
@@ -126,29 +120,23 @@ impl Engine {
     }
 
     /// The output, however the command ends.
-    pub(crate) fn output<S: AsRef<OsStr>>(
-        &self,
-        arguments: impl IntoIterator<Item = S>,
-    ) -> Result<Answer, KeeperError> {
-        let program = self.program.display();
+    pub(crate) fn output(&self, arguments: &[impl AsRef<OsStr>]) -> Result<Answer> {
         let mut command = self.command(arguments);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        let child = child.map_err(|e| KeeperError(format!("{program} cannot be started: {e}")))?;
-        let answer = answer_of(child, ANSWER_LIMIT)
-            .map_err(|e| KeeperError(format!("{program} does not answer: {e}")))?;
-        answer.ok_or_else(|| KeeperError(format!("{program} did not answer within {ANSWER_LIMIT}")))
+        let child = child.or_path(&self.program, "cannot be started")?;
+        answer_of(&self.program, child, ANSWER_LIMIT)
     }
 
     /// Of the container's first process, on this machine; `None` if it has none yet.
     pub(crate) fn pid_in(&self, container: &str) -> Option<i32> {
         let words = ["container", "inspect", "--format={{.State.Pid}}", container];
-        self.ask(words).ok()?.parse().ok().filter(|pid| *pid > 0)
+        self.ask(&words).ok()?.parse().ok().filter(|pid| *pid > 0)
     }
 
     /// Even if it runs. No error if it does not exist.
-    pub(crate) fn remove(&self, container: &str) -> Result<(), KeeperError> {
+    pub(crate) fn remove(&self, container: &str) -> Result<()> {
         let words = ["rm", "--force", "--volumes", container];
-        match self.ask(words) {
+        match self.ask(&words) {
             Err(error) if !error.0.to_lowercase().contains("no such container") => Err(error),
             _ => Ok(()),
         }
@@ -156,22 +144,10 @@ impl Engine {
 }
 
 impl ContainersNote {
-    pub(crate) fn new(engine: &Engine, token: String) -> ContainersNote {
-        ContainersNote { engine: engine.clone(), token }
-    }
-
-    pub(crate) fn token(&self) -> &str {
-        &self.token
-    }
-
-    pub(crate) fn is_of(&self, engine: &Engine) -> bool {
-        self.engine == *engine
-    }
-
     /// Removes all containers with the label, even running ones, and volumes; returns their number.
-    pub(crate) fn remove_all(&self) -> Result<usize, KeeperError> {
+    pub(crate) fn remove_all(&self) -> Result<usize> {
         let filter = format!("--filter=label={LABEL}={}", self.token);
-        let listed = self.engine.ask(["ps", "--all", "--quiet", "--no-trunc", &filter])?;
+        let listed = self.engine.ask(&["ps", "--all", "--quiet", "--no-trunc", &filter])?;
         let ids: Vec<&str> = listed.split_whitespace().collect();
         ids.iter().try_for_each(|id| self.engine.remove(id))?;
         Ok(ids.len())

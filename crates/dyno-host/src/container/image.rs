@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::{Engine, Program};
 use crate::builds::{Origin, Tool};
-use crate::keeper::{Keeper, KeeperError};
+use crate::error::{KeeperError, OrKeeper, Result};
+use crate::keeper::Keeper;
 
 const SOURCE: &str = "image";
 /// Prints the paths that exist; a star stands for any name.
@@ -49,10 +50,10 @@ impl LocalImage {
 
 impl Keeper {
     /// Downloads nothing. The error says what to do without an engine or the image.
-    pub fn image(&self, reference: &str) -> Result<Image, KeeperError> {
+    pub fn image(&self, reference: &str) -> Result<Image> {
         check(reference)?;
         let engine = self.engine()?;
-        let answer = engine.output(["image", "inspect", reference])?;
+        let answer = engine.output(&["image", "inspect", reference])?;
         if !answer.status.success() {
             let name = engine.name();
             return Err(KeeperError(format!(
@@ -60,16 +61,16 @@ impl Keeper {
                  do so: --fetch, or `fetch = true` in the study"
             )));
         }
-        Image::described(engine, reference, &answer.out).ok_or_else(|| {
+        Image::described(engine, reference, &answer.out).or_keeper(|| {
             let program = engine.program().display();
-            KeeperError(format!(
+            format!(
                 "{program} describes the image `{reference}` in a way that Dyno does not understand"
-            ))
+            )
         })
     }
 
     /// By the engine, as the user has configured it.
-    pub fn pull_image(&self, reference: &str) -> Result<Image, KeeperError> {
+    pub fn pull_image(&self, reference: &str) -> Result<Image> {
         check(reference)?;
         Tool(self.engine()?.program().to_owned())
             .run(Path::new("/"), ["pull", "--quiet", reference])?;
@@ -77,13 +78,13 @@ impl Keeper {
     }
 
     /// Those with a name.
-    pub fn local_images(&self) -> Result<Vec<LocalImage>, KeeperError> {
+    pub fn local_images(&self) -> Result<Vec<LocalImage>> {
         let format = "--format={{.Repository}}:{{.Tag}}\t{{.ID}}\t{{.Size}}";
-        Ok(listed(&self.engine()?.ask(["image", "ls", format])?))
+        Ok(listed(&self.engine()?.ask(&["image", "ls", format])?))
     }
 
     /// The `paths` that exist, in order; a star is any name. Fails without a shell in the image.
-    pub fn paths_in(&self, image: &Image, paths: &[String]) -> Result<Vec<PathBuf>, KeeperError> {
+    pub fn paths_in(&self, image: &Image, paths: &[String]) -> Result<Vec<PathBuf>> {
         let words = ["-c", EXISTING, "sh"].into_iter().chain(paths.iter().map(String::as_str));
         let words: Vec<&str> = words.collect();
         let out = self.ask(image.program(Path::new("/bin/sh")), &words)?;
@@ -175,16 +176,13 @@ impl Image {
 }
 
 /// Refuses what an engine would not take as the name of an image.
-fn check(reference: &str) -> Result<(), KeeperError> {
+fn check(reference: &str) -> Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
-    match reference.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && reference.chars().all(is_plain)
-    {
-        true => Ok(()),
-        false => Err(KeeperError(format!(
-            "`{reference}` is not the name of an image; write it as for `podman run`: NAME:TAG"
-        ))),
-    }
+    let is_name = reference.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && reference.chars().all(is_plain);
+    is_name.then_some(()).or_keeper(|| {
+        format!("`{reference}` is not the name of an image; write it as for `podman run`: NAME:TAG")
+    })
 }
 
 /// Without tag and digest: `docker.io/library/postgres`.

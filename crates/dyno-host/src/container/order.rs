@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::engine::LABEL;
 use super::{Image, Program};
-use crate::keeper::KeeperError;
+use crate::error::{KeeperError, Result};
 
 pub(crate) struct ContainerOrder<'a> {
     pub(crate) image: &'a Image,
@@ -36,7 +36,7 @@ pub(crate) struct ContainerOrder<'a> {
 
 impl ContainerOrder<'_> {
     /// The arguments. Fails on a path that an engine would misread.
-    pub(crate) fn words(&self) -> Result<Vec<OsString>, KeeperError> {
+    pub(crate) fn words(&self) -> Result<Vec<OsString>> {
         let engine = self.image.engine();
         let (uid, gid) = self.user;
         let (files, processes) = self.files_and_processes;
@@ -103,7 +103,7 @@ impl ContainerOrder<'_> {
     }
 }
 
-fn mount(from: &Path, to: &Path, more: &str) -> Result<OsString, KeeperError> {
+fn mount(from: &Path, to: &Path, more: &str) -> Result<OsString> {
     if from.to_string_lossy().contains([',', '"', '\n']) {
         return Err(KeeperError(format!(
             "a container engine would misread the path {}; choose a data folder without commas and quotes",

@@ -3,21 +3,91 @@
 use dyno_units::ByteCount;
 
 use super::CheckState::{Bad, Good, Notice, Unknown};
-use super::{Check, CheckState, Symptoms};
+use super::{CheckState, Symptoms};
 
 const GIB: u64 = 1 << 30;
 
-fn check(
-    name: &'static str,
-    why: &'static str,
+/// State, what was found, and advice.
+type Verdict = (CheckState, String, String);
+
+/// Name, why it matters, and the verdict: `None` if the kernel does not report it.
+pub(super) type Rule = (&'static str, &'static str, fn(&Symptoms) -> Option<Verdict>);
+
+pub(super) const RULES: &[Rule] = &[
+    ("CPUs", "the server and the load generator compete for the same CPUs", cpus),
+    ("other load", "other activity on the host is measured as if it were the server's", other_load),
+    (
+        "virtual machine",
+        "neighbours on the same hardware take CPU time, disk and caches, unseen and at any time",
+        virtual_machine,
+    ),
+    (
+        "control group",
+        "a CPU limit stops the server in the middle of a transaction; a memory limit can kill it",
+        control_group,
+    ),
+    (
+        "scheduling group",
+        "CPUs are divided among groups of processes first: a server in Dyno's group and one in another perform differently",
+        scheduling_group,
+    ),
+    (
+        "CPU governor",
+        "a CPU that slows down when idle makes light load look slow and heavy load look fast",
+        governor,
+    ),
+    (
+        "turbo",
+        "a clock frequency that depends on temperature and on how many CPUs are busy makes one \
+         client look faster than it is, and the first minutes look faster than the last",
+        turbo,
+    ),
+    (
+        "clock source",
+        "each attempt reads the clock several times; a slow source costs microseconds each time",
+        clock_source,
+    ),
+    (
+        "memory",
+        "a server that is short of memory reads from disk what its settings say it keeps in memory",
+        memory,
+    ),
+    ("swap", "memory that comes back from swap stalls the server for milliseconds", swap),
+    (
+        "transparent huge pages",
+        "the kernel merges small pages while the server runs, which causes stalls and makes its \
+         memory grow",
+        transparent_huge_pages,
+    ),
+    ("filesystem", "the cost of a commit is mostly the cost of a sync on this disk", filesystem),
+    (
+        "free disk",
+        "tables, logs and temporary files grow while a trial runs; a full disk ends the trial",
+        free_disk,
+    ),
+    (
+        "open files",
+        "each client is a connection at both ends, and a server keeps its tables open",
+        open_files,
+    ),
+    (
+        "CPU mitigations",
+        "they make system calls and context switches more expensive; compare only hosts with the \
+         same mitigations",
+        mitigations,
+    ),
+];
+
+/// What is good needs no advice.
+fn verdict(
     state: CheckState,
     found: impl Into<String>,
     advice: impl Into<String>,
-) -> Check {
-    Check { name, state, found: found.into(), why, advice: advice.into() }
+) -> Option<Verdict> {
+    Some((state, found.into(), if state == Good { String::new() } else { advice.into() }))
 }
 
-pub(super) fn cpus(symptoms: &Symptoms) -> Check {
+fn cpus(symptoms: &Symptoms) -> Option<Verdict> {
     let n = symptoms.cpus;
     let (state, advice) = match n {
         0 | 1 => (
@@ -33,15 +103,12 @@ pub(super) fn cpus(symptoms: &Symptoms) -> Check {
         _ => (Good, ""),
     };
     let found = if n == 1 { "1 CPU".to_owned() } else { format!("{n} CPUs") };
-    let why = "the server and the load generator compete for the same CPUs";
-    check("CPUs", why, state, found, advice)
+    verdict(state, found, advice)
 }
 
-pub(super) fn other_load(symptoms: &Symptoms) -> Check {
-    let (name, why) =
-        ("other load", "other activity on the host is measured as if it were the server's");
+fn other_load(symptoms: &Symptoms) -> Option<Verdict> {
     let Some(busy_pct) = symptoms.busy_pct else {
-        return check(name, why, Unknown, "the kernel does not report it", "check with `top`");
+        return verdict(Unknown, "the kernel does not report it", "check with `top`");
     };
     let load = symptoms.load_average.unwrap_or(0.0);
     let is_loaded = load > 0.5 * f64::from(symptoms.cpus.max(1));
@@ -65,19 +132,14 @@ pub(super) fn other_load(symptoms: &Symptoms) -> Check {
     if !top.is_empty() {
         found.push_str(&format!("; top: {}", top.join(", ")));
     }
-    let advice = match state {
-        Good => "",
-        _ if busy_pct < 3.0 => "wait until the load average has come down",
-        _ => "stop whatever else runs on the host, or wait until it finishes",
+    let advice = match busy_pct < 3.0 {
+        true => "wait until the load average has come down",
+        false => "stop whatever else runs on the host, or wait until it finishes",
     };
-    check(name, why, state, found, advice)
+    verdict(state, found, advice)
 }
 
-pub(super) fn virtual_machine(symptoms: &Symptoms) -> Check {
-    let (name, why) = (
-        "virtual machine",
-        "neighbours on the same hardware take CPU time, disk and caches, unseen and at any time",
-    );
+fn virtual_machine(symptoms: &Symptoms) -> Option<Verdict> {
     let steal = symptoms.steal_pct;
     let stolen = steal.map_or(String::new(), |pct| format!(", {pct:.1}% of CPU time stolen"));
     match (&symptoms.virtualisation, steal) {
@@ -85,21 +147,17 @@ pub(super) fn virtual_machine(symptoms: &Symptoms) -> Check {
             let kind = kind.as_deref().unwrap_or("a virtual machine");
             let advice = "use a host with dedicated CPUs (or bare metal), or many repetitions in \
                           interleaved order";
-            check(name, why, Bad, format!("{kind}{stolen}"), advice)
+            verdict(Bad, format!("{kind}{stolen}"), advice)
         }
         (Some(kind), _) => {
             let advice = "repeat trials in interleaved order, and watch `cpu.steal_pct`";
-            check(name, why, Notice, format!("{kind}{stolen}"), advice)
+            verdict(Notice, format!("{kind}{stolen}"), advice)
         }
-        (None, _) => check(name, why, Good, "none detected", ""),
+        (None, _) => verdict(Good, "none detected", ""),
     }
 }
 
-pub(super) fn control_group(symptoms: &Symptoms) -> Check {
-    let (name, why) = (
-        "control group",
-        "a CPU limit stops the server in the middle of a transaction; a memory limit can kill it",
-    );
+fn control_group(symptoms: &Symptoms) -> Option<Verdict> {
     let mut limits = Vec::new();
     if let Some(cpus) = symptoms.cgroup_cpus {
         limits.push(format!("{cpus} CPUs"));
@@ -108,42 +166,34 @@ pub(super) fn control_group(symptoms: &Symptoms) -> Check {
         limits.push(format!("{} of memory", ByteCount(bytes)));
     }
     if limits.is_empty() {
-        return check(name, why, Good, "no limit", "");
+        return verdict(Good, "no limit", "");
     }
     let found = format!("limited to {}", limits.join(" and "));
     if let Some(n) = symptoms.n_throttled.filter(|n| *n > 0) {
         let found = format!("{found}; throttled {n} times just now");
         let advice = "raise the CPU limit of the container or the unit, or bind it to whole CPUs";
-        return check(name, why, Bad, found, advice);
+        return verdict(Bad, found, advice);
     }
     let advice = "size the server by these limits, not by the host, or raise them";
-    check(name, why, Notice, found, advice)
+    verdict(Notice, found, advice)
 }
 
-pub(super) fn scheduling_group(symptoms: &Symptoms) -> Check {
-    let (name, why) = (
-        "scheduling group",
-        "CPUs are divided among groups of processes first: a server in Dyno's group and one in another perform differently",
-    );
+fn scheduling_group(symptoms: &Symptoms) -> Option<Verdict> {
     let Some(group) = &symptoms.scheduling_group else {
-        return check(name, why, Good, "none", "");
+        return verdict(Good, "none", "");
     };
     let advice = "compare only servers with the same `scheduling_group`, which the report lists for each variant";
-    check(name, why, Notice, format!("Dyno is in {group}"), advice)
+    verdict(Notice, format!("Dyno is in {group}"), advice)
 }
 
-pub(super) fn governor(symptoms: &Symptoms) -> Check {
-    let (name, why) = (
-        "CPU governor",
-        "a CPU that slows down when idle makes light load look slow and heavy load look fast",
-    );
+fn governor(symptoms: &Symptoms) -> Option<Verdict> {
     let Some(governor) = &symptoms.governor else {
         let advice = if symptoms.virtualisation.is_some() {
             "there is nothing to change: in a virtual machine, the hypervisor decides"
         } else {
             "choose performance in the firmware's power settings"
         };
-        return check(name, why, Unknown, "the kernel does not report it", advice);
+        return verdict(Unknown, "the kernel does not report it", advice);
     };
     // With these drivers `powersave` adapts to load; with all others it is the lowest clock.
     let adapts = ["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"];
@@ -157,90 +207,50 @@ pub(super) fn governor(symptoms: &Symptoms) -> Check {
         Some(driver) => format!("{governor} ({driver})"),
         None => governor.clone(),
     };
-    let advice = match state {
-        Good => "",
-        _ => "set it with `cpupower frequency-set -g performance`",
-    };
-    check(name, why, state, found, advice)
+    verdict(state, found, "set it with `cpupower frequency-set -g performance`")
 }
 
-pub(super) fn turbo(symptoms: &Symptoms) -> Check {
-    let (name, why) = (
-        "turbo",
-        "a clock frequency that depends on temperature and on how many CPUs are busy makes one \
-         client look faster than it is, and the first minutes look faster than the last",
-    );
-    match symptoms.has_turbo {
-        None => check(name, why, Unknown, "the kernel does not report it", ""),
-        Some(false) => check(name, why, Good, "off", ""),
-        Some(true) => check(
-            name,
-            why,
-            Notice,
-            "on",
-            "for the steadiest results, switch it off: `echo 1 > \
-             /sys/devices/system/cpu/intel_pstate/no_turbo`, or `echo 0 > \
-             /sys/devices/system/cpu/cpufreq/boost`",
-        ),
-    }
+fn turbo(symptoms: &Symptoms) -> Option<Verdict> {
+    let (state, found) = if symptoms.has_turbo? { (Notice, "on") } else { (Good, "off") };
+    let advice = "for the steadiest results, switch it off: `echo 1 > \
+                  /sys/devices/system/cpu/intel_pstate/no_turbo`, or `echo 0 > \
+                  /sys/devices/system/cpu/cpufreq/boost`";
+    verdict(state, found, advice)
 }
 
-pub(super) fn clock_source(symptoms: &Symptoms) -> Check {
-    let (name, why) = (
-        "clock source",
-        "each attempt reads the clock several times; a slow source costs microseconds each time",
-    );
-    let Some(source) = &symptoms.clock_source else {
-        return check(name, why, Unknown, "the kernel does not report it", "");
-    };
-    match source.as_str() {
-        "tsc" | "arch_sys_counter" | "timebase" | "tod" => check(name, why, Good, source, ""),
-        "kvm-clock" | "hyperv_clocksource_tsc_page" => check(
-            name,
-            why,
+fn clock_source(symptoms: &Symptoms) -> Option<Verdict> {
+    let source = symptoms.clock_source.as_ref()?;
+    let (state, advice) = match source.as_str() {
+        "tsc" | "arch_sys_counter" | "timebase" | "tod" => (Good, ""),
+        "kvm-clock" | "hyperv_clocksource_tsc_page" => (
             Notice,
-            source,
             "read without a system call, but slower than `tsc`; if the CPU has a stable one, boot \
              with `clocksource=tsc`",
         ),
-        _ => check(
-            name,
-            why,
+        _ => (
             Bad,
-            source,
             "each read is a system call or worse; boot with `clocksource=tsc`, or look in `dmesg` \
              for why the kernel rejects it",
         ),
-    }
+    };
+    verdict(state, source, advice)
 }
 
-pub(super) fn memory(symptoms: &Symptoms) -> Check {
-    let (name, why) = (
-        "memory",
-        "a server that is short of memory reads from disk what its settings say it keeps in memory",
-    );
-    let (Some(total), Some(available)) = (symptoms.memory_bytes, symptoms.available_bytes) else {
-        return check(name, why, Unknown, "the kernel does not report it", "");
-    };
+fn memory(symptoms: &Symptoms) -> Option<Verdict> {
+    let (total, available) = (symptoms.memory_bytes?, symptoms.available_bytes?);
     let state = match available {
         n if n < GIB / 2 => Bad,
         n if n < 2 * GIB || n < total / 2 => Notice,
         _ => Good,
     };
-    let advice =
-        if state == Good { "" } else { "stop whatever uses the memory, or use a larger host" };
     let found = format!("{} of {} available", ByteCount(available), ByteCount(total));
-    check(name, why, state, found, advice)
+    verdict(state, found, "stop whatever uses the memory, or use a larger host")
 }
 
-pub(super) fn swap(symptoms: &Symptoms) -> Check {
-    let (name, why) =
-        ("swap", "memory that comes back from swap stalls the server for milliseconds");
-    let Some((total, used)) = symptoms.swap else {
-        return check(name, why, Unknown, "the kernel does not report it", "");
-    };
+fn swap(symptoms: &Symptoms) -> Option<Verdict> {
+    let (total, used) = symptoms.swap?;
     if total == 0 {
-        return check(name, why, Good, "none", "");
+        return verdict(Good, "none", "");
     }
     let swappiness = symptoms.swappiness;
     let is_eager = swappiness.is_some_and(|n| n > 10);
@@ -256,35 +266,19 @@ pub(super) fn swap(symptoms: &Symptoms) -> Check {
         }
         _ => (Good, ""),
     };
-    check(name, why, state, found, advice)
+    verdict(state, found, advice)
 }
 
-pub(super) fn transparent_huge_pages(symptoms: &Symptoms) -> Check {
-    let (name, why) = (
-        "transparent huge pages",
-        "the kernel merges small pages while the server runs, which causes stalls and makes its \
-         memory grow",
-    );
-    match symptoms.transparent_huge_pages.as_deref() {
-        None => check(name, why, Unknown, "the kernel does not report it", ""),
-        Some("always") => check(
-            name,
-            why,
-            Notice,
-            "always",
-            "`echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`, unless they are what \
-             you study",
-        ),
-        Some(other) => check(name, why, Good, other, ""),
-    }
+fn transparent_huge_pages(symptoms: &Symptoms) -> Option<Verdict> {
+    let found = symptoms.transparent_huge_pages.as_deref()?;
+    let state = if found == "always" { Notice } else { Good };
+    let advice = "`echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`, unless they are \
+                  what you study";
+    verdict(state, found, advice)
 }
 
-pub(super) fn filesystem(symptoms: &Symptoms) -> Check {
-    let (name, why) =
-        ("filesystem", "the cost of a commit is mostly the cost of a sync on this disk");
-    let Some(kind) = symptoms.filesystem.as_deref() else {
-        return check(name, why, Unknown, "the kernel does not report it", "");
-    };
+fn filesystem(symptoms: &Symptoms) -> Option<Verdict> {
+    let kind = symptoms.filesystem.as_deref()?;
     let (state, advice) = match kind {
         "tmpfs" | "ramfs" => (Bad, "in memory a sync costs nothing; choose a folder on a disk"),
         "overlay" | "aufs" => (Notice, "choose a folder on a disk, outside the container's layers"),
@@ -301,34 +295,24 @@ pub(super) fn filesystem(symptoms: &Symptoms) -> Check {
         }
         _ => (Good, ""),
     };
-    check(name, why, state, kind, advice)
+    verdict(state, kind, advice)
 }
 
-pub(super) fn free_disk(symptoms: &Symptoms) -> Check {
-    let (name, why) = (
-        "free disk",
-        "tables, logs and temporary files grow while a trial runs; a full disk ends the trial",
-    );
+fn free_disk(symptoms: &Symptoms) -> Option<Verdict> {
     let Some(free) = symptoms.free_disk_bytes else {
-        return check(name, why, Unknown, "the data folder cannot be examined", "choose another");
+        return verdict(Unknown, "the data folder cannot be examined", "choose another");
     };
     let state = match free {
         n if n < GIB => Bad,
         n if n < 10 * GIB => Notice,
         _ => Good,
     };
-    let advice = if state == Good { "" } else { "free space, or choose a folder on a larger disk" };
-    check(name, why, state, format!("{} free", ByteCount(free)), advice)
+    let found = format!("{} free", ByteCount(free));
+    verdict(state, found, "free space, or choose a folder on a larger disk")
 }
 
-pub(super) fn open_files(symptoms: &Symptoms) -> Check {
-    let (name, why) = (
-        "open files",
-        "each client is a connection at both ends, and a server keeps its tables open",
-    );
-    let Some((soft, hard)) = symptoms.open_files else {
-        return check(name, why, Unknown, "the kernel does not report it", "");
-    };
+fn open_files(symptoms: &Symptoms) -> Option<Verdict> {
+    let (soft, hard) = symptoms.open_files?;
     let state = match soft {
         n if n < 1024 => Bad,
         n if n < 4096 => Notice,
@@ -339,26 +323,15 @@ pub(super) fn open_files(symptoms: &Symptoms) -> Check {
         n => n.to_string(),
     };
     let found = format!("{} (at most {})", words(soft), words(hard));
-    let advice = match state {
-        Good => String::new(),
-        _ if hard > soft => format!("`ulimit -n {}` before starting Dyno", hard.min(65_536)),
-        _ => "raise it in /etc/security/limits.conf, or with LimitNOFILE= in the unit".to_owned(),
+    let advice = match hard > soft {
+        true => format!("`ulimit -n {}` before starting Dyno", hard.min(65_536)),
+        false => "raise it in /etc/security/limits.conf, or with LimitNOFILE= in the unit".into(),
     };
-    check(name, why, state, found, advice)
+    verdict(state, found, advice)
 }
 
-pub(super) fn mitigations(symptoms: &Symptoms) -> Check {
-    let (name, why) = (
-        "CPU mitigations",
-        "they make system calls and context switches more expensive; compare only hosts with the \
-         same mitigations",
-    );
-    match symptoms.mitigations.as_deref() {
-        None => check(name, why, Unknown, "the kernel does not report it", ""),
-        Some("off") => {
-            let advice = "mention them with the results: most servers run with them";
-            check(name, why, Notice, "off", advice)
-        }
-        Some(other) => check(name, why, Good, other, ""),
-    }
+fn mitigations(symptoms: &Symptoms) -> Option<Verdict> {
+    let found = symptoms.mitigations.as_deref()?;
+    let state = if found == "off" { Notice } else { Good };
+    verdict(state, found, "mention them with the results: most servers run with them")
 }

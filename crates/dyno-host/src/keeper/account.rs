@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::KeeperError;
+use crate::error::{OrKeeper, Result};
 
 const NAME: &str = "dyno";
 /// Higher ids may be persons.
@@ -29,21 +29,18 @@ pub(super) struct Account {
 
 impl Account {
     /// `None` unless Dyno is root: servers run as Dyno's user.
-    pub(super) fn find() -> Result<Option<Account>, KeeperError> {
+    pub(super) fn find() -> Result<Option<Account>> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
         }
-        let passwd = std::fs::read_to_string("/etc/passwd")
-            .map_err(|e| KeeperError(format!("/etc/passwd cannot be read: {e}")))?;
+        let passwd =
+            std::fs::read_to_string("/etc/passwd").or_keeper(|| "/etc/passwd cannot be read")?;
         // Without groups the user ids have to do.
         let group = std::fs::read_to_string("/etc/group").unwrap_or_default();
-        choose(&passwd, &group).map(Some).ok_or_else(|| {
-            KeeperError(
-                "Dyno runs as root, and servers must not; there is no system account `dyno` to run \
+        choose(&passwd, &group).map(Some).or_keeper(|| {
+            "Dyno runs as root, and servers must not; there is no system account `dyno` to run \
                  them as. Create one (`useradd --system --no-create-home --shell /usr/sbin/nologin \
                  dyno`), or run Dyno as a user other than root"
-                    .into(),
-            )
         })
     }
 

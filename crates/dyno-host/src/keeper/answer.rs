@@ -2,12 +2,16 @@
 
 use std::io::Read;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 
 use dyno_units::Nanoseconds;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::Answer;
+use crate::error::{OrKeeper, Result};
 
 /// MariaDB lists its settings in 200 KiB.
 const BYTES_MAX: usize = 4 << 20;
@@ -16,11 +20,13 @@ const BYTES_MAX: usize = 4 << 20;
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 const NO_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// The program leads its own process group. `None` if it exceeded the limit and was killed.
-pub(crate) fn answer_of(
-    mut child: Child,
-    limit: Nanoseconds,
-) -> std::io::Result<Option<super::Answer>> {
+/// The program leads its own process group, and is killed after the limit.
+pub(crate) fn answer_of(program: &Path, child: Child, limit: Nanoseconds) -> Result<Answer> {
+    let answer = answer_within(child, limit).or_path(program, "does not answer")?;
+    answer.or_keeper(|| format!("{} did not answer within {limit}", program.display()))
+}
+
+fn answer_within(mut child: Child, limit: Nanoseconds) -> std::io::Result<Option<Answer>> {
     let (out, errors) = (child.stdout.take(), child.stderr.take());
     let is_over = AtomicBool::new(false);
     // A program blocks if its output is not read.
@@ -38,7 +44,7 @@ pub(crate) fn answer_of(
     if !is_in_time {
         return Ok(None);
     }
-    Ok(Some(super::Answer { status, out: out?, errors: errors? }))
+    Ok(Some(Answer { status, out: out?, errors: errors? }))
 }
 
 /// To the end of the output, or to what is there once the program is over.

@@ -1,6 +1,12 @@
-//! Starts processes with the least rights, and nothing inherited by accident. The confinement
-//! belongs to a thread: each process has its own, which ends at once, so nothing has to be undone.
+//! Finds programs on this host, and starts them apart from Dyno, with the least rights and nothing
+//! inherited by accident. The confinement belongs to a thread: each process has its own, which ends
+//! at once, so nothing has to be undone.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use rustix::thread::{
@@ -8,7 +14,58 @@ use rustix::thread::{
     sched_getaffinity, sched_setaffinity, set_no_new_privs,
 };
 
-use super::KeeperError;
+use super::Keeper;
+use crate::error::{KeeperError, OrKeeper, Result};
+
+/// PATH often lacks the `sbin` folders, where servers are.
+pub(super) const USUAL_FOLDERS: [&str; 7] =
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/libexec"];
+
+/// Relative folders depend on Dyno's working directory.
+pub(super) fn path_folders(path_value: &OsStr) -> Vec<PathBuf> {
+    std::env::split_paths(path_value).filter(|folder| folder.is_absolute()).collect()
+}
+
+pub(super) fn find_program<'a>(
+    name: &str,
+    folders: impl Iterator<Item = &'a Path>,
+) -> Option<PathBuf> {
+    if name.is_empty() || name.contains('/') {
+        return None;
+    }
+    folders.map(|folder| folder.join(name)).find(|path| is_program(path))
+}
+
+fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+}
+
+impl Keeper {
+    /// Leads its own process group: Dyno gets Ctrl-C, and stops it in order. Under another user it
+    /// has its own session, without a terminal: a process that shares root's can type into it
+    /// (`ioctl(TIOCSTI)`), and root's shell runs that.
+    pub(super) fn apart(&self, program: &Path) -> Result<Command> {
+        if !self.has_own_sessions {
+            let mut command = Command::new(program);
+            command.process_group(0);
+            return Ok(command);
+        }
+        let setsid = find_program("setsid", USUAL_FOLDERS.iter().map(Path::new));
+        let setsid = setsid.or_keeper(|| {
+            format!(
+                "the program `setsid` (package util-linux) is missing; without it, {} would share \
+                 root's terminal; install it, or run Dyno as a user other than root",
+                program.display()
+            )
+        })?;
+        // setsid would report this only in the log.
+        fs::metadata(program).or_path(program, "cannot be started")?;
+        // A new process leads no group, so it leads the session and keeps its id.
+        let mut command = Command::new(setsid);
+        command.arg(program);
+        Ok(command)
+    }
+}
 
 /// Rights that the process may regain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,24 +77,19 @@ pub(super) enum Rights {
 }
 
 /// The command and its descendants can never gain rights, and run on `cpus` only (empty: on all).
-pub(super) fn start(
-    command: &mut Command,
-    cpus: &[u32],
-    rights: Rights,
-) -> Result<Child, KeeperError> {
+pub(super) fn start(command: &mut Command, cpus: &[u32], rights: Rights) -> Result<Child> {
     let program = command.get_program().to_string_lossy().into_owned();
     let start = || {
-        confine(rights).map_err(|e| {
-            KeeperError(format!("{program} cannot be started with reduced privileges: {e}"))
-        })?;
+        confine(rights)
+            .or_keeper(|| format!("{program} cannot be started with reduced privileges"))?;
         bind(cpus)?;
-        command.spawn().map_err(|e| KeeperError(format!("{program} cannot be started: {e}")))
+        command.spawn().or_keeper(|| format!("{program} cannot be started"))
     };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("dyno-start".into());
         let thread = thread
             .spawn_scoped(scope, start)
-            .map_err(|e| KeeperError(format!("cannot start a thread to start a program: {e}")))?;
+            .or_keeper(|| "cannot start a thread to start a program")?;
         // It calls nothing that panics.
         thread.join().unwrap_or_else(|_| Err(KeeperError("a program was not started".into())))
     })
@@ -63,14 +115,12 @@ fn confine(rights: Rights) -> rustix::io::Result<()> {
     Ok(())
 }
 
-fn bind(cpus: &[u32]) -> Result<(), KeeperError> {
+fn bind(cpus: &[u32]) -> Result<()> {
     if cpus.is_empty() {
         return Ok(());
     }
-    let refuse = |error: rustix::io::Errno| {
-        KeeperError(format!("a process cannot be bound to the CPUs {cpus:?}: {error}"))
-    };
-    let allowed = sched_getaffinity(None).map_err(refuse)?;
+    let refused = || format!("a process cannot be bound to the CPUs {cpus:?}");
+    let allowed = sched_getaffinity(None).or_keeper(refused)?;
     let mut wanted = CpuSet::new();
     for cpu in cpus {
         let idx = *cpu as usize;
@@ -82,7 +132,7 @@ fn bind(cpus: &[u32]) -> Result<(), KeeperError> {
         }
         wanted.set(idx);
     }
-    sched_setaffinity(None, &wanted).map_err(refuse)
+    sched_setaffinity(None, &wanted).or_keeper(refused)
 }
 
 /// `0, 1, 4`.

@@ -10,12 +10,14 @@ use std::process::Stdio;
 use dyno_units::Nanoseconds;
 use rustix::process::{Resource, getrlimit};
 
+use super::files::Access;
 use super::owner::Owner;
 use super::{
-    ANSWER_LIMIT, Answer, FOLDER_MARK, Keeper, KeeperError, KeptProcess, ProcessSpec, files,
-    leftovers, open_log, random_token,
+    ANSWER_LIMIT, Answer, FOLDER_MARK, Keeper, KeptProcess, ProcessSpec, files, leftovers,
+    open_log, random_token,
 };
 use crate::container::{ContainerOrder, ContainersNote, Engine, Image, Program};
+use crate::error::{KeeperError, OrKeeper, Result};
 use crate::facts::Host;
 use crate::process_table::ProcessStat;
 
@@ -32,13 +34,12 @@ pub(super) type Question = (String, PathBuf, Vec<String>);
 
 impl Keeper {
     /// By name or path of its program; `None` for the first that answers.
-    pub fn with_engine(mut self, engine: Option<OsString>) -> Keeper {
-        self.wanted_engine = engine;
-        self
+    pub fn with_engine(self, wanted_engine: Option<OsString>) -> Keeper {
+        Keeper { wanted_engine, ..self }
     }
 
     /// The error says why none answers.
-    pub fn engine(&self) -> Result<&Engine, KeeperError> {
+    pub fn engine(&self) -> Result<&Engine> {
         let find = || Engine::find(self, self.wanted_engine.as_deref()).map_err(|error| error.0);
         self.engine.get_or_init(find).as_ref().map_err(|why| KeeperError(why.clone()))
     }
@@ -50,7 +51,7 @@ impl Keeper {
         program: Program<'_>,
         arguments: &[&str],
         folder: Option<&Path>,
-    ) -> Result<Answer, KeeperError> {
+    ) -> Result<Answer> {
         let owned = arguments.iter().map(|&one| one.to_owned()).collect();
         let question = (image.id(), program.path.to_owned(), owned);
         let said = || self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -72,7 +73,7 @@ impl Keeper {
             mounts: &mounts,
             ..self.container(image, program)
         };
-        let answer = image.engine().output(order.words()?);
+        let answer = image.engine().output(&order.words()?);
         if answer.is_err() {
             // The client was killed, the container goes on.
             let _ = image.engine().remove(&name);
@@ -96,7 +97,7 @@ impl Keeper {
         folder: &Path,
         spec: &ProcessSpec,
         image: &Image,
-    ) -> Result<KeptProcess, KeeperError> {
+    ) -> Result<KeptProcess> {
         let (mut process, name) = self.spawn_client(folder, spec, image)?;
         for _ in 0..PID_TRIES {
             if process.ends_within(PID_PAUSE) {
@@ -126,7 +127,7 @@ impl Keeper {
         folder: &Path,
         spec: &ProcessSpec,
         image: &Image,
-    ) -> Result<(KeptProcess, String), KeeperError> {
+    ) -> Result<(KeptProcess, String)> {
         if !spec.limits.is_none() {
             return Err(KeeperError(
                 "memory, swap and CPU weight of a server in a container cannot be limited by Dyno; leave `memory`, \
@@ -139,7 +140,9 @@ impl Keeper {
         let n = super::N_FOLDERS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let of_folder = folder.file_name().unwrap_or_default().to_string_lossy();
         let name = format!("dyno-{of_folder}-{}-{n}", &token[..NAME_DIGITS]);
-        let passwd = self.passwd_file(folder)?;
+        let (uid, gid) = self.user_of_servers();
+        let text = format!("{USER_NAME}:x:{uid}:{gid}:servers of Dyno:/nonexistent:/bin/false\n");
+        let passwd = self.passwd_file(folder, &text)?;
         let mut mounts = vec![folder];
         mounts.extend(spec.mounts.iter().map(PathBuf::as_path));
         let mut environment: Vec<(&str, OsString)> = vec![
@@ -160,12 +163,10 @@ impl Keeper {
             ..self.container(image, image.program(&spec.program))
         };
         let log = open_log(folder, &spec.log)?;
-        let refuse = |e: std::io::Error| KeeperError(format!("{}: {e}", spec.log.display()));
-        let mut command = image.engine().command(order.words()?);
-        command.stdout(log.try_clone().map_err(refuse)?).stderr(log).stdin(Stdio::null());
-        let child = command.spawn().map_err(|e| {
-            KeeperError(format!("{} cannot be started: {e}", image.engine().program().display()))
-        })?;
+        let mut command = image.engine().command(&order.words()?);
+        let log_too = log.try_clone().at(&spec.log)?;
+        command.stdout(log_too).stderr(log).stdin(Stdio::null());
+        let child = command.spawn().or_path(image.engine().program(), "cannot be started")?;
         // From here on, dropping it kills it.
         let process = KeptProcess::new(child);
         self.note(folder, process.child_pid(), None)?;
@@ -173,7 +174,6 @@ impl Keeper {
     }
 
     fn container<'a>(&self, image: &'a Image, program: Program<'a>) -> ContainerOrder<'a> {
-        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let memory = Host::new(Path::new("/")).memory_bytes().unwrap_or(1 << 30);
         ContainerOrder {
             image,
@@ -181,7 +181,7 @@ impl Keeper {
             arguments: Vec::new(),
             name: "",
             token: "",
-            user: self.run_as().map_or(own, |user| (user.uid, user.gid)),
+            user: self.user_of_servers(),
             is_own_user: self.run_as().is_none(),
             mounts: &[],
             passwd: None,
@@ -194,35 +194,37 @@ impl Keeper {
     }
 
     /// Some programs refuse to run without a name.
-    fn passwd_file(&self, folder: &Path) -> Result<PathBuf, KeeperError> {
+    pub(super) fn passwd_file(&self, folder: &Path, text: &str) -> Result<PathBuf> {
         let path = folder.join("passwd");
         if fs::symlink_metadata(&path).is_err() {
-            let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-            let (uid, gid) = self.run_as().map_or(own, |user| (user.uid, user.gid));
-            let text =
-                format!("{USER_NAME}:x:{uid}:{gid}:servers of Dyno:/nonexistent:/bin/false\n");
-            files::make(&path, text.as_bytes(), self.run_as())
-                .map_err(|e| KeeperError(format!("{} cannot be created: {e}", path.display())))?;
+            let made = files::make(&path, &mut text.as_bytes(), Access::Read, self.run_as());
+            made.or_path(&path, "cannot be created")?;
         }
         Ok(path)
     }
 
+    /// And their group.
+    fn user_of_servers(&self) -> (u32, u32) {
+        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        self.run_as().map_or(own, |user| (user.uid, user.gid))
+    }
+
     /// In the folder's owner file; returns the label's value.
-    fn note_containers(&self, folder: &Path, engine: &Engine) -> Result<String, KeeperError> {
+    fn note_containers(&self, folder: &Path, engine: &Engine) -> Result<String> {
         let mut owner_files = self.owner_files();
         let (_, mut owner) = Owner::read(folder)?;
-        if let Some(note) = owner.containers.as_ref().filter(|note| note.is_of(engine)) {
-            return Ok(note.token().to_owned());
+        if let Some(note) = owner.containers.as_ref().filter(|note| note.engine == *engine) {
+            return Ok(note.token.clone());
         }
         let token = fresh_token()?;
-        owner.containers = Some(ContainersNote::new(engine, token.clone()));
+        owner.containers = Some(ContainersNote { engine: engine.clone(), token: token.clone() });
         owner_files.insert(folder.to_owned(), owner.write()?);
         Ok(token)
     }
 }
 
-fn fresh_token() -> Result<String, KeeperError> {
-    random_token().map_err(|e| KeeperError(format!("cannot get random numbers: {e}")))
+fn fresh_token() -> Result<String> {
+    random_token().or_keeper(|| "cannot get random numbers")
 }
 
 /// Dyno's own limit: no container needs more, and an engine might not be able to give it.

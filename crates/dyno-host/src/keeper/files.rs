@@ -3,11 +3,11 @@
 //! does not write. So no other user can swap a name that Dyno opens; it checks them nevertheless.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
+use rustix::fs::{CWD, FlockOperation, Gid, Mode, OFlags, Uid};
 
 use super::account::RunAs;
 
@@ -40,41 +40,38 @@ pub(super) fn read_own(path: &Path, bytes_max: u64) -> io::Result<(File, Vec<u8>
     Ok((file, bytes))
 }
 
-/// Makes a new file for Dyno's user and the group of `reader`: an option file may hold secrets.
-pub(super) fn make(path: &Path, text: &[u8], reader: Option<RunAs>) -> io::Result<()> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let mut file = open_own(path, flags, Mode::from_raw_mode(0o600))?;
-    file.write_all(text)?;
-    if let Some(reader) = reader {
-        rustix::fs::fchown(&file, None, Some(Gid::from_raw(reader.gid)))?;
-        rustix::fs::fchmod(&file, Mode::from_raw_mode(0o640))?;
-    }
-    Ok(())
+/// What another user may do with a new file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Its group reads it: an option file may hold secrets.
+    Read,
+    /// Its group runs it.
+    Run,
+    /// It alone reads it, as its owner.
+    Own,
 }
 
-/// Makes a new program for Dyno's user and the group of `runner`.
-pub(super) fn make_program(
+/// Makes a new file for Dyno's user and `other`.
+pub(super) fn make(
     path: &Path,
     text: &mut dyn Read,
-    runner: Option<RunAs>,
+    access: Access,
+    other: Option<RunAs>,
 ) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     let mut file = open_own(path, flags, Mode::from_raw_mode(0o600))?;
     io::copy(text, &mut file)?;
-    let Some(runner) = runner else {
-        return Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(0o700))?);
+    if let Some(RunAs { uid, gid }) = other {
+        let owner = (access == Access::Own).then_some(Uid::from_raw(uid));
+        rustix::fs::fchown(&file, owner, Some(Gid::from_raw(gid)))?;
+    }
+    let mode = match (access, other) {
+        (Access::Read, Some(_)) => 0o640,
+        (Access::Run, Some(_)) => 0o750,
+        (Access::Run, None) => 0o700,
+        _ => return Ok(()),
     };
-    rustix::fs::fchown(&file, None, Some(Gid::from_raw(runner.gid)))?;
-    Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(0o750))?)
-}
-
-/// Makes a new file that only `reader`, or else Dyno's user, can read.
-pub(super) fn make_secret(path: &Path, text: &[u8], reader: Option<RunAs>) -> io::Result<()> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let mut file = open_own(path, flags, Mode::from_raw_mode(0o600))?;
-    file.write_all(text)?;
-    let Some(reader) = reader else { return Ok(()) };
-    Ok(rustix::fs::fchown(&file, Some(Uid::from_raw(reader.uid)), Some(Gid::from_raw(reader.gid)))?)
+    Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?)
 }
 
 /// New and private to `owner`, or else to Dyno's user.
@@ -87,8 +84,7 @@ pub(super) fn make_folder(path: &Path, owner: Option<RunAs>) -> io::Result<()> {
 
 /// Not through a link.
 pub(super) fn open_folder(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
+    Ok(File::from(crate::storage::open_folder(CWD, path)?))
 }
 
 /// Lets the servers' user pass through to inner folders.
@@ -101,6 +97,19 @@ pub(super) fn let_through(path: &Path, user: RunAs) -> io::Result<()> {
 pub(super) fn open_log(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
     open_own(path, flags, Mode::from_raw_mode(0o600))
+}
+
+/// If it is free, and the file still has this name.
+pub(crate) fn take_lock(file: &File, path: &Path) -> bool {
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_at(file, path)
+}
+
+/// Whether the file still has this name.
+pub(super) fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), std::fs::symlink_metadata(path)) {
+        (Ok(here), Ok(there)) => (here.dev(), here.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
 }
 
 /// Without the tokens that Dyno gave to servers; empty if unreadable.
@@ -181,7 +190,8 @@ mod tests {
         symlink(path("precious"), path("link")).expect("a link");
         symlink(path("missing"), path("dangling")).expect("a link");
         for name in ["precious", "link", "dangling"] {
-            assert!(make(&path(name), b"other", None).is_err(), "{name}");
+            let made = make(&path(name), &mut &b"other"[..], Access::Read, None);
+            assert!(made.is_err(), "{name}");
             assert!(make_folder(&path(name), None).is_err(), "{name}");
         }
         for name in ["link", "dangling"] {

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 
 use dyno_units::ByteCount;
 
-use super::KeeperError;
+use crate::cgroup::{Groups, make_group};
+use crate::error::{KeeperError, OrKeeper, Result, if_there};
+use crate::storage::write_setting;
 
 pub(crate) const GROUP_PREFIX: &str = "dyno-";
-const ROOT: &str = "/sys/fs/cgroup";
+pub(super) const ROOT: &str = "/sys/fs/cgroup";
 /// Version 1's usual share, 100 in version 2.
 const SHARES_USUAL: u64 = 1024;
 /// Version 1's minimum.
@@ -34,51 +36,29 @@ impl ServerLimits {
     }
 
     fn controllers(&self) -> impl Iterator<Item = &'static Controller> {
-        let wanted = [self.memory.is_some() || self.swap.is_some(), self.cpu_weight.is_some()];
-        [&MEMORY, &CPU]
-            .into_iter()
-            .zip(wanted)
-            .filter(|(_, is_wanted)| *is_wanted)
-            .map(|(one, _)| one)
+        let memory = self.memory.or(self.swap).map(|_| &MEMORY);
+        [memory, self.cpu_weight.map(|_| &CPU)].into_iter().flatten()
     }
 }
 
 struct Controller {
     name: &'static str,
     /// By which version 1 is recognised.
-    v1_file: &'static str,
-    v1_folders: &'static [&'static str],
+    v1_files: &'static [&'static str],
     purpose: &'static str,
 }
 
 const MEMORY: Controller = Controller {
     name: "memory",
-    v1_file: "memory.limit_in_bytes",
-    v1_folders: &["memory"],
+    v1_files: &["memory/memory.limit_in_bytes"],
     purpose: "limit the memory of a server",
 };
 
 const CPU: Controller = Controller {
     name: "cpu",
-    v1_file: "cpu.shares",
-    v1_folders: &["cpu", "cpu,cpuacct"],
+    v1_files: &["cpu/cpu.shares", "cpu,cpuacct/cpu.shares"],
     purpose: "give a server a share of CPU time",
 };
-
-/// Where a controller's groups are here.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Version {
-    V1(PathBuf),
-    V2(PathBuf),
-}
-
-impl Version {
-    fn root(&self) -> &Path {
-        match self {
-            Version::V1(root) | Version::V2(root) => root,
-        }
-    }
-}
 
 /// Empty if the limits can be set here.
 pub fn server_limit_problems(limits: &ServerLimits) -> Vec<String> {
@@ -103,7 +83,7 @@ fn problems_under(root: &Path, meminfo: &Path, limits: &ServerLimits) -> Vec<Str
                 folder.display()
             ));
         }
-        let has_no_account = matches!(&version, Version::V1(_))
+        let has_no_account = matches!(&version, Groups::V1(_))
             && !folder.join("memory.memsw.limit_in_bytes").exists();
         if controller.name == MEMORY.name && limits.swap.is_some() && has_no_account {
             problems.push(
@@ -115,7 +95,7 @@ fn problems_under(root: &Path, meminfo: &Path, limits: &ServerLimits) -> Vec<Str
     }
     let swap = limits.swap.filter(|swap| swap.0 > 0);
     let text = fs::read_to_string(meminfo).unwrap_or_default();
-    let total = crate::probe::meminfo_bytes(&text, "SwapTotal").unwrap_or(0);
+    let total = crate::kernel_text::meminfo_bytes(&text, "SwapTotal").unwrap_or(0);
     problems.extend(swap.filter(|swap| swap.0 > total).map(|swap| {
         format!(
             "`swap` is {swap}, but this machine has {} of swap; add a swap file with mkswap and swapon",
@@ -125,16 +105,8 @@ fn problems_under(root: &Path, meminfo: &Path, limits: &ServerLimits) -> Vec<Str
     problems
 }
 
-/// Not made yet.
-pub(super) fn planned(folder: &Path, limits: &ServerLimits) -> Result<Vec<PathBuf>, KeeperError> {
-    planned_under(Path::new(ROOT), folder, limits)
-}
-
-fn planned_under(
-    root: &Path,
-    folder: &Path,
-    limits: &ServerLimits,
-) -> Result<Vec<PathBuf>, KeeperError> {
+/// Not made yet; `root` is [`ROOT`].
+pub(super) fn planned(root: &Path, folder: &Path, limits: &ServerLimits) -> Result<Vec<PathBuf>> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let mut groups = Vec::new();
     for controller in limits.controllers() {
@@ -146,24 +118,18 @@ fn planned_under(
     Ok(groups)
 }
 
-pub(super) fn make(groups: &[PathBuf], limits: &ServerLimits) -> Result<(), KeeperError> {
-    make_under(Path::new(ROOT), groups, limits)
-}
-
-fn make_under(root: &Path, groups: &[PathBuf], limits: &ServerLimits) -> Result<(), KeeperError> {
-    let found: Vec<(&Controller, Version)> = limits
+pub(super) fn make(root: &Path, groups: &[PathBuf], limits: &ServerLimits) -> Result<()> {
+    let found: Vec<(&Controller, Groups)> = limits
         .controllers()
         .map(|controller| Ok((controller, controller.find_under(root)?)))
-        .collect::<Result<_, KeeperError>>()?;
+        .collect::<Result<_>>()?;
     for (controller, version) in &found {
-        if let Version::V2(root) = version {
-            write(&root.join("cgroup.subtree_control"), &format!("+{}", controller.name))?;
+        if let Groups::V2(root) = version {
+            write_setting(&root.join("cgroup.subtree_control"), &format!("+{}", controller.name))?;
         }
     }
     for group in groups {
-        fs::create_dir(group).map_err(|error| {
-            KeeperError(format!("the control group {} cannot be created: {error}", group.display()))
-        })?;
+        make_group(group)?;
         for (controller, version) in &found {
             if group.parent() == Some(version.root()) {
                 set(controller, version, group, limits)?;
@@ -175,16 +141,16 @@ fn make_under(root: &Path, groups: &[PathBuf], limits: &ServerLimits) -> Result<
 
 fn set(
     controller: &Controller,
-    version: &Version,
+    version: &Groups,
     group: &Path,
     limits: &ServerLimits,
-) -> Result<(), KeeperError> {
-    let is_v1 = matches!(version, Version::V1(_));
+) -> Result<()> {
+    let is_v1 = matches!(version, Groups::V1(_));
     if let Some(weight) = limits.cpu_weight.filter(|_| controller.name == CPU.name) {
         let shares = (u64::from(weight) * SHARES_USUAL / 100).max(SHARES_LEAST);
         return match is_v1 {
-            true => write(&group.join("cpu.shares"), &shares.to_string()),
-            false => write(&group.join("cpu.weight"), &weight.to_string()),
+            true => write_setting(&group.join("cpu.shares"), &shares.to_string()),
+            false => write_setting(&group.join("cpu.weight"), &weight.to_string()),
         };
     }
     let Some(memory) = limits.memory.filter(|_| controller.name == MEMORY.name) else {
@@ -200,10 +166,10 @@ fn set(
         ),
         false => ("memory.max", "memory.swap.max", swap.0),
     };
-    write(&group.join(of_memory), &memory.0.to_string())?;
+    write_setting(&group.join(of_memory), &memory.0.to_string())?;
     let of_swap = group.join(of_swap);
     if of_swap.exists() {
-        return write(&of_swap, &swap_value.to_string());
+        return write_setting(&of_swap, &swap_value.to_string());
     }
     // Missing if the kernel does not account for swap.
     if swap.0 > 0 {
@@ -216,8 +182,8 @@ fn set(
 }
 
 /// Adds a process and all that it starts later.
-pub(super) fn add(groups: &[PathBuf], pid: i32) -> Result<(), KeeperError> {
-    groups.iter().try_for_each(|group| write(&group.join("cgroup.procs"), &pid.to_string()))
+pub(super) fn add(groups: &[PathBuf], pid: i32) -> Result<()> {
+    groups.iter().try_for_each(|group| write_setting(&group.join("cgroup.procs"), &pid.to_string()))
 }
 
 /// Limits in force by Dyno's groups: `cpu_weight`, `memory` and `swap`, as in studies.
@@ -250,47 +216,25 @@ fn in_force_under(root: &Path, pid: i32) -> BTreeMap<String, String> {
 }
 
 /// Fails if the group is not Dyno's, or not empty.
-pub(crate) fn remove(group: &Path) -> Result<(), KeeperError> {
+pub(crate) fn remove(group: &Path) -> Result<()> {
     let name = group.file_name().unwrap_or_default().to_string_lossy();
     if !(group.starts_with(ROOT) && name.starts_with(GROUP_PREFIX)) {
-        return Err(KeeperError(format!(
-            "{} is not one of Dyno's control groups",
-            group.display()
-        )));
+        let group = group.display();
+        return Err(KeeperError(format!("{group} is not one of Dyno's control groups")));
     }
-    match fs::remove_dir(group) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(KeeperError(format!(
-            "the control group {} cannot be removed: {error}",
-            group.display()
-        ))),
-        _ => Ok(()),
-    }
+    if_there(fs::remove_dir(group))
+        .or_keeper(|| format!("the control group {} cannot be removed", group.display()))
 }
 
 impl Controller {
-    fn find_under(&self, root: &Path) -> Result<Version, KeeperError> {
-        let v1 = self.v1_folders.iter().map(|folder| root.join(folder));
-        if let Some(folder) = v1.into_iter().find(|folder| folder.join(self.v1_file).exists()) {
-            return Ok(Version::V1(folder));
-        }
-        let has_it = |folder: &PathBuf| {
-            fs::read_to_string(folder.join("cgroup.controllers"))
-                .is_ok_and(|text| text.split_whitespace().any(|name| name == self.name))
-        };
-        let mut v2 = [root.to_owned(), root.join("unified")].into_iter();
-        v2.find(has_it).map(Version::V2).ok_or_else(|| {
-            KeeperError(format!(
+    fn find_under(&self, root: &Path) -> Result<Groups> {
+        Groups::of(root, self.name, self.v1_files).or_keeper(|| {
+            format!(
                 "to {}, Dyno needs the control group `{}`, which does not exist",
                 self.purpose, self.name
-            ))
+            )
         })
     }
-}
-
-fn write(path: &Path, text: &str) -> Result<(), KeeperError> {
-    fs::write(path, text).map_err(|error| {
-        KeeperError(format!("`{text}` cannot be written to {}: {error}", path.display()))
-    })
 }
 
 #[cfg(test)]
@@ -334,9 +278,9 @@ mod tests {
             problems_under(&self.cgroups(), &self.path("proc/meminfo"), limits)
         }
 
-        fn make(&self, limits: &ServerLimits) -> Result<Vec<PathBuf>, KeeperError> {
-            let groups = planned_under(&self.cgroups(), Path::new("/d/a"), limits)?;
-            make_under(&self.cgroups(), &groups, limits).map(|()| groups)
+        fn make(&self, limits: &ServerLimits) -> Result<Vec<PathBuf>> {
+            let groups = planned(&self.cgroups(), Path::new("/d/a"), limits)?;
+            make(&self.cgroups(), &groups, limits).map(|()| groups)
         }
     }
 

@@ -8,7 +8,7 @@ use dyno_units::{Clock, Nanoseconds};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open};
 
-use crate::process_table::{ProcessIdentity, ProcessStat, descendants};
+use crate::process_table::{ProcessIdentity, ProcessStat, descendants, memory_of, seconds};
 
 pub(super) const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 
@@ -146,19 +146,12 @@ impl KeptProcess {
 
     /// With processes it waited for; `None` while it runs or if unknown. Grain: usually 10 ms.
     pub fn cpu_s(&self) -> Option<f64> {
-        let per_second = rustix::param::clock_ticks_per_second() as f64;
-        self.cpu_ticks.map(|ticks| ticks as f64 / per_second)
+        self.cpu_ticks.map(seconds)
     }
 
     /// With descendants; shared pages count in each. Zero when it has ended.
     pub fn rss_bytes(&self) -> u64 {
-        if self.ended.is_some() {
-            return 0;
-        }
-        let proc_root = Path::new("/proc");
-        let own = ProcessStat::read(proc_root, self.pid());
-        let all = own.into_iter().chain(descendants(proc_root, self.pid()));
-        all.map(|stat| stat.rss_pages).sum::<u64>() * rustix::param::page_size() as u64
+        if self.ended.is_some() { 0 } else { memory_of(self.pid()) }
     }
 
     /// Exit code 0, on its own or on the signal.
@@ -223,6 +216,23 @@ impl Drop for KeptProcess {
     }
 }
 
+/// Once more after each pause, until it is done or the limit is over; returns the last result.
+pub(crate) fn retry<T>(
+    clock: &dyn Clock,
+    (limit, pause): (Nanoseconds, Nanoseconds),
+    mut attempt: impl FnMut() -> T,
+    is_done: impl Fn(&T) -> bool,
+) -> T {
+    let until = clock.now() + limit;
+    loop {
+        let result = attempt();
+        if is_done(&result) || clock.now() >= until {
+            return result;
+        }
+        clock.sleep_until(clock.now() + pause);
+    }
+}
+
 /// Does not collect it. False after the limit; `None` if the kernel cannot wait with one.
 fn wait_for_end(child: &Child, limit: Nanoseconds) -> Option<bool> {
     let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()?;
@@ -281,11 +291,6 @@ pub(super) fn freeze_descendants(proc_root: &Path, pid: i32) -> BTreeSet<Process
     frozen
 }
 
-/// If this very process still runs.
-pub(super) fn kill_identity(proc_root: &Path, process: ProcessIdentity) {
-    signal_identity(proc_root, process, Signal::KILL);
-}
-
 /// If this very process still runs; waits up to `limit`.
 pub(super) fn kill_and_wait(proc_root: &Path, process: ProcessIdentity, limit: Nanoseconds) {
     let Some(pid) = Pid::from_raw(process.pid) else { return };
@@ -294,7 +299,7 @@ pub(super) fn kill_and_wait(proc_root: &Path, process: ProcessIdentity, limit: N
     if !process.is_alive(proc_root) {
         return;
     }
-    kill_identity(proc_root, process);
+    signal_identity(proc_root, process, Signal::KILL);
     if let (Ok(descriptor), Ok(limit)) = (descriptor, Timespec::try_from(limit.to_duration())) {
         let mut waited = [PollFd::new(&descriptor, PollFlags::IN)];
         let _ = rustix::io::retry_on_intr(|| poll(&mut waited, Some(&limit)));

@@ -19,14 +19,13 @@ use dyno_units::{Clock, Nanoseconds};
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use rustix::process::Signal;
 
-use super::files::open_own;
-use super::kept::{
-    KILLED_LIMIT, POLL, freeze_descendants, kill_and_wait, kill_identity, signal_identity,
-};
-use super::owner::{FRESH_SUFFIX, OWNER_SUFFIX, Owner, Standing, TOKEN_FILE, take_lock};
-use super::{FOLDER_MARK, Keeper, KeeperError, ProcessSpec, confine};
+use super::files::{open_own, take_lock};
+use super::kept::{KILLED_LIMIT, POLL, freeze_descendants, kill_and_wait, retry, signal_identity};
+use super::owner::{FRESH_SUFFIX, OWNER_SUFFIX, Owner, Standing, TOKEN_FILE};
+use super::{FOLDER_MARK, Keeper, ProcessSpec, confine};
+use crate::error::{KeeperError, OrKeeper, Result, if_there};
 use crate::process_table::{ProcessIdentity, ProcessStat, descendants, list_pids, list_processes};
-use crate::storage::unescaped;
+use crate::storage::{open_file, unescaped};
 
 /// A normal shutdown, a fast one; then a kill.
 const SIGNALS: [(Signal, Nanoseconds); 2] =
@@ -77,8 +76,7 @@ impl Keeper {
 /// The process id in the first line, without the sign that PostgreSQL adds when it runs alone. The
 /// server's user may have written anything: only a number is accepted.
 fn noted_pid(path: &Path) -> Option<String> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?);
+    let file = open_file(CWD, path).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }
@@ -92,9 +90,7 @@ fn noted_pid(path: &Path) -> Option<String> {
 pub(super) fn end_all(keeper: &Keeper, clock: &dyn Clock) -> Vec<String> {
     // One of several runs that begin together does this.
     let Ok(lock) = File::open(&keeper.root) else { return Vec::new() };
-    if !is_free_soon(clock, || {
-        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
-    }) {
+    if !is_free_soon(clock, || lock_now(&lock)) {
         return Vec::new();
     }
     remove_unfinished(&keeper.root);
@@ -112,6 +108,10 @@ pub(super) fn is_free_soon(clock: &dyn Clock, take: impl Fn() -> bool) -> bool {
         }
         take()
     })
+}
+
+fn lock_now(file: &File) -> bool {
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
 /// Paths under the root with this ending, which is removed.
@@ -150,23 +150,16 @@ fn end_one(keeper: &Keeper, folder: &Path, clock: &dyn Clock) -> Vec<String> {
     if !is_free_soon(clock, || take_lock(&file, &Owner::path_of(folder))) {
         return Vec::new();
     }
-    let mut messages = Vec::new();
-    match standing {
-        Standing::Ours | Standing::MayLive => return messages,
-        Standing::Dead => messages = end_processes(keeper, &owner, clock),
-        Standing::EarlierBoot => {
-            // A machine that shares this disk has another boot too, and may be writing.
-            if is_newer(folder, &file, keeper.me.boot_unix_s) {
-                return messages;
-            }
-        }
-    }
-    match remove_leftover(keeper, &owner, clock) {
-        Ok(()) => {
-            messages.push(format!("removed {}, left over by an earlier run", folder.display()))
-        }
-        Err(error) => messages.push(error.to_string()),
-    }
+    let mut messages = match standing {
+        Standing::Dead => end_processes(keeper, &owner, clock),
+        // A machine that shares this disk has another boot too, and may be writing.
+        _ if is_newer(folder, &file, keeper.me.boot_unix_s) => return Vec::new(),
+        _ => Vec::new(),
+    };
+    messages.push(match remove_leftover(keeper, &owner, clock) {
+        Ok(()) => format!("removed {}, left over by an earlier run", folder.display()),
+        Err(error) => error.0,
+    });
     messages
 }
 
@@ -220,7 +213,7 @@ fn end_processes(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Vec<Strin
 }
 
 /// Unless a process still works in it.
-fn remove_leftover(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Result<(), KeeperError> {
+fn remove_leftover(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Result<()> {
     let folder = &owner.folder;
     let alone = |why: String| {
         Err(KeeperError(format!(
@@ -282,14 +275,8 @@ fn process_that_stays_in(
     folder: &Path,
     clock: &dyn Clock,
 ) -> Option<(i32, String)> {
-    let end = clock.now() + ORPHANS_LIMIT;
-    loop {
-        let found = process_in(keeper, folder);
-        if found.is_none() || clock.now() >= end {
-            return found;
-        }
-        clock.sleep_until(clock.now() + ORPHANS_PAUSE);
-    }
+    let wait = (ORPHANS_LIMIT, ORPHANS_PAUSE);
+    retry(clock, wait, || process_in(keeper, folder), Option::is_none)
 }
 
 /// A living process with its working directory or an open file in the folder.
@@ -319,11 +306,8 @@ fn may_be_in_folders(keeper: &Keeper, pid: i32) -> bool {
 fn held_log(folder: &Path, clock: &dyn Clock) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?;
     entries.flatten().map(|entry| entry.path()).find(|path| {
-        open_own(path, OFlags::RDWR, Mode::empty()).is_ok_and(|file| {
-            !is_free_soon(clock, || {
-                rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
-            })
-        })
+        open_own(path, OFlags::RDWR, Mode::empty())
+            .is_ok_and(|file| !is_free_soon(clock, || lock_now(&file)))
     })
 }
 
@@ -391,7 +375,7 @@ fn end_process(proc_root: &Path, process: ProcessIdentity, clock: &dyn Clock) {
         family.extend(freeze_descendants(proc_root, process.pid));
     }
     for member in std::iter::once(process).chain(family) {
-        kill_identity(proc_root, member);
+        signal_identity(proc_root, member, Signal::KILL);
         waited_for_end(proc_root, member, clock, KILLED_LIMIT);
     }
 }
@@ -402,49 +386,36 @@ fn waited_for_end(
     clock: &dyn Clock,
     limit: Nanoseconds,
 ) -> bool {
-    let until = clock.now() + limit;
-    while process.is_alive(proc_root) {
-        if clock.now() >= until {
-            return false;
-        }
-        clock.sleep_until(clock.now() + POLL);
-    }
-    true
+    retry(clock, (limit, POLL), || !process.is_alive(proc_root), |has_ended| *has_ended)
 }
 
 /// Then its owner file; never through a link or into a mount.
-pub(super) fn remove(folder: &Path) -> Result<(), KeeperError> {
-    let refuse =
-        |why: String| KeeperError(format!("{} cannot be removed: {why}", folder.display()));
+pub(super) fn remove(folder: &Path) -> Result<()> {
+    let removed = remove_folder(folder).and_then(|()| {
+        let of_owner = if_there(fs::remove_file(Owner::path_of(folder)));
+        of_owner.or_keeper(|| "its owner file cannot be removed")
+    });
+    removed.or_path(folder, "cannot be removed")
+}
+
+/// The error says only why.
+fn remove_folder(folder: &Path) -> Result<()> {
     match fs::symlink_metadata(folder) {
         Ok(facts) if !facts.is_dir() => {
-            return Err(refuse(
-                "it is no longer a folder; examine it, then remove it manually".into(),
-            ));
+            let why = "it is no longer a folder; examine it, then remove it manually";
+            return Err(KeeperError(why.into()));
         }
-        Ok(_) => {
-            let mounts = fs::read_to_string("/proc/self/mountinfo")
-                .map_err(|e| refuse(format!("/proc/self/mountinfo cannot be read: {e}")))?;
-            if let Some(mount) = mount_inside(&mounts, folder) {
-                return Err(refuse(format!("{mount} is mounted in it; unmount that first")));
-            }
-            match remove_contents(folder) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                    return Err(refuse(e.to_string()));
-                }
-                _ => {}
-            }
-        }
+        Ok(_) => {}
         // Dyno was killed before making the folder, or while removing it.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-        Err(e) => return Err(refuse(e.to_string())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(KeeperError(e.to_string())),
     }
-    match fs::remove_file(Owner::path_of(folder)) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => {
-            Err(refuse(format!("its owner file cannot be removed: {e}")))
-        }
-        _ => Ok(()),
+    let mounts = fs::read_to_string("/proc/self/mountinfo");
+    let mounts = mounts.or_keeper(|| "/proc/self/mountinfo cannot be read")?;
+    if let Some(mount) = mount_inside(&mounts, folder) {
+        return Err(KeeperError(format!("{mount} is mounted in it; unmount that first")));
     }
+    if_there(remove_contents(folder)).map_err(|e| KeeperError(e.to_string()))
 }
 
 /// The token goes last, so that the next Dyno can complete an interrupted removal.

@@ -4,15 +4,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
-use super::KeeperError;
-use super::files::{make, open_own, read_own};
+use super::files::{Access, is_at, make, open_own, read_own};
 use crate::container::ContainersNote;
+use crate::error::{KeeperError, OrKeeper, Result};
 use crate::process_table::{ProcessIdentity, ProcessStat};
 
 pub(super) const OWNER_SUFFIX: &str = ".owner.json";
@@ -83,18 +82,15 @@ pub(super) enum Standing {
 }
 
 impl Whoami {
-    pub(super) fn find(proc_root: &Path) -> Result<Whoami, KeeperError> {
+    pub(super) fn find(proc_root: &Path) -> Result<Whoami> {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
-        let stat = ProcessStat::read(proc_root, pid).ok_or_else(|| {
-            KeeperError(format!(
+        let stat = ProcessStat::read(proc_root, pid).or_keeper(|| {
+            format!(
                 "{} does not describe this process ({pid}); is /proc mounted?",
                 proc_root.display()
-            ))
+            )
         })?;
-        let read = |path: PathBuf| {
-            fs::read_to_string(&path)
-                .map_err(|e| KeeperError(format!("{} cannot be read: {e}", path.display())))
-        };
+        let read = |path: PathBuf| fs::read_to_string(&path).or_path(&path, "cannot be read");
         let boot = read(proc_root.join("sys/kernel/random/boot_id"))?;
         let namespace = fs::read_link(proc_root.join("self/ns/pid"))
             .map(|link| link.to_string_lossy().into_owned())
@@ -117,10 +113,9 @@ fn boot_time(text: &str) -> Option<i64> {
 }
 
 impl Owner {
-    pub(super) fn new(folder: &Path, me: &Whoami) -> Result<Owner, KeeperError> {
-        let token = random_token().map_err(|e| {
-            KeeperError(format!("cannot get random numbers for {}: {e}", folder.display()))
-        })?;
+    pub(super) fn new(folder: &Path, me: &Whoami) -> Result<Owner> {
+        let token = random_token()
+            .or_keeper(|| format!("cannot get random numbers for {}", folder.display()))?;
         Ok(Owner {
             folder: folder.to_owned(),
             token,
@@ -136,12 +131,12 @@ impl Owner {
     }
 
     /// Its processes must have ended.
-    pub(super) fn remove_groups(&self) -> Result<(), KeeperError> {
+    pub(super) fn remove_groups(&self) -> Result<()> {
         self.groups.iter().try_for_each(|group| super::group::remove(group))
     }
 
     /// Running or not; returns their number.
-    pub(super) fn remove_containers(&self) -> Result<usize, KeeperError> {
+    pub(super) fn remove_containers(&self) -> Result<usize> {
         self.containers.as_ref().map_or(Ok(0), ContainersNote::remove_all)
     }
 
@@ -152,21 +147,19 @@ impl Owner {
     }
 
     /// Must be a plain file of Dyno's user that names this very folder. Returned open.
-    pub(super) fn read(folder: &Path) -> Result<(File, Owner), KeeperError> {
+    pub(super) fn read(folder: &Path) -> Result<(File, Owner)> {
         let path = Owner::path_of(folder);
-        let refuse = |why: String| {
-            KeeperError(format!("the owner file {} is not valid: {why}", path.display()))
-        };
-        let (file, text) = read_own(&path, OWNER_BYTES_MAX).map_err(|e| refuse(e.to_string()))?;
-        let owner: Owner = serde_json::from_slice(&text).map_err(|e| refuse(e.to_string()))?;
+        let refused = || format!("the owner file {} is not valid", path.display());
+        let (file, text) = read_own(&path, OWNER_BYTES_MAX).or_keeper(refused)?;
+        let owner: Owner = serde_json::from_slice(&text).or_keeper(refused)?;
         if owner.folder != folder {
-            return Err(refuse(format!("it names {}", owner.folder.display())));
+            return Err(KeeperError(format!("{}: it names {}", refused(), owner.folder.display())));
         }
         Ok((file, owner))
     }
 
     /// Readers see the old or the new file, complete. Returned locked, from before it has its name.
-    pub(super) fn write(&self) -> Result<File, KeeperError> {
+    pub(super) fn write(&self) -> Result<File> {
         let path = Owner::path_of(&self.folder);
         let fresh = path.with_extension("json.new");
         let write = || -> io::Result<File> {
@@ -180,11 +173,11 @@ impl Owner {
             }
             Ok(file)
         };
-        write().map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))
+        write().or_path(&path, "cannot be written")
     }
 
     pub(super) fn sign(&self) -> io::Result<()> {
-        make(&self.folder.join(TOKEN_FILE), self.token.as_bytes(), None)
+        make(&self.folder.join(TOKEN_FILE), &mut self.token.as_bytes(), Access::Read, None)
     }
 
     pub(super) fn has_signed(&self) -> bool {
@@ -223,19 +216,6 @@ fn locked_fresh(path: &Path) -> io::Result<File> {
         }
     }
     Err(io::Error::other("other processes keep removing it"))
-}
-
-/// If it is free, and the file still has this name.
-pub(crate) fn take_lock(file: &File, path: &Path) -> bool {
-    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_at(file, path)
-}
-
-/// Whether the file still has this name.
-fn is_at(file: &File, path: &Path) -> bool {
-    match (file.metadata(), fs::symlink_metadata(path)) {
-        (Ok(here), Ok(there)) => (here.dev(), here.ino()) == (there.dev(), there.ino()),
-        _ => false,
-    }
 }
 
 /// Unpredictable hexadecimal digits.

@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Keeper, KeeperError, files, leftovers};
+use super::{Keeper, files, leftovers};
 use crate::copy::CopyLayout;
+use crate::error::{OrKeeper, Result};
 use crate::facts::Host;
 
 /// Lost when the power fails.
@@ -29,7 +30,7 @@ pub trait Storage: Send + Sync {
     fn folder(&self) -> &Path;
 
     /// Fails if something is left, or something foreign is there.
-    fn release(&self) -> Result<(), KeeperError>;
+    fn release(&self) -> Result<()>;
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,18 +59,13 @@ pub struct PlaceFacts {
 impl Place {
     /// In the servers' own folders.
     pub fn under(keeper: &Arc<Keeper>) -> Place {
-        Place {
-            keeper: Arc::clone(keeper),
-            storage: None,
-            logs: None,
-            copies: CopyLayout::AsOriginal,
-        }
+        let keeper = Arc::clone(keeper);
+        Place { keeper, storage: None, logs: None, copies: CopyLayout::AsOriginal }
     }
 
     /// Apart from the servers' own folders.
     pub fn on(keeper: &Arc<Keeper>, storage: Arc<dyn Storage>) -> Place {
-        let keeper = Arc::clone(keeper);
-        Place { keeper, storage: Some(storage), logs: None, copies: CopyLayout::AsOriginal }
+        Place { storage: Some(storage), ..Place::under(keeper) }
     }
 
     pub fn with_logs_on(self, storage: Arc<dyn Storage>) -> Place {
@@ -133,24 +129,21 @@ impl Place {
     }
 
     /// Empty, new, and private to the servers' user.
-    pub fn make_data(&self, data: &Path) -> Result<(), KeeperError> {
-        files::make_folder(data, self.keeper.run_as())
-            .map_err(|error| KeeperError(format!("{} cannot be created: {error}", data.display())))
+    pub fn make_data(&self, data: &Path) -> Result<()> {
+        files::make_folder(data, self.keeper.run_as()).or_path(data, "cannot be created")
     }
 
     /// An empty new folder of Dyno's on the filesystem of the data; `None` if these are in the
     /// servers' folders. [`Place::remove_data`] removes it.
-    pub fn make_beside(&self, name: &str) -> Result<Option<PathBuf>, KeeperError> {
+    pub fn make_beside(&self, name: &str) -> Result<Option<PathBuf>> {
         let Some(storage) = &self.storage else { return Ok(None) };
         let path = storage.folder().join(name);
-        files::make_folder(&path, None).map_err(|error| {
-            KeeperError(format!("{} cannot be created: {error}", path.display()))
-        })?;
+        files::make_folder(&path, None).or_path(&path, "cannot be created")?;
         Ok(Some(path))
     }
 
     /// Data and logs in a server's folder are removed with that instead.
-    pub fn remove_data(&self, data: &Path) -> Result<(), KeeperError> {
+    pub fn remove_data(&self, data: &Path) -> Result<()> {
         let mut apart = [&self.storage, &self.logs].into_iter().flatten();
         match apart.any(|storage| data.parent() == Some(storage.folder())) {
             true => leftovers::remove(data),
@@ -159,7 +152,7 @@ impl Place {
     }
 
     /// Fails if something is left.
-    pub fn release(&self) -> Result<(), KeeperError> {
+    pub fn release(&self) -> Result<()> {
         // What was made last goes first.
         let all = [&self.logs, &self.storage].into_iter().flatten();
         all.map(|storage| storage.release()).fold(Ok(()), Result::and)
@@ -185,7 +178,7 @@ pub struct FolderElsewhere {
 
 impl FolderElsewhere {
     /// With an owner file. Fails if the servers' user cannot reach it.
-    pub fn make(keeper: &Arc<Keeper>) -> Result<FolderElsewhere, KeeperError> {
+    pub fn make(keeper: &Arc<Keeper>) -> Result<FolderElsewhere> {
         let folder = keeper.make_folder("place")?;
         match keeper.open_to_servers(&folder) {
             Ok(()) => Ok(FolderElsewhere { keeper: Arc::clone(keeper), folder }),
@@ -207,7 +200,7 @@ impl Storage for FolderElsewhere {
         &self.folder
     }
 
-    fn release(&self) -> Result<(), KeeperError> {
+    fn release(&self) -> Result<()> {
         self.keeper.remove_folder(&self.folder)
     }
 }

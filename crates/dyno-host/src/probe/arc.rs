@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 
 use super::source::Source;
-use super::{Probe, Readings, growth, seconds_since};
+use super::{Probe, Readings, counting, grown, insert};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
@@ -41,46 +40,24 @@ const COUNTERS: [(&str, &str); 12] = [
 const SIZES: [(&str, &str); 3] =
     [("size", "arc.size_bytes"), ("c", "arc.target_bytes"), ("l2_size", "arc.l2.size_bytes")];
 
-pub(super) struct ArcProbe {
-    source: Source,
-    before: Option<(Nanoseconds, [Option<u64>; COUNTERS.len()])>,
-}
-
-impl ArcProbe {
-    pub(super) fn new(proc_root: &Path) -> ArcProbe {
-        ArcProbe { source: Source::new(proc_root.join("spl/kstat/zfs/arcstats")), before: None }
-    }
-}
-
-impl Probe for ArcProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        READINGS.into()
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let text = self.source.text().unwrap_or_default();
+pub(super) fn probe(proc_root: &Path) -> Box<dyn Probe> {
+    let mut source = Source::new(proc_root.join("spl/kstat/zfs/arcstats"));
+    let look = move |readings: &mut Readings| {
+        let text = source.text().unwrap_or_default();
         for (field, name) in SIZES {
-            if let Some(size) = value(text, field) {
-                readings.insert(name.to_owned(), size as f64);
-            }
+            insert(readings, name, value(text, field).map(|size| size as f64));
         }
-        let counters = COUNTERS.map(|(field, _)| value(text, field));
-        let before = self.before.replace((now, counters));
-        let Some((at, before)) = before else { return };
-        let Some(seconds) = seconds_since(Some(at), now) else { return };
-        let mut grown = [None; COUNTERS.len()];
-        for (idx, (_, name)) in COUNTERS.iter().enumerate() {
-            let Some((before, now)) = before[idx].zip(counters[idx]) else { continue };
-            let growth = growth(before, now);
-            grown[idx] = Some(growth);
-            readings.insert((*name).to_owned(), growth / seconds);
+        Some(COUNTERS.map(|(field, _)| value(text, field)))
+    };
+    counting(("arc", READINGS), look, |before, now, seconds, readings| {
+        for (idx, (_, name)) in COUNTERS.into_iter().enumerate() {
+            insert(readings, name, grown(before[idx], now[idx]).map(|n| n / seconds));
         }
-        if let [Some(hits), Some(misses), ..] = grown
-            && hits + misses > 0.0
-        {
-            readings.insert("arc.hit_pct".to_owned(), 100.0 * hits / (hits + misses));
-        }
-    }
+        let hits_and_misses = grown(before[0], now[0]).zip(grown(before[1], now[1]));
+        let is_used = |(hits, misses): &(f64, f64)| hits + misses > 0.0;
+        let share = |(hits, misses): (f64, f64)| 100.0 * hits / (hits + misses);
+        insert(readings, "arc.hit_pct", hits_and_misses.filter(is_used).map(share));
+    })
 }
 
 /// `hits                            4    1234`
@@ -94,6 +71,8 @@ fn value(text: &str, field: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use dyno_units::Nanoseconds;
 
     use super::*;
 
@@ -115,13 +94,13 @@ mod tests {
     fn hits_and_misses_are_rates_and_sizes_are_as_they_are() {
         let proc_root = tempfile::tempdir().unwrap();
         let mut none = Readings::new();
-        ArcProbe::new(proc_root.path()).read(Nanoseconds::SECOND, &mut none);
+        probe(proc_root.path()).read(Nanoseconds::SECOND, &mut none);
         assert_eq!(none, Readings::new());
         let folder = proc_root.path().join("spl/kstat/zfs");
         fs::create_dir_all(&folder).unwrap();
         let file = folder.join("arcstats");
         fs::write(&file, text(1_000, 100)).unwrap();
-        let mut probe = ArcProbe::new(proc_root.path());
+        let mut probe = probe(proc_root.path());
         let mut first = Readings::new();
         probe.read(Nanoseconds::SECOND, &mut first);
         assert_eq!(first.len(), 3, "{first:?}");

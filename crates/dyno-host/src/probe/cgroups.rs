@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 
 use super::source::Source;
-use super::{Probe, Readings, growth, numbers, seconds_since};
+use super::{Probe, Readings, counting, growth, insert};
 use crate::cgroup::{Limits, group_folders};
+use crate::kernel_text::{count, numbers};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
@@ -26,21 +26,26 @@ struct Group {
     /// Of its group and all parents: each limit throttles.
     cpu_stats: Vec<Source>,
     memory: Option<Source>,
-    before: Option<(u64, u64)>,
 }
 
-pub(super) struct CgroupsProbe {
-    groups: Vec<Group>,
-    before: Option<Nanoseconds>,
-}
-
-impl CgroupsProbe {
-    /// `root` holds `proc` and `sys`.
-    pub(super) fn new(root: &Path, server: Option<i32>) -> CgroupsProbe {
-        let server = server.map(|pid| Group::new(root, "server", &pid.to_string()));
-        let own = Group::new(root, "generator", "self");
-        CgroupsProbe { groups: server.into_iter().chain([own]).collect(), before: None }
-    }
+/// `root` holds `proc` and `sys`.
+pub(super) fn probe(root: &Path, server: Option<i32>) -> Box<dyn Probe> {
+    let server = server.map(|pid| Group::new(root, "server", &pid.to_string()));
+    let own = Group::new(root, "generator", "self");
+    let mut groups: Vec<Group> = server.into_iter().chain([own]).collect();
+    let look = move |readings: &mut Readings| -> Option<Vec<_>> {
+        Some(groups.iter_mut().map(|group| (group.name, group.read(readings))).collect())
+    };
+    counting(("cgroup", READINGS), look, |before, now, seconds, readings| {
+        for ((_, before), (name, now)) in before.iter().zip(now) {
+            let Some((before, now)) = before.zip(*now) else { continue };
+            let mut add = |what: &str, rate: f64| {
+                readings.insert(format!("cgroup.{name}.throttled_{what}_per_s"), rate);
+            };
+            add("periods", growth(before.0, now.0) / seconds);
+            add("s", growth(before.1, now.1) / 1e9 / seconds);
+        }
+    })
 }
 
 impl Group {
@@ -56,31 +61,20 @@ impl Group {
             limits: Limits::of(root, process),
             cpu_stats: existing("cpu.stat").into_iter().map(Source::new).collect(),
             memory: memory.map(Source::new),
-            before: None,
         }
     }
 
-    fn read(&mut self, seconds: Option<f64>, readings: &mut Readings) {
+    /// Adds its limits and use; returns how much it was throttled.
+    fn read(&mut self, readings: &mut Readings) -> Option<(u64, u64)> {
         let name = self.name;
-        let mut add = |what: &str, value: f64| {
-            readings.insert(format!("cgroup.{name}.{what}"), value);
+        let mut add = |what: &str, value: Option<f64>| {
+            insert(readings, format!("cgroup.{name}.{what}"), value);
         };
-        if let Some(cpus) = self.limits.cpus {
-            add("cpu_limit", cpus);
-        }
-        if let Some(bytes) = self.limits.memory_bytes {
-            add("memory_limit_bytes", bytes as f64);
-        }
+        add("cpu_limit", self.limits.cpus);
+        add("memory_limit_bytes", self.limits.memory_bytes.map(|bytes| bytes as f64));
         let memory = self.memory.as_mut().and_then(|source| numbers(source.text()?).next());
-        if let Some(bytes) = memory {
-            add("memory_bytes", bytes as f64);
-        }
-        let throttled = self.throttled();
-        if let (Some(before), Some(now), Some(seconds)) = (self.before, throttled, seconds) {
-            add("throttled_periods_per_s", growth(before.0, now.0) / seconds);
-            add("throttled_s_per_s", growth(before.1, now.1) / 1e9 / seconds);
-        }
-        self.before = throttled;
+        add("memory_bytes", memory.map(|bytes| bytes as f64));
+        self.throttled()
     }
 
     /// Periods and nanoseconds so far, of all its groups.
@@ -92,30 +86,16 @@ impl Group {
 
 /// `nr_throttled` and the time: nanoseconds in version 1, microseconds in version 2.
 fn parse_throttled(text: &str) -> Option<(u64, u64)> {
-    let count = |key: &str| {
-        numbers(text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))?).next()
-    };
+    let count = |key: &str| count(text, key, ' ');
     let ns =
         count("throttled_time").or_else(|| Some(count("throttled_usec")?.saturating_mul(1000)))?;
     Some((count("nr_throttled")?, ns))
 }
 
-impl Probe for CgroupsProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        READINGS.into()
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let seconds = seconds_since(self.before, now);
-        for group in &mut self.groups {
-            group.read(seconds, readings);
-        }
-        self.before = Some(now);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use dyno_units::Nanoseconds;
+
     use super::*;
 
     #[test]
@@ -144,7 +124,7 @@ mod tests {
         write("sys/fs/cgroup/db/memory.max", "1000000\n");
         write("sys/fs/cgroup/db/memory.current", "600000\n");
         write("sys/fs/cgroup/db/cpu.stat", "nr_throttled 3\nthrottled_usec 1000000\n");
-        let mut probe = CgroupsProbe::new(root.path(), Some(77));
+        let mut probe = probe(root.path(), Some(77));
         let mut readings = Readings::new();
         probe.read(Nanoseconds::from_secs(1), &mut readings);
         write("sys/fs/cgroup/db/cpu.stat", "nr_throttled 13\nthrottled_usec 2000000\n");

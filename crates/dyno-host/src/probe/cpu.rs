@@ -6,11 +6,11 @@
 
 use std::path::Path;
 
-use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 
 use super::source::Source;
-use super::{Probe, Readings, growth, numbers, seconds_since};
+use super::{Probe, Readings, counting, grown, growth, insert};
+use crate::kernel_text::numbers;
 
 /// In the order of the file. User time includes guest time.
 const MODES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
@@ -127,78 +127,57 @@ fn parse_modes(text: &str) -> [u64; MODES.len()] {
     modes
 }
 
-pub(super) struct CpuProbe {
-    source: Source,
-    ticks_per_s: f64,
-    before: Option<(Nanoseconds, CpuCounters)>,
-    /// Ticks by which the modes exceeded busy time so far: samples scatter.
-    oversampled: f64,
+pub(super) fn probe(proc_root: &Path, ticks_per_s: u64) -> Box<dyn Probe> {
+    let mut source = Source::new(proc_root.join("stat"));
+    let look = move |readings: &mut Readings| {
+        let counters = source.text().and_then(CpuCounters::parse)?;
+        insert(readings, "cpu.running", counters.running.map(|n| n as f64));
+        insert(readings, "cpu.blocked", counters.blocked.map(|n| n as f64));
+        Some(counters)
+    };
+    // Ticks by which the modes exceeded busy time so far: samples scatter.
+    let mut oversampled = 0.0;
+    counting(("cpu", READINGS), look, move |before, now, seconds, readings| {
+        let ticks = seconds * ticks_per_s as f64;
+        add_modes((before, now), ticks, &mut oversampled, readings);
+        add_busiest(before, now, ticks, readings);
+        let events = [
+            ("context_switches", grown(before.context_switches, now.context_switches)),
+            ("interrupts", grown(before.interrupts, now.interrupts)),
+            ("forks", grown(before.forks, now.forks)),
+        ];
+        for (name, grown) in events {
+            insert(readings, format!("cpu.{name}_per_s"), grown.map(|grown| grown / seconds));
+        }
+    })
 }
 
-impl CpuProbe {
-    pub(super) fn new(proc_root: &Path) -> CpuProbe {
-        CpuProbe {
-            source: Source::new(proc_root.join("stat")),
-            ticks_per_s: rustix::param::clock_ticks_per_second() as f64,
-            before: None,
-            oversampled: 0.0,
-        }
-    }
-
-    fn add_modes(
-        &mut self,
-        before: &CpuCounters,
-        now: &CpuCounters,
-        ticks: f64,
-        readings: &mut Readings,
-    ) {
-        let grown = now.since(before);
-        let capacity = ticks * now.n_cpus() as f64;
-        // Meaningless without CPU lines, or after a CPU was switched; some hosts show zeros only.
-        let is_known = capacity > 0.0 && before.n_cpus() == now.n_cpus() && sum(&grown) > 0;
-        let mut add = |name: &str, spent: f64| {
-            readings.insert(format!("cpu.{name}_s_per_s"), spent / ticks);
-            if is_known {
-                readings.insert(format!("cpu.{name}_pct"), 100.0 * spent / capacity);
-            }
-        };
-        for (name, grown) in MODES.iter().copied().zip(grown) {
-            add(name, grown as f64);
-        }
+fn add_modes(
+    (before, now): (&CpuCounters, &CpuCounters),
+    ticks: f64,
+    oversampled: &mut f64,
+    readings: &mut Readings,
+) {
+    let grown = now.since(before);
+    let capacity = ticks * now.n_cpus() as f64;
+    // The sum means nothing without CPU lines, or if a CPU was switched on or off; some virtual
+    // hosts show zeros only.
+    let is_known = capacity > 0.0 && before.n_cpus() == now.n_cpus() && sum(&grown) > 0;
+    let mut add = |name: &str, spent: f64| {
+        readings.insert(format!("cpu.{name}_s_per_s"), spent / ticks);
         if is_known {
-            let spent = (capacity - without_work(&grown) as f64).max(0.0);
-            add("busy", spent);
-            let unsampled = spent - busy(&grown) as f64 - self.oversampled;
-            self.oversampled = (-unsampled).max(0.0);
-            add("unsampled", unsampled.max(0.0));
+            readings.insert(format!("cpu.{name}_pct"), 100.0 * spent / capacity);
         }
+    };
+    for (name, grown) in MODES.iter().copied().zip(grown) {
+        add(name, grown as f64);
     }
-}
-
-impl Probe for CpuProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        READINGS.into()
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let Some(counters) = self.source.text().and_then(CpuCounters::parse) else {
-            self.before = None;
-            return;
-        };
-        for (name, value) in [("running", counters.running), ("blocked", counters.blocked)] {
-            if let Some(value) = value {
-                readings.insert(format!("cpu.{name}"), value as f64);
-            }
-        }
-        if let Some((at, before)) = self.before.take()
-            && let Some(seconds) = seconds_since(Some(at), now)
-        {
-            let ticks = seconds * self.ticks_per_s;
-            self.add_modes(&before, &counters, ticks, readings);
-            add_busiest(&before, &counters, ticks, readings);
-            add_events(&before, &counters, seconds, readings);
-        }
-        self.before = Some((now, counters));
+    if is_known {
+        let spent = (capacity - without_work(&grown) as f64).max(0.0);
+        add("busy", spent);
+        let unsampled = spent - busy(&grown) as f64 - *oversampled;
+        *oversampled = (-unsampled).max(0.0);
+        add("unsampled", unsampled.max(0.0));
     }
 }
 
@@ -211,26 +190,13 @@ fn add_busiest(before: &CpuCounters, now: &CpuCounters, ticks: f64, readings: &m
         before.each.iter().zip(&now.each).map(|(before, now)| {
             (100.0 * (ticks - growth(*before, *now)) / ticks).clamp(0.0, 100.0)
         });
-    if let Some(busiest) = shares.reduce(f64::max) {
-        readings.insert("cpu.busiest_pct".into(), busiest);
-    }
-}
-
-fn add_events(before: &CpuCounters, now: &CpuCounters, seconds: f64, readings: &mut Readings) {
-    let events = [
-        ("context_switches", before.context_switches, now.context_switches),
-        ("interrupts", before.interrupts, now.interrupts),
-        ("forks", before.forks, now.forks),
-    ];
-    for (name, before, now) in events {
-        if let (Some(before), Some(now)) = (before, now) {
-            readings.insert(format!("cpu.{name}_per_s"), growth(before, now) / seconds);
-        }
-    }
+    insert(readings, "cpu.busiest_pct", shares.reduce(f64::max));
 }
 
 #[cfg(test)]
 mod tests {
+    use dyno_units::Nanoseconds;
+
     use super::*;
 
     /// Linux 6.1 on two CPUs.
@@ -272,7 +238,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let write =
             |text: String| std::fs::write(folder.path().join("stat"), text).expect("written");
-        let mut probe = CpuProbe { ticks_per_s: 100.0, ..CpuProbe::new(folder.path()) };
+        let mut probe = probe(folder.path(), 100);
         let mut readings = Readings::new();
         write(text(1000, 5000, 10));
         probe.read(Nanoseconds::from_secs(1), &mut readings);
@@ -293,7 +259,7 @@ mod tests {
     #[test]
     fn work_between_ticks_is_busy_time() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut probe = CpuProbe { ticks_per_s: 100.0, ..CpuProbe::new(folder.path()) };
+        let mut probe = probe(folder.path(), 100);
         let mut second = 0;
         let mut check = |(user, idle): (u64, u64), expected: Option<(f64, f64)>| {
             let text = format!("cpu {user} 0 0 {idle}\ncpu0 {user} 0 0 {idle}\n");

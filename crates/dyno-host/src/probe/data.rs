@@ -12,7 +12,7 @@ use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds};
 
 use super::{Probe, Readings};
-use crate::own::thread_cpu;
+use crate::process_table::thread_cpu;
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
@@ -126,10 +126,6 @@ impl Probe for DataProbe {
         let wall = self.clock.now().saturating_sub(now).0.saturating_mul(PAUSE_PER_WALL);
         let cpu = thread_cpu().saturating_sub(cpu).0.saturating_mul(PAUSE_PER_CPU);
         self.rests_until = now + Nanoseconds(wall.max(cpu));
-    }
-
-    fn name(&self) -> &str {
-        "data"
     }
 
     fn every(&self) -> Nanoseconds {

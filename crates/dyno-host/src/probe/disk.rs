@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 
 use super::source::Source;
-use super::{Probe, Readings, growth, numbers, seconds_since};
+use super::{Probe, Readings, counting, grown, insert};
+use crate::kernel_text::numbers;
 
 /// The kernel's unit, whatever the disk's own.
 const SECTOR_BYTES: f64 = 512.0;
@@ -58,28 +58,48 @@ pub(super) const READINGS: &[Reading] = &[
     reading("data_disk.flush_await_ms", Milliseconds, "time of a cache flush", "mean time of a cache flush of the data disk").worse().row(940),
 ];
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct DiskCounters {
-    reads: u64,
-    read_merges: u64,
-    read_sectors: u64,
-    read_ms: u64,
-    writes: u64,
-    write_merges: u64,
-    write_sectors: u64,
-    write_ms: u64,
-    /// With at least one request under way.
-    busy_ms: u64,
-    /// Requests in flight, summed over time.
-    weighted_ms: u64,
-    /// Since Linux 4.18.
-    discards: Option<u64>,
-    /// Number and time; since Linux 5.5.
-    flushes: Option<(u64, u64)>,
-}
+/// Fields after the name.
+const READS: usize = 0;
+const READ_MERGES: usize = 1;
+const READ_SECTORS: usize = 2;
+const READ_MS: usize = 3;
+const WRITES: usize = 4;
+const WRITE_MERGES: usize = 5;
+const WRITE_SECTORS: usize = 6;
+const WRITE_MS: usize = 7;
+/// With at least one request under way.
+const BUSY_MS: usize = 9;
+/// Requests in flight, summed over time.
+const WEIGHTED_MS: usize = 10;
+const DISCARDS: usize = 11;
+const FLUSHES: usize = 15;
+const FLUSH_MS: usize = 16;
+const N_FIELDS: usize = 17;
+
+/// Fields before Linux 4.18, before 5.5, and since.
+const FIELDS_KNOWN: [usize; 3] = [11, 15, N_FIELDS];
+
+type Counters = [Option<u64>; N_FIELDS];
+type Growth = [Option<f64>; N_FIELDS];
+
+/// Per second, with fields and factors: of a disk, and of all.
+const RATES: [(&str, usize, f64); 5] = [
+    ("reads_per_s", READS, 1.0),
+    ("writes_per_s", WRITES, 1.0),
+    ("read_bytes_per_s", READ_SECTORS, SECTOR_BYTES),
+    ("write_bytes_per_s", WRITE_SECTORS, SECTOR_BYTES),
+    ("flushes_per_s", FLUSHES, 1.0),
+];
+
+/// Of a disk alone.
+const RATES_OF_ONE: [(&str, usize, f64); 3] = [
+    ("read_merges_per_s", READ_MERGES, 1.0),
+    ("write_merges_per_s", WRITE_MERGES, 1.0),
+    ("discards_per_s", DISCARDS, 1.0),
+];
 
 /// Without partitions.
-fn parse(text: &str) -> BTreeMap<String, DiskCounters> {
+fn parse(text: &str) -> BTreeMap<String, Counters> {
     let mut found = BTreeMap::new();
     for line in text.lines() {
         if let Some((name, counters)) = parse_line(line) {
@@ -92,33 +112,14 @@ fn parse(text: &str) -> BTreeMap<String, DiskCounters> {
     found
 }
 
-fn parse_line(line: &str) -> Option<(&str, DiskCounters)> {
+fn parse_line(line: &str) -> Option<(&str, Counters)> {
     let mut words = line.split_ascii_whitespace();
     let name = words.nth(2)?;
     let rest = line.get(line.find(name)? + name.len()..)?;
-    let mut fields = [0; 17];
-    let n_fields = fields.iter_mut().zip(numbers(rest)).map(|(field, n)| *field = n).count();
+    let fields: Vec<u64> = numbers(rest).take(N_FIELDS).collect();
     // Partitions of kernels before 2.6.25 have fewer.
-    if n_fields < 11 {
-        return None;
-    }
-    Some((
-        name,
-        DiskCounters {
-            reads: fields[0],
-            read_merges: fields[1],
-            read_sectors: fields[2],
-            read_ms: fields[3],
-            writes: fields[4],
-            write_merges: fields[5],
-            write_sectors: fields[6],
-            write_ms: fields[7],
-            busy_ms: fields[9],
-            weighted_ms: fields[10],
-            discards: (n_fields >= 15).then_some(fields[11]),
-            flushes: (n_fields == 17).then_some((fields[15], fields[16])),
-        },
-    ))
+    let n_fields = FIELDS_KNOWN.into_iter().rfind(|n| *n <= fields.len())?;
+    Some((name, std::array::from_fn(|field| (field < n_fields).then(|| fields[field]))))
 }
 
 /// `sda1` of `sda`, `nvme0n1p2` of `nvme0n1`; but `xvda1` without `xvda` is a disk.
@@ -136,134 +137,82 @@ fn is_stacked(name: &str) -> bool {
     ["dm-", "md", "loop", "ram", "zram", "bcache", "drbd"].iter().any(|head| name.starts_with(head))
 }
 
-pub(super) struct DiskProbe {
-    source: Source,
-    data_disk: Option<String>,
-    before: Option<(Nanoseconds, BTreeMap<String, DiskCounters>)>,
-}
-
-impl DiskProbe {
-    pub(super) fn new(proc_root: &Path, data_disk: Option<String>) -> DiskProbe {
-        DiskProbe { source: Source::new(proc_root.join("diskstats")), data_disk, before: None }
-    }
-}
-
-impl Probe for DiskProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        READINGS.into()
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let disks = self.source.text().map(parse);
-        if let (Some((at, before)), Some(disks)) = (&self.before, &disks)
-            && let Some(seconds) = seconds_since(Some(*at), now)
-        {
-            let mut total = Totals::default();
-            for (name, now) in disks {
-                let is_used = now.reads + now.writes > 0;
-                if let (Some(before), true) = (before.get(name), is_used) {
-                    add_disk(&format!("disk.{name}"), (before, now), seconds, readings);
-                    if self.data_disk.as_ref() == Some(name) {
-                        add_disk("data_disk", (before, now), seconds, readings);
-                    }
-                    if !is_stacked(name) {
-                        total.add(before, now);
-                    }
-                }
+pub(super) fn probe(proc_root: &Path, data_disk: Option<String>) -> Box<dyn Probe> {
+    let mut source = Source::new(proc_root.join("diskstats"));
+    let look = move |_: &mut Readings| source.text().map(parse);
+    counting(("disk", READINGS), look, move |before, disks, seconds, readings| {
+        let mut total: Growth = [None; N_FIELDS];
+        for (name, now) in disks {
+            let is_used = [READS, WRITES].iter().any(|field| now[*field] != Some(0));
+            let Some(before) = before.get(name).filter(|_| is_used) else { continue };
+            let grown: Growth = std::array::from_fn(|field| grown(before[field], now[field]));
+            add_disk(&format!("disk.{name}"), &grown, seconds, readings);
+            if data_disk.as_ref() == Some(name) {
+                add_disk("data_disk", &grown, seconds, readings);
             }
-            total.write(seconds, readings);
+            if !is_stacked(name) {
+                add_to(&mut total, &grown);
+            }
         }
-        self.before = disks.map(|disks| (now, disks));
+        add_rates("disk", &RATES, (&total, seconds), readings);
+        add_use("disk", &total, seconds, readings);
+    })
+}
+
+/// Sums, and the time of the busiest disk.
+fn add_to(total: &mut Growth, grown: &Growth) {
+    for (field, (sum, more)) in total.iter_mut().zip(grown).enumerate() {
+        let Some(more) = more else { continue };
+        let sum = sum.get_or_insert(0.0);
+        *sum = if field == BUSY_MS { sum.max(*more) } else { *sum + more };
     }
 }
 
-fn add_disk(
+fn add_disk(prefix: &str, grown: &Growth, seconds: f64, readings: &mut Readings) {
+    add_rates(prefix, &RATES, (grown, seconds), readings);
+    add_rates(prefix, &RATES_OF_ONE, (grown, seconds), readings);
+    add_use(prefix, grown, seconds, readings);
+    let both = |a: usize, b: usize| Some(grown[a]? + grown[b]?);
+    let bytes = |sectors: usize| Some(grown[sectors]? * SECTOR_BYTES);
+    let means = [
+        ("saturation", grown[WEIGHTED_MS], grown[BUSY_MS]),
+        ("await_ms", both(READ_MS, WRITE_MS), both(READS, WRITES)),
+        ("read_await_ms", grown[READ_MS], grown[READS]),
+        ("write_await_ms", grown[WRITE_MS], grown[WRITES]),
+        ("flush_await_ms", grown[FLUSH_MS], grown[FLUSHES]),
+        ("read_request_bytes", bytes(READ_SECTORS), grown[READS]),
+        ("write_request_bytes", bytes(WRITE_SECTORS), grown[WRITES]),
+    ];
+    for (what, sum, count) in means {
+        let mean = sum.zip(count.filter(|count| *count > 0.0)).map(|(sum, count)| sum / count);
+        insert(readings, format!("{prefix}.{what}"), mean);
+    }
+}
+
+fn add_rates(
     prefix: &str,
-    (before, now): (&DiskCounters, &DiskCounters),
-    seconds: f64,
+    rates: &[(&str, usize, f64)],
+    (grown, seconds): (&Growth, f64),
     readings: &mut Readings,
 ) {
-    let mut add = |what: &str, value: f64| readings.insert(format!("{prefix}.{what}"), value);
-    let grown = |count: fn(&DiskCounters) -> u64| growth(count(before), count(now));
-    let (reads, writes) = (grown(|c| c.reads), grown(|c| c.writes));
-    let bytes_read = grown(|c| c.read_sectors) * SECTOR_BYTES;
-    let bytes_written = grown(|c| c.write_sectors) * SECTOR_BYTES;
-    let (read_ms, write_ms) = (grown(|c| c.read_ms), grown(|c| c.write_ms));
-    let (busy_ms, weighted_ms) = (grown(|c| c.busy_ms), grown(|c| c.weighted_ms));
-    add("reads_per_s", reads / seconds);
-    add("writes_per_s", writes / seconds);
-    add("read_bytes_per_s", bytes_read / seconds);
-    add("write_bytes_per_s", bytes_written / seconds);
-    add("read_merges_per_s", grown(|c| c.read_merges) / seconds);
-    add("write_merges_per_s", grown(|c| c.write_merges) / seconds);
+    for (what, field, factor) in rates {
+        let rate = grown[*field].map(|grown| grown * factor / seconds);
+        insert(readings, format!("{prefix}.{what}"), rate);
+    }
+}
+
+fn add_use(prefix: &str, grown: &Growth, seconds: f64, readings: &mut Readings) {
     // A request's time counts when it ends, so a second can hold more than a second.
-    add("busy_pct", (busy_ms / (10.0 * seconds)).min(100.0));
-    add("queue", weighted_ms / (1000.0 * seconds));
-    let mut add_mean = |what: &str, sum: f64, count: f64| {
-        if count > 0.0 {
-            add(what, sum / count);
-        }
-    };
-    add_mean("saturation", weighted_ms, busy_ms);
-    add_mean("await_ms", read_ms + write_ms, reads + writes);
-    add_mean("read_await_ms", read_ms, reads);
-    add_mean("write_await_ms", write_ms, writes);
-    add_mean("read_request_bytes", bytes_read, reads);
-    add_mean("write_request_bytes", bytes_written, writes);
-    if let (Some(before), Some(now)) = (before.flushes, now.flushes) {
-        add_mean("flush_await_ms", growth(before.1, now.1), growth(before.0, now.0));
-        add("flushes_per_s", growth(before.0, now.0) / seconds);
-    }
-    if let (Some(before), Some(now)) = (before.discards, now.discards) {
-        add("discards_per_s", growth(before, now) / seconds);
-    }
-}
-
-#[derive(Default)]
-struct Totals {
-    n_disks: usize,
-    reads: f64,
-    writes: f64,
-    sectors_read: f64,
-    sectors_written: f64,
-    flushes: Option<f64>,
-    weighted_ms: f64,
-    busy_ms_max: f64,
-}
-
-impl Totals {
-    fn add(&mut self, before: &DiskCounters, now: &DiskCounters) {
-        self.n_disks += 1;
-        self.reads += growth(before.reads, now.reads);
-        self.writes += growth(before.writes, now.writes);
-        self.sectors_read += growth(before.read_sectors, now.read_sectors);
-        self.sectors_written += growth(before.write_sectors, now.write_sectors);
-        self.weighted_ms += growth(before.weighted_ms, now.weighted_ms);
-        self.busy_ms_max = self.busy_ms_max.max(growth(before.busy_ms, now.busy_ms));
-        if let (Some(before), Some(now)) = (before.flushes, now.flushes) {
-            *self.flushes.get_or_insert(0.0) += growth(before.0, now.0);
-        }
-    }
-
-    fn write(&self, seconds: f64, readings: &mut Readings) {
-        if self.n_disks == 0 {
-            return;
-        }
-        let mut add = |what: &str, value: f64| readings.insert(format!("disk.{what}"), value);
-        add("reads_per_s", self.reads / seconds);
-        add("writes_per_s", self.writes / seconds);
-        add("read_bytes_per_s", self.sectors_read * SECTOR_BYTES / seconds);
-        add("write_bytes_per_s", self.sectors_written * SECTOR_BYTES / seconds);
-        add("busy_pct", (self.busy_ms_max / (10.0 * seconds)).min(100.0));
-        add("queue", self.weighted_ms / (1000.0 * seconds));
-        if let Some(flushes) = self.flushes {
-            add("flushes_per_s", flushes / seconds);
-        }
-    }
+    let busy_pct = grown[BUSY_MS].map(|busy_ms| (busy_ms / (10.0 * seconds)).min(100.0));
+    insert(readings, format!("{prefix}.busy_pct"), busy_pct);
+    let queue = grown[WEIGHTED_MS].map(|weighted_ms| weighted_ms / (1000.0 * seconds));
+    insert(readings, format!("{prefix}.queue"), queue);
 }
 
 #[cfg(test)]
 mod tests {
+    use dyno_units::Nanoseconds;
+
     use super::*;
 
     /// Linux 6.1: 17 counters.
@@ -278,23 +227,14 @@ mod tests {
     fn whole_devices_are_read() {
         let found = parse(NEW);
         assert_eq!(found.keys().collect::<Vec<_>>(), ["loop0", "vda"]);
-        let expected = DiskCounters {
-            reads: 82_819,
-            read_merges: 12_973,
-            read_sectors: 8_360_850,
-            read_ms: 53_554,
-            writes: 26_757,
-            write_merges: 60_919,
-            write_sectors: 23_510_392,
-            write_ms: 76_797,
-            busy_ms: 13_596,
-            weighted_ms: 131_177,
-            discards: Some(7902),
-            flushes: Some((2770, 93)),
-        };
-        assert_eq!(found["vda"], expected);
+        let vda = &found["vda"];
+        let io = [82_819, 12_973, 8_360_850, 53_554, 26_757, 60_919, 23_510_392, 76_797];
+        assert_eq!(vda[..8], io.map(Some));
+        assert_eq!([vda[BUSY_MS], vda[WEIGHTED_MS]], [Some(13_596), Some(131_177)]);
+        assert_eq!([vda[DISCARDS], vda[FLUSHES]], [Some(7902), Some(2770)]);
+        assert_eq!(vda[FLUSH_MS], Some(93));
         let old = parse(OLD);
-        assert_eq!((old.len(), old["sda"].weighted_ms, old["sda"].flushes), (1, 110, None));
+        assert_eq!((old.len(), old["sda"][WEIGHTED_MS], old["sda"][FLUSHES]), (1, Some(110), None));
     }
 
     #[test]
@@ -321,7 +261,7 @@ mod tests {
         let write = |text: &str| {
             std::fs::write(folder.path().join("diskstats"), text).expect("written");
         };
-        let mut probe = DiskProbe::new(folder.path(), Some("sda".into()));
+        let mut probe = probe(folder.path(), Some("sda".into()));
         let mut readings = Readings::new();
         write(
             "8 0 sda 10 0 800 40 20 0 1600 60 0 70 110\n253 0 dm-0 10 0 800 40 20 0 1600 60 0 70 110\n\

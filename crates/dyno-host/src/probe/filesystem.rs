@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 
-use super::{Probe, Readings};
+use super::{Probe, Readings, insert, levels};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
@@ -15,52 +14,38 @@ pub(super) const READINGS: &[Reading] = &[
     reading("filesystem.free_inodes", Unit::other("files"), "free inodes", "files that can still be created on the filesystem of the server's data").better(),
 ];
 
-pub(super) struct FilesystemProbe {
-    folder: PathBuf,
-}
-
-impl FilesystemProbe {
-    pub(super) fn new(folder: PathBuf) -> FilesystemProbe {
-        FilesystemProbe { folder }
-    }
-}
-
-impl Probe for FilesystemProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        READINGS.into()
-    }
-
-    fn read(&mut self, _now: Nanoseconds, readings: &mut Readings) {
-        let Ok(facts) = rustix::fs::statvfs(&self.folder) else { return };
+pub(super) fn probe(folder: PathBuf) -> Box<dyn Probe> {
+    levels(("filesystem", READINGS), move |readings| {
+        let facts = rustix::fs::statvfs(&folder).ok()?;
         let used = facts.f_blocks.saturating_sub(facts.f_bfree);
         let usable = used.saturating_add(facts.f_bavail);
-        let bytes = |blocks: u64| blocks.saturating_mul(facts.f_frsize) as f64;
-        let mut add = |name: &str, value: f64| readings.insert(name.to_owned(), value);
-        add("filesystem.used_bytes", bytes(used));
-        add("filesystem.free_bytes", bytes(facts.f_bavail));
-        if usable > 0 {
-            add("filesystem.used_pct", 100.0 * used as f64 / usable as f64);
-        }
+        let bytes = |blocks: u64| Some(blocks.saturating_mul(facts.f_frsize) as f64);
+        insert(readings, "filesystem.used_bytes", bytes(used));
+        insert(readings, "filesystem.free_bytes", bytes(facts.f_bavail));
+        let used_pct = (usable > 0).then(|| 100.0 * used as f64 / usable as f64);
+        insert(readings, "filesystem.used_pct", used_pct);
         // Filesystems without a limit report none.
-        if facts.f_files > 0 {
-            add("filesystem.free_inodes", facts.f_favail as f64);
-        }
-    }
+        let free_inodes = (facts.f_files > 0).then_some(facts.f_favail as f64);
+        insert(readings, "filesystem.free_inodes", free_inodes);
+        None
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use dyno_units::Nanoseconds;
+
     use super::*;
 
     #[test]
     fn the_filesystem_is_reported() {
         let mut readings = Readings::new();
-        FilesystemProbe::new("/".into()).read(Nanoseconds::ZERO, &mut readings);
+        probe("/".into()).read(Nanoseconds::ZERO, &mut readings);
         let share = readings["filesystem.used_pct"];
         assert!((0.0..=100.0).contains(&share), "{readings:?}");
         assert!(readings.keys().all(|name| READINGS.iter().any(|one| one.is_for(name))));
         let mut none = Readings::new();
-        FilesystemProbe::new("/no/such/folder".into()).read(Nanoseconds::ZERO, &mut none);
+        probe("/no/such/folder".into()).read(Nanoseconds::ZERO, &mut none);
         assert_eq!(none, Readings::new());
     }
 }

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 
 use super::source::Source;
-use super::{Probe, Readings, numbers};
+use super::{Probe, insert, levels};
+use crate::kernel_text::numbers;
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
@@ -14,31 +14,29 @@ pub(super) const READINGS: &[Reading] = &[
     reading("cpu.frequency_mhz_min", Unit::other("MHz"), "frequency of the slowest CPU", "frequency of the slowest CPU"),
 ];
 
-pub(super) struct FrequencyProbe {
-    /// One file for each CPU, in kHz; empty without cpufreq.
-    each: Vec<Source>,
-    cpuinfo: Source,
-}
-
-impl FrequencyProbe {
-    pub(super) fn new(root: &Path) -> FrequencyProbe {
-        let folders = std::fs::read_dir(root.join("sys/devices/system/cpu"));
-        let files = folders.into_iter().flatten().flatten();
-        let each = files
-            .map(|entry| entry.path().join("cpufreq/scaling_cur_freq"))
-            .filter(|path| path.exists())
-            .map(Source::new)
-            .collect();
-        FrequencyProbe { each, cpuinfo: Source::new(root.join("proc/cpuinfo")) }
-    }
-
-    fn mhz(&mut self) -> Vec<f64> {
-        if self.each.is_empty() {
-            return self.cpuinfo.text().map(parse_cpuinfo).unwrap_or_default();
-        }
-        let khz = self.each.iter_mut().filter_map(|source| numbers(source.text()?).next());
-        khz.map(|khz| khz as f64 / 1e3).collect()
-    }
+pub(super) fn probe(root: &Path) -> Box<dyn Probe> {
+    // One file for each CPU, in kHz; empty without cpufreq.
+    let folders = std::fs::read_dir(root.join("sys/devices/system/cpu"));
+    let files = folders.into_iter().flatten().flatten();
+    let mut each: Vec<Source> = files
+        .map(|entry| entry.path().join("cpufreq/scaling_cur_freq"))
+        .filter(|path| path.exists())
+        .map(Source::new)
+        .collect();
+    let mut cpuinfo = Source::new(root.join("proc/cpuinfo"));
+    levels(("frequency", READINGS), move |readings| {
+        let mhz: Vec<f64> = if each.is_empty() {
+            parse_cpuinfo(cpuinfo.text()?)
+        } else {
+            let khz = each.iter_mut().filter_map(|source| numbers(source.text()?).next());
+            khz.map(|khz| khz as f64 / 1e3).collect()
+        };
+        let slowest = mhz.iter().copied().reduce(f64::min)?;
+        let mean = mhz.iter().sum::<f64>() / mhz.len() as f64;
+        insert(readings, "cpu.frequency_mhz_mean", Some(mean));
+        insert(readings, "cpu.frequency_mhz_min", Some(slowest));
+        None
+    })
 }
 
 /// `cpu MHz : 2596.096`, on x86 only.
@@ -49,26 +47,11 @@ fn parse_cpuinfo(text: &str) -> Vec<f64> {
         .collect()
 }
 
-impl Probe for FrequencyProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        READINGS.into()
-    }
-
-    fn read(&mut self, _now: Nanoseconds, readings: &mut Readings) {
-        let mhz = self.mhz();
-        let Some(slowest) = mhz.iter().copied().reduce(f64::min) else { return };
-        let mean = mhz.iter().sum::<f64>() / mhz.len() as f64;
-        readings.insert("cpu.frequency_mhz_mean".into(), mean);
-        readings.insert("cpu.frequency_mhz_min".into(), slowest);
-    }
-
-    fn name(&self) -> &str {
-        "frequency"
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use dyno_units::Nanoseconds;
+
+    use super::super::Readings;
     use super::*;
 
     fn read(files: &[(&str, &str)]) -> Readings {
@@ -79,7 +62,7 @@ mod tests {
             std::fs::write(path, text).expect("written");
         }
         let mut readings = Readings::new();
-        FrequencyProbe::new(root.path()).read(Nanoseconds::ZERO, &mut readings);
+        probe(root.path()).read(Nanoseconds::ZERO, &mut readings);
         readings
     }
 

@@ -2,13 +2,13 @@
 //! requests wait (`data_disk.queue`, `data_disk.await_ms`); how long is not counted by the kernel.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 
-use super::{Probe, Readings, growth, seconds_since};
-use crate::cgroup::group_folders;
+use super::{Probe, Readings, counting, growth, insert};
+use crate::cgroup::{Groups, group_folders};
+use crate::kernel_text;
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
@@ -29,55 +29,68 @@ const V1_LIMITS: Parts<&str> = [
 const V2_LIMITS: Parts<&str> = ["riops", "wiops", "rbps", "wbps"];
 const V2_COUNTS: Parts<&str> = ["rios", "wios", "rbytes", "wbytes"];
 
-enum Group {
-    V1(PathBuf),
-    V2(PathBuf),
-}
-
-pub(super) struct IoLimitProbe {
-    group: Group,
+struct Limited {
+    group: Groups,
     /// `7:0`.
     device: String,
-    before: Option<(Nanoseconds, Parts<u64>)>,
 }
 
-impl IoLimitProbe {
-    /// `None` if no control group can limit the server's disk. `root` holds `proc` and `sys`.
-    pub(super) fn new(root: &Path, disk: &str, server: Option<i32>) -> Option<IoLimitProbe> {
-        let device = fs::read_to_string(root.join("sys/block").join(disk).join("dev")).ok()?;
-        let v1 = root.join("sys/fs/cgroup/blkio");
-        let group = match v1.join(V1_LIMITS[0]).exists() {
-            true => Group::V1(v1),
-            false => {
-                let process = server.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
-                let mut all = group_folders(root, &process).into_iter();
-                Group::V2(all.find(|folder| folder.join("io.max").exists())?)
-            }
-        };
-        Some(IoLimitProbe { group, device: device.trim().to_owned(), before: None })
+/// `None` if no control group can limit the server's disk. `root` holds `proc` and `sys`.
+pub(super) fn probe(root: &Path, disk: &str, server: Option<i32>) -> Option<Box<dyn Probe>> {
+    let device = fs::read_to_string(root.join("sys/block").join(disk).join("dev")).ok()?;
+    let v1 = root.join("sys/fs/cgroup/blkio");
+    let group = match v1.join(V1_LIMITS[0]).exists() {
+        true => Groups::V1(v1),
+        false => {
+            let process = server.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
+            let mut all = group_folders(root, &process).into_iter();
+            Groups::V2(all.find(|folder| folder.join("io.max").exists())?)
+        }
+    };
+    let limited = Limited { group, device: device.trim().to_owned() };
+    let look = move |_: &mut Readings| {
+        let limits = limited.limits();
+        limits.iter().any(Option::is_some).then(|| Some((limits, limited.counts()?))).flatten()
+    };
+    Some(counting(
+        ("data_disk", READINGS),
+        look,
+        |(_, before), (limits, now), seconds, readings| {
+            let used = limits.iter().zip(before.iter().zip(now)).filter_map(|(limit, (a, b))| {
+                let limit = limit.filter(|limit| *limit > 0)?;
+                Some(growth(*a, *b) / seconds / limit as f64 * 100.0)
+            });
+            insert(readings, "data_disk.limit_used_pct", used.reduce(f64::max));
+        },
+    ))
+}
+
+impl Limited {
+    fn line<'t>(&self, text: &'t str) -> Option<&'t str> {
+        kernel_text::value(text, &self.device, ' ')
     }
 
     fn limits(&self) -> Parts<Option<u64>> {
         match &self.group {
-            Group::V1(folder) => V1_LIMITS.map(|file| {
+            Groups::V1(folder) => V1_LIMITS.map(|file| {
                 let text = fs::read_to_string(folder.join(file)).ok()?;
-                line(&text, &self.device)?.trim().parse().ok()
+                self.line(&text)?.trim().parse().ok()
             }),
-            Group::V2(folder) => {
+            Groups::V2(folder) => {
                 let text = fs::read_to_string(folder.join("io.max")).unwrap_or_default();
-                V2_LIMITS.map(|word| value(line(&text, &self.device)?, word))
+                V2_LIMITS.map(|word| value(self.line(&text)?, word))
             }
         }
     }
 
     fn counts(&self) -> Option<Parts<u64>> {
         match &self.group {
-            Group::V1(folder) => {
+            Groups::V1(folder) => {
                 let read = |file: &str| fs::read_to_string(folder.join(file)).ok();
                 let operations = read("blkio.throttle.io_serviced")?;
                 let bytes = read("blkio.throttle.io_service_bytes")?;
                 let of = |text: &str, kind: &str| -> Option<u64> {
-                    line(text, &format!("{} {kind}", self.device))?.trim().parse().ok()
+                    kernel_text::count(text, &format!("{} {kind}", self.device), ' ')
                 };
                 Some([
                     of(&operations, "Read")?,
@@ -86,18 +99,13 @@ impl IoLimitProbe {
                     of(&bytes, "Write")?,
                 ])
             }
-            Group::V2(folder) => {
+            Groups::V2(folder) => {
                 let text = fs::read_to_string(folder.join("io.stat")).ok()?;
-                let line = line(&text, &self.device)?;
+                let line = self.line(&text)?;
                 Some(V2_COUNTS.map(|word| value(line, word).unwrap_or(0)))
             }
         }
     }
-}
-
-/// The rest of a line that begins like this.
-fn line<'t>(text: &'t str, begin: &str) -> Option<&'t str> {
-    text.lines().find_map(|line| line.strip_prefix(begin)?.strip_prefix(' '))
 }
 
 /// The number after `word=`; `None` for `max`.
@@ -106,32 +114,10 @@ fn value(line: &str, word: &str) -> Option<u64> {
     words.find_map(|one| one.strip_prefix(word)?.strip_prefix('='))?.parse().ok()
 }
 
-impl Probe for IoLimitProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        READINGS.into()
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let limits = self.limits();
-        let counts = limits.iter().any(Option::is_some).then(|| self.counts()).flatten();
-        if let (Some((at, before)), Some(counts)) = (self.before, counts)
-            && let Some(seconds) = seconds_since(Some(at), now)
-        {
-            let used =
-                limits.iter().zip(before.iter().zip(&counts)).filter_map(|(limit, (a, b))| {
-                    let limit = limit.filter(|limit| *limit > 0)?;
-                    Some(growth(*a, *b) / seconds / limit as f64 * 100.0)
-                });
-            if let Some(most) = used.reduce(f64::max) {
-                readings.insert("data_disk.limit_used_pct".to_owned(), most);
-            }
-        }
-        self.before = counts.map(|counts| (now, counts));
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use dyno_units::Nanoseconds;
+
     use super::*;
 
     /// With the disk `loop0`.
@@ -150,7 +136,7 @@ mod tests {
 
     /// After two seconds, with these changes of files.
     fn used(root: &tempfile::TempDir, later: &[(&str, &str)]) -> Option<f64> {
-        let mut probe = IoLimitProbe::new(root.path(), "loop0", Some(9)).expect("a probe");
+        let mut probe = probe(root.path(), "loop0", Some(9)).expect("a probe");
         let mut readings = Readings::new();
         probe.read(Nanoseconds::from_secs(1), &mut readings);
         later.iter().for_each(|(path, text)| write(root, path, text));
@@ -194,6 +180,6 @@ mod tests {
         let later =
             [("sys/fs/cgroup/dyno-a/io.stat", "7:0 rbytes=1 wbytes=2 rios=3 wios=1000 dbytes=0\n")];
         assert_eq!(used(&root, &later), Some(100.0));
-        assert!(IoLimitProbe::new(root.path(), "vda", Some(9)).is_none());
+        assert!(probe(root.path(), "vda", Some(9)).is_none());
     }
 }

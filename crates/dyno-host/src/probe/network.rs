@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 
 use super::source::Source;
-use super::{Probe, Readings, growth, numbers, seconds_since};
+use super::{Probe, Readings, counting, growth};
+use crate::kernel_text::numbers;
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
@@ -18,16 +18,16 @@ pub(super) const READINGS: &[Reading] = &[
     reading("network.*.drops_per_s", PerSecond, "lost packets", "packets lost on this interface, errors included").topic(Topic::Instance).worse(),
 ];
 
-/// In the order of the counters.
-const NAMES: [&str; 5] = [
-    "received_bytes_per_s",
-    "sent_bytes_per_s",
-    "received_packets_per_s",
-    "sent_packets_per_s",
-    "drops_per_s",
+/// Readings, each with the fields of a line that it adds up.
+const RATES: [(&str, &[usize]); 5] = [
+    ("received_bytes_per_s", &[0]),
+    ("sent_bytes_per_s", &[8]),
+    ("received_packets_per_s", &[1]),
+    ("sent_packets_per_s", &[9]),
+    ("drops_per_s", &[2, 3, 10, 11]),
 ];
 
-type Counters = [u64; NAMES.len()];
+type Counters = [u64; RATES.len()];
 
 fn parse(text: &str) -> BTreeMap<String, Counters> {
     text.lines().filter_map(parse_line).map(|(name, found)| (name.to_owned(), found)).collect()
@@ -38,52 +38,30 @@ fn parse_line(line: &str) -> Option<(&str, Counters)> {
     let (name, rest) = line.rsplit_once(':')?;
     let mut fields = [0_u64; 16];
     let n_fields = fields.iter_mut().zip(numbers(rest)).map(|(field, n)| *field = n).count();
-    let [received, received_packets, errors_in, drops_in, _, _, _, _, sent, sent_packets, ..] =
-        fields;
-    let (errors_out, drops_out) = (fields[10], fields[11]);
-    let drops = [errors_in, drops_in, errors_out, drops_out]
-        .iter()
-        .fold(0_u64, |sum, count| sum.saturating_add(*count));
-    let found = [received, sent, received_packets, sent_packets, drops];
+    let sum = |sum: u64, idx: &usize| sum.saturating_add(fields[*idx]);
+    let found = RATES.map(|(_, added)| added.iter().fold(0, sum));
     (n_fields == 16).then_some((name.trim(), found))
 }
 
-pub(super) struct NetworkProbe {
-    source: Source,
-    before: Option<(Nanoseconds, BTreeMap<String, Counters>)>,
-}
-
-impl NetworkProbe {
-    pub(super) fn new(proc_root: &Path) -> NetworkProbe {
-        NetworkProbe { source: Source::new(proc_root.join("net/dev")), before: None }
-    }
-}
-
-impl Probe for NetworkProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        READINGS.into()
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let interfaces = self.source.text().map(parse);
-        if let (Some((at, before)), Some(interfaces)) = (&self.before, &interfaces)
-            && let Some(seconds) = seconds_since(Some(*at), now)
-        {
-            for (interface, now) in interfaces {
-                let is_used = now.iter().any(|count| *count > 0);
-                let Some(before) = before.get(interface).filter(|_| is_used) else { continue };
-                for (name, (before, now)) in NAMES.iter().zip(before.iter().zip(now)) {
-                    let rate = growth(*before, *now) / seconds;
-                    readings.insert(format!("network.{interface}.{name}"), rate);
-                }
+pub(super) fn probe(proc_root: &Path) -> Box<dyn Probe> {
+    let mut source = Source::new(proc_root.join("net/dev"));
+    let look = move |_: &mut Readings| source.text().map(parse);
+    counting(("network", READINGS), look, |before, now, seconds, readings| {
+        for (interface, now) in now {
+            let is_used = now.iter().any(|count| *count > 0);
+            let Some(before) = before.get(interface).filter(|_| is_used) else { continue };
+            for ((name, _), (before, now)) in RATES.iter().zip(before.iter().zip(now)) {
+                let rate = growth(*before, *now) / seconds;
+                readings.insert(format!("network.{interface}.{name}"), rate);
             }
         }
-        self.before = interfaces.map(|interfaces| (now, interfaces));
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use dyno_units::Nanoseconds;
+
     use super::*;
 
     const HEAD: &str = "Inter-|   Receive                            |  Transmit\n face |bytes    \
@@ -106,7 +84,7 @@ mod tests {
     fn rates_are_of_the_time_between() {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("net")).expect("made");
-        let mut probe = NetworkProbe::new(folder.path());
+        let mut probe = probe(folder.path());
         let mut readings = Readings::new();
         for (second, sent) in [(1, 1000), (3, 5000)] {
             let text = format!(
@@ -118,7 +96,7 @@ mod tests {
         }
         assert_eq!(readings["network.lo.sent_bytes_per_s"], 2000.0);
         assert_eq!(readings["network.lo.received_bytes_per_s"], 0.0);
-        assert_eq!(readings.len(), NAMES.len());
+        assert_eq!(readings.len(), RATES.len());
     }
 
     proptest::proptest! {

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 
 use super::source::Source;
-use super::{Probe, Readings, growth, seconds_since};
+use super::{Probe, Readings, counting, grown, insert};
+use crate::kernel_text::value;
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
@@ -32,7 +32,7 @@ struct Stall {
 
 /// `some avg10=0.00 avg60=0.19 avg300=0.39 total=19662451`
 fn parse_line(text: &str, kind: &str) -> Option<Stall> {
-    let line = text.lines().find_map(|line| line.strip_prefix(kind)?.strip_prefix(' '))?;
+    let line = value(text, kind, ' ')?;
     let field = |name: &str| {
         line.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
     };
@@ -40,58 +40,34 @@ fn parse_line(text: &str, kind: &str) -> Option<Stall> {
     Some(Stall { avg10_pct, total_us: field("total")?.parse().ok()? })
 }
 
-const KINDS: [&str; 2] = ["some", "full"];
-
-struct Resource {
-    name: &'static str,
-    source: Source,
-    before: [Option<(Nanoseconds, u64)>; KINDS.len()],
-}
-
-pub(super) struct PressureProbe {
-    resources: [Resource; 3],
-}
-
-impl PressureProbe {
-    pub(super) fn new(proc_root: &Path) -> PressureProbe {
-        let resources = ["cpu", "io", "memory"].map(|name| Resource {
-            name,
-            source: Source::new(proc_root.join("pressure").join(name)),
-            before: [None; KINDS.len()],
-        });
-        PressureProbe { resources }
-    }
-}
-
-impl Probe for PressureProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        READINGS.into()
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        for resource in &mut self.resources {
-            let text = resource.source.text().unwrap_or_default();
-            for (kind, before) in KINDS.iter().zip(&mut resource.before) {
+pub(super) fn probe(proc_root: &Path) -> Box<dyn Probe> {
+    let mut resources = ["cpu", "io", "memory"]
+        .map(|name| (name, Source::new(proc_root.join("pressure").join(name))));
+    let look = move |readings: &mut Readings| {
+        let mut totals = Vec::new();
+        for (name, source) in &mut resources {
+            let text = source.text().unwrap_or_default();
+            for kind in ["some", "full"] {
                 let stall = parse_line(text, kind);
-                if let Some(stall) = stall {
-                    let name = format!("psi.{}.{kind}_avg10_pct", resource.name);
-                    readings.insert(name, stall.avg10_pct);
-                }
-                if let (Some(stall), Some((at, total_us))) = (stall, *before)
-                    && let Some(seconds) = seconds_since(Some(at), now)
-                {
-                    let share = growth(total_us, stall.total_us) / (seconds * 1e6);
-                    let name = format!("psi.{}.{kind}_pct", resource.name);
-                    readings.insert(name, (100.0 * share).min(100.0));
-                }
-                *before = stall.map(|stall| (now, stall.total_us));
+                let avg10_pct = stall.map(|stall| stall.avg10_pct);
+                insert(readings, format!("psi.{name}.{kind}_avg10_pct"), avg10_pct);
+                totals.push((format!("psi.{name}.{kind}_pct"), stall.map(|stall| stall.total_us)));
             }
         }
-    }
+        Some(totals)
+    };
+    counting(("psi", READINGS), look, |before, now, seconds, readings| {
+        for ((_, before), (name, now)) in before.iter().zip(now) {
+            let share = grown(*before, *now).map(|us| us / (seconds * 1e6));
+            insert(readings, name, share.map(|share| (100.0 * share).min(100.0)));
+        }
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use dyno_units::Nanoseconds;
+
     use super::*;
 
     #[test]
@@ -119,7 +95,7 @@ mod tests {
             let text = format!("some avg10=2.00 avg60=0.00 avg300=0.00 total={total}\n");
             std::fs::write(folder.path().join("pressure/io"), text).expect("written");
         };
-        let mut probe = PressureProbe::new(folder.path());
+        let mut probe = probe(folder.path());
         let mut read = |second: u64| {
             let mut readings = Readings::new();
             probe.read(Nanoseconds::from_secs(second), &mut readings);

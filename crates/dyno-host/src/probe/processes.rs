@@ -13,12 +13,13 @@ use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 
 use super::source::text_once;
-use super::{Probe, Readings, numbers, seconds_since};
-use crate::process_table::{ProcessStat, list_pids, list_processes, with_descendants};
+use super::{Probe, Readings, insert, seconds_since};
+use crate::kernel_text::{count, numbers};
+use crate::process_table::{ProcessStat, list_pids, with_descendants};
 pub use listing::{ListedThread, ThreadListing};
 pub(super) use threads::ThreadKinds;
+use threads::Threads;
 pub use threads::{ThreadGroup, ThreadGroups};
-use threads::{Threads, adder};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
@@ -68,24 +69,6 @@ pub struct ProcessGroup {
     /// Descendants are included.
     pub pids: Vec<i32>,
     pub has_descendants: bool,
-}
-
-/// CPU seconds of these processes and their descendants so far; `None` if none runs. Differences
-/// include ended children for which a parent among them waited.
-pub fn server_cpu_total(pids: &[i32]) -> Option<f64> {
-    cpu_total(Path::new("/proc"), pids)
-}
-
-fn cpu_total(proc_root: &Path, pids: &[i32]) -> Option<f64> {
-    let all = list_processes(proc_root);
-    let parents = all.iter().map(|stat| (stat.pid, stat.parent)).collect();
-    let family = with_descendants(pids, &parents);
-    let ticks = all
-        .iter()
-        .filter(|stat| family.contains(&stat.pid))
-        .map(|stat| stat.own_ticks.saturating_add(stat.reaped_ticks))
-        .reduce(u64::saturating_add)?;
-    Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -138,10 +121,7 @@ fn parse_status(text: &str) -> Status {
 }
 
 fn parse_io(text: &str) -> IoCounts {
-    let count = |key: &str| {
-        numbers(text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?).next()
-    };
-    IO.map(|(key, _)| count(key))
+    IO.map(|(key, _)| count(text, key, ':'))
 }
 
 pub(super) struct ProcessesProbe {
@@ -217,7 +197,10 @@ impl Probe for ProcessesProbe {
                 state.add_rates(&members, seconds, readings);
             }
             let GroupState { group, threads, .. } = state;
-            threads.read(&members, &mut self.files, now, &mut adder(&group.name, readings));
+            let mut add = |what: String, value: f64| {
+                readings.insert(format!("{}.{what}", group.name), value);
+            };
+            threads.read(&members, &mut self.files, now, &mut add);
             state.members = members;
         }
         self.before = Some(now);
@@ -274,9 +257,8 @@ impl GroupState {
         let change = Change { before: &self.members, now: members, roots: &self.group.pids };
         let name = &self.group.name;
         let mut add = |what: &str, count: Option<u64>| {
-            if let Some(count) = count {
-                readings.insert(format!("{name}.{what}_per_s"), count as f64 / seconds);
-            }
+            let rate = count.map(|count| count as f64 / seconds);
+            insert(readings, format!("{name}.{what}_per_s"), rate);
         };
         let debts = &mut self.debts;
         for (idx, (_, what)) in IO.into_iter().enumerate() {

@@ -50,10 +50,6 @@ impl Probe for ResponsivenessProbe {
         }
     }
 
-    fn name(&self) -> &str {
-        "responsiveness"
-    }
-
     fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }

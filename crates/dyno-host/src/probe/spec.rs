@@ -5,21 +5,12 @@ use std::sync::Arc;
 
 use dyno_units::{Clock, Reading};
 
-use super::arc::{self, ArcProbe};
-use super::cgroups::{self, CgroupsProbe};
-use super::cpu::{self, CpuProbe};
-use super::data::{self, DataProbe};
-use super::disk::{self, DiskProbe};
-use super::filesystem::{self, FilesystemProbe};
-use super::frequency::{self, FrequencyProbe};
-use super::io_limit::{self, IoLimitProbe};
-use super::load::{self, LoadProbe};
-use super::memory::{self, MemoryProbe};
-use super::network::{self, NetworkProbe};
-use super::pressure::{self, PressureProbe};
-use super::processes::{self, ProcessesProbe, ThreadKinds};
-use super::responsiveness::{self, ResponsivenessProbe};
+use super::processes::{ProcessesProbe, ThreadKinds};
 use super::{DataFiles, Probe, ProcessGroup, Sampler, ThreadGroups, ThreadListing, usual_groups};
+use super::{
+    arc, cgroups, cpu, data, disk, filesystem, frequency, io_limit, load, memory, network,
+    pressure, processes, responsiveness,
+};
 use crate::storage::{Disk, Mount, nearest_existing};
 
 pub(super) struct Surroundings<'a> {
@@ -49,20 +40,20 @@ type Make = fn(&Surroundings<'_>) -> Option<Box<dyn Probe>>;
 /// Readings, thread, and how it is made.
 #[rustfmt::skip]
 pub(super) const PROBES: &[(&[Reading], Thread, Make)] = &[
-    (cpu::READINGS, Thread::Shared, |on| Some(Box::new(CpuProbe::new(on.proc_root)))),
+    (cpu::READINGS, Thread::Shared, |on| Some(cpu::probe(on.proc_root, rustix::param::clock_ticks_per_second()))),
     (processes::READINGS, Thread::Shared, |on| Some(Box::new(ProcessesProbe::new(on.proc_root, on.groups.to_vec(), on.kinds)))),
-    (load::READINGS, Thread::Shared, |on| Some(Box::new(LoadProbe::new(on.proc_root)))),
-    (pressure::READINGS, Thread::Shared, |on| Some(Box::new(PressureProbe::new(on.proc_root)))),
-    (memory::READINGS, Thread::Shared, |on| Some(Box::new(MemoryProbe::new(on.proc_root)))),
-    (disk::READINGS, Thread::Shared, |on| Some(Box::new(DiskProbe::new(on.proc_root, on.data_disk.map(str::to_owned))))),
-    (io_limit::READINGS, Thread::Shared, |on| Some(Box::new(IoLimitProbe::new(on.root, on.data_disk?, on.server)?))),
-    (network::READINGS, Thread::Shared, |on| Some(Box::new(NetworkProbe::new(on.proc_root)))),
-    (cgroups::READINGS, Thread::Shared, |on| Some(Box::new(CgroupsProbe::new(on.root, on.server)))),
-    (filesystem::READINGS, Thread::Shared, |on| Some(Box::new(FilesystemProbe::new(on.data?.root.clone())))),
-    (arc::READINGS, Thread::Shared, |on| Some(Box::new(ArcProbe::new(on.proc_root)))),
-    (responsiveness::READINGS, Thread::Own, |on| Some(Box::new(ResponsivenessProbe::new(Arc::clone(on.clock?))))),
-    (frequency::READINGS, Thread::Own, |on| Some(Box::new(FrequencyProbe::new(on.root)))),
-    (data::READINGS, Thread::Own, |on| Some(Box::new(DataProbe::new(on.data?.clone(), Arc::clone(on.clock?))))),
+    (load::READINGS, Thread::Shared, |on| Some(load::probe(on.proc_root))),
+    (pressure::READINGS, Thread::Shared, |on| Some(pressure::probe(on.proc_root))),
+    (memory::READINGS, Thread::Shared, |on| Some(memory::probe(on.proc_root))),
+    (disk::READINGS, Thread::Shared, |on| Some(disk::probe(on.proc_root, on.data_disk.map(str::to_owned)))),
+    (io_limit::READINGS, Thread::Shared, |on| io_limit::probe(on.root, on.data_disk?, on.server)),
+    (network::READINGS, Thread::Shared, |on| Some(network::probe(on.proc_root))),
+    (cgroups::READINGS, Thread::Shared, |on| Some(cgroups::probe(on.root, on.server))),
+    (filesystem::READINGS, Thread::Shared, |on| Some(filesystem::probe(on.data?.root.clone()))),
+    (arc::READINGS, Thread::Shared, |on| Some(arc::probe(on.proc_root))),
+    (responsiveness::READINGS, Thread::Own, |on| Some(Box::new(responsiveness::ResponsivenessProbe::new(Arc::clone(on.clock?))))),
+    (frequency::READINGS, Thread::Own, |on| Some(frequency::probe(on.root))),
+    (data::READINGS, Thread::Own, |on| Some(Box::new(data::DataProbe::new(on.data?.clone(), Arc::clone(on.clock?))))),
 ];
 
 impl Surroundings<'_> {

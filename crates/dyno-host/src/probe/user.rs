@@ -14,7 +14,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::{Probe, Readings};
-use crate::keeper::{FOLDER_MARK, Keeper, KeeperError};
+use crate::error::Result;
+use crate::keeper::{FOLDER_MARK, Keeper};
 
 #[rustfmt::skip]
 pub const USER_READINGS: &[Reading] = &[
@@ -115,7 +116,7 @@ struct Mark {
 }
 
 impl Mark {
-    fn make(keeper: &Arc<Keeper>) -> Result<Mark, KeeperError> {
+    fn make(keeper: &Arc<Keeper>) -> Result<Mark> {
         Ok(Mark { folder: keeper.make_folder("probe")?, keeper: Arc::clone(keeper) })
     }
 }
@@ -206,9 +207,8 @@ impl CommandProbe {
                 return Err(format!("printed more than {BYTES_MAX} bytes"));
             }
         }
-        let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let id = id.ok_or("has no process id")?;
-        let process = pidfd_open(id, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
+        let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty());
+        let process = process.map_err(|error| failed(error.into()))?;
         if !self.is_ready_before(&process, deadline).map_err(failed)? {
             return Err(format!("took longer than {}", self.limit));
         }
@@ -265,11 +265,7 @@ impl Probe for CommandProbe {
         let found = self.run().and_then(|text| {
             let found = parse(&self.name, &text);
             let is_empty = found.is_empty();
-            if is_empty {
-                Err("no line contains a name and a number".to_owned())
-            } else {
-                Ok(found)
-            }
+            if is_empty { Err("no line contains a name and a number".into()) } else { Ok(found) }
         });
         self.failures.add(&self.name, found, readings);
     }

@@ -9,11 +9,11 @@ use dyno_units::ByteCount;
 use rustix::fs::OFlags;
 
 use super::filesystem::{Filesystem, MadeBy};
-use super::limit::Groups;
 use super::loop_device::BlockDevice;
 use super::spec::{Backing, VolumeSpec};
 use super::zfs::{self, Zfs};
 use super::{LABEL, filesystem};
+use crate::cgroup::Groups;
 use crate::facts::Host;
 use crate::keeper::Keeper;
 use crate::storage::{Mount, free_bytes};
@@ -47,7 +47,7 @@ pub fn volume_problems(keeper: &Keeper, spec: &VolumeSpec) -> Vec<String> {
                 problems.extend(zfs.problems(spec));
                 problems.extend(zfs::used_by_another(keeper));
             }
-            Err(problem) => problems.push(problem),
+            Err(error) => problems.push(error.0),
         },
         _ if !spec.properties.is_empty() => {
             problems.push(format!("{} has no properties to set", filesystem.name));
@@ -58,12 +58,8 @@ pub fn volume_problems(keeper: &Keeper, spec: &VolumeSpec) -> Vec<String> {
         }
         MadeBy::Memory => problems.extend(in_memory(spec)),
         MadeBy::Program(maker) => {
-            if keeper.find_program(maker.program, &[]).is_none() {
-                problems.push(format!(
-                    "the program `{}` is missing; install the package `{}`",
-                    maker.program, maker.package
-                ));
-            }
+            let found = keeper.needed_program(maker.program, maker.package);
+            problems.extend(found.err().map(|error| error.0));
             problems.extend(unknown_to_the_kernel(filesystem.name));
         }
     }
@@ -150,48 +146,42 @@ fn too_large_or_small(
     filesystem: &Filesystem,
     size: ByteCount,
     cache: Option<ByteCount>,
-) -> Vec<String> {
-    if size < filesystem.least_size {
-        return vec![format!(
-            "{} needs at least {}, but `size` is {size}",
-            filesystem.name, filesystem.least_size
-        )];
+) -> Option<String> {
+    let (name, least) = (filesystem.name, filesystem.least_size);
+    if size < least {
+        return Some(format!("{name} needs at least {least}, but `size` is {size}"));
     }
     if filesystem.is_memory() {
         let memory = Host::new(Path::new("/")).memory_bytes().map(ByteCount);
-        let problem = memory.filter(|memory| size > *memory).map(|memory| {
-            let name = filesystem.name;
+        return memory.filter(|memory| size > *memory).map(|memory| {
             format!("{name} is in memory: its size is {size}, but this machine has {memory}")
         });
-        return problem.into_iter().collect();
     }
     let size = ByteCount(size.0.saturating_add(cache.map_or(0, |cache| cache.0)));
-    match free_bytes(keeper.root()) {
-        Ok(free) if free < size.0 => vec![format!(
-            "its size is {size}, but {} has only {} left; choose another disk with `data_folder`",
-            keeper.root().display(),
-            ByteCount(free)
-        )],
-        _ => Vec::new(),
-    }
+    let (root, free) = (keeper.root(), free_bytes(keeper.root()).ok().map(ByteCount)?);
+    (free < size).then(|| {
+        let root = root.display();
+        format!(
+            "its size is {size}, but {root} has only {free} left; choose another disk with \
+             `data_folder`"
+        )
+    })
 }
 
 /// Everything not proved to be free counts as used.
-fn device_problem(path: &Path, may_format: bool) -> Vec<String> {
-    let why = match BlockDevice::at(path) {
-        Err(error) => Some(error.0),
-        Ok(device) => used(&device).or_else(|| {
-            (!may_format).then(|| {
-                format!(
-                    "{} would be formatted, and everything on it lost: name it with \
-                     `--format-device {}` if you want that",
-                    path.display(),
-                    path.display()
-                )
-            })
-        }),
+fn device_problem(path: &Path, may_format: bool) -> Option<String> {
+    let device = match BlockDevice::at(path) {
+        Err(error) => return Some(error.0),
+        Ok(device) => device,
     };
-    why.into_iter().collect()
+    let path = path.display();
+    let unnamed = || {
+        format!(
+            "{path} would be formatted, and everything on it lost: name it with \
+             `--format-device {path}` if you want that"
+        )
+    };
+    used(&device).or_else(|| (!may_format).then(unnamed))
 }
 
 fn used(device: &BlockDevice) -> Option<String> {

@@ -10,53 +10,46 @@ use dyno_units::Nanoseconds;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::limit::Groups;
 use super::loop_device::{attached_to, detach};
 use super::spec::IoLimit;
 use super::zfs::Pool;
 use super::{CACHE, FILES, IMAGE, MEMORY, NOTES, tool::Tools};
-use crate::KeeperError;
+use crate::cgroup::Groups;
+use crate::error::{KeeperError, OrKeeper, Result};
+use crate::keeper::retry;
 use crate::storage::Mount;
 
-/// After its users have ended.
-pub(super) const BUSY_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
-pub(super) const BUSY_POLL: Nanoseconds = Nanoseconds::from_millis(20);
+/// Limit and pause, after its users have ended.
+pub(super) const BUSY: (Nanoseconds, Nanoseconds) =
+    (Nanoseconds::from_secs(10), Nanoseconds::from_millis(20));
 
 /// Changes outside of the folder, written before they are made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Notes {
     /// `None` for an image or memory.
-    #[serde(default)]
     pub(crate) device: Option<PathBuf>,
     /// Number of the limited device, and the limit.
-    #[serde(default)]
     pub(crate) limited: Option<(String, IoLimit)>,
     /// The lower limit of its dips.
-    #[serde(default)]
     pub(crate) dipped: Option<IoLimit>,
     /// Made for the limit, with version 2.
-    #[serde(default)]
     pub(crate) group: Option<PathBuf>,
-    #[serde(default)]
     pub(crate) pool: Option<Pool>,
     /// Files of `/sys` that were changed, with former values.
-    #[serde(default)]
     pub(crate) before: Vec<(PathBuf, String)>,
 }
 
 impl Notes {
-    pub(crate) fn write(&self, folder: &Path) -> Result<(), KeeperError> {
+    pub(crate) fn write(&self, folder: &Path) -> Result<()> {
         let path = folder.join(NOTES);
-        let failed = |error: std::io::Error| {
-            KeeperError(format!("{} cannot be written: {error}", path.display()))
-        };
         let fresh = folder.join(format!("{NOTES}.new"));
-        fs::write(&fresh, serde_json::to_vec(self).map_err(|e| failed(e.into()))?)
-            .map_err(failed)?;
-        fs::rename(&fresh, &path).map_err(failed)
+        let text = serde_json::to_vec(self).or_path(&path, "cannot be written")?;
+        let written = fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, &path));
+        written.or_path(&path, "cannot be written")
     }
 
-    pub(crate) fn lift_limit(&self) -> Result<(), KeeperError> {
+    pub(crate) fn lift_limit(&self) -> Result<()> {
         let Some((number, limit)) = &self.limited else { return Ok(()) };
         let limits: Vec<IoLimit> = [Some(*limit), self.dipped].into_iter().flatten().collect();
         Groups::find()?.lift(self.group.as_deref(), number, &limits)
@@ -69,7 +62,7 @@ impl Notes {
 }
 
 /// The folder must be proved to be Dyno's.
-pub(crate) fn dismantle(tools: Tools<'_>, folder: &Path) -> Result<(), KeeperError> {
+pub(crate) fn dismantle(tools: Tools<'_>, folder: &Path) -> Result<()> {
     let Some(notes) = Notes::read(folder) else { return Ok(()) };
     let files = folder.join(FILES);
     let loops = [IMAGE, CACHE].map(|image| attached_to(&folder.join(image))).concat();
@@ -77,9 +70,8 @@ pub(crate) fn dismantle(tools: Tools<'_>, folder: &Path) -> Result<(), KeeperErr
     for (path, value) in &notes.before {
         // The device may have been removed.
         if path.exists() {
-            fs::write(path, value).map_err(|error| {
-                KeeperError(format!("{} cannot be restored to {value}: {error}", path.display()))
-            })?;
+            fs::write(path, value)
+                .or_keeper(|| format!("{} cannot be restored to {value}", path.display()))?;
         }
     }
     let mut sources: Vec<PathBuf> = loops.iter().map(|device| device.path.clone()).collect();
@@ -98,18 +90,18 @@ pub(crate) fn dismantle(tools: Tools<'_>, folder: &Path) -> Result<(), KeeperErr
 }
 
 /// If the source is one of these, or memory.
-fn unmount(tools: Tools<'_>, files: &Path, sources: &[PathBuf]) -> Result<(), KeeperError> {
+fn unmount(tools: Tools<'_>, files: &Path, sources: &[PathBuf]) -> Result<()> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")
-        .map_err(|error| KeeperError(format!("/proc/self/mountinfo cannot be read: {error}")))?;
+        .or_keeper(|| "/proc/self/mountinfo cannot be read")?;
     // The last one hides the others.
     for mount in Mount::at(&mounts, files).iter().rev() {
         let is_ours = sources.iter().any(|source| Path::new(&mount.device) == source)
             || (mount.filesystem == "tmpfs" && mount.device == MEMORY);
         if !is_ours {
+            let (device, files) = (&mount.device, files.display());
             return Err(KeeperError(format!(
-                "{} is mounted at {}, but not by Dyno: unmount it, then run the command again",
-                mount.device,
-                files.display()
+                "{device} is mounted at {files}, but not by Dyno: unmount it, then run the command \
+                 again"
             )));
         }
         unmount_once(tools, files)?;
@@ -118,18 +110,8 @@ fn unmount(tools: Tools<'_>, files: &Path, sources: &[PathBuf]) -> Result<(), Ke
 }
 
 /// Waits for users that end or read.
-fn unmount_once(tools: Tools<'_>, files: &Path) -> Result<(), KeeperError> {
-    let until = tools.clock.now() + BUSY_LIMIT;
-    loop {
-        match rustix::mount::unmount(files, rustix::mount::UnmountFlags::NOFOLLOW) {
-            Ok(()) => return Ok(()),
-            Err(Errno::BUSY) if tools.clock.now() < until => {
-                tools.clock.sleep_until(tools.clock.now() + BUSY_POLL);
-            }
-            Err(error) => {
-                let files = files.display();
-                return Err(KeeperError(format!("{files} cannot be unmounted: {error}")));
-            }
-        }
-    }
+fn unmount_once(tools: Tools<'_>, files: &Path) -> Result<()> {
+    let unmount = || rustix::mount::unmount(files, rustix::mount::UnmountFlags::NOFOLLOW);
+    let unmounted = retry(tools.clock, BUSY, unmount, |result| *result != Err(Errno::BUSY));
+    unmounted.or_path(files, "cannot be unmounted")
 }

@@ -7,8 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::spec::IoLimit;
-use crate::KeeperError;
+use crate::cgroup::{Groups, make_group};
+use crate::error::{OrKeeper, Result};
 use crate::keeper::GROUP_PREFIX;
+use crate::storage::write_setting;
 
 /// Files of version 1, each with its part of a limit.
 const V1_FILES: [(&str, Part); 4] = [
@@ -28,36 +30,16 @@ const V2_WORDS: [(&str, Part); 4] = [
 
 type Part = fn(&IoLimit) -> Option<u64>;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Groups {
-    /// Root of `blkio`.
-    V1(PathBuf),
-    /// Root of version 2, with the controller `io`.
-    V2(PathBuf),
-}
-
 impl Groups {
     /// Fails if this machine has none.
-    pub(crate) fn find() -> Result<Groups, KeeperError> {
+    pub(crate) fn find() -> Result<Groups> {
         Groups::find_under(Path::new("/sys/fs/cgroup"))
     }
 
-    fn find_under(root: &Path) -> Result<Groups, KeeperError> {
-        let v1 = root.join("blkio");
-        if v1.join(V1_FILES[0].0).exists() {
-            return Ok(Groups::V1(v1));
-        }
-        let has_io = |folder: &PathBuf| {
-            fs::read_to_string(folder.join("cgroup.controllers"))
-                .is_ok_and(|text| text.split_whitespace().any(|name| name == "io"))
-        };
-        let mut v2 = [root.to_owned(), root.join("unified")].into_iter();
-        v2.find(has_io).map(Groups::V2).ok_or_else(|| {
-            KeeperError(
-                "limits of a volume need the control group `blkio` (version 1) or the controller \
+    fn find_under(root: &Path) -> Result<Groups> {
+        Groups::of(root, "io", &["blkio/blkio.throttle.read_iops_device"]).or_keeper(|| {
+            "limits of a volume need the control group `blkio` (version 1) or the controller \
                  `io` (version 2), and neither exists"
-                    .to_owned(),
-            )
         })
     }
 
@@ -71,22 +53,17 @@ impl Groups {
     }
 
     /// Makes the group if it is missing.
-    pub(crate) fn move_into(&self, group: &Path, processes: &[i32]) -> Result<(), KeeperError> {
+    pub(crate) fn move_into(&self, group: &Path, processes: &[i32]) -> Result<()> {
         let Groups::V2(root) = self else { return Ok(()) };
-        write(&root.join("cgroup.subtree_control"), "+io")?;
+        write_setting(&root.join("cgroup.subtree_control"), "+io")?;
         if !group.is_dir() {
-            fs::create_dir(group).map_err(|error| {
-                KeeperError(format!(
-                    "the control group {} cannot be created: {error}",
-                    group.display()
-                ))
-            })?;
+            make_group(group)?;
         }
         let list = group.join("cgroup.procs");
         for process in processes {
             // It may have ended.
             let is_there = Path::new("/proc").join(process.to_string()).exists();
-            match write(&list, &process.to_string()) {
+            match write_setting(&list, &process.to_string()) {
                 Err(error) if is_there => return Err(error),
                 _ => {}
             }
@@ -95,20 +72,15 @@ impl Groups {
     }
 
     /// The device is a number (`7:0`); `group` is for version 2.
-    pub(crate) fn bind(
-        &self,
-        group: Option<&Path>,
-        number: &str,
-        limit: &IoLimit,
-    ) -> Result<(), KeeperError> {
+    pub(crate) fn bind(&self, group: Option<&Path>, number: &str, limit: &IoLimit) -> Result<()> {
         match self {
             Groups::V1(root) => V1_FILES.iter().try_for_each(|(file, part)| {
                 // 0 is no limit, and removes an earlier one.
-                write(&root.join(file), &format!("{number} {}", part(limit).unwrap_or(0)))
+                write_setting(&root.join(file), &format!("{number} {}", part(limit).unwrap_or(0)))
             }),
             Groups::V2(root) => {
                 let group = group.unwrap_or(root);
-                write(&group.join("io.max"), &io_max(number, limit))
+                write_setting(&group.join("io.max"), &io_max(number, limit))
             }
         }
     }
@@ -119,7 +91,7 @@ impl Groups {
         group: Option<&Path>,
         number: &str,
         limits: &[IoLimit],
-    ) -> Result<(), KeeperError> {
+    ) -> Result<()> {
         match self {
             Groups::V1(root) => V1_FILES.iter().try_for_each(|(file, part)| {
                 let path = root.join(file);
@@ -128,12 +100,12 @@ impl Groups {
                     let line = format!("{number} {value}");
                     now.lines().any(|now| now == line)
                 });
-                if is_ours { write(&path, &format!("{number} 0")) } else { Ok(()) }
+                if is_ours { write_setting(&path, &format!("{number} 0")) } else { Ok(()) }
             }),
             // All limits in Dyno's group are Dyno's.
             Groups::V2(_) => match group {
                 Some(group) if group.is_dir() => {
-                    write(&group.join("io.max"), &io_max(number, &IoLimit::default()))
+                    write_setting(&group.join("io.max"), &io_max(number, &IoLimit::default()))
                 }
                 _ => Ok(()),
             },
@@ -148,12 +120,6 @@ fn io_max(number: &str, limit: &IoLimit) -> String {
     };
     let words: Vec<String> = V2_WORDS.iter().map(word).collect();
     format!("{number} {}", words.join(" "))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), KeeperError> {
-    fs::write(path, text).map_err(|error| {
-        KeeperError(format!("`{text}` cannot be written to {}: {error}", path.display()))
-    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use dyno_units::ByteCount;
 
 use super::tool::Tools;
-use crate::KeeperError;
+use crate::error::{KeeperError, OrKeeper, Result};
 use crate::storage::unescaped;
 
 /// Bytes at the beginning that are cleared before formatting.
@@ -23,30 +23,26 @@ pub(crate) struct BlockDevice {
 }
 
 impl BlockDevice {
-    pub(crate) fn at(path: &Path) -> Result<BlockDevice, KeeperError> {
-        let refuse = |why: String| KeeperError(format!("{}: {why}", path.display()));
-        let path = fs::canonicalize(path).map_err(|error| refuse(error.to_string()))?;
-        let facts = fs::metadata(&path).map_err(|error| refuse(error.to_string()))?;
+    pub(crate) fn at(path: &Path) -> Result<BlockDevice> {
+        let asked = path.display();
+        let path = fs::canonicalize(path).or_keeper(|| &asked)?;
+        let facts = fs::metadata(&path).or_keeper(|| &asked)?;
         let is_block = std::os::unix::fs::FileTypeExt::is_block_device(&facts.file_type());
-        if !is_block {
-            return Err(refuse("it is not a block device".into()));
-        }
+        is_block.then_some(()).or_keeper(|| format!("{asked}: it is not a block device"))?;
         let number = facts.rdev();
         let number = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
         Ok(BlockDevice { path, number })
     }
 
     /// Overwrites the marks of filesystems: an old one must not be mounted if no new one is made.
-    pub(crate) fn clear(&self) -> Result<(), KeeperError> {
+    pub(crate) fn clear(&self) -> Result<()> {
         let cleared = fs::OpenOptions::new().write(true).open(&self.path).and_then(|mut file| {
             let size = file.seek(SeekFrom::End(0))?;
             file.seek(SeekFrom::Start(0))?;
             file.write_all(&vec![0; CLEARED.min(usize::try_from(size).unwrap_or(CLEARED))])?;
             file.sync_all()
         });
-        cleared.map_err(|error| {
-            KeeperError(format!("{} cannot be overwritten: {error}", self.path.display()))
-        })
+        cleared.or_path(&self.path, "cannot be overwritten")
     }
 
     /// By its number.
@@ -55,22 +51,22 @@ impl BlockDevice {
     }
 }
 
+/// With a new image file.
+pub(crate) fn make(tools: Tools<'_>, image: &Path, size: ByteCount) -> Result<BlockDevice> {
+    make_image(image, size)?;
+    attach(tools, image)
+}
+
 /// Sparse, readable by Dyno's user alone.
-pub(crate) fn make_image(path: &Path, size: ByteCount) -> Result<(), KeeperError> {
+fn make_image(path: &Path, size: ByteCount) -> Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
-    let failed =
-        |error: std::io::Error| KeeperError(format!("the image {}: {error}", path.display()));
-    let file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(failed)?;
-    file.set_len(size.0).map_err(failed)
+    let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let made = file.and_then(|file| file.set_len(size.0));
+    made.or_keeper(|| format!("the image {}", path.display()))
 }
 
 /// Bypasses the page cache of the filesystem below if possible, as pages would be in memory twice.
-pub(crate) fn attach(tools: Tools<'_>, image: &Path) -> Result<BlockDevice, KeeperError> {
+fn attach(tools: Tools<'_>, image: &Path) -> Result<BlockDevice> {
     let image = image.to_string_lossy();
     let attach = |direct: &str| {
         tools.run("losetup", "mount", &["--find", "--show", direct, "--nooverlap", &image])
@@ -101,7 +97,7 @@ pub(crate) fn attached_to(image: &Path) -> Vec<BlockDevice> {
     found
 }
 
-pub(crate) fn detach(tools: Tools<'_>, device: &BlockDevice) -> Result<(), KeeperError> {
+pub(crate) fn detach(tools: Tools<'_>, device: &BlockDevice) -> Result<()> {
     let path = device.path.to_string_lossy();
     tools.run("losetup", "mount", &["--detach", &path]).map(drop)
 }

@@ -6,7 +6,6 @@ mod dismantle;
 mod filesystem;
 mod limit;
 mod loop_device;
-mod sample;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -25,15 +24,16 @@ pub use check::volume_problems;
 use dismantle::Notes;
 pub(crate) use dismantle::dismantle;
 use filesystem::{Filesystem, MadeBy};
-use limit::Groups;
 use loop_device::BlockDevice;
 pub use spec::{Backing, Dips, IoLimit, VolumeSpec};
 pub(crate) use tool::Tools;
 pub use usage::VolumeUsage;
 use zfs::{Pool, Zfs};
 
-use crate::KeeperError;
+use crate::cgroup::Groups;
+use crate::error::{KeeperError, OrKeeper, Result};
 use crate::keeper::{Keeper, Storage};
+use crate::storage::{cannot_be_written, chosen, write_setting};
 
 const IMAGE: &str = "image";
 const CACHE: &str = "cache";
@@ -56,46 +56,34 @@ pub struct Volume {
     clock: Arc<dyn Clock>,
     folder: PathBuf,
     files: PathBuf,
-    name: String,
-    filesystem: String,
-    kind: String,
+    spec: VolumeSpec,
     /// A zfs-fuse started for it.
     daemon: Mutex<Option<Child>>,
     /// `None` for memory.
     device: OnceLock<BlockDevice>,
-    limit: IoLimit,
-    dips: Option<Dips>,
     notes: Mutex<Notes>,
 }
 
 impl Volume {
     /// Makes and mounts the filesystem, without binding its limit. A failure removes what was made.
-    pub fn make(
-        keeper: &Arc<Keeper>,
-        spec: &VolumeSpec,
-        clock: &Arc<dyn Clock>,
-    ) -> Result<Volume, KeeperError> {
+    pub fn make(keeper: &Arc<Keeper>, spec: &VolumeSpec, clock: &Arc<dyn Clock>) -> Result<Volume> {
         if let Some(problem) = volume_problems(keeper, spec).into_iter().next() {
             return Err(KeeperError(format!("the volume `{}`: {problem}", spec.name)));
         }
         let filesystem = Filesystem::find(&spec.filesystem)
-            .ok_or_else(|| KeeperError(format!("there is no filesystem `{}`", spec.filesystem)))?;
+            .or_keeper(|| format!("there is no filesystem `{}`", spec.filesystem))?;
         let folder = keeper.make_folder("volume")?;
         let volume = Volume {
             keeper: Arc::clone(keeper),
             clock: Arc::clone(clock),
             files: folder.join(FILES),
             folder,
-            name: spec.name.clone(),
-            filesystem: spec.filesystem.clone(),
-            kind: spec.kind(),
+            spec: spec.clone(),
             daemon: Mutex::default(),
             device: OnceLock::new(),
-            limit: spec.limit,
-            dips: spec.dips,
             notes: Mutex::default(),
         };
-        match volume.build(filesystem, spec) {
+        match volume.build(filesystem) {
             Ok(()) => Ok(volume),
             Err(error) => {
                 // The next run removes what stays.
@@ -106,7 +94,7 @@ impl Volume {
     }
 
     pub fn name(&self) -> &str {
-        &self.name
+        &self.spec.name
     }
 
     /// `7:0`; `None` for memory.
@@ -121,27 +109,27 @@ impl Volume {
     }
 
     pub fn limit(&self) -> &IoLimit {
-        &self.limit
+        &self.spec.limit
     }
 
     /// At least at times.
     pub fn is_limited(&self) -> bool {
-        !self.limit.is_none() || self.dips.is_some()
+        !self.spec.limit.is_none() || self.spec.dips.is_some()
     }
 
     pub fn dips(&self) -> Option<&Dips> {
-        self.dips.as_ref()
+        self.spec.dips.as_ref()
     }
 
     /// Writes back first, so that only later I/O is limited. With control groups of version 2 the
     /// limit is for these processes and their descendants.
-    pub fn bind_limit(&self, processes: &[i32]) -> Result<(), KeeperError> {
+    pub fn bind_limit(&self, processes: &[i32]) -> Result<()> {
         if !self.is_limited() {
             return Ok(());
         }
         let Some(device) = self.device.get() else { return Ok(()) };
         let synced = fs::File::open(&self.files).and_then(|file| Ok(rustix::fs::syncfs(file)?));
-        synced.map_err(|error| KeeperError(format!("{}: {error}", self.files.display())))?;
+        synced.at(&self.files)?;
         let groups = Groups::find()?;
         let mut notes = self.notes();
         let first = processes.first().copied().unwrap_or_default();
@@ -149,8 +137,9 @@ impl Volume {
         let name = self.folder.file_name().unwrap_or_default().to_string_lossy();
         let own = format!("{}{name}", crate::keeper::GROUP_PREFIX);
         notes.group = groups.group_for(&own, &member_of);
-        notes.limited = Some((device.number.clone(), self.limit));
-        notes.dipped = self.dips.map(|dips| self.limit.with(&dips.limit));
+        let limit = self.limit();
+        notes.limited = Some((device.number.clone(), *limit));
+        notes.dipped = self.dips().map(|dips| limit.with(&dips.limit));
         notes.write(&self.folder)?;
         if let Some(group) = &notes.group {
             let proc_root = Path::new("/proc");
@@ -161,11 +150,11 @@ impl Volume {
             });
             groups.move_into(group, &family.collect::<Vec<i32>>())?;
         }
-        groups.bind(notes.group.as_deref(), &device.number, &self.limit)
+        groups.bind(notes.group.as_deref(), &device.number, limit)
     }
 
     /// Lowers or restores the limit; only after [`Volume::bind_limit`].
-    pub fn dip(&self, is_lower: bool) -> Result<(), KeeperError> {
+    pub fn dip(&self, is_lower: bool) -> Result<()> {
         let notes = self.notes();
         let (Some((number, limit)), Some(dipped)) = (&notes.limited, &notes.dipped) else {
             return Ok(());
@@ -175,7 +164,7 @@ impl Volume {
     }
 
     /// If it is bound.
-    pub fn lift_limit(&self) -> Result<(), KeeperError> {
+    pub fn lift_limit(&self) -> Result<()> {
         let mut notes = self.notes();
         notes.lift_limit()?;
         notes.limited = None;
@@ -183,9 +172,9 @@ impl Volume {
     }
 
     /// Written back first; with ZFS also times of a snapshot and a clone.
-    pub fn usage(&self) -> Result<VolumeUsage, KeeperError> {
+    pub fn usage(&self) -> Result<VolumeUsage> {
         let pool = self.notes().pool.clone();
-        usage::measure(self.tools(), &self.files, &self.filesystem, pool.as_ref())
+        usage::measure(self.tools(), &self.files, &self.spec.filesystem, pool.as_ref())
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {
@@ -196,16 +185,14 @@ impl Volume {
         Tools { keeper: &self.keeper, clock: self.clock.as_ref() }
     }
 
-    fn build(&self, filesystem: &Filesystem, spec: &VolumeSpec) -> Result<(), KeeperError> {
-        let mut notes = self.notes();
+    fn build(&self, filesystem: &Filesystem) -> Result<()> {
+        let (spec, mut notes) = (&self.spec, self.notes());
         if let Backing::Device { path, .. } = &spec.backing {
             notes.device = Some(BlockDevice::at(path)?.path);
         }
         notes.write(&self.folder)?;
-        fs::create_dir(&self.files).map_err(|error| {
-            KeeperError(format!("{} cannot be created: {error}", self.files.display()))
-        })?;
-        let device = self.device(filesystem, spec)?;
+        fs::create_dir(&self.files).or_path(&self.files, "cannot be created")?;
+        let device = self.device(filesystem)?;
         if let Some(device) = &device {
             // Made once.
             let _ = self.device.set(device.clone());
@@ -218,41 +205,29 @@ impl Volume {
                 let path = device.path.to_string_lossy();
                 let arguments = maker.arguments(&spec.make_options, LABEL, &path);
                 self.tools().run_in(&self.folder, maker.program, maker.package, &arguments)?;
-                self.mount(spec, Some(device))?;
+                self.mount(Some(device))?;
             }
-            (MadeBy::Pool, Some(device)) => self.make_pool(spec, device, &mut notes)?,
-            _ => self.mount(spec, None)?,
+            (MadeBy::Pool, Some(device)) => self.make_pool(device, &mut notes)?,
+            _ => self.mount(None)?,
         }
         if let Some(device) = &device {
-            self.tune(spec, device, &mut notes)?;
+            self.tune(device, &mut notes)?;
         }
         self.keeper.let_servers_through(&self.folder, &self.files)
     }
 
     /// Notes what is made outside of the folder first.
-    fn make_pool(
-        &self,
-        spec: &VolumeSpec,
-        device: &BlockDevice,
-        notes: &mut Notes,
-    ) -> Result<(), KeeperError> {
-        let tools = self.tools();
+    fn make_pool(&self, device: &BlockDevice, notes: &mut Notes) -> Result<()> {
+        let (spec, tools) = (&self.spec, self.tools());
         let pool = notes.pool.insert(Pool::new()?).clone();
         notes.write(&self.folder)?;
-        let cache = match spec.cache {
-            Some(size) => {
-                let image = self.folder.join(CACHE);
-                loop_device::make_image(&image, size)?;
-                Some(loop_device::attach(tools, &image)?)
-            }
-            None => None,
-        };
-        match Zfs::find(&self.keeper).map_err(KeeperError)? {
+        let image = self.folder.join(CACHE);
+        let cache = spec.cache.map(|size| loop_device::make(tools, &image, size)).transpose()?;
+        match Zfs::find(&self.keeper)? {
             Zfs::Fuse => *self.daemon() = zfs::start_daemon(tools, &self.folder, spec.arc)?,
             Zfs::Kernel => {
                 if let Some(arc) = spec.arc {
-                    let (path, value) = zfs::kernel_arc(arc);
-                    self.change(&path, &value, notes)?;
+                    self.change(Path::new(zfs::KERNEL_ARC), &arc.0.to_string(), notes)?;
                 }
             }
         }
@@ -263,23 +238,18 @@ impl Volume {
         self.daemon.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn device(
-        &self,
-        filesystem: &Filesystem,
-        spec: &VolumeSpec,
-    ) -> Result<Option<BlockDevice>, KeeperError> {
-        match &spec.backing {
+    fn device(&self, filesystem: &Filesystem) -> Result<Option<BlockDevice>> {
+        match &self.spec.backing {
             _ if filesystem.is_memory() => Ok(None),
             Backing::Size(size) => {
-                let image = self.folder.join(IMAGE);
-                loop_device::make_image(&image, *size)?;
-                loop_device::attach(self.tools(), &image).map(Some)
+                loop_device::make(self.tools(), &self.folder.join(IMAGE), *size).map(Some)
             }
             Backing::Device { path, .. } => BlockDevice::at(path).map(Some),
         }
     }
 
-    fn mount(&self, spec: &VolumeSpec, device: Option<&BlockDevice>) -> Result<(), KeeperError> {
+    fn mount(&self, device: Option<&BlockDevice>) -> Result<()> {
+        let spec = &self.spec;
         let mut options = spec.mount_options.clone();
         let source = match device {
             Some(device) => device.path.to_string_lossy().into_owned(),
@@ -308,12 +278,8 @@ impl Volume {
     }
 
     /// Scheduler and read-ahead; notes the former values first.
-    fn tune(
-        &self,
-        spec: &VolumeSpec,
-        device: &BlockDevice,
-        notes: &mut Notes,
-    ) -> Result<(), KeeperError> {
+    fn tune(&self, device: &BlockDevice, notes: &mut Notes) -> Result<()> {
+        let spec = &self.spec;
         let queue = device.sys().join("queue");
         if let Some(scheduler) = &spec.scheduler {
             let text = fs::read_to_string(queue.join("scheduler")).unwrap_or_default();
@@ -326,23 +292,18 @@ impl Volume {
         }
         Ok(())
     }
-}
 
-impl Volume {
     /// Notes the former value first.
-    fn change(&self, path: &Path, value: &str, notes: &mut Notes) -> Result<(), KeeperError> {
-        let failed = |error: std::io::Error| {
-            KeeperError(format!("`{value}` cannot be written to {}: {error}", path.display()))
-        };
-        let before = fs::read_to_string(path).map_err(failed)?;
-        notes.before.push((path.to_owned(), crate::storage::chosen(&before).to_owned()));
+    fn change(&self, path: &Path, value: &str, notes: &mut Notes) -> Result<()> {
+        let before = fs::read_to_string(path).or_keeper(|| cannot_be_written(path, value))?;
+        notes.before.push((path.to_owned(), chosen(&before).to_owned()));
         notes.write(&self.folder)?;
-        fs::write(path, value).map_err(failed)
+        write_setting(path, value)
     }
 }
 
 /// `text` is the file that lists the device's schedulers.
-fn check_scheduler(text: &str, wanted: &str, device: &Path) -> Result<(), KeeperError> {
+fn check_scheduler(text: &str, wanted: &str, device: &Path) -> Result<()> {
     let all: Vec<&str> =
         text.split_whitespace().map(|name| name.trim_matches(['[', ']'])).collect();
     if all.contains(&wanted) {
@@ -357,7 +318,7 @@ fn check_scheduler(text: &str, wanted: &str, device: &Path) -> Result<(), Keeper
 
 impl Storage for Volume {
     fn kind(&self) -> String {
-        self.kind.clone()
+        self.spec.kind()
     }
 
     #[expect(clippy::misnamed_getters, reason = "servers use a folder inside the volume's own")]
@@ -365,7 +326,7 @@ impl Storage for Volume {
         &self.files
     }
 
-    fn release(&self) -> Result<(), KeeperError> {
+    fn release(&self) -> Result<()> {
         dismantle(self.tools(), &self.folder)?;
         let mut daemon = self.daemon();
         if let Some(child) = daemon.as_mut() {

@@ -178,9 +178,8 @@ fn a_device_holds_nothing_of_before() {
     let mut spec = VolumeSpec::new("v", "ext4", ByteCount(64 << 20));
     let Some((root, keeper)) = lab(&spec) else { return };
     let (clock, image) = (clock(), root.path().join("disk"));
-    loop_device::make_image(&image, ByteCount(64 << 20)).expect("made");
     let tools = Tools { keeper: &keeper, clock: clock.as_ref() };
-    let device = loop_device::attach(tools, &image).expect("attached");
+    let device = loop_device::make(tools, &image, ByteCount(64 << 20)).expect("attached");
     spec.backing = Backing::Device { path: device.path.clone(), may_format: true };
     let volume = Volume::make(&keeper, &spec, &clock).expect("a blank device is formatted");
     fs::write(volume.files.join("rows"), "of a run before").expect("written");

@@ -1,13 +1,13 @@
 //! Runs the programs that make, mount and measure filesystems, with Dyno's own rights.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use dyno_units::{Clock, Nanoseconds, clean_text};
 
-use crate::KeeperError;
-use crate::keeper::Keeper;
+use crate::error::{KeeperError, OrKeeper, Result};
+use crate::keeper::{Keeper, retry};
 
 /// For one program.
 const LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
@@ -21,22 +21,8 @@ pub(crate) struct Tools<'a> {
 }
 
 impl Tools<'_> {
-    /// The error names the package that has it.
-    pub(crate) fn find(&self, program: &str, package: &str) -> Result<PathBuf, KeeperError> {
-        self.keeper.find_program(program, &[]).ok_or_else(|| {
-            KeeperError(format!(
-                "the program `{program}` is missing; install the package `{package}`"
-            ))
-        })
-    }
-
     /// Returns what it printed. It gets nothing of Dyno's environment.
-    pub(crate) fn run(
-        &self,
-        program: &str,
-        package: &str,
-        arguments: &[&str],
-    ) -> Result<String, KeeperError> {
+    pub(crate) fn run(&self, program: &str, package: &str, arguments: &[&str]) -> Result<String> {
         self.run_in(Path::new("/"), program, package, arguments)
     }
 
@@ -46,10 +32,10 @@ impl Tools<'_> {
         program: &str,
         package: &str,
         arguments: &[&str],
-    ) -> Result<String, KeeperError> {
-        let program = self.find(program, package)?;
+    ) -> Result<String> {
+        let program = self.keeper.needed_program(program, package)?;
         let shown = || format!("`{} {}`", program.display(), arguments.join(" "));
-        let failed = |error: std::io::Error| KeeperError(format!("{} failed: {error}", shown()));
+        let failed = || format!("{} failed", shown());
         let mut child = Command::new(&program)
             .args(arguments)
             .env_clear()
@@ -60,29 +46,21 @@ impl Tools<'_> {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(failed)?;
+            .or_keeper(failed)?;
         let (out, errors) = (child.stdout.take(), child.stderr.take());
-        let until = self.clock.now() + LIMIT;
         let (status, out, errors) = std::thread::scope(|scope| {
             let errors = scope.spawn(|| errors.map_or(Ok(Vec::new()), bytes));
             let out = scope.spawn(|| out.map_or(Ok(Vec::new()), bytes));
-            let status = loop {
-                match child.try_wait() {
-                    Ok(Some(status)) => break Ok(Some(status)),
-                    Ok(None) if self.clock.now() < until => {
-                        self.clock.sleep_until(self.clock.now() + POLL);
-                    }
-                    Ok(None) => {
-                        let _ = child.kill();
-                        break child.wait().map(|_| None);
-                    }
-                    Err(error) => break Err(error),
-                }
-            };
+            let is_over = |status: &std::io::Result<_>| !matches!(status, Ok(None));
+            let status = retry(self.clock, (LIMIT, POLL), || child.try_wait(), is_over);
+            if !is_over(&status) {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
             (status, joined(out), joined(errors))
         });
-        let (out, errors) = (out.map_err(failed)?, errors.map_err(failed)?);
-        match status.map_err(failed)? {
+        let (out, errors) = (out.or_keeper(failed)?, errors.or_keeper(failed)?);
+        match status.or_keeper(failed)? {
             Some(status) if status.success() => Ok(String::from_utf8_lossy(&out).into_owned()),
             Some(status) => {
                 let said = clean_text(String::from_utf8_lossy(&errors).trim());

@@ -1,14 +1,19 @@
 //! The size of data on a volume: by file lengths, and on disk.
 
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use serde::{Deserialize, Serialize};
 
-use crate::KeeperError;
-use crate::storage::{folder_bytes, folder_length, free_bytes};
+use crate::error::{OrKeeper, Result};
+use crate::storage::{folder_bytes, folder_length, free_bytes, visit_files};
 
+use super::Tools;
 use super::zfs::Pool;
-use super::{Tools, sample};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VolumeUsage {
@@ -38,18 +43,17 @@ pub(super) fn measure(
     folder: &Path,
     filesystem: &str,
     pool: Option<&Pool>,
-) -> Result<VolumeUsage, KeeperError> {
-    let failed = |error: std::io::Error| KeeperError(format!("{}: {error}", folder.display()));
+) -> Result<VolumeUsage> {
     // Until written back, data have no place on disk and are not compressed.
-    let synced = std::fs::File::open(folder).and_then(|file| Ok(rustix::fs::syncfs(file)?));
-    synced.map_err(failed)?;
+    let synced = fs::File::open(folder).and_then(|file| Ok(rustix::fs::syncfs(file)?));
+    synced.at(folder)?;
     // Its snapshot waits for the writeback.
     let zfs = pool.map(|pool| pool.measure(tools)).transpose()?;
     let mut usage = VolumeUsage {
-        apparent_bytes: folder_length(folder).map_err(failed)?,
-        allocated_bytes: folder_bytes(folder).map_err(failed)?,
-        free_bytes: free_bytes(folder).map_err(failed)?,
-        extents: extents(tools, folder).map_err(failed)?,
+        apparent_bytes: folder_length(folder).at(folder)?,
+        allocated_bytes: folder_bytes(folder).at(folder)?,
+        free_bytes: free_bytes(folder).at(folder)?,
+        extents: extents(tools, folder).at(folder)?,
         ..VolumeUsage::default()
     };
     if filesystem == "btrfs" {
@@ -61,8 +65,7 @@ pub(super) fn measure(
             usage.compression =
                 (said.disk > 0).then(|| usage.allocated_bytes as f64 / said.disk as f64);
             usage.uncompressed_bytes = said.uncompressed;
-            usage.compressibility =
-                sample::compressibility(folder, usage.apparent_bytes).map_err(failed)?;
+            usage.compressibility = compressibility(folder, usage.apparent_bytes).at(folder)?;
         }
     }
     if let Some(zfs) = zfs {
@@ -79,13 +82,13 @@ const FILES_AT_ONCE: usize = 200;
 
 /// Files with contents and their extents, by `filefrag`; `None` without it, or if it cannot tell.
 fn extents(tools: Tools<'_>, folder: &Path) -> std::io::Result<Option<(u64, u64)>> {
-    if tools.find("filefrag", "e2fsprogs").is_err() {
+    if tools.keeper.find_program("filefrag", &[]).is_none() {
         return Ok(None);
     }
     let mut files = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(folder)? {
+        for entry in fs::read_dir(folder)? {
             let entry = entry?;
             // Links are not followed.
             let kind = entry.file_type()?;
@@ -132,6 +135,43 @@ fn compsize(text: &str) -> Option<Compsize> {
     Some(Compsize { disk: column("TOTAL")?, uncompressed: column("none") })
 }
 
+/// Compressed at a time, as by btrfs.
+const BLOCK: u64 = 128 << 10;
+
+const BLOCKS_MOST: u64 = 128;
+
+/// Size of a sample of the files over its size by the fastest zlib; `None` for zeros alone. Blocks
+/// of zeros are left out; the others are evenly spaced in all files, of `length` together.
+fn compressibility(folder: &Path, length: u64) -> std::io::Result<Option<f64>> {
+    let distance = (length / BLOCKS_MOST).max(BLOCK);
+    let (mut begin, mut next) = (0, 0);
+    let (mut n_bytes, mut n_compressed) = (0, 0);
+    let mut block = Vec::with_capacity(BLOCK as usize);
+    visit_files(folder, &mut |file: &fs::File, len: u64| {
+        while next < begin + len {
+            block.resize(BLOCK as usize, 0);
+            let at = (next - begin) / BLOCK * BLOCK;
+            // A file may have become shorter.
+            let n = file.read_at(&mut block, at).unwrap_or(0);
+            block.truncate(n);
+            if block.iter().any(|byte| *byte != 0) {
+                n_bytes += n as u64;
+                n_compressed += compressed(&block);
+            }
+            next += distance;
+        }
+        begin += len;
+    })?;
+    Ok((n_compressed > 0).then(|| n_bytes as f64 / n_compressed as f64))
+}
+
+/// Never more than uncompressed, as in filesystems.
+fn compressed(block: &[u8]) -> u64 {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    let packed = encoder.write_all(block).and_then(|()| encoder.finish());
+    packed.map_or(block.len(), |packed| packed.len().min(block.len())) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,5 +198,43 @@ mod tests {
         let text = "TOTAL 30% 100 300 300\nzstd 30% 100 300 300\n";
         assert_eq!(compsize(text), Some(Compsize { disk: 100, uncompressed: None }));
         assert_eq!(compsize("No files.\n"), None);
+    }
+
+    fn noise(n: usize) -> Vec<u8> {
+        // xorshift64 (Marsaglia 2003).
+        let mut state = 88_172_645_463_325_252_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u8
+        };
+        (0..n).map(|_| next()).collect()
+    }
+
+    #[track_caller]
+    fn check(files: &[Vec<u8>], expected: std::ops::Range<f64>) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut length = 0;
+        for (n, bytes) in files.iter().enumerate() {
+            let inner = folder.path().join(n.to_string());
+            fs::create_dir(&inner).unwrap();
+            fs::write(inner.join("data"), bytes).unwrap();
+            length += bytes.len() as u64;
+        }
+        let found = compressibility(folder.path(), length).unwrap().unwrap_or(0.0);
+        assert!(expected.contains(&found), "{found}");
+    }
+
+    #[test]
+    fn a_sample_stands_for_all() {
+        let text = || b"the same words again and again ".repeat(100_000);
+        check(&[], 0.0..0.1);
+        check(&[vec![0; 1 << 20]], 0.0..0.1);
+        check(&[noise(3 << 20)], 1.0..1.01);
+        check(&[text()], 20.0..1000.0);
+        // Half noise; zeros do not count.
+        check(&[text(), vec![0; 3 << 20], noise(text().len())], 1.8..2.1);
+        check(&[noise(20 << 20), noise(1)], 1.0..1.01);
     }
 }

@@ -13,12 +13,12 @@ use std::process::{Child, Command, Stdio};
 use dyno_units::{ByteCount, Nanoseconds};
 use serde::{Deserialize, Serialize};
 
-use super::dismantle::{BUSY_LIMIT, BUSY_POLL};
+use super::dismantle::BUSY;
 use super::loop_device::BlockDevice;
 use super::spec::VolumeSpec;
 use super::tool::Tools;
-use crate::KeeperError;
-use crate::keeper::{FOLDER_MARK, Keeper, random_token};
+use crate::error::{KeeperError, OrKeeper, Result};
+use crate::keeper::{FOLDER_MARK, Keeper, random_token, retry};
 use crate::process_table::list_processes;
 
 /// ZFS in user space; also the package's name.
@@ -33,7 +33,7 @@ const DAEMON_LOG: &str = "zfs-fuse.log";
 const FUSE_ARC: [ByteCount; 2] = [ByteCount(16 << 20), ByteCount(16384 << 20)];
 const KERNEL_ARC_LEAST: ByteCount = ByteCount(64 << 20);
 /// Sets the cache size of the kernel's module.
-const KERNEL_ARC: &str = "/sys/module/zfs/parameters/zfs_arc_max";
+pub(super) const KERNEL_ARC: &str = "/sys/module/zfs/parameters/zfs_arc_max";
 pub(crate) const DEVICE_LEAST: ByteCount = ByteCount(64 << 20);
 /// At a device's beginning and end, for labels of a pool.
 const LABELS: usize = 1 << 20;
@@ -78,19 +78,14 @@ pub(crate) struct Pool {
 
 impl Zfs {
     /// The packages exclude each other, as their programs have the same names.
-    pub(crate) fn find(keeper: &Keeper) -> Result<Zfs, String> {
+    pub(crate) fn find(keeper: &Keeper) -> Result<Zfs> {
         if keeper.find_program(DAEMON, &[]).is_some() {
             return Ok(Zfs::Fuse);
         }
         if let Some(why) = super::check::unknown_to_the_kernel("zfs") {
-            return Err(format!("{why}; or install the package `zfs-fuse`"));
+            return Err(KeeperError(format!("{why}; or install the package `zfs-fuse`")));
         }
-        if keeper.find_program("zpool", &[]).is_none() {
-            return Err(
-                "the program `zpool` is missing; install the package `zfsutils-linux`".to_owned()
-            );
-        }
-        Ok(Zfs::Kernel)
+        keeper.needed_program("zpool", "zfsutils-linux").map(|_| Zfs::Kernel)
     }
 
     /// What it cannot do, in sentences without a full stop.
@@ -166,9 +161,8 @@ fn pool_options(words: &[String]) -> Option<Vec<&str>> {
 }
 
 impl Pool {
-    pub(crate) fn new() -> Result<Pool, KeeperError> {
-        let token = random_token()
-            .map_err(|error| KeeperError(format!("no random numbers can be read: {error}")))?;
+    pub(crate) fn new() -> Result<Pool> {
+        let token = random_token().or_keeper(|| "no random numbers can be read")?;
         Ok(Pool { name: format!("dyno-{}", &token[..12]), token })
     }
 
@@ -183,7 +177,7 @@ impl Pool {
         spec: &VolumeSpec,
         (device, cache): (&BlockDevice, Option<&BlockDevice>),
         files: &Path,
-    ) -> Result<(), KeeperError> {
+    ) -> Result<()> {
         let token = format!("{TOKEN_PROPERTY}={}", self.token);
         let path = |device: &BlockDevice| device.path.to_string_lossy().into_owned();
         let (device, cache) = (path(device), cache.map(path));
@@ -207,8 +201,8 @@ impl Pool {
     }
 
     /// If it is there and has this token.
-    pub(crate) fn destroy(&self, tools: Tools<'_>) -> Result<(), KeeperError> {
-        if Zfs::find(tools.keeper) == Ok(Zfs::Fuse) && daemons().is_empty() {
+    pub(crate) fn destroy(&self, tools: Tools<'_>) -> Result<()> {
+        if matches!(Zfs::find(tools.keeper), Ok(Zfs::Fuse)) && daemons().is_empty() {
             // Then there are no pools.
             return Ok(());
         }
@@ -224,39 +218,30 @@ impl Pool {
             )));
         }
         // It stays busy for a moment after a server has ended.
-        let until = tools.clock.now() + BUSY_LIMIT;
-        loop {
-            match tools.run("zpool", PACKAGE, &["destroy", &self.name]) {
-                Err(error) if error.0.contains("busy") && tools.clock.now() < until => {
-                    tools.clock.sleep_until(tools.clock.now() + BUSY_POLL);
-                }
-                result => return result.map(drop),
-            }
-        }
+        let destroy = || tools.run("zpool", PACKAGE, &["destroy", &self.name]);
+        let is_busy = |error: &KeeperError| error.0.contains("busy");
+        let done = |result: &Result<String>| !result.as_ref().is_err_and(is_busy);
+        retry(tools.clock, BUSY, destroy, done).map(drop)
     }
 
     /// From a device that has its name, which is blank again then.
-    pub(crate) fn erase_labels(&self, device: &Path) -> Result<(), KeeperError> {
-        let failed = |error: std::io::Error| {
-            KeeperError(format!(
-                "the labels of the pool could not be removed from {}: {error}",
-                device.display()
-            ))
-        };
+    pub(crate) fn erase_labels(&self, device: &Path) -> Result<()> {
         let file = fs::OpenOptions::new().read(true).write(true).open(device);
-        erase(&mut file.map_err(failed)?, &self.name).map_err(failed)
+        let erased = file.and_then(|mut file| erase(&mut file, &self.name));
+        let device = device.display();
+        erased.or_keeper(|| format!("the labels of the pool could not be removed from {device}"))
     }
 
     /// Times a snapshot, which waits for the writeback, and a clone of it; removes both.
     /// `referenced` (bytes) and `compressratio` are read meanwhile.
-    pub(crate) fn measure(&self, tools: Tools<'_>) -> Result<ZfsUsage, KeeperError> {
+    pub(crate) fn measure(&self, tools: Tools<'_>) -> Result<ZfsUsage> {
         let dataset = self.dataset();
         let (snapshot, clone) = (format!("{dataset}@dyno"), format!("{}/clone", self.name));
         let run = |arguments: &[&str]| tools.run("zfs", PACKAGE, arguments);
-        let timed = |arguments: &[&str]| {
+        let timed = |arguments: &[&str]| -> Result<f64> {
             let began = tools.clock.now();
             run(arguments)?;
-            Ok::<f64, KeeperError>(tools.clock.now().saturating_sub(began).as_secs_f64())
+            Ok(tools.clock.now().saturating_sub(began).as_secs_f64())
         };
         let snapshot_s = timed(&["snapshot", &snapshot])?;
         let clone_s = timed(&["clone", "-o", "mountpoint=none", &snapshot, &clone])?;
@@ -264,8 +249,8 @@ impl Pool {
         let said = run(&["get", "-H", "-p", "-o", "value", properties, &dataset])?;
         run(&["destroy", &clone])?;
         run(&["destroy", &snapshot])?;
-        let (referenced_bytes, compression) = parse_usage(&said).ok_or_else(|| {
-            KeeperError(format!("the output of `zfs get {properties}` is not understood: {said}"))
+        let (referenced_bytes, compression) = parse_usage(&said).or_keeper(|| {
+            format!("the output of `zfs get {properties}` is not understood: {said}")
         })?;
         Ok(ZfsUsage { snapshot_s, clone_s, referenced_bytes, compression })
     }
@@ -288,7 +273,7 @@ fn parse_usage(text: &str) -> Option<(u64, f64)> {
     Some((referenced, ratio))
 }
 
-fn pools(tools: Tools<'_>) -> Result<Vec<String>, KeeperError> {
+fn pools(tools: Tools<'_>) -> Result<Vec<String>> {
     let text = tools.run("zpool", PACKAGE, &["list", "-H", "-o", "name"])?;
     Ok(text.lines().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
 }
@@ -340,7 +325,7 @@ pub(crate) fn start_daemon(
     tools: Tools<'_>,
     folder: &Path,
     arc: Option<ByteCount>,
-) -> Result<Option<Child>, KeeperError> {
+) -> Result<Option<Child>> {
     if let Some(problem) = used_by_another(tools.keeper) {
         return Err(KeeperError(problem));
     }
@@ -353,7 +338,7 @@ pub(crate) fn start_daemon(
             None => Ok(None),
         };
     }
-    let program = tools.find(DAEMON, DAEMON)?;
+    let program = tools.keeper.needed_program(DAEMON, DAEMON)?;
     let mut child = spawn_daemon(&program, folder, arc)?;
     let until = tools.clock.now() + READY_LIMIT;
     loop {
@@ -364,7 +349,7 @@ pub(crate) fn start_daemon(
             let said = crate::keeper::last_lines(&folder.join(DAEMON_LOG), 5).join("; ");
             return Err(KeeperError(format!("zfs-fuse does not answer: {}; {said}", error.0)));
         }
-        tools.clock.sleep_until(tools.clock.now() + BUSY_POLL);
+        tools.clock.sleep_until(tools.clock.now() + BUSY.1);
         if has_ended {
             // A killed one keeps its socket for a moment.
             child = spawn_daemon(&program, folder, arc)?;
@@ -372,13 +357,8 @@ pub(crate) fn start_daemon(
     }
 }
 
-fn spawn_daemon(
-    program: &Path,
-    folder: &Path,
-    arc: Option<ByteCount>,
-) -> Result<Child, KeeperError> {
-    let failed = |error: std::io::Error| KeeperError(format!("{}: {error}", program.display()));
-    let log = fs::File::create(folder.join(DAEMON_LOG)).map_err(failed)?;
+fn spawn_daemon(program: &Path, folder: &Path, arc: Option<ByteCount>) -> Result<Child> {
+    let log = fs::File::create(folder.join(DAEMON_LOG)).at(program)?;
     let mut command = Command::new(program);
     // Not --disable-block-cache: servers could not map files into memory.
     command.args(["--no-daemon", "-o", "default_permissions"]);
@@ -387,12 +367,12 @@ fn spawn_daemon(
     }
     command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env(FOLDER_MARK, folder);
     command.current_dir("/").stdin(Stdio::null());
-    command.stdout(log.try_clone().map_err(failed)?).stderr(log).process_group(0);
-    command.spawn().map_err(failed)
+    command.stdout(log.try_clone().at(program)?).stderr(log).process_group(0);
+    command.spawn().at(program)
 }
 
 /// Once it has no pool left.
-pub(crate) fn end_daemon(tools: Tools<'_>, child: &mut Child) -> Result<(), KeeperError> {
+pub(crate) fn end_daemon(tools: Tools<'_>, child: &mut Child) -> Result<()> {
     let left = match child.try_wait() {
         Ok(None) => pools(tools)?,
         _ => Vec::new(),
@@ -414,11 +394,6 @@ fn end(child: &mut Child) {
     // It may have ended already.
     let _ = child.kill();
     let _ = child.wait();
-}
-
-/// The file, and its new value.
-pub(crate) fn kernel_arc(arc: ByteCount) -> (PathBuf, String) {
-    (PathBuf::from(KERNEL_ARC), arc.0.to_string())
 }
 
 /// Both ends, if their labels name this pool.

@@ -7,8 +7,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::super::tool::Tool;
 use super::{Job, LISTS};
-use crate::KeeperError;
+use crate::error::{KeeperError, OrKeeper, Result};
 use crate::keeper::Keeper;
+use crate::kernel_text::value;
 
 const LISTS_AGE: Duration = Duration::from_secs(24 * 3600);
 
@@ -35,10 +36,7 @@ impl Release {
     }
 
     fn parse(text: &str) -> Option<Release> {
-        let value = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
-            Some(line.trim().trim_matches('"').to_owned())
-        };
+        let value = |name: &str| Some(value(text, name, '=')?.trim().trim_matches('"').to_owned());
         let (id, suite) = (value("ID")?, value("VERSION_CODENAME")?);
         let (known, _) = SUITES.iter().find(|(known, _)| *known == id)?;
         let title = known[..1].to_uppercase() + &known[1..];
@@ -62,7 +60,7 @@ pub(super) struct AptRoot {
 
 impl AptRoot {
     /// Made if missing; reads the lists if they are old.
-    pub(super) fn open(job: &Job<'_>, own: &str, suite: &str) -> Result<AptRoot, KeeperError> {
+    pub(super) fn open(job: &Job<'_>, own: &str, suite: &str) -> Result<AptRoot> {
         let folder = job.store.join(LISTS).join(suite);
         let root = AptRoot {
             get: Tool::find(job.keeper, "apt-get", "apt")?,
@@ -70,23 +68,19 @@ impl AptRoot {
             folder,
         };
         let stamp = root.folder.join("read");
-        let now = UNIX_EPOCH + Duration::from_millis(job.now_unix_ms);
+        let now = UNIX_EPOCH + Duration::from_millis(job.order.now_unix_ms);
         let read = fs::metadata(&stamp).and_then(|facts| facts.modified()).ok();
         if read.is_some_and(|read| now.duration_since(read).unwrap_or_default() < LISTS_AGE) {
             return Ok(root);
         }
         root.make(&suite_sources(&machine_sources(), own, suite))?;
-        (job.say)(&format!("reading the package lists of {suite}"));
+        (job.order.say)(&format!("reading the package lists of {suite}"));
         root.get.run(&root.folder, root.arguments(&["update"]))?;
-        let stamped = fs::write(&stamp, "");
-        stamped.map_err(|e| KeeperError(format!("{} cannot be written: {e}", stamp.display())))?;
+        fs::write(&stamp, "").or_path(&stamp, "cannot be written")?;
         Ok(root)
     }
 
-    fn make(&self, sources: &str) -> Result<(), KeeperError> {
-        let refuse = |e: std::io::Error| {
-            KeeperError(format!("{} cannot be created: {e}", self.folder.display()))
-        };
+    fn make(&self, sources: &str) -> Result<()> {
         if sources.is_empty() {
             return Err(KeeperError(
                 "the machine's apt has no source for its own distribution, so there is nowhere to \
@@ -94,11 +88,11 @@ impl AptRoot {
                     .into(),
             ));
         }
-        for inner in ["state/lists/partial", "cache/archives/partial", "log", "sources", "empty"] {
-            fs::create_dir_all(self.folder.join(inner)).map_err(refuse)?;
-        }
-        fs::write(self.folder.join("state/status"), "").map_err(refuse)?;
-        fs::write(self.folder.join("sources/dyno.sources"), sources).map_err(refuse)
+        let folders = ["state/lists/partial", "cache/archives/partial", "log", "sources", "empty"];
+        let made = folders.iter().try_for_each(|one| fs::create_dir_all(self.folder.join(one)));
+        made.and_then(|()| fs::write(self.folder.join("state/status"), ""))
+            .and_then(|()| fs::write(self.folder.join("sources/dyno.sources"), sources))
+            .or_path(&self.folder, "cannot be created")
     }
 
     pub(super) fn version(&self, package: &str) -> Option<String> {
@@ -109,21 +103,14 @@ impl AptRoot {
     }
 
     /// With all that they need, each with its version.
-    pub(super) fn closure(
-        &self,
-        packages: &[String],
-    ) -> Result<Vec<(String, String)>, KeeperError> {
+    pub(super) fn closure(&self, packages: &[String]) -> Result<Vec<(String, String)>> {
         let mut arguments = self.arguments(&["--simulate", "--no-install-recommends", "install"]);
         arguments.extend(packages.iter().cloned());
         Ok(installed(&self.get.run(&self.folder, arguments)?))
     }
 
     /// Apt compares digests with those of the signed lists.
-    pub(super) fn download(
-        &self,
-        packages: &[(String, String)],
-        to: &Path,
-    ) -> Result<(), KeeperError> {
+    pub(super) fn download(&self, packages: &[(String, String)], to: &Path) -> Result<()> {
         let mut arguments = self.arguments(&["download"]);
         arguments.extend(packages.iter().map(|(name, version)| format!("{name}={version}")));
         self.get.run(to, arguments).map(drop)

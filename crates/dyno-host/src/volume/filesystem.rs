@@ -1,20 +1,56 @@
-//! The filesystems for volumes: a file each, and a line in [`ALL`].
-
-mod btrfs;
-mod ext4;
-mod tmpfs;
-mod xfs;
-mod zfs;
+//! The filesystems for volumes.
 
 use dyno_units::ByteCount;
 
 /// In the order of help texts.
-pub(crate) const ALL: &[&Filesystem] = &[
-    &ext4::FILESYSTEM,
-    &xfs::FILESYSTEM,
-    &btrfs::FILESYSTEM,
-    &zfs::FILESYSTEM,
-    &tmpfs::FILESYSTEM,
+pub(crate) const ALL: &[Filesystem] = &[
+    Filesystem {
+        name: "ext4",
+        sentence: "ext4, with its inode tables written at once: otherwise the kernel writes them \
+            during the measurement",
+        made_by: MadeBy::Program(Maker {
+            program: "mkfs.ext4",
+            package: "e2fsprogs",
+            arguments: &["-q", "-F"],
+            unless_given: &["-E", "lazy_itable_init=0,lazy_journal_init=0"],
+        }),
+        least_size: ByteCount(16 << 20),
+    },
+    Filesystem {
+        name: "xfs",
+        sentence: "XFS",
+        made_by: MadeBy::Program(Maker {
+            program: "mkfs.xfs",
+            package: "xfsprogs",
+            arguments: &["-q", "-f"],
+            unless_given: &[],
+        }),
+        // The minimum of xfsprogs 5.19 and later.
+        least_size: ByteCount(300 << 20),
+    },
+    Filesystem {
+        name: "btrfs",
+        sentence: "Btrfs; `mount_options = [\"compress=zstd:1\"]` compresses",
+        made_by: MadeBy::Program(Maker {
+            program: "mkfs.btrfs",
+            package: "btrfs-progs",
+            arguments: &["-q", "-f"],
+            unless_given: &[],
+        }),
+        least_size: ByteCount(128 << 20),
+    },
+    Filesystem {
+        name: "zfs",
+        sentence: "ZFS, a pool with one dataset: the kernel's, or zfs-fuse in user space",
+        made_by: MadeBy::Pool,
+        least_size: ByteCount(128 << 20),
+    },
+    Filesystem {
+        name: "tmpfs",
+        sentence: "memory: shows what a commit costs without a disk",
+        made_by: MadeBy::Memory,
+        least_size: ByteCount(1 << 20),
+    },
 ];
 
 #[derive(Debug)]
@@ -52,7 +88,7 @@ impl Filesystem {
     }
 
     pub(crate) fn find(name: &str) -> Option<&'static Filesystem> {
-        ALL.iter().copied().find(|one| one.name == name)
+        ALL.iter().find(|one| one.name == name)
     }
 }
 
@@ -84,9 +120,7 @@ mod tests {
     fn options_of_the_user_replace_what_is_given_by_default() {
         let check = |options: &[&str], expected: &[&str]| {
             let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
-            let MadeBy::Program(maker) = &ext4::FILESYSTEM.made_by else {
-                panic!("it is made by a program")
-            };
+            let MadeBy::Program(maker) = &ALL[0].made_by else { panic!("it is made by a program") };
             assert_eq!(maker.arguments(&options, "dyno", "/dev/x"), expected);
         };
         let lazy = "lazy_itable_init=0,lazy_journal_init=0";
