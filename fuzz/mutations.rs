@@ -1,14 +1,12 @@
-//! Runs a fuzz target over its corpus and over mutations of it, without a fuzzer: in every run of the
-//! tests, the same inputs on every machine.
-//!
-//! The crates with targets include this file in their tests. Words that mutations insert are those of the
-//! corpus: a new word of a format belongs into one of its files.
+//! Runs a fuzz target over its corpus and mutations without a fuzzer: the same inputs on every
+//! machine. Crates with targets include this file in their tests. Put a format's new words, for
+//! mutations, in its corpus.
 
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// Bytes at which formats turn, and numbers at which arithmetic does.
+/// Bytes that matter to formats, and limits of arithmetic.
 const TURNING: [&[u8]; 24] = [
     b"\0",
     b"\x01",
@@ -36,11 +34,11 @@ const TURNING: [&[u8]; 24] = [
     "é".as_bytes(),
 ];
 
-/// The longest input, in bytes, unless a file of the corpus is longer.
+/// In bytes, unless a file of the corpus is longer.
 const LONGEST: usize = 16 << 10;
 
-/// Runs a target over the files of `fuzz/corpus/NAME`, and over so many mutations of them. The variable
-/// `FUZZ_MUTATIONS` replaces that number.
+/// Over the files of `fuzz/corpus/NAME` and `n_mutations` of them, or as many as `FUZZ_MUTATIONS`
+/// says.
 pub(crate) fn run(name: &str, n_mutations: u64, target: fn(&[u8])) {
     let corpus = corpus(name);
     for (path, input) in &corpus {
@@ -68,7 +66,7 @@ fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
     paths.into_iter().map(read).collect()
 }
 
-/// Runs the target; if it panics, keeps the input in a file and names it.
+/// A panic's input is kept in a file, which the message names.
 fn try_input(name: &str, what: &str, input: &[u8], target: fn(&[u8])) {
     let Err(panic) = catch_unwind(AssertUnwindSafe(|| target(input))) else { return };
     let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -101,12 +99,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `n`; 0 if there is none.
+    /// Below `n`; 0 for 0.
     fn below(&mut self, n: usize) -> usize {
         (self.next() % n.max(1) as u64) as usize
     }
 
-    /// A part of `bytes`, most often a short one.
+    /// Most often a short one.
     fn part(&mut self, bytes: &[u8]) -> std::ops::Range<usize> {
         let start = self.below(bytes.len() + 1);
         let longest = if self.below(4) == 0 { bytes.len() } else { 16 };
@@ -114,7 +112,7 @@ impl Random {
     }
 }
 
-/// The words of a corpus, each once: names and numbers, and what is between two of them on a line.
+/// Each once: names, numbers, and what stands between two of them on a line.
 fn words(corpus: &[(PathBuf, Vec<u8>)]) -> Vec<&[u8]> {
     let mut words: Vec<&[u8]> = TURNING.to_vec();
     for (_, input) in corpus {
@@ -133,7 +131,7 @@ fn class(byte: u8) -> u8 {
     }
 }
 
-/// An input of the corpus with one to four changes.
+/// One to four changes.
 fn mutated(corpus: &[(PathBuf, Vec<u8>)], words: &[&[u8]], random: &mut Random) -> Vec<u8> {
     let pick = |random: &mut Random| corpus[random.below(corpus.len())].1.as_slice();
     let mut input = pick(random).to_vec();
@@ -158,7 +156,7 @@ fn change(input: &mut Vec<u8>, other: &[u8], words: &[&[u8]], random: &mut Rando
             input.splice(at..at, copy);
         }
         5 => drop(input.splice(at..at, word.iter().copied())),
-        // A word in place of another: lengths, names and numbers change as wholes.
+        // A word replaces another of its class, as lengths, names and numbers change as a whole.
         6 => {
             let class_there = input.get(at).map(|byte| class(*byte));
             let is_of_it = |byte: &&u8| Some(class(**byte)) == class_there;
@@ -166,12 +164,12 @@ fn change(input: &mut Vec<u8>, other: &[u8], words: &[&[u8]], random: &mut Rando
             let start = at - input[..at].iter().rev().take_while(is_of_it).count();
             input.splice(start..end, word.iter().copied());
         }
-        // Bytes over others: what is counted in bytes keeps its place.
+        // Overwrites bytes, so that offsets stay.
         7 => {
             let end = (at + word.len()).min(input.len());
             input.splice(at..end, word.iter().copied());
         }
-        // The rest of a line, or of all, from another input.
+        // The rest of a line, or of everything, from another input.
         _ => {
             let from = &other[random.below(other.len()).min(other.len())..];
             let rest_of_line =

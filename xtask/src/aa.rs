@@ -1,9 +1,6 @@
-//! `cargo xtask aa`: many small studies of servers that are the same, and how often a difference is
-//! reported. Whatever it reports is a false alarm.
-//!
-//! With `--noisy` a neighbour of the command's own disturbs the machine: it computes and syncs
-//! files in bursts, which is what a shared host does. With `--count` runs that are there already
-//! are counted.
+//! `cargo xtask aa`: counts differences reported between identical servers, all false alarms. With
+//! `--noisy`, a neighbour disturbs the machine as on a shared host; with `--count`, counts existing
+//! runs.
 
 mod count;
 
@@ -33,7 +30,6 @@ usage: cargo xtask aa [--studies N] [--products sqlite,mariadb] [--variants N] [
                       [--seconds S] [--clients 1,4] [--noisy] [--folder FOLDER] [--dyno PROGRAM]
        cargo xtask aa --count RUN…   counts the false alarms of runs that are there";
 
-/// Measures and prints the table, or counts what is there.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let plan = parsed(arguments)?;
     let runs = if plan.counted.is_empty() { measured(&plan)? } else { plan.counted.clone() };
@@ -80,7 +76,7 @@ fn parsed(arguments: &[String]) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-/// Runs the studies, products by turns; returns the folders of those that ended well.
+/// Products take turns; returns the folders of the runs that ended well.
 fn measured(plan: &Plan) -> anyhow::Result<Vec<PathBuf>> {
     let dyno = match &plan.dyno {
         Some(dyno) => dyno.clone(),
@@ -131,7 +127,7 @@ fn one(dyno: &Path, plan: &Plan, product: &str, (nth, out): (usize, &Path)) -> a
     Ok(())
 }
 
-/// The study: variants that differ in nothing but their names.
+/// Variants differ only in their names.
 fn source(plan: &Plan, product: &str) -> String {
     let names: Vec<String> = (0..plan.variants).map(|v| format!("v{}", v + 1)).collect();
     let settings = match product {

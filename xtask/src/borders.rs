@@ -1,5 +1,4 @@
-//! The dependencies of the workspace, checked against the border table of ARCHITECTURE.md, and the
-//! README.
+//! Checks the workspace's dependencies against the border table of ARCHITECTURE.md and the README.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -16,7 +15,7 @@ fn metadata() -> serde_json::Value {
     serde_json::from_slice(&output.stdout).expect("cargo prints JSON")
 }
 
-/// Direct dependencies (not those of tests) by crate of the workspace.
+/// Direct dependencies by crate, without those of tests.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let metadata = metadata();
     let packages = metadata["packages"].as_array().expect("there are packages");
@@ -35,7 +34,6 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
         .collect()
 }
 
-/// Everything a crate of the workspace reaches through crates of the workspace.
 fn reached(name: &str, direct: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     let mut open = vec![name.to_owned()];
@@ -49,8 +47,7 @@ fn reached(name: &str, direct: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<
     seen
 }
 
-/// Rows of the table between the markers in ARCHITECTURE.md: crate, what it may use, what it must
-/// not know.
+/// Rows of the table in ARCHITECTURE.md: crate, what it may use, what it must not know.
 fn table() -> Vec<(String, BTreeSet<String>, BTreeSet<String>)> {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("it is there");
     let start = text.find("<!-- borders -->").expect("the table has its first marker");
@@ -85,7 +82,7 @@ fn every_crate_is_in_the_table_and_keeps_its_borders() {
     }
 }
 
-/// The README's first command is `cargo run`, which runs the one program of the default members.
+/// `cargo run`, the README's first command, needs exactly one program in the default members.
 #[test]
 fn cargo_runs_dyno() {
     let metadata = metadata();
@@ -113,7 +110,7 @@ fn there_are_at_most_fourteen_crates_with_descriptive_names() {
     }
 }
 
-/// Names in code quotes in the second column of a table between two markers of a document.
+/// In the second column of a table between two markers.
 fn quoted_between(document: &str, first: &str, last: &str) -> Vec<String> {
     let text = std::fs::read_to_string(root().join(document)).expect("it is there");
     let start = text.find(first).expect("the first marker");
@@ -141,8 +138,7 @@ fn the_tests_that_security_names_are_there() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// What the suite does not build is easily forgotten: each fuzz target is in the package, has a corpus, is run by a test
-/// and is named in SECURITY.md.
+/// The suite builds no fuzz targets: each needs a line in the package and in SECURITY.md, a corpus, and a test.
 #[test]
 fn fuzz_targets_are_complete() {
     let fuzz = root().join("fuzz");

@@ -1,5 +1,4 @@
-//! The notices of Dyno's dependencies, which are distributed with a binary. What dependencies may be is in
-//! deny.toml.
+//! The notices of Dyno's dependencies, distributed with a binary; deny.toml lists allowed licences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,24 +11,23 @@ use crate::root;
 
 const NOTICES: &str = "THIRD_PARTY.md";
 
-/// What is in a binary depends on its platform: notices are for this one.
+/// A binary's contents depend on the platform.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
-/// How the names of files with licences begin, in capitals.
+/// Prefixes of names in capitals.
 const LICENCE_FILES: [&str; 4] = ["LICEN", "COPY", "NOTICE", "UNLICENSE"];
 
-/// Parts of the names of files with licences that are not needed by who has chosen MIT.
+/// Parts of the names of licence files that a choice of MIT makes superfluous.
 const OTHER_CHOICES: [&str; 7] = ["APACHE", "ZLIB", "BSD", "BSL", "UNLICENSE", "ISC", "COPYING"];
 
-/// Crates that are no part of the binary, but bring the source of something that is, with the file that has
-/// its licence.
+/// Crates outside the binary that bring the source of something in it, and that source's licence.
 const SOURCES: [(&str, &str); 1] = [("luajit-src", "luajit2/COPYRIGHT")];
 
 struct Package {
     name: String,
     version: String,
     licence: Option<String>,
-    /// None for those of the project itself.
+    /// None for the project's own.
     source: Option<String>,
     repository: Option<String>,
     folder: PathBuf,
@@ -38,12 +36,12 @@ struct Package {
 
 struct Graph {
     packages: BTreeMap<String, Package>,
-    /// What each uses in its own code, not in tests or while it is built.
+    /// In its own code, not in tests or builds.
     uses: BTreeMap<String, Vec<String>>,
 }
 
 impl Graph {
-    /// Asks Cargo, which may fetch from the registry what is not there yet.
+    /// Cargo may fetch from the registry.
     fn read() -> anyhow::Result<Graph> {
         let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
             .args(["metadata", "--format-version=1", "--locked", "--filter-platform", PLATFORM])
@@ -82,13 +80,13 @@ impl Graph {
         Ok(Graph { packages: packages.collect(), uses: uses.collect() })
     }
 
-    /// What is compiled into the program, the project's own crates left out, by name and version.
+    /// Dependencies in the program by name and version, without the project's own crates.
     fn in_the_binary(&self) -> anyhow::Result<Vec<&Package>> {
         let program = self.packages.iter().find(|(_, package)| package.name == "dyno");
         let mut open = vec![program.context("there is no package `dyno`")?.0.as_str()];
         let mut seen = BTreeSet::new();
         while let Some(id) = open.pop() {
-            // A macro's code is not in what it helps to compile.
+            // A macro's code is not in the program.
             if !self.packages[id].is_macro && seen.insert(id) {
                 open.extend(self.uses.get(id).into_iter().flatten().map(String::as_str));
             }
@@ -190,7 +188,7 @@ pub(crate) fn write_notices() -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    /// A comment stands before each dependency, or before it and the one above that goes with it.
+    /// A comment precedes each dependency, or a pair that belongs together.
     #[test]
     fn each_dependency_has_its_reason() {
         let text = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();

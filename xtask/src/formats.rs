@@ -1,5 +1,5 @@
-//! Every key that a record and its findings may have, with its type: `formats.txt`, made from the types
-//! themselves, so that whoever changes one sees it.
+//! All keys of a record and its findings, made from their types, so that `formats.txt` shows
+//! changes.
 
 mod source;
 
@@ -11,14 +11,13 @@ use source::{Body, Content, Key, Shape, Types};
 
 use crate::root;
 
-/// The files: name, type, and where the number of its format is.
+/// Name, type, and the source with the format's number.
 const FILES: [(&str, &str, &str); 3] = [
     ("manifest.json", "Manifest", "crates/dyno-record/src/lib.rs"),
     ("summary.json", "TrialSummary", "crates/dyno-record/src/lib.rs"),
     ("findings.json", "Findings", "crates/dyno-analysis/src/analyse.rs"),
 ];
 
-/// Where the keys are written down.
 const GOLDEN: &str = "xtask/src/formats.txt";
 
 fn types() -> Types {
@@ -27,7 +26,7 @@ fn types() -> Types {
     Types::read(&sources.into_iter().map(text).collect::<Vec<_>>())
 }
 
-/// All keys of the three files; a type that two of them have is at the first.
+/// A type that several files have is listed with the first.
 fn all(types: &Types) -> String {
     let mut out = String::new();
     let mut seen = BTreeSet::new();
@@ -118,7 +117,7 @@ fn line(key: &Key) -> String {
     if *is_flat {
         return format!("…{}", words(shape));
     }
-    // What is left out if there is nothing to say is never null.
+    // An optional key is left out instead of null.
     let shape = match shape {
         Shape::OrNull(inner) if *is_optional => inner,
         shape => shape,
@@ -141,9 +140,9 @@ fn words(shape: &Shape) -> String {
     }
 }
 
-/// Keys that are there no longer, of files whose number is still the same.
+/// Keys that vanished from files whose format number stayed the same.
 fn removed(before: &str, now: &str) -> Vec<String> {
-    // Each file, with its number, and the keys below it.
+    // Files with their numbers, and the keys below each.
     let files = |text: &str| {
         let (mut file, mut of) = (String::new(), String::new());
         let mut all = BTreeMap::<String, BTreeSet<String>>::new();
@@ -198,14 +197,13 @@ fn a_key_is_not_removed_without_another_number() {
     check(before, &before.replace("  x: string\n", ""), &["A: x: string"]);
     check(before, &before.replace("x: number", "x: integer"), &["B: x: number"]);
     check(before, &before.replace("y?: B", "y: B").replace("format 1", "format 2"), &[]);
-    // The number of another file is of no account.
+    // The number of another file does not count.
     let two = format!("{before}\nb.json = C, format 1\n\nC\n  w: string\n");
     let without = two.replace("  w: string", "  v: string");
     check(&two, &without.replace("A, format 1", "A, format 2"), &["C: w: string"]);
     check(&two, &without.replace("C, format 1", "C, format 2"), &[]);
 }
 
-/// Keys of a value that its type does not have, as paths.
 fn unknown(types: &Types, (within, shape): (&str, &Shape), value: &Value, at: &str) -> Vec<String> {
     let each = |inner: &Shape, all: &mut dyn Iterator<Item = (String, &Value)>| -> Vec<String> {
         all.flat_map(|(name, value)| {
@@ -240,7 +238,7 @@ fn unknown(types: &Types, (within, shape): (&str, &Shape), value: &Value, at: &s
                     .flat_map(|(name, value)| {
                         let at = format!("{at}.{name}");
                         match keys.iter().find(|key| key.name == *name) {
-                            // What a module of its own writes may look otherwise.
+                            // A module of its own may write other keys.
                             Some(key) if key.by.is_some() => Vec::new(),
                             Some(key) => unknown(types, (of, &key.shape), value, &at),
                             None => vec![at],
@@ -259,7 +257,7 @@ fn unknown(types: &Types, (within, shape): (&str, &Shape), value: &Value, at: &s
     }
 }
 
-/// What is read from the sources is what programs write: a real record has no other keys.
+/// A real record checks what was read from the sources.
 #[test]
 fn a_record_has_no_other_keys() {
     let types = types();

@@ -1,5 +1,4 @@
-//! `cargo xtask kills`: commands that are killed (`SIGKILL` to Dyno) at random moments. Then they are completed: is
-//! anything lost, doubled or left over?
+//! `cargo xtask kills`: kills commands at random moments and completes them; finds what is lost, doubled or left.
 
 mod left;
 mod place;
@@ -24,7 +23,7 @@ It ends when N kills are counted in target/kills.tsv; the same command continues
 To begin anew, remove that file.
 FOLDER is on a disk, and the servers' users can enter it.";
 
-/// The most kills of one command, which is begun again after each.
+/// Of one command, which starts again after each.
 const MOST_KILLS: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +44,11 @@ struct Plan {
     folder: PathBuf,
 }
 
-/// Of each kind: kills, and how many commands that were killed have lost, doubled or left something.
+/// By kind: kills, and killed commands that lost, doubled or left something.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts(BTreeMap<String, [u64; 4]>);
 
-/// Kills commands by turns and prints a line for each; an error if anything is lost, doubled or left.
+/// Kinds take turns, with a line each; fails if anything is lost, doubled or left.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let plan = parsed(arguments)?;
     let dyno = match &plan.dyno {
@@ -110,7 +109,6 @@ fn said(kind: &Kind, killed: &[Duration], wrong: &[Wrong], place: &Place) -> Str
     text
 }
 
-/// What comes of a command that is not killed.
 struct Control {
     took: Duration,
     names: Vec<String>,
@@ -140,7 +138,7 @@ impl Control {
     }
 }
 
-/// Kills a command at these moments, completes it, and looks for what is wrong. The kills that it was there for.
+/// Kills a command at these moments, completes it, and checks the outcome; returns the kills that met it alive.
 fn tried(
     kind: &Kind,
     place: &Place,
@@ -152,7 +150,7 @@ fn tried(
     let (mut killed, mut wrong, mut ended) = (Vec::new(), Vec::new(), BTreeMap::new());
     for after in moments {
         if let Some(took) = place.killed(&kind.command(server), *after)? {
-            // On a machine that is less busy than it was.
+            // The machine is less busy than before.
             control.took = if killed.is_empty() { took } else { control.took };
             break;
         }
@@ -227,7 +225,6 @@ impl Counts {
         counted.map(|(_, numbers)| numbers[0]).sum()
     }
 
-    /// The kind whose turn it is: the one with the fewest kills.
     fn next(&self, only: &Option<String>) -> Option<&'static Kind> {
         let kinds = KINDS.iter().filter(|kind| only.as_ref().is_none_or(|o| o == kind.name));
         kinds.min_by_key(|kind| self.0.get(kind.name).map_or(0, |numbers| numbers[0]))

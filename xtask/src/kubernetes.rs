@@ -1,5 +1,5 @@
-//! `cargo xtask kubernetes`: pods of a real cluster of two nodes on this machine as hosts, and what happens to a run if
-//! pods, a node or the API server are lost, and to the cluster if a run is. `scripts/kubernetes` starts the cluster.
+//! `cargo xtask kubernetes`: runs on pods of a real two-node cluster that lose pods, a node or the API server, and
+//! what lost runs leave. `scripts/kubernetes` starts the cluster here.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const USAGE: &str = "\
 usage: cargo xtask kubernetes [--programs FOLDER] [--dyno PROGRAM] [--only TRY]
 Kubernetes is built into the folder if it is not there (target/kubernetes by default), which takes half an hour.";
 
-/// What is tried, and how; what is wrong afterwards.
+/// Returns what is wrong afterwards.
 type Try = fn(&Cluster) -> anyhow::Result<Vec<String>>;
 
 const TRIES: [(&str, Try); 14] = [
@@ -36,15 +36,15 @@ const TRIES: [(&str, Try); 14] = [
 ];
 
 const POLL: Duration = Duration::from_millis(200);
-/// How long a run may take, and what it is waited for.
+/// For a run, and for its output.
 const RUN_LIMIT: Duration = Duration::from_secs(600);
-/// How long pods and Jobs may take to be gone: a guard that could not reach the API server has pauses.
+/// For pods and Jobs to vanish: a guard that cannot reach the API server pauses.
 const GONE_LIMIT: Duration = Duration::from_secs(180);
 
-/// The network namespaces of the nodes, which are their names as well.
+/// Nodes and their network namespaces.
 const NODES: [&str; 2] = ["dyno-k1", "dyno-k2"];
 
-/// Tries all, or one, and prints a line for each; an error if anything is wrong.
+/// Tries all or one, with a line each; fails if anything is wrong.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let (mut programs, mut dyno, mut only) = (root().join("target/kubernetes"), None, None);
     let mut words = arguments.iter();
@@ -90,17 +90,17 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// A cluster that runs. It ends with this.
+/// Stopped on drop.
 struct Cluster {
     programs: PathBuf,
     dyno: PathBuf,
-    /// Of the cluster's data, and of the studies; it stays where something is wrong.
+    /// Data of the cluster and the studies; kept if something is wrong.
     folder: PathBuf,
 }
 
 impl Cluster {
     fn start(programs: &Path, dyno: &Path) -> anyhow::Result<Cluster> {
-        // The database's user has to reach it.
+        // The database's user must reach it.
         let folder = tempfile::tempdir_in("/var/tmp").context("cannot make a folder")?.keep();
         let absolute = |path: &Path| std::path::absolute(path).context("there is no such path");
         let cluster = Cluster { programs: absolute(programs)?, dyno: absolute(dyno)?, folder };
@@ -119,7 +119,6 @@ impl Cluster {
         command
     }
 
-    /// Ends it; returns the folder with what was recorded.
     fn stop(self) -> anyhow::Result<PathBuf> {
         succeed(&mut self.script("down"))?;
         let folder = self.folder.clone();
@@ -131,7 +130,7 @@ impl Cluster {
         self.folder.join("cluster/kubeconfig")
     }
 
-    /// A program on the first node, which knows the cluster.
+    /// On the first node, with access to the cluster.
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", NODES[0])).arg(program);
@@ -146,12 +145,11 @@ impl Cluster {
         output(self.command(Path::new("kubectl")).args(words.split(' ')))
     }
 
-    /// Starts a study on these hosts: so many trials of so many seconds.
+    /// `times`: number of trials, and seconds of each.
     fn run(&self, name: &str, hosts: &str, times: (u32, u32)) -> anyhow::Result<Run> {
         self.run_as(&self.kubeconfig(), (name, hosts), times)
     }
 
-    /// The same, as the user of this file.
     fn run_as(
         &self,
         kubeconfig: &Path,
@@ -178,14 +176,13 @@ impl Cluster {
         Ok(Run { child, log, folder: bench.join("runs").join(name) })
     }
 
-    /// The same, once its first trial is measured.
+    /// Returns once the first trial is measured.
     fn measuring(&self, name: &str, hosts: &str, times: (u32, u32)) -> anyhow::Result<Run> {
         let mut run = self.run(name, hosts, times)?;
         run.wait_for("measuring")?;
         Ok(run)
     }
 
-    /// Jobs and pods that do not go away.
     fn left(&self) -> anyhow::Result<Vec<String>> {
         let until = Instant::now() + GONE_LIMIT;
         loop {
@@ -214,7 +211,7 @@ struct Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // It has ended, unless something went wrong.
+        // Already ended, unless something went wrong.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -223,7 +220,6 @@ impl Drop for Run {
 struct Ended {
     code: Option<i32>,
     said: String,
-    /// The states of its trials.
     trials: Vec<String>,
 }
 
@@ -271,7 +267,7 @@ impl Run {
 }
 
 impl Ended {
-    /// What is wrong, where it was to end with this code and to say all of this.
+    /// Expects this exit code and all these words in the output.
     fn wrong(&self, code: i32, words: &[&str]) -> Vec<String> {
         let mut wrong: Vec<String> = words
             .iter()
@@ -287,7 +283,7 @@ impl Ended {
         wrong
     }
 
-    /// The same, where a trial was to fail and the last one to finish.
+    /// Also expects that a trial failed and the last one finished.
     fn wrong_after_loss(&self, words: &[&str]) -> Vec<String> {
         let mut wrong = self.wrong(1, words);
         let (first, last) = (self.trials.first(), self.trials.last());
@@ -300,7 +296,7 @@ impl Ended {
     }
 }
 
-/// The lines of a table of hosts that are so many pods, with these fields besides.
+/// The table of hosts for this many pods, with more fields.
 fn pods(n: u32, fields: &str) -> String {
     let wait = if fields.contains("wait") { "" } else { ", wait = \"60s\"" };
     format!("kubernetes = {{ image = \"localhost/dyno:1\", replicas = {n}{wait}{fields} }}")
@@ -320,7 +316,7 @@ fn copied(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
     Ok(cluster.run("copied", &hosts, (1, 4))?.end()?.wrong(0, &[]))
 }
 
-/// Pods that the namespace's profile of security refuses, and those that it admits.
+/// Pods refused by the namespace's security profile, and pods admitted by it.
 fn restricted(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
     cluster.kubectl("create namespace strict")?;
     cluster.kubectl("label namespace strict pod-security.kubernetes.io/enforce=restricted")?;
@@ -342,7 +338,7 @@ fn quota(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
     Ok(cluster.run("quota", &pods(1, fields), (1, 4))?.end()?.wrong(1, &["exceeded quota"]))
 }
 
-/// A Job whose time is over during the run.
+/// The Job's time ends during the run.
 fn ended(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
     let ended = cluster.run("ended", &pods(1, ", time = \"20s\""), (4, 12))?.end()?;
     let words = ["has ended (DeadlineExceeded", "requesting it again"];
@@ -363,7 +359,7 @@ fn deleted_pod(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
     Ok(run.end()?.wrong_after_loss(&["is in place of"]))
 }
 
-/// A node that takes no pods any more, and whose pods are deleted.
+/// The node accepts no pods any more, and its pods are deleted.
 fn drained_node(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
     let hosts = format!("{}\nlost = \"continue\"", pods(2, ", wait = \"20s\""));
     let run = cluster.measuring("drained-node", &hosts, (3, 10))?;
@@ -384,7 +380,7 @@ fn node_cut_off(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
     Ok(ended?.wrong_after_loss(&["the run continues with the other hosts"]))
 }
 
-/// An API server that is killed, and started again once Dyno waits for it.
+/// Killed, and started again once Dyno waits for it.
 fn api_away(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
     let mut run = cluster.measuring("api-away", &pods(1, ""), (3, 10))?;
     succeed(cluster.script("api").arg("stop"))?;
@@ -407,18 +403,18 @@ fn killed(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
     Ok(Vec::new())
 }
 
-/// What Dyno has left behind tries until the API server is back.
+/// The guard of a killed run tries until the API server is back.
 fn killed_without_api(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
     let run = cluster.measuring("killed-without-api", &pods(1, ""), (1, 60))?;
     succeed(cluster.script("api").arg("stop"))?;
     let killed = run.signal(Signal::KILL).and_then(|()| run.end());
-    // More than its first two tries take.
+    // Longer than the guard's first two tries.
     std::thread::sleep(POLL * 40);
     succeed(cluster.script("api").arg("start"))?;
     killed.map(|_| Vec::new())
 }
 
-/// A user without the right to delete Jobs is told which one is left, and the cluster deletes it after its time.
+/// A user without the right to delete Jobs is told which one is left; the cluster deletes it when its time ends.
 fn undeletable(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
     cluster.kubectl(
         "create role starts --verb=get,list,create --resource=jobs,pods,pods/exec,events",

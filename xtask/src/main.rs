@@ -1,7 +1,4 @@
-//! The project's own commands; `cargo xtask` lists them.
-//!
-//! Its tests are the house rules: the borders between crates, what every file must have, and what
-//! is distributed with a binary.
+//! The project's own commands (`cargo xtask` lists them) and, as tests, the house rules.
 
 #![allow(clippy::disallowed_methods, reason = "it is a program of its own, with an environment")]
 
@@ -38,7 +35,7 @@ use anyhow::{Context, bail};
 
 type Run = fn(&[String]) -> anyhow::Result<()>;
 
-/// The commands: name, what it does, and how.
+/// Name, description, function.
 const COMMANDS: [(&str, &str, Run); 12] = [
     ("aa", "counts false alarms of studies without a difference", |a| measured("aa", a)),
     ("kills", "kills commands at random moments, and looks for what is lost or left", |a| {
@@ -87,7 +84,7 @@ fn measured(name: &str, arguments: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// Builds this program with what it measures, optimised, and hands it the command.
+/// Builds this program optimised, with what it measures, and hands it the command.
 #[cfg(not(feature = "measure"))]
 fn measured(name: &str, arguments: &[String]) -> anyhow::Result<()> {
     succeed(

@@ -1,4 +1,4 @@
-//! `cargo xtask mass`: what there is to read, by crate, beside what there was at 21efa65f.
+//! `cargo xtask mass`: what there is to read, by crate, compared with 21efa65f.
 
 mod imports;
 mod lines;
@@ -10,16 +10,16 @@ use anyhow::{Context, bail};
 
 use crate::{output, print, root};
 
-/// The counts to compare with, as this command prints them with `--plain`.
+/// As `--plain` prints them.
 const BEFORE: &str = include_str!("mass/21efa65f.tsv");
 
 const COUNTS: [&str; 7] =
     ["code lines", "comment lines", "test lines", "functions", "types", "short files", "circle"];
 
-/// A file with fewer lines, tests left out, is a short one.
+/// Files with fewer lines, without tests, count as short.
 const SHORT: usize = 80;
 
-/// The counts of a crate, in the order of `COUNTS`. All are sums but the last, the largest circle of files.
+/// By crate, in the order of `COUNTS`. All are sums, except the last: the largest circle of files.
 type Counts = [usize; COUNTS.len()];
 
 type Mass = BTreeMap<String, Counts>;
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 
 fn sources() -> anyhow::Result<BTreeMap<String, String>> {
     let files = output(Command::new("git").args(["ls-files", "*.rs"]).current_dir(root()))?;
-    // What is deleted, but not yet in Git's index, is not there to be read.
+    // Git's index may list deleted files.
     let there = files.lines().filter(|file| root().join(file).exists());
     there
         .map(|file| {
@@ -119,7 +119,6 @@ fn test_files(sources: &BTreeMap<String, String>) -> BTreeSet<String> {
     tests
 }
 
-/// The path that an attribute gives to a module.
 fn named_path<'a>(source: &'a str, module: &str) -> Option<&'a str> {
     source.split("#[path = \"").skip(1).find_map(|rest| {
         let (path, rest) = rest.split_once("\"]")?;
@@ -140,7 +139,7 @@ fn normal(folder: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// How often one of the words comes before a name.
+/// How often one of the words precedes a name.
 fn definitions(code: &str, words: &[&str]) -> usize {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let is_definition = |(at, word): &(usize, &str)| {
@@ -152,7 +151,6 @@ fn definitions(code: &str, words: &[&str]) -> usize {
     words.iter().map(|word| code.match_indices(word).filter(is_definition).count()).sum()
 }
 
-/// Tab-separated lines, one a crate.
 fn lines_of(mass: &Mass) -> String {
     let mut text = format!("crate\t{}", COUNTS.join("\t"));
     for (name, counts) in mass {
@@ -161,7 +159,6 @@ fn lines_of(mass: &Mass) -> String {
     text
 }
 
-/// What `lines_of` wrote.
 fn plain(text: &str) -> anyhow::Result<Mass> {
     let line = |line: &str| {
         let mut cells = line.split('\t');
@@ -204,7 +201,6 @@ fn table(now: &Mass, before: &Mass) -> String {
     text
 }
 
-/// Sums, and the largest of all circles.
 fn total(mass: &Mass) -> Counts {
     mass.values().fold(Counts::default(), |mut sums, counts| {
         let largest = sums[6].max(counts[6]);

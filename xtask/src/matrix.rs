@@ -1,5 +1,5 @@
-//! `cargo xtask matrix`: what is too slow for the suite, and when it was last run. A matrix is a command of this
-//! program, or the tests of `it` that an attribute gives to it: `ignore = "matrix NAME: reason"`.
+//! `cargo xtask matrix`: what is too slow for the suite, and when it last ran. A matrix is a command of this
+//! program, or tests of `it` with the attribute `ignore = "matrix NAME: reason"`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ usage: cargo xtask matrix          lists the matrices
        cargo xtask matrix NAME     runs one, and writes down what came of it
        cargo xtask matrix --old    lists those that last ran more than a week ago, or never";
 
-/// Matrices that are commands: name, what it tries, and the arguments.
+/// Name, what it tries, arguments.
 const COMMANDS: [(&str, &str, &[&str]); 5] = [
     ("aa", "studies without a difference, beside a noisy neighbour: false alarms", &["--noisy"]),
     (
@@ -34,12 +34,12 @@ const TESTS: &str = "crates/dyno/tests/it";
 const LAST_RUNS: &str = "xtask/matrix.tsv";
 const HEADER: &str = "matrix\tcommit\tdate\tminutes\tresult";
 
-/// How the attribute begins. In two pieces, so that this file has none.
+/// The attribute's start, in two pieces, so that this file has none.
 const MARK: &str = concat!("#[", "ignore = \"matrix ");
 
 const PASSED: &str = "passed";
 
-/// The tests of each matrix, as nextest names them.
+/// By matrix, with nextest's names.
 pub(crate) type Tests = BTreeMap<String, Vec<String>>;
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -85,7 +85,7 @@ fn run_command(name: &str, options: &[&str]) -> String {
     }
 }
 
-/// Runs tests, each of which has to be found; what came of them.
+/// Fails if a test is not found.
 fn run_tests(names: &[String]) -> anyhow::Result<String> {
     let filter: Vec<String> = names.iter().map(|name| format!("test(={name})")).collect();
     let Totals { passed, skipped, failed } = nextest::run(
@@ -106,7 +106,7 @@ fn run_tests(names: &[String]) -> anyhow::Result<String> {
     }
 }
 
-/// The commit, marked where the sources are not as it has them, and today's date.
+/// The commit is marked if the sources differ from it.
 fn commit_and_date() -> anyhow::Result<String> {
     let git = |arguments: &[&str]| output(Command::new("git").args(arguments).current_dir(root()));
     let mut commit = git(&["rev-parse", "--short=8", "HEAD"])?;
@@ -138,7 +138,7 @@ pub(crate) fn tests() -> anyhow::Result<Tests> {
     Ok(tests)
 }
 
-/// The matrix and the name of each test that an attribute gives to one, with a reason.
+/// Matrix and name of each marked test.
 pub(crate) fn marked(text: &str) -> Vec<(&str, &str)> {
     let attributes = text.match_indices(MARK).map(|(at, mark)| &text[at + mark.len()..]);
     attributes
@@ -152,7 +152,7 @@ pub(crate) fn marked(text: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The lines by name, without it.
+/// The rest of each line, by name.
 fn last_runs(text: &str) -> BTreeMap<String, String> {
     let lines = text.lines().skip(1).filter_map(|line| line.split_once('\t'));
     lines.map(|(name, run)| (name.to_owned(), run.to_owned())).collect()
@@ -180,7 +180,7 @@ fn listed(tests: &Tests, last: &BTreeMap<String, String>) -> String {
     names(tests).iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Those that did not run since a date; dates are compared as text.
+/// Not run since a date; dates compare as text.
 fn old(tests: &Tests, last: &BTreeMap<String, String>, date: &str) -> String {
     let is_old = |run: &String| run.split('\t').nth(1).is_none_or(|of| of < date);
     let lines = names(tests).into_keys().filter_map(|name| match last.get(name) {
@@ -228,7 +228,7 @@ mod checks {
         );
     }
 
-    /// Who changes something that a matrix tries has to know of it.
+    /// Whoever changes what a matrix tries must know of the matrix.
     #[test]
     fn contributing_lists_the_matrices() {
         let text = std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();

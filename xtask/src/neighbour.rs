@@ -1,5 +1,4 @@
-//! `cargo xtask neighbour`: disturbs the machine in bursts, as others on a shared host do, until its input ends. Other
-//! commands start it beside what they run; it ends when they do.
+//! `cargo xtask neighbour`: disturbs the machine in bursts, as on a shared host, until its input ends.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{Read, Write};
@@ -9,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-/// Longest burst and longest pause, in milliseconds.
+/// In milliseconds, for bursts and pauses.
 const LONGEST_MS: u64 = 6_000;
-/// Bytes of each write that is synced.
+/// For each synced write.
 const WRITE_BYTES: usize = 1 << 20;
 
 pub(crate) struct Neighbour(Child);
@@ -31,32 +30,32 @@ impl Neighbour {
 
 impl Drop for Neighbour {
     fn drop(&mut self) {
-        // It ends by itself when its input does; this is for the case that it is in a sync.
+        // It ends with its input, unless it is in a sync.
         drop(self.0.stdin.take());
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A number below a limit that is another in each process.
+/// Differs between processes.
 fn below(limit: u64) -> u64 {
-    // The standard library keys its hashes at random, each time anew.
+    // The standard library's hash keys are random.
     RandomState::new().hash_one(limit) % limit
 }
 
-/// Computes in bursts of up to six seconds and syncs a megabyte now and then, until the input ends.
+/// Computes in bursts and syncs a megabyte now and then, until the input ends.
 #[expect(clippy::disallowed_methods, reason = "it disturbs in real time")]
 pub(crate) fn disturb() -> anyhow::Result<()> {
     let (open, over) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
-        // The channel closes, and so the neighbour ends.
+        // Closes the channel, which ends the neighbour.
         drop(open);
     });
     let is_over = || over.try_recv() == Err(TryRecvError::Disconnected);
     let path = std::env::temp_dir().join(format!("dyno-neighbour-{}", std::process::id()));
     let mut file = std::fs::File::create_new(&path).context("cannot make a file to sync")?;
-    // An open file needs no name: nothing is left behind however the process ends.
+    // An open file needs no name: nothing stays behind, however the process ends.
     std::fs::remove_file(&path).context("cannot remove the name of the file to sync")?;
     let block = vec![7_u8; WRITE_BYTES];
     while !is_over() {

@@ -1,4 +1,4 @@
-//! Runs tests with nextest, as scripts/test does, and reads what it says of them.
+//! Runs tests with nextest, as scripts/test does, and reads the results.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -12,18 +12,18 @@ use crate::{root, say};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) passed: usize,
-    /// How many of those that passed did not try what this machine lacks.
+    /// Passed without trying what this machine lacks.
     pub(crate) skipped: usize,
-    /// The names of those that failed, with how: `FAIL dyno::it faults::a_disk_is_full`.
+    /// With how they failed: `FAIL dyno::it faults::a_disk_is_full`.
     pub(crate) failed: BTreeSet<String>,
 }
 
 pub(crate) fn target() -> PathBuf {
-    // One that is relative is so to where the command was called.
+    // A relative path starts where the command was called.
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// `cargo nextest run`, with the programs that scripts/test has installed.
+/// With the programs that scripts/test installs.
 pub(crate) fn command() -> anyhow::Result<Command> {
     let mut folders = vec![target().join("tools/bin"), root().join("target/programs")];
     folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
@@ -42,10 +42,10 @@ pub(crate) fn command() -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// Runs the command, prints what it prints, and says what came of the tests; an error if it says nothing of them.
+/// Passes the output on; fails if it has no results.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<Totals> {
     let junit = target().join("nextest/default/junit.xml");
-    // One of an earlier run would be read.
+    // An earlier run's file must not be read.
     let _ = std::fs::remove_file(&junit);
     let mut child =
         command.stderr(Stdio::piped()).spawn().context("cargo nextest cannot be started")?;
@@ -68,13 +68,13 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<Totals> {
     Ok(totals)
 }
 
-/// How many tests say that they skipped something.
+/// Tests that say that they skipped something.
 fn skipped(junit: &str) -> usize {
     let tests = junit.split("<testcase ").skip(1);
     tests.filter(|test| test.to_lowercase().contains("skipped: ")).count()
 }
 
-/// The totals from the last lines of the output, but for what is skipped.
+/// From the last lines of the output, without skipped tests.
 fn read(text: &str) -> Option<Totals> {
     let at = text.rfind(" Summary [")?;
     let mut lines = text[at..].lines();
@@ -84,7 +84,6 @@ fn read(text: &str) -> Option<Totals> {
         let count = |what: &str| words.split_once(what)?.0.parse().ok();
         totals.passed += count(" passed").unwrap_or(0);
     }
-    // `        FAIL [   0.564s] (2/6) nx a::bad`
     totals.failed = lines
         .filter_map(|line| {
             let (how, rest) = line.trim_start().split_once(" [")?;
@@ -92,7 +91,7 @@ fn read(text: &str) -> Option<Totals> {
             let name = name.split_once(") ").map_or(name, |(_, name)| name);
             let is_status =
                 how.chars().all(|c| c.is_ascii_uppercase() || "-+ 0123456789".contains(c));
-            // Slow ones are listed as well, if they passed.
+            // Slow tests that passed are listed as well.
             let is_failure = is_status && !["PASS", "SLOW", "LEAK", "FLAKY"].contains(&how);
             is_failure.then(|| format!("{how} {name}"))
         })

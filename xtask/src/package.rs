@@ -1,5 +1,5 @@
-//! `cargo xtask package`: a Debian package of a release build, with manual pages, completions, the
-//! documentation and the studies.
+//! `cargo xtask package`: a Debian package with manual pages, completions, documentation and
+//! studies.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,6 @@ use anyhow::{Context, bail};
 
 use crate::{output, succeed};
 
-/// The folders of a package that is being made, below `target/debian`.
 struct Package {
     version: String,
     architecture: String,
@@ -107,9 +106,9 @@ impl Package {
     }
 }
 
-/// The packages of the libraries that the program is linked with, and their least versions.
+/// Packages of the linked libraries, with minimum versions.
 fn needed_libraries(program: &Path, scratch: &Path) -> anyhow::Result<String> {
-    // dpkg-shlibdeps wants to be in a folder with a source package's control file.
+    // dpkg-shlibdeps must run beside a source package's control file.
     let control = scratch.join("debian/control");
     make_folder_of(&control)?;
     std::fs::write(&control, "Source: dyno\n\nPackage: dyno\nArchitecture: any\n")?;

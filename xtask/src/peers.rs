@@ -1,5 +1,5 @@
-//! `cargo xtask peers`: the tests that sysbench and pgbench were written with, run with `dyno sysbench` and
-//! `dyno pgbench` in their place. Their sources are not part of this project: variables say where they are.
+//! `cargo xtask peers`: runs sysbench's and pgbench's own tests on Dyno. Variables name the folders of
+//! their sources.
 
 mod cram;
 mod tap;
@@ -17,7 +17,7 @@ const USAGE: &str = "\
 usage: cargo xtask peers [sysbench] [pgbench] [--dyno PROGRAM]
 SYSBENCH_SOURCE names the folder of sysbench's sources, POSTGRESQL_SOURCE that of PostgreSQL's (apt-get source).";
 
-/// A suite: its name, the variable with its sources, and what runs it.
+/// Name, variable with the sources' folder, function.
 type Suite = (&'static str, &'static str, fn(&Setting) -> anyhow::Result<Outcome>);
 const SUITES: [Suite; 2] =
     [("sysbench", "SYSBENCH_SOURCE", cram::run), ("pgbench", "POSTGRESQL_SOURCE", tap::run)];
@@ -25,19 +25,17 @@ const SUITES: [Suite; 2] =
 struct Setting {
     source: PathBuf,
     dyno: PathBuf,
-    /// For what is written.
     folder: PathBuf,
 }
 
 #[derive(Debug, PartialEq)]
 struct Outcome {
-    /// The counts.
     said: String,
-    /// What differs and is not known to.
+    /// Unexpected differences.
     wrong: Vec<String>,
 }
 
-/// Runs the suites that are named, or both.
+/// The named suites, or both.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let (names, dyno) = parsed(arguments)?;
     let is_wanted = |name: &str| names.is_empty() || names.iter().any(|one| one == name);
@@ -106,17 +104,16 @@ fn build() -> anyhow::Result<PathBuf> {
     Ok(crate::nextest::target().join("debug/dyno"))
 }
 
-/// Lets other users enter a folder.
 fn open(folder: &Path) -> anyhow::Result<()> {
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))
         .with_context(|| format!("cannot open {}", folder.display()))
 }
 
-/// Makes a folder with a program of the peer's name, which runs a command of Dyno.
+/// A program with the peer's name that runs a command of Dyno.
 fn stand_in(setting: &Setting, command: &str) -> anyhow::Result<PathBuf> {
     let folder = setting.folder.join("bin");
     std::fs::create_dir(&folder).context("cannot make a folder")?;
-    // Another user may not be let into the folder that it was built in.
+    // Another user may not reach the build folder.
     let program = folder.join("dyno");
     std::fs::copy(&setting.dyno, &program).context("cannot copy the program")?;
     let script = folder.join(command);
@@ -126,7 +123,7 @@ fn stand_in(setting: &Setting, command: &str) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// The folders in which programs are looked for, with these in front.
+/// PATH with these folders first.
 fn path(first: &[&Path]) -> anyhow::Result<std::ffi::OsString> {
     let rest = std::env::var_os("PATH").unwrap_or_default();
     let first = first.iter().map(|folder| folder.to_path_buf());

@@ -1,11 +1,8 @@
-//! `cargo xtask perf`: Dyno beside sysbench and pgbench on the same private server, and beside fio on the
-//! same disk, in one run.
+//! `cargo xtask perf`: Dyno beside sysbench and pgbench on the same server, and fio on the same disk.
 //!
-//! Peers alternate with Dyno (A B B A …), so that a change of the machine's speed affects both, and so does what a run
-//! leaves behind. Rows about the generator come in two states: the server in a scheduling group of its own, and in the
-//! generator's.
-//! What is printed is the median of the ratios of the pairs, with the smallest and the largest:
-//! absolute figures of a shared machine say little, ratios within one run say more.
+//! Peers alternate with Dyno (A B B A …), so that both meet changes of the machine's speed and what runs leave behind.
+//! Rows about the generator come twice: with the server in its own scheduling group, and in the generator's. Ratios of
+//! pairs (median, minimum, maximum) say more than absolute figures of a shared machine.
 
 mod agents;
 mod dbstress;
@@ -31,15 +28,13 @@ pub(crate) use table::{Pair, Row};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Effort {
-    /// Pairs of runs for each row.
     pub(crate) pairs: usize,
     pub(crate) seconds: u32,
 }
 
-/// Measures and prints the table. Words of `arguments` select rows by what their names hold;
-/// `--quick` measures two short pairs, which only shows that everything works. `--seconds=N` sets the length of
-/// a run: what a program does once, at its start, weighs less in a longer one. `--program=PATH` measures that
-/// program, and builds none.
+/// Words of `arguments` select rows by parts of their names. `--quick` runs two short pairs, which only shows
+/// that everything works. `--seconds=N` sets the length of runs: start-up weighs less in a longer one.
+/// `--program=PATH` measures that program instead of building one.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let is_quick = arguments.iter().any(|argument| argument == "--quick");
     let mut effort =
@@ -81,7 +76,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the program as it is installed.
+/// As it is installed.
 pub(crate) fn build() -> anyhow::Result<PathBuf> {
     let output = Command::new(env!("CARGO"))
         .args(["build", "--profile", "dist", "--locked", "--package", "dyno"])

@@ -1,5 +1,4 @@
-//! Checks that everything about a product is in the product's folder, so that another product is a
-//! folder and a line.
+//! All that is known of a product is in its folder, so that another product is a folder and a line.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +18,7 @@ const NAMES: [&str; 10] = [
     "haproxy",
 ];
 
-/// Where products may be named outside their folders, each with the reason.
+/// Files that may name products, with the reason.
 const ALLOWED: &[(&str, &str)] = &[
     ("crates/dyno-database/src/sqlite", "a product's folder"),
     ("crates/dyno-database/src/mysql", "a product's folder"),
@@ -55,15 +54,14 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/dyno-study/src/keys.rs", "an example of a value"),
 ];
 
-/// The lines of a source that are neither comments nor tests.
+/// With their numbers, without comments and tests.
 fn production(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let end = text.find("\n#[cfg(test)]\nmod tests {").unwrap_or(text.len());
     let lines = text[..end].lines().enumerate().map(|(idx, line)| (idx + 1, line));
     lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
 }
 
-/// Whether a line names a product. Names of readings (`mysql.threads_running`) do not count: they
-/// are registered, and say where they come from.
+/// Names of readings (`mysql.threads_running`) do not count: they are registered.
 fn names_a_product(line: &str) -> bool {
     let code = line.split_once(" // ").map_or(line, |(code, _)| code).to_lowercase();
     let is_no_reading = |part: &&str| {
@@ -77,7 +75,7 @@ fn relative(path: &Path) -> PathBuf {
     path.strip_prefix(root()).expect("it is in the repository").to_owned()
 }
 
-/// Adding a product must not require a search for the places that name the others.
+/// Adding a product must not require a search for the others' names.
 #[test]
 fn no_file_outside_its_folder_names_a_product() {
     let mut found = Vec::new();

@@ -1,6 +1,5 @@
-//! `cargo xtask quick`: the house rules and the pure tests of what changed since main, first of the crates that changed,
-//! then of those that depend on them, for two minutes. Tests that start servers are in `tests` of their crates, and
-//! are left to the suite.
+//! `cargo xtask quick`: for two minutes, the house rules and the pure tests of what changed since main, then of crates
+//! that depend on it. Tests that start servers are in `tests` of their crates and left to the suite.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::CommandExt;
@@ -17,10 +16,10 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 const POLL: Duration = Duration::from_millis(50);
 
-/// Unit tests that start servers, mount volumes, wait for processes, or drop the machine's page cache.
+/// Unit tests that start servers, mount volumes, wait for processes, or drop the page cache.
 const IMPURE: &str = "test(/^(commands::run::job_tests|keeper|page_cache|volume)::/)";
 
-/// Its own tests are the house rules, which are run in any case.
+/// Its tests are the house rules, which always run.
 const OWN: &str = "xtask";
 
 #[derive(Debug, Default)]
@@ -51,7 +50,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
             outcomes.push(within(what, unit_tests(set, &crates)?, began)?);
         }
     }
-    // What only depends on the change may be left to the suite.
+    // Tests of crates that only depend on the change may be left to the suite.
     let is_tested = outcomes.iter().take(2).all(|outcome| *outcome != Outcome::Unfinished);
     if outcomes.contains(&Outcome::Failed) {
         bail!("tests failed");
@@ -67,7 +66,7 @@ fn unit_tests(set: &BTreeSet<String>, crates: &Crates) -> anyhow::Result<Command
     for name in set {
         command.args(["--package", name]);
     }
-    // Cargo refuses to look for libraries where there is none.
+    // Cargo refuses `--lib` if no package has a library.
     if set.iter().any(|name| crates[name].has_library) {
         command.arg("--lib");
     }
@@ -88,7 +87,7 @@ fn within(what: &str, mut command: Command, began: Instant) -> anyhow::Result<Ou
         say(&format!("the time is over: {what} was not tested"));
         return Ok(Outcome::Unfinished);
     }
-    // A group of its own ends whole.
+    // So that all its processes end.
     let mut child = command.process_group(0).spawn().context("cargo cannot be started")?;
     let group = rustix::process::Pid::from_child(&child);
     let mut is_ended = false;
@@ -131,7 +130,7 @@ fn crates() -> anyhow::Result<Crates> {
     Ok(list(&metadata["packages"]).iter().filter_map(read).collect())
 }
 
-/// The files that are not as on main: changed, added or removed, committed or not.
+/// Changed, added or removed since main, committed or not.
 fn files() -> anyhow::Result<Vec<String>> {
     let git = |arguments: &[&str]| output(Command::new("git").args(arguments).current_dir(root()));
     let base = ["origin/main", "main"]
@@ -143,7 +142,7 @@ fn files() -> anyhow::Result<Vec<String>> {
     Ok(changed.lines().chain(added.lines()).map(str::to_owned).collect())
 }
 
-/// The crates that files belong to; all if what is built of all has changed.
+/// All crates, if a file that all builds use has changed.
 fn changed(files: &[String], crates: &Crates) -> BTreeSet<String> {
     let others = || crates.iter().filter(|(name, _)| *name != OWN);
     if files.iter().any(|file| ["Cargo.toml", "Cargo.lock"].contains(&file.as_str())) {
@@ -157,7 +156,7 @@ fn changed(files: &[String], crates: &Crates) -> BTreeSet<String> {
     others().filter(|(_, of)| has_changed(&of.folder)).map(|(name, _)| name.clone()).collect()
 }
 
-/// All that depend on some crates, without these.
+/// Without `some`.
 fn depend_on(some: &BTreeSet<String>, crates: &Crates) -> BTreeSet<String> {
     let mut all = some.clone();
     loop {

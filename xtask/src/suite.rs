@@ -1,5 +1,4 @@
-//! `cargo xtask suite`: the tests alone, several times, to find those that fail now and then. A run is done in parts,
-//! and a command that is stopped goes on with the part that it was at.
+//! `cargo xtask suite`: runs the tests several times to find unstable ones; a stopped command continues.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +13,7 @@ use crate::{output, print, root, say};
 
 const USAGE: &str = "usage: cargo xtask suite [--times N] [--neighbour]";
 
-/// Parts of a run: what a command that is stopped loses is one at most.
+/// A stopped command loses at most one.
 const PARTS: usize = 4;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,7 +32,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     if !done.is_empty() {
         say(&format!("goes on after {} of {} parts", done.len(), times * PARTS));
     }
-    // What is built meanwhile would run beside the tests.
+    // Builds would run beside the tests.
     crate::succeed(
         Command::new("cargo")
             .args(["test", "--quiet", "--workspace", "--locked", "--no-run"])
@@ -79,7 +78,7 @@ fn parsed(arguments: &[String]) -> anyhow::Result<(usize, bool)> {
     Ok((times, has_neighbour))
 }
 
-/// What is tested, and beside what: parts of something else are not gone on with.
+/// Only parts with the same key are continued.
 fn key(has_neighbour: bool) -> anyhow::Result<String> {
     let git = |arguments: &[&str]| output(Command::new("git").args(arguments).current_dir(root()));
     let changes = git(&["diff", "HEAD"])?;
@@ -89,7 +88,7 @@ fn key(has_neighbour: bool) -> anyhow::Result<String> {
     Ok(format!("{} {changes:x} {has_neighbour}", git(&["rev-parse", "HEAD"])?))
 }
 
-/// The parts that a command before this one has done of the same.
+/// By an earlier command with the same key.
 fn done(state: &Path, key: &str) -> anyhow::Result<Vec<Part>> {
     let text = match std::fs::read_to_string(state) {
         Ok(text) => text,
@@ -105,7 +104,7 @@ fn done(state: &Path, key: &str) -> anyhow::Result<Vec<Part>> {
     }
 }
 
-/// A line for each part: seconds, how many passed and skipped something, and those that failed.
+/// Per part: seconds, passed, skipped something, failed tests.
 fn written(done: &[Part]) -> String {
     let line = |part: &Part| {
         let Totals { passed, skipped, failed } = &part.totals;

@@ -1,4 +1,4 @@
-//! House rules that no compiler checks; each with its reason.
+//! House rules that no compiler checks, with their reasons.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ pub(crate) fn is_test(path: &Path) -> bool {
     text.ends_with("tests.rs") || text.contains("/tests/")
 }
 
-/// A reader who opens a file first learns what it is for.
+/// A reader who opens a file first learns its purpose.
 #[test]
 fn every_file_begins_with_what_it_is_for() {
     let bare: Vec<PathBuf> = sources()
@@ -47,7 +47,7 @@ fn every_file_begins_with_what_it_is_for() {
     assert!(bare.is_empty(), "files without a module comment: {bare:#?}");
 }
 
-/// A function that does not fit on a screen or two does two things.
+/// A long file has more than one purpose.
 #[test]
 fn files_are_at_most_800_lines_without_their_tests() {
     let long: Vec<PathBuf> = sources()
@@ -75,7 +75,7 @@ fn nothing_is_put_off() {
     }
 }
 
-/// A skipped test is no test, but for those that are too slow for the suite and that `cargo xtask matrix` runs.
+/// A skipped test is no test, unless it is too slow for the suite and `cargo xtask matrix` runs it.
 #[test]
 fn only_tests_of_matrices_are_ignored() {
     let ignore = concat!("#[", "ignore");
@@ -91,7 +91,7 @@ fn only_tests_of_matrices_are_ignored() {
     }
 }
 
-/// Where examples in comments are not run, there are none.
+/// An example that does not run may be wrong.
 #[test]
 fn examples_in_comments_are_run() {
     for (path, text) in sources() {
@@ -103,7 +103,7 @@ fn examples_in_comments_are_run() {
         let fences = text.lines().map(str::trim_start).filter(|line| line.starts_with("//"));
         let mut fences =
             fences.filter_map(|line| line.split_once("```")).map(|(_, language)| language);
-        // Every other one ends a block.
+        // Every second fence ends a block.
         while let Some(language) = fences.next() {
             let is_run = matches!(language, "" | "rust");
             assert!(
@@ -135,8 +135,7 @@ fn the_documents_are_there() {
     }
 }
 
-/// A rule of the method that names the code which holds it is checked by reading both: the names must
-/// lead there.
+/// Readers check a rule of the method against the code that it names.
 #[test]
 fn what_the_method_names_exists() {
     let mut documents = vec![root().join("METHOD.md")];
@@ -161,7 +160,7 @@ fn what_the_method_names_exists() {
     assert!(unknown.is_empty(), "names of nothing in the code: {unknown:#?}");
 }
 
-/// All documents for readers: those of the root, of `docs` and of the studies.
+/// In the root, `docs` and the studies.
 fn documents() -> Vec<PathBuf> {
     let mut all = Vec::new();
     for folder in ["", "docs", "docs/method", "studies"] {
@@ -175,7 +174,7 @@ fn documents() -> Vec<PathBuf> {
     all
 }
 
-/// The targets of `[text](target)` in a document.
+/// Targets of `[text](target)`.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target))
 }
@@ -198,7 +197,7 @@ fn links_between_documents_lead_to_files() {
     assert!(broken.is_empty(), "links that lead nowhere: {broken:#?}");
 }
 
-/// A page that no table of contents names is found by nobody.
+/// Nobody finds a page that the table of contents lacks.
 #[test]
 fn the_book_has_every_page_of_docs() {
     let docs = root().join("docs");
@@ -210,7 +209,7 @@ fn the_book_has_every_page_of_docs() {
     assert!(missing.is_empty(), "pages that docs/SUMMARY.md lacks: {missing:#?}");
 }
 
-/// A merge that was committed half done shows two versions of a paragraph.
+/// A half-finished merge shows two versions of a paragraph.
 #[test]
 fn no_document_has_marks_of_a_merge() {
     let mut files = documents();

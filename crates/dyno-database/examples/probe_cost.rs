@@ -1,5 +1,4 @@
-//! What the server probes cost a server at rest: all of them once a second for a while, and the
-//! CPU time of its processes before and after.
+//! The cost of all server probes, once a second, in CPU time of an idle server's processes.
 //!
 //! `cargo run --release -p dyno-database --example probe_cost URL PID [SECONDS]`
 

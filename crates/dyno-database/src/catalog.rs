@@ -1,16 +1,15 @@
 //! Ownership of the tables in a catalog: Dyno drops only what it can prove it created.
 //!
-//! Dyno notes the tables it makes, before it makes them, in a view of its own: `dyno_tables`, which
-//! selects one text with their names. Its rows are never read: what counts is its definition,
-//! which only its owner can change, and the server reports who that is (each folder's `sql` says
-//! how). So a user who may make things in the catalog can neither forge a note nor have anything
-//! run with Dyno's rights. A `dyno_tables` of another user is refused.
+//! Before it makes tables, Dyno notes them in a view of its own: `dyno_tables`, which selects one
+//! text with their names. Only its definition counts, which only its owner can change, and the
+//! server reports the owner (see each folder's `sql`). So a user who may create things in the
+//! catalog can neither forge a note nor have anything run with Dyno's rights. Another user's
+//! `dyno_tables` is refused.
 //!
-//! A catalog without tables is claimed by making that view; one with the view is Dyno's, and the
-//! tables noted there may be dropped, as far as they are ordinary tables of Dyno's own user; any
-//! other is refused. A note is written before its table is made and removed after its table is
-//! dropped, so a run that is killed in between leaves a note without a table, and never a table
-//! without a note.
+//! Making that view claims a catalog without tables. A catalog with the view is Dyno's: noted
+//! tables may be dropped if they are ordinary tables of Dyno's user. Others are refused. A note is
+//! written before its table is made and removed after it is dropped: a killed run may leave a note
+//! without a table, never a table without a note.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +23,7 @@ pub enum CatalogError {
     /// It holds tables that Dyno did not make.
     #[error("{0}")]
     Foreign(String),
-    /// A table's name is not a plain one (letters, digits and `_`, at most 63 of them), so that it
-    /// cannot be written the same way in every dialect.
+    /// Not letters, digits and `_`, at most 63 of them: not written the same way in every dialect.
     #[error("{0}")]
     Name(String),
     #[error(transparent)]
@@ -46,8 +44,7 @@ const NOTED_MAX: usize = 1 << 20;
 
 const NAMED_MAX: usize = 5;
 
-/// Claims the connection's catalog. With `allow_existing_tables`, tables that Dyno did not make
-/// stay and are not touched.
+/// With `allow_existing_tables`, tables that Dyno did not make stay untouched.
 pub fn claim_catalog(
     connection: &mut dyn Connection,
     allow_existing_tables: bool,
@@ -88,8 +85,8 @@ pub fn note_tables(connection: &mut dyn Connection, tables: &[String]) -> Result
     catalog.write_notes(connection, &noted)
 }
 
-/// Notes tables that are about to be made, and drops those of an earlier run of Dyno that have the
-/// same names: what `keep_tables` left, or a run that was killed. The last one goes first.
+/// Notes the tables to be made, and drops those of the same names from an earlier run of Dyno (kept
+/// by `keep_tables`, or killed), the last one first.
 pub fn replace_tables(
     connection: &mut dyn Connection,
     tables: &[String],
@@ -107,11 +104,9 @@ pub fn replace_tables(
     Ok(())
 }
 
-/// Drops the tables that are noted as Dyno's, and the notes.
-///
-/// The last created is dropped first, because it may refer to earlier ones. Never cascades: if
-/// other objects depend on a table of Dyno's, the server refuses, and the table stays. What has a
-/// noted name but is not an ordinary table of Dyno's own user stays, too.
+/// Drops noted tables and the notes. The last created goes first, as it may refer to earlier ones.
+/// Never cascades: a table that other objects depend on stays, as does anything with a noted name
+/// that is not an ordinary table of Dyno's user.
 pub fn drop_claimed_tables(connection: &mut dyn Connection) -> Result<(), CatalogError> {
     let catalog = Catalog::look(connection)?;
     if !catalog.has_notes {
@@ -136,9 +131,7 @@ pub fn drop_claimed_tables(connection: &mut dyn Connection) -> Result<(), Catalo
     Ok(())
 }
 
-/// The objects in a catalog besides the system's own, each as a stable text, to be compared with an
-/// earlier list. Routines that Dyno makes (`dyno_…`, of
-/// its own user) are not counted.
+/// A stable text for each object, without the system's and Dyno's own routines (`dyno_…`).
 pub(crate) fn contents(connection: &mut dyn Connection) -> Result<Vec<String>, StatementError> {
     // If there is none, the catalog is Dyno's own.
     let Some(sql) = catalog_sql(connection).contents else { return Ok(Vec::new()) };
@@ -308,8 +301,7 @@ fn read_notes(
     }
 }
 
-/// Asks with a search path on which no user can put functions or operators of their own, and leaves
-/// the session's as it was.
+/// Uses a search path on which no user can put functions or operators, and restores the session's.
 pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows, StatementError> {
     let Some((before, behind)) = catalog_sql(connection).guard else {
         return connection.query(sql);

@@ -1,6 +1,5 @@
-//! Cleans text that a server sends: removes the password that it may echo and other secrets, and
-//! makes it one harmless line. Every connection has a [`Cleaner`], and every text that leaves it
-//! for a message or a record passes through it.
+//! Removes echoed passwords and other secrets from a server's text, and makes it one harmless line.
+//! Each connection has a [`Cleaner`] for all texts that go to messages or records.
 
 use dyno_units::{clean_text, redact_secrets, redact_setting};
 use dyno_workload::{ErrorDetails, StatementError};
@@ -8,8 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::Secret;
 
-/// A password shorter than this is only replaced if it is a word of its own: as a part of other
-/// words it reveals nothing, and replacing it everywhere would reveal it by what is missing.
+/// A shorter password is replaced only as a word: otherwise the gaps would reveal it.
 const PART_LEN_MIN: usize = 4;
 
 /// Lines of a field of an error that are kept.

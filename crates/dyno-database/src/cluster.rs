@@ -1,8 +1,8 @@
-//! Clusters: servers of a deployment of which each can take writes, and what one knows of the others.
+//! Clusters: servers that can all take writes, and what they know of each other.
 //!
-//! Clients on the same machine reach each node by its socket. The nodes reach each other by ports of the loopback,
-//! or of addresses of their machines, where a server has to know the cluster's name to join (128 random bits that
-//! are made for each cluster and kept like a password), or to log in with a password that is made for it.
+//! Clients on the same machine use the nodes' sockets. Nodes reach each other by ports of the loopback or of their
+//! machines' addresses. To join, a server must know the cluster's name (128 random bits, made for it and kept like
+//! a password), or log in with a password made for the cluster.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
@@ -27,8 +27,7 @@ pub struct Cluster {
     /// The password with which its nodes log in to each other, where the product has one.
     pub password: Secret,
     pub nodes: u32,
-    /// The ports of its nodes, by their numbers. On several machines only of those that were there before a node and
-    /// of itself.
+    /// By node number. On several machines, only its own and those of earlier nodes.
     pub ports: Vec<NodePorts>,
     /// Whether all nodes take writes, where the product leaves the choice.
     pub writes_on_all: bool,
@@ -48,17 +47,13 @@ pub struct Node {
     /// Its number, from 1; the first makes the cluster, and the others join it in order.
     pub number: u32,
     pub cluster: Cluster,
-    /// What the cluster has committed ([`Clustering::position`]), if the node is started on a copy of that; else it
-    /// gets the data from another node.
+    /// What the cluster has committed ([`Clustering::position`]), if the node starts on a copy of that; otherwise
+    /// it gets the data from another node.
     pub joins_at: Option<String>,
 }
 
 impl NodePorts {
-    /// Free ports of an address of this machine.
-    ///
-    /// # Errors
-    ///
-    /// This machine does not have the address, or no ports of it are free.
+    /// Fails if this machine lacks the address, or has no free ports of it.
     pub fn at(address: Ipv4Addr) -> std::io::Result<NodePorts> {
         let free = dyno_host::free_ports(address, 2)?;
         Ok(NodePorts { address, group: free[0], transfer: free[1] })
@@ -70,11 +65,7 @@ impl NodePorts {
 }
 
 impl Cluster {
-    /// A cluster of so many nodes on this machine, with a name and ports of its own.
-    ///
-    /// # Errors
-    ///
-    /// The system gives no random bytes, or no ports.
+    /// With a new name and ports. Fails if the system gives no random bytes or ports.
     pub fn new(nodes: u32, writes_on_all: bool) -> Result<Cluster, DeployError> {
         let name = dyno_host::random_token().context("there is no name for the cluster")?;
         let password = dyno_host::random_token().context("there is no password for the cluster")?;
@@ -124,8 +115,7 @@ pub trait Clustering: Sync {
     /// The name of this kind of cluster in studies: `galera`.
     fn kind(&self) -> &'static str;
 
-    /// Whether a node that joins is started on a copy of the first one's data; otherwise it gets them from
-    /// another node.
+    /// Otherwise it gets the data from another node.
     fn starts_on_copies(&self) -> bool {
         false
     }
@@ -135,28 +125,20 @@ pub trait Clustering: Sync {
         false
     }
 
-    /// A statement that returns 1 on a node that takes writes, where only one of them does unless all are
-    /// told to ([`Cluster::writes_on_all`]); none where all do.
+    /// Returns 1 on a node that takes writes, for clusters where only one does unless told otherwise
+    /// ([`Cluster::writes_on_all`]); none if all do.
     fn takes_writes(&self) -> Option<&'static str> {
         None
     }
 
-    /// What a node has committed, as a node that is started on a copy of the data has to know it when it joins; none
-    /// if the product does not join nodes in this way.
-    ///
-    /// # Errors
-    ///
-    /// It does not answer.
+    /// Needed by a node that starts on a copy of this node's data; none if the product does not join nodes so. Fails
+    /// if the node does not answer.
     fn position(&self, node: &Endpoint) -> Result<Option<String>, DeployError> {
         let _ = node;
         Ok(None)
     }
 
-    /// What a node says of itself.
-    ///
-    /// # Errors
-    ///
-    /// It does not answer.
+    /// Fails if the node does not answer.
     fn state(&self, node: &Endpoint) -> Result<NodeState, DeployError>;
 
     /// Asks a node that is not among the others to join them again, where it does not do so by itself for minutes.
@@ -182,8 +164,7 @@ pub struct NodeState {
     pub words: String,
 }
 
-/// Opens connections to the node that takes writes, whichever that is; `question` is the statement of
-/// [`Clustering::takes_writes`].
+/// Connects to whichever node takes writes; `question` is from [`Clustering::takes_writes`].
 pub fn to_writer(nodes: Vec<Connector>, question: &'static str) -> Connector {
     let last = AtomicUsize::new(0);
     Arc::new(move || {
@@ -209,12 +190,8 @@ pub fn to_writer(nodes: Vec<Connector>, question: &'static str) -> Connector {
     })
 }
 
-/// Waits until all nodes are synced, see each other, and have committed the same transactions, for at most
-/// `limit`. Nothing writes meanwhile.
-///
-/// # Errors
-///
-/// They have not: what each says.
+/// Waits, while nothing writes, until all nodes are synced, see each other, and have committed the same.
+/// Fails, with the nodes' states, after `limit`.
 pub fn wait_until_synced(
     clustering: &dyn Clustering,
     nodes: &[(String, Endpoint)],

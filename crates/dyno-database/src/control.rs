@@ -1,4 +1,4 @@
-//! What may be done on purpose to the process of a server that Dyno started, while clients use it.
+//! Deliberate acts on a server's process while clients use it.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,18 +38,11 @@ pub struct Acted {
 
 /// Acts on a server on purpose, wherever it runs.
 pub trait Control: Send {
-    /// Does something to it.
-    ///
-    /// # Errors
-    ///
-    /// It could not be done; says why.
+    /// Fails with the reason.
     fn act(&self, act: Act) -> Result<Acted, DeployError>;
 
-    /// Whether it does again what it did before, besides answering: a node has joined its cluster.
-    ///
-    /// # Errors
-    ///
-    /// Not yet, and what it says; or [`Away::Down`] if it has ended, and will not be back.
+    /// Whether it does more than answer: a node has joined its cluster. Fails with its state if not
+    /// yet; with [`Away::Down`] if it has ended for good.
     fn is_back(&self) -> Result<(), Away>;
 
     /// Whether it is on another machine, which may be lost.
@@ -70,8 +63,7 @@ pub enum Away {
     Down(String),
 }
 
-/// The process of a private server: the only one that it acts on, and by the handle of whoever started it.
-/// It does not keep the server alive.
+/// The process of a private server, through the handle that started it. Does not keep the server alive.
 #[derive(Clone)]
 pub(crate) struct ServerControl {
     pub(crate) process: Arc<Mutex<KeptProcess>>,
@@ -207,11 +199,7 @@ impl ServerControl {
         self.process().pid()
     }
 
-    /// The network addresses at which its process listens.
-    ///
-    /// # Errors
-    ///
-    /// It has ended, and its id may be that of another user's process by now; or it cannot be determined.
+    /// Fails if the process has ended, whose id may be another's by now, or they are unknown.
     pub(crate) fn listens(&self) -> Result<Vec<String>, String> {
         // As long as nobody collects it, which takes this lock, its id is its own.
         let mut process = self.process();

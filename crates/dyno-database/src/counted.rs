@@ -1,5 +1,4 @@
-//! Statements that a server has counted since its statistics were last reset, and what the columns of their
-//! tables hold.
+//! Statements that a server has counted since its statistics were reset, and values of columns.
 
 use dyno_workload::declared::capture::{CountedColumn, CountedStatement};
 use dyno_workload::{Connection, Dialect};
@@ -7,29 +6,25 @@ use dyno_workload::{Connection, Dialect};
 use crate::products::sql_of;
 
 pub(crate) struct CountedSql {
-    /// How the session is made safe from what other users have made in the catalog; none if nothing of theirs
-    /// could be called.
+    /// None if the session could call nothing that other users made.
     pub(crate) guard: Option<CountedGuard>,
-    /// Statements of the current catalog, with how often they were executed and how many rows they returned
-    /// or changed, the most frequent first. The first of these queries that the server knows is used. `{schema}`
-    /// stands for the schema of the guard.
+    /// Statements of the catalog, with executions and rows returned or changed, the most frequent first. The
+    /// first query that the server knows is used; `{schema}` is the guard's.
     pub(crate) statements: &'static [&'static str],
     /// Asks how many executions the server has counted without the texts of their statements.
     pub(crate) without_text: Option<&'static str>,
     pub(crate) missing: &'static str,
-    /// Table, column, and as 0 or 1 whether it is a number, whether an index begins with it, and whether a unique
-    /// one ends with it: for all tables of the current catalog, the columns of each in their order. Where there is a guard,
-    /// also the quoted name of the table with its schema; `{visible}` stands for the numbers of the tables.
+    /// For all columns of the catalog's tables, in order: table, column, and as 0 or 1 whether it is a number, begins
+    /// an index, ends a unique one. With a guard also the table's quoted name with schema; `{visible}` is the tables'
+    /// numbers.
     pub(crate) columns: &'static str,
-    /// A query for some values of a column, at most 1000 characters of each, and for its smallest and largest
-    /// value, if an index begins with it; from the quoted names of table and column. It calls nothing that other
-    /// users can have made.
+    /// Queries for some values of a column, at most 1000 characters each, and for its minimum and maximum if an
+    /// index begins with it. Arguments are quoted names. Calls nothing that other users can have made.
     pub(crate) values: fn(table: &str, column: &str) -> [String; 2],
     pub(crate) quote: char,
 }
 
-/// How a session is made safe from functions, operators, casts and views that other users have made, which would run
-/// with the rights of whoever captures.
+/// Keeps other users' functions, operators, casts and views from running with the rights of the user who captures.
 pub(crate) struct CountedGuard {
     /// Asks for the numbers of the tables whose names are found without a schema.
     pub(crate) visible: &'static str,
@@ -49,11 +44,7 @@ pub struct Counted {
     facts: Vec<(bool, String)>,
 }
 
-/// Reads the statements that the server behind a connection has counted in its catalog.
-///
-/// # Errors
-///
-/// Why there are none, in words: the product does not count them, or the user may not read them.
+/// Fails, with the reason, if the product counts no statements or the user may not read them.
 pub fn counted(mut connection: Box<dyn Connection>) -> Result<Counted, String> {
     let Some(sql) = &sql_of(connection.dialect()).counted else {
         return Err(
@@ -132,11 +123,7 @@ impl Counted {
         self.connection.dialect()
     }
 
-    /// Values of a column, with the smallest and the largest one if an index knows them.
-    ///
-    /// # Errors
-    ///
-    /// The server's, in words.
+    /// With minimum and maximum if an index knows them. Fails with the server's error.
     pub fn values(&mut self, column: &CountedColumn) -> Result<Vec<String>, String> {
         let quote = self.sql.quote;
         let mut known = self.columns.iter().zip(&self.facts);

@@ -1,10 +1,9 @@
 //! Which properties of a server shape its data files, so that data sets can be kept and reused.
 //!
-//! A data set may serve a second server only if that server would have made the same files. Each
-//! product therefore names the settings that surely leave no trace in them (sizes of caches, limits
-//! of connections, what a commit waits for); all others count, also those that Dyno does not know.
-//! One setting too many costs populating once more; one too few would measure something else than
-//! was asked for.
+//! Another server may use a data set only if it would have made the same files. Each product names
+//! the settings that surely leave no trace in them (sizes of caches, limits of connections, what a
+//! commit waits for); all others count, even unknown ones. One too many costs populating once more;
+//! one too few would measure something else than asked.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,8 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::server::Context;
 use crate::{DeployError, ServerSpec};
 
-/// The properties of a server that shape its data files. Servers with equal shapes can use each
-/// other's data, which are as they would have made them themselves.
+/// Servers with equal shapes can use each other's data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataShape {
     /// The product's title: `MariaDB`.
@@ -43,8 +41,7 @@ pub(crate) struct RuntimeSettings {
 }
 
 impl RuntimeSettings {
-    /// The settings that shape the files. A value that contains a path is refused: the data set
-    /// would not be in one folder.
+    /// Fails for a value with a path: the data set would not be in one folder.
     pub(crate) fn shaping(
         &self,
         settings: impl IntoIterator<Item = (String, String)>,
@@ -91,8 +88,7 @@ impl RuntimeSettings {
     }
 }
 
-/// What distinguishes a build of a program from others of the same version: its size and when it
-/// was made, or the digest of the image that it is in.
+/// Distinguishes builds of the same version: the program's size and date, or its image's digest.
 pub(crate) fn build_of<'a>(program: impl Into<Program<'a>>) -> Result<String, DeployError> {
     let program = program.into();
     if let Some(image) = program.image {

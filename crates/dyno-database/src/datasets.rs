@@ -1,12 +1,10 @@
-//! Data sets that were populated once and are kept, so that later trials start on a copy.
+//! Data sets, populated once and kept, so that later trials start on a copy.
 //!
-//! They lie under a keeper's root, `datasets/KEY/`: the folder `data`, as a server that was
-//! stopped in order has handed it over, and `dataset.json`, which says what it is. The key is a
-//! digest of all that decides what is in the files; beside it, the description itself is compared.
-//! A data set comes into being by one renaming, when it is complete. Nobody ever works on it; who
-//! copies it holds a shared lock on its `dataset.json`, who removes it an exclusive one.
-//!
-//! Initial data ([`crate::initial`]) are kept in the same way, as a data set without tables.
+//! They are under a keeper's root in `datasets/KEY/`: the folder `data`, as left by a server that
+//! was stopped in order, and its description `dataset.json`. The key is a digest of all that
+//! decides the files' contents; the description is compared as well. A complete data set is put in
+//! place by one rename. Nobody works on it; copying holds a shared lock on `dataset.json`, removing
+//! an exclusive one. [Initial data](crate::initial) are kept as data sets without tables.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write;
@@ -24,16 +22,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DataShape, DeployError};
 
-/// The format of `dataset.json`, and of the data beside it. Data of format 1 were made by servers that
-/// others could log in to while they started.
+/// Servers that made data of format 1 were open to other users' logins while they started.
 const FORMAT: u32 = 2;
 
-/// Rows of each table that go into the digest of its contents. What a workload's options and its
-/// seed change about rows, they change about nearly all of them.
+/// Per table, for the digest: options and seeds that change rows change nearly all of them.
 const SAMPLE_ROWS: u64 = 64;
 
-/// A data set is kept only if this many times its size is free: for the copy, which grows under
-/// load, and for what else lives on the disk.
+/// Free space as a multiple of a data set's size: the copy grows, and others need the disk.
 const FREE_TIMES: u64 = 3;
 
 /// All data sets together may take one part in this many of the disk, if that is less than the limit.
@@ -83,8 +78,7 @@ pub struct TableContents {
 }
 
 impl Contents {
-    /// What a server of this shape will hold once it is populated. The load makes no difference:
-    /// all workloads with the same tables and rows share a data set.
+    /// Whatever the load: workloads with the same tables and rows share a data set.
     pub fn new(
         shape: DataShape,
         place: String,
@@ -234,13 +228,9 @@ impl<'a> DataSets<'a> {
         Ok(listed)
     }
 
-    /// Removes those that no trial has used for longer than the limits allow, and of the others those
-    /// that were not used for the longest time until all together fit. Those that are in use stay.
-    /// Returns how many it removed, and how many bytes they had.
-    ///
-    /// # Errors
-    ///
-    /// The folder cannot be looked into.
+    /// Removes those unused for longer than the limits allow, then the least recently used until the
+    /// rest fit; spares those in use. Returns the number removed and their bytes. Fails if the folder
+    /// cannot be read.
     pub fn clean(&self, limits: &Limits, now_unix_ms: u64) -> Result<(usize, u64), DeployError> {
         let most = limits.bytes.0.min(self.share_of_disk()?);
         self.clean_to(most, limits.unused, now_unix_ms)
@@ -309,9 +299,8 @@ impl<'a> DataSets<'a> {
         (description.contents == *contents).then_some(Kept { folder, description, lock })
     }
 
-    /// Keeps what lies in the staging folder as `data`, the complete data of a server. Removes others, those
-    /// first that were not used for the longest time, where all would take too much. On an error
-    /// the data are still in the staging folder.
+    /// Keeps the staging folder's `data`, a server's complete data; removes the least recently used data
+    /// sets if all would take too much. After an error the data are still in the staging folder.
     pub fn keep(
         &self,
         staging: &Staging,
@@ -438,8 +427,7 @@ impl Staging {
         Ok(Staging { keeper: Arc::clone(keeper), place: None, path, is_removed: false })
     }
 
-    /// One on the filesystem of this place, so that data are moved there and back without being
-    /// copied.
+    /// On this place's filesystem, so that moving data needs no copy.
     pub fn beside(keeper: &Arc<Keeper>, place: &Place, name: &str) -> Result<Staging, DeployError> {
         match place.make_beside(name)? {
             Some(path) => {
@@ -523,8 +511,7 @@ fn last_used(folder: &Path) -> u64 {
     since.as_millis() as u64
 }
 
-/// Whether nobody holds this lock. A process that is just being started holds what is open here until
-/// it begins its own program, which is over in moments: so a lock that is held is tried again.
+/// Tried again for a moment: a process being started holds open files until its program runs.
 fn is_free(lock: &File) -> bool {
     const TRIES: u32 = 20;
     let (_open, never) = std::sync::mpsc::channel::<()>();

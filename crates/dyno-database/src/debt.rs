@@ -1,7 +1,6 @@
-//! An engine's debt: work that it has confirmed and still has to do.
-//!
-//! Pages to flush, old row versions to purge or vacuum, files to compact. An idle server works it
-//! off; how long that takes is measured. A step that begins before then pays for the one before it.
+//! An engine's debt: work that it has confirmed but not done, such as pages to flush, row versions
+//! to purge or vacuum, files to compact. An idle server works it off, for a measurable time; a step
+//! that begins earlier pays for the one before.
 
 /// The deferred work of one engine at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,9 +29,8 @@ impl Debt {
         self.parts.iter().all(|part| part.value <= part.caught_up_at)
     }
 
-    /// One number across engines: the worst of its parts, each divided by the value at which it
-    /// counts as caught up. At or below 1 the engine has caught up. `None` if no part could be
-    /// read.
+    /// The worst part, each divided by the value at which it counts as caught up. At or below 1 the
+    /// engine has caught up. `None` if no part could be read.
     pub fn gauge(&self) -> Option<f64> {
         let shares = self.parts.iter().map(|part| match part.caught_up_at {
             caught_up_at if caught_up_at > 0.0 => part.value / caught_up_at,
@@ -45,27 +43,15 @@ impl Debt {
 
 /// Reads the debt of one server, on a connection of its own.
 pub trait DebtMeter: Send {
-    /// The debt at this moment.
-    ///
-    /// # Errors
-    ///
-    /// Why the server does not report it, in words.
+    /// Fails, with the reason, if the server does not report it.
     fn read(&mut self) -> Result<Debt, String>;
 
-    /// Makes the engine work off its debt sooner than it would by itself, and does what is due
-    /// between steps (statistics, VACUUM, CHECKPOINT) on these tables. Returns a line for each
-    /// action.
-    ///
-    /// # Errors
-    ///
-    /// Which statement failed, and why.
+    /// Speeds up paying the debt, and does what is due between steps (statistics, VACUUM,
+    /// CHECKPOINT) on these tables. Returns a line for each action. Fails with the statement that
+    /// failed, and why.
     fn begin_settling(&mut self, tables: &[String]) -> Result<Vec<String>, String>;
 
-    /// Restores the settings that [`DebtMeter::begin_settling`] changed.
-    ///
-    /// # Errors
-    ///
-    /// Which setting could not be restored: the step must then not be run.
+    /// Undoes [`DebtMeter::begin_settling`]. After a failure the step must not run.
     fn end_settling(&mut self) -> Result<(), String> {
         Ok(())
     }

@@ -1,7 +1,6 @@
-//! How durable a confirmed commit is, in words and as an order.
+//! How durable a confirmed commit is, as words and as an order.
 
-/// What may happen to a confirmed commit if the power fails or the operating system crashes; the
-/// safest first.
+/// What a power failure or system crash may do to a confirmed commit; the safest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CommitSafety {

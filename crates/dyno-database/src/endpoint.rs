@@ -27,11 +27,9 @@ pub struct Endpoint {
     /// The catalog (what most servers call a database) that Dyno works in.
     pub catalog: String,
     pub tls: TlsMode,
-    /// The file with the server's public RSA key (PEM), in protocols that use one: with it a
-    /// password can be encrypted for that server and no other.
+    /// The server's RSA key (PEM), if the protocol uses one: only it can read the password then.
     pub server_public_key: Option<PathBuf>,
-    /// Settings for the sessions, as the server's command line has them (`-c name=value`), in protocols
-    /// that take such.
+    /// For sessions, as on the server's command line (`-c name=value`), in protocols that have them.
     pub session_options: Option<String>,
 }
 
@@ -75,8 +73,8 @@ impl Endpoint {
         format!("{url}{mark}{PASSWORD_FILE}={}", encoded(file.as_os_str().as_bytes(), b"/"))
     }
 
-    /// Environment variables for client programs: DYNO_URL, in which `${DYNO_PASSWORD}` stands for a password, and
-    /// its parts. `own` are those of the product, from the path of the socket.
+    /// For client programs: DYNO_URL, with `${DYNO_PASSWORD}` for a password, and its parts. `own` adds the
+    /// product's, from the socket's path.
     pub(crate) fn client_environment(
         &self,
         own: impl FnOnce(&Path) -> Vec<(&'static str, String)>,
@@ -88,8 +86,7 @@ impl Endpoint {
         all
     }
 
-    /// Environment variables for a program that works with this server besides another one: as those of a client,
-    /// and called DYNO_OTHER_URL and so on.
+    /// Named DYNO_OTHER_URL and so on, for programs that work with two servers.
     pub fn as_other(&self) -> Vec<(String, String)> {
         self.variables("DYNO_OTHER_")
     }
@@ -175,19 +172,15 @@ impl fmt::Debug for Secret {
 pub struct UrlError(pub String);
 
 impl Endpoint {
-    /// Reads `SCHEME://user:password@host:port/database`, `…/database?KEY=/path` for a Unix socket
-    /// (the host is not used then), with `tls=off|encrypt|verify`, `tls_roots=FILE` and, in
-    /// protocols that use them, `server_public_key=FILE` and `options=TEXT`. Schemes and KEY are those of
-    /// [`ProtocolSpec`].
-    ///
-    /// Special characters in any part are percent-encoded. What could be a part of a password is
-    /// never quoted in an error.
+    /// Reads `SCHEME://user:password@host:port/database`, or `…/database?KEY=/path` for a Unix socket
+    /// (which ignores the host), with `tls=off|encrypt|verify`, `tls_roots=FILE` and, in protocols that
+    /// use them, `server_public_key=FILE` and `options=TEXT`. [`ProtocolSpec`] has schemes and KEY.
+    /// Special characters are percent-encoded. Errors never quote what could be part of a password.
     pub fn from_url(url: &str) -> Result<Endpoint, UrlError> {
         Endpoint::read(url, false)
     }
 
-    /// The same for a server that is only observed: a URL that names no catalog means one that
-    /// every server has ([`ProtocolSpec::common_catalog`]).
+    /// If only observed: without a catalog in the URL, [`ProtocolSpec::common_catalog`].
     pub fn from_url_of_server(url: &str) -> Result<Endpoint, UrlError> {
         Endpoint::read(url, true)
     }
@@ -203,8 +196,7 @@ impl Endpoint {
             Some((authority, path)) => (authority, path),
             None => (before_query, ""),
         };
-        // An `@` beyond the authority is most likely after a password with `/` or `?` in it: to
-        // quote any part of the rest would show that password.
+        // It most likely follows a password with `/` or `?`, which quoting would show.
         if path.contains('@') || query.contains('@') {
             return refuse(
                 "there is an `@` after the first `/` or `?` of the URL; percent-encode special \
@@ -261,8 +253,7 @@ impl Endpoint {
         )
     }
 
-    /// A warning if the login goes over a network that others may read: there is a password, the
-    /// host is not this one, and nothing is encrypted.
+    /// If a password is sent to another host without encryption.
     pub fn login_warning(&self) -> Option<String> {
         let Address::Tcp { host, .. } = &self.address else { return None };
         let has_password = self.password.as_ref().is_some_and(|word| !word.reveal().is_empty());
@@ -277,12 +268,7 @@ impl Endpoint {
     }
 }
 
-/// A URL that names a file with the password (`password_file=PATH`), with that password in place of the
-/// file; any other URL as it is.
-///
-/// # Errors
-///
-/// The URL has a password besides, or the file cannot be read: `read` says why.
+/// Replaces `password_file=PATH`. Fails if there is also a password, or `read` fails.
 pub fn with_password_of_file(
     url: &str,
     read: impl FnOnce(&Path) -> Result<Secret, String>,

@@ -1,8 +1,6 @@
-//! What one statement costs the engine: the counters that moved between before and after, in
-//! repeated runs, with the activity of an idle server subtracted.
-//!
-//! Runs and idle intervals alternate, and an idle interval is as long as the run before it: the
-//! server's own activity, and the cost of reading the counters, is in both.
+//! What one statement costs the engine: the counters that it moves in repeated runs, less the
+//! activity of an idle server. Runs alternate with idle intervals of the same length: both include
+//! the server's own activity, and the cost of reading counters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,41 +14,21 @@ pub type Counters = BTreeMap<String, f64>;
 
 /// An engine whose counters can be read around a statement.
 pub trait CostSource: Send {
-    /// Checks, before the statement runs, whether the server can give it the required access.
-    ///
-    /// # Errors
-    ///
-    /// Why it cannot, in words.
+    /// Before it runs. Fails, with the reason, if the server cannot give the access.
     fn check(&mut self, _sql: &str) -> Result<(), String> {
         Ok(())
     }
 
-    /// The counters now.
-    ///
-    /// # Errors
-    ///
-    /// Why they cannot be read, in words.
+    /// Fails with the reason.
     fn counters(&mut self) -> Result<Counters, String>;
 
-    /// Runs the statement; without one, only the transaction around it.
-    ///
-    /// # Errors
-    ///
-    /// Why the server refused it, in words.
+    /// Without a statement, only the transaction around it. Fails with the server's reason.
     fn run(&mut self, sql: Option<&str>) -> Result<Reply, String>;
 
-    /// The optimizer's plan for the statement, in lines as the server words them. The statement is not executed.
-    ///
-    /// # Errors
-    ///
-    /// Why there is none, in words.
+    /// The optimizer's plan, as lines of the server; nothing is executed. Fails with the reason.
     fn plan(&mut self, sql: &str) -> Result<Vec<String>, String>;
 
-    /// Cleans up after the counters were read: rolls back what the statement has changed.
-    ///
-    /// # Errors
-    ///
-    /// Why that failed, in words.
+    /// Rolls back the statement's changes after counters were read. Fails with the reason.
     fn after(&mut self) -> Result<(), String> {
         Ok(())
     }
@@ -126,11 +104,7 @@ impl Spread {
     }
 }
 
-/// The engine behind a connector.
-///
-/// # Errors
-///
-/// Why its counters cannot be had, in words.
+/// Fails, with the reason, if the engine's counters are unavailable.
 pub fn cost_source(
     connector: &Connector,
     access: Access,
@@ -146,22 +120,17 @@ const READING: [&str; 10] = [
     "SELECT", "WITH", "SHOW", "EXPLAIN", "ANALYZE", "DESCRIBE", "DESC", "TABLE", "VALUES", "PRAGMA",
 ];
 
-/// First words of statements that a transaction can roll back. Others end the transaction (DDL,
-/// LOCK), are not covered by it (SET, KILL) or hide what they do (CALL, DO, EXECUTE).
+/// First words of statements that can be rolled back. Others end the transaction (DDL, LOCK), are
+/// outside of it (SET, KILL) or hide what they do (CALL, DO, EXECUTE).
 const TAKEN_BACK: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"];
 
 /// First words of statements that have a plan.
 const PLANNED: [&str; 9] =
     ["SELECT", "WITH", "TABLE", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"];
 
-/// Refuses a statement that would change something if that is not allowed, or could not be taken
-/// back. The transaction is read-only on the server as well; this catches what a read-only
-/// transaction allows nevertheless (SET, KILL, SHUTDOWN) and for what ends the transaction around
-/// it.
-///
-/// # Errors
-///
-/// What is wrong with it, and what to do.
+/// Refuses a statement that makes forbidden changes, or changes that cannot be rolled back. The
+/// transaction is read-only on the server as well; this catches what that allows all the same (SET,
+/// KILL, SHUTDOWN), and what ends the transaction. Fails with the fault and a remedy.
 pub fn check_statement(sql: &str, access: Access) -> Result<(), String> {
     let word = first_word(sql);
     if word.is_empty() {
@@ -210,13 +179,7 @@ fn first_word(sql: &str) -> String {
     rest.chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_ascii_uppercase()
 }
 
-/// Runs the statement as planned and returns what it cost; `None` if `is_stopped` returned true
-/// between two runs.
-///
-/// # Errors
-///
-/// Why the cost cannot be measured, in words: the statement may not be run, or the server refused
-/// it.
+/// `None` if `is_stopped` between two runs. Fails, with the reason, if it is refused.
 pub fn explain_cost(
     source: &mut dyn CostSource,
     sql: &str,

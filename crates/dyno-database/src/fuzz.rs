@@ -1,5 +1,4 @@
-//! The fuzz targets of this crate: whatever a peer sends, a codec returns a value or an error, and does not depend on
-//! how the bytes arrive.
+//! This crate's fuzz targets: whatever a peer sends, a codec returns a value or an error, however the bytes arrive.
 
 pub use crate::clickhouse::fuzz::clickhouse;
 pub use crate::dump::fuzz::dump;

@@ -1,9 +1,9 @@
-//! Initial data: what initialising puts into the data folder of a new server, before its first start.
+//! Initial data: the contents of a new server's data folder before its first start.
 //!
-//! Initialising takes seconds and comes to the same each time. So a copy of what it has made is kept as a data
-//! set without tables ([`crate::datasets`]), and later servers begin with a copy of that. They are alike only if all
-//! that initialising reads is: programs, settings, arguments, user, filesystem. What has to be a server's own (ids,
-//! keys) is not kept. The first server of its kind is initialised in its own folder; no server works on what is kept.
+//! Initialising takes seconds, with the same result each time. A copy is kept as a data set without tables
+//! ([`crate::datasets`]), and later servers start on a copy of that, if all that initialising reads is the same:
+//! programs, settings, arguments, user, filesystem. What must be a server's own (ids, keys) is not kept. The first
+//! server of a kind is initialised in its own folder; none works on the kept data.
 
 use std::fs;
 use std::path::Path;
@@ -24,8 +24,7 @@ const BYTES_MAX: u64 = 512 << 20;
 
 pub(crate) struct Initialising {
     pub(crate) shape: DataShape,
-    /// The programs that make them ([`identity`]), and the settings and arguments that these read: nothing that differs
-    /// from server to server.
+    /// Programs ([`identity`]), settings and arguments; nothing that differs from server to server.
     pub(crate) reads: Vec<String>,
     /// Whether a file right in the data folder has to be a server's own: it is not kept.
     pub(crate) is_own: fn(&str) -> bool,
@@ -49,9 +48,8 @@ impl Initialising {
 }
 
 impl ServerFolder {
-    /// Puts the data of a new server into their folder: copies those that are kept, or lets `make` make them in an
-    /// empty folder, and keeps a copy. Without `initialising`, and with logs apart, which a copy of the folder would lack,
-    /// they are made.
+    /// Copies kept data into a new server's folder, or lets `make` make them in an empty folder and keeps a copy. Data
+    /// are always made without `initialising`, and with separate logs, which a copy would lack.
     pub(crate) fn put_initial_data(
         &self,
         initialising: Option<Initialising>,

@@ -152,8 +152,7 @@ impl Finder {
     }
 }
 
-/// The programs for a server: the newest of the machine that fit what is asked for, or else the newest
-/// that were fetched; among equals the first. So what was fetched changes no study that ran before.
+/// The machine's newest, else the newest fetched, so that fetching changes no earlier study.
 pub(crate) fn choose<'a>(found: &'a [Installation], spec: &ServerSpec) -> Option<&'a Installation> {
     let fits = |one: &&Installation| {
         spec.version.as_deref().is_none_or(|wanted| version_fits(&one.version, wanted))

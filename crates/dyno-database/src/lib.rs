@@ -1,8 +1,6 @@
-//! Database products, one folder each (or for several that share code): description, server,
-//! connection, wire codecs.
-//!
-//! Knows no load, no record and no study. To add a product, copy a folder and name it in
-//! `products.rs`. Main types: [`Product`], [`Products`], [`Protocol`].
+//! Database products, a folder each (or one for several that share code): description, server,
+//! connection, codecs. Knows no load, record or study. To add a product, copy a folder and name it
+//! in `products.rs`. Main types: [`Product`], [`Products`], [`Protocol`].
 
 #![cfg_attr(
     test,

@@ -1,7 +1,5 @@
-//! Logs that lie apart from the data of their server: how they get there, and how they come back.
-//!
-//! Data that are kept for later servers are whole, their logs among them. So logs are moved to their own
-//! folder before a server is started on kept data, and back after it has ended. No server runs meanwhile.
+//! Logs apart from their server's data. Kept data include their logs, so logs are moved to their folder
+//! before a start on kept data, and back after the end, while no server runs.
 
 use std::fs;
 use std::io;

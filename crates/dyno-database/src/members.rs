@@ -1,5 +1,4 @@
-//! The members of a deployment wired together: replicas that stream, a row that travels, tables that
-//! agree.
+//! Wires the members of a deployment: replicas stream, a row travels, tables agree.
 
 use std::sync::Arc;
 
@@ -27,11 +26,7 @@ pub struct Following {
     pub follow: Follow,
 }
 
-/// The part of a product that lets servers follow each other.
-///
-/// # Errors
-///
-/// The product has none.
+/// Fails if the product has no replicas.
 pub fn replicating(product: &dyn Product) -> Result<&dyn Replicating, DeployError> {
     product.replicating().ok_or_else(|| {
         let title = &product.spec().title;
@@ -39,11 +34,7 @@ pub fn replicating(product: &dyn Product) -> Result<&dyn Replicating, DeployErro
     })
 }
 
-/// The part of a product that lets servers form a cluster of this kind.
-///
-/// # Errors
-///
-/// The product has none of this kind.
+/// Fails if the product has no clusters of this kind.
 pub fn clustering<'p>(
     product: &'p dyn Product,
     kind: &str,
@@ -56,11 +47,7 @@ pub fn clustering<'p>(
     })
 }
 
-/// Makes a primary that is up ready to be followed; see [`Replicating::lead`].
-///
-/// # Errors
-///
-/// It cannot be followed.
+/// See [`Replicating::lead`]. Fails if the primary cannot be followed.
 pub(crate) fn lead(
     product: &dyn Product,
     primary: &dyn Server,
@@ -74,12 +61,8 @@ fn no_address() -> DeployError {
     DeployError::new("the primary has no address at which a replica could reach it")
 }
 
-/// Starts a replica of a primary that leads with `start`, and waits until it streams. The server begins with a copy of
-/// the data that the primary was started on, unless both began empty, or the product copies them itself.
-///
-/// # Errors
-///
-/// It did not start, or does not stream.
+/// Starts a replica with `start`, and waits until it streams. Its data are a copy of those that the primary started
+/// on, unless both began empty or the product copies. Fails if it does not start or stream.
 pub fn start_replica<E: From<DeployError>>(
     product: &dyn Product,
     spec: &ServerSpec,
@@ -134,11 +117,7 @@ fn wait_until_streaming(
     }
 }
 
-/// Makes commits wait if the mode says so, and then sends a row from the primary to each replica.
-///
-/// # Errors
-///
-/// It does not arrive.
+/// Makes commits wait if so wanted; fails if a row does not reach each replica.
 pub fn finish(
     product: &dyn Product,
     primary: &dyn Server,
@@ -198,11 +177,7 @@ fn connect(connector: &Connector) -> Result<Box<dyn Connection>, String> {
     Ok(connection)
 }
 
-/// Waits until a replica has applied all that its primary has written, for at most `limit`.
-///
-/// # Errors
-///
-/// It has not: how far it is behind, in words.
+/// Fails, with the lag, after `limit`.
 pub fn wait_until_caught_up(
     meter: &mut dyn LagMeter,
     limit: Nanoseconds,
@@ -225,12 +200,8 @@ pub fn wait_until_caught_up(
     }
 }
 
-/// The tables of a member that differ from those of another one, by number of rows and checksum, and how
-/// many tables were compared. `tables` is the statement that lists them. Nothing writes meanwhile.
-///
-/// # Errors
-///
-/// A table cannot be read.
+/// The tables whose row count or checksum differs, and the number compared. The statement `list` lists
+/// tables. Nothing may write meanwhile. Fails if a table cannot be read.
 pub fn tables_that_differ(
     list: &str,
     first: &Connector,

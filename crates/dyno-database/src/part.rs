@@ -1,9 +1,8 @@
-//! What a server does in a deployment of several, and what its members must know of each other.
+//! The parts of servers in a deployment of several, and what members know of each other.
 //!
-//! Members on one machine listen on sockets that only Dyno's own user of servers reaches. A product whose
-//! replication knows no sockets listens on a port of the loopback as well, where nobody can log in but the user of
-//! replication ([`REPLICATION_USER`]), with a password that is made for this deployment. Members on several
-//! machines listen on an address of theirs ([`Listening`]), where that user and clients can log in.
+//! On one machine, members listen on sockets that only Dyno's user of servers reaches. If replication needs a
+//! port, it is on the loopback and admits only [`REPLICATION_USER`], with a password made for the deployment. On
+//! several machines, members listen on an address ([`Listening`]) that admits that user and clients.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -37,8 +36,7 @@ pub const CLIENT_USER: &str = "dyno_client";
 
 pub(crate) const CLIENT_CATALOG: &str = "dyno";
 
-/// Where clients on other machines connect to a server, as [`CLIENT_USER`], who may do anything. All other
-/// users log in through the socket.
+/// For clients on other machines, as [`CLIENT_USER`], who may do anything.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Listening {
     pub address: SocketAddrV4,
@@ -46,11 +44,7 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// A port of an address of this machine that is free now.
-    ///
-    /// # Errors
-    ///
-    /// This machine does not have the address, or no port of it is free.
+    /// Uses a free port. Fails if this machine lacks the address, or has no free port of it.
     pub fn at(address: Ipv4Addr, password: Secret) -> std::io::Result<Listening> {
         let port = dyno_host::free_ports(address, 1)?[0];
         Ok(Listening { address: SocketAddrV4::new(address, port), password })
@@ -71,18 +65,13 @@ impl Listening {
 pub struct Replication {
     pub replicas: u32,
     pub mode: ReplicationMode,
-    /// Where a primary is reached whose replication knows no sockets: a port of the loopback, or, if its replicas
-    /// are on other machines, the address at which it listens for clients.
+    /// Where replication knows no sockets: a loopback port, or the primary's for clients.
     pub address: SocketAddrV4,
     pub password: Secret,
 }
 
 impl Replication {
-    /// A replication on this machine, with a password and a port of its own.
-    ///
-    /// # Errors
-    ///
-    /// The system gives no random bytes, or no port.
+    /// With a new password and port. Fails if the system gives no random bytes or port.
     pub fn new(replicas: u32, mode: ReplicationMode) -> Result<Replication, DeployError> {
         let password =
             dyno_host::random_token().context("there is no password for the replication")?;
@@ -99,8 +88,7 @@ pub enum ReplicationMode {
     /// For no replica.
     #[default]
     Asynchronous,
-    /// Until one replica has the transaction in its log: synchronous in PostgreSQL's words, semi-synchronous
-    /// in those of MariaDB and MySQL.
+    /// Until one replica has the transaction in its log (MariaDB, MySQL: semi-synchronous).
     Synchronous,
 }
 
@@ -149,46 +137,24 @@ pub fn replica_name(number: u32) -> String {
 
 /// How servers of a product follow each other.
 pub trait Replicating: Sync {
-    /// Makes a server that was started as [`Part::Primary`] ready to be followed, before the first
-    /// replica starts. No change is made in it between this and the last replica's start.
-    ///
-    /// # Errors
-    ///
-    /// The server refuses, or is too old.
+    /// Prepares a server that started as [`Part::Primary`], before the first replica starts. It
+    /// does not change until the last one has started. Fails if the server refuses or is too old.
     fn lead(&self, primary: &Endpoint, replication: &Replication) -> Result<(), DeployError>;
 
-    /// Makes commits wait as the mode says; all replicas stream.
-    ///
-    /// # Errors
-    ///
-    /// The server refuses.
+    /// Makes commits wait as the mode says; all replicas stream. Fails if the server refuses.
     fn wait_for_replicas(&self, primary: &Endpoint) -> Result<(), DeployError>;
 
-    /// How many commits did not wait for a replica although they should have; none if the server does not
-    /// count them, because there are none.
-    ///
-    /// # Errors
-    ///
-    /// It does not answer.
+    /// Of those that should have; none if the server allows none. Fails without an answer.
     fn unacknowledged(&self, primary: &Endpoint) -> Result<Option<u64>, DeployError> {
         let _ = primary;
         Ok(None)
     }
 
-    /// How much of its primary's log a replica has received: of two replicas of one primary, that with the larger
-    /// number has more.
-    ///
-    /// # Errors
-    ///
-    /// It does not answer.
+    /// Of the primary's log; comparable between replicas. Fails without an answer.
     fn received(&self, replica: &Endpoint) -> Result<u64, DeployError>;
 
-    /// Makes a replica a server that takes writes, after it has applied all that it has received of its primary,
-    /// which is gone. Returns when it takes them.
-    ///
-    /// # Errors
-    ///
-    /// It refuses, is too old, or does not get there in time.
+    /// Makes a replica take writes, after it has applied all that it received from its lost primary. Returns
+    /// when it takes them. Fails if it refuses, is too old, or takes too long.
     fn promote(&self, replica: &Endpoint, clock: &dyn Clock) -> Result<(), DeployError>;
 
     /// Whether a replica copies the data of its primary by itself when it starts.
@@ -213,11 +179,7 @@ pub(crate) fn not_promoted(why: impl fmt::Display) -> DeployError {
 
 /// Reads how far a replica is behind its primary.
 pub trait LagMeter: Send {
-    /// Asks both, on connections of its own.
-    ///
-    /// # Errors
-    ///
-    /// Why there is no answer, in words.
+    /// Asks both servers on its own connections. Fails with the reason.
     fn read(&mut self, now: Nanoseconds) -> Result<Lag, String>;
 }
 

@@ -1,11 +1,9 @@
-//! The common part of all private servers: folder, process, log, shutdown.
+//! Common to all private servers: folder, process, log, shutdown.
 //!
-//! The folder belongs to Dyno's user. In it lie the option files, which servers read, the log, which
-//! they are handed open, and three folders that are theirs: `data` (elsewhere if their place is apart),
-//! `run` with the socket, `tmp`.
-//! A private server admits only the owner of `run`: its user, and root. It listens on no port of
-//! the network, unless it is to ([`crate::Listening`]); if a study's settings or a plug-in open one, it is stopped before anything is
-//! stored in it.
+//! The folder belongs to Dyno's user. It holds option files, which servers read, the log, which they get open, and the
+//! servers' own folders: `data` (unless its place is elsewhere), `run` with the socket, and `tmp`. A private server
+//! admits only the owner of `run`, its user, and root. It listens on no port unless told to ([`crate::Listening`]); if
+//! a setting or plug-in opens one, it is stopped before it stores anything.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
@@ -239,8 +237,7 @@ impl Drop for OwnServer {
 }
 
 impl OwnServer {
-    /// Starts the process, waits until it can be reached, and makes sure that no other user can.
-    /// Returns what `reach` has made, which opens a connection.
+    /// Waits for `reach`, and returns its connection. No other user can reach the server.
     pub(crate) fn start<C>(
         folder: ServerFolder,
         spec: &ProcessSpec,
@@ -345,11 +342,7 @@ impl OwnServer {
         self.folder.remove()
     }
 
-    /// Stops it and removes its folder.
-    ///
-    /// # Errors
-    ///
-    /// Also if it did not stop in order: then its last writes cannot be trusted.
+    /// Removes the folder. Also fails after a disorderly stop, as last writes may be lost.
     pub(crate) fn stop(mut self) -> Result<(), DeployError> {
         let ended = self.control.end(STOP_LIMIT);
         let log = self.folder.log_tail(LOG_LINES);
@@ -358,8 +351,7 @@ impl OwnServer {
         removed
     }
 
-    /// Stops it with its data complete, lets `tidy` remove what is not to be kept, moves the
-    /// data to `to` and removes everything else.
+    /// `tidy` removes what is not kept of the data; everything else is removed.
     pub(crate) fn stop_and_keep_data(
         mut self,
         to: &Path,

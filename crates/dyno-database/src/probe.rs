@@ -1,9 +1,7 @@
-//! What the probes of all servers share: a connection of their own, counters turned into rates,
-//! and what every reading means.
-//!
-//! A probe opens its connection when it is first read, and again after a pause if that failed
-//! or it was lost. Every statement has a limit at the server and the socket one above it: what
-//! hangs is a missing reading. So is a view that this version lacks.
+//! Common to all servers' probes: own connections, rates of counters, meanings of readings. A probe
+//! connects when first read, and after a pause if that failed or the connection was lost.
+//! Statements have a limit at the server, and a longer one at the socket: what hangs, or does not
+//! exist in this version, is a missing reading.
 
 mod asker;
 mod counters;
@@ -37,8 +35,7 @@ impl Every {
         Every { period, next: Nanoseconds::ZERO }
     }
 
-    /// Whether it is due at `now`. A reading a little early counts as in time: reads come at
-    /// whole seconds, give or take.
+    /// Reads come at about whole seconds: slightly early counts as in time.
     pub(crate) fn is_due(&mut self, now: Nanoseconds) -> bool {
         let grain = Nanoseconds::from_millis(100);
         if now + grain < self.next {

@@ -1,7 +1,6 @@
-//! A product: all that Dyno knows about a database that a study can name.
-//!
-//! Everything specific to a product is here or in the product's folder, and nowhere else. Products
-//! are values: what is built in is in [`crate::Products`], and more can be added at run time.
+//! A product: all that Dyno knows about a database that a study can name. What is specific to a
+//! product is here or in its folder, nowhere else. Products are values: [`crate::Products`] has the
+//! built-in ones, and more can be added at run time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,18 +19,10 @@ use crate::{
 pub trait Product: Send + Sync {
     fn spec(&self) -> &ProductSpec;
 
-    /// Starts a private server and waits until it answers.
-    ///
-    /// # Errors
-    ///
-    /// It did not start, or is not what was asked for.
+    /// Waits until the server answers. Fails if it does not start, or is not what was asked for.
     fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>;
 
-    /// The shape of the data that a server of this kind would make.
-    ///
-    /// # Errors
-    ///
-    /// Why its data cannot be used again, or why no such server can be had.
+    /// Fails, with the reason, if such data cannot be reused, or there is no such server.
     fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
         let _ = (spec, place);
         Err(DeployError::new(format!("{} stores no data", self.spec().title)))
@@ -43,42 +34,30 @@ pub trait Product: Send + Sync {
         None
     }
 
-    /// The statements of a job that moves a table's rows into another one, in batches; none where tables cannot
-    /// inherit from each other.
+    /// For a job that moves rows to another table in batches; none where tables cannot inherit.
     fn move_statements(&self, order: &MoveOrder<'_>) -> Option<MoveStatements> {
         let _ = order;
         None
     }
 
-    /// Asks the server's programs whether they take these settings. Programs that are missing are
-    /// no error here.
-    ///
-    /// # Errors
-    ///
-    /// What the server says, with the nearest name that it knows.
+    /// Asks programs, if any. Fails with the server's message and the nearest known name.
     fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
         let _ = place;
         self.settings_refusal(&spec.settings).map_or(Ok(()), |why| Err(DeployError::new(why)))
     }
 
-    /// Whether its programs have vectors with indexes. Programs that are missing are no error here.
-    ///
-    /// # Errors
-    ///
-    /// They have none: what to do.
+    /// Fails, with advice, if its programs, if any, have no vectors with indexes.
     fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
         let _ = (spec, place);
         Ok(())
     }
 
-    /// A connection to an empty database in the memory of this process, which ends with it: for asking
-    /// what the product makes of a statement. None for a product that needs a server.
+    /// An empty database in memory, to test statements; none if the product needs a server.
     fn in_memory(&self) -> Option<Box<dyn Connection>> {
         None
     }
 
-    /// Why it would not take these settings, shares of memory resolved, as far as that is known
-    /// without its programs; none if nothing is known against them.
+    /// As far as known without programs; shares of memory are resolved.
     fn settings_refusal(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
         let _ = settings;
         None
@@ -95,11 +74,7 @@ pub trait Product: Send + Sync {
         Vec::new()
     }
 
-    /// The version of the server whose programs are in a folder.
-    ///
-    /// # Errors
-    ///
-    /// They are not there, or do not run here.
+    /// Of the server in a folder of programs. Fails if there is none, or it does not run here.
     fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
         let _ = (programs, keeper);
         Err(DeployError::new(format!("{} has no programs", self.spec().title)))
@@ -187,8 +162,8 @@ pub struct Offer {
 #[derive(Clone, Copy)]
 pub struct Launch<'a> {
     pub spec: &'a ServerSpec,
-    /// Data that a server of the same shape ([`Product::data_shape`]) kept; none for an empty
-    /// server. They are moved away, and must belong to the user that the keeper runs servers as.
+    /// From a server of the same shape ([`Product::data_shape`]); none for an empty server. They
+    /// are moved away, and must belong to the keeper's user of servers.
     pub data: Option<&'a Path>,
     pub place: &'a Place,
     pub clock: &'a Arc<dyn Clock>,
@@ -246,8 +221,7 @@ pub struct ProductSpec {
     pub target: Target,
     /// Storage engines to choose from; empty if there is just one.
     pub engines: Vec<String>,
-    /// Whether it runs inside Dyno's own process: there is nothing to install, and no version to
-    /// choose.
+    /// In Dyno's own process: nothing to install, no version to choose.
     pub is_embedded: bool,
     /// Whether other processes can connect to it although it runs inside Dyno's own.
     pub has_socket: bool,
@@ -270,8 +244,7 @@ pub struct ConnectionLimit {
     pub setting: String,
     /// Clients up to which the setting's default is enough.
     pub default_clients: usize,
-    /// Connections beside those of the clients: the lab's own, loaders', and what the product keeps
-    /// back.
+    /// In addition to clients': the lab's, loaders', and those that the product reserves.
     pub spare: usize,
 }
 
@@ -280,8 +253,7 @@ pub struct ConnectionLimit {
 pub struct DiskUse {
     /// Bytes of them in a data set that is kept, such as system tables; logs come on top.
     pub kept: u64,
-    /// Bytes by which system files grow once: when tables are filled that are not small, or else
-    /// under load.
+    /// One-time growth of system files, in bytes: when large tables are filled, or else under load.
     pub grown: u64,
     /// More bytes while the server runs under load.
     pub running: u64,
@@ -298,8 +270,7 @@ pub struct LogUse {
     pub unit: u64,
     /// The setting's default in bytes.
     pub default: u64,
-    /// Its bytes when no table is filled, and for each byte of rows that fill some; none if it has
-    /// its whole size from the beginning.
+    /// Bytes when empty, and per byte of rows; none if it has its full size from the start.
     pub growth: Option<(u64, f64)>,
 }
 

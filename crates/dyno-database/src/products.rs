@@ -1,4 +1,4 @@
-//! The registry of products: the list of all folders, and queries over all of them.
+//! The registry of products: all folders, and queries over them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -78,11 +78,7 @@ impl Products {
         self.routers.iter().map(Arc::as_ref)
     }
 
-    /// The router of this name.
-    ///
-    /// # Errors
-    ///
-    /// There is none.
+    /// Fails if there is none of this name.
     pub fn router(&self, name: &str) -> Result<&dyn Router, DeployError> {
         let specs: Vec<_> = self.routers().map(Router::spec).collect();
         let found = self.routers().find(|router| router.spec().name == name);
@@ -120,20 +116,12 @@ impl Products {
         self.find(name).map(Product::spec)
     }
 
-    /// The product of this name.
-    ///
-    /// # Errors
-    ///
-    /// There is none.
+    /// Fails if there is none of this name.
     pub fn get(&self, name: &str) -> Result<&dyn Product, DeployError> {
         self.find(name).ok_or_else(|| DeployError::new(format!("there is no product `{name}`")))
     }
 
-    /// The protocol by which clients on other machines reach a server of this product.
-    ///
-    /// # Errors
-    ///
-    /// There is no such product, or it has none.
+    /// For clients on other machines. Fails if there is no such product, or it has no protocol.
     pub fn protocol(&self, name: &str) -> Result<&'static dyn Protocol, DeployError> {
         self.get(name)?;
         let is_its = |family: &&&Family| {
@@ -144,11 +132,7 @@ impl Products {
         })
     }
 
-    /// Starts a private server and waits until it answers; one that is a primary, until it can be followed.
-    ///
-    /// # Errors
-    ///
-    /// It did not start, or is not what was asked for.
+    /// Returns when it answers or, as a primary, can be followed. Fails if that does not happen.
     pub fn start(
         &self,
         spec: &ServerSpec,
@@ -158,11 +142,7 @@ impl Products {
         self.launch(&Launch { spec, data: None, place, clock })
     }
 
-    /// The same, on the kept data of a server of the same shape: see [`Launch`].
-    ///
-    /// # Errors
-    ///
-    /// It did not start, or is not what was asked for.
+    /// On kept data of a server of the same shape: see [`Launch`]. Fails as [`Products::start`].
     pub fn start_on(
         &self,
         data: &Path,
@@ -208,20 +188,12 @@ impl Products {
         Ok(product)
     }
 
-    /// The shape of the data that such a server would make.
-    ///
-    /// # Errors
-    ///
-    /// Why its data cannot be used again, or why no such server can be had.
+    /// See [`Product::data_shape`].
     pub fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
         self.get(&spec.product)?.data_shape(spec, place)
     }
 
-    /// Whether such a server would take its settings, asked of its programs.
-    ///
-    /// # Errors
-    ///
-    /// What the server says, with the nearest name that it knows.
+    /// Asks the server's programs. Fails with the server's message and the nearest known name.
     pub fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
         match self.find(&spec.product) {
             Some(product)
@@ -234,17 +206,12 @@ impl Products {
         }
     }
 
-    /// Whether the programs of such a server have vectors with indexes.
-    ///
-    /// # Errors
-    ///
-    /// They have none: what to do.
+    /// Fails, with advice, if the programs have no vectors with indexes.
     pub fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
         self.find(&spec.product).map_or(Ok(()), |product| product.check_vectors(spec, place))
     }
 
-    /// Why a private server of this product would not take these settings, as far as that is known
-    /// without its programs.
+    /// Why a private server would refuse these settings, as far as known without its programs.
     pub fn settings_refusal(
         &self,
         product: &str,

@@ -1,4 +1,4 @@
-//! Protocols: their URLs, and the operations on any server that speaks one.
+//! Protocols: URLs, and operations on any server that speaks one.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -77,8 +77,7 @@ pub struct SocketKey {
     pub name: &'static str,
     /// The socket's path from the key's value and the port.
     pub join: fn(PathBuf, u16) -> PathBuf,
-    /// The key's value and the port, as text, from the socket's path; none if the path is the
-    /// value and no port belongs to it.
+    /// The key's value and the port; none if the path is the value and has no port.
     pub split: fn(&Path) -> Option<(&Path, &str)>,
 }
 

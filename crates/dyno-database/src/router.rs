@@ -1,6 +1,5 @@
-//! Routers: what stands in front of a server and passes on to it what clients send, such as a pooler.
-//!
-//! A router is a folder of its own, in the registry beside the products.
+//! Routers, such as poolers: they pass on to a server what clients send. A router is a folder of its
+//! own, in the registry beside the products.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,20 +19,12 @@ const SPARE_CLIENTS: usize = 30;
 pub trait Router: Send + Sync {
     fn spec(&self) -> &RouterSpec;
 
-    /// Whether its program is here.
-    ///
-    /// # Errors
-    ///
-    /// It is not: what to install.
+    /// Fails, with what to install, if its program is missing.
     fn check(&self, place: &Place) -> Result<(), DeployError> {
         self.spec().program(place.keeper()).map(drop)
     }
 
-    /// Starts it and waits until it answers.
-    ///
-    /// # Errors
-    ///
-    /// It is not installed, or did not start.
+    /// Waits until it answers. Fails if it is not installed, or does not start.
     fn start(&self, launch: &RouterLaunch<'_>) -> Result<Box<dyn Server>, DeployError>;
 
     /// What is worth knowing about one that is started like this.
@@ -101,8 +92,7 @@ pub struct RouterLaunch<'a> {
     pub to: &'a Endpoint,
     /// Further servers that take the same load: the other nodes of a cluster.
     pub also: &'a [Endpoint],
-    /// Where clients on other machines reach it, which then reaches its servers by addresses; none if all of them are on
-    /// this machine and have sockets.
+    /// For clients on other machines; servers then have addresses. None if all have sockets.
     pub open: Option<&'a Listening>,
     /// The most clients that will be connected.
     pub clients: usize,

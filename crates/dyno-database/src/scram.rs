@@ -1,7 +1,5 @@
-//! SCRAM-SHA-256 with cached keys, so that a thousand connections need the slow key derivation only
-//! once.
-//!
-//! Sources: RFC 5802 (the exchange), RFC 7677 (SHA-256), RFC 5929 (`tls-server-end-point`).
+//! SCRAM-SHA-256 with cached keys: a thousand connections need one slow key derivation. Sources:
+//! RFC 5802 (the exchange), RFC 7677 (SHA-256), RFC 5929 (`tls-server-end-point`).
 
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
@@ -13,12 +11,10 @@ use zeroize::Zeroizing;
 
 use crate::waiting::n_stops;
 
-/// Most rounds of key derivation that a server may ask for: limits the cost of a hostile one to
-/// about a second of CPU for each connection. PostgreSQL's default is 4096.
+/// At most a second of CPU per connection to a hostile server. PostgreSQL's default is 4096.
 const ITERATIONS_MAX: u32 = 1_000_000;
 
-/// Fewest rounds that are computed for a server, as RFC 7677 asks for: whoever takes its place could otherwise get a
-/// proof from which the password is found cheaply.
+/// From RFC 7677: an impostor could otherwise get a proof from which the password is cheap to find.
 const ITERATIONS_MIN: u32 = 4096;
 
 /// Rounds of what a server is given in place of a password: PostgreSQL's default.
@@ -46,8 +42,7 @@ struct Derived {
 }
 
 impl ScramCache {
-    /// The keys; derives them if salt or iterations differ from last time. Callers that come
-    /// at the same time wait for the first.
+    /// Derived anew if salt or iterations have changed; concurrent callers wait for the first.
     fn keys(&self, password: &str, salt: &[u8], iterations: NonZeroU32) -> Result<Keys, String> {
         let mut derived = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(match &*derived {
@@ -75,8 +70,7 @@ fn derive(
     // PostgreSQL accepts passwords that SASLprep forbids unchanged.
     let prepared =
         Zeroizing::new(stringprep::saslprep(password).unwrap_or(password.into()).into_owned());
-    // `Hi` of RFC 5802, which is PBKDF2 with an output of one block: by hand, because it has to be
-    // interrupted.
+    // `Hi` of RFC 5802: PBKDF2 with one block of output, by hand because it must be interruptible.
     let key = hmac::Key::new(hmac::HMAC_SHA256, prepared.as_bytes());
     let mut block = hmac::sign(&key, &[salt, &[0, 0, 0, 1]].concat());
     let mut salted: [u8; 32] = block.as_ref().try_into().expect("SHA-256 gives 32 bytes");
@@ -218,8 +212,7 @@ impl ScramExchange {
     }
 }
 
-/// The hash of a certificate (DER) that `tls-server-end-point` binds to, or none for signature
-/// algorithms that leave it open (Ed25519).
+/// For `tls-server-end-point`; none for algorithms that leave it open (Ed25519).
 pub(crate) fn endpoint_hash(certificate: &[u8]) -> Option<Vec<u8>> {
     // Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm SEQUENCE { OID, … }, … }
     let (0x30, body, _) = cut_der(certificate)? else { return None };

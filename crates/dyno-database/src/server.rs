@@ -1,4 +1,4 @@
-//! What every product offers: start or attach, connect, report facts, stop.
+//! Common to all servers: start or attach, connect, facts, stop.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -44,8 +44,7 @@ pub struct ServerSpec {
     pub cpus: Vec<u32>,
     pub limits: ServerLimits,
     pub part: Part,
-    /// Whether the product's own client is to reach it, too, if that needs another port than Dyno
-    /// ([`Server::client_port`]).
+    /// For the product's own client, if that needs another port ([`Server::client_port`]).
     pub admits_client: bool,
     /// Where clients and members on other machines connect to it; none if they do not.
     pub open: Option<Listening>,
@@ -142,8 +141,7 @@ pub trait Server: Send {
 
     fn facts(&self) -> Result<ServerFacts, DeployError>;
 
-    /// The process and the folder of a server that Dyno started; none if it is in Dyno's own process, or Dyno did not
-    /// start it here.
+    /// Process and folder; none in Dyno's own process, or if Dyno did not start it here.
     fn own(&self) -> Option<&OwnServer> {
         None
     }
@@ -153,14 +151,13 @@ pub trait Server: Send {
         None
     }
 
-    /// The address at which clients in other processes reach it, with the user that connects; none if
-    /// it is in Dyno's own process and has none.
+    /// For other processes, with their user; none in Dyno's own process without an address.
     fn endpoint(&self) -> Option<&Endpoint> {
         None
     }
 
-    /// Ids of its processes on this host that are its own (children are found by the probes);
-    /// empty in process or by URL. Dyno may end them.
+    /// Its own processes on this host, without children, which probes find; empty in process or by
+    /// URL. Dyno may end them.
     fn processes(&self) -> Vec<i32> {
         self.own().map(OwnServer::pid).into_iter().collect()
     }
@@ -195,40 +192,34 @@ pub trait Server: Send {
         }
     }
 
-    /// How the kinds of its threads are recognised by their names; `None` if names do not show
-    /// them.
+    /// How thread names show their kinds; `None` if they do not.
     fn thread_groups(&self) -> Option<ThreadGroups> {
         self.endpoint().filter(|_| self.stores_data())?.protocol.spec().thread_group
     }
 
-    /// Environment variables by which a program that Dyno starts as this server's user reaches it:
-    /// DYNO_URL and its parts, and those that the product's own clients read. None for a server by URL, whose
-    /// password is in nobody's environment.
+    /// For programs that Dyno starts as this server's user: DYNO_URL and its parts, and variables of the
+    /// product's clients. None for a server by URL, whose password is in no environment.
     fn client_environment(&self) -> Vec<(String, String)> {
         Vec::new()
     }
 
-    /// Where it is reached and where its messages are; none for a server that Dyno did not start, or
-    /// that is in its own process.
+    /// Its address and log; none in Dyno's own process, or if Dyno did not start it.
     fn reach(&self) -> Option<Reach> {
         let (own, endpoint) = (self.own()?, self.endpoint()?);
         Some(Reach { endpoint: endpoint.clone(), log: own.folder().log() })
     }
 
-    /// The port of the loopback at which the product's own client reaches it; none if that is where Dyno
-    /// reaches it.
+    /// The loopback port for the product's own client; none if it is Dyno's.
     fn client_port(&self) -> Option<u16> {
         None
     }
 
-    /// Tells a node of a cluster on several machines where all its nodes are reached by others, in the order of their
-    /// numbers: when it was started, only those before it were there.
+    /// Tells a node on several machines all nodes' addresses, by number: at its start, it knew only earlier ones.
     fn meet(&mut self, nodes: &[SocketAddrV4]) {
         let _ = nodes;
     }
 
-    /// What may be done to its process while clients use it; none for a server that is no process of
-    /// Dyno's.
+    /// Acts on its process while clients use it; none if Dyno has no such process.
     fn control(&self) -> Option<Box<dyn Control>> {
         None
     }
@@ -248,20 +239,15 @@ pub trait Server: Send {
         true
     }
 
-    /// Probes of the server itself, each on a connection of its own that it opens when it is first
-    /// read. A view that this version lacks is a missing reading. If `threads` is given, they put
-    /// the server's list of its threads into it, and which of them answer these probes.
+    /// Each has its own connection, opened at the first read. What this version lacks is a missing
+    /// reading. `threads` gets the server's list of threads, with those of the probes.
     fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
         let endpoint = self.endpoint().filter(|_| self.stores_data());
         let probes = |one: &Endpoint| (one.protocol.spec().probes)(self.connector(), one, threads);
         endpoint.map(probes).unwrap_or_default()
     }
 
-    /// Reads the engine's debt.
-    ///
-    /// # Errors
-    ///
-    /// Why it cannot be read here.
+    /// Fails, with the reason, if it cannot be read.
     fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
         match self.endpoint().filter(|_| self.stores_data()) {
             Some(one) => (one.protocol.spec().debt_meter)(self.connector(), one),
@@ -269,11 +255,7 @@ pub trait Server: Send {
         }
     }
 
-    /// The engine's counters, for [`crate::explain_cost`].
-    ///
-    /// # Errors
-    ///
-    /// Why they cannot be read, in words.
+    /// For [`crate::explain_cost`]. Fails, with the reason, if counters cannot be read.
     fn cost_source(
         &self,
         access: Access,
@@ -285,30 +267,21 @@ pub trait Server: Send {
         }
     }
 
-    /// Whether it still answers, on a connection of its own.
-    ///
-    /// # Errors
-    ///
-    /// It does not within half a minute.
+    /// On a new connection. Fails if there is no answer within half a minute.
     fn check_alive(&self) -> Result<(), DeployError> {
         ping(&self.connector(), self.endpoint())
     }
 
-    /// Stops it and removes what was made for it.
-    ///
-    /// # Errors
-    ///
-    /// Also if it had to be killed, or ended with an error: then its last writes cannot be trusted.
+    /// Removes everything. Also fails after a kill or an error, as last writes may be lost.
     fn stop(self: Box<Self>) -> Result<(), DeployError>;
 
     fn can_keep_data(&self) -> bool {
         false
     }
 
-    /// Stops it in order, so that its data are complete on disk, moves them to the folder `to`
-    /// (which must not exist, in a folder of the keeper's), and removes all else.
-    /// [`crate::Products::start_on`] brings up a server on them. What only warms the next server is
-    /// not kept.
+    /// Stops it in order, with complete data, and moves them to `to` (a new folder in one of the
+    /// keeper's), for [`crate::Products::start_on`]. Removes everything else, such as what only
+    /// warms the next server.
     fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
         let _ = to;
         Err(DeployError::new(NOT_MOVED))

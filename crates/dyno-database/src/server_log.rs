@@ -1,7 +1,5 @@
-//! The end of a server's log: what it said at last, and why, if it has crashed.
-//!
-//! A server that crashes reports its stack and its state, in more lines than are shown of a log. What it said before
-//! that tells why. So a report at the end is left out, but for its first line.
+//! The end of a server's log. A crashing server reports stack and state in more lines than are shown, and its reason
+//! before them: of a report at the end, only the first line stays.
 
 use std::path::Path;
 

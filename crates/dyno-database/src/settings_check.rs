@@ -1,7 +1,6 @@
-//! Asks a server's programs whether it would accept its settings, before anything is started.
-//!
-//! Server programs read their configuration and say what is wrong with it, without data and without
-//! a server. What they cannot know in advance (settings of plug-ins, values that depend on each
+//! Asks a server's programs whether they accept settings, without data and without starting a
+//! server. What they cannot know (settings of plug-ins, values that depend on each other) is
+//! reported at the first start.
 //! other) is reported at the first start.
 
 use std::collections::BTreeMap;
@@ -12,9 +11,8 @@ use dyno_units::SettingValue;
 
 use crate::DeployError;
 
-/// The output of a program that reads a configuration: empty if it is accepted, else the lines
-/// that report an error. It runs as a server would, whatever rights Dyno has: a study may name
-/// the program, and its settings what code it loads.
+/// Errors that a program reports about a configuration; empty if it accepts it. Runs with a
+/// server's rights: a study may name the program, and its settings the code that it loads.
 pub(crate) fn refusal(
     keeper: &Keeper,
     program: Program<'_>,

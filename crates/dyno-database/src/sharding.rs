@@ -1,6 +1,5 @@
-//! Shards: servers that each hold a part of the tables, behind a router through which they look like one.
-//!
-//! Clients reach the router by its socket, and it reaches the shards by theirs: no member listens on a port.
+//! Shards: servers with parts of the tables, behind a router that makes them look like one. Clients reach
+//! the router by its socket, and the router its shards by theirs; no member listens on a port.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -75,8 +74,7 @@ struct UniqueKey {
     columns: Vec<String>,
 }
 
-/// How servers of a product hold parts of the tables behind a router: what depends on the product's own SQL. Names
-/// of tables are as statements have them.
+/// The product's own SQL for parts of tables behind a router. Names of tables are quoted.
 pub trait Sharding: Sync {
     /// Tells a router where its shards are, which are in the order of their numbers. Tables are then made on it by
     /// hand, or by [`split`].
@@ -89,23 +87,17 @@ pub trait Sharding: Sync {
     /// The statement that lists the tables of a catalog, those of a router as well.
     fn tables(&self) -> &'static str;
 
-    /// What a catalog may have that is no table, or ties tables to each other: a kind, and a statement with
-    /// the names of those that are there.
+    /// Objects that are no tables, or tie tables together: kind, and a statement that lists their names.
     fn unsplittable(&self) -> &'static [(&'static str, &'static str)];
 
-    /// The statement that lists the unique indexes of a table: a row for each of their columns, with whether it is the
-    /// primary key (`t` or `1`), its name and the column, which is empty for an expression.
+    /// Unique indexes of a table. Fails if the server does not list them.
     fn unique_keys(&self, table: &str) -> String;
 
-    /// The statement that returns the type of a column.
+    /// As the product writes it. Fails if the server does not say.
     fn type_of(&self, table: &str, column: &str) -> String;
 
-    /// The condition that a row is on the shard with an index, from 0, of so many. It may need what this makes in
-    /// the session.
-    ///
-    /// # Errors
-    ///
-    /// The server refuses that.
+    /// The condition for rows of a shard (index from 0, number of shards). May make what it needs in the session;
+    /// fails if the server refuses that.
     fn is_own(
         &self,
         connection: &mut dyn Connection,
@@ -113,15 +105,11 @@ pub trait Sharding: Sync {
         part: (u32, u32),
     ) -> Result<String, DeployError>;
 
-    /// The statements that leave a table of a shard only the rows with this condition, and as much space on disk as
-    /// they need.
+    /// And only the disk space that they need. Fails if the server refuses.
     fn keep_rows(&self, table: &str, own: &str) -> Vec<String>;
 
-    /// Makes a table of the router, with the columns of that of `shard`, and has the router look for what it stands
-    /// for.
-    ///
-    /// # Errors
-    ///
+    /// Makes the router's table with the columns of `shard`'s, and has the router look at what is behind it. Fails
+    /// if a server refuses.
     /// A server refuses.
     fn make_table(
         &self,
@@ -179,11 +167,7 @@ fn keys_of(rows: &TextRows) -> Vec<UniqueKey> {
     keys
 }
 
-/// The socket at which a router reaches a shard.
-///
-/// # Errors
-///
-/// It has none.
+/// Where a router reaches a shard. Fails if the shard has no socket.
 pub(crate) fn socket_of(shard: &Endpoint) -> Result<&Path, DeployError> {
     match &shard.address {
         Address::Unix(socket) => Ok(socket),
@@ -193,13 +177,9 @@ pub(crate) fn socket_of(shard: &Endpoint) -> Result<&Path, DeployError> {
     }
 }
 
-/// Splits tables among shards that have the same ones. By table, each is left on one shard, in turn, and
-/// dropped on the others; by key, each shard keeps its rows of every table. Then makes the tables of the
-/// router that stand for them. The router has been introduced to its shards, which are in the order of their numbers.
-///
-/// # Errors
-///
-/// A server refuses, or there is what cannot be split: nothing has been dropped then.
+/// Splits tables among shards with equal tables. By table, each stays on one shard, in turn; by key, each shard keeps
+/// its rows of every table. Then makes the router's tables. The router must know its shards, by number. Fails if a
+/// server refuses, or before any change if something cannot be split.
 pub fn split(
     sharding: &dyn Sharding,
     router: &Endpoint,
@@ -220,12 +200,8 @@ pub fn split(
     Ok(Split { tables: tables.len(), each })
 }
 
-/// The tables of which the router does not count as many rows as the shards in sum or, by key, of which a
-/// shard has rows of another one; and how many were compared. Nothing writes meanwhile.
-///
-/// # Errors
-///
-/// A table cannot be read.
+/// The tables whose row counts on router and shards differ or, by key, with rows on a wrong shard; and
+/// the number compared. Nothing may write meanwhile. Fails if a table cannot be read.
 pub fn tables_that_differ_from_shards(
     sharding: &dyn Sharding,
     router: &Endpoint,
@@ -356,11 +332,7 @@ fn split_columns(
     Ok(columns)
 }
 
-/// The name of the column by which rows of a table are split, from its unique keys.
-///
-/// # Errors
-///
-/// The table cannot be split by key: why.
+/// Chosen from the unique keys. Fails, with the reason, if the table cannot be split by key.
 fn split_column(table: &str, keys: &[UniqueKey]) -> Result<String, DeployError> {
     let refused = |why: String| {
         Err(DeployError::new(format!(

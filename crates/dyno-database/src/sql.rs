@@ -1,5 +1,5 @@
-//! The SQL that Dyno itself needs in a dialect: ownership of tables in a catalog, sessions of
-//! probes, costs of a statement. One value in the folder of each dialect.
+//! Dyno's own SQL in a dialect: ownership of tables, sessions of probes, costs of statements. Each
+//! dialect's folder has one value.
 
 use std::sync::Arc;
 
@@ -15,23 +15,21 @@ pub(crate) struct SqlSpec {
     pub(crate) catalog: CatalogSql,
     /// Settings of a probe's session; those that a version does not know are skipped.
     pub(crate) probe_session: &'static [&'static str],
-    /// Sent in a session whose queries name no tables of a catalog, so that they find only the
-    /// server's own functions and operators: in a schema in which other users may create objects,
-    /// one of theirs could fit better, and would run with Dyno's rights.
+    /// For sessions whose queries name no tables: finds only the server's own functions and
+    /// operators. In a schema where other users may create some, one of theirs could fit better,
+    /// and run with Dyno's rights.
     pub(crate) probe_guard: Option<&'static str>,
     /// Codes of errors for a right that the user lacks.
     pub(crate) no_right: &'static [&'static str],
     /// The engine's counters, read on a connection of their own.
     pub(crate) cost_source: OpenCostSource,
-    /// Why a statement must not be run at all, because this server reads it differently from
-    /// others.
+    /// Why a statement must not run, as this server reads it differently from others.
     pub(crate) hidden_text: fn(&str) -> Option<&'static str>,
     /// How a statement of another session is cancelled; none if it cannot be.
     pub(crate) cancel: Option<CancelSql>,
     /// How a server is recognised under another address; none if it cannot be.
     pub(crate) identity: Option<Identity>,
-    /// From a table's name, statements whose answers are the same for the same rows, whatever their
-    /// order on disk; none if there are no such statements.
+    /// Statements whose answers depend on a table's rows alone, not on their order on disk.
     pub(crate) digest: Option<fn(table: &str) -> Vec<String>>,
     /// How the statements are read that the server has counted; none if it counts none.
     #[cfg(feature = "servers")]
@@ -47,17 +45,13 @@ pub(crate) struct CancelSql {
 pub(crate) enum Identity {
     /// Asks for what no two servers have in common.
     Answer(&'static str),
-    /// Takes a lock of this name, without waiting, and asks another session whether it is taken: for servers of whose
-    /// settings none is sure to differ. Such locks are known to one server alone, also in a cluster.
+    /// Takes a named lock without waiting, and asks in another session whether it is taken: for servers without a
+    /// distinguishing setting. Such locks belong to one server, even in a cluster.
     Lock { take: fn(name: &str) -> String, is_taken: fn(name: &str) -> String },
 }
 
-/// Whether two connections are to the same server; none if it cannot be found out. `token` is a random
-/// text of letters and digits, which names the lock that some products need for it.
-///
-/// # Errors
-///
-/// A connection was lost.
+/// None if it cannot be determined. `token` is a random text of letters and digits, for products that
+/// need a lock. Fails if a connection is lost.
 pub fn is_same_server(
     one: &mut dyn Connection,
     other: &mut dyn Connection,
@@ -87,12 +81,8 @@ pub fn is_same_server(
     }
 }
 
-/// A text that is the same for the same rows of a table, whatever their order on disk: their number and a
-/// sum of checksums. None if the product has no such statement.
-///
-/// # Errors
-///
-/// The table could not be read.
+/// Number and sum of checksums of a table's rows, whatever their order on disk; none if the product has
+/// no statement for it. Fails if the table cannot be read.
 pub fn digest(
     connection: &mut dyn Connection,
     table: &str,
@@ -109,11 +99,8 @@ pub fn digest(
     Ok(Some(cells.join(" ")))
 }
 
-/// The tables that a server lists, each as a quoted name that may stand in a statement, also in one for another server.
-///
-/// # Errors
-///
-/// The server does not answer, or what it lists is more than a name: a host that has a server could otherwise have any
+/// Quoted names from `list`, safe in statements, also for another server. Fails if the server does not answer, or lists
+/// more than a name: a host could otherwise run any statement on another host's server.
 /// statement run on that of another host.
 pub(crate) fn listed_tables(
     connection: &mut dyn Connection,
@@ -142,19 +129,14 @@ fn is_one_name(text: &str, quote: char) -> bool {
     !inner.is_empty() && !inner.replace(&doubled, "").contains([quote, '\0'])
 }
 
-/// A number that names the session of this connection, for [`cancel`]; none if the product has none, or
-/// does not say.
+/// Names this connection's session for [`cancel`]; none if the product cannot.
 pub fn session(connection: &mut dyn Connection) -> Option<u64> {
     let sql = crate::products::sql_of(connection.dialect()).cancel.as_ref()?;
     let rows = connection.query(sql.session).ok()?;
     rows.first()?.first()?.as_ref()?.parse().ok()
 }
 
-/// Cancels the statement of another session; `connection` is one of the same user's.
-///
-/// # Errors
-///
-/// It could not be cancelled, or had ended.
+/// Of the same user's session. Fails if it cannot be cancelled, or has ended.
 pub fn cancel(connection: &mut dyn Connection, session: u64) -> Result<(), StatementError> {
     match &crate::products::sql_of(connection.dialect()).cancel {
         Some(sql) => connection.query(&(sql.cancel)(session)).map(drop),
@@ -167,16 +149,13 @@ pub(crate) type OpenCostSource =
     fn(Box<dyn Connection>, Access, &Arc<dyn Clock>) -> Result<Box<dyn CostSource>, String>;
 
 pub(crate) struct CatalogSql {
-    /// The objects in a catalog besides the system's own, each as a stable text; `None` if no other
-    /// user can put anything there.
+    /// A stable text for each object that is not the system's; `None` if no other user can add any.
     pub(crate) contents: Option<&'static str>,
     /// Asks for the schema that unqualified names mean; none if there are no schemas.
     pub(crate) schema: Option<&'static str>,
-    /// From that schema's name, the statement that lists what there is: name, kind, and `mine` if
-    /// its owner is the connection's user.
+    /// By schema: name, kind, and `mine` if the connection's user owns it.
     pub(crate) relations: fn(schema: &str) -> String,
-    /// From the qualified name of the notes, the statement that returns their definition, who made
-    /// them, and who the connection's user is.
+    /// By the notes' qualified name: their definition, who made them, and the connection's user.
     pub(crate) notes: fn(name: &str) -> String,
     /// The statement before the notes are rewritten; `None` if a view can be replaced.
     pub(crate) before_notes: Option<&'static str>,

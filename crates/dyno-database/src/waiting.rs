@@ -1,15 +1,14 @@
-//! How long set-up work waits, and how the user ends every wait for a server.
+//! How long set-up work waits, and how the user ends waits for servers.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use dyno_units::Nanoseconds;
 
-/// How long set-up work may take in all, whatever the server sends meanwhile: login, version and
-/// settings, use of the catalog, preparing.
+/// For all set-up work, whatever the server sends: login, settings, catalog, preparing.
 pub(crate) const SET_UP_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
 
-/// The same once the user has stopped Dyno, before a server is trusted with what is left to clean up:
-/// one that answers does so at once, and every wait for one that does not delays the end.
+/// After the user's stop, before a server is trusted with what is left to clean up: one that works
+/// answers at once, and waiting for one that does not delays the end.
 pub(crate) const STOPPED_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
 /// How often the user has stopped Dyno: a signal is the process's, not a connection's.
@@ -22,9 +21,9 @@ pub(crate) fn n_stops() -> u32 {
     N_STOPS.load(Ordering::Relaxed)
 }
 
-/// Ends every current wait for a server: set-up work immediately, other cold calls after ten more
-/// seconds. Their connections are lost. Later set-up work has five seconds, so that a run can be torn
-/// down, and a silent server does not delay it.
+/// Ends all waits for servers: set-up work at once, other cold calls after ten seconds; their
+/// connections are lost. Later set-up work has five seconds, so that a run can be torn down without a
+/// silent server delaying it.
 pub fn stop_waiting() {
     N_STOPS.fetch_add(1, Ordering::Relaxed);
 }

@@ -1,9 +1,8 @@
-//! What goes on in a step: activities, side by side.
+//! A step is a set of activities that run side by side; each is a file in this folder.
 //!
-//! An activity is a file in this folder. The step begins when its load is measured, or at once if it
-//! has none; it ends when all those of its activities have ended that end it, and then stops the others.
-//! The load, or what is done in its place, runs on the thread of its step, each other activity on a thread of its own; probes are read
-//! around all of them.
+//! A step begins when its load is measured, or at once without a load. When all activities that end it have ended, it
+//! stops the others. The load, or what replaces it, runs on the step's thread, other activities on threads of their
+//! own; probes are read around all.
 
 mod batches;
 mod command;
@@ -46,8 +45,7 @@ pub(crate) use sql::{Sql, SqlJob, shown};
 
 const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 
-/// The id of a figure of a job. It does not name the job, of which a variant has one: so jobs that do the
-/// same in different ways are compared.
+/// The id does not name the job, so that variants whose jobs do the same in different ways are compared.
 fn job_figure(part: &str) -> Option<MetricId> {
     MetricId::parse(&format!("job.{part}"))
 }
@@ -99,11 +97,7 @@ pub(crate) trait Activity {
         None
     }
 
-    /// Does its work until that is done, or it is stopped.
-    ///
-    /// # Errors
-    ///
-    /// It has failed, and with it the step.
+    /// Returns when the work is done or stopped. A failure fails the step.
     fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError>;
 
     /// Adds what it has measured to what has come of the step, also if it has failed or was stopped.
@@ -165,8 +159,7 @@ pub(crate) struct Activities<'a> {
 }
 
 impl Activities<'_> {
-    /// Runs all of them to the end of the step. What was measured is there also if one of them has
-    /// failed; then the result is the first failure.
+    /// To the end of the step; fails with the first failure. Measurements are returned anyway.
     pub(crate) fn run(
         &mut self,
         journal: &mut Journal<'_, '_>,
@@ -291,8 +284,8 @@ struct Ended {
     result: Result<(), TrialError>,
 }
 
-/// Waits until all activities with threads of their own have ended, and writes down once a second what
-/// the probes see. Returns start and length of these seconds, and the first failure.
+/// Waits for all activities with threads of their own, and records what the probes read each second.
+/// Returns start and length of these seconds, and the first failure.
 fn until_all_ended(
     ended: &Receiver<Ended>,
     names: &[String],

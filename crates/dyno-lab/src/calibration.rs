@@ -1,5 +1,5 @@
-//! What a worker of the load generator can do on this machine, measured beforehand: every step
-//! tells how close it came to that.
+//! The measured capacity of a worker of the load generator on this machine: each step reports its
+//! share.
 
 use dyno_workload::Dialect;
 
@@ -8,8 +8,7 @@ use dyno_workload::Dialect;
 pub struct Calibration {
     /// One for each protocol and number of clients.
     pub rates: Vec<CalibratedRate>,
-    /// Whether other processes took the worker's CPU while it was calibrated: it can do more than
-    /// this says, and shares of it are too high.
+    /// Others took the worker's CPU meanwhile: its capacity is higher, and shares are lower.
     pub is_disturbed: bool,
 }
 
@@ -21,9 +20,8 @@ pub struct CalibratedRate {
 }
 
 impl Calibration {
-    /// The share of its capacity that a worker with `clients` clients used at `statements_per_s`.
-    /// Compared with the calibrated number of clients that is nearest by ratio; none where no
-    /// worker was calibrated with this kind of connection.
+    /// Share of its capacity used by a worker with `clients` clients at `statements_per_s`, by the
+    /// calibrated number of clients nearest in ratio; none without a calibration for this dialect.
     pub fn share(&self, dialect: Dialect, clients: f64, statements_per_s: f64) -> Option<f64> {
         let distance = |rate: &&CalibratedRate| (f64::from(rate.clients) / clients).ln().abs();
         let nearest = self

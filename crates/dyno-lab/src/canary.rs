@@ -1,4 +1,4 @@
-//! The same small piece of work before and after each trial: whether the host stayed what it was.
+//! A small fixed piece of work before and after each trial shows whether the host changed speed.
 
 use dyno_record::Canary;
 use dyno_study::{Product, Variant};
@@ -6,8 +6,7 @@ use dyno_study::{Product, Variant};
 use crate::deployment::is_observed;
 use crate::run::Lab;
 
-/// The time that the work took before a trial; none for a simulated trial, one in which nothing is sent, and one
-/// whose record nobody keeps.
+/// Time before the trial; none if it is simulated, has no load, or is not recorded.
 pub(crate) struct HostCanary {
     before_s: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! Whether servers will take their settings and jobs, before the first trial.
+//! Checks before the first trial that servers accept their settings and jobs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::manifest::plan_workload;
 use crate::run::Lab;
 use crate::trial::{TrialError, check_promotion};
 
-/// Variants whose servers will not start with their settings, as far as that can be told before they
-/// do: name and reason, each configuration once. Servers that run already are not asked.
+/// Variants whose servers will refuse their settings, as far as known before they start: name and
+/// reason, each configuration once. Running servers are not asked.
 pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, String)> {
     let mut refused = Vec::new();
     for (variant, _) in with_own_database(plan) {
@@ -131,8 +131,7 @@ fn without_vectors(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, Stri
     refused
 }
 
-/// The same as far as it is known without running a program; `memory` is the host's, of which settings
-/// may ask a share.
+/// Without running a program; `memory` is the host's, for settings that are a share of it.
 pub fn check_without_programs(
     (products, catalog): (&Products, &Catalog),
     plan: &Plan,

@@ -1,8 +1,8 @@
-//! Commands of a job: programs that run to their end, beside the server with which they work.
+//! Commands of a job: programs that run to their end beside the server.
 //!
-//! A command runs as private servers do: as their user, with none of Dyno's rights and environment but PATH, in
-//! the job's folder with an owner file, so that it ends with Dyno in every case. If the server is on a host, this is
-//! done by its agent there, with the same code.
+//! Like a private server, a command runs as the servers' user, without Dyno's rights, and with nothing of its
+//! environment but PATH; its folder has an owner file, so that it always ends with Dyno. On a host, the agent runs
+//! it with the same code.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,8 +57,8 @@ pub(crate) struct CommandOrder {
     pub(crate) stage: Stage,
     /// A program and its arguments; never a secret.
     pub(crate) command: Vec<String>,
-    /// Names of the figures that it prints: a line with the name of one, blanks (or a colon, or `=`) and a
-    /// number; the last line of a name counts.
+    /// Figures that the command prints: lines with a figure's name, blanks (or a colon, or `=`), and a
+    /// number. The last line counts.
     pub(crate) figures: Vec<String>,
 }
 
@@ -106,11 +106,7 @@ pub(crate) enum JobSite {
 }
 
 impl JobSite {
-    /// One on this machine, with the environment variables that lead to the measured server and to the other one.
-    ///
-    /// # Errors
-    ///
-    /// Its folder cannot be made.
+    /// On this machine; its environment variables lead to both servers. Fails if no folder can be made.
     pub(crate) fn here(
         keeper: &Arc<Keeper>,
         program: Option<&Path>,
@@ -123,11 +119,7 @@ impl JobSite {
         Ok(JobSite::Here { folder, environment, program: program.map(Path::to_owned) })
     }
 
-    /// Runs a command to its end, or until `stop` is raised.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be started. A command that fails has an end that says so.
+    /// To its end or `stop`. Fails if it cannot start; a failed command returns its end.
     pub(crate) fn run(
         &self,
         order: &CommandOrder,
@@ -161,8 +153,7 @@ impl Drop for JobSite {
     }
 }
 
-/// The folder of a job: where its commands run, and what they leave to each other. It is removed when
-/// nobody needs it any more.
+/// Where the commands of a job run, and what they leave to each other. Removed on drop.
 pub(crate) struct JobFolder {
     keeper: Arc<Keeper>,
     folder: PathBuf,
@@ -170,9 +161,7 @@ pub(crate) struct JobFolder {
 }
 
 impl JobFolder {
-    /// # Errors
-    ///
-    /// It cannot be made.
+    /// Fails if no folder can be made.
     pub(crate) fn make(keeper: &Arc<Keeper>) -> Result<JobFolder, TrialError> {
         let folder = keeper.make_folder("job")?;
         let mut made = JobFolder { keeper: Arc::clone(keeper), scratch: folder.clone(), folder };
@@ -180,8 +169,7 @@ impl JobFolder {
         Ok(made)
     }
 
-    /// This Dyno as a program that the commands can run. If they run as another user, it is a copy: that
-    /// user may not be able to reach the program where it is.
+    /// This Dyno for commands; a copy for another user, who may not reach the original.
     fn own_program(&self, program: Option<&Path>) -> Result<PathBuf, TrialError> {
         let program =
             program.ok_or_else(|| TrialError::new("the path of this Dyno program is unknown"))?;
@@ -198,12 +186,7 @@ impl JobFolder {
         Ok(copy)
     }
 
-    /// Runs a command in it, with these environment variables and no others but PATH and a few that are always the
-    /// same; `program` is the path of this Dyno.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be started.
+    /// In this environment with PATH and a few fixed variables. Fails if it cannot start.
     pub(crate) fn run(
         &self,
         order: &CommandOrder,
@@ -291,8 +274,8 @@ fn until_ended(
             true => Some(Stopped::AtEndOfStep),
             false => (size > OUTPUT_BYTES_MAX).then_some(Stopped::TooMuchOutput),
         };
-        // One that ended by itself at that very moment was not stopped. One that ends on the signal
-        // has not done its work, even if it says that it succeeded.
+        // A command that ended at this moment was not stopped. One that ends on the signal has not
+        // done its work, even if it reports success.
         if stopped.is_some() && process.ended().is_none() {
             process.stop("TERM", clock, STOP_LIMIT);
             return (stopped, most);

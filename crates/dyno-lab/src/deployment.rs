@@ -1,8 +1,6 @@
-//! What a trial is run on: members, and where a workload connects to them.
-//!
-//! Most deployments have one member. Replicas follow it and a router stands in front of it if the study says
-//! so; a simulated server with rows has them in a second member. A deployment without members is one as
-//! well: of a trial that needs no server.
+//! The members of a trial, and where its workload connects. Most deployments have one member; a study may
+//! add replicas and a router. A simulated server keeps its rows in a second member. A trial without a server
+//! has a deployment without members.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -64,11 +62,9 @@ pub(crate) struct Deployment {
 }
 
 pub(crate) struct Member {
-    /// What the record keeps of it: its name, role and entries; its place once that is provided, and
-    /// what its server says of itself once that is up.
+    /// For the record: name, role, entries; the place once provided, the server's facts once up.
     pub(crate) facts: MemberFacts,
-    /// The host on which an agent starts it, by its index among those of the variant; none if it comes up on the machine
-    /// that runs the study.
+    /// Index among the variant's hosts; none on the machine that runs the study.
     pub(crate) host: Option<usize>,
     pub(crate) source: Source,
     pub(crate) place: Option<Place>,
@@ -83,8 +79,7 @@ pub(crate) enum Source {
     Follow(ServerSpec, u32),
     /// A server of Dyno's own is started that joins the cluster of the primary.
     Join(ServerSpec),
-    /// A server of Dyno's own is started on a copy of the primary's data, and keeps its share of the tables; its
-    /// number, from 1.
+    /// A server on a copy of the primary's data, of which it keeps its share; number from 1.
     Shard(ServerSpec, u32),
     /// A server of Dyno's own is started in front of the shards.
     Front(ServerSpec),
@@ -266,8 +261,7 @@ impl Deployment {
         })
     }
 
-    /// How the trial's servers are shards, with the address of their router and their own, if all are up; none if
-    /// they are no shards.
+    /// The sharding, the router's address and the shards', once all are up; none without shards.
     pub(crate) fn sharding<'l>(
         &self,
         lab: &'l Lab,
@@ -306,8 +300,7 @@ impl Deployment {
         self.members.iter().filter(is_node).filter_map(node).collect()
     }
 
-    /// Opens connections to all members that take the load, in turn, or to the one that takes writes, where that
-    /// may be another one later; none where one takes all the load.
+    /// To all that take load, in turn, or to the current writer; none if one member takes all.
     pub(crate) fn spread(&self, lab: &Lab) -> Option<Connector> {
         if let Some(writer) = self.writer(lab) {
             return Some(writer);
@@ -325,8 +318,7 @@ impl Deployment {
         })
     }
 
-    /// Opens connections to the node of a cluster that takes writes; none where all do, or clients connect to
-    /// something else.
+    /// Connects to the cluster's node that takes writes; none if all do, or clients use another member.
     fn writer(&self, lab: &Lab) -> Option<Connector> {
         let question = self.clustering(lab)?.takes_writes()?;
         let mut members = self.members.iter();
@@ -342,9 +334,8 @@ impl Deployment {
         Some(dyno_database::to_writer(nodes.collect(), question))
     }
 
-    /// What is watched of members besides the server that is measured: their processes, a group for
-    /// each, and their own probes. A replica is read by how far it is behind; that it works is seen in its
-    /// processes.
+    /// Processes, a group per member, and probes of members other than the measured server. A replica's
+    /// probe is its lag; its work shows in its processes.
     pub(crate) fn watched_beside(&self, lab: &Lab) -> (Vec<ProcessGroup>, Vec<Box<dyn Probe>>) {
         let (mut groups, mut probes): (Vec<ProcessGroup>, Vec<Box<dyn Probe>>) = Default::default();
         let beside = |member: &&Member| {
@@ -392,8 +383,7 @@ impl Deployment {
         (groups, probes)
     }
 
-    /// Reads the probes of the hosts that have its servers, but not those of a router that are `off`; none if they are on
-    /// this machine.
+    /// Without the router's probes that are `off`; none if all are on this machine.
     pub(crate) fn host_probe(&self, lab: &Lab, off: &[&str]) -> Option<Box<dyn Probe>> {
         let hosts = self.hosts.as_ref()?;
         let watched = self.members.iter().filter_map(|member| {
@@ -419,14 +409,13 @@ impl Deployment {
         member.instance.as_ref()
     }
 
-    /// The server that is measured; none where there is none, or its time is simulated. Clients may
-    /// connect to a router in front of it.
+    /// None without a server, or in simulated time. Clients may connect to a router instead.
     pub(crate) fn server(&self) -> Option<&dyn Server> {
         self.primary()
     }
 
-    /// The server through which all rows are seen; none where there is none. Of shards, this is their router as
-    /// soon as it is up, and the first of them while it is filled; of replicas, the one that was promoted.
+    /// The server that sees all rows, if any: of shards the router once it is up, and before that the first
+    /// shard; of replicas the promoted one.
     pub(crate) fn tables(&self) -> Option<&dyn Server> {
         if let Some(promoted) = self.promoted.get() {
             return self.named(&promoted.name);
@@ -493,11 +482,7 @@ impl Deployment {
         self.members.iter().filter_map(to_drop).collect()
     }
 
-    /// Stops all members, the last first, and then gives their places back.
-    ///
-    /// # Errors
-    ///
-    /// The first of what went wrong; all else is done nevertheless.
+    /// Stops all members, the last first, then releases their places; fails with the first error.
     pub(crate) fn tear_down(&mut self) -> Result<(), DeployError> {
         let instances = self.members.iter_mut().rev().filter_map(|member| member.instance.take());
         let stopped = instances.map(|instance| instance.stop()).fold(Ok(()), Result::and);
@@ -522,8 +507,7 @@ fn replicas(basis: Basis<'_>, variant: &Variant, primary: &Source) -> Vec<Server
     vec![spec; replication.replicas as usize]
 }
 
-/// The names of the hosts on which servers of a variant are started, in the order of the members; none if they are on
-/// this machine. A router is not among them.
+/// Hosts of the variant's servers, in the order of members, without a router; empty on this machine.
 fn hosts(design: &Design, variant: &Variant) -> Vec<String> {
     let mut pools = design.server_hosts.iter();
     let pool = pools.find(|pool| Some(&pool.name) == variant.database.on.as_ref());

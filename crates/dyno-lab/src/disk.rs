@@ -1,4 +1,4 @@
-//! How much disk a plan's data sets will take, before anything is made.
+//! Estimates the disk space of a plan's data sets.
 
 use std::collections::HashMap;
 
@@ -20,8 +20,7 @@ pub struct ExpectedData {
 /// Bytes a row takes beside its own text: row and page headers, and one secondary index entry.
 const ROW_OVERHEAD: u64 = 45;
 
-/// Bytes of a row that a workload's own steps insert, its secondary index entries included: the Insert
-/// Benchmark's.
+/// Per row that a workload's own steps insert, with secondary indexes: the Insert Benchmark's.
 const LOADED_ROW_BYTES: u64 = 200;
 
 /// Rows looked at to tell a table's mean row.

@@ -1,24 +1,19 @@
-//! Which trials are not begun because others have failed.
-//!
-//! A variant whose server cannot be deployed for a reason that will not pass (a setting that the server
-//! refuses, a program that is not there) is not tried again; nor is one that failed twice in the same
-//! way. A disk that stays full ends the run.
+//! Skips trials after failures. A variant whose server cannot be deployed for a lasting reason (a
+//! refused setting, a missing program), or that failed twice in the same way, is not tried again. A
+//! disk that stays full ends the run.
 
 use std::collections::BTreeMap;
 
 use dyno_database::Products;
 use serde::{Deserialize, Serialize};
 
-/// Failures in a row for a full disk after which the run ends: the trial that filled it is torn down,
-/// and another one may need less.
+/// By a full disk, in a row. After the first its trial is torn down, and another may need less.
 const DISK_FULL_MOST: u32 = 2;
 
-/// What the operating system says when a disk is full; products have words of their own
-/// ([`Products::says_disk_full`]).
+/// From the operating system; products have others ([`Products::says_disk_full`]).
 const FULL: &str = "No space left on device";
 
-/// What Dyno itself says of what will be refused the next time as well; products have words of their
-/// own ([`Products::says_refused`]).
+/// Messages that would come again; products have others ([`Products::says_refused`]).
 const REFUSED: [&str; 6] = [
     "the study requires version",
     "not found",

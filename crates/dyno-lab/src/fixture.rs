@@ -1,4 +1,4 @@
-//! What unit tests begin with.
+//! Common setup of unit tests.
 
 use dyno_study::Plan;
 

@@ -43,11 +43,7 @@ pub(crate) struct Target<'d> {
 }
 
 impl<'d> Target<'d> {
-    /// What a job works with in a deployment that is up.
-    ///
-    /// # Errors
-    ///
-    /// The deployment does not have the member that it names.
+    /// Fails if the deployment lacks the job's member.
     pub(crate) fn of(
         job: &JobChoice,
         deployment: &'d Deployment,
@@ -90,11 +86,7 @@ impl<'d> Target<'d> {
     }
 }
 
-/// The activity of a job.
-///
-/// # Errors
-///
-/// It needs a server that there is not.
+/// Fails if there is no server and the job needs one.
 pub(crate) fn activity<'a>(
     job: &JobChoice,
     lab: &Lab,
@@ -139,11 +131,7 @@ pub(crate) fn activity<'a>(
     Ok(Beside { activity, ends_step: job.load != JobLoad::On, starts_after: job.start_after })
 }
 
-/// Does what comes before a job: notes what its tables hold, runs its setup, sends its statements.
-///
-/// # Errors
-///
-/// Some of it failed.
+/// Notes the contents of the job's tables, runs its setup, sends its statements.
 pub(crate) fn prepare(
     job: &JobChoice,
     lab: &Lab,
@@ -203,11 +191,7 @@ fn digests(
     tables.map(digest).collect()
 }
 
-/// Asks whether a job that has ended did what it was to do.
-///
-/// # Errors
-///
-/// It did not, or the statement failed.
+/// Fails if the job that ended did not do its work, or the check's statement failed.
 pub(crate) fn check(
     job: &JobChoice,
     target: &Target<'_>,

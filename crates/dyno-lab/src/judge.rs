@@ -1,6 +1,4 @@
-//! Whether a load held: the rules by which a search judges one of its probes.
-//!
-//! Pure: numbers in, a judgement out. METHOD.md gives the reasons.
+//! The rules by which a search judges whether a load held. Pure; METHOD.md gives the reasons.
 
 use dyno_study::Limit;
 use dyno_units::Nanoseconds;

@@ -1,7 +1,6 @@
-//! Runs a plan: deploy, prepare, warm up, measure, tear down, one trial after the other.
-//!
-//! The only impure stage of the pipeline. It writes the record and emits one ordered stream of
-//! events; it does not know who listens, nor what will be made of its record.
+//! Runs the trials of a plan: deploy, prepare, warm up, measure, tear down. The only impure stage
+//! of the pipeline: it writes the record and emits one ordered stream of events, but knows neither
+//! who listens nor how the record will be used.
 
 mod activity;
 pub mod agent;

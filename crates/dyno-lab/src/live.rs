@@ -1,4 +1,4 @@
-//! What is told while a load goes on, beside what the record holds.
+//! Reported during a load in addition to the record.
 
 use dyno_load::Interval;
 use dyno_model::Name;

@@ -1,5 +1,4 @@
-//! The product `host`: this machine, without a server of its own. There is nothing to send anything to,
-//! and so it is for studies that only observe.
+//! The product `host`: this machine without a server, for studies that only observe.
 
 use std::sync::Arc;
 

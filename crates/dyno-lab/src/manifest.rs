@@ -1,4 +1,4 @@
-//! What the record says of the run before its first trial.
+//! The record before the first trial.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,8 +38,8 @@ fn share_key(setting: &str) -> String {
     format!("setting.{setting}")
 }
 
-/// What all trials are run with besides variants, steps and [`design_record`], in words: a run that cannot
-/// continue because one of them changed names it.
+/// Conditions of all trials besides variants, steps and [`design_record`], in words: a run that cannot
+/// continue because one changed names it.
 fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
     let mut conditions = BTreeMap::from([("rest".to_owned(), plan.rest.to_string())]);
     if let Some(limit) = plan.run_off {
@@ -210,8 +210,7 @@ fn variant_record(
     })
 }
 
-/// What a study asks of a variant beside what the record keeps by itself: of its database, and of tables of
-/// further kinds.
+/// What a study asks for that the record does not keep elsewhere.
 fn asked(variant: &Variant) -> BTreeMap<String, String> {
     let database = &*variant.database;
     let (has_replicas, has_shards) = (database.replicas > 0, database.shards > 0);
@@ -354,8 +353,7 @@ fn search_record(search: &Search) -> SearchRecord {
     }
 }
 
-/// Plans the workload of a variant. Its data follow from the run's seed alone, so that all variants
-/// meet the same rows.
+/// Data follow from the run's seed alone, so that all variants have the same rows.
 pub(crate) fn plan_workload(
     catalog: &Catalog,
     plan: &Plan,

@@ -1,8 +1,6 @@
-//! Watches: reads every probe on time, on the same boundaries as the load's intervals.
-//!
-//! Main type: [`Observer`]. The probes of the host share a thread; each probe of the server, and
-//! each that may be slow, has a thread of its own, so that a slow one delays its own readings and
-//! nothing else. Who is not done when the observation ends is left behind; a command that it runs is killed.
+//! Reads all probes on time, at the boundaries of the load's intervals. Main type: [`Observer`]. Probes of
+//! the host share a thread; each server's probe and each that may be slow has its own, so that it delays
+//! only itself. A probe that is not done at the end is left behind; a command that it runs is killed.
 
 mod names;
 mod series;
@@ -17,8 +15,7 @@ use std::time::Duration;
 use dyno_host::{ProbeCommand, children_cpu};
 use dyno_units::{Clock, Nanoseconds, Registry};
 
-/// Every reading that Dyno may read: of the host, of all servers, of a study's own probes, and of the
-/// probes themselves.
+/// Readings of the host, all servers, a study's own probes, and the probes themselves.
 pub fn registry() -> Registry {
     let mut all = dyno_host::host_readings();
     all.extend(dyno_database::server_readings().iter());
@@ -80,13 +77,8 @@ impl Drop for Commands {
 }
 
 impl Observer {
-    /// Starts reading at `origin` and every second after it (slower probes: at multiples of their
-    /// own time). The first reading of a probe sets the counters from which the next one derives
-    /// rates.
-    ///
-    /// # Errors
-    ///
-    /// A thread could not be started.
+    /// Reads at `origin` and every second after it (slower probes: at multiples of their period). A
+    /// probe's first reading only sets the counters for rates. Fails if no thread can be started.
     pub fn start(
         watched: Watched,
         clock: Arc<dyn Clock>,
@@ -125,8 +117,7 @@ impl Observer {
         &self.registry
     }
 
-    /// Stops reading, after one last reading of each probe; returns what was not taken yet and what
-    /// all of it cost.
+    /// Reads each probe once more; returns the readings not taken yet, and the cost of all.
     pub fn finish(self) -> Observed {
         for (_, stop) in &self.stops {
             // A thread that has ended already needs no stopping.

@@ -1,6 +1,4 @@
-//! The phases of a trial: what is done in it, one part after the other.
-//!
-//! A phase is a file in this folder, and a line in [`phases`].
+//! The phases of a trial: each is a file in this folder and a line in [`phases`].
 
 mod agree;
 mod audit;
@@ -50,15 +48,13 @@ fn phase(
     Phase { name: name.into(), run: Box::new(run), runs_after_failure: false }
 }
 
-/// The phase before all others, where agents generate the load: a host that cannot be reached is known
-/// before tables are filled.
+/// Comes first, so that an unreachable load generator is known before tables are filled.
 pub(crate) fn start_agents(pool: &HostPool) -> Phase {
     let pool = pool.clone();
     phase("start agents", move |trial| start_agents::start_agents(trial, &pool))
 }
 
-/// The phases of each trial of this variant, in order. `own` are the steps that its workload
-/// defines; none where the plan's loads are the steps.
+/// In order. `own` are steps of the workload; without any, the plan's loads are the steps.
 pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Vec<Phase> {
     let mut phases = Vec::new();
     if variant.database.on.is_some() {

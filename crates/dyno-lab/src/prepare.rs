@@ -1,4 +1,4 @@
-//! Makes and fills the tables, in parallel chunks, also inside one table.
+//! Makes and fills tables in parallel chunks, also within one table.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -10,8 +10,7 @@ use dyno_workload::{Connection, Connector, Dialect, Row, StatementError, Table, 
 
 use crate::trial::TrialError;
 
-/// Rows of one chunk: large enough that a statement's cost does not show, small enough that
-/// loaders finish together.
+/// Large enough to hide a statement's cost, small enough for loaders to finish together.
 const CHUNK_ROWS: u64 = 50_000;
 
 /// What populating is told while it goes on: rows so far, rows in all.

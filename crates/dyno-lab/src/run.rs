@@ -1,4 +1,4 @@
-//! The run: all trials of a plan, those that have ended already left out.
+//! A run: all trials of a plan that have not ended yet.
 
 mod on_hosts;
 
@@ -40,8 +40,7 @@ pub struct Lab {
     pub catalog: Catalog,
     /// Dyno's own file, which is started as an agent on this machine; none where that is not known.
     pub program: Option<PathBuf>,
-    /// Whether it is measured before and after each trial how fast the host is; of no use to a run whose record
-    /// nobody keeps.
+    /// Measure the host's speed before and after each trial; of no use if the record is not kept.
     pub checks_host: bool,
     /// Devices that the user has named as ones that may be formatted.
     pub format_devices: Vec<PathBuf>,
@@ -126,9 +125,8 @@ pub struct RunEnd {
     pub interrupted: bool,
 }
 
-/// Runs all trials of the plan that have not ended yet. Errors are of the record only: what goes
-/// wrong inside a trial marks that trial as failed, and the next one runs, unless it would fail in the
-/// same way.
+/// Runs the plan's trials that have not ended. Errors are those of the record: an error in a trial
+/// marks it as failed, and the next one runs, unless it would fail in the same way.
 pub fn run(
     lab: &Lab,
     order: &RunOrder<'_>,
@@ -149,11 +147,8 @@ pub fn run(
     Ok(course.end)
 }
 
-/// Runs the trial of this number and nothing else; returns how it ended, and the folder with its record.
-///
-/// # Errors
-///
-/// The record cannot be written, or the plan has no such trial.
+/// Runs only this trial; returns how it ended, and its record's folder. Fails if the record cannot be
+/// written, or the plan has no such trial.
 pub(crate) fn run_one(
     lab: &Lab,
     order: &RunOrder<'_>,
@@ -255,8 +250,7 @@ impl<'a, 't> Course<'a, 't> {
         Ok(())
     }
 
-    /// Whether a trial is not begun: it has ended before, its variant is settled or cannot be deployed,
-    /// or the time budget would not suffice.
+    /// It has ended, its variant is settled or undeployable, or the time budget is too small.
     fn is_left_out(&mut self, planned: &PlannedTrial) -> anyhow::Result<bool> {
         // What was decided before a trial that has ended was announced at that time.
         let is_over = self.ended.iter().any(|number| *number >= planned.number);
@@ -316,8 +310,7 @@ impl<'a, 't> Course<'a, 't> {
         }
     }
 
-    /// Asks which blocks are void now, and queues their trials after all others, in the order of their
-    /// block.
+    /// Queues the trials of blocks that are void now after all others, in the order of blocks.
     fn repeat_void_blocks(&mut self) -> anyhow::Result<()> {
         let again = voiding::set_aside(self.order, &mut self.events, &mut self.record)?;
         self.ended.retain(|number| !again.contains(number));
@@ -327,8 +320,7 @@ impl<'a, 't> Course<'a, 't> {
     }
 }
 
-/// What is known of the run's earlier trials: the numbers of those that are not done again, what failed
-/// of them, and how many that were.
+/// The run's earlier trials: numbers that are not repeated, failures, and their number.
 fn history(lab: &Lab, record: &RunWriter, retry_failed: bool) -> (Vec<u32>, Failures, u32) {
     let (mut ended, failed) = (record.ended_trials(), record.failed_trials());
     let mut failures = Failures::new(&lab.products);

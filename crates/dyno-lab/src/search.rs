@@ -1,11 +1,11 @@
-//! The search for the highest load that holds: which level to probe next, and what was found.
+//! The search for the highest load that holds: which level to probe next, and what was found. Pure:
+//! it knows neither clock nor server.
 //!
-//! Pure: it is told how each probe went and knows neither a clock nor a server. It raises the load
-//! by a constant factor until a probe breaks the limit, halves the bracket on a logarithmic scale
-//! until its ends are as near to each other as the precision, and then measures both ends once
-//! more, because one probe may be luck: the level that is found has held twice, and the lowest one
-//! that broke has broken twice. A second probe that contradicts the first moves the bracket by small
-//! steps from there. METHOD.md tells what that is worth.
+//! It raises the load by a constant factor until a probe breaks the limit, halves the bracket on a
+//! logarithmic scale down to the precision, and then measures both ends once more, as one probe may
+//! be luck: the level found has held twice, and the lowest that broke has broken twice. A second
+//! probe that contradicts the first moves the bracket by small steps. METHOD.md says how good that
+//! is.
 
 /// Most probes of one search, whatever the noise.
 const PROBES_MOST: usize = 60;
@@ -13,8 +13,7 @@ const PROBES_MOST: usize = 60;
 /// Probes that must agree before a level counts as found.
 const AGREEING: u32 = 2;
 
-/// Significant digits of levels that are not whole numbers, and the room that rounding takes where
-/// the ends of a bracket are compared.
+/// Significant digits of fractional levels, and tolerance when ends of a bracket are compared.
 const DIGITS: i32 = 4;
 const ROUNDING: f64 = 1e-3;
 
@@ -67,8 +66,8 @@ struct Level {
     value: f64,
     n_held: u32,
     n_broken: u32,
-    /// What the latest of its probes says. Over all levels, in their order, these are first held,
-    /// then broken: a probe is only made at the ends of the bracket or between them.
+    /// According to the latest probe. In the order of levels, first all hold, then all are broken:
+    /// probes are made only at the ends of the bracket or between them.
     is_holding: bool,
 }
 

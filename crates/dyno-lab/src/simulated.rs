@@ -1,11 +1,11 @@
-//! The simulated product: a queue with known behaviour, in simulated time.
+//! The simulated product: a queue with known behaviour in simulated time, for tests of Dyno's
+//! measurements, and to show stalls or overload in a report. Only the server is simulated: plan,
+//! schedule, clients, histograms, record, analysis and report are real.
 //!
-//! It measures no database. It is how Dyno's own measuring is tested, and how a person can see
-//! what a stall or an overload looks like in a report. Everything but the server is the real thing:
-//! plan, schedule, clients, histograms, record, analysis, report.
-//!
-//! As a rule it has no rows, and nothing is populated or audited. With `store = "sqlite"` what is
-//! sent is done in an SQLite database of this trial's, which is populated, kept and audited as that
+//! By default it has no rows, and nothing is populated or audited. With `store = "sqlite"`,
+//! statements run in an SQLite database of the trial, which is populated, kept and audited like a
+//! private server's: rows are true, times simulated. That tests audits, and workloads that decide
+//! by what they read, alike on every machine.
 //! of any private server is: rows are true, times are simulated. So are workloads tested that decide
 //! by what they read, and so is an audit, on every machine alike.
 
@@ -52,9 +52,9 @@ const SETTINGS: &str = "service_time (mean of a statement, 1ms), distribution (e
                         next, 0.5), drift (growth in an hour, 0), deadlocks (share of statements, \
                         0), store (none, or sqlite: statements are done in an SQLite database)";
 
-/// Settings of the database with the rows of a simulated server. Readers go on while somebody
-/// writes; nothing is synced, because no time that it takes is measured; and nobody waits for a lock
-/// in real time, because simulated time does not pass meanwhile.
+/// The SQLite database of a simulated server. Readers do not wait for a writer; nothing is synced,
+/// as its time is not measured; and no lock is waited for in real time, while simulated time stands
+/// still.
 const STORE_SETTINGS: [(&str, &str); 3] =
     [("journal_mode", "wal"), ("synchronous", "off"), ("busy_timeout", "0")];
 
@@ -74,8 +74,7 @@ pub(crate) fn run_load(
     run_simulated_step(spec, load.workload, &server, &clock, observe)
 }
 
-/// Makes a server of these settings, and the database with its rows if it has some; an unknown setting
-/// is refused as a real server would do.
+/// With the database for its rows, if any. Unknown settings are refused, as a real server would.
 pub(crate) fn server(
     settings: &BTreeMap<String, SettingValue>,
 ) -> Result<(SimulatedServer, Option<ServerSpec>), TrialError> {

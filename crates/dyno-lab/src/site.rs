@@ -1,8 +1,6 @@
-//! Where the server of a member runs.
-//!
-//! This is the one place that tells a server of this machine from one on a host. What a server is for
-//! ([`dyno_database::Part`]), with what settings and in which order members come up is decided before, without knowing
-//! it; what comes of it is a [`Server`] in both cases.
+//! Where a member's server runs. Only this file tells servers on this machine from those on hosts. Parts
+//! ([`dyno_database::Part`]), settings and the order of members are decided before, independently; the result is a
+//! [`Server`] either way.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,12 +23,9 @@ pub(crate) enum Site {
 }
 
 impl Site {
-    /// Starts a server of a database and waits until it answers. Here it begins with `data`, or else empty; on a host, with
-    /// the data that the agent there holds ([`ServerHosts::halt`], [`ServerHosts::copy`]), if it holds any.
-    ///
-    /// # Errors
-    ///
-    /// It did not start; the message names the host.
+    /// Starts a server and waits until it answers. Here it starts on `data`, or empty; on a host, on the data that its
+    /// agent holds ([`ServerHosts::halt`], [`ServerHosts::copy`]), if any. Fails, with the host's name, if it did not
+    /// start.
     pub(crate) fn start(
         &self,
         (lab, database): (&Lab, &Database),
@@ -50,12 +45,7 @@ impl Site {
         }
     }
 
-    /// Starts a router in front of a server, and of further ones that take the same load. Returns it with what is worth
-    /// knowing about it.
-    ///
-    /// # Errors
-    ///
-    /// It did not start; the message names the host.
+    /// `also` are further servers of the load. Returns a note, too; fails with the host's name.
     pub(crate) fn start_router(
         &self,
         lab: &Lab,

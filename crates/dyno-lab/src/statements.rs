@@ -1,9 +1,7 @@
-//! Whether the statements of declared workloads can be prepared, before the first trial.
-//!
-//! A server that is reached by URL is asked to prepare them and to do nothing else: in a transaction that is
-//! rolled back, without any table being made. What a workload makes itself is made in databases of Dyno's
-//! own alone: in the memory of this process, or on a server that is started for this and stopped again. There
-//! each kind of transaction is done once as well, on a few rows.
+//! Checks before the first trial that statements of declared workloads can be prepared. A server by URL only
+//! prepares them, in a transaction that is rolled back and makes no table. Databases of Dyno's own, in this
+//! process's memory or on a server started for this, also get the workload's tables with a few rows, and run
+//! each kind of transaction once.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -44,8 +42,7 @@ pub struct StatementCheck {
     pub unchecked: Vec<String>,
 }
 
-/// Prepares the statements of declared workloads where that changes nothing that is not Dyno's own. `lab` is
-/// what private servers are started by; without it, none is.
+/// Changes nothing that is not Dyno's own. Private servers are started only with a `lab`.
 pub fn check_statements(
     (products, catalog): (&Products, &Catalog),
     (plan, design): (&Plan, &Design),
@@ -164,8 +161,7 @@ fn on_private(
     }
 }
 
-/// Prepares the statements and does each kind of transaction once, in a database of Dyno's own, on tables with a
-/// few rows.
+/// In a database of Dyno's own, where each kind of transaction runs once on a few rows.
 fn on_few_rows(workload: &Arc<dyn Workload>, mut connection: Box<dyn Connection>) -> Outcome {
     connection.set_cold_limit(ANSWER_LIMIT.0);
     let dialect = connection.dialect();

@@ -1,7 +1,6 @@
-//! Sequential stopping: which variants get no more repetitions.
-//!
-//! Asked before each block, of the trials in the blocks before it alone: so a run that is resumed in
-//! the middle of a block decides as the one that was not interrupted did. What is settled stays so.
+//! Sequential stopping: variants that need no more repetitions. Decided before each block, from
+//! earlier blocks only, so that a run resumed in the middle of a block decides like an uninterrupted
+//! one. A settled variant stays settled.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,15 +8,14 @@ use std::path::Path;
 use dyno_record::EventKind;
 use dyno_study::Plan;
 
-/// Says which variants need no more repetitions, by their index, and why. It is given the run's
-/// folder, and may look at trials of blocks before the given one only.
+/// Indexes of variants that need no more repetitions, with reasons. Given the run's folder and a
+/// block; may use only earlier blocks.
 pub type Decide<'a> = &'a dyn Fn(&Path, u32) -> anyhow::Result<Vec<(usize, String)>>;
 
 pub(crate) struct Stopping<'a> {
     plan: &'a Plan,
     folder: &'a Path,
-    /// Who decides, and how many blocks there are before the first look; none where all variants
-    /// get all their repetitions.
+    /// The decision, and the blocks before the first one; none if all variants get all repetitions.
     looking: Option<(Decide<'a>, u32)>,
     /// The block of the latest look.
     looked: u32,
@@ -34,8 +32,7 @@ impl<'a> Stopping<'a> {
         Stopping { plan, folder, looking, looked: 0, settled: BTreeMap::new() }
     }
 
-    /// Looks, if this block was not looked at and its turn has come. Returns what is told of
-    /// variants that are settled from now on.
+    /// Decides if it is this block's turn, once. Returns events for newly settled variants.
     pub(crate) fn look(&mut self, block: u32) -> anyhow::Result<Vec<EventKind>> {
         let Some((decide, least)) = self.looking else { return Ok(Vec::new()) };
         if block <= least.max(self.looked) {

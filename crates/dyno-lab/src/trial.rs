@@ -1,4 +1,4 @@
-//! One trial: its phases one after the other, and what has come of them so far.
+//! Runs the phases of a trial and keeps their results.
 
 use std::collections::BTreeMap;
 
@@ -371,8 +371,7 @@ impl Trial<'_, '_> {
         self.event(EventKind::Noted { message })
     }
 
-    /// Says why the trial has failed, before servers by URL are waited for: one that no longer answers takes
-    /// its time.
+    /// Before waiting for servers by URL: one that no longer answers takes its time.
     fn announce_wait(&mut self, failure: &str) -> Result<(), TrialError> {
         let servers = self.deployment.to_drop_from();
         // Whoever has stopped the trial knows why it ends.
@@ -413,8 +412,7 @@ pub(crate) fn foreign(text: &str) -> String {
     clean_text(&redact_tokens(&redact_secrets(text)))
 }
 
-/// What to do, where the message or the server's log tells of a disk that is full; `volumes` are those of the
-/// trial.
+/// Advice if the message or the server's log reports a full disk; `volumes` are the trial's.
 fn advice(products: &Products, volumes: &[String], log: &[String], message: &str) -> String {
     if !is_disk_full(products, log, message) {
         return String::new();

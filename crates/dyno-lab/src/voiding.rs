@@ -1,5 +1,4 @@
-//! Blocks that the host has spoiled: asked for when a block has ended, set aside, and measured again
-//! after all others.
+//! Blocks that the host has spoiled: set aside when they end, and measured again after all others.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +8,10 @@ use dyno_study::Design;
 use crate::events::EventLog;
 use crate::run::RunOrder;
 
-/// Says which blocks of the run so far are void, and why. It is given what has ended; the lab does not
-/// know the rule.
+/// Void blocks of the run so far, with reasons. The lab does not know the rule.
 pub type Void<'a> = &'a dyn Fn(&Run) -> Vec<(u32, Vec<String>)>;
 
-/// How much worse than at the quietest trial of the same variant the host may be: METHOD.md gives the
-/// reasons.
+/// How much worse the host may be than at the variant's quietest trial; METHOD.md gives the reasons.
 const STEAL: f64 = 0.02;
 const OTHERS: f64 = 0.10;
 const CANARY: f64 = 0.25;
@@ -28,8 +25,7 @@ pub(crate) fn rule(design: &Design) -> Option<VoidingRecord> {
     })
 }
 
-/// Sets the blocks aside that are void now. Returns the numbers of their trials, which have to be
-/// done again.
+/// Sets void blocks aside. Returns the numbers of their trials, which must be repeated.
 pub(crate) fn set_aside(
     order: &RunOrder<'_>,
     events: &mut EventLog<'_>,

@@ -1,4 +1,4 @@
-//! Volumes of a study as the host makes them.
+//! A study's volumes, made by the host.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -188,9 +188,8 @@ fn limit(by_name: &BTreeMap<String, u64>) -> IoLimit {
     }
 }
 
-/// Why volumes of this plan cannot be made here, or its servers cannot be limited, or the kernel cannot be set,
-/// each once.
-/// `format_devices` are those that the user has named as ones that may be formatted.
+/// Why this plan's volumes, limits or kernel settings are impossible here, each reason once. `format_devices`
+/// are those that the user allows to format.
 pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -> Vec<String> {
     let products = crate::products();
     let mut refused = Vec::new();

@@ -1,9 +1,9 @@
 //! The check of the tables after the load: that the server did what it confirmed.
 //!
-//! A benchmark that only counts commits trusts the server. An audit does not: it reads what is in
-//! the tables, and compares that with what the server confirmed to the clients. It is exact if the
-//! outcome of every attempt is known, and has bounds if it is not: an attempt in flight when its
-//! step ended, or whose connection was lost, may have committed or not.
+//! A benchmark that only counts commits trusts the server; an audit compares the tables with what
+//! clients saw confirmed. It is exact if every attempt's outcome is known, and has bounds
+//! otherwise: an attempt in flight at the end of its step, or on a lost connection, may have
+//! committed or not.
 
 use std::fmt::Display;
 
@@ -14,8 +14,7 @@ use crate::{Tally, TextRows};
 pub struct AuditTotals {
     pub kinds: Vec<KindTotals>,
     pub tally: Tally,
-    /// Attempts that were in flight when their step ended. They are of unknown outcome, and are
-    /// neither in `kinds` nor in `tally`.
+    /// In flight when their step ended: of unknown outcome, in neither `kinds` nor `tally`.
     pub in_flight: u64,
 }
 
@@ -24,8 +23,7 @@ pub struct AuditTotals {
 pub struct KindTotals {
     /// The server confirmed the commit.
     pub committed: u64,
-    /// The client rolled back, as the workload's design demands
-    /// ([`crate::Session::roll_back_as_designed`]): nothing of them may be left.
+    /// By design ([`crate::Session::roll_back_as_designed`]): nothing may be left.
     pub rolled_back: u64,
     /// The server refused or rolled back: nothing of them may be left.
     pub undone: u64,
@@ -94,8 +92,7 @@ pub struct Stored {
     /// Transactions that may have committed or not.
     pub in_doubt: u64,
     pub found: u64,
-    /// Transactions that were confirmed and are not in the tables, where rows were looked up; else only the counts
-    /// above limit it.
+    /// Confirmed but missing, where rows were looked up; else only the counts above tell.
     pub lost: Option<u64>,
 }
 
@@ -117,8 +114,7 @@ impl AuditRow {
         }
     }
 
-    /// The same demand if the sample is `too_small` to decide. What even a small sample refutes
-    /// stays refuted.
+    /// Undecided if the sample is `too_small`; what even a small sample refutes stays refuted.
     #[must_use]
     pub fn undecided_if(self, too_small: bool) -> AuditRow {
         AuditRow { is_undecided: self.pass && too_small, ..self }
@@ -142,8 +138,7 @@ impl AuditRow {
         AuditRow::judged(name, expected, measured, pass)
     }
 
-    /// Demands as many rows as were filled in and inserted by transactions that committed, each of which inserts
-    /// the same number.
+    /// Demands the filled rows and those that committed transactions inserted, the same number each.
     pub fn inserted(
         name: impl Into<String>,
         (filled, per_transaction): (u64, u64),
@@ -160,8 +155,8 @@ impl AuditRow {
         AuditRow { stored, ..row }
     }
 
-    /// Demands that each transaction sent `per_transaction` statements: exact if all attempts
-    /// committed. An attempt that did not may have sent any part of them, and a ROLLBACK.
+    /// Demands `per_transaction` statements for each transaction: exact if all attempts committed.
+    /// Another attempt may have sent any part of them, and a ROLLBACK.
     pub fn statements(per_transaction: u64, totals: &AuditTotals) -> AuditRow {
         let least = i128::from(totals.committed()) * i128::from(per_transaction);
         let most = least + i128::from(totals.unfinished()) * i128::from(per_transaction + 1);

@@ -78,8 +78,7 @@ impl WorkloadSpec {
         }
     }
 
-    /// The same workload, with a pure function that finds all that is wrong with what a study declares
-    /// of it, and where.
+    /// Adds a pure function that finds all errors of a study's declaration, with their places.
     #[must_use]
     pub fn checked_by(
         self,
@@ -97,12 +96,9 @@ impl WorkloadSpec {
         WorkloadSpec { target, ..self }
     }
 
-    /// Plans the workload with these options; those that are not given have their defaults. Pure:
-    /// the same arguments give the same steps, tables, rows and statements.
-    ///
-    /// # Errors
-    ///
-    /// An option that is unknown or wrong; a load that the workload cannot run with these options.
+    /// Missing options get defaults. Pure: the same arguments give the same steps, tables, rows and
+    /// statements. Fails for an unknown or wrong option, and a load that the workload cannot run
+    /// with them.
     pub fn plan(
         &self,
         given: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! A database from the workload's point of view: statements go in, replies come out.
+//! A database as a workload sees it: statements in, replies out.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -9,172 +9,138 @@ use dyno_model::Name;
 
 /// One connection to a server.
 ///
-/// Two kinds of calls. *Cold* ones (`prepare`, `query`, `load_rows`) block until they are done and
-/// may allocate; they serve set-up, populating and checks. *Hot* ones (`send_*`, `poll_reply`)
-/// never block and never allocate once the connection is warm; they are what is measured.
+/// *Cold* calls (`prepare`, `query`, `load_rows`) block and may allocate; they serve set-up,
+/// populating and checks. *Hot* calls (`send_*`, `poll_reply`), which are measured, never block,
+/// and never allocate once warm.
 ///
-/// At most one statement is in flight, or one *pipeline*: several statements that were sent
-/// together, and whose replies come one after the other. A product that answers at once and has no
-/// descriptor to wait for (SQLite in the process) does all its work in `poll_reply`, and has no
-/// pipelines.
+/// In flight is at most one statement, or one *pipeline*: statements sent together, whose replies
+/// come one after the other. A product that replies at once without a descriptor (SQLite in the
+/// process) works in `poll_reply`, and has no pipelines.
 pub trait Connection: Send {
     fn dialect(&self) -> Dialect;
 
-    /// Whether it carries SQL. Else it carries operations on files, its dialect means nothing, and
-    /// there is no catalog in which tables could be noted.
+    /// Otherwise on files: its dialect means nothing, and there is no catalog.
     fn speaks_sql(&self) -> bool {
         true
     }
 
-    /// A text that holds what the server has sent, for a message: as one harmless line, without the
-    /// password if the connection has one. Cold.
+    /// For a message with the server's text: one harmless line, without the password. Cold.
     fn shown(&self, text: &str) -> String {
         dyno_units::clean_text(text)
     }
 
-    /// The descriptor that becomes readable when a reply arrives, or none if a reply never has
-    /// to be waited for. It stays the same one for the connection's life.
+    /// Readable when a reply arrives; none without waits. Constant for the connection's life.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Prepares statements, in order; `send_execute` names them by their index. Cold. Replaces
-    /// what was prepared before.
+    /// Replaces earlier statements; `send_execute` uses their index. Cold.
     fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError>;
 
-    /// Prepares one more statement: at the end of those that were, or in the place of one that is not
-    /// executed any more. Cold.
-    ///
-    /// # Errors
-    ///
-    /// The server's; the product prepares all statements at once.
+    /// One more statement: at the end, or in place of an unused one. Cold. Fails with the server's
+    /// error, or if the product prepares only all at once.
     fn prepare_at(&mut self, _idx: usize, statement: &Statement) -> Result<(), StatementError> {
         let message = format!("a single statement cannot be prepared: {}", statement.sql);
         Err(StatementError::new(ErrorClass::Refused, "prepare", message))
     }
 
-    /// Sends prepared statement `statement` with its values. Hot.
-    ///
-    /// An error in sending is kept and returned by `poll_reply`, so that there is one place that
-    /// deals with errors.
+    /// Hot. `poll_reply` returns errors of sending, too, so that one place deals with errors.
     fn send_execute(&mut self, statement: usize, values: &[Value<'_>]);
 
     /// Sends a text statement (BEGIN, COMMIT, a generated INSERT). Hot.
     fn send_text(&mut self, sql: &str);
 
-    /// The same with a statement that returns rows of `n_columns` columns, which are kept as texts
-    /// for [`Connection::kept_rows`]; with 0, whatever columns there are. Not in a pipeline. A product that is not reached by a
-    /// protocol keeps none. Hot.
+    /// Keeps rows of `n_columns` columns (0: any number) as texts for [`Connection::kept_rows`]. Not in a pipeline;
+    /// only for products reached by a protocol. Hot.
     fn send_text_keeping(&mut self, sql: &str, _n_columns: usize) {
         self.send_text(sql);
     }
 
-    /// The same with a statement of any number of queries, whose last rows and names of columns are kept
-    /// for [`Connection::last_rows`]. Not in a pipeline. False if the product keeps none; then nothing
-    /// is sent. Hot.
+    /// Of any number of queries, keeps last rows and names of columns for [`Connection::last_rows`]. Not
+    /// in a pipeline. False, with nothing sent, if the product keeps none. Hot.
     fn send_text_keeping_last(&mut self, _sql: &str) -> bool {
         false
     }
 
-    /// Continues the statement in flight: writes what remains to be written, and reads what has
-    /// arrived, with a bounded number of reads, so that the caller sees its clock however long the
-    /// reply is. Ready when the reply is complete. Hot.
+    /// Continues the statement in flight: writes the rest, and reads what has arrived with a
+    /// bounded number of reads, so that the caller sees its clock during long replies. Ready when
+    /// the reply is complete. Hot.
     ///
-    /// If there is a descriptor and nothing is left to write, this is called only once the
-    /// descriptor is readable: a read right after a send would find nothing, and cost a system
-    /// call.
+    /// With a descriptor and nothing to write, call only when it is readable: a read right after a
+    /// send would waste a system call.
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>>;
 
-    /// Begins a pipeline: from here on `send_execute` and `send_text` only buffer what they are
-    /// given, until [`Connection::send_pipeline`] sends all of it. False if the product has no
-    /// pipelines; then nothing has begun. Hot.
+    /// From here on `send_execute` and `send_text` only buffer, until
+    /// [`Connection::send_pipeline`]. False, with no effect, if the product has no pipelines. Hot.
     fn begin_pipeline(&mut self) -> bool {
         false
     }
 
-    /// Sends the pipeline; nothing if it is empty. `poll_reply` then returns one reply after the
-    /// other, in the order of the statements. Hot.
+    /// `poll_reply` then returns the replies in the order of statements. Hot.
     ///
-    /// What happens after a failed statement depends on the product: PostgreSQL skips the rest of
-    /// the pipeline, and the error is the last reply; MariaDB and MySQL execute the next statement,
-    /// and its reply follows. [`Connection::n_awaited`] distinguishes the two.
+    /// After a failed statement, PostgreSQL skips the rest, and the error is the last reply;
+    /// MariaDB and MySQL execute and reply to the next one. [`Connection::n_awaited`] tells which.
     fn send_pipeline(&mut self) {}
 
-    /// The next reply of a pipeline, if it has arrived together with one before; never reads.
-    /// If it has not, wait for it as for the reply to a single statement. Hot.
+    /// A reply that arrived together with an earlier one; never reads. If pending, wait as for a
+    /// single statement's reply. Hot.
     fn poll_received(&mut self) -> Poll<Result<Reply, StatementError>> {
         Poll::Pending
     }
 
-    /// Replies that are still to come: 1 while a single statement is in flight.
-    ///
-    /// A connection without pipelines need not count: its session sends nothing before the reply is
-    /// there.
+    /// Replies to come: 1 with a single statement in flight. Connections without pipelines need not
+    /// count, as their session sends nothing before the reply.
     fn n_awaited(&self) -> usize {
         0
     }
 
-    /// The rows of the latest reply to a prepared statement whose rows are kept
-    /// ([`Statement::keeping_rows`]); they are there until the next statement is sent, or the next
-    /// reply of a pipeline is polled for. A statement with several results keeps the rows of the
-    /// first one that has any. Hot.
+    /// Rows of the latest prepared statement that keeps them ([`Statement::keeping_rows`]), until
+    /// the next statement is sent, or the next reply of a pipeline polled. Of several results, the
+    /// first with rows. Hot.
     fn kept_rows(&self) -> &KeptRows {
         KeptRows::none()
     }
 
-    /// The last rows of the latest statement whose last rows are kept
-    /// ([`Statement::keeping_last_row`], [`Connection::send_text_keeping_last`]), until the next
-    /// statement is sent. Hot.
+    /// Last rows of the latest statement that keeps them ([`Statement::keeping_last_row`],
+    /// [`Connection::send_text_keeping_last`]), until the next one is sent. Hot.
     fn last_rows(&self) -> &LastRows {
         LastRows::none()
     }
 
-    /// Whether a transaction is open, as the server said with its latest reply; none if the product
-    /// does not say it. Hot.
+    /// As of the latest reply; none if the product does not say. Hot.
     fn is_in_transaction(&self) -> Option<bool> {
         None
     }
 
-    /// Takes the last notices and warnings that the server has sent beside its replies, oldest first, where its
-    /// protocol has them. Cold.
+    /// Takes the latest notices and warnings besides replies, oldest first, if the protocol has them. Cold.
     fn notices(&mut self) -> Vec<ErrorDetails> {
         Vec::new()
     }
 
-    /// Whether bytes of the statement in flight are still to be written, so that writability has
-    /// to be waited for as well; also true if sending has failed, so that
-    /// [`Connection::poll_reply`] is called and can return it.
+    /// Bytes of the statement in flight are unwritten, so wait for writability, too. Also true
+    /// after a failed send, so that [`Connection::poll_reply`] returns that.
     fn wants_write(&self) -> bool {
         false
     }
 
-    /// Whether reads and writes may block the thread. A worker with a single client sets
-    /// this: a blocking read saves the wait for readiness. Cold.
-    ///
-    /// `timeout_ns` bounds one blocking read (0: no bound); a read that runs out of it makes
-    /// `poll_reply` return pending.
+    /// A worker with a single client lets reads and writes block, which saves the wait for
+    /// readiness. Cold. `timeout_ns` bounds a blocking read (0: unbounded), after which
+    /// `poll_reply` is pending.
     fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError>;
 
-    /// Bounds each `query` and each `prepare` from here on, as a whole (0: no bound but the one
-    /// that a connection gives `prepare` by itself, as at first). One that runs out of it fails,
-    /// and the connection is lost. Cold.
+    /// Bounds each later `query` and `prepare` as a whole (0, as at first: only the connection's
+    /// own bound for `prepare`). Beyond it they fail, and the connection is lost. Cold.
     fn set_cold_limit(&mut self, _limit_ns: u64) {}
 
     /// Runs a statement and returns all rows as text. Cold.
     fn query(&mut self, sql: &str) -> Result<TextRows, StatementError>;
 
-    /// Runs a statement and returns all rows as text, with the names of their columns. Cold.
-    ///
-    /// A connection that does not know names leaves them empty.
+    /// All rows as text, with names of columns, empty if unknown. Cold.
     fn query_named(&mut self, sql: &str) -> Result<NamedRows, StatementError> {
         Ok(NamedRows { columns: Vec::new(), rows: self.query(sql)? })
     }
 
-    /// Runs a statement that takes rows from the client (COPY … FROM STDIN), with the rows that
-    /// `next_row` writes until it returns false, in the transaction that is open. Returns the number of
-    /// rows stored. Cold.
-    ///
-    /// # Errors
-    ///
-    /// The product has no such statements; the server's.
+    /// For a statement that takes rows (COPY … FROM STDIN), in the open transaction. `next_row` writes
+    /// rows until it returns false. Returns the number stored. Cold. Fails with the server's error, or
+    /// if the product has no such statements.
     fn copy_rows(
         &mut self,
         sql: &str,
@@ -183,9 +149,8 @@ pub trait Connection: Send {
         Err(StatementError::new(ErrorClass::Refused, "copy", format!("no rows can be sent: {sql}")))
     }
 
-    /// Fills `table` (its name and column names are given) with the rows that `next_row` writes
-    /// until it returns false, in the fastest way that the product has. Cold. Returns the number of
-    /// rows stored.
+    /// In the product's fastest way. `next_row` writes rows until it returns false. Returns the
+    /// number stored. Cold.
     fn load_rows(
         &mut self,
         table: &str,
@@ -215,18 +180,14 @@ pub struct Statement {
     pub class: StatementClass,
     /// Whether the client reads the rows; otherwise they are counted and skipped undecoded.
     pub keeps_rows: bool,
-    /// Whether the server parses it again for each execution, as an unnamed statement. Only
-    /// PostgreSQL has those; other products refuse to prepare it.
+    /// Unnamed: parsed for each execution. Only in PostgreSQL; other products refuse to prepare it.
     pub is_unnamed: bool,
-    /// How many values it has if they and its columns go as texts, whose types the server finds, and it
-    /// is prepared when it is first executed. Only PostgreSQL has such statements; other products
-    /// refuse to prepare them.
+    /// The number of values if they and the columns go as texts, whose types the server finds; prepared
+    /// at the first execution. Only in PostgreSQL; other products refuse to prepare it.
     pub texts: Option<usize>,
-    /// Whether the last row of each of its results is kept, with the names of the columns; only if its
-    /// columns are texts.
+    /// Keeps the last row of each result with names of columns; columns must be texts.
     pub keeps_last: bool,
-    /// Whether it is run once, as text, when the others are prepared: an SQL-level PREPARE, whose
-    /// statement clients then execute as text. It follows those that are prepared.
+    /// Run once as text after the others: an SQL PREPARE, whose statement clients execute.
     pub is_set_up: bool,
 }
 
@@ -255,8 +216,7 @@ impl Statement {
         Statement { keeps_rows: true, ..self }
     }
 
-    /// The same statement with so many values that go as texts, prepared when it is first executed: as
-    /// PostgreSQL's own programs do it for statements that they do not know.
+    /// Values as texts, as PostgreSQL's own programs send statements that they do not know.
     pub fn of_texts(self, n_values: usize) -> Statement {
         Statement { texts: Some(n_values), ..self }
     }
@@ -266,8 +226,8 @@ impl Statement {
         Statement { keeps_last: true, ..self }
     }
 
-    /// The same statement, parsed again for each execution: what PostgreSQL's drivers send if
-    /// nothing was prepared (Parse, Bind, Describe, Execute, Sync in one round trip).
+    /// Parsed for each execution, as PostgreSQL's drivers do without preparing (Parse, Bind,
+    /// Describe, Execute, Sync in one round trip).
     pub fn unnamed(self) -> Statement {
         Statement { is_unnamed: true, ..self }
     }

@@ -1,7 +1,6 @@
-//! The loop that every client runs: wait until a transaction is due, do it, report how it ended.
-//!
-//! The loop knows no clock. When a transaction is due, when it was sent and done, and whether to
-//! retry is decided by the load generator, behind [`Pace`].
+//! The loop of every client: wait until a transaction is due, do it, report how it ended. The loop
+//! knows no clock: the load generator, behind [`Pace`], decides when a transaction is due, when it
+//! was sent and done, and whether to retry.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -14,8 +13,8 @@ use crate::{
     Tally,
 };
 
-/// Decides when a client acts, and receives the outcome. Implemented by the load generator, one
-/// for each client; all methods take `&self` because the session and the loop share it.
+/// Decides when a client acts, and gets the outcomes. The load generator implements it for each
+/// client; methods take `&self`, as session and loop share it.
 pub trait Pace {
     /// Ready when the next transaction is due: true to do one, false to end.
     fn poll_due(&self) -> Poll<bool>;
@@ -26,16 +25,15 @@ pub trait Pace {
     /// The transaction of this kind has ended; returns what to do next.
     fn done(&self, kind: usize, tally: Tally, result: Result<Ended, &StatementError>) -> Next;
 
-    /// The client pauses for this long (keying, thinking) until [`Pace::poll_pause`] is ready; that
-    /// is at once if a schedule decides when transactions begin. False if the client is to end
-    /// instead. The pause before a retry is decided by the pace.
+    /// A pause (keying, thinking) until [`Pace::poll_pause`] is ready, which is at once if a
+    /// schedule decides when transactions begin. False if the client is to end. The pace itself
+    /// decides pauses before retries.
     fn begin_pause(&self, length: Nanoseconds) -> bool;
 
     /// Ready when the pause is over: the one before a retry, or the one that was begun.
     fn poll_pause(&self) -> Poll<()>;
 
-    /// Begins a pause of this length whatever decides when transactions begin: one within a transaction.
-    /// It is over when [`Pace::poll_pause`] is ready.
+    /// A pause within a transaction, under any load, until [`Pace::poll_pause`] is ready.
     fn begin_sleep(&self, _length: Nanoseconds) {}
 
     /// The time; read from the clock.
@@ -48,12 +46,10 @@ pub trait Pace {
         self.now()
     }
 
-    /// The transaction of this kind has failed, and the client tries it again at once, on its own:
-    /// the failure and the retry are counted, and it stays in flight.
+    /// The client retries at once: failure and retry count, and it stays in flight.
     fn retried_at_once(&self, _kind: usize, _tally: Tally, _error: &StatementError) {}
 
-    /// When the transaction was due that [`Pace::poll_due`] was ready for; the time if no schedule
-    /// decides that.
+    /// The transaction of the last [`Pace::poll_due`]; the time if there is no schedule.
     fn due(&self) -> Nanoseconds {
         self.latest()
     }
@@ -61,8 +57,7 @@ pub trait Pace {
     /// The transaction that is due will not be sent: it counts as missed.
     fn skipped(&self) {}
 
-    /// The client has done all that it is going to do: a step that lasts until all quotas are done does
-    /// not wait for it.
+    /// It has done all its work: steps that last until all quotas are done do not wait.
     fn finished(&self) {}
 
     /// The client now has this connection: wait for its descriptor from here on.
@@ -71,14 +66,12 @@ pub trait Pace {
     /// The client's connection is about to be dropped.
     fn detach(&self);
 
-    /// A statement has been sent. True when its reply is worth waiting for before the connection
-    /// is polled the first time; false when polling finds it, or blocks until it is there.
+    /// True to wait before the first poll, which would find no reply, and not block for it.
     fn statement_sent(&self, _connection: &dyn Connection) -> bool {
         false
     }
 
-    /// The statement in flight is not complete: poll again when the connection's descriptor is
-    /// readable, or writable if [`Connection::wants_write`].
+    /// Poll again when the connection is readable, or writable if [`Connection::wants_write`].
     fn awaits_reply(&self, connection: &dyn Connection);
 
     /// Whether the statement in flight has run out of its time limit.
@@ -97,8 +90,7 @@ pub enum Ended {
     /// The server confirmed the commit.
     #[default]
     Committed,
-    /// The client rolled back, as the workload's design demands
-    /// ([`Session::roll_back_as_designed`]).
+    /// As the workload demands ([`Session::roll_back_as_designed`]).
     RolledBack,
 }
 
@@ -142,22 +134,19 @@ pub trait Transactions {
         0
     }
 
-    /// How long a transaction of this kind has to be delayed because another client lags behind:
-    /// zero to do it now. Called again after each such pause; the transaction is due when the last
-    /// one is over. Has an effect under closed load only: under other loads pauses have no length.
+    /// Delay because another client lags behind; zero to go on. Called again after each pause; the
+    /// transaction is due after the last. Only under closed load: otherwise pauses have no length.
     fn delay_before(&mut self, _kind: usize) -> Nanoseconds {
         Nanoseconds::ZERO
     }
 
-    /// Pause before a transaction of this kind (keying time); the transaction is due when it is
-    /// over. Called once for each transaction; used under closed load only, since under open load a
-    /// schedule decides when each is due.
+    /// Before a transaction (keying time), which is due afterwards. Called once per transaction,
+    /// and only under closed load: under open load a schedule decides.
     fn pause_before(&mut self, _kind: usize, _random: &mut RandomStream) -> Nanoseconds {
         Nanoseconds::ZERO
     }
 
-    /// Pause after a transaction of this kind has ended in any way (think time); used under
-    /// closed load only.
+    /// After a transaction has ended in any way (think time); only under closed load.
     fn pause_after(&mut self, _kind: usize, _random: &mut RandomStream) -> Nanoseconds {
         Nanoseconds::ZERO
     }
@@ -224,8 +213,7 @@ pub async fn drive<T: Transactions>(mut transactions: T, context: ClientContext)
         loop {
             pace.sent();
             let result = transactions.perform(kind, &mut random, &mut session).await;
-            // Taken after a failure as well: an intentional rollback before the failure says
-            // nothing about the next attempt.
+            // Also after a failure: an earlier rollback says nothing about the next attempt.
             let ended = session.take_ended();
             let ended = result.as_ref().map(|()| ended);
             let next = pace.done(kind, session.take_tally(), ended);
@@ -240,8 +228,7 @@ pub async fn drive<T: Transactions>(mut transactions: T, context: ClientContext)
                 }
                 Next::Retry | Next::GiveUp => {
                     session.drop_replies().await;
-                    // A rollback that fails has lost its connection or its transaction; either
-                    // way the connection's state is unknown, so a new one is opened.
+                    // After a failed rollback the connection's state is unknown.
                     if session.rollback().await.is_err()
                         && !reconnect(&mut session, &statements, pace).await
                     {
@@ -261,8 +248,8 @@ pub async fn drive<T: Transactions>(mut transactions: T, context: ClientContext)
     }
 }
 
-/// Pauses for this long, which is not zero; false when the step has ended meanwhile. Not called
-/// if there is no pause: even a future that is ready at once has a cost.
+/// `length` is not zero; false when the step has ended. Not called without a pause: even a ready
+/// future has a cost.
 async fn pause(pace: &dyn Pace, length: Nanoseconds) -> bool {
     if !pace.begin_pause(length) {
         return false;

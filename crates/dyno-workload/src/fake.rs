@@ -1,5 +1,5 @@
-//! A connection that answers every statement at once and remembers it, and a pace that lets a
-//! client do a number of transactions.
+//! A connection that answers at once and records statements, and a pace for a number of
+//! transactions.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};

@@ -1,4 +1,4 @@
-//! Rows that a client keeps, in memory that is reused for the next statement.
+//! Rows that a client keeps, in reused memory.
 
 use crate::row::push_decimal;
 
@@ -11,10 +11,9 @@ enum Kept {
     Text(usize, usize),
 }
 
-/// The rows of the latest statement whose rows are kept ([`crate::Statement::keeping_rows`]).
-///
-/// Products write into it while they read a reply, and clients read from it until they send the
-/// next statement. Once warm, it allocates nothing: clearing keeps the memory.
+/// Rows of the latest statement that keeps them ([`crate::Statement::keeping_rows`]). Products
+/// write them while reading a reply; clients read them until they send the next statement. Once
+/// warm, nothing is allocated: clearing keeps the memory.
 #[derive(Clone, Debug, Default)]
 pub struct KeptRows {
     values: Vec<Kept>,
@@ -79,8 +78,8 @@ impl KeptRows {
         self.fixed(row, column, 0)
     }
 
-    /// A decimal as a whole number of units of 10^-`scale`: `12.5` at scale 2 is 1250. Further
-    /// digits are rounded half away from zero. None if it is no number or too large.
+    /// In units of 10^-`scale`: `12.5` at scale 2 is 1250. Further digits round half away from
+    /// zero. None if it is no number or too large.
     pub fn fixed(&self, row: usize, column: usize, scale: u32) -> Option<i64> {
         let factor = 10_i64.checked_pow(scale)?;
         match self.value(row, column)? {

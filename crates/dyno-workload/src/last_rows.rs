@@ -1,4 +1,4 @@
-//! The last rows of a statement's results, with the names of their columns, in memory that is reused.
+//! Last rows of a statement's results, with column names, in reused memory.
 
 use std::ops::Range;
 
@@ -19,10 +19,8 @@ struct Column {
     value: Option<Range<usize>>,
 }
 
-/// The last row of each result of a statement, all values as texts.
-///
-/// Products write into it while they read a reply, and clients read from it until they send the next
-/// statement. Once warm, it allocates nothing.
+/// The last row of each result, all values as texts. Products write them while reading a reply;
+/// clients read them until they send the next statement. Once warm, nothing is allocated.
 #[derive(Clone, Debug, Default)]
 pub struct LastRows {
     results: Vec<OneResult>,

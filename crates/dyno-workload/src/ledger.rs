@@ -1,8 +1,6 @@
-//! Which transactions the server confirmed, by a row that each of them makes: what a replica that was promoted lacks.
-//!
-//! Counts alone give a range, because a transaction without an answer may be among those that were found. So the
-//! clients note the row of each transaction before they send it, and keep those that are not confirmed. These rows are
-//! looked up: all others that are found were confirmed.
+//! Which transactions the server confirmed, by a row that each makes: finds what a promoted replica lacks. Counts give
+//! only a range, as unanswered transactions may be among those found. So clients note each transaction's row before
+//! sending it, and keep the unconfirmed ones, which are looked up: all others found were confirmed.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -65,8 +63,7 @@ impl Ledger {
         })
     }
 
-    /// Asks for the number of all rows and of those that were not confirmed: in one statement, so that both are
-    /// of one moment.
+    /// All rows, and unconfirmed ones among them, in one statement, so that both are of one moment.
     pub(crate) fn query(&self) -> Option<String> {
         if self.why_not().is_some() {
             return None;
@@ -88,8 +85,7 @@ impl Ledger {
         Some(format!("SELECT {}, {found}", all.join(" + ")))
     }
 
-    /// How many confirmed transactions the answer to [`Ledger::query`] lacks; none if more of them are known than
-    /// the clients have noted.
+    /// In the answer to [`Ledger::query`]; none if more are known than clients noted.
     pub(crate) fn lost(&self, answer: &TextRows, acknowledged: u64) -> Option<u64> {
         let confirmed = self.noted().confirmed;
         if confirmed < acknowledged {

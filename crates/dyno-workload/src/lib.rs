@@ -1,15 +1,11 @@
-//! What clients do: tables, data, transactions and mixes, and the connection that carries them.
+//! Workloads: tables, data, transactions and mixes, and the connection that carries them.
 //!
-//! A workload is written once and runs on every database: it reaches a server only through
-//! [`Connection`], which a product implements, and time only through [`Pace`], which the load
-//! generator implements. It knows no driver, no clock and no host.
-//!
-//! A workload is planned by its [`catalog::WorkloadSpec`], which is pure, and made into the
-//! [`Clients`] of a trial. What the server confirmed is checked when the load has ended:
-//! [`Clients::audit`].
-//!
-//! To add a workload, copy the folder `tpcb` (one workload) or `sysbench` (a family) and name it in
-//! [`catalog`].
+//! A workload is written once for all databases: it reaches servers only through [`Connection`],
+//! which products implement, and time only through [`Pace`], which the load generator implements.
+//! It knows no driver, clock or host. Its [`catalog::WorkloadSpec`] plans it, which is pure; the
+//! plan makes a trial's [`Clients`], and [`Clients::audit`] checks after the load what the server
+//! confirmed. To add a workload, copy the folder `tpcb` (one workload) or `sysbench` (a family) and
+//! name it in [`catalog`].
 
 mod audit;
 pub mod catalog;

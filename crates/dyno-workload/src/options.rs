@@ -1,4 +1,4 @@
-//! The options that a workload was given, complete and checked.
+//! A workload's options, complete and checked.
 
 use std::collections::BTreeMap;
 

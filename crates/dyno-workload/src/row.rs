@@ -1,4 +1,4 @@
-//! A row to be stored, in memory that is reused for the next row.
+//! A row to store, in reused memory.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell {
@@ -60,8 +60,7 @@ impl Row {
         }
     }
 
-    /// Appends this row as one line of tab-separated text, NULL as `\N` and tab, newline, carriage
-    /// return and backslash escaped: what both LOAD DATA and COPY read by default.
+    /// A line of values between tabs, NULL as `\N`, escaped as LOAD DATA and COPY read by default.
     pub fn write_tab_separated(&self, out: &mut Vec<u8>) {
         for (idx, cell) in self.cells.iter().enumerate() {
             if idx > 0 {

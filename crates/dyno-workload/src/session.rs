@@ -99,23 +99,15 @@ impl Session {
         })
     }
 
-    /// Prepares these statements in place of those that were: for a client whose statements depend
-    /// on its context, before its first transaction. Blocks. After a reconnect the ones of
-    /// [`crate::ClientContext::statements`] are prepared, so a client sets that too.
-    ///
-    /// # Errors
-    ///
-    /// The server refused one of them.
+    /// Replaces prepared statements, for a client whose statements depend on its context, before
+    /// its first transaction. Blocks. A reconnect prepares [`crate::ClientContext::statements`], so
+    /// set those, too. Fails if the server refuses one.
     pub fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
         self.classes = prepare_on(self.connection.as_mut(), statements)?;
         Ok(())
     }
 
-    /// Prepares one more statement; see [`Connection::prepare_at`]. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The server refused it.
+    /// See [`Connection::prepare_at`]. Blocks. Fails if the server refuses.
     pub fn prepare_at(&mut self, idx: usize, statement: &Statement) -> Result<(), StatementError> {
         self.connection.prepare_at(idx, statement)?;
         match self.classes.get_mut(idx) {
@@ -141,8 +133,8 @@ impl Session {
         self.answer(class)
     }
 
-    /// Sends prepared statement `statement`, which is of this class. Returns its reply if it is there at once, as it is where reading blocks and the
-    /// reply is not wanted `later`; otherwise [`Session::unanswered`] waits for it.
+    /// Returns the reply if it is there at once, as when reads block and it is not wanted `later`; otherwise
+    /// [`Session::unanswered`] waits for it.
     pub fn execute_at_once(
         &mut self,
         (statement, class): (usize, StatementClass),
@@ -183,8 +175,7 @@ impl Session {
         self.answer(class)
     }
 
-    /// Sends a text statement whose rows are kept, with so many columns; see
-    /// [`Connection::send_text_keeping`].
+    /// See [`Connection::send_text_keeping`].
     #[inline]
     pub fn text_keeping(
         &mut self,
@@ -196,8 +187,7 @@ impl Session {
         self.answer(class)
     }
 
-    /// Sends a text statement whose last rows are kept; none if the product keeps none. See
-    /// [`Connection::send_text_keeping_last`].
+    /// None if the product keeps none. See [`Connection::send_text_keeping_last`].
     pub fn text_keeping_last(&mut self, sql: &str, class: StatementClass) -> Option<Answer<'_>> {
         self.connection.send_text_keeping_last(sql).then(|| self.answer(class))
     }
@@ -212,8 +202,7 @@ impl Session {
         self.connection.is_in_transaction()
     }
 
-    /// Sends a text statement that may take hours (making an index): the time limit of statements
-    /// does not hold for it.
+    /// For a statement that may take hours (making an index): without the statements' time limit.
     pub fn text_without_limit(&mut self, sql: &str, class: StatementClass) -> Answer<'_> {
         Answer { is_unlimited: true, ..self.text(sql, class) }
     }
@@ -230,8 +219,7 @@ impl Session {
         self.text("ROLLBACK", StatementClass::Other)
     }
 
-    /// Rolls the transaction back, as the workload's design demands: it counts neither as a failure
-    /// nor as committed.
+    /// As the workload demands: counts neither as failed nor as committed.
     pub async fn roll_back_as_designed(&mut self) -> Result<(), StatementError> {
         self.rollback().await?;
         self.ended = Ended::RolledBack;
@@ -243,8 +231,7 @@ impl Session {
         self.ended = Ended::RolledBack;
     }
 
-    /// The rows of the latest prepared statement whose rows are kept; see
-    /// [`Connection::kept_rows`].
+    /// See [`Connection::kept_rows`].
     pub fn kept_rows(&self) -> &KeptRows {
         self.connection.kept_rows()
     }
@@ -298,8 +285,8 @@ impl Session {
     }
 }
 
-/// The reply to a statement that has been sent: a future, written by hand because every statement
-/// passes through it, and each further layer of futures would cost instructions.
+/// The reply to a sent statement: a hand-written future, as every statement passes through it, and
+/// each layer of futures costs instructions.
 #[must_use = "a statement whose reply is not awaited keeps the next one from being sent"]
 pub struct Answer<'a> {
     session: &'a mut Session,

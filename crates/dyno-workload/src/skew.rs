@@ -1,30 +1,26 @@
-//! Whether keys were drawn as intended: counters, and the test of Kolmogorov and Smirnov.
-//!
-//! A benchmark that has lost its skew measures caches that fit and locks without contention, and
-//! looks better for it. So each client counts what it draws, in counters of its own, and the audit
-//! compares all of them together with the intended distribution.
+//! Whether keys were drawn as intended: counters, and the test of Kolmogorov and Smirnov. Without
+//! its skew, a benchmark measures caches that fit and locks without contention, and looks better.
+//! So each client counts its draws, and the audit compares their sum with the intended
+//! distribution.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::AuditRow;
 
-/// Most bins that keys are cut into: fine enough for any skew, small enough to have for each
-/// client.
+/// Fine enough for any skew, small enough for each client.
 const BINS_MOST: usize = 256;
 
 /// Number of bins if each of very many clients has its own.
 const BINS_FEW: u64 = 64;
 
-/// ln(2 / α) for the false alarm rate of a check: α = 6.8e-6, the two tails of a
-/// normal distribution beyond 4.5 standard deviations.
+/// ln(2 / α), α = 6.8e-6: both normal tails beyond 4.5 standard deviations.
 const LN_TWO_PER_ALPHA: f64 = 12.59;
 
 /// Distance below which draws have to stay to show anything: a missing skew is further away.
 const KS_LIMIT_MOST: f64 = 0.25;
 
-/// Counters of one client. It alone adds to them, without waiting; others may read
-/// them at any time.
+/// One client adds, without waiting; others may read at any time.
 #[derive(Debug)]
 pub struct Counters(Box<[AtomicU64]>);
 
@@ -102,9 +98,8 @@ impl KeyBins {
         KeyBins { rule: Rule::Even(n_keys), expected: (0..n_bins).map(share).collect() }
     }
 
-    /// For `n_keys` keys, where those before key k should get the share `share_before(k)` of all
-    /// draws. Neighbouring keys share a bin, and bins are few, because there may be very many
-    /// clients. `n_keys` must not be 0.
+    /// For `n_keys` keys (not 0), where those before key k should get the share `share_before(k)`.
+    /// Neighbours share a bin, and bins are few, as there may be many clients.
     pub fn of_neighbours(n_keys: u64, share_before: impl Fn(u64) -> f64) -> KeyBins {
         assert!(n_keys > 0, "nothing can be drawn from no keys");
         let n_bins = n_keys.min(BINS_FEW);
@@ -114,8 +109,8 @@ impl KeyBins {
         KeyBins { rule: Rule::Even(n_keys), expected: (0..n_bins).map(share).collect() }
     }
 
-    /// For keys of which key k should be drawn with the probability `shares[k]`; they need
-    /// not sum to 1. The hottest keys come first: a wrong skew shows most there.
+    /// Key k should have the probability `shares[k]`; they need not sum to 1. The hottest keys come
+    /// first: a wrong skew shows most there.
     pub fn hottest_first(shares: &[f64]) -> KeyBins {
         let total: f64 = shares.iter().sum();
         assert!(total > 0.0, "nothing can be drawn from no keys");
@@ -218,8 +213,7 @@ pub fn distance_row(name: &str, counts: &[u64], expected: &[f64]) -> AuditRow {
     .undecided_if(limit > KS_LIMIT_MOST)
 }
 
-/// The largest difference between the cumulated shares of `counts` and those of `expected`, from 0
-/// to 1: the statistic of Kolmogorov and Smirnov over bins. 0 if nothing was counted.
+/// Kolmogorov and Smirnov's over bins: the largest difference of cumulated shares; 0 if empty.
 pub fn ks_distance(counts: &[u64], expected: &[f64]) -> f64 {
     let n: u64 = counts.iter().sum();
     if n == 0 {
@@ -235,30 +229,28 @@ pub fn ks_distance(counts: &[u64], expected: &[f64]) -> f64 {
     most
 }
 
-/// The distance that `n` draws from the intended distribution stay within, except in 7 cases in a
-/// million: √(ln(2/α)/2n), the bound of Dvoretzky, Kiefer and Wolfowitz with Massart's constant
-/// (1990), which holds at every n, and for bins is on the safe side.
+/// Within this distance in all but 7 of a million cases: √(ln(2/α)/2n), the bound of Dvoretzky,
+/// Kiefer and Wolfowitz with Massart's constant (1990), valid for every n, and on the safe side for
+/// bins.
 pub fn ks_limit(n: u64) -> f64 {
     (LN_TWO_PER_ALPHA / (2.0 * n.max(1) as f64)).sqrt().min(1.0)
 }
 
-/// How far a count of hits among `n` independent tries of probability `p` stays from n·p, but for
-/// 7 cases in a million.
+/// Of hits among `n` tries of probability `p` from n·p, in all but 7 of a million cases.
 pub fn share_tolerance(n: u64, p: f64) -> f64 {
     sum_tolerance(n, p * (1.0 - p), 1.0)
 }
 
-/// How far the sum of `n` independent draws of this variance, none further than `reach` from their
-/// mean, stays from the sum of their means, but for 7 cases in a million: Bernstein's inequality,
-/// which holds at every n, where "so many standard deviations" fails for what is rare.
+/// How far the sum of `n` independent draws stays from its mean, in all but 7 of a million cases;
+/// no draw is further than `reach` from its own. Bernstein's inequality, valid for every n, where
+/// standard deviations fail for rare events.
 pub fn sum_tolerance(n: u64, variance: f64, reach: f64) -> f64 {
     let third = LN_TWO_PER_ALPHA * reach / 3.0;
     third + (third * third + 2.0 * LN_TWO_PER_ALPHA * n as f64 * variance).sqrt()
 }
 
-/// Checks that `hits` of `n` tries are a share of `p`, as exactly as so many tries can show.
-/// `unknown` hits more or fewer are allowed on top. If no hit at all could be due to chance,
-/// nothing is decided.
+/// Checks that `hits` of `n` tries are a share of `p`, as exactly as `n` tries can show, plus or
+/// minus `unknown` hits. Undecided if chance could explain no hit at all.
 pub fn share_row(name: &str, p: f64, (hits, n): (u64, u64), unknown: u64) -> AuditRow {
     let (low, high) = if p <= 0.0 {
         (0.0, 0.0)

@@ -54,47 +54,40 @@ pub trait Workload: Send + Sync {
         self.outline().target
     }
 
-    /// Where each of its statements stands in what the study declares of it, in the order of
-    /// [`Workload::statements`]: the keys that lead there from the workload's table. None for a workload
-    /// that the study does not declare.
+    /// For each of [`Workload::statements`], the keys that lead to its declaration from the workload's
+    /// table. None for workloads that the study does not declare.
     fn declared_at(&self, _dialect: Dialect) -> Option<Vec<Vec<String>>> {
         None
     }
 
-    /// Whether it can run on this dialect with its options; if not, why not and what to do.
-    ///
-    /// A workload is planned before it is known where it will run; what only some products have is
-    /// refused here, before any table is made.
+    /// Fails, with advice, if it cannot run on this dialect with its options. Called before any
+    /// table is made, as planning comes before the product is known.
     fn check(&self, dialect: Dialect) -> Result<(), String> {
         refuse_without_transactions(self.name(), dialect)
     }
 
-    /// Whether its transactions depend on rows that they have read: on a server that stores nothing
-    /// they would all fail.
+    /// Transactions depend on rows that they read: all would fail on a server that stores nothing.
     fn needs_rows(&self) -> bool {
         false
     }
 
-    /// Whether its tables hold vectors and have indexes on them, which only some versions and
-    /// installations of a product have.
+    /// Its tables have vectors with indexes, which not every installation supports.
     fn needs_vectors(&self) -> bool {
         false
     }
 
-    /// Whether it can run under such a load with its options: open, if a rate decides when
-    /// transactions begin, or closed. If not, why not and what to do.
+    /// Open (a rate decides when transactions begin) or closed. Fails with advice.
     fn check_load(&self, _is_open: bool) -> Result<(), String> {
         Ok(())
     }
 
-    /// Rows that its own steps put into its tables, as far as its options say: for estimates of
-    /// disk.
+    /// Rows inserted by its own steps, as far as options tell: for estimates of disk space.
     fn rows_of_steps(&self) -> u64 {
         0
     }
 
-    /// Whether its clients can run in several processes: if not, why not. They share nothing but the
-    /// tables then, and what [`Clients::counts`] adds up.
+    /// Fails, with the reason, if clients cannot run in several processes, which share only tables
+    /// and the sums of [`Clients::counts`].
     fn check_apart(&self) -> Result<(), String> {
         Err(format!(
             "the clients of `{}` count together what its audit needs, or share state, and so run in one \
@@ -103,14 +96,13 @@ pub trait Workload: Send + Sync {
         ))
     }
 
-    /// The steps that the workload itself defines, in their order; none if the study's load levels
-    /// are its steps. Clients learn from their [`ClientContext`] which step and role is theirs.
+    /// The workload's own steps; none if the study's load levels are the steps. [`ClientContext`]
+    /// tells clients their step and role.
     fn steps(&self) -> &[WorkloadStep] {
         &self.outline().steps
     }
 
-    /// How what goes on is observed in its steps, which have no clients; none of a workload that sends
-    /// something.
+    /// How steps without clients are observed; none if the workload sends something.
     fn observation(&self) -> Option<Observation> {
         None
     }
@@ -118,23 +110,19 @@ pub trait Workload: Send + Sync {
     /// The tables, in the order in which they are made.
     fn tables(&self, dialect: Dialect) -> Vec<Table>;
 
-    /// How many tables there are of each size and columns, for estimates: without statements and names,
-    /// which take time where there are many tables and many variants.
+    /// For estimates; without statements and names, which take time.
     fn table_shapes(&self) -> Vec<TableShape> {
         // Rows do not depend on the dialect; only the statements that make the tables do.
         table_shapes(self.tables(Dialect::ALL[0]))
     }
 
-    /// Whether nothing is made in the database, neither tables by Dyno nor anything by its clients that
-    /// Dyno would remove: a server that runs already is then left as it is.
+    /// Neither tables nor anything else of Dyno's is made: a running server stays as it is.
     fn makes_nothing(&self) -> bool {
         false
     }
 
-    /// Writes row `number` (counted from 0) of table `table_idx` of [`Workload::tables`].
-    ///
-    /// A pure function of its arguments and the workload's seed: any worker can make any row, in
-    /// any order, and it is the same row on every machine.
+    /// Row `number` (from 0) of table `table_idx` of [`Workload::tables`]. A pure function of
+    /// arguments and seed: any worker can make any row in any order, alike on every machine.
     fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row);
 
     /// The same row as this dialect takes it, where dialects write a value differently.
@@ -142,8 +130,8 @@ pub trait Workload: Send + Sync {
         self.fill_row(table_idx, number, row);
     }
 
-    /// A digest of what decides its rows besides the seed, where statements, numbers of rows and samples
-    /// of them do not show all of it: a data set that is kept is used again only with the same one.
+    /// A digest of what decides rows besides the seed and does not show in statements, numbers and
+    /// samples of rows: kept data sets must have the same.
     fn fills(&self) -> Option<String> {
         None
     }
@@ -158,9 +146,7 @@ pub trait Workload: Send + Sync {
         Vec::new()
     }
 
-    /// A query to run every second under load, if any: a cheap statement whose single row has named
-    /// columns of numbers. They are read as
-    /// `probe.WORKLOAD.COLUMN`.
+    /// A cheap query for each second: one row of numbers, read as `probe.WORKLOAD.COLUMN`.
     fn readings_query(&self, _dialect: Dialect) -> Option<String> {
         None
     }
@@ -170,12 +156,8 @@ pub trait Workload: Send + Sync {
         false
     }
 
-    /// The same workload, whose clients note a row of each transaction, so that its audit says exactly how many
-    /// confirmed ones are missing. Its statements may put into a row what tells it from all others.
-    ///
-    /// # Errors
-    ///
-    /// No row can be told from all others: why, in words that follow "because".
+    /// Its clients note a row of each transaction, so that the audit counts missing confirmed ones exactly;
+    /// statements may mark rows for that. Fails, in words after "because", if rows cannot be told apart.
     fn noting_commits(self: Arc<Self>) -> Result<Arc<dyn Workload>, &'static str> {
         Err("the workload makes no rows that tell its transactions apart")
     }
@@ -185,22 +167,18 @@ pub trait Workload: Send + Sync {
         Vec::new()
     }
 
-    /// The queries to run after the load, for [`Clients::audit`] to judge.
-    ///
-    /// Numbers that are compared with each other must come from one statement, so that all are of
-    /// one moment: what was in flight when the load ended may still be finishing.
+    /// For [`Clients::audit`], after the load. Numbers that are compared must come from one
+    /// statement, hence one moment: work in flight at the end may still be finishing.
     fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
         Vec::new()
     }
 
-    /// Why [`Workload::audit_queries`] asks nothing of tables that it has, in words that follow
-    /// "because"; none where it asks, or where there are no tables.
+    /// In words after "because", if [`Workload::audit_queries`] is empty despite tables.
     fn why_tables_are_not_audited(&self) -> Option<&'static str> {
         None
     }
 
-    /// What its steps measure besides transactions and their times: the figures that
-    /// [`Workload::figures`] and [`Clients::figures`] give.
+    /// For [`Workload::figures`] and [`Clients::figures`], besides transactions and times.
     fn metrics(&self) -> &'static [Metric] {
         &[]
     }
@@ -210,13 +188,11 @@ pub trait Workload: Send + Sync {
         Vec::new()
     }
 
-    /// Makes what the clients of one trial share. Their tables must be as [`Workload::fill_row`]
-    /// fills them.
+    /// What a trial's clients share. Tables must be as [`Workload::fill_row`] fills them.
     fn clients(self: Arc<Self>) -> Arc<dyn Clients>;
 }
 
-/// Refuses a product without transactions, for workloads that need what comes with them: UPDATE, DELETE,
-/// keys that are unique.
+/// For workloads that need UPDATE, DELETE and unique keys, which come with transactions.
 pub(crate) fn refuse_without_transactions(name: &str, dialect: Dialect) -> Result<(), String> {
     if dialect.has_transactions() {
         return Ok(());
@@ -249,8 +225,7 @@ pub enum Target {
     Files,
     /// Collections of documents, by operations on them: [`crate::documents::DocumentCommand`].
     Documents,
-    /// Of a workload: whatever is there, because it sends nothing to it. Of a product: nothing that
-    /// anything could be sent to.
+    /// A workload that sends nothing; a product that nothing can be sent to.
     Anything,
 }
 
@@ -259,8 +234,7 @@ pub enum Target {
 pub struct Observation {
     /// Time between two readings; at least a second.
     pub every: Nanoseconds,
-    /// A running process of this machine that is observed in place of the server's, with all its
-    /// descendants: its end is that of the observation.
+    /// Observed instead of the server's, with descendants; its end ends the observation.
     pub process: Option<i32>,
 }
 
@@ -275,27 +249,18 @@ pub enum Tried {
     Not(String),
 }
 
-/// The clients of one trial, and what they share while they run: mostly counters that the audit
-/// compares with what the server did.
+/// A trial's clients and their state: mostly counters for the audit.
 pub trait Clients: Send + Sync {
     /// One client. Allocates here, once, and not again while it runs.
     fn client(&self, context: ClientContext) -> ClientFuture;
 
-    /// The trial begins, before any client: the answers to [`Workload::first_queries`].
-    ///
-    /// # Errors
-    ///
-    /// What clients cannot begin with.
+    /// With the answers to [`Workload::first_queries`]. Fails if clients cannot begin so.
     fn begin(&self, _answers: &[TextRows]) -> Result<(), String> {
         Ok(())
     }
 
-    /// Does each kind of transaction once and rolls it back, as far as that undoes it: what came of each, by kind.
-    /// Counts nothing, and moves nothing that clients draw. Nothing of a workload that the study does not declare.
-    ///
-    /// # Errors
-    ///
-    /// The server refused to prepare the statements.
+    /// Runs each kind of transaction once and rolls it back, as far as possible; outcomes by kind. Counts nothing,
+    /// and changes no draws. Empty unless the study declares the workload. Fails if the server refuses to prepare.
     fn try_kinds(&self, _connection: Box<dyn Connection>) -> Result<Vec<Tried>, StatementError> {
         Ok(Vec::new())
     }
@@ -308,12 +273,10 @@ pub trait Clients: Send + Sync {
         Vec::new()
     }
 
-    /// Adds what clients in another process have counted; counts of other lengths than
-    /// [`Clients::counts`] has are left out.
+    /// From another process; ignored if the length differs from [`Clients::counts`].
     fn add_counts(&self, _counts: &[u64]) {}
 
-    /// The figures of a step that the clients themselves have measured, each one of
-    /// [`Workload::metrics`]; called when the step has ended.
+    /// Measured by the clients, for [`Workload::metrics`]; called at the end of a step.
     fn figures(&self, _step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
         Vec::new()
     }
@@ -329,11 +292,9 @@ pub trait Clients: Send + Sync {
     }
 
     /// Whether the server did what it confirmed. `answers` are those to
-    /// [`Workload::audit_queries`], one for each, in their order. A pure function of them and of
-    /// what the clients counted.
-    ///
-    /// The tables must have been as [`Workload::fill_row`] fills them when the first of the
-    /// transactions in `totals` began.
+    /// [`Workload::audit_queries`], in order. A pure function of them and the clients' counts.
+    /// Tables must have been as [`Workload::fill_row`] fills them before the first transaction in
+    /// `totals`.
     fn audit(&self, _totals: &AuditTotals, _answers: &[TextRows]) -> Vec<AuditRow> {
         Vec::new()
     }
@@ -361,20 +322,12 @@ impl MadeWorkload {
         self.clients.client(context)
     }
 
-    /// The trial begins; see [`Clients::begin`].
-    ///
-    /// # Errors
-    ///
-    /// What clients cannot begin with.
+    /// See [`Clients::begin`].
     pub fn begin(&self, answers: &[TextRows]) -> Result<(), String> {
         self.clients.begin(answers)
     }
 
-    /// Does each kind of transaction once; see [`Clients::try_kinds`].
-    ///
-    /// # Errors
-    ///
-    /// The server refused to prepare the statements.
+    /// See [`Clients::try_kinds`].
     pub fn try_kinds(&self, connection: Box<dyn Connection>) -> Result<Vec<Tried>, StatementError> {
         self.clients.try_kinds(connection)
     }
@@ -402,8 +355,7 @@ impl MadeWorkload {
         self.clients.why_ended()
     }
 
-    /// The queries to run after the load; see [`Workload::audit_queries`]. The last one looks up what the clients
-    /// have noted, if they have.
+    /// See [`Workload::audit_queries`]. The last query looks up what clients have noted, if any.
     pub fn audit_queries(&self, dialect: Dialect) -> Vec<String> {
         let mut queries = self.plan.audit_queries(dialect);
         queries.extend(self.clients.ledger().and_then(Ledger::query));
@@ -449,8 +401,7 @@ pub enum Dialect {
     MySql,
     PostgreSql,
     Sqlite,
-    /// The dialect of ClickHouse, which has no transactions. It reports no owners, so the first column of
-    /// each table of Dyno has the comment [`TABLE_MARK`].
+    /// No transactions, no owners: each table's first column has the comment [`TABLE_MARK`].
     ClickHouse,
 }
 

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 const FORMAT: u32 = 1;
 
-/// A build without optimisation says nothing about one with.
+/// Debug and release builds are kept apart: their speeds say nothing about each other.
 const BUILD: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
 
-/// The results and the machine they hold for. The unit of a value is in its name.
+/// The unit of a value is in its name.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Calibrated {
     format: u32,
@@ -22,11 +22,9 @@ pub(crate) struct Calibrated {
     pub(crate) date: String,
     pub(crate) created_unix_ms: u64,
     pub(crate) measured_s: f64,
-    /// The CPUs that worker and server were bound to with more than one client, so that they do
-    /// not share one; none if there is only one.
+    /// CPUs of worker and server with more than one client; none if only one CPU is allowed.
     pub(crate) bound_to: Option<Bound>,
-    /// Whether other processes took the worker's CPU meanwhile; kept only because the user wanted
-    /// it to be.
+    /// Other processes took the worker's CPU meanwhile; kept at the user's request all the same.
     #[serde(default)]
     pub(crate) disturbed: bool,
     pub(crate) clock: ClockFacts,
@@ -55,7 +53,6 @@ pub(crate) struct ClockFacts {
     pub(crate) read_ns: f64,
 }
 
-/// One protocol, over a Unix socket.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ProtocolFacts {
     /// `mysql` or `postgresql`.
@@ -64,7 +61,7 @@ pub(crate) struct ProtocolFacts {
     pub(crate) open: OpenFacts,
 }
 
-/// One worker with this many clients, each of which sends its next statement on the reply.
+/// One worker; each client sends its next statement on the reply.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ClosedFacts {
     pub(crate) clients: u32,
@@ -73,7 +70,7 @@ pub(crate) struct ClosedFacts {
     pub(crate) cpu_system_us_per_statement: f64,
     /// CPU time of the worker as a share of the time.
     pub(crate) busy: f64,
-    /// Share of the time in which it waited for a CPU; none if the kernel does not report it.
+    /// Share of the time that the worker waited for a CPU; none if the kernel does not report it.
     pub(crate) run_queue: Option<f64>,
 }
 
@@ -138,7 +135,7 @@ impl Calibrated {
         }
     }
 
-    /// Keeps it in place of an earlier one; returns where.
+    /// Replaces an earlier calibration; returns the path.
     #[cfg(feature = "servers")]
     pub(crate) fn store(&self) -> anyhow::Result<PathBuf> {
         let path = path()?;
@@ -153,7 +150,7 @@ impl Calibrated {
     fn rates(&self) -> Calibration {
         let mut rates = Vec::new();
         for facts in &self.protocols {
-            // A product that only an earlier Dyno knew has none.
+            // A product that only an earlier Dyno knew has no dialect.
             let Some(dialect) = dialect(&facts.protocol) else { continue };
             rates.extend(facts.closed.iter().map(|closed| CalibratedRate {
                 dialect,
@@ -170,7 +167,6 @@ fn dialect(protocol: &str) -> Option<Dialect> {
     dyno_database::null::Wire::named(protocol).map(dyno_database::null::Wire::dialect)
 }
 
-/// No protocol carries any in a build without servers.
 #[cfg(not(feature = "servers"))]
 fn dialect(_protocol: &str) -> Option<Dialect> {
     None
@@ -200,7 +196,7 @@ pub(crate) fn read(environment: &Environment) -> Result<Calibration, String> {
     }
 }
 
-/// Where it is kept (XDG Base Directory Specification).
+/// From the XDG Base Directory Specification.
 #[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 fn path() -> anyhow::Result<PathBuf> {
     let absolute =

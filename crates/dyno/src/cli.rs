@@ -350,9 +350,8 @@ pub(crate) enum ReportFormat {
     Parquet,
 }
 
-/// Reads the command line and does what it says.
 pub(crate) fn run() -> anyhow::Result<End> {
-    // Its words are not for clap: it would take options of its own out of them.
+    // clap would take options of its own out of the tool's words.
     let mut given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     match given.next().as_deref() {
         Some("pgbench") => return pgbench::run(&given.collect::<Vec<String>>()),
@@ -413,7 +412,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
     }
 }
 
-/// Ends with clap's message: help, or a usage error in which no word shows a password.
+/// Ends with the message of clap (help or a usage error), in which passwords are masked.
 fn refuse(mut error: clap::Error) -> ! {
     let given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let given: Vec<String> = given.collect();
@@ -430,7 +429,6 @@ fn refuse(mut error: clap::Error) -> ! {
     std::process::exit(error.exit_code());
 }
 
-/// The text, in which words that were given are masked if they may hold a password.
 fn without_passwords(text: &str, given: &[String]) -> String {
     let values = given.iter().map(|word| match word.split_once('=') {
         Some((option, value)) if option.starts_with("--") => value,
@@ -440,7 +438,7 @@ fn without_passwords(text: &str, given: &[String]) -> String {
     suspect.fold(text.to_owned(), |text, word| text.replace(word, &dyno_units::redact_url(word)))
 }
 
-/// The whole command line. `bench` has a subcommand for each workload of the catalog.
+/// `bench` has a subcommand for each workload of the catalog.
 pub(crate) fn command() -> clap::Command {
     examples::with_examples(Cli::command()).subcommand(bench::command())
 }
@@ -453,7 +451,7 @@ pub(crate) fn size(text: &str) -> Result<ByteCount, String> {
     text.parse().map_err(|error: dyno_units::ParseQuantityError| error.to_string())
 }
 
-/// A size that removes what is beyond it: a bare number is more often a mistake than so many bytes.
+/// For sizes beyond which data are removed: a bare number is more often a mistake than bytes.
 fn size_with_unit(text: &str) -> Result<ByteCount, String> {
     let size = size(text)?;
     let has_unit = text.contains(char::is_alphabetic) || size.0 == 0;
@@ -466,12 +464,11 @@ fn duration(text: &str) -> Result<Nanoseconds, String> {
     is_enough.then_some(duration).ok_or_else(|| "measure for at least 100ms".to_owned())
 }
 
-/// How long something is kept: `0s` is not at all.
 fn age(text: &str) -> Result<Nanoseconds, String> {
     dyno_units::parse_duration(text).map_err(|error| error.to_string())
 }
 
-/// A threshold as studies take it: a percentage below 100.
+/// A percentage below 100.
 pub(crate) fn threshold(text: &str) -> Result<f64, String> {
     match dyno_units::parse_percentage(text) {
         Ok(percent) if percent < 100.0 => Ok(percent / 100.0),

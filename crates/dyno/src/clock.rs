@@ -5,13 +5,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use dyno_units::{Clock, Nanoseconds};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The machine's clock; its origin is when it was made.
 pub(crate) struct SystemClock {
     origin_ns: u64,
 }
 
-/// The monotonic clock. Read without the standard library's checked arithmetic on seconds, because
-/// it is read for every transaction.
+/// Read for every transaction, so without the standard library's checked arithmetic on seconds.
 fn monotonic_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()

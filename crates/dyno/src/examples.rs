@@ -1,8 +1,8 @@
-//! Examples of each command, for its `--help`. A test parses every one of them.
+//! Examples for `--help`. A test parses each of them.
 
 use dyno_workload::Target;
 
-/// An example and what it does.
+/// Command and explanation.
 type Example = (&'static str, &'static str);
 
 const OF_COMMANDS: &[(&str, &[Example])] = &[
@@ -229,7 +229,7 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
     ),
 ];
 
-/// Examples of `dyno bench`, which are of several workloads.
+/// For `dyno bench` as a whole: several workloads.
 const OF_BENCH: &[Example] = &[
     ("dyno bench oltp_read_only --on mariadb --clients 16 --duration 30s", "a private server"),
     (
@@ -242,7 +242,6 @@ const OF_BENCH: &[Example] = &[
     ),
 ];
 
-/// Examples of the jobs that `dyno bench` knows by name.
 const OF_JOBS: &[(&str, &[Example])] = &[
     (
         "create-index",
@@ -287,19 +286,17 @@ const OF_JOBS: &[(&str, &[Example])] = &[
     ),
 ];
 
-/// The command with examples after its help and that of its subcommands.
 pub(crate) fn with_examples(command: clap::Command) -> clap::Command {
     OF_COMMANDS.iter().fold(command, |command, (name, examples)| {
         command.mut_subcommand(name, |one| one.after_help(section(examples)))
     })
 }
 
-/// Examples of `dyno bench`, as a section of its help.
 pub(crate) fn of_bench() -> String {
     section(OF_BENCH)
 }
 
-/// Examples of one workload, as a section of its help. Those with steps of their own take no rate.
+/// Workloads with steps of their own take no rate.
 pub(crate) fn of_workload(name: &str, target: Target) -> String {
     let (first, second) = match target {
         Target::Sql | Target::Anything => ("mariadb", "postgresql"),
@@ -313,13 +310,13 @@ pub(crate) fn of_workload(name: &str, target: Target) -> String {
     format!("Examples:\n  {}", lines.join("\n  "))
 }
 
-/// Examples of a job, as a section of its help; empty if it has none.
+/// Empty if it has none.
 pub(crate) fn of_job(name: &str) -> String {
     let job = OF_JOBS.iter().find(|(job, _)| *job == name);
     job.map_or(String::new(), |(_, examples)| section(examples))
 }
 
-/// The comment is beside its example if there is room, else below.
+/// Explanations stand beside the commands if there is room, else below.
 fn section(examples: &[Example]) -> String {
     let wide = examples.iter().map(|(line, _)| line.len()).max().unwrap_or(0);
     let line = |(line, what): &Example| match wide {
@@ -334,7 +331,7 @@ mod tests {
     use super::*;
     use crate::cli;
 
-    /// The words of a line as a shell has them, as far as quotes and a redirection go.
+    /// As a shell splits them, with quotes and up to a redirection.
     fn words(line: &str) -> Vec<String> {
         let line = line.split(" > ").next().unwrap_or(line);
         let mut words = vec![String::new()];

@@ -14,7 +14,7 @@ pub use crate::http::fuzz::http_request;
 use crate::cli::ReportFormat;
 use crate::commands::report;
 
-/// A log is read as each format, all of its statements are counted, and what is captured is a study.
+/// Reads a log in each format and counts its statements; the captured study must be valid.
 pub fn capture(input: &[u8]) {
     let formats = Format::ALL.map(Some);
     for (nth, format) in [None].into_iter().chain(formats).enumerate() {
@@ -42,7 +42,7 @@ pub fn capture(input: &[u8]) {
     }
 }
 
-/// A folder that is removed in the end.
+/// Removed on drop.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -51,8 +51,8 @@ impl Drop for Folder {
     }
 }
 
-/// A run's folder is read, analysed and reported. The input is its files, each after a line
-/// `=== NAME`: `manifest.json`, and those of trials, `1-a/summary.json`.
+/// The input is the files of a run, each after a line `=== NAME` (`manifest.json`,
+/// `1-a/summary.json`).
 pub fn record(input: &[u8]) {
     let folder = Folder(std::env::temp_dir().join(format!("dyno-record-{}", std::process::id())));
     for (name, bytes) in files(input) {
@@ -73,7 +73,7 @@ pub fn record(input: &[u8]) {
     }
 }
 
-/// The files of an input, as far as they are files of a record: whose names lead nowhere else.
+/// Only files of a record, whose names do not lead out of the folder.
 fn files(input: &[u8]) -> Vec<(String, &[u8])> {
     const MARK: &[u8] = b"=== ";
     let starts = (0..input.len())

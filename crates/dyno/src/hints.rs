@@ -1,4 +1,4 @@
-//! Hints for a wrong command line: the nearest right word, and the words of other tools.
+//! Hints for a wrong command line: the nearest word, and the words of other tools.
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -8,11 +8,9 @@ use dyno_workload::catalog::Catalog;
 
 use crate::cli;
 
-/// Most words that are proposed for a wrong one.
 const NEAREST_MOST: usize = 3;
 
-/// Options of sysbench, pgbench, HammerDB, k6 and the like, and what to write instead in
-/// `dyno bench`.
+/// Options of sysbench, pgbench, HammerDB, k6 and others, with their counterparts in `dyno bench`.
 const OPTIONS: &[(&[&str], &str)] = &[
     (
         &["--threads", "--num-threads", "-c", "--client", "--users", "--vus", "--connections"],
@@ -92,7 +90,7 @@ const OPTIONS: &[(&[&str], &str)] = &[
     (&["--output", "-o"], "keep the record with `--out FOLDER`"),
 ];
 
-/// Options that users give to `dyno run` and that belong into the study.
+/// Wrong for `dyno run`: these belong in the study.
 const OF_A_STUDY: &[(&[&str], &str)] = &[
     (&["--clients", "--threads", "-c"], "clients"),
     (&["--duration", "--time", "-T"], "duration"),
@@ -102,7 +100,7 @@ const OF_A_STUDY: &[(&[&str], &str)] = &[
     (&["--threshold"], "threshold"),
 ];
 
-/// The same for `dyno gate`.
+/// Counterparts in `dyno gate`.
 const OF_A_GATE: &[(&[&str], &str)] = &[
     (
         &["--threads", "--num-threads", "-c", "--client", "--users", "--vus", "--connections"],
@@ -120,7 +118,6 @@ const OF_A_GATE: &[(&[&str], &str)] = &[
     (&["--json"], "print the result as JSON with `--format json`"),
 ];
 
-/// Puts hints into an error of the command line.
 pub(crate) fn enrich(error: &mut clap::Error, given: &[String]) {
     let command = given.first().map_or("", String::as_str);
     match error.kind() {
@@ -150,7 +147,7 @@ pub(crate) fn enrich(error: &mut clap::Error, given: &[String]) {
     }
 }
 
-/// What is said of a workload that there is not: clap would call it a subcommand.
+/// clap would call an unknown workload a subcommand.
 pub(crate) fn unknown_workload(error: &clap::Error, given: &[String]) -> Option<String> {
     let is_bench = given.first().is_some_and(|command| command == "bench");
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
@@ -165,7 +162,7 @@ pub(crate) fn unknown_workload(error: &clap::Error, given: &[String]) -> Option<
     ))
 }
 
-/// What to write instead of another tool's option; none if it is no option of one that is known.
+/// None for unknown options.
 fn for_option(command: &str, option: &str) -> Option<String> {
     let option = option.split('=').next().unwrap_or(option);
     let find = |table: &'static [(&[&str], &'static str)]| {
@@ -180,7 +177,6 @@ fn for_option(command: &str, option: &str) -> Option<String> {
     }
 }
 
-/// What to write instead of a command, or of a workload.
 fn for_command(word: &str, is_bench: bool) -> Option<String> {
     let catalog = Catalog::built_in();
     let workloads: Vec<&str> = catalog.workloads().iter().map(|one| one.name.as_ref()).collect();
@@ -200,7 +196,7 @@ fn for_command(word: &str, is_bench: bool) -> Option<String> {
     did_you_mean(word, &commands)
 }
 
-/// The words that are near, the nearest first: `did you mean `run`?`
+/// The nearest first: `did you mean `run`?`
 pub(crate) fn did_you_mean(word: &str, words: &[&str]) -> Option<String> {
     let near = dyno_study::nearest_words(word, words);
     let near: Vec<String> = near.iter().take(NEAREST_MOST).map(|one| format!("`{one}`")).collect();
@@ -211,7 +207,7 @@ pub(crate) fn did_you_mean(word: &str, words: &[&str]) -> Option<String> {
     })
 }
 
-/// A hint for an unknown product: the nearest name, or how others are reached.
+/// The nearest name, or how to reach other servers.
 pub(crate) fn for_product(word: &str, products: &Products) -> String {
     if let Some(why) = dyno_database::LEFT_OUT {
         return why.to_owned();
@@ -229,7 +225,6 @@ pub(crate) fn for_product(word: &str, products: &Products) -> String {
 mod tests {
     use super::*;
 
-    /// What the program says to a wrong command line.
     fn refusal(line: &str) -> String {
         let given: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let words = std::iter::once("dyno".to_owned()).chain(given.clone());

@@ -1,12 +1,10 @@
-//! As much of HTTP/1.1 as browsers and scrapers need to read: GET and HEAD, one request a
-//! connection, for `dyno serve` and `--metrics`.
+//! The part of HTTP/1.1 that browsers and scrapers need, for `dyno serve` and `--metrics`: GET and HEAD,
+//! one request per connection. Not a library, because small ones leave the hard parts to the caller.
 //!
-//! Not a library, because small ones leave the hard parts to the caller. A request's head has to be
-//! complete by a deadline, however slowly its bytes come; an answer has to be read by one; only so
-//! many connections are answered at a time, and the one that has waited longest for its client makes
-//! room for a new one; a request must name this machine as its host, so that no page of another
-//! site can read through a name of its own; and only the user who has started Dyno is answered, for other
-//! users of the machine reach its loopback as well.
+//! Head and answer have deadlines, however slowly bytes move. Connections are limited; the one that has
+//! waited longest for its client makes room for a new one. A request must name this machine as its host,
+//! so that no page of another site can read through a name of its own. Only the user who started Dyno is
+//! answered, as other users reach the loopback as well.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -20,16 +18,16 @@ use dyno_units::{Clock, Nanoseconds, PercentEncoded, percent_decode};
 
 use crate::clock::SystemClock;
 
-/// Bytes that a request's head may have.
+/// In bytes.
 const HEAD_MOST: usize = 16 * 1024;
 
-/// How long a request's head may take to arrive, all of it.
+/// For the whole head to arrive.
 const HEAD_TIME: Nanoseconds = Nanoseconds::from_secs(5);
 
-/// How long an answer may take to be read, all of it.
+/// For the client to read the whole answer.
 const ANSWER_TIME: Nanoseconds = Nanoseconds::from_secs(60);
 
-/// Bytes that are written between two checks of the clock.
+/// Bytes written between two checks of the clock.
 const BLOCK: usize = 64 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -46,9 +44,9 @@ pub(crate) enum Status {
     Malformed,
     /// The `Host` is not a name of this machine.
     Misdirected,
-    /// It is another user's.
+    /// Asked by another user.
     Stranger,
-    /// A page of another site has the browser ask.
+    /// Asked by a page of another site.
     Foreign,
     NotFound,
     NotAllowed,
@@ -59,7 +57,6 @@ pub(crate) enum Status {
 }
 
 impl Status {
-    /// Its code and words.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Status::Good => "200 OK",
@@ -77,7 +74,7 @@ impl Status {
 }
 
 impl Request {
-    /// The parts of the path between its slashes, decoded; a part may hold slashes of its own.
+    /// Decoded; a part may contain slashes.
     pub(crate) fn parts(&self) -> Vec<&str> {
         self.parts.iter().map(String::as_str).collect()
     }
@@ -93,7 +90,7 @@ pub(crate) struct Places {
     taken: Arc<AtomicUsize>,
 }
 
-/// A place that is taken until this is dropped.
+/// Freed on drop.
 pub(crate) struct Place(Arc<AtomicUsize>);
 
 impl Places {
@@ -101,7 +98,7 @@ impl Places {
         Places { most, taken: Arc::default() }
     }
 
-    /// Takes one; none if all are taken.
+    /// None if all are taken.
     pub(crate) fn take(&self) -> Option<Place> {
         let place = (self.taken.fetch_add(1, Ordering::Relaxed), Place(Arc::clone(&self.taken)));
         (place.0 < self.most).then_some(place.1)
@@ -114,8 +111,8 @@ impl Drop for Place {
     }
 }
 
-/// Connections that wait for their clients (for a request, or until an answer has been read), the one
-/// that has waited longest first. Any of them can be ended in favour of a new one.
+/// Connections that wait for their client (to send a request or read an answer), longest first. Each
+/// can be ended in favour of a new one.
 #[derive(Clone, Default)]
 pub(crate) struct Waiting(Arc<Mutex<Queue>>);
 
@@ -126,8 +123,7 @@ struct Queue {
 }
 
 impl Waiting {
-    /// A place for a connection; if all are taken, that of the one that has waited longest, which is
-    /// ended. None if none waits.
+    /// If all places are taken, ends the connection that has waited longest. None if none waits.
     fn make_room(&self, places: &Places) -> Option<Place> {
         loop {
             match places.take() {
@@ -139,12 +135,12 @@ impl Waiting {
 
     fn end_oldest(&self) -> bool {
         let Some((_, stream, _place)) = self.queue().all.pop_front() else { return false };
-        // Its thread then ends by itself; a client that has gone is no error.
+        // Its thread then ends; a client that has gone is no error.
         let _ = stream.shutdown(Shutdown::Both);
         true
     }
 
-    /// Notes that a connection waits for its client, until it [leaves](Waiting::leave).
+    /// The connection waits for its client until it [leaves](Waiting::leave).
     fn enter(&self, stream: &TcpStream, place: Place) -> std::io::Result<u64> {
         let stream = stream.try_clone()?;
         let mut queue = self.queue();
@@ -154,15 +150,15 @@ impl Waiting {
         Ok(number)
     }
 
-    /// Gives the place back to a connection that no longer waits; none if it was ended.
+    /// None if the connection was ended.
     fn leave(&self, number: u64) -> Option<Place> {
         let mut queue = self.queue();
         let at = queue.all.iter().position(|(one, ..)| *one == number)?;
         queue.all.remove(at).map(|(_, _, place)| place)
     }
 
-    /// Does something during which a connection waits for its client, at a place that may be taken
-    /// from the connection that has waited longest. None if there is no place.
+    /// Runs `work`, which waits for the client, at a place that may be taken from the connection
+    /// that has waited longest. None if there is no place.
     pub(crate) fn hold<T>(
         &self,
         places: &Places,
@@ -182,7 +178,6 @@ impl Waiting {
     }
 }
 
-/// A connection whose request has been read.
 pub(crate) struct Exchange {
     pub(crate) request: Request,
     pub(crate) stream: TcpStream,
@@ -191,7 +186,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Sends an answer, without its body for a HEAD.
+    /// HEAD gets no body.
     pub(crate) fn send(&mut self, reply: &Reply) -> std::io::Result<()> {
         let has_body = self.request.method == "GET";
         let Some(place) = self.place.take() else { return Ok(()) };
@@ -202,36 +197,34 @@ impl Exchange {
     }
 }
 
-/// Answers connections, at most `most` at a time, each on a thread of its own, until the process is
-/// stopped.
+/// Answers at most `most` connections at a time, each on a thread of its own; never returns.
 pub(crate) fn serve(
     listener: &TcpListener,
     most: usize,
     answer: impl Fn(Exchange) -> std::io::Result<()> + Send + Sync + 'static,
 ) {
     let (places, waiting, answer) = (Places::new(most), Waiting::default(), Arc::new(answer));
-    // A connection that was closed before it was accepted is no reason to stop.
+    // A connection closed before it was accepted must not stop the server.
     for mut stream in listener.incoming().filter_map(Result::ok) {
-        // Strangers take nobody's place.
+        // Refused before they take a place.
         if !dyno_host::user_of_client(&stream).is_some_and(is_admitted) {
             let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
             let _ = Reply::stranger().send(&mut stream, true);
             continue;
         }
         let Some(place) = waiting.make_room(&places) else {
-            // A client without an answer will retry.
             let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
             let _ = Reply::status(Status::Busy).send(&mut stream, true);
             continue;
         };
-        // If it cannot be noted, or no thread can be started, the connection is closed.
+        // On failure the connection is closed.
         let Ok(number) = waiting.enter(&stream, place) else { continue };
         let (answer, all) = (Arc::clone(&answer), waiting.clone());
         let thread = std::thread::Builder::new().name("dyno-http".to_owned());
         let started = thread.spawn(move || {
             let read = read(&mut stream);
             let Some(place) = all.leave(number) else { return };
-            // A browser that has gone away is not an error.
+            // A browser that disconnects is not an error.
             let _ = match read {
                 Ok(Ok(request)) => {
                     answer(Exchange { request, stream, place: Some(place), waiting: all })
@@ -246,19 +239,19 @@ pub(crate) fn serve(
     }
 }
 
-/// Whether a user of this machine is answered: the one who has started Dyno, and root.
+/// Only root and the user who started Dyno are answered.
 fn is_admitted(user: u32) -> bool {
     let own = rustix::process::geteuid().as_raw();
     user == 0 || user == own || (own == 0 && Some(user) == asked_for_root())
 }
 
-/// The user who has become root by sudo; their browser is still theirs.
+/// The user behind sudo; their browser is still theirs.
 #[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 fn asked_for_root() -> Option<u32> {
     std::env::var("SUDO_UID").ok()?.parse().ok()
 }
 
-/// Reads a request's head, until its deadline.
+/// Until the deadline.
 fn read(stream: &mut TcpStream) -> std::io::Result<Result<Request, Status>> {
     let clock = SystemClock::start();
     let mut head = Vec::new();
@@ -285,7 +278,7 @@ fn read(stream: &mut TcpStream) -> std::io::Result<Result<Request, Status>> {
     }
 }
 
-/// Writes all bytes, until the deadline of an answer.
+/// Until the deadline.
 fn write(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
     let clock = SystemClock::start();
     let mut rest = bytes;
@@ -330,12 +323,11 @@ fn parse(head: &[u8]) -> Result<Request, Status> {
     if second.is_some() {
         return Err(Status::Malformed);
     }
-    // A page elsewhere may point a name of its own at this machine: it must not be able to read
-    // this.
+    // A page elsewhere may point a name of its own at this machine, and must not read this.
     if !host.is_some_and(is_own) {
         return Err(Status::Misdirected);
     }
-    // It cannot read the answer, but could have reports made, and learn which runs there are. A link may lead here.
+    // Another site cannot read the answer, but could have reports made and detect runs. Links are allowed.
     let is_link = all("sec-fetch-mode").eq(["navigate"]) && all("sec-fetch-dest").eq(["document"]);
     if !is_link && all("sec-fetch-site").any(|site| !["same-origin", "none"].contains(&site)) {
         return Err(Status::Foreign);
@@ -354,8 +346,7 @@ fn parse(head: &[u8]) -> Result<Request, Status> {
     })
 }
 
-/// Whether a `Host` is a name of this machine's loopback: `localhost`, `127.0.0.1` or `[::1]`, with
-/// or without a port. The port may be any: it may have been forwarded.
+/// `localhost`, `127.0.0.1` or `[::1]`, with any port or none: the port may be forwarded.
 fn is_own(host: &str) -> bool {
     let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, port)) => {
@@ -375,17 +366,17 @@ fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
-/// Undoes percent-encoding; none if it is malformed or no text.
+/// None if malformed or not UTF-8.
 fn decode(text: &str) -> Option<String> {
     String::from_utf8(percent_decode(text)?).ok()
 }
 
-/// Encodes a text so that it can be one part of a path or a value of a query.
+/// For one part of a path or a value of a query.
 pub(crate) fn encode(text: &str) -> String {
     PercentEncoded { bytes: text.as_bytes(), keep: b"" }.to_string()
 }
 
-/// Headers of every answer: what the policy says, no page may frame it, and nobody keeps it.
+/// On every answer: the policy, no framing, no caching.
 fn guards(policy: &str) -> String {
     format!(
         "Content-Security-Policy: {policy}; connect-src 'self'; frame-ancestors 'none'\r\n\
@@ -394,7 +385,7 @@ fn guards(policy: &str) -> String {
     )
 }
 
-/// The head of a streaming answer, which lasts until either side closes it.
+/// The answer lasts until either side closes it.
 pub(crate) fn stream_head() -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{}\r\n", guards(&policy(&[])))
 }
@@ -407,7 +398,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// A page with these scripts of the program's own.
+    /// `scripts` are the program's own.
     pub(crate) fn html(status: Status, body: impl Into<Arc<str>>, scripts: &[&str]) -> Reply {
         let kind = "text/html; charset=utf-8";
         Reply { status, kind, policy: policy(scripts), body: body.into() }
@@ -423,7 +414,6 @@ impl Reply {
         Reply::text(Status::Stranger, "text/plain; charset=utf-8", text.to_owned())
     }
 
-    /// A text of some kind, without scripts.
     pub(crate) fn text(status: Status, kind: &'static str, body: impl Into<Arc<str>>) -> Reply {
         Reply { status, kind, policy: policy(&[]), body: body.into() }
     }
@@ -450,7 +440,7 @@ impl Reply {
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz {
-    /// The head of a request is read; nothing that another site can send is taken for this machine's.
+    /// Reads a request's head; a foreign host must never pass for this machine.
     pub fn http_request(input: &[u8]) {
         if let Ok(request) = super::parse(input) {
             assert!(["GET", "HEAD"].contains(&request.method.as_str()));
@@ -503,7 +493,7 @@ mod tests {
         check("Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors", true);
         check("Sec-Fetch-Site: none", true);
         check(&format!("Sec-Fetch-Site: cross-site\r\n{link}"), true);
-        // As an image, in a frame, by a script; also of another port of this machine.
+        // As an image, in a frame, by a script; also from another port of this machine.
         check("Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors", false);
         check("sec-fetch-site: same-site\r\nSec-Fetch-Mode: cors", false);
         check("Sec-Fetch-Site: cross-site", false);
@@ -562,7 +552,7 @@ mod tests {
         assert!(again.is_some() && places.take().is_none());
     }
 
-    /// A server with so many places that says `200` to every request, and asks for nothing else.
+    /// With this many places; answers `200` to every request.
     fn server(most: usize) -> std::net::SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -596,7 +586,7 @@ mod tests {
         let address = server(2);
         let mut silent = Vec::new();
         for _ in 0..20 {
-            // Each of them takes the place of an older one; so does who has a request.
+            // Each takes an older one's place, and so does a request.
             silent.extend((0..3).map(|_| connect(address, "GET / HTTP/1.1\r\nHost: loc")));
             assert_eq!(status(address), "HTTP/1.1 200 OK");
         }

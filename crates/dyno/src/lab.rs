@@ -1,4 +1,4 @@
-//! Sets up the laboratory: clock, keeper, machine, and what stops it.
+//! Sets up the laboratory: clock, keeper, environment, abort flag.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use dyno_workload::catalog::Catalog;
 use crate::clock::SystemClock;
 use crate::{calibration, signals};
 
-/// Makes the laboratory. Private servers keep their data in `data_folder`, or where [`data_root`] says.
+/// Private servers keep their data in `data_folder`, or where [`data_root`] says.
 pub(crate) fn make(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
     let lab = make_without_signals(data_folder)?;
     signals::raise(&lab.abort, "stopping: abandoning the trial and stopping its servers …")?;
     Ok(lab)
 }
 
-/// The same; what Ctrl-C does is the caller's to say.
+/// Leaves Ctrl-C to the caller.
 pub(crate) fn make_without_signals(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
     let root = data_root(data_folder)?;
     let keeper = keeper(&root)?.with_builds(builds()?);
@@ -33,7 +33,7 @@ pub(crate) fn make_without_signals(data_folder: Option<&Path>) -> anyhow::Result
 pub(crate) fn make_with(keeper: Keeper) -> Lab {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let environment = environment(keeper.root());
-    // The reason is given where its share would have been.
+    // The report says why there is no calibration.
     let calibration = calibration::read(&environment).ok();
     Lab {
         clock,
@@ -51,8 +51,8 @@ pub(crate) fn make_with(keeper: Keeper) -> Lab {
     }
 }
 
-/// A keeper that looks for programs in the user's PATH as well, and runs images with the container engine that
-/// `DYNO_CONTAINER_ENGINE` names. Its initial data are kept in Dyno's folder under /var/tmp, wherever servers keep their data.
+/// Also searches the user's PATH for programs, and runs images with the engine in `DYNO_CONTAINER_ENGINE`. Initial data
+/// stay in Dyno's folder in /var/tmp, wherever servers keep their data.
 #[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 pub(crate) fn keeper(root: &Path) -> anyhow::Result<Keeper> {
     let keeper = Keeper::new(root).context("--data-folder")?.with_initial_data(&own_folder());
@@ -63,8 +63,7 @@ pub(crate) fn keeper(root: &Path) -> anyhow::Result<Keeper> {
     })
 }
 
-/// The programs that were fetched: in `DYNO_BUILDS`, or in a folder of Dyno's own under /var/tmp, wherever
-/// servers keep their data.
+/// Fetched programs are in `DYNO_BUILDS` or Dyno's folder in /var/tmp, wherever servers keep their data.
 #[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 pub(crate) fn builds() -> anyhow::Result<BuildStore> {
     let folder = match std::env::var_os("DYNO_BUILDS").filter(|folder| !folder.is_empty()) {
@@ -75,25 +74,22 @@ pub(crate) fn builds() -> anyhow::Result<BuildStore> {
     Ok(BuildStore::at(&folder))
 }
 
-/// The register of deployments that outlive their command: beside the folder of builds, if that was moved,
-/// as a test does.
+/// Beside the folder of builds, so that moving that, as tests do, moves both.
 pub(crate) fn register() -> anyhow::Result<PathBuf> {
     let beside = builds()?;
     Ok(beside.folder().with_file_name("up"))
 }
 
-/// Allows as many open files as the system grants: each client holds a connection. Servers that
-/// Dyno starts inherit it.
+/// To the hard limit: each client holds a connection. Servers started by Dyno inherit it.
 pub(crate) fn raise_open_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // If it is refused, the old limit stays, and one connection too many reports it.
+    // If refused, a connection beyond the old limit reports it.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Folder in which private servers keep their data: this one, that of the environment variable `DYNO_DATA_FOLDER`, or
-/// Dyno's own.
+/// The folder for private servers' data: the given one, `DYNO_DATA_FOLDER`, or Dyno's own.
 #[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 pub(crate) fn data_root(data_folder: Option<&Path>) -> anyhow::Result<PathBuf> {
     let named = data_folder.map(Path::to_owned).or_else(|| {
@@ -106,7 +102,7 @@ pub(crate) fn data_root(data_folder: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Dyno's own folder: it is on a disk, and every user may enter it.
+/// On a disk, and every user may enter it.
 pub(crate) fn own_folder() -> PathBuf {
     PathBuf::from(format!("/var/tmp/dyno-{}", rustix::process::getuid().as_raw()))
 }

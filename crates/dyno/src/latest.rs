@@ -1,17 +1,14 @@
-//! The latest value of each reading while it is current: a reading that is overdue by several times
-//! its own period is not shown.
+//! The latest value of each reading, unless it is overdue by several times its period.
 
 use std::collections::BTreeMap;
 
-/// How many times its period a reading may be late. Probes take turns, and may be delayed by a
-/// second.
+/// Periods that a reading may be late: probes take turns, and may be delayed by a second.
 const PATIENCE: u64 = 3;
 
-/// How long a reading that has come only once is shown: two minutes, because the size of a large
-/// data folder is read seldom.
+/// For a reading's first value: two minutes, as the size of a large data folder is read seldom.
 const FIRST_NS: u64 = 120_000_000_000;
 
-/// The most by which a single pause may change the estimated period, so that an outage does not.
+/// Limits how much one pause changes the estimated period, so that an outage does not.
 const STRETCH: u64 = 4;
 
 #[derive(Clone, Debug, Default)]
@@ -24,7 +21,7 @@ pub(crate) struct Latest {
 struct Reading {
     value: f64,
     at_ns: u64,
-    /// Time between two; none if it has come once.
+    /// Between two readings; none after the first.
     pace_ns: Option<u64>,
 }
 
@@ -36,7 +33,7 @@ impl Reading {
 }
 
 impl Latest {
-    /// Takes what was read at one moment, in nanoseconds of any one clock.
+    /// In nanoseconds of any one clock.
     pub(crate) fn take(&mut self, at_ns: u64, values: &BTreeMap<String, f64>) {
         self.now_ns = self.now_ns.max(at_ns);
         for (name, value) in values {
@@ -53,7 +50,7 @@ impl Latest {
         self.readings.clear();
     }
 
-    /// The value, if it is current.
+    /// None if overdue.
     pub(crate) fn get(&self, name: &str) -> Option<f64> {
         self.readings.get(name).filter(|reading| reading.is_current(self.now_ns)).map(|r| r.value)
     }
@@ -63,8 +60,7 @@ impl Latest {
         current.map(|(name, reading)| (name.clone(), reading.value)).collect()
     }
 
-    /// For how long, in nanoseconds, none of the readings of these names has come, if they had come
-    /// and are not current any more.
+    /// For how long, in nanoseconds, these readings have been missing; none unless all are overdue.
     pub(crate) fn silent_ns(&self, is_it: impl Fn(&str) -> bool) -> Option<u64> {
         let mut of_it = self.readings.iter().filter(|(name, _)| is_it(name));
         let last = of_it.clone().map(|(_, reading)| reading.at_ns).max()?;
@@ -101,7 +97,7 @@ mod tests {
         assert_eq!(latest.current(), BTreeMap::from([("host".to_owned(), 7.0)]));
         assert_eq!(latest.silent_ns(is_mysql), Some(4 * S));
         assert_eq!(latest.silent_ns(|name| name == "pg.b"), None);
-        // It is back; one long pause does not become its period.
+        // After its return, one long pause is not taken for its period.
         take(&mut latest, 40, &["host", "mysql.a"]);
         take(&mut latest, 41, &["host", "mysql.a"]);
         take(&mut latest, 45, &["host"]);

@@ -1,5 +1,4 @@
-//! The command line: the only crate that prints, exits, reads the environment and makes the real
-//! clock. Each subcommand has a file.
+//! The command line; the only crate that prints, exits, reads the environment, makes the clock.
 
 mod calibration;
 mod cli;
@@ -30,17 +29,17 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-/// How a command ends, which decides the exit code.
+/// Decides the exit code.
 pub(crate) enum End {
     Good,
-    /// It was done, and part of it failed: a trial, a check.
+    /// Done, but a part failed: a trial, a check.
     Bad,
-    /// The input is wrong, and a message said so.
+    /// The input is wrong; a message has said so.
     Misused,
-    /// The data do not decide a gate.
+    /// A gate is undecided.
     Inconclusive,
     Interrupted,
-    /// A script of sysbench has ended the program with this exit code.
+    /// A sysbench script ended the program with this exit code.
     #[cfg_attr(not(feature = "lua"), expect(dead_code, reason = "there are no such scripts"))]
     Exit(u8),
 }
@@ -56,7 +55,7 @@ pub fn main() -> ExitCode {
         return ExitCode::from(1);
     }
     let end = cli::run().unwrap_or_else(|error| {
-        // What fails because the user stops it is no error.
+        // A failure because of the user's signal is no error.
         match signals::have_come() {
             true => terminal::say(&format!("{error:#}")),
             false => terminal::error(&error),
@@ -71,7 +70,7 @@ pub fn main() -> ExitCode {
     exit_code(&end, printed.is_ok())
 }
 
-/// Whatever the user's umask allows: nobody else may write in what Dyno makes, such as programs that were fetched.
+/// Nobody else may write what Dyno makes, such as fetched programs, whatever the umask.
 fn keep_others_from_writing() {
     use rustix::fs::Mode;
     let others = Mode::WGRP | Mode::WOTH;
@@ -79,16 +78,15 @@ fn keep_others_from_writing() {
     rustix::process::umask(of_user | others);
 }
 
-/// A write beyond the limit for the size of a file (`ulimit -f`) is an error of that write, and does not end Dyno before
-/// it has stopped its servers. These begin with the signal's usual meaning, as programs that are started do.
+/// A write beyond `ulimit -f` becomes an error of that write, so that Dyno can stop its servers. Programs that it
+/// starts get the signal's default action.
 fn survive_file_size_limit() -> anyhow::Result<()> {
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())
         .context("cannot listen for the signal SIGXFSZ")?;
     Ok(())
 }
 
-/// 2 after a usage error, when nothing was done; 1 if the command failed, or its result could not
-/// be printed.
+/// 2 after a usage error, when nothing was done; 1 after a failure, or for a lost result.
 fn exit_code(end: &End, is_printed: bool) -> ExitCode {
     match end {
         End::Good if is_printed => ExitCode::SUCCESS,
@@ -99,7 +97,7 @@ fn exit_code(end: &End, is_printed: bool) -> ExitCode {
     }
 }
 
-/// A usage error: a wrong option or a wrong study. Nothing was done.
+/// A wrong option or study; nothing was done.
 #[derive(Debug)]
 pub(crate) struct UsageError(anyhow::Error);
 

@@ -1,4 +1,4 @@
-//! What is drawn while a command runs: lines that are redrawn in place, and small curves.
+//! Terminal output of a running command: lines redrawn in place, and small curves.
 
 mod curve;
 mod load;
@@ -14,21 +14,18 @@ pub(crate) use wait::WaitView;
 
 use crate::terminal;
 
-/// Lines at the end of the terminal that are redrawn in place.
 #[derive(Default)]
 pub(crate) struct Panel {
     n_lines: usize,
 }
 
 impl Panel {
-    /// Draws these lines in place of those of before, cut to the terminal's width.
+    /// Replaces the lines drawn before; cuts to the terminal's width.
     pub(crate) fn draw(&mut self, lines: &[String]) {
         self.draw_with_tail(lines, "");
     }
 
-    /// As [`Panel::draw`]; the first line ends with `tail`, which stays whole if there is no room
-    /// for both, and is left out on a terminal so narrow that nothing of use would be left of the
-    /// line.
+    /// Never cuts `tail`, the end of the first line, but omits it if the line would become useless.
     pub(crate) fn draw_with_tail(&mut self, lines: &[String], tail: &str) {
         let width = terminal::message_width().saturating_sub(1);
         let mut tails = std::iter::once(tail).chain(std::iter::repeat(""));
@@ -47,7 +44,7 @@ impl Panel {
         self.n_lines = 0;
     }
 
-    /// Back to where the lines began, all after it cleared.
+    /// The control sequence to go back to the first line and clear all below.
     fn home(&self) -> String {
         match self.n_lines {
             0 | 1 => "\r\x1b[J".to_owned(),
@@ -58,16 +55,14 @@ impl Panel {
 
 fn put(text: &str) {
     let mut err = std::io::stderr().lock();
-    // A closed terminal needs no drawing.
     let _ = err.write_all(text.as_bytes());
     let _ = err.flush();
 }
 
-/// Characters of a line that are of more use than its tail.
+/// Characters below which a line loses its tail.
 const LINE_LEAST: usize = 30;
 
-/// A line and its tail in at most so many characters: the line gives way first, down to
-/// [`LINE_LEAST`].
+/// Fits a line and its tail into `width`: the line is cut first, down to [`LINE_LEAST`].
 fn fit(line: &str, tail: &str, width: usize) -> String {
     let left = width.saturating_sub(tail.chars().count());
     if left < LINE_LEAST.min(line.chars().count()) {
@@ -108,7 +103,7 @@ mod tests {
         };
         check(80, "[trial 1/20 wal-full #1] deploying · about 36 s left");
         check(49, "[trial 1/20 wal-full #1] deplo… · about 36 s left");
-        // On a narrow terminal what happens is of more use than when it ends.
+        // On a narrow terminal the event matters more than its end.
         check(40, "[trial 1/20 wal-full #1] deploying");
         check(10, "[trial 1/…");
     }

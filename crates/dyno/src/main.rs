@@ -1,4 +1,4 @@
-//! The program `dyno`. All of it is in the library, where fuzz targets reach it, too.
+//! The program `dyno`. All code is in the library, where fuzz targets reach it.
 
 fn main() -> std::process::ExitCode {
     dyno::main()

@@ -1,8 +1,6 @@
-//! The latest numbers for scrapers (Prometheus, PMM, Grafana's agent) while Dyno runs: OpenMetrics
-//! text on a loopback address.
-//!
-//! Main type: [`Metrics`]. Separate threads answer; they share a lock with the thread that reports
-//! events, never with a worker of the load.
+//! OpenMetrics text with the latest numbers on a loopback address, for scrapers (Prometheus, PMM,
+//! Grafana's agent). Answering threads share a lock with the thread that reports events, never with
+//! a worker of the load.
 
 mod text;
 
@@ -16,20 +14,17 @@ use crate::http::{self, Reply, Request, Status};
 use crate::terminal;
 use text::Exposed;
 
-/// Scrapers that are answered at the same time.
 const CONNECTIONS_MOST: usize = 16;
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Answers scrapers until Dyno ends.
 pub(crate) struct Metrics {
     shared: Arc<Mutex<Exposed>>,
     address: SocketAddr,
 }
 
 impl Metrics {
-    /// Listens where the user wants it to, on loopback only: the numbers describe servers, and
-    /// there is no password.
+    /// Only on loopback: the numbers describe servers, and there is no password.
     fn serve(address: &str) -> anyhow::Result<Metrics> {
         let listener = listen(address)?;
         let address = listener.local_addr().context("--metrics")?;
@@ -47,7 +42,6 @@ impl Metrics {
         Ok(Metrics { shared, address })
     }
 
-    /// Serves if the user wants it, and says where.
     pub(crate) fn from_option(address: Option<&String>) -> anyhow::Result<Option<Metrics>> {
         let Some(address) = address else { return Ok(None) };
         let metrics = Metrics::serve(address).map_err(crate::usage_error)?;
@@ -130,7 +124,7 @@ mod tests {
             stream.read_to_string(&mut text).expect("it answers");
             text
         };
-        // Clients that send nothing, or only part of a request, do not delay others.
+        // Silent or slow clients do not delay others.
         let _silent: Vec<TcpStream> = (0..3).map(|_| connect()).collect();
         let mut slow = connect();
         slow.write_all(b"GET /metrics HT").expect("it listens");

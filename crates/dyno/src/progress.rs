@@ -1,4 +1,4 @@
-//! Shows a run's events as they happen: one changing line at a terminal, plain lines elsewhere.
+//! Shows a run's events: one changing line at a terminal, plain lines elsewhere.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash as _, Hasher as _};
@@ -14,13 +14,12 @@ use dyno_units::{ByteCount, Clock, Nanoseconds, utc_date_time};
 use crate::live::{LoadView, Panel, SearchView, WaitView};
 use crate::terminal;
 
-/// Lines of a server's log that are shown for a failed trial.
 const LOG_LINES: usize = 5;
 
-/// How often populating or waiting is reported if lines stay.
+/// Between reports on populating or waiting in plain lines.
 const POPULATE_PAUSE: Nanoseconds = Nanoseconds::from_secs(10);
 
-/// From this many seconds on it is said that something without a process of its own is ready.
+/// Below this, nothing is said of servers without a process of their own.
 const READY_LEAST_S: f64 = 0.5;
 
 const CHECKS_NAMED: usize = 2;
@@ -32,45 +31,43 @@ pub(crate) struct Progress {
     trial_time: Nanoseconds,
     steps: Vec<PlannedStep>,
     search: Option<SearchView>,
-    /// Idle time between two loads.
+    /// Between two loads.
     rest: Nanoseconds,
     began: Nanoseconds,
-    /// Trials that ended in this process, and the time they took.
+    /// In this process, with the time they took.
     ended: u32,
-    /// Trials that ended before this process began, as far as seen.
+    /// Trials that ended before this process began.
     current: Option<u32>,
     context: String,
     panel: Panel,
     load: LoadView,
     n_cpus: u32,
-    /// The step that `load` is of.
+    /// The step of `load`.
     load_of: Option<usize>,
-    /// When the server of this trial was ready, and when populating was last reported, on the
-    /// run's clock.
+    /// On the run's clock.
     populate_began: Nanoseconds,
     populate_reported: Nanoseconds,
-    /// The wait without load that goes on, and when it was last reported.
     wait: WaitView,
     wait_reported: Nanoseconds,
     noted: Noted,
-    /// Trials that have begun once: those of a discarded block begin again.
+    /// Trials of a discarded block begin again.
     begun: BTreeSet<u32>,
-    /// Trials of a block, one of each variant.
+    /// Trials per block.
     n_variants: usize,
-    /// Trials of blocks that were discarded, and those of them that have begun again.
+    /// Trials of discarded blocks, and those begun again.
     n_repeats: usize,
     nth_repeat: usize,
 }
 
-/// The most notes that are known again: hosts may send others without end.
+/// Limits memory: hosts may send ever new notes.
 const NOTED_MOST: usize = 10_000;
 
-/// What was noted, by hashes.
+/// As hashes.
 #[derive(Default)]
 struct Noted(BTreeSet<u64>);
 
 impl Noted {
-    /// Whether a note has not been seen; then it has been from now on.
+    /// Only the first time.
     fn is_new(&mut self, note: &str) -> bool {
         let mut hasher = std::hash::DefaultHasher::new();
         note.hash(&mut hasher);
@@ -132,7 +129,7 @@ impl Progress {
             EventKind::Audited { passed, failed, skipped, .. } => {
                 let text = audit_passed(passed, skipped);
                 if let Some(text) = text.filter(|_| failed.is_empty()) {
-                    // Trials of one workload have the same checks: what they are is said once.
+                    // Trials of one workload have the same checks: they are listed once.
                     match self.noted.is_new(&text) {
                         true => self.line(&text),
                         false if passed.is_empty() => {}
@@ -163,7 +160,7 @@ impl Progress {
                 ));
             }
             EventKind::LeftoverEnded { what } => self.permanent(&format!("cleaned up: {what}")),
-            // The probes of each step report the same problem again: once is enough for a reader.
+            // The probes of each step repeat a problem; it is shown once.
             EventKind::Noted { message } => {
                 if self.noted.is_new(message) {
                     self.permanent(message);
@@ -177,7 +174,6 @@ impl Progress {
         }
     }
 
-    /// Shows an event of a step's load; ignores others.
     fn on_load_event(&mut self, event: &EventKind) {
         match event {
             EventKind::PhaseBegan { name, phase, step } => {
@@ -245,12 +241,11 @@ impl Progress {
         }
     }
 
-    /// Shows an event of deploying or populating; ignores others.
     fn on_data_event(&mut self, event: &EventKind, at: Nanoseconds) {
         match event {
             EventKind::ServerReady { server, took_s, pid } => {
                 (self.populate_began, self.populate_reported) = (at, at);
-                // There was nothing to wait for in this process, or where a server was up already.
+                // Nothing was started, or the server was up already.
                 if pid.is_some() || *took_s >= READY_LEAST_S {
                     let server = server.split(" (").next().unwrap_or(server);
                     self.line(&format!("{server} ready after {took_s:.1} s"));
@@ -264,7 +259,7 @@ impl Progress {
                     self.line(&populating(*rows, *rows_total, took));
                 }
             }
-            // A workload without tables has nothing to say.
+            // The workload has no tables.
             EventKind::Populated { rows, took_s } if *rows > 0 => {
                 self.line(&populated(*rows, *took_s));
             }
@@ -284,8 +279,7 @@ impl Progress {
         }
     }
 
-    /// Shows a wait: continuously at a terminal; elsewhere its beginning and end, and now and then
-    /// between.
+    /// Continuously at a terminal; elsewhere its start, its end, and now and then between.
     fn show_wait(&mut self, at: Nanoseconds) {
         if let Some(text) = self.wait.ended() {
             return self.permanent(&text);
@@ -302,12 +296,11 @@ impl Progress {
         }
     }
 
-    /// Ends the changing line.
     pub(crate) fn close(&mut self) {
         self.wipe();
     }
 
-    /// A line that is replaced by the next one at a terminal, and stays elsewhere.
+    /// Replaced by the next line at a terminal; stays elsewhere.
     fn line(&mut self, text: &str) {
         if !self.is_interactive {
             terminal::say(&format!("[{}] {text}", self.context));
@@ -317,7 +310,6 @@ impl Progress {
         self.panel.draw_with_tail(&[line], &self.time_left());
     }
 
-    /// The step that runs, in several lines that are drawn again and again.
     fn draw(&mut self, text: &str) {
         let mut lines = vec![format!("[{}] {text}", self.context)];
         lines.extend(self.load.lines(self.n_cpus));
@@ -337,8 +329,7 @@ impl Progress {
         self.panel.wipe();
     }
 
-    /// The view of a step that searches.
-    /// A load that a search tried, with its unit.
+    /// A level of a search, with its unit.
     fn level(&self, step: usize, level: f64) -> String {
         match self.steps.get(step).map(|step| &step.load) {
             Some(LoadLevel::Search(search)) => probed(search.sought, level),
@@ -353,8 +344,8 @@ impl Progress {
         Some(SearchView::new(search, probe))
     }
 
-    /// From the mean time of the trials so far, or from the plan while there are none; of a single
-    /// search, from the probes that it still takes.
+    /// From the mean time of trials, or the plan before any has ended; of a search, from its
+    /// probes.
     fn time_left(&self) -> String {
         if let (Some(search), 1, 1) = (&self.search, self.n_trials, self.steps.len()) {
             return format!(" · {}", search.left());
@@ -372,8 +363,8 @@ impl Progress {
     }
 }
 
-/// What an audit has checked and what not: `audit: 5 checks passed (rows of the history; sums of
-/// balances; 3 more); not checked: …, because …`. None where there is nothing to say.
+/// `audit: 5 checks passed (rows of the history; 3 more); not checked: …`; none if there is nothing
+/// to say.
 fn audit_passed(passed: &[String], skipped: &[String]) -> Option<String> {
     let first_few = |all: &[String]| {
         let mut named: Vec<String> = all.iter().take(CHECKS_NAMED).cloned().collect();
@@ -388,12 +379,11 @@ fn audit_passed(passed: &[String], skipped: &[String]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// `1 check`, `3 checks`.
 fn checks(n: usize) -> String {
     format!("{n} check{}", if n == 1 { "" } else { "s" })
 }
 
-/// The progress of populating after this time: rows, rate, and time left.
+/// Rows, rate and time left.
 fn populating(rows: u64, rows_total: u64, took: Nanoseconds) -> String {
     if rows >= rows_total {
         return format!("{} rows loaded, building indexes and gathering statistics", grouped(rows));
@@ -408,7 +398,7 @@ fn populating(rows: u64, rows_total: u64, took: Nanoseconds) -> String {
     format!("populating, {rows} of {rows_total} rows ({}, {left} left)", row_rate(rows_per_s))
 }
 
-/// That populating is done: `10,000 rows loaded in 37.5 ms (267k rows/s)`.
+/// `10,000 rows loaded in 37.5 ms (267k rows/s)`.
 fn populated(rows: u64, took_s: f64) -> String {
     let rows_per_s = rows as f64 / took_s.max(1e-6);
     let took = Unit::Micros.show(took_s * 1e6);
@@ -432,8 +422,7 @@ fn probed(sought: Sought, level: f64) -> String {
     }
 }
 
-/// The result of a step in a line. If its time is the result, that is said: transactions of its kinds
-/// may be as unlike as an insert and the creation of an index.
+/// With its time if that is the result: its transactions may differ as inserts and indexes do.
 fn step_ended(
     step: &PlannedStep,
     (throughput, p95_us, measured_s): (f64, f64, Option<f64>),
@@ -484,7 +473,7 @@ mod tests {
         };
         check("l.i0", "took 47.0 s");
         check("l.x", "took 47.0 s");
-        // Its inserts are done at a given rate, until as many are done as that rate asks for.
+        // Its inserts have a given rate, and end when that rate's number is done.
         check("qr100", "20.9 transactions/s, p95 1.5 ms");
     }
 

@@ -1,4 +1,4 @@
-//! All readings that Dyno may take, also for old records that do not describe them.
+//! All readings that Dyno may take, to describe those of old records, too.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -11,11 +11,7 @@ pub(crate) fn registry() -> &'static Registry {
     &ALL
 }
 
-/// Reads a run. If its record does not describe its readings, the registry fills them in.
-///
-/// # Errors
-///
-/// It cannot be read.
+/// The registry describes the readings if the record does not. Fails if the run cannot be read.
 pub(crate) fn read_run(folder: &Path) -> Result<Run, ReadError> {
     let mut run = dyno_record::read_run(folder)?;
     run.explain_readings(registry());

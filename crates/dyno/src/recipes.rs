@@ -1,16 +1,9 @@
-//! Products that a study describes in its `[product.NAME]` tables: read before the study is, because its
-//! databases name them.
+//! Products in a study's `[product.NAME]` tables, read before the study, which names them.
 
 use anyhow::Context;
 use dyno_database::Products;
 
-/// The products that a study can name: the built-in ones, and those that it describes.
-///
-/// A study that is not TOML is not read here; its parser says what is wrong with it.
-///
-/// # Errors
-///
-/// What is wrong with the description of a product.
+/// Also the built-in products. Leaves invalid TOML to the study's parser; fails for a wrong recipe.
 pub(crate) fn products(study: &str) -> anyhow::Result<Products> {
     let products = dyno_lab::products();
     let Ok(study) = study.parse::<toml::Table>() else { return Ok(products) };
@@ -34,11 +27,10 @@ fn add(products: Products, name: &str, recipe: &toml::Value) -> anyhow::Result<P
     Ok(products.with_recipe(recipe))
 }
 
-/// Whether a product of this name comes with Dyno as a recipe.
 pub(crate) fn is_shipped(name: &str) -> bool {
     #[cfg(feature = "servers")]
     return dyno_database::is_recipe(name);
-    // No recipe can be used in a build without servers.
+    // A build without servers can use no recipe.
     #[cfg(not(feature = "servers"))]
     {
         let _ = name;
@@ -61,7 +53,7 @@ mod tests {
             "title = \"My MariaDB\"\nprotocol = \"mysql\"\nprogram = \"mariadbd\"\nstart = []\n";
         let all = products(&format!("[product.mine]\n{recipe}")).unwrap();
         assert_eq!(all.spec("mine").unwrap().title, "My MariaDB");
-        // One that comes with Dyno may be described anew.
+        // A shipped product may be described anew.
         assert_eq!(
             products(&format!("[product.dolt]\n{recipe}")).unwrap().spec("dolt").unwrap().title,
             "My MariaDB"

@@ -1,4 +1,4 @@
-//! Script files and lists of values that a study names: read before the study is, so that all that follows works on texts.
+//! Script files and lists of values that a study names, read before the study, so that later stages work on texts.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -11,25 +11,19 @@ use dyno_workload::pgbench::{self, ScriptText};
 use sha2::{Digest, Sha256};
 use toml::Value;
 
-/// Largest file that a study may name, in bytes.
+/// In bytes.
 const FILE_MOST: u64 = 64 << 20;
 
-/// Most modules of a script, whose names and digests are kept.
+/// Their names and digests are kept.
 #[cfg(feature = "lua")]
 const MODULES_MOST: usize = 1000;
 
-/// The catalogue for a study: the built-in workloads, and scripts if it names any. A file's name is
-/// relative to the folder of the study.
-///
-/// What is wrong with the study itself, its parser says; so nothing is reported of it here.
-///
-/// # Errors
-///
-/// A script file that cannot be read.
+/// The built-in workloads, and scripts that the study names relative to its folder. Errors of the
+/// study are left to its parser. Fails if a script cannot be read.
 pub(crate) fn catalog(study: &str, folder: &Path) -> anyhow::Result<Catalog> {
     let mut catalog = Catalog::built_in();
     let Ok(study) = study.parse::<toml::Table>() else {
-        // So that broken TOML is all that is reported.
+        // So that only the broken TOML is reported.
         catalog.add(declared::spec(BTreeMap::new()));
         return Ok(catalog);
     };
@@ -58,14 +52,10 @@ pub(crate) fn catalog(study: &str, folder: &Path) -> anyhow::Result<Catalog> {
     Ok(catalog)
 }
 
-/// Most bytes of files that go to hosts with a study.
 const SENT_MOST: usize = 8 << 20;
 
-/// The files that a study names, with their texts, for hosts that read it again.
-///
-/// # Errors
-///
-/// One cannot be read, is outside the folder of the study, or they are too large together.
+/// For hosts that read the study again. Fails for a file outside the study's folder or too much
+/// text.
 pub(crate) fn files(study: &str, folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let Ok(study) = study.parse::<toml::Table>() else { return Ok(BTreeMap::new()) };
     let mut names = named(&study, pgbench::NAME).unwrap_or_default();
@@ -99,7 +89,7 @@ pub(crate) fn files(study: &str, folder: &Path) -> anyhow::Result<BTreeMap<Strin
     Ok(texts)
 }
 
-/// The files that generators of declared workloads name; none if no workload is declared.
+/// Files with values for generators; none if no workload is declared.
 fn declared_files(study: &toml::Table) -> Option<Vec<String>> {
     let tables = study.get("workload")?.as_table()?;
     let is_declared = |table: &&Value| {
@@ -122,7 +112,6 @@ fn declared_files(study: &toml::Table) -> Option<Vec<String>> {
     (!declared.is_empty()).then_some(files)
 }
 
-/// The text of a file and its digest.
 fn read(path: &Path, what: &str) -> anyhow::Result<(String, String)> {
     let text = contents(path).map_err(|why| {
         crate::usage_error(anyhow::anyhow!("cannot read the {what} {}: {why}", path.display()))
@@ -131,15 +120,14 @@ fn read(path: &Path, what: &str) -> anyhow::Result<(String, String)> {
     Ok((text, digest))
 }
 
-/// The text of a regular file of bounded size.
 fn contents(path: &Path) -> Result<String, String> {
     String::from_utf8(bytes(path)?).map_err(|_| "it is not UTF-8".to_owned())
 }
 
-/// The bytes of a regular file of bounded size: a device has no end, and a pipe may have no writer.
+/// Only regular files: a device has no end, and a pipe may have no writer.
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, String> {
     let words = |error: std::io::Error| error.to_string();
-    // Opening a pipe waits for a writer, unless it is told not to.
+    // Without the flag, opening a pipe waits for a writer.
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
     let file = file.map_err(words)?;
@@ -155,7 +143,6 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The digest that a record keeps of a text.
 pub(crate) fn digest(text: &str) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -190,12 +177,11 @@ fn of_sysbench(
     Ok(lua::spec(scripts, Arc::new(host)))
 }
 
-/// The host of scripts in a study: they print nothing.
 #[cfg(feature = "lua")]
 #[derive(Default)]
 struct StudyHost {
     folder: Option<std::path::PathBuf>,
-    /// Digests of the modules that were required.
+    /// Modules that scripts required, and their digests.
     modules: std::sync::Mutex<BTreeMap<String, String>>,
 }
 
@@ -206,7 +192,7 @@ impl StudyHost {
         modules.iter().map(|(name, digest)| format!("\n{name} {digest}")).collect()
     }
 
-    /// Notes a module, unless there are too many.
+    /// Up to the limit.
     fn noted(
         &self,
         name: &str,
@@ -251,7 +237,7 @@ impl dyno_sysbench::Host for StudyHost {
     }
 
     fn execute(&self, _: Option<&str>) -> i32 {
-        // Scripts of studies are refused it.
+        // Not for scripts of studies.
         -1
     }
 
@@ -260,8 +246,7 @@ impl dyno_sysbench::Host for StudyHost {
     }
 }
 
-/// The scripts that tables of this workload name, and those that are levels of a factor; none if no table
-/// is of that workload.
+/// Also of factors' levels; none if no table is of this workload.
 fn named(study: &toml::Table, workload: &str) -> Option<Vec<String>> {
     let tables = study.get("workload")?.as_table()?;
     let is_ours = |(name, table): &(&String, &Value)| {
@@ -277,7 +262,7 @@ fn named(study: &toml::Table, workload: &str) -> Option<Vec<String>> {
     let vary = study.get("design").and_then(|design| design.get("vary"));
     let levels = ["workload.script", "option.script"].into_iter();
     let of_levels = levels.filter_map(|key| vary?.get(key)?.as_array()).flatten();
-    // Beside other workloads that have scripts, the ends of the names tell whose a level is.
+    // If other workloads have scripts, too, the extension tells which a level belongs to.
     let is_lua = workload != pgbench::NAME;
     let of_levels = of_levels.filter(move |level| {
         is_alone || level.as_str().is_some_and(|name| name.ends_with(".lua") == is_lua)

@@ -1,9 +1,8 @@
-//! Keeps passwords out of the process list, and brings them in from the environment.
+//! Keeps passwords out of the process list.
 //!
-//! A URL may name an environment variable in place of its password:
-//! `mysql://root:${DB_PASSWORD}@db1/test`, or a file that holds it: `?password_file=/run/db1`. If the password itself is on the command line, Dyno
-//! starts itself again at once with the password in such a variable, because every user of the
-//! machine can read the arguments of every process and only its owner the environment.
+//! A URL may name an environment variable (`mysql://root:${DB_PASSWORD}@db1/test`) or a file
+//! (`?password_file=/run/db1`) for its password. If the password itself is on the command line, Dyno restarts itself at
+//! once with it in such a variable: every user can read the arguments of every process, only the owner its environment.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,11 +14,9 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use dyno_database::Secret;
 
-/// No password file is longer.
 const PASSWORD_BYTES_MAX: u64 = 4096;
 
-/// Starts this program again with passwords moved from arguments to the environment, if there are
-/// any; returns only when there was nothing to hide.
+/// Restarts this program with passwords moved to the environment; returns if there are none.
 pub(crate) fn hide_from_process_list() -> anyhow::Result<()> {
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
@@ -33,7 +30,7 @@ pub(crate) fn hide_from_process_list() -> anyhow::Result<()> {
     Err(error).context("cannot start this program again without a password among its arguments")
 }
 
-/// The range of the password in a text that holds a URL with one.
+/// In a URL.
 fn password_range(text: &str) -> Option<std::ops::Range<usize>> {
     let authority = text.find("://")? + 3;
     let end = text[authority..].find(['/', '?']).map_or(text.len(), |at| authority + at);
@@ -42,7 +39,7 @@ fn password_range(text: &str) -> Option<std::ops::Range<usize>> {
     (colon + 1 < at).then_some(colon + 1..at)
 }
 
-/// The range of the password in a connection string: `host=h password=secret`.
+/// In a connection string: `host=h password=secret`.
 fn pair_range(text: &str) -> Option<std::ops::Range<usize>> {
     const KEY: &str = "password=";
     if text.starts_with('-') {
@@ -59,7 +56,7 @@ fn pair_range(text: &str) -> Option<std::ops::Range<usize>> {
     (end > 0).then_some(start..start + end)
 }
 
-/// The range of the password in an option of another tool: `--…-password=secret`.
+/// In another tool's option: `--…-password=secret`.
 fn option_range(text: &str) -> Option<std::ops::Range<usize>> {
     let (name, value) = text.strip_prefix("--")?.split_once('=')?;
     let is_one = name.ends_with("-password") || name.ends_with("_password");
@@ -78,26 +75,24 @@ fn hide(text: &str, secrets: &mut Vec<(String, String)>) -> String {
     }
 }
 
-/// Replaces `${NAME}` in a URL by the variable's value, and `password_file=PATH` by the password. From then on this process writes no core
-/// dump, which would hold the password.
-///
-/// It stays "dumpable" in the kernel's sense: otherwise its own `/proc/self/io` would be root's,
-/// and what the load generator itself reads and writes could not be reported.
+/// Replaces `${NAME}` in a URL by the variable's value, and `password_file=PATH` by the password. From then on this
+/// process writes no core dump, as that would hold the password. It stays "dumpable" in the kernel's sense: otherwise
+/// its `/proc/self/io` would be root's, and the generator's own I/O could not be reported.
 #[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 pub(crate) fn expand(url: &str) -> anyhow::Result<String> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
-    // To lower it is always allowed.
+    // Lowering a limit is always allowed.
     let _ = setrlimit(Resource::Core, limit);
     let url = expand_with(url, &|name| std::env::var(name).ok())?;
     Ok(dyno_database::with_password_of_file(&url, read_password)?)
 }
 
-/// The first line of a file that only its owner can read.
+/// Only the owner may be able to read the file.
 fn read_password(path: &Path) -> Result<Secret, String> {
     let refused = |why: String| format!("the password file {} {why}", path.display());
     let unreadable = |error: std::io::Error| refused(format!("cannot be read: {error}"));
-    // Opening a pipe waits for a writer, unless it is told not to.
+    // Without the flag, opening a pipe waits for a writer.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
     let facts = file.metadata().map_err(unreadable)?;

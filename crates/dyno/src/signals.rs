@@ -1,7 +1,6 @@
-//! What Ctrl-C (SIGINT), SIGTERM and SIGHUP do to a command; docs/signals.md has the table.
+//! Effects of Ctrl-C (SIGINT), SIGTERM and SIGHUP; docs/signals.md has the table.
 //!
-//! Every command listens from its start. The first signal does what the command has asked for ([`on_first`]), or ends a
-//! command that has asked for nothing; the second one ends every command at once.
+//! The first signal does what the command registered ([`on_first`]), or ends the program; the second always ends it.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -13,13 +12,13 @@ use signal_hook::iterator::Signals;
 
 use crate::terminal;
 
-/// The exit code of a command that was stopped, by whichever signal.
+/// After any of the signals.
 pub(crate) const EXIT_CODE: u8 = 130;
 
-/// The first signal that has asked this program to end; 0 if none has.
+/// 0 if none has come.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
-/// Whether a signal is how the command is ended.
+/// A signal is the normal end of this command.
 static IS_EXPECTED: AtomicBool = AtomicBool::new(false);
 
 static STOP: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
@@ -30,7 +29,7 @@ pub(crate) fn listen() -> anyhow::Result<()> {
         return Ok(());
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    // Whoever has started Dyno with `nohup` wants it to outlive the terminal.
+    // After `nohup`, Dyno outlives the terminal.
     let wanted = [SIGINT, SIGTERM].into_iter().chain((!ignores_hangup(&status)).then_some(SIGHUP));
     let mut signals = Signals::new(wanted).context("cannot listen for Ctrl-C")?;
     let work = move || signals.forever().for_each(obey);
@@ -47,7 +46,7 @@ fn obey(signal: i32) {
     }
 }
 
-/// Whether SIGHUP is ignored, from the text of `/proc/PID/status`.
+/// From the text of `/proc/PID/status`.
 fn ignores_hangup(status: &str) -> bool {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
@@ -59,7 +58,7 @@ pub(crate) fn on_first(stop: impl Fn() + Send + 'static) -> anyhow::Result<()> {
     listen()
 }
 
-/// The first signal says this, raises the flag, and ends what waits for a server.
+/// On the first signal: prints the text, raises the flag, ends waits for servers.
 pub(crate) fn raise(abort: &AbortFlag, text: &'static str) -> anyhow::Result<()> {
     let abort = abort.clone();
     on_first(move || {
@@ -70,22 +69,20 @@ pub(crate) fn raise(abort: &AbortFlag, text: &'static str) -> anyhow::Result<()>
     })
 }
 
-/// Whether a signal has asked this program to end: then it has not done what it was to do, whatever came of it.
+/// The command then has not done its work, whatever came of it.
 pub(crate) fn have_come() -> bool {
     FIRST.load(Ordering::Relaxed) != 0 && !IS_EXPECTED.load(Ordering::Relaxed)
 }
 
-/// A signal is how this command is ended: what it has done decides its exit code.
+/// A signal is the normal end of this command: its result decides the exit code.
 pub(crate) fn are_expected() {
     IS_EXPECTED.store(true, Ordering::Relaxed);
 }
 
-/// Ends the program by the signal that has asked it to end, if one has: so whoever has started it sees how it
-/// ended, as with a program that does not listen for signals.
+/// Ends the program by the signal that came, if any, so that the parent process sees how it ended.
 pub(crate) fn die_of_first() {
     let signal = FIRST.load(Ordering::Relaxed);
     if signal != 0 {
-        // If that should fail, the exit code says it.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
         std::process::exit(128 + signal);
     }

@@ -1,4 +1,4 @@
-//! Printing: results to standard output, everything else to standard error.
+//! Prints results to standard output, everything else to standard error.
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -7,18 +7,17 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::Context;
 use dyno_units::is_unsafe_char;
 
-/// Why a result was not printed; the first reason counts.
+/// The first reason why a result was not printed.
 static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Prints a result. A failure to print is reported by [`check_output`]; a reader that has
-/// gone away (`| head`) is no error.
+/// Failures are reported by [`check_output`]; a reader that has gone (`| head`) is no error.
 pub(crate) fn out(text: &str) {
     if let Err(error) = print(&mut io::stdout().lock(), text) {
         LOST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 }
 
-/// Prints a result that is a command to the program that reads Dyno's output in CI; see [`out`].
+/// A result that is a command to a CI system; see [`out`].
 pub(crate) fn out_command(text: &str) {
     let printed = print_clean(&mut io::stdout().lock(), &without_controls(text), "");
     if let Err(error) = printed {
@@ -26,7 +25,7 @@ pub(crate) fn out_command(text: &str) {
     }
 }
 
-/// Whether all that was printed has arrived; the reason is reported once.
+/// Fails if a result was lost; the reason is reported once.
 pub(crate) fn check_output() -> anyhow::Result<()> {
     match LOST.lock().unwrap_or_else(PoisonError::into_inner).take() {
         None => Ok(()),
@@ -34,7 +33,7 @@ pub(crate) fn check_output() -> anyhow::Result<()> {
     }
 }
 
-/// Prints a part of a result, which ends its lines itself; see [`out`].
+/// The part has its own line ends; see [`out`].
 #[cfg(feature = "lua")]
 pub(crate) fn out_part(text: &str) {
     if let Err(error) = print_as_is(&mut io::stdout().lock(), text, "") {
@@ -42,7 +41,6 @@ pub(crate) fn out_part(text: &str) {
     }
 }
 
-/// The same to standard error.
 pub(crate) fn say_part(text: &str) {
     let _ = write!(std::io::stderr().lock(), "{}", harmless(text));
 }
@@ -70,8 +68,7 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", harmless(text));
 }
 
-/// The text without what a terminal or a CI system would obey, whatever its source: it may quote a server, a record or
-/// a file.
+/// Removes what a terminal or CI system would obey: the text may quote a server, a record or a file.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     let text = without_controls(text);
     if !text.lines().any(|line| without_commands(line) != line) {
@@ -80,10 +77,10 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.split_inclusive('\n').map(without_commands).collect())
 }
 
-/// What commands to CI systems begin with, anywhere in a line: GitHub's older ones, those of Azure and of TeamCity.
+/// Start commands anywhere in a line: GitHub's older ones, Azure's, TeamCity's.
 const CI_MARKS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
 
-/// A line without commands to CI systems, which read them in what a program prints.
+/// CI systems read commands in what a program prints.
 fn without_commands(line: &str) -> Cow<'_, str> {
     let (blanks, rest) = line.split_at(line.len() - line.trim_start().len());
     let mut clean = Cow::Borrowed(line);
@@ -98,8 +95,7 @@ fn without_commands(line: &str) -> Cow<'_, str> {
     clean
 }
 
-/// Whether this behind `::` is a command to GitHub, `error::text` or `error file=a::text`, rather than a type's name in
-/// SQL or an address.
+/// Whether this follows `::` in a GitHub command (`error::text`, `error file=a::text`), not in SQL or an address.
 fn is_github(command: &str) -> bool {
     let is_of_name = |c: char| c.is_ascii_alphabetic() || matches!(c, '-' | '_');
     let behind = command.trim_start_matches(is_of_name);
@@ -107,7 +103,7 @@ fn is_github(command: &str) -> bool {
         && (behind.starts_with("::") || (behind.starts_with(' ') && behind.contains("::")))
 }
 
-/// The text without terminal control sequences; line ends, tabs and Dyno's own colours stay.
+/// Line ends, tabs and Dyno's own colours stay.
 fn without_controls(text: &str) -> Cow<'_, str> {
     let is_unsafe = |c: char| c != '\n' && c != '\t' && is_unsafe_char(c);
     if !text.contains(is_unsafe) {
@@ -128,8 +124,7 @@ fn without_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean + rest)
 }
 
-/// The length of the colour sequence (`ESC [ … m`) that a text begins with. Of colours, only those that Dyno uses:
-/// others could hide text.
+/// Of the sequence `ESC [ … m` at the start of a text. Only Dyno's own colours: others could hide text.
 fn colour_length(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\x1b[")?;
     let end = parameters.find('m')?;
@@ -139,7 +134,7 @@ fn colour_length(text: &str) -> Option<usize> {
     parameters[..end].split(';').all(is_own).then_some(end + 3)
 }
 
-/// Warns if a password goes over a network without encryption.
+/// Warns if a password would cross a network without encryption.
 pub(crate) fn warn_of_login(endpoint: &dyno_database::Endpoint) {
     if let Some(warning) = endpoint.login_warning() {
         say(&format!("warning: {warning}"));
@@ -150,12 +145,11 @@ pub(crate) fn error(error: &anyhow::Error) {
     say(&format!("error: {error:#}"));
 }
 
-/// Whether messages go to a terminal in which lines can be redrawn in place.
+/// Lines can be redrawn in place.
 pub(crate) fn is_interactive() -> bool {
     std::io::stderr().is_terminal() && !is_dumb(variable("TERM").as_deref())
 }
 
-/// Whether results go to a terminal in which lines can be redrawn in place.
 pub(crate) fn out_is_terminal() -> bool {
     std::io::stdout().is_terminal() && !is_dumb(variable("TERM").as_deref())
 }
@@ -168,8 +162,7 @@ pub(crate) fn messages_have_colours() -> bool {
     ColourWishes::read().allow(std::io::stderr().is_terminal())
 }
 
-/// What the environment says about colours: NO_COLOR (no-color.org), CLICOLOR and CLICOLOR_FORCE
-/// (bixense.com/clicolors), TERM.
+/// From NO_COLOR (no-color.org), CLICOLOR and CLICOLOR_FORCE (bixense.com/clicolors), TERM.
 #[derive(Clone, Debug, Default)]
 struct ColourWishes {
     no_color: Option<String>,
@@ -188,7 +181,7 @@ impl ColourWishes {
         }
     }
 
-    /// NO_COLOR takes precedence, then CLICOLOR_FORCE; otherwise only terminals get colours.
+    /// NO_COLOR, then CLICOLOR_FORCE; otherwise only terminals get colours.
     fn allow(&self, is_terminal: bool) -> bool {
         let is_set = |wish: &Option<String>| wish.as_deref().is_some_and(|wish| !wish.is_empty());
         if is_set(&self.no_color) {
@@ -201,7 +194,7 @@ impl ColourWishes {
     }
 }
 
-/// Whether a terminal of this kind can neither move its cursor nor show colours.
+/// It can neither move its cursor nor show colours.
 fn is_dumb(term: Option<&str>) -> bool {
     term == Some("dumb")
 }
@@ -211,26 +204,25 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Lines of the terminal, 24 if there is none.
+/// 24 without a terminal.
 pub(crate) fn height() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
     size.map_or(24, |size| usize::from(size.ws_row)).max(8)
 }
 
-/// Columns for results: those of the terminal within reason, 100 if there is none.
+/// For results; 100 without a terminal.
 pub(crate) fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
     columns(size.map(|size| size.ws_col)).clamp(40, 160)
 }
 
-/// Columns for messages, which go to standard error. As narrow as the terminal is: a line that is
-/// wider breaks, and is then not erased as one.
+/// For messages. Never wider than the terminal: a line that wraps is not erased as one.
 pub(crate) fn message_width() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
     columns(size.map(|size| size.ws_col)).clamp(10, 160)
 }
 
-/// Terminals that do not know their size say 0.
+/// Terminals that do not know their size report 0.
 fn columns(reported: Option<u16>) -> usize {
     reported.filter(|columns| *columns > 0).map_or(100, usize::from)
 }
@@ -239,7 +231,7 @@ fn columns(reported: Option<u16>) -> usize {
 mod tests {
     use super::*;
 
-    /// A writer that fails with this error.
+    /// Fails with this error.
     struct Refusing(ErrorKind);
 
     impl Write for Refusing {
@@ -290,7 +282,7 @@ mod tests {
         let check = |text: &str, expected: &str| assert_eq!(harmless(text), expected);
         check("plain\n\ttext, ä\n", "plain\n\ttext, ä\n");
         check("\x1b[1;31mred\x1b[0m", "\x1b[1;31mred\x1b[0m");
-        // Hidden, and in the colour of the background.
+        // Hidden, and in the background's colour.
         check("\x1b[8mx\x1b[1;8mx", "\u{fffd}[8mx\u{fffd}[1;8mx");
         check("\x1b[30;40mx\x1b[38;5;0mx\x1b[mx", "\u{fffd}[30;40mx\u{fffd}[38;5;0mx\u{fffd}[mx");
         check("\x1b]0;PWNED\x07", "\u{fffd}]0;PWNED\u{fffd}");
@@ -310,7 +302,7 @@ mod tests {
         check("\u{a0}::add-mask::x", "\u{a0}\u{fffd}:add-mask::x");
         check("a ##[add-mask]x ##[error]", "a \u{fffd}#[add-mask]x \u{fffd}#[error]");
         check("##vso[task.x]\n##teamcity[y]", "\u{fffd}#vso[task.x]\n\u{fffd}#teamcity[y]");
-        // Not at the beginning of a line, and no command.
+        // Not at the start of a line, or no command.
         for text in ["x::error::y", "::1 is loopback", "a\n  ::uuid, b", ":: a", "## [b]"] {
             check(text, text);
         }

@@ -1,4 +1,4 @@
-//! The words a study may use, from the catalogs of products and workloads.
+//! The words that a study may use.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
     vocabulary_of(&dyno_lab::products(), &Catalog::built_in())
 }
 
-/// Names of all probes that can be turned off.
+/// Probes that can be turned off.
 pub(crate) fn probes() -> Vec<&'static str> {
     dyno_host::HOST_PROBES.into_iter().chain(dyno_database::probe_names()).collect()
 }
@@ -89,6 +89,7 @@ impl SettingRules for Settings {
 struct Rules {
     workload: WorkloadSpec,
     products: Products,
+    /// The last planned workload with its inputs: each is asked several questions.
 }
 
 impl fmt::Debug for Rules {
@@ -98,7 +99,7 @@ impl fmt::Debug for Rules {
 }
 
 impl Rules {
-    /// The workload with these options. What it says does not depend on the seed.
+    /// The answers do not depend on the seed.
     fn planned(
         &self,
         options: &Options,
@@ -165,7 +166,7 @@ impl Rules {
         products.chain(urls).collect::<Vec<_>>().join(" or ")
     }
 
-    /// The server that a URL names; one that is only observed needs no catalog.
+    /// An observed server needs no catalog.
     fn endpoint(&self, url: &str) -> Result<Endpoint, String> {
         let endpoint = match self.workload.target {
             Target::Anything => Endpoint::from_url_of_server(url),
@@ -174,7 +175,7 @@ impl Rules {
         endpoint.map_err(|error| error.0)
     }
 
-    /// The SQL that a product speaks, if that is known before it runs.
+    /// None if it is unknown before the server runs.
     fn dialect(&self, product: &Product) -> Option<Dialect> {
         match product {
             Product::Private(name) => self.products.spec(name)?.dialect,
@@ -232,7 +233,7 @@ impl PlannedWorkload for Planned {
         let Some(dialect) = self.rules.dialect(product) else { return Ok(()) };
         let mut statements = self.workload.statements(dialect);
         if statements.is_empty() {
-            // Of what is sent as text, or prepared each time, it is the same ones that would be prepared once.
+            // Statements sent as text, or prepared each time, are the same as those prepared once.
             let mut options = self.options.clone();
             options.insert("protocol".to_owned(), "prepared".to_owned());
             let prepared = self.rules.planned(&options, self.request);
@@ -272,7 +273,7 @@ impl PlannedWorkload for Planned {
 mod tests {
     use super::vocabulary;
 
-    /// What is wrong with a study: its lines, and why.
+    /// Lines and messages.
     fn wrong(source: &str) -> Vec<(usize, String)> {
         let Err(found) = dyno_study::parse(source, &vocabulary()) else { return Vec::new() };
         let line = |at: usize| source[..at].lines().count();

@@ -1,7 +1,7 @@
-//! Studies that are written from the options of a command line.
+//! Studies written from the options of a command line.
 //!
-//! They are read and checked by the parser of study files, so that an option means what the same key of a
-//! file means. What is wrong is said of the option.
+//! The parser of study files reads and checks them, as options mean what keys mean; errors name
+//! options.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use toml::Value;
 
 use crate::vocabulary;
 
-/// A study as a text, and which options its lines come from.
+/// With the options that its lines come from.
 #[derive(Default)]
 pub(crate) struct Written {
     text: String,
@@ -31,32 +31,27 @@ impl Written {
         written
     }
 
-    /// Begins a table: `["database", "a"]`.
+    /// `["database", "a"]`.
     pub(crate) fn table(&mut self, path: &[&str]) {
         let path: Vec<String> = path.iter().map(|part| key(part)).collect();
         self.text += &format!("\n[{}]\n", path.join("."));
     }
 
-    /// A line of the study itself.
+    /// A line that no option stands for.
     pub(crate) fn fixed(&mut self, key: &str, value: impl Into<Value>) {
         self.push("", key, &value.into());
     }
 
-    /// A line that the option of the same name stands for: `warm_up` for `--warm-up`.
+    /// The option has the key's name: `--warm-up` for `warm_up`.
     pub(crate) fn line(&mut self, key: &str, value: impl Into<Value>) {
         self.push(&option_of(key), key, &value.into());
     }
 
-    /// A line that another option stands for.
     pub(crate) fn line_of(&mut self, option: &str, key: &str, value: impl Into<Value>) {
         self.push(option, key, &value.into());
     }
 
-    /// Lines from options `NAME=VALUE`, with the values as a study has them.
-    ///
-    /// # Errors
-    ///
-    /// When one is not written so.
+    /// From options `NAME=VALUE`; fails for other forms.
     pub(crate) fn pairs<'a>(
         &mut self,
         option: &str,
@@ -66,7 +61,7 @@ impl Written {
             let (name, value) = pair
                 .split_once('=')
                 .with_context(|| format!("{option}: write NAME=VALUE, not `{pair}`"))?;
-            // Names are quoted or bare as a file has them; the same one twice would be no TOML.
+            // A name given twice, quoted or bare, would be invalid TOML.
             let last_table = self.text.rfind("\n[").unwrap_or_default();
             let mut of_table = self.lines.iter().filter(|line| line.span.start > last_table);
             if of_table.any(|line| line.key == name) {
@@ -89,11 +84,7 @@ impl Written {
         &self.text
     }
 
-    /// Reads the study.
-    ///
-    /// # Errors
-    ///
-    /// All that is wrong with the options, a line each.
+    /// The error has a line for each wrong option.
     pub(crate) fn read(&self) -> anyhow::Result<Study> {
         self.read_with(&vocabulary::vocabulary())
     }
@@ -107,17 +98,17 @@ impl Written {
 
     fn message(&self, diagnostic: &Diagnostic) -> String {
         let Diagnostic { span, message, label, help } = diagnostic;
-        // Some labels only name the key once more.
+        // Some labels only repeat the key.
         let is_name = ["not accepted for", "wrong type for"].iter().any(|it| label.starts_with(it));
         let label = Some(label).filter(|label| !label.is_empty() && !is_name);
-        // A label says why; a message that has a colon already is not given another one.
+        // The label says why; a message takes only one colon.
         let colon = if message.contains(": ") { "; " } else { ": " };
         let why = label.map_or(String::new(), |label| format!("{colon}{label}"));
         let what_to_do = help.as_ref().map_or(String::new(), |help| format!("; {help}"));
         let mut text = format!("{message}{why}{what_to_do}").replace("this key", "this option");
         let mut lines = self.lines.iter();
         let found = lines.find(|line| line.span.start <= span.start && span.end <= line.span.end);
-        // Keys are called as the options are.
+        // Options stand in for keys.
         for line in &self.lines {
             let is_found = found.is_some_and(|found| found.key == line.key);
             if !is_found && line.option == option_of(&line.key) {
@@ -125,7 +116,7 @@ impl Written {
             }
         }
         match found {
-            // A message that begins with the key itself does not name it twice.
+            // If the message begins with the key, the option replaces it.
             Some(line) => match text.strip_prefix(&format!("`{}` ", line.key)) {
                 Some(rest) => format!("{} {rest}", line.option),
                 None => format!("{}: {text}", line.option),
@@ -139,7 +130,7 @@ fn option_of(key: &str) -> String {
     format!("--{}", key.replace('_', "-"))
 }
 
-/// A key, quoted if it has to be.
+/// Quoted if necessary.
 fn key(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     match !name.is_empty() && name.chars().all(is_bare) {
@@ -148,8 +139,7 @@ fn key(name: &str) -> String {
     }
 }
 
-/// The value that a study would have for a text on the command line: a boolean, a number or a quoted text
-/// is taken as it is, everything else is a text without its quotes.
+/// Booleans, numbers and quoted texts are taken as they are; everything else is a text.
 pub(crate) fn scalar(text: &str) -> Value {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '-' | '.');
     let is_quoted = |quote: char| {

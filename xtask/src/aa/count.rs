@@ -1,4 +1,4 @@
-//! Counts what A/A runs report: by metric and step, by family, and by the gate.
+//! Counts what A/A runs report: by metric and step, by family, by the gate.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +7,6 @@ use anyhow::Context;
 use dyno_analysis::statistics::incomplete_beta;
 use dyno_analysis::{Findings, Gate, MetricId, Metrics, Options, Verdict, analyse};
 
-/// Something that happened so often of so many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Share {
     hits: u32,
@@ -20,7 +19,7 @@ impl Share {
         self.of += 1;
     }
 
-    /// The interval of Clopper and Pearson (1934) at 95 %.
+    /// Clopper and Pearson (1934), at 95 %.
     fn interval(self) -> (f64, f64) {
         let (hits, of) = (f64::from(self.hits), f64::from(self.of));
         let quantile = |probability: f64, a: f64, b: f64| {
@@ -53,17 +52,17 @@ impl Share {
 
 #[derive(Default)]
 struct Counts {
-    /// Comparisons called better or worse, by metric and step.
+    /// Called better or worse, by metric and step.
     comparisons: BTreeMap<(MetricId, String), Share>,
-    /// Studies in which any comparison of a metric is.
+    /// Studies with such a comparison, by metric.
     families: BTreeMap<MetricId, Share>,
-    /// Studies in which any of a main metric is: the rate that is stated.
+    /// Studies with such a comparison of a main metric: the documented rate.
     main: Share,
-    /// Comparisons of main metrics called no difference.
+    /// Of main metrics: called no difference.
     same: Share,
-    /// Studies in which anything at all is.
+    /// Studies with any such comparison.
     anything: Share,
-    /// Studies whose comparisons rest on a common error.
+    /// Studies whose comparisons share a pooled error.
     pooled: Share,
     passed: Share,
     stopped: Share,

@@ -1,17 +1,14 @@
-//! Types that are serialised, read from the sources: what may be absent is seen as well as what is there.
-//!
-//! Reads only as much of Rust as rustfmt leaves of such types: a field on a line, its attributes before it. Whatever
-//! it does not know is an error, so that nothing is missed.
+//! Reads serialised types from the sources, which also show what may be absent. Knows only what rustfmt leaves of
+//! such types: a field per line, after its attributes. Anything else is an error, so that nothing is missed.
 
 use std::collections::BTreeMap;
 
-/// The crates whose types are written into records and findings.
+/// Crates with types of records and findings.
 const CRATES: [&str; 3] = ["dyno-record", "dyno-analysis", "dyno-units"];
 
-/// A type with its own `Serialize`, and what it writes.
+/// Types with their own `Serialize`, and what they write.
 const BY_HAND: [(&str, Shape); 1] = [("MetricId", Shape::Scalar("string"))];
 
-/// What a value looks like in JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shape {
     Scalar(&'static str),
@@ -26,11 +23,11 @@ pub(super) enum Shape {
 pub(super) struct Key {
     pub(super) name: String,
     pub(super) shape: Shape,
-    /// Whether it is left out where there is nothing to say.
+    /// Left out when empty.
     pub(super) is_optional: bool,
-    /// Whether the keys of its value are those of the object itself.
+    /// The value's keys are the object's own.
     pub(super) is_flat: bool,
-    /// The module that writes it, if it is not its type.
+    /// The module that writes the value, if not its type.
     pub(super) by: Option<String>,
 }
 
@@ -40,11 +37,10 @@ pub(super) enum Body {
     Same(Shape),
     /// A word, or an object with the word as its only key.
     Words(Vec<(String, Content)>),
-    /// An object with the word under the first key, and, if there is a second, its content under that.
+    /// The word is under the first key, the content, if there is a second key, under that.
     Tagged(String, Option<String>, Vec<(String, Content)>),
 }
 
-/// What a variant of an enum has beside its name.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Content {
     Nothing,
@@ -52,7 +48,7 @@ pub(super) enum Content {
     Keys(Vec<Key>),
 }
 
-/// All serialised types by name, each with its crate.
+/// By name, each with its crate.
 pub(super) struct Types(BTreeMap<String, Vec<(String, Body)>>);
 
 impl Types {
@@ -74,7 +70,7 @@ impl Types {
         types
     }
 
-    /// The type of this name that a type of some crate means, and its crate.
+    /// Returns the crate, too. `within` is the crate that uses the name.
     pub(super) fn get(&self, name: &str, within: &str) -> (&str, &Body) {
         let all = self.0.get(name).unwrap_or_else(|| panic!("the type `{name}` was not found"));
         let found = match all.as_slice() {
@@ -91,7 +87,6 @@ impl Types {
     }
 }
 
-/// The types of a file that derive `Serialize`.
 fn items(text: &str) -> Vec<(String, Body)> {
     let mut found = Vec::new();
     let mut attributes: Vec<String> = Vec::new();
@@ -164,7 +159,7 @@ fn keys<'a>(lines: &mut impl Iterator<Item = &'a str>, end: &str) -> Vec<Key> {
     keys
 }
 
-/// Fields that stand in one line, each with its comma.
+/// In one line, with commas between.
 fn fields(line: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for part in line.split_inclusive(", ").map(|part| part.trim_end_matches(", ")) {
@@ -214,8 +209,7 @@ fn variants<'a>(lines: &mut impl Iterator<Item = &'a str>, serde: &Serde) -> Bod
     }
 }
 
-/// What attributes say of how something is written. How it is read (`default`, `alias`, `from`) is of no
-/// account here.
+/// Attributes for writing; those for reading (`default`, `alias`, `from`) do not matter here.
 #[derive(Default)]
 struct Serde {
     rename: Option<String>,
@@ -284,7 +278,7 @@ fn shape(of: &str) -> Shape {
     }
 }
 
-/// The parts between commas that are in no brackets.
+/// Split at commas outside of brackets.
 fn parts(text: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut depth = 0;
@@ -310,7 +304,7 @@ fn nesting(text: &str) -> i32 {
     text.chars().map(step).sum()
 }
 
-/// An attribute that may go on over several lines.
+/// An attribute may span several lines.
 fn whole<'a>(line: &str, lines: &mut impl Iterator<Item = &'a str>) -> String {
     until(line, lines, |text| nesting(text) == 0)
 }

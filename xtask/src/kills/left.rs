@@ -1,5 +1,5 @@
-//! What may be left of a command that was killed: processes, mounts, loop devices, control groups, shared memory,
-//! settings of the kernel, and files.
+//! What a killed command may leave: processes, mounts, devices, control groups, memory, kernel settings,
+//! files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,13 +10,12 @@ use super::{Fault, Wrong};
 
 const POLL: Duration = Duration::from_millis(50);
 
-/// How long what has been killed may take to be gone.
+/// For killed processes to vanish.
 const GONE_LIMIT: Duration = Duration::from_secs(20);
 
-/// Where the groups of each controller are, or of all.
+/// The root of each controller's groups, or of all.
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// The settings that subjects change, and the limits of devices.
 const SETTINGS: [&str; 2] =
     ["/proc/sys/vm/swappiness", "/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device"];
 
@@ -56,7 +55,7 @@ impl Before {
     }
 }
 
-/// The processes that name the folder, in their arguments or in what they got from Dyno.
+/// Processes with the folder in their arguments or environment.
 fn processes(folder: &Path) -> Vec<String> {
     let folder = folder.display().to_string();
     let has_it = |process: &PathBuf, file: &str| {
@@ -72,7 +71,6 @@ fn processes(folder: &Path) -> Vec<String> {
     named.collect()
 }
 
-/// Mounts below the folder, and loop devices on its files.
 fn kept_by_kernel(folder: &Path) -> Vec<String> {
     let folder = folder.display().to_string();
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -85,15 +83,13 @@ fn kept_by_kernel(folder: &Path) -> Vec<String> {
     mounts.chain(devices.map(|device| device.display().to_string())).collect()
 }
 
-/// What is in the folder's data but data sets, which are for later runs, and locks; temporary files; and names of
-/// servers.
+/// Files other than data sets, which are for later runs, and locks; temporary files; names of servers.
 fn files(folder: &Path) -> Vec<String> {
     let is_left = |name: &String| !name.starts_with("dataset") && !name.starts_with('.');
     let below = |name: &str| names(&folder.join(name)).into_iter().filter(is_left);
     ["data", "tmp", "up"].into_iter().flat_map(below).collect()
 }
 
-/// Segments of shared memory that no process uses.
 fn unused_memory() -> BTreeSet<String> {
     let table = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
     let unused = table.lines().skip(1).filter_map(|line| {
@@ -112,7 +108,6 @@ fn unused_memory() -> BTreeSet<String> {
     unused.chain(files).collect()
 }
 
-/// Dyno's control groups that no process is in.
 fn empty_groups() -> BTreeSet<PathBuf> {
     let root = Path::new(GROUPS);
     let all = entries(root).into_iter().chain([root.to_owned()]);
@@ -142,7 +137,7 @@ mod tests {
             .env("DYNO_FOLDER", place.path().join("data/mariadb-1"))
             .spawn()
             .unwrap();
-        // It names the folder once the program has taken the place of the fork.
+        // The program names the folder once it has replaced the fork.
         let until = Instant::now() + Duration::from_secs(60);
         while processes(place.path()).is_empty() && Instant::now() < until {
             std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! A folder in which a command is run and killed, with all that Dyno keeps anywhere in it.
+//! The folder of a command to kill, with all that Dyno keeps anywhere.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 
 const POLL: Duration = Duration::from_millis(5);
 
-/// It stays unless it is removed, for whoever looks for the reason of an error.
+/// Stays after an error, for inspection.
 pub(super) struct Place {
     dyno: PathBuf,
     folder: PathBuf,
@@ -22,7 +22,7 @@ impl Place {
         Place::in_folder(dyno, made.context("cannot make a folder")?.keep())
     }
 
-    /// The place of the server, which is stopped first if a command that was interrupted has left it.
+    /// First stops a server that an interrupted command left.
     pub(super) fn of_server(dyno: &Path, below: &Path) -> anyhow::Result<Place> {
         let folder = below.join("kills-server");
         if folder.exists() {
@@ -74,7 +74,7 @@ impl Place {
         command
     }
 
-    /// Runs a command, which is to end well; returns what it prints.
+    /// The command must succeed; returns its output.
     pub(super) fn good(&self, arguments: &[impl AsRef<str>]) -> anyhow::Result<String> {
         let output = self.command(arguments).output().context("cannot run Dyno")?;
         if !output.status.success() {
@@ -84,7 +84,7 @@ impl Place {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Starts a command and kills it after this time; if it has ended by itself, returns how long it took.
+    /// If the command ends before it is killed, returns how long it took.
     pub(super) fn killed(
         &self,
         arguments: &[impl AsRef<str>],
@@ -105,7 +105,7 @@ impl Place {
         Ok(None)
     }
 
-    /// The files of trials that have ended, and what is in them.
+    /// With their contents.
     pub(super) fn ended(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let trials = entries(&self.path("run/trials")).into_iter();
         let ended = trials.filter(|trial| trial.join("summary.json").exists());
@@ -113,7 +113,7 @@ impl Place {
         files.filter_map(|file| std::fs::read(&file).ok().map(|bytes| (file, bytes))).collect()
     }
 
-    /// The trials of the run that have finished, as its findings say; none if there is no run.
+    /// According to the findings; 0 without a run.
     pub(super) fn n_trials(&self) -> anyhow::Result<u64> {
         let Ok(text) = std::fs::read_to_string(self.path("run/findings.json")) else {
             return Ok(0);
@@ -128,7 +128,6 @@ impl Place {
     }
 }
 
-/// What is in a folder; nothing if there is none.
 pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()

@@ -1,4 +1,4 @@
-//! A server that goes on when commands which work on it are killed: what they move is neither lost nor doubled.
+//! A server that outlives killed commands: what they move is neither lost nor doubled.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,36 +9,35 @@ use super::place::Place;
 use super::{Fault, Wrong};
 
 const NAME: &str = "standing";
-/// Rows of each table.
+/// Of each table.
 const N_ROWS: u64 = 50_000;
-/// Rows that stay when the others are archived.
+/// Not archived.
 const N_KEPT: u64 = 100;
 const N_LOGGED: u64 = 2000;
-/// Rows, and a sum of all values.
+/// Row count, and a sum of all values.
 const SUMS: &str = "SELECT CONCAT(COUNT(*), ' ', COALESCE(SUM(CRC32(CONCAT(id, c))), 0)) FROM";
-/// The tables of both databases.
 const TABLES: &str = "SELECT GROUP_CONCAT(TABLE_SCHEMA, '.', TABLE_NAME ORDER BY 1) \
     FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ('dyno', 'other')";
 const SESSIONS: &str = "SELECT GROUP_CONCAT(ID, ' ', COMMAND, ' ', COALESCE(INFO, '')) FROM \
     information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND USER <> 'system user'";
-/// How long sessions of commands that were killed may go on.
+/// For sessions of killed commands to end.
 const SESSION_LIMIT: Duration = Duration::from_secs(20);
 
-/// A MariaDB server that `dyno up` has started; it ends with this.
+/// MariaDB from `dyno up`, stopped on drop.
 pub(super) struct Server {
     place: Place,
     url: String,
     other: String,
-    /// What the table `kept` has.
+    /// Of the table `kept`.
     sums: String,
     tables: String,
     log: String,
-    /// What `dyno capture` makes of the log.
+    /// Output of `dyno capture` on the log.
     pub(super) captured: String,
 }
 
 impl Server {
-    /// Starts the server, with its tables, a dump of one, and a log.
+    /// With its tables, a dump of one, and a log.
     pub(super) fn start(dyno: &Path, below: &Path) -> anyhow::Result<Server> {
         let place = Place::of_server(dyno, below)?;
         let url = place.good(&["up", "mariadb", "--name", NAME, "--data-folder", "data"])?;
@@ -91,7 +90,7 @@ impl Server {
         words(&[&tables[..], &["--where", &rows, "--batch", "500"]].concat())
     }
 
-    /// All rows are in the source, and none in the destination.
+    /// All rows in the source, none in the destination.
     pub(super) fn fill(&self) -> anyhow::Result<()> {
         let sql = "TRUNCATE moved; TRUNCATE other.moved; INSERT INTO moved SELECT id, c FROM kept";
         self.sql(sql).map(drop)
@@ -101,7 +100,7 @@ impl Server {
         self.sql("DROP TABLE IF EXISTS other.kept").map(drop)
     }
 
-    /// A dump that was killed is refused, or is whole, and another one can be made.
+    /// A killed dump is complete or refused, and another can be made.
     pub(super) fn complete_dump(&self, place: &Place) -> anyhow::Result<Vec<Wrong>> {
         let restore = ["restore", "dumped", &self.other];
         self.drop_restored()?;
@@ -117,14 +116,14 @@ impl Server {
             place.good(&restore)?;
             wrong.extend(self.compared("other.kept", &self.sums)?);
         }
-        // Nobody holds a lock.
+        // Fails if a lock is still held.
         self.sql("SET lock_wait_timeout = 10; UPDATE kept SET c = c WHERE id = 1")?;
         self.drop_restored()?;
         wrong.extend(self.is_as_before()?);
         Ok(wrong)
     }
 
-    /// After a restore that was killed, another one of the same tables has all rows once.
+    /// After a killed restore, another one of the same tables has all rows once.
     pub(super) fn complete_restore(&self, place: &Place) -> anyhow::Result<Vec<Wrong>> {
         self.drop_restored()?;
         place.good(&self.restore())?;
@@ -134,7 +133,7 @@ impl Server {
         Ok(wrong)
     }
 
-    /// An archiving that was killed is completed by the next one, although all rows that were left were changed.
+    /// The next archiving completes a killed one, although all remaining rows have changed.
     pub(super) fn complete_archive(&self, place: &Place) -> anyhow::Result<Vec<Wrong>> {
         self.sql(
             "DROP TABLE IF EXISTS changed; CREATE TABLE changed AS SELECT id FROM moved; \
@@ -154,7 +153,7 @@ impl Server {
         Ok(wrong)
     }
 
-    /// Whether the server has the tables and rows that it had, and no session of others.
+    /// The server has its tables and rows again, and no foreign sessions.
     pub(super) fn is_as_before(&self) -> anyhow::Result<Vec<Wrong>> {
         let mut wrong = self.compared("kept", &self.sums)?;
         let tables = self.sql(TABLES)?;
@@ -191,7 +190,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // What stays is removed by the next one.
+        // The next server removes what stays.
         let _ = self.place.good(&["down", "--all"]).and_then(|_| self.place.remove());
     }
 }

@@ -1,4 +1,4 @@
-//! What is killed, how it is completed, and what is compared then.
+//! The commands to kill, how to complete them, and what is compared then.
 
 use anyhow::Context;
 
@@ -12,9 +12,9 @@ pub(super) struct Kind {
 }
 
 enum Subject {
-    /// A run of a study: its database and the tables that belong to it, and more of its design.
+    /// The study's database with its tables, and keys of its design.
     Run(&'static str, &'static str),
-    /// A run of what `dyno capture` has made of a server's log, against that server.
+    /// A run of the study that `dyno capture` made, against the server of the log.
     Captured,
     Capture,
     Import,
@@ -90,7 +90,7 @@ pub(super) const KINDS: [Kind; 19] = [
 
 const DESIGN: &str = "\
 clients = 2\nwarm_up = \"0s\"\nrest = \"0s\"\nvoid_blocks = \"keep\"\n";
-/// What those have that do not say it themselves.
+/// Defaults of the design.
 const USUAL: [(&str, &str); 2] = [("duration", "\"1s\""), ("repetitions", "2")];
 
 const RUN: [&str; 6] = ["run", "study.toml", "--out", "run", "--data-folder", "data"];
@@ -98,7 +98,7 @@ const UP: [&str; 6] = ["up", "mariadb", "--name", "killed", "--data-folder", "da
 const DOWN: [&str; 2] = ["down", "--all"];
 const IMPORT: [&str; 4] = ["import", "log=logs", "--out", "run"];
 
-/// Logs that are imported, and the lines of each.
+/// Logs to import, and lines of each.
 const N_LOGS: u64 = 30;
 const N_LINES: u64 = 1000;
 
@@ -154,7 +154,7 @@ impl Kind {
         }
     }
 
-    /// Completes what was killed, and compares; an error if it cannot be completed.
+    /// Fails if the command cannot be completed.
     pub(super) fn complete(&self, place: &Place, server: &Server) -> anyhow::Result<Vec<Wrong>> {
         match self.subject {
             Subject::Run(..) => place.good(&RUN).map(|_| Vec::new()),
@@ -163,7 +163,7 @@ impl Kind {
                 server.is_as_before()
             }
             Subject::Capture => {
-                // It is not written over.
+                // `dyno capture` overwrites nothing.
                 if !place.path("captured.toml").exists() {
                     place.good(&server.capture())?;
                 }
@@ -182,7 +182,7 @@ impl Kind {
             }
             Subject::Up | Subject::Down => {
                 place.good(&DOWN)?;
-                // What was not listed yet is removed by the next command in its folder.
+                // The next command in the folder removes what was not yet listed.
                 place.good(&UP)?;
                 place.good(&DOWN).map(|_| Vec::new())
             }

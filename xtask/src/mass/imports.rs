@@ -1,15 +1,14 @@
-//! Which files of a crate use which, and the circles that they form. A name is looked up where it is defined: a
-//! module that only passes it on (`pub use`) is not used by who takes it from there.
+//! Which files of a crate use which, and their circles. Names count for the defining file, not for re-exports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A file of a crate: the path of its module, and its code without strings, comments and tests.
+/// `code` is without strings, comments and tests.
 pub(super) struct Module {
     pub(super) path: Vec<String>,
     pub(super) code: String,
 }
 
-/// The path of the module that a file is, from its place below `src`.
+/// From the file's place below `src`.
 pub(super) fn module_path(file: &str) -> Vec<String> {
     let mut path: Vec<String> =
         file.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
@@ -25,7 +24,6 @@ pub(super) fn largest_circle(modules: &[Module]) -> usize {
     circles(&edges).into_iter().max().unwrap_or(0)
 }
 
-/// A name that a `use` brings, and the path that it stands for.
 struct Brought {
     name: String,
     path: Vec<String>,
@@ -35,11 +33,10 @@ struct Brought {
 struct Names<'a> {
     modules: &'a [Module],
     by_path: BTreeMap<&'a [String], usize>,
-    /// By module, what its `use`s bring.
     brought: Vec<Vec<Brought>>,
 }
 
-/// Aliases of aliases end here; the code would not compile if they did not end at all.
+/// Limits chains of aliases; code with endless ones does not compile.
 const DEEPEST: usize = 16;
 
 impl<'a> Names<'a> {
@@ -49,7 +46,7 @@ impl<'a> Names<'a> {
         Names { modules, by_path: by_path.collect(), brought: brought.collect() }
     }
 
-    /// The path that a name stands for which a module has from elsewhere.
+    /// None for a name that the module does not import.
     fn meaning(&self, nth: usize, name: &str) -> Option<&[String]> {
         let found = self.brought[nth].iter().find(|brought| brought.name == name);
         found.map(|brought| brought.path.as_slice())
@@ -65,8 +62,7 @@ impl<'a> Names<'a> {
         used
     }
 
-    /// The file in which what a path means in a module is defined; none for another crate's, and for a module
-    /// itself, whose items are what is used.
+    /// The file that defines a path's item; none for other crates and for a module itself, whose items count.
     fn defined_at(&self, nth: usize, path: &[String], depth: usize) -> Option<usize> {
         let mut at = self.modules[nth].path.clone();
         let mut rest = path;
@@ -95,7 +91,7 @@ impl<'a> Names<'a> {
         self.found(&at, rest, depth)
     }
 
-    /// The file in which a path that begins in a module is defined.
+    /// The path begins in a module.
     fn found(&self, module: &[String], rest: &[String], depth: usize) -> Option<usize> {
         let nth = *self.by_path.get(module)?;
         let (first, after) = rest.split_first()?;
@@ -117,7 +113,7 @@ fn child(module: &[String], name: &str) -> Vec<String> {
     module.iter().cloned().chain([name.to_owned()]).collect()
 }
 
-/// The declarations that begin with `use`, without it, up to their semicolons; and whether they pass names on.
+/// Without `use` and semicolon; true for re-exports.
 fn use_trees(code: &str) -> impl Iterator<Item = (&str, bool)> {
     code.split(';').filter_map(|item| {
         let (before, tree) = item.rsplit_once("use ")?;
@@ -146,7 +142,7 @@ fn uses(code: &str) -> Vec<Brought> {
     all
 }
 
-/// One branch after the other of `a::{b, c::{d, e as f}}`.
+/// The branches of `a::{b, c::{d, e as f}}`, one after the other.
 fn expand(before: &[String], tree: &str, all: &mut Vec<(String, Vec<String>)>) {
     if let Some((path, branches)) = tree.split_once('{') {
         let mut inner = before.to_vec();
@@ -175,7 +171,6 @@ fn segments(path: &str) -> Vec<String> {
     path.split("::").map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
 }
 
-/// Splits at commas that are in no braces.
 fn split_outside(branches: &str) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0_i32, 0, Vec::new());
     for (at, c) in branches.char_indices() {
@@ -193,14 +188,14 @@ fn split_outside(branches: &str) -> Vec<&str> {
     parts
 }
 
-/// All paths of several segments in code, `a::b::C`.
+/// Of several segments: `a::b::C`.
 fn paths(code: &str) -> Vec<Vec<String>> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     let words = code.split(|c: char| !is_part(c));
     words.filter(|word| word.contains("::") && !word.starts_with(':')).map(segments).collect()
 }
 
-/// The sizes of the strongly connected components of more than one node, by the two passes of Kosaraju and Sharir.
+/// Sizes of strongly connected components of more than one node, by Kosaraju and Sharir's two passes.
 fn circles(edges: &[BTreeSet<usize>]) -> Vec<usize> {
     let mut back = vec![Vec::new(); edges.len()];
     for (from, to) in edges.iter().enumerate() {
@@ -224,7 +219,7 @@ fn circles(edges: &[BTreeSet<usize>]) -> Vec<usize> {
     sizes
 }
 
-/// Appends what can be reached and was not seen, each after what it leads to.
+/// Appends reachable unseen nodes in postorder.
 fn visit(
     start: usize,
     seen: &mut [bool],
@@ -262,7 +257,6 @@ mod tests {
         files.iter().map(module).collect()
     }
 
-    /// The files that the first one uses.
     #[track_caller]
     fn check(files: &[(&str, &str)], expected: &[&str]) {
         let modules = modules(files);

@@ -1,6 +1,6 @@
-//! Rust sources as lines of code, strings and comments, and which of them are tests.
+//! Rust sources as lines of code, strings and comments, with tests marked.
 
-/// A line: its code without strings, and whether it has strings and comments.
+/// The code is without strings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
     pub(super) code: String,
@@ -8,7 +8,7 @@ pub(super) struct Line {
     pub(super) has_comment: bool,
 }
 
-/// The lines of a file. One that no line feed ends does not count.
+/// A last line without a line feed does not count.
 pub(super) fn lines(source: &str) -> Vec<Line> {
     let chars: Vec<char> = source.chars().collect();
     let mut lines = vec![Line::default()];
@@ -23,7 +23,7 @@ pub(super) fn lines(source: &str) -> Vec<Line> {
             let length = character(rest).unwrap_or(1);
             match rest[0] {
                 '\n' => lines.push(Line::default()),
-                // A brace that is quoted opens nothing.
+                // A quoted brace opens nothing.
                 _ if length > 1 => last(&mut lines).code.push('Q'),
                 c => last(&mut lines).code.push(c),
             }
@@ -47,7 +47,7 @@ fn last(lines: &mut [Line]) -> &mut Line {
     lines.last_mut().expect("there is always a line")
 }
 
-/// The length of a comment that begins here; that of a line ends before the line feed.
+/// Up to the line feed, for a line comment.
 fn comment(rest: &[char]) -> Option<usize> {
     if rest.starts_with(&['/', '/']) {
         return Some(rest.iter().position(|c| *c == '\n').unwrap_or(rest.len()));
@@ -68,7 +68,7 @@ fn comment(rest: &[char]) -> Option<usize> {
     Some(at)
 }
 
-/// The length of a string that begins here, raw or not.
+/// Raw or not.
 fn string(rest: &[char], before: Option<char>) -> Option<usize> {
     if rest[0] == '"' {
         let mut at = 1;
@@ -94,9 +94,9 @@ fn string(rest: &[char], before: Option<char>) -> Option<usize> {
     Some(found.map_or(rest.len(), |found| start + 1 + found + end.len()))
 }
 
-/// The length of a character in quotes that begins here; a lifetime is none.
+/// None for a lifetime.
 fn character(rest: &[char]) -> Option<usize> {
-    /// That of the longest, `'\u{10ffff}'`, with some to spare.
+    /// `'\u{10ffff}'` is the longest, with some to spare.
     const LONGEST: usize = 14;
     match rest {
         ['\'', '\\', _, ..] => {
@@ -108,7 +108,7 @@ fn character(rest: &[char]) -> Option<usize> {
     }
 }
 
-/// Which lines belong to items that only tests have.
+/// Lines of items for tests only.
 pub(super) fn tests(lines: &[Line]) -> Vec<bool> {
     let mut are_tests = vec![false; lines.len()];
     let mut at = 0;
@@ -125,7 +125,7 @@ pub(super) fn tests(lines: &[Line]) -> Vec<bool> {
     are_tests
 }
 
-/// How many lines an item has that begins with the first: up to its last brace, or to a semicolon before any.
+/// Up to the last brace, or to a semicolon before any brace.
 fn item_end(lines: &[Line]) -> usize {
     let (mut depth, mut is_open) = (0, false);
     for (nth, line) in lines.iter().enumerate() {
@@ -144,13 +144,12 @@ fn item_end(lines: &[Line]) -> usize {
     lines.len()
 }
 
-/// The names of modules that only tests have, of those that are files.
+/// File modules for tests only.
 pub(super) fn test_modules(source: &str) -> Vec<&str> {
     let attributes = source.match_indices("#[cfg(");
     attributes.filter_map(|(at, found)| test_module(&source[at + found.len()..])).collect()
 }
 
-/// The module of what follows `#[cfg(`.
 fn test_module(rest: &str) -> Option<&str> {
     let rest = rest.strip_prefix("all(").unwrap_or(rest);
     let rest = rest.strip_prefix("any(").unwrap_or(rest);

@@ -1,6 +1,5 @@
-//! sysbench's tests: shell sessions with the output that each command is to have (cram). What they expect of a server
-//! is of its time, so that sysbench fails some, too: what counts is where Dyno differs from the test and sysbench
-//! does not.
+//! sysbench's tests: shell sessions with expected output (cram). They expect servers of their time, so sysbench
+//! itself fails some: a difference counts where Dyno differs from the test and sysbench does not.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use anyhow::{Context, bail};
 use super::{Outcome, Setting, path, stand_in};
 use crate::output;
 
-/// Files with differences that are meant: how many lines differ, and why.
+/// Intended differences: file, number of lines, reason.
 const KNOWN: [(&str, usize, &str); 13] = [
     (
         "api_legacy_sql.t",
@@ -39,7 +38,7 @@ const HELP: &str = "help texts are Dyno's own";
 const MISUSE: &str = "a run connects before the script does, so that it cannot catch an error in this; PostgreSQL's \
      connections can be replaced; what is done with closed results and connections has other messages";
 
-/// Lines that differ from what a test expects, by file.
+/// Lines by file.
 type Differences = BTreeMap<String, Vec<String>>;
 
 pub(super) fn run(setting: &Setting) -> anyhow::Result<Outcome> {
@@ -80,7 +79,7 @@ fn name_of(file: &Path) -> String {
     file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// A server that runs until it is dropped.
+/// Stopped on drop.
 struct Server<'a> {
     dyno: &'a Path,
     name: String,
@@ -115,7 +114,7 @@ impl Drop for Server<'_> {
     }
 }
 
-/// The tests, and the servers that they use: a socket; the folder of one, and its port.
+/// The servers: MariaDB by socket, PostgreSQL by folder and port.
 struct Suite<'a> {
     setting: &'a Setting,
     mariadb: (String, String),
@@ -123,7 +122,7 @@ struct Suite<'a> {
 }
 
 impl Suite<'_> {
-    /// Makes the database that the tests use, without what is left of others.
+    /// Makes the tests' database anew.
     fn prepare(&self) -> anyhow::Result<()> {
         let (folder, port) = &self.postgresql;
         let socket = format!("--socket={}", self.mariadb.0);
@@ -136,7 +135,7 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// Runs tests with the `sysbench` of a folder, or with that of the machine.
+    /// With the `sysbench` of a folder, or the machine's.
     fn differences(
         &self,
         name: &str,
@@ -149,7 +148,7 @@ impl Suite<'_> {
         let folders = [&scripts, &tests.join("include")].map(|folder| folder.display().to_string());
         let modules = folders.map(|folder| format!("{folder}/?;{folder}/?.lua")).join(";");
         let work = self.setting.folder.join(name);
-        // Copies, since cram writes beside them what they print.
+        // Copies, as cram writes its output beside them.
         std::fs::create_dir(&work).context("cannot make a folder")?;
         crate::succeed(Command::new("cp").args(files).arg(&work))?;
         let (folder, port) = &self.postgresql;
@@ -167,7 +166,7 @@ impl Suite<'_> {
             "--pgsql-host={folder} --pgsql-port={port} --pgsql-user=dyno --pgsql-db=sbtest"
         );
         command.env("SBTEST_MYSQL_ARGS", mysql).env("SBTEST_PGSQL_ARGS", pgsql);
-        // For the clients that the tests call. MariaDB's reads its socket from a file, if there is one for the machine.
+        // For the clients that tests call: MariaDB's reads its socket from a file, if the machine has one.
         let option = format!("[client]\nsocket={}\n", self.mariadb.0);
         std::fs::write(work.join(".my.cnf"), option).context("cannot write an option file")?;
         command.env("HOME", &work);
@@ -186,7 +185,7 @@ impl Suite<'_> {
     }
 }
 
-/// The lines of a log of cram's that begin with a sign, without what is different in each run.
+/// Lines that begin with a sign, masked.
 fn read(log: &str, folder: &Path) -> Differences {
     let mut all = Differences::new();
     let mut file: Option<String> = None;
@@ -207,7 +206,7 @@ fn read(log: &str, folder: &Path) -> Differences {
     all
 }
 
-/// A line with `#` for each number, and for the name of cram's folder and of the version of what printed it.
+/// Masks each number, cram's folder and the program's version with `#`.
 fn masked(line: &str) -> String {
     let mut line = line.to_owned();
     for (start, end) in [("/tmp/cramtests-", "/"), ("sysbench 1.0.20 (", ")")] {
@@ -221,7 +220,7 @@ fn masked(line: &str) -> String {
     for c in line.chars() {
         match c {
             '0'..='9' if masked.ends_with('#') => {}
-            // Numbers are padded to a width.
+            // Padding of numbers.
             ' ' if masked.ends_with(' ') => {}
             '0'..='9' => masked.push('#'),
             c => masked.push(c),
@@ -230,7 +229,6 @@ fn masked(line: &str) -> String {
     masked
 }
 
-/// The lines that are not among those of the other.
 fn own(lines: &[String], theirs: Option<&Vec<String>>) -> Vec<String> {
     let mut theirs = theirs.cloned().unwrap_or_default();
     let is_own = |line: &&String| match theirs.iter().position(|other| other == *line) {
@@ -243,7 +241,7 @@ fn own(lines: &[String], theirs: Option<&Vec<String>>) -> Vec<String> {
     lines.iter().filter(is_own).cloned().collect()
 }
 
-/// The files with another number of lines than is known.
+/// Files whose number of differing lines is not the known one.
 fn wrong(own: &Differences, known: &[(&str, usize, &str)]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (file, lines) in own {
@@ -278,7 +276,7 @@ mod tests {
         assert_eq!(read(log, Path::new("/f")), Differences::from(expected));
         assert_eq!(own(&first, Some(&first)), lines(&[]));
         assert_eq!(own(&first, None), first);
-        // Each line of the other is there once.
+        // Each line of the other counts once.
         let twice = [&first[..], &first[..1]].concat();
         assert_eq!(own(&twice, Some(&first)), first[..1]);
     }

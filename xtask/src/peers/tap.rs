@@ -1,4 +1,4 @@
-//! pgbench's tests: Perl programs that print a line for each check (TAP) and start a server of their own.
+//! pgbench's tests: Perl programs that print a line for each check (TAP) and start their own server.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,13 +7,13 @@ use anyhow::{Context, bail};
 
 use super::{Outcome, Setting, path, stand_in};
 
-/// The checks that are known to fail: how the name begins, and why.
+/// Checks known to fail: prefix and reason.
 const KNOWN: [(&str, &str); 1] = [(
     "pgbench script error: sql syntax error stderr /(?^:prepared statement",
     "where a statement cannot be prepared, pgbench goes on and executes it; Dyno ends with the error that says why",
 )];
 
-/// How a check is marked that may fail. In two pieces, so that this file has none.
+/// Marks a check that may fail; in two pieces, so that this file has no such mark.
 const MAY_FAIL: &str = concat!(" # TO", "DO");
 
 pub(super) fn run(setting: &Setting) -> anyhow::Result<Outcome> {
@@ -31,7 +31,7 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     std::fs::create_dir(&work).context("cannot make a folder")?;
     let is_root = rustix::process::getuid().is_root();
     if is_root {
-        // A server does not start as root.
+        // PostgreSQL does not start as root.
         crate::succeed(Command::new("chown").arg("postgres").arg(&work))?;
     }
     let (mut n_all, mut failed, mut wrong) = (0, Vec::new(), Vec::new());
@@ -47,7 +47,7 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<Outcome> {
         command.arg("-I").arg(setting.source.join("src/test/perl")).arg(&file);
         command.current_dir(&work).stderr(Stdio::inherit()).stdin(Stdio::null());
         command.env("TESTDIR", &work).env("HOME", &work);
-        // They have the program of the regression tests set passwords, which only Windows needs.
+        // The regression tests' program would set passwords, which only Windows needs.
         command.env("PG_REGRESS", "true").env("PGPORT", "65432");
         command.env("PATH", path(&[&bin, Path::new(&programs)])?);
         let output = command.output().context("perl cannot be started")?;
@@ -64,7 +64,7 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     Ok(Outcome { said, wrong })
 }
 
-/// The checks that fail and are not known to, and those that no longer do.
+/// Unknown failures, and known failures that no longer fail.
 fn differences(failed: Vec<String>) -> Vec<String> {
     let is_of = |check: &str, (known, _): &(&str, &str)| check.starts_with(known);
     let gone = KNOWN.iter().filter(|known| !failed.iter().any(|check| is_of(check, known)));
@@ -74,7 +74,6 @@ fn differences(failed: Vec<String>) -> Vec<String> {
     wrong
 }
 
-/// The folder of the server's programs, of the version that the sources are.
 fn programs(source: &Path) -> anyhow::Result<String> {
     let file = source.join("configure");
     let text = std::fs::read_to_string(&file)
@@ -89,7 +88,6 @@ fn programs(source: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// The major version in the text of `configure`.
 fn version(text: &str) -> Option<&str> {
     let value = text.lines().find_map(|line| line.strip_prefix("PACKAGE_VERSION='"))?;
     let end = value.find(|c: char| !c.is_ascii_digit())?;
@@ -99,14 +97,14 @@ fn version(text: &str) -> Option<&str> {
 #[derive(Debug, Default, PartialEq)]
 struct Checks {
     all: usize,
-    /// How many the test says that it has, at its end.
+    /// As the test says at its end.
     planned: Option<usize>,
-    /// The names of those that failed, but were not expected to.
+    /// Without those that may fail.
     failed: Vec<String>,
 }
 
 impl Checks {
-    /// Whether the test came to its end.
+    /// The test came to its end.
     fn are_all(&self) -> bool {
         self.planned == Some(self.all)
     }
@@ -142,7 +140,7 @@ mod tests {
         let expected = Checks { all: 4, planned: Some(4), failed: vec!["sql: a - b".to_owned()] };
         assert_eq!(read(&text), expected);
         assert!(read(&text).are_all());
-        // It ended early: it says no number, or a larger one.
+        // An early end: no number of checks, or a larger one.
         assert!(!read("ok 1 - starts\n").are_all());
         assert!(!read("1..2\nok 1 - starts\n").are_all());
     }

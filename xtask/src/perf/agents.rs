@@ -1,5 +1,5 @@
-//! The controller of many load generators: how long it takes to add up a second of a thousand of them, in
-//! what memory, and what one more costs at the start of a trial.
+//! The cost of many load generators to the controller: to add up a second of a thousand, and to start
+//! one more.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ const MERGE: &str = "adding up a second of 1,000 load generators × 3 kinds on o
 const MEMORY: &str = "memory of adding up 1,000 load generators × 3 kinds";
 const START: &str = "start of one more local load generator";
 
-/// Load generators of the two studies whose starts are compared.
+/// In the two studies whose starts are compared.
 const FEW: usize = 1;
 const MANY: usize = 9;
 
-/// Measures the rows that are wanted. These have no peer: the ratio is to the goal.
+/// These rows have no peer: the ratio is to the goal.
 pub(crate) fn measure(
     dyno: &Path,
     effort: Effort,
@@ -57,7 +57,7 @@ pub(crate) fn measure(
     Ok(rows)
 }
 
-/// What the example prints that adds up so many seconds of a thousand generators.
+/// Output of the example that adds up this many seconds of a thousand generators.
 fn merged(seconds: u32) -> anyhow::Result<String> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let output = Command::new(env!("CARGO"))
@@ -72,7 +72,7 @@ fn merged(seconds: u32) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Seconds from the start of a trial's agents until all are there.
+/// From the start of a trial's agents until all are ready.
 fn start_s(dyno: &Path, agents: usize) -> anyhow::Result<f64> {
     let folder = std::env::temp_dir().join(format!("dyno-perf-agents-{}", std::process::id()));
     fs::create_dir_all(&folder)?;

@@ -9,14 +9,14 @@ use super::peer::bench;
 use super::table::Goal;
 use super::{Effort, Pair, Row};
 
-/// What the generator may take, with all of its clients on one worker.
+/// Limit of the generator's memory, with all clients on one worker.
 const REACH_MIB: f64 = 128.0;
 
-/// As many users as the published figures go to; each has ten objects of its own at least.
+/// The published figures go up to 1600 users, each with at least ten objects of its own.
 const ARGUMENTS: &str = "dbstress --on mariadb --clients 1600 --workers 1 --obj-table-size 20000 \
                          --setting max_connections=2000 --warm-up 1s";
 
-/// Measures the row, if it is wanted. There is no peer: the ratio is to the goal.
+/// No peer: the ratio is to the goal.
 pub(crate) fn measure(
     dyno: &Path,
     effort: Effort,

@@ -1,5 +1,4 @@
-//! oltp_read_write declared in a study beside the one that is built in: the same table and statements, so
-//! that the difference is what declaring a workload costs.
+//! The cost of declaring a workload: oltp_read_write in a study beside the built-in one.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,13 +8,12 @@ use anyhow::{Context, bail, ensure};
 use super::table::Goal;
 use super::{Effort, Pair, Row};
 
-/// The study that compares the two; it says as well what is the same.
+/// Says as well what is the same.
 const STUDY: &str = include_str!("../../../studies/declared/oltp-read-write.toml");
 
 const NAME: &str = "oltp_read_write, declared, MariaDB, 8 clients";
 
-/// Of each trial: the workload, the block, transactions a second, and the workers' user CPU for each
-/// transaction, in µs.
+/// By trial: workload, block, transactions per second, the workers' user CPU per transaction in µs.
 const QUERY: &str = "SELECT v.workload, t.block, r.throughput, s.generator_user_s * 1e6 / r.committed \
                      FROM result r JOIN step_total s USING(trial, step) JOIN trial t USING(trial) \
                      JOIN variant v USING(variant) WHERE t.state = 'finished' ORDER BY t.block";
@@ -28,7 +26,7 @@ struct Found {
     user_us: f64,
 }
 
-/// Measures the rows, if any is wanted. The pairs are the blocks of one run of the study.
+/// A block of the study's run is a pair.
 pub(crate) fn measure(
     dyno: &Path,
     effort: Effort,
@@ -90,7 +88,6 @@ fn output(dyno: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What [`QUERY`] has printed.
 fn read(table: &str) -> anyhow::Result<Vec<Found>> {
     let line = |line: &str| {
         let fields: Vec<&str> = line.split('\t').collect();
@@ -107,7 +104,6 @@ fn read(table: &str) -> anyhow::Result<Vec<Found>> {
     table.lines().skip(1).map(line).collect()
 }
 
-/// The trials by their blocks: what is declared, and what is built in.
 fn pairs(found: &[Found], value: fn(&Found) -> f64) -> Vec<Pair> {
     let declared = found.iter().filter(|one| one.is_declared);
     let pair = |one: &Found| {

@@ -1,5 +1,5 @@
-//! File operations beside fio and `sysbench fileio`: a file of the same size in the same folder, the
-//! same block, depth and kind of system call.
+//! File operations beside fio and `sysbench fileio`: same size, folder, block, depth and system
+//! call.
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ struct Measured {
     p99_us: f64,
 }
 
-/// Which peer: fio with system calls that block, fio with io_uring, or sysbench.
+/// fio with blocking system calls, fio with io_uring, sysbench.
 #[derive(Clone, Copy)]
 enum Peer {
     Fio,
@@ -68,7 +68,7 @@ pub(crate) fn measure(
         (DIRECT_READ, Peer::Fio, vec![(rate, SAME), (p99, Goal::Within(0.95, 1.05))]),
         (DIRECT_WRITE, Peer::Fio, vec![(rate, SAME), (p99, Goal::Within(0.95, 1.05))]),
         (CACHED, Peer::Fio, vec![(rate, Goal::AtLeast(0.97)), (cpu, Goal::AtMost(1.0))]),
-        // Most of it is the kernel's copy of the block, which is the same for both.
+        // Most of the time is the kernel's copy of the block, the same for both.
         (
             CACHED,
             Peer::Sysbench,
@@ -115,7 +115,7 @@ impl Peer {
     }
 }
 
-/// Alternating runs; none where the peer is not installed, or cannot do this here.
+/// None if the peer is not installed, or cannot do this here.
 fn pairs(
     dyno: &Path,
     effort: Effort,
@@ -126,7 +126,7 @@ fn pairs(
     if !is_there(peer.program()) {
         return Ok(Vec::new());
     }
-    // Beside Dyno's own files.
+    // On the disk of Dyno's own files.
     let folder = Path::new("/var/tmp").join(format!("dyno-perf-{}", std::process::id()));
     std::fs::create_dir(&folder).context("cannot make a folder for the peer's file")?;
     let result = pairs_in(&folder, dyno, effort, mode, peer);
@@ -224,7 +224,7 @@ fn fio_run(folder: &Path, effort: Effort, mode: &Mode, uring: bool) -> anyhow::R
     );
     let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
     let (out, user_s, system_s) = timed("fio", &arguments)?;
-    // Notes may stand before the object.
+    // Notes may precede the object.
     let start = out.find('{').context("fio printed no JSON")?;
     let result: Value = serde_json::from_str(&out[start..]).context("fio printed no JSON")?;
     let of = |name: &str| number(&result, &format!("/jobs/0/{word}/{name}"));
@@ -247,7 +247,7 @@ fn sysbench_run(folder: &Path, effort: Effort, mode: &Mode) -> anyhow::Result<Me
         if mode.is_write { "rndwr" } else { "rndrd" },
         if mode.is_direct { "--file-extra-flags=direct" } else { "" },
     );
-    // It has no option for the folder of its files.
+    // sysbench has no option for the folder of its files.
     let command = format!("cd '{}' && exec sysbench {arguments}", folder.display());
     let (out, user_s, system_s) = timed("bash", &["-c".to_owned(), command])?;
     let operations = number_after(&out, "total number of events:")?;

@@ -1,9 +1,6 @@
-//! Dyno beside iibench.py on MariaDB.
-//!
-//! iibench.py is in no package registry. It is looked for in the folder that the environment
-//! variable `IIBENCH` names (its `bench/ibench` in github.com/mdcallag/mytools), and run by
-//! `IIBENCH_PYTHON` (else `python3`), which needs the module MySQLdb (mysqlclient, Debian's
-//! `python3-mysqldb`).
+//! Dyno beside iibench.py on MariaDB. iibench.py is in no package registry: the variable `IIBENCH`
+//! names its folder (`bench/ibench` in github.com/mdcallag/mytools), `IIBENCH_PYTHON` its Python
+//! (default `python3`), which needs the module MySQLdb (Debian's `python3-mysqldb`).
 
 use std::path::{Path, PathBuf};
 
@@ -15,19 +12,19 @@ use super::server::{PrivateServer, Session};
 use super::table::Goal;
 use super::{Effort, Row};
 
-/// Rows of the table before l.i1.
+/// Before l.i1.
 const ROWS: u64 = 20_000;
 
-/// Rows in and out in l.i1, for each second that a run is to take.
+/// In and out in l.i1, for each second of a run.
 const ROWS_PER_S: u64 = 20_000;
 
-/// Rows of an INSERT in both steps.
+/// Rows per INSERT in both steps.
 const PER_COMMIT: u64 = 50;
 
-/// Rows per second of q100.
+/// Rows per second in q100.
 const RATE: u64 = 100;
 
-/// Client CPU in µs, by what the rows ask.
+/// Client CPU in µs.
 struct Cost {
     per_row: f64,
     per_query: f64,
@@ -101,7 +98,7 @@ fn transactions(step: &Value, kind: &str) -> f64 {
     found.and_then(|one| one["transactions"].as_f64()).unwrap_or(0.0)
 }
 
-/// User and system CPU of the whole process in a step.
+/// User and system CPU of the whole process.
 fn cpu_us(step: &Value) -> anyhow::Result<f64> {
     let number = |pointer: &str| {
         let value = step.pointer(pointer).and_then(Value::as_f64);
@@ -112,7 +109,6 @@ fn cpu_us(step: &Value) -> anyhow::Result<f64> {
     Ok(per_statement * number("/statements")?)
 }
 
-/// iibench.py and the Python that runs it.
 struct Peer {
     script: PathBuf,
     python: String,
@@ -126,8 +122,7 @@ impl Peer {
         script.is_file().then_some(Peer { script, python })
     }
 
-    /// What l.i1 and q100 cost, each less what a run of one statement costs: starting Python is no
-    /// part of either.
+    /// Cost of l.i1 and q100, less that of a run with one statement, which starts Python, too.
     fn run(&self, server: &PrivateServer, effort: Effort) -> anyhow::Result<Cost> {
         let setup = ["--setup", "--secondary_at_end", "--num_secondary_indexes=3"];
         self.step(server, (ROWS, 100), &setup)?;
@@ -145,7 +140,7 @@ impl Peer {
         Ok(Cost { per_row: (cpu - idle) / rows as f64, per_query: (cpu_q - idle) / queries })
     }
 
-    /// Runs one step; returns its CPU in µs and its queries.
+    /// Returns CPU in µs and queries.
     fn step(
         &self,
         server: &PrivateServer,
@@ -166,7 +161,7 @@ impl Peer {
     }
 }
 
-/// Queries in all, which iibench.py prints in the 14th column of its lines.
+/// The total, in the 14th column of iibench.py's lines.
 fn queries(report: &str) -> f64 {
     let of = |line: &str| {
         let columns: Vec<&str> = line.split('\t').collect();

@@ -1,8 +1,6 @@
-//! User-space instructions per point select, of Dyno's own workload and of sysbench's script, counted
-//! by cachegrind: the same on every machine and at any time. (callgrind, which counts the same, gives up at a signal in some versions.)
-//!
-//! Start-up and populating are taken off by running each program twice, once for longer, and
-//! dividing the difference of the instructions by the difference of the statements.
+//! User-space instructions per point select, of Dyno's workload and of sysbench's script, counted by cachegrind: the
+//! same on every machine at any time. (Some versions of callgrind give up at a signal.) Each program runs twice, once
+//! for longer: the difference in instructions, divided by that in statements, excludes start-up and populating.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +19,7 @@ const NAME: &str = "user-space instructions per point select, MariaDB, 16 client
 const SCRIPT_NAME: &str =
     "user-space instructions per statement, dyno sysbench oltp_point_select.lua, MariaDB";
 
-/// Measures the rows that are wanted, if valgrind is there.
+/// Only with valgrind.
 pub(crate) fn measure(dyno: &Path, is_wanted: &dyn Fn(&str) -> bool) -> anyhow::Result<Vec<Row>> {
     if !is_wanted(NAME) && !is_wanted(SCRIPT_NAME) {
         return Ok(Vec::new());
@@ -50,13 +48,13 @@ pub(crate) fn measure(dyno: &Path, is_wanted: &dyn Fn(&str) -> bool) -> anyhow::
     Ok(rows)
 }
 
-/// Instructions and statements of one run; `effort` is 1 for the short one and 4 for the long one.
+/// `effort` is 1 for the short run and 4 for the long one; runs return instructions and statements.
 fn per_statement(run: impl Fn(u32) -> anyhow::Result<(f64, f64)>) -> anyhow::Result<f64> {
     let (short, long) = (run(1)?, run(4)?);
     Ok((long.0 - short.0) / (long.1 - short.1))
 }
 
-/// Runs a program under cachegrind; returns its output and the instructions of all its threads.
+/// Returns the output, and the instructions of all threads.
 fn counted(program: &Path, arguments: &[String]) -> anyhow::Result<(String, f64)> {
     crate::say(&format!("{NAME}: {}", program.display()));
     let output = Command::new("valgrind")
@@ -69,7 +67,7 @@ fn counted(program: &Path, arguments: &[String]) -> anyhow::Result<(String, f64)
     if !output.status.success() {
         bail!("{} failed under valgrind: {err}", program.display());
     }
-    // It is written with commas: `I   refs:      1,234,567`.
+    // `I   refs:      1,234,567`
     let instructions = number_after(&err.replace(',', ""), "refs:")?;
     Ok((String::from_utf8_lossy(&output.stdout).into_owned(), instructions))
 }

@@ -9,7 +9,7 @@ use super::{Effort, Pair, Row};
 
 const TABLES: u32 = 4;
 const ROWS: u32 = 25_000;
-/// Rows of each of the four tables in the rows about populating.
+/// Of each of the four tables, in rows about populating.
 const POPULATED: u32 = 250_000;
 
 pub(crate) fn measure(
@@ -59,7 +59,7 @@ pub(crate) fn measure(
     Ok(rows)
 }
 
-/// Rows of `dyno sysbench`, which takes the very command line and script that sysbench takes.
+/// `dyno sysbench` takes sysbench's command line and script.
 fn command_rows(
     dyno: &Path,
     server: &Standing,
@@ -88,11 +88,10 @@ fn command_rows(
     ])
 }
 
-/// A private MariaDB that holds sysbench's tables; Dyno's own come and go in another catalog.
+/// With sysbench's tables; Dyno's come and go in another catalog.
 pub(crate) struct Standing(PrivateServer);
 
 impl Standing {
-    /// Starts the server and lets sysbench fill its tables.
     pub(crate) fn start(session: Session) -> anyhow::Result<Standing> {
         let server = PrivateServer::start("mariadb", "innodb_buffer_pool_size", session)?;
         let server = Standing(server);
@@ -104,7 +103,7 @@ impl Standing {
         format!("mysql://root@localhost/perf?socket={}", self.0.socket.display())
     }
 
-    /// The arguments by which sysbench finds it and does what Dyno does.
+    /// Make sysbench do what Dyno does.
     pub(crate) fn sysbench(&self, script: &str) -> Vec<String> {
         vec![
             script.to_owned(),
@@ -113,7 +112,7 @@ impl Standing {
             "--mysql-db=dyno".to_owned(),
             format!("--mysql-socket={}", self.0.socket.display()),
             format!("--tables={TABLES}"),
-            // Dyno's default; sysbench 1.0.20 has another.
+            // Dyno's default, but not that of sysbench 1.0.20.
             "--rand-type=uniform".to_owned(),
         ]
     }
@@ -176,7 +175,7 @@ fn with_sysbench(
     of_report(sysbench(server, script, &options, "run")?)
 }
 
-/// What a program that prints as sysbench does came to; its CPU is that of the whole process.
+/// From output in sysbench's format; CPU is that of the whole process.
 fn of_report((report, user_s, system_s): (String, f64, f64)) -> anyhow::Result<Outcome> {
     let statements = number_after(&report, "total:")?;
     let seconds = number_after(&report, "total time:")?;
@@ -187,13 +186,12 @@ fn of_report((report, user_s, system_s): (String, f64, f64)) -> anyhow::Result<O
     })
 }
 
-/// Rows of each of the four tables that are dumped.
+/// Of each of the four tables.
 const DUMPED: u32 = 1_000_000;
 const DUMP: &str = "dump 4 × 1M rows, MariaDB, 2 threads";
 const RESTORE: &str = "restore 4 × 1M rows, MariaDB, 2 threads";
 
-/// Dumps the same tables as mydumper and restores them as myloader, with files of as many rows; none flushes
-/// its files, and each restores what it has dumped itself.
+/// Beside mydumper and myloader, with equal tables and files; nobody flushes, each restores its own dump.
 fn dump_and_restore(dyno: &Path, server: &Standing, effort: Effort) -> anyhow::Result<Vec<Row>> {
     let options = [format!("--table-size={DUMPED}"), "--threads=2".to_owned()];
     sysbench(server, "oltp_point_select", &options, "cleanup")?;
@@ -235,13 +233,12 @@ fn dump_and_restore(dyno: &Path, server: &Standing, effort: Effort) -> anyhow::R
         );
         restored.pairs.push(Pair { dyno: ours, peer: rate(elapsed("myloader", &words(command))?) });
     }
-    // The tables of the other rows are small.
+    // Other rows need small tables.
     sysbench(server, "oltp_point_select", &options, "cleanup")?;
     sysbench(server, "oltp_read_only", &[format!("--table-size={ROWS}")], "prepare")?;
     Ok(vec![dumped, restored])
 }
 
-/// Seconds from the start of a program to its end.
 #[expect(clippy::disallowed_methods, reason = "programs run in real time")]
 fn elapsed(program: &str, arguments: &[String]) -> anyhow::Result<f64> {
     let began = std::time::Instant::now();
@@ -249,7 +246,7 @@ fn elapsed(program: &str, arguments: &[String]) -> anyhow::Result<f64> {
     Ok(began.elapsed().as_secs_f64())
 }
 
-/// How much faster Dyno fills the same tables: rows a second, so at least.
+/// In rows per second, so the goal is a minimum.
 fn populate(dyno: &Path, server: &Standing, effort: Effort, name: String) -> anyhow::Result<Row> {
     let rows = f64::from(TABLES * POPULATED);
     let mut pairs = Vec::new();

@@ -1,4 +1,4 @@
-//! The limits of the generator alone, against null servers, which answer immediately.
+//! The generator's own limits, against null servers, which reply at once.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::peer::bench;
 use super::table::Goal;
 use super::{Effort, Pair, Row};
 
-/// Measures the rows that are wanted. These have no peer: the ratio is to the goal.
+/// These rows have no peer: the ratio is to the goal.
 pub(crate) fn measure(
     dyno: &Path,
     effort: Effort,
@@ -36,8 +36,8 @@ pub(crate) fn measure(
         effort,
         is_wanted,
         &Measure {
-            // The null server is in the same process: 9 900 clients are 19 800 open files, and
-            // many machines allow 20 000.
+            // Clients and server in one process: 19,800 open files, where many machines allow
+            // 20,000.
             name: "memory of 9 900 clients on one worker, null-mysql".to_owned(),
             unit: "MiB",
             goal: Goal::AtMost(1.0),
@@ -67,7 +67,7 @@ struct Measure {
     name: String,
     unit: &'static str,
     goal: Goal,
-    /// The goal: the least or the most that the number should be.
+    /// The goal's minimum or maximum.
     reach: f64,
     arguments: String,
     pointer: &'static str,

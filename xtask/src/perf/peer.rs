@@ -1,4 +1,4 @@
-//! Runs a program and reads what it did and what CPU it used.
+//! Runs a program; reads its output and CPU time.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,13 +9,13 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub(crate) statements_per_s: f64,
-    /// User CPU per statement, µs.
+    /// Per statement, in µs.
     pub(crate) user_us: f64,
-    /// System CPU per statement, µs.
+    /// Per statement, in µs.
     pub(crate) system_us: f64,
 }
 
-/// Runs a peer under the shell's `time`; returns its output and its user and system CPU seconds.
+/// By the shell's `time`; returns the output, and user and system CPU in seconds.
 pub(crate) fn timed(program: &str, arguments: &[String]) -> anyhow::Result<(String, f64, f64)> {
     let output = Command::new("bash")
         .args(["-c", "TIMEFORMAT='dyno-cpu %U %S'; time \"$@\"", "bash", program])
@@ -34,8 +34,7 @@ pub(crate) fn timed(program: &str, arguments: &[String]) -> anyhow::Result<(Stri
     Ok((out, next()?, next()?))
 }
 
-/// Runs Dyno and a peer in turn, so many pairs. Who begins changes from pair to pair (A B B A): what a run leaves behind
-/// for the next one helps or harms each as often.
+/// Runs of Dyno and a peer in pairs A B B A …, so that what a run leaves behind affects both alike.
 pub(crate) fn in_turn<T>(
     name: &str,
     n_pairs: usize,
@@ -67,8 +66,7 @@ pub(crate) fn bench(dyno: &Path, arguments: &[String]) -> anyhow::Result<Value> 
     serde_json::from_slice(&output.stdout).context("dyno bench printed no JSON")
 }
 
-/// The result of `dyno bench`. Its CPU is that of the whole process in the measure phase, as the
-/// peers' is that of theirs.
+/// From `dyno bench`. CPU is that of the whole process in the measure phase, as for peers.
 pub(crate) fn dyno_outcome(result: &Value) -> anyhow::Result<Outcome> {
     let number = |pointer: &str| {
         result

@@ -1,4 +1,4 @@
-//! Dyno beside pgbench on PostgreSQL: the same tables, the same statements, prepared.
+//! Dyno beside pgbench on PostgreSQL: same tables and statements, prepared.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,14 +11,14 @@ use super::table::Goal;
 use super::{Effort, Pair, Row};
 
 const SCALE: u32 = 5;
-/// Scale of the row about populating.
+/// In the row about populating.
 const POPULATED: u32 = 20;
 const ROWS_PER_SCALE: f64 = 100_000.0;
 
 struct Script {
     dyno: &'static str,
     pgbench: &'static str,
-    /// Statements of a transaction.
+    /// Per transaction.
     statements: f64,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn measure(
     Ok(rows)
 }
 
-/// Rows of `dyno pgbench`, which takes the very command line that pgbench takes.
+/// `dyno pgbench` takes pgbench's command line.
 fn command_rows(
     dyno: &Path,
     (session, server): (Session, &mut Started<PrivateServer>),
@@ -83,7 +83,7 @@ fn command_rows(
     Ok(rows)
 }
 
-/// What a program that prints as pgbench does came to; its CPU is that of the whole process.
+/// From output in pgbench's format; CPU is that of the whole process.
 fn of_command_line(
     program: &str,
     arguments: &[String],
@@ -118,7 +118,6 @@ fn folder_and_port(server: &PrivateServer) -> anyhow::Result<(PathBuf, String)> 
     Ok((folder, port.to_string_lossy().into_owned()))
 }
 
-/// The arguments by which pgbench finds the server.
 fn place(server: &PrivateServer) -> anyhow::Result<Vec<String>> {
     let (folder, port) = folder_and_port(server)?;
     Ok(vec![
@@ -129,12 +128,12 @@ fn place(server: &PrivateServer) -> anyhow::Result<Vec<String>> {
     ])
 }
 
-/// Makes pgbench's tables; Dyno's own come and go in another catalog. Returns the seconds it took.
+/// Dyno's tables come and go in another catalog. Returns seconds.
 fn pgbench_tables(server: &PrivateServer, scale: u32) -> anyhow::Result<f64> {
     let mut arguments = vec!["--initialize".to_owned(), "--quiet".to_owned()];
     arguments.push(format!("--scale={scale}"));
     arguments.extend(place(server)?);
-    // pgbench reports the time of its own initialisation on standard error.
+    // pgbench prints the time of initialisation on standard error.
     let output = Command::new("pgbench").args(&arguments).output().context("cannot run pgbench")?;
     let report = String::from_utf8_lossy(&output.stderr).into_owned();
     number_after(&report, "done in")
@@ -179,7 +178,7 @@ fn with_pgbench(
     of_command_line("pgbench", &arguments, script.statements)
 }
 
-/// How much faster Dyno fills the same tables: rows a second, so at least.
+/// In rows per second, so the goal is a minimum.
 fn populate(
     dyno: &Path,
     server: &PrivateServer,

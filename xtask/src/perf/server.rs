@@ -1,4 +1,4 @@
-//! A private server for the measurement, started as Dyno starts its own.
+//! A private server to measure, started as Dyno starts its own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,20 +25,20 @@ impl Clock for RealClock {
     }
 }
 
-/// Which scheduling group of the kernel the server is in. With `kernel.sched_autogroup_enabled`, each session is a group
-/// that shares the CPUs with other groups; cgroups of services are such groups as well.
+/// The kernel's scheduling group of the server. With `kernel.sched_autogroup_enabled`, each session is a group that
+/// shares the CPUs with others; so are cgroups of services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Session {
-    /// A group of its own, as a service has, and a private server of a Dyno that runs as root.
+    /// Its own, as for a service, or a private server of a Dyno that runs as root.
     Own,
-    /// That of the load generators, as a server has that is started in the same shell.
+    /// The load generators', as for a server started in the same shell.
     Generators,
 }
 
 impl Session {
     pub(crate) const BOTH: [Session; 2] = [Session::Own, Session::Generators];
 
-    /// As the names of rows end.
+    /// At the end of row names.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Session::Own => "server's own session",
@@ -47,14 +47,13 @@ impl Session {
     }
 }
 
-/// A server that runs until it is dropped.
+/// Stopped on drop.
 pub(crate) struct PrivateServer {
     server: Option<Box<dyn Server>>,
     pub(crate) socket: PathBuf,
 }
 
 impl PrivateServer {
-    /// Starts a server whose memory holds all the data.
     #[expect(clippy::disallowed_methods, reason = "real servers live in real time")]
     pub(crate) fn start(
         product: &str,
@@ -69,7 +68,7 @@ impl PrivateServer {
         let mut settings = BTreeMap::from([(memory_setting.to_owned(), memory)]);
         if product == "mariadb" {
             settings.insert("max_connections".to_owned(), SettingValue::Integer(1000));
-            // What one run has changed is flushed before the next one is measured.
+            // Changes of one run are flushed before the next is measured.
             let text = |value: &str| SettingValue::Text(value.to_owned());
             settings.insert("innodb_max_dirty_pages_pct".to_owned(), text("0"));
             settings.insert("innodb_max_dirty_pages_pct_lwm".to_owned(), text("0.001"));
@@ -88,7 +87,7 @@ impl PrivateServer {
     }
 }
 
-/// The server that stands, if there is one yet. One at a time: an idle one takes memory and some CPU as well.
+/// At most one server at a time: an idle one takes memory and some CPU.
 pub(crate) struct Started<T>(Option<(Session, T)>);
 
 impl<T> Started<T> {

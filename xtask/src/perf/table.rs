@@ -2,7 +2,7 @@
 
 use super::Effort;
 
-/// One measure of one pair of runs: Dyno's value and the peer's, in the row's unit.
+/// In the row's unit.
 #[derive(Clone, Copy)]
 pub(crate) struct Pair {
     pub(crate) dyno: f64,
@@ -29,7 +29,7 @@ impl Row {
     }
 }
 
-/// The ratio Dyno / peer that is wanted.
+/// For the ratio Dyno / peer.
 #[derive(Clone, Copy)]
 pub(crate) enum Goal {
     AtMost(f64),
@@ -59,7 +59,7 @@ fn target(goal: Goal) -> String {
     }
 }
 
-/// Whether all pairs meet the target, or none; a target among them is not decided.
+/// Whether all pairs meet the goal, none, or some: then it is undecided.
 fn is_met(goal: Goal, ratios: &[f64]) -> &'static str {
     let meets = |ratio: &f64| match goal {
         Goal::AtMost(most) => *ratio <= most,
@@ -73,7 +73,7 @@ fn is_met(goal: Goal, ratios: &[f64]) -> &'static str {
     }
 }
 
-/// Renders the rows as Markdown. A row without pairs is one whose peer is not there.
+/// As Markdown. A row without pairs lacks its peer.
 pub(crate) fn render(rows: &[Row], effort: Effort) -> String {
     let mut out = format!(
         "{} pairs a row, {} s a run; medians, and the smallest and largest ratio of a pair.\n\n\

@@ -1,16 +1,13 @@
 //! Dyno beside go-tpc on PostgreSQL and MariaDB, and beside sysbench-tpcc on MariaDB.
 //!
-//! go-tpc is taken from PATH, else built from the public Go module proxy into the user's cache. It
-//! speaks TCP alone, and a private server does not: a relay in this process connects them, for
-//! Dyno too, so that both meet the same transport. It admits only the user who runs this.
+//! go-tpc comes from PATH, or is built from the Go module proxy into the user's cache. It speaks
+//! only TCP, unlike private servers, so a relay in this process connects them, also for Dyno; it
+//! admits only the user who runs this. sysbench-tpcc is in no registry: `DYNO_SYSBENCH_TPCC` names
+//! its folder. Rows of a missing peer stay empty, and the reason is printed.
 //!
-//! sysbench-tpcc is in no registry: the variable `DYNO_SYSBENCH_TPCC` names its folder. A peer
-//! that is not available leaves its rows without figures, and the reason is printed.
-//!
-//! A new-order of go-tpc reads items and stock with one statement each and stores all lines with
-//! another; so does Dyno's with `batched`. The rows without it compare more statements with fewer.
-//! go-tpc waits for each reply before it sends the next statement; Dyno's rows with `pipelined` are
-//! those of another way of sending, and say so.
+//! go-tpc's new-order reads items and stock with one statement each and stores all lines with
+//! another, as Dyno's does with `batched`; rows without that compare more statements with fewer.
+//! go-tpc waits for each reply; Dyno's `pipelined` rows send without waiting, and say so.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -29,12 +26,12 @@ use super::{Effort, Pair, Row};
 const WAREHOUSES: u32 = 2;
 const CLIENTS: u32 = 16;
 
-/// The version that the goals were set against.
+/// The goals were set against this version.
 const GO_TPC: &str = "github.com/pingcap/go-tpc/cmd/go-tpc@v1.0.9";
 
 const SYSBENCH_TPCC: &str = "DYNO_SYSBENCH_TPCC";
 
-/// A server that both products' clients reach by TCP.
+/// Both products' clients reach it by TCP.
 struct Site {
     product: &'static str,
     // Held until the last row is measured.
@@ -60,7 +57,6 @@ impl Site {
         }
     }
 
-    /// The arguments by which go-tpc finds it.
     fn go_tpc(&self) -> String {
         let port = self.port;
         match self.product {
@@ -178,7 +174,7 @@ fn beside_go_tpc(
     Ok(rows)
 }
 
-/// Runs go-tpc; returns its report, its CPU seconds, and the seconds it took.
+/// Returns the report, CPU seconds, and elapsed seconds.
 fn go_tpc(program: &str, site: &Site, command: &str) -> anyhow::Result<(String, f64, f64)> {
     let arguments = format!("tpcc {command} --warehouses {WAREHOUSES} {}", site.go_tpc());
     let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
@@ -192,7 +188,7 @@ fn seconds() -> anyhow::Result<f64> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().parse()?)
 }
 
-/// µs of CPU that go-tpc uses for a new-order, what it does beside them included.
+/// µs per new-order, with what go-tpc does beside them.
 fn go_tpc_cpu(program: &str, site: &Site, effort: Effort) -> anyhow::Result<f64> {
     let command = format!("run -T {CLIENTS} --time {}s", effort.seconds);
     let (report, cpu_s, _) = go_tpc(program, site, &command)?;
@@ -201,7 +197,7 @@ fn go_tpc_cpu(program: &str, site: &Site, effort: Effort) -> anyhow::Result<f64>
     Ok(cpu_s * 1e6 / number_after(&report[start..], "Count:")?)
 }
 
-/// Warehouses a second of both. Neither checks what it has filled in.
+/// Warehouses per second; neither program checks its rows.
 fn populated(dyno: &Path, program: &str, site: &Site) -> anyhow::Result<Pair> {
     let options = format!(
         "tpcc --warehouses {WAREHOUSES} --consistency none --clients 1 --duration 100ms \
@@ -216,7 +212,7 @@ fn populated(dyno: &Path, program: &str, site: &Site) -> anyhow::Result<Pair> {
     Ok(Pair { dyno: rate(ours), peer: rate(theirs) })
 }
 
-/// µs of CPU of the whole process.
+/// µs of the whole process.
 struct Cpu {
     per_new_order: f64,
     per_transaction: f64,
@@ -277,7 +273,7 @@ fn beside_sysbench(dyno: &Path, site: &Site, effort: Effort, name: &str) -> anyh
     Ok(row(pairs))
 }
 
-/// Runs sysbench-tpcc in its folder, where its parts find each other.
+/// In its folder, where its parts find each other.
 fn sysbench(folder: &str, site: &Site, command: &str) -> anyhow::Result<(String, f64)> {
     let script = "cd \"$0\" && exec sysbench ./tpcc.lua \"$@\"";
     let options = format!(
@@ -291,7 +287,7 @@ fn sysbench(folder: &str, site: &Site, command: &str) -> anyhow::Result<(String,
     Ok((report, user_s + system_s))
 }
 
-/// go-tpc from PATH or from the cache, else built there; none if that fails, which is printed.
+/// From PATH or the cache, else built; none, with the reason printed, if that fails.
 fn find_go_tpc() -> Option<PathBuf> {
     let is_there = |program: &Path| {
         let output = Command::new(program).arg("--help").output();
@@ -325,7 +321,7 @@ fn cache() -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Builds go-tpc as a dependency of an otherwise empty module.
+/// As a dependency of an otherwise empty module.
 fn build_go_tpc(folder: &Path) -> anyhow::Result<()> {
     crate::say("building go-tpc, which takes a minute or more");
     std::fs::write(folder.join("go.mod"), "module dyno-perf\n\ngo 1.21\n")?;
@@ -333,7 +329,7 @@ fn build_go_tpc(folder: &Path) -> anyhow::Result<()> {
     for arguments in [&["get", GO_TPC][..], &["build", "-o", "go-tpc", package]] {
         let output = Command::new("go")
             .args(arguments)
-            // Its checksum is not in the public database.
+            // The public database lacks its checksum.
             .env("GOSUMDB", "off")
             .current_dir(folder)
             .output()
@@ -345,8 +341,7 @@ fn build_go_tpc(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Carries bytes between a port of this machine, which is returned, and a socket, until the
-/// process ends.
+/// Connects a loopback port, which is returned, with a socket, until the process ends.
 fn relay(socket: PathBuf) -> anyhow::Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
@@ -356,7 +351,7 @@ fn relay(socket: PathBuf) -> anyhow::Result<u16> {
             if dyno_host::user_of_client(&client) != Some(me) {
                 continue;
             }
-            // A server that is gone closes the connection, and its client reports it.
+            // If the server is gone, the closed connection tells the client.
             let Ok(server) = UnixStream::connect(&socket) else { continue };
             let _ = client.set_nodelay(true);
             if let (Ok(from), Ok(to)) = (client.try_clone(), server.try_clone()) {

@@ -1,5 +1,5 @@
-//! Exact neighbours beside NumPy's matrix product: 10,000 queries in 100,000 vectors of 128 dimensions, on as
-//! many threads. NumPy only multiplies, which is most of the work; Dyno also finds and checks the nearest ten.
+//! Exact neighbours beside NumPy's matrix product: 10,000 queries, 100,000 vectors, 128 dimensions, as many
+//! threads. NumPy only multiplies, which is most of the work; Dyno also finds and checks the nearest ten.
 
 use std::process::Command;
 use std::thread;
@@ -18,7 +18,7 @@ const DIMENSIONS: usize = 128;
 const VECTORS: usize = 100_000;
 const QUERIES: usize = 10_000;
 
-/// Multiplies in parts of 1,000 queries, whose result stays below half a gigabyte; prints the seconds.
+/// In parts of 1,000 queries, whose result stays below half a gigabyte; prints seconds.
 const PRODUCT: &str = "
 import time
 import numpy as np
@@ -32,7 +32,7 @@ for part in range(0, 10000, 1000):
 print(time.perf_counter() - began)
 ";
 
-/// Measures the row if it is wanted; without pairs if `python3` has no NumPy.
+/// Without pairs if `python3` has no NumPy.
 pub(crate) fn measure(
     effort: Effort,
     is_wanted: &dyn Fn(&str) -> bool,
@@ -71,7 +71,7 @@ pub(crate) fn measure(
     Ok(vec![row])
 }
 
-/// Seconds of finding the exact neighbours.
+/// In seconds.
 #[expect(clippy::disallowed_methods, reason = "it is measured in real time")]
 fn searched(source: &InMemory, request: &Request<'_>) -> anyhow::Result<f64> {
     let began = std::time::Instant::now();
@@ -84,7 +84,7 @@ fn has_numpy() -> bool {
     asked.is_ok_and(|output| output.status.success())
 }
 
-/// Seconds of NumPy's product on so many threads.
+/// In seconds.
 fn product(threads: usize) -> anyhow::Result<f64> {
     let output = Command::new("python3")
         .args(["-c", PRODUCT])

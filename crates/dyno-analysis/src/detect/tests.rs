@@ -6,6 +6,8 @@ use super::*;
 use crate::fixtures::{fail, run};
 use crate::{Options, analyse};
 
+mod texts;
+
 /// No caveats.
 pub(super) fn sound() -> Run {
     run(&["a", "b"], &[4], 3, |_, _, _| 5_000.0)

@@ -24,13 +24,10 @@ const REPEATS_MAX: u64 = 20;
 /// A row on its way, in the one text of each value.
 type Row = Vec<Option<String>>;
 
-/// Archives rows of a table until there are no more, the limit is reached, or `goes_on` says no; it is asked
-/// after each batch. `notes` is another connection to the source.
-///
-/// # Errors
-///
-/// What a server refused; a table or value that cannot be carried over exactly; rows of the same key that
-/// differ. The batch that failed is in the source as it was.
+/// Archives rows until none are left, the limit is reached, or `goes_on`, which is called after each batch,
+/// returns false. `notes` is another connection to the source. Fails if a server refuses something, a table
+/// or value cannot be carried over exactly, or rows of the same key differ. A failed batch leaves the source
+/// unchanged.
 pub fn archive_between(
     source: &mut ArchiveSide,
     to: &mut ArchiveSide,
@@ -58,8 +55,8 @@ pub fn archive_between(
     archived
 }
 
-/// Prepares the sessions, and makes sure that no other run moves the same rows, and that the destination is
-/// not the source: there, all rows would be found, and then deleted.
+/// Prepares the sessions. Ensures that no other run moves these rows, and that the destination is not the
+/// source: all rows would be found there, and then deleted.
 fn begin_sessions(
     source: &mut ArchiveSide,
     to: &mut ArchiveSide,
@@ -142,8 +139,8 @@ impl Batches<'_> {
         }
     }
 
-    /// Removes from the destination the rows of a batch that has not ended, as far as the source still has them: they
-    /// are written again as they are now. Returns how many there were.
+    /// Removes an unfinished batch's rows from the destination, if the source still has them: they will be written
+    /// again as they are now. Returns their number.
     fn undo(&mut self) -> Result<u64, ArchiveError> {
         let (idx, n_columns) = (self.route.key, self.route.columns.len());
         let Some(kind) = self.route.columns[idx].kind else { return Ok(0) };
@@ -247,8 +244,7 @@ impl Batches<'_> {
         Ok((rows.len() as u64, there.len() as u64))
     }
 
-    /// Whether no row is left. Rows that another session has changed meanwhile make a batch end early, or
-    /// without rows.
+    /// Another session's changes can make a batch end early, or without rows.
     fn is_rest_empty(&mut self) -> Result<bool, ArchiveError> {
         let rows = sql::rows_of(self.source.dialect, &self.options.table);
         let condition = &self.options.condition;

@@ -1,9 +1,9 @@
-//! Archiving: old rows of a table go to another database in batches, and are deleted behind.
+//! Archiving: moves old rows of a table to another database in batches.
 //!
-//! A batch is one transaction of the source: its rows are read and locked, those that the destination lacks are
-//! inserted there, all of them are read back and compared, and only then deleted. So a run that ends anywhere
-//! leaves every row in the source, or in the destination, or in both with the same key; the keys of the latter are
-//! noted in the source, and the next run stores their rows again as they are by then.
+//! A batch is one transaction of the source: its rows are read and locked, inserted at the destination where
+//! missing there, read back and compared, and only then deleted. So a run that ends anywhere leaves every row in
+//! the source, in the destination, or in both with the same key; keys of the last kind are noted in the source,
+//! and the next run stores their rows again as they are by then.
 
 mod batch;
 mod note;
@@ -106,11 +106,7 @@ impl ArchiveSide {
     }
 }
 
-/// Opens the source, the destination, and a second connection to the source for notes.
-///
-/// # Errors
-///
-/// One of them cannot be reached, or is of a product that Dyno does not archive from or to.
+/// Source, destination, source again for notes. Fails for unreachable or unsupported servers.
 pub fn archive_sides(from: &Endpoint, to: &Endpoint) -> Result<[ArchiveSide; 3], ArchiveError> {
     let open = |what: &str, endpoint: &Endpoint| {
         let opened = endpoint.protocol.connector(endpoint)();
@@ -128,11 +124,7 @@ pub fn archive_sides(from: &Endpoint, to: &Endpoint) -> Result<[ArchiveSide; 3],
     Ok([source, open("destination", to)?, open("source", from)?])
 }
 
-/// The size of the table on one side.
-///
-/// # Errors
-///
-/// The server's.
+/// Fails with the server's error.
 pub fn archive_bytes(side: &mut ArchiveSide, table: &str) -> Result<TableBytes, ArchiveError> {
     for statement in sql::file_bytes(side.dialect, table) {
         // Of the views one is there, which not everybody may read.

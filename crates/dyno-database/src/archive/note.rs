@@ -1,8 +1,8 @@
-//! The note of the batch in flight: which rows it stores at the destination.
+//! The note of the batch in flight: the keys that it stores at the destination.
 //!
 //! It is a table in the source, written by a connection of its own before the rows are stored, and emptied by the
-//! transaction that deletes them. So whoever comes after a run that was killed knows which rows at the destination are
-//! of a batch that did not end, and may have been changed in the source since.
+//! transaction that deletes them. After a killed run it tells which rows at the destination belong to an unfinished
+//! batch and may have changed in the source since.
 
 use dyno_workload::Dialect;
 

@@ -51,8 +51,7 @@ pub(super) fn session(dialect: Dialect) -> &'static [&'static str] {
     }
 }
 
-/// The statement that takes a lock by the table's name, for as long as the session lasts; it returns 1. It waits
-/// for the end of the session of a run that has just been killed.
+/// Takes the table's lock for the session; returns 1. Waits for a killed run's session to end.
 pub(super) fn lock(dialect: Dialect, table: &str) -> Option<String> {
     let name = text(dialect, &format!("dyno archive {table}"));
     match dialect {
@@ -157,8 +156,7 @@ pub(super) fn create(table: &str, columns: &[Column], key: &str) -> String {
     )
 }
 
-/// Statements that return the bytes of the table's file, with its indexes: what it takes on disk. A server that
-/// does not know one, or refuses it, answers another one.
+/// Bytes of the table's files with indexes; a server may not know, or refuse, some of these.
 pub(super) fn file_bytes(dialect: Dialect, table: &str) -> Vec<String> {
     let name = text(dialect, table);
     match dialect {
@@ -175,8 +173,7 @@ pub(super) fn file_bytes(dialect: Dialect, table: &str) -> Vec<String> {
     }
 }
 
-/// Statements the last of which returns the bytes of the table with its indexes, as the server says. InnoDB's
-/// statistics are hours old in the worst case.
+/// The last one returns the server's estimate, with indexes. InnoDB's may be hours old.
 pub(super) fn bytes(dialect: Dialect, table: &str) -> Vec<String> {
     let name = text(dialect, table);
     match dialect {

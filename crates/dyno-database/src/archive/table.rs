@@ -1,4 +1,4 @@
-//! What the two tables are, and whether one can take the other's rows.
+//! The two tables, and whether one can store the other's rows.
 
 use dyno_workload::{Dialect, TextRows};
 
@@ -13,8 +13,7 @@ pub(super) struct Table {
     pub(super) key: Vec<String>,
 }
 
-/// What the batches need to know of both tables; columns in the source's order, generated if the destination
-/// computes them.
+/// Columns are in the source's order, generated if the destination computes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Route {
     pub(super) columns: Vec<Column>,

@@ -1,5 +1,5 @@
-//! Values on their way: types that are carried over exactly, how each is read as a text that is the same on all
-//! products, and how it is written.
+//! Types that can be carried over exactly, how their values are read as the same text on all products, and how
+//! they are written.
 
 use dyno_workload::Dialect;
 
@@ -167,11 +167,7 @@ pub(super) fn expression(dialect: Dialect, name: &str, kind: Kind) -> String {
     }
 }
 
-/// The one text of a value, from the text that a product gives.
-///
-/// # Errors
-///
-/// Why it is no value that is carried over.
+/// From the product's text. Fails with the reason if the value cannot be carried over.
 pub(super) fn canonical(kind: Kind, text: &str) -> Result<String, String> {
     match kind {
         Kind::Integer { .. } | Kind::Boolean | Kind::Decimal { .. } => canonical_number(text),
@@ -243,11 +239,7 @@ fn canonical_date_time(text: &str) -> Result<String, String> {
     })
 }
 
-/// Whether a ClickHouse column of the kind's own type can hold it. It shows day 0, 1970-01-01, as no day.
-///
-/// # Errors
-///
-/// Why not, and what to do.
+/// ClickHouse's types are narrower; day 0, 1970-01-01, is no day. Fails with a remedy.
 pub(super) fn fits_clickhouse(kind: Kind, text: &str) -> Result<(), String> {
     let day = match kind {
         Kind::Date | Kind::DateTime { digits: 0, .. } => &text[..10],

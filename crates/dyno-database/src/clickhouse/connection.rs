@@ -1,8 +1,6 @@
-//! A connection to ClickHouse: a request for each statement, and its answer in a blocking read.
-//!
-//! Whatever is measured is written into memory that is used again. The exception is a connection that the
-//! server has ended while it was idle: it is opened again before the next statement is sent, because the
-//! server has seen nothing of that one. A connection that ends under a statement is lost.
+//! A connection to ClickHouse: a request for each statement, its answer in a blocking read. Buffers are
+//! reused. A connection that the server ended while idle is opened again before the next statement, of
+//! which the server has seen nothing. One that ends under a statement is lost.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -88,8 +86,8 @@ pub(super) fn connector(endpoint: Endpoint, guard: Option<Guard>) -> Connector {
     })
 }
 
-/// Opens a connection and asks for an answer, so that user, password and database are known to be right. Until another
-/// limit is set, cold calls have half a minute each, as for set-up work.
+/// Asks for an answer, so that user, password and database are checked. Until another limit is set, cold calls have
+/// half a minute each, as for set-up work.
 pub(super) fn open(
     endpoint: &Endpoint,
     guard: Option<&Guard>,
@@ -134,8 +132,7 @@ pub(super) fn open(
     }
 }
 
-/// A cleaner that knows the password in the form in which HTTP carries it, too: servers and proxies quote
-/// heads of requests in their errors.
+/// Also knows the password in HTTP's form: servers and proxies quote request heads in errors.
 fn cleaner(endpoint: &Endpoint) -> Cleaner {
     let cleaner = Cleaner::new(endpoint.password.as_ref());
     match &endpoint.password {
@@ -240,8 +237,7 @@ impl ClickHouseConnection {
         Ok(())
     }
 
-    /// Writes what is left of the request and reads what there is, with at most so many reads; none if it
-    /// has to wait longer.
+    /// Writes the rest of the request and reads with at most this many reads; none if it must wait.
     fn exchange(&mut self, reads_most: usize) -> Result<Option<()>, String> {
         match self.transport.write_rest(&self.out, &mut self.n_written) {
             Ok(true) => self.receive(reads_most),

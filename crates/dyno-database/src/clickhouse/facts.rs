@@ -1,4 +1,4 @@
-//! The facts that a ClickHouse server reports.
+//! Facts that a ClickHouse server reports.
 
 use std::collections::BTreeMap;
 

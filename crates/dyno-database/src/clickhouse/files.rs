@@ -1,11 +1,11 @@
-//! The purpose of the files of a ClickHouse data folder, and of its threads.
+//! The purpose of ClickHouse's files and threads.
 
 use std::path::Path;
 
 use dyno_host::{FileKind, ThreadGroup};
 
-/// What a file holds, by its path under the data folder: columns and their marks lie in `data`, or in `store`
-/// of newer servers, in a folder for each part; parts that are being made begin with `tmp_`.
+/// By path under the data folder: `data` or, in newer servers, `store` has a folder for each part with its
+/// columns and marks; parts being made begin with `tmp_`.
 pub(crate) fn file_kind(path: &Path) -> FileKind {
     let is_temporary = |part: &std::ffi::OsStr| part.to_string_lossy().starts_with("tmp_");
     match path.iter().next().and_then(|part| part.to_str()) {
@@ -25,8 +25,7 @@ const THREADS: [(&str, &str, bool); 5] = [
     ("ConfigReloader", "configuration", false),
 ];
 
-/// What a thread is for; threads without a name of their own, which work on statements among others, are
-/// `other`.
+/// Threads without a name of their own, such as those that execute statements, are `other`.
 pub(crate) fn thread_group(process: &str, thread: &str) -> Option<ThreadGroup> {
     if !process.contains("clickhouse") {
         return None;

@@ -2,8 +2,7 @@
 
 use super::http::{Answer, HttpError};
 
-/// Reads an answer in pieces of so many bytes, as a socket with little to give would hand them out; returns how many
-/// are left.
+/// Reads an answer in pieces of this size, as from a slow socket; returns the number of bytes left.
 pub(super) fn read(text: &[u8], piece: usize) -> Result<(Answer, usize), HttpError> {
     let mut answer = Answer::new(1 << 20);
     answer.begin(true);

@@ -1,5 +1,4 @@
-//! Reads the answers of an HTTP server: with a length, in chunks, or up to the end of the connection.
-//!
+//! Reads answers of an HTTP server: with a length, in chunks, or up to the end of the connection.
 //! Pure: bytes in, state out. Every part of an answer is bounded, whatever the server sends.
 
 use memchr::{memchr, memchr_iter};
@@ -112,11 +111,7 @@ impl Answer {
         Ok(n_taken)
     }
 
-    /// The server has closed the connection.
-    ///
-    /// # Errors
-    ///
-    /// The answer was not complete.
+    /// At the end of the connection. Fails if the answer is incomplete.
     pub(super) fn end(&mut self) -> Result<(), HttpError> {
         match self.stage {
             Stage::Done => Ok(()),

@@ -1,13 +1,13 @@
-//! ClickHouse: a private server from the program on this machine, or one that is already running.
+//! ClickHouse: a private server from the program on this machine, or a running one.
 //!
-//! It is spoken to by HTTP, a request for each statement. What an expert must know to read its numbers:
+//! It speaks HTTP, with a request for each statement. To read its numbers:
 //!
-//! - A client waits for its answer in a blocking read, and opens its connection again where the server has
-//!   ended it after an answer, as servers of HTTP do with idle ones. So each client wants a worker of its own.
+//! - A client waits in a blocking read, and opens its connection again if the server ended it after an answer,
+//!   as HTTP servers do with idle ones. So each client needs a worker of its own.
 //! - Nothing is prepared: values are written into the text, which the server parses for every statement.
-//! - There are no transactions. ROLLBACK, which a client sends after any error, is answered by Dyno.
-//! - Answers are asked for with `wait_end_of_query`: the server sends nothing before a statement has ended,
-//!   so that its status says whether it failed.
+//! - There are no transactions. Dyno answers ROLLBACK, which a client sends after any error.
+//! - Requests have `wait_end_of_query`: the server answers only after the statement has ended, so that the
+//!   status says whether it failed.
 //! - The server does not say how many rows an INSERT stored.
 
 mod attached;

@@ -1,8 +1,6 @@
-//! A private ClickHouse server: made, started, stopped and removed by Dyno.
-//!
-//! The server has no sockets of the file system for this, so it listens on a port of the loopback (and on
-//! another one if its own client is to reach it), and has a password that is made for it. The password is sent only after it was seen that the server's own
-//! process holds the port.
+//! A private ClickHouse server. It has no Unix sockets for this, so it listens on a loopback port (and on another for
+//! its own client) with a password made for it. The password is sent only once the server's own process is seen to hold
+//! the port.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,8 +47,7 @@ pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     spec.check_alone("ClickHouse")
 }
 
-/// Starts a private server, on the kept data of another one if there are any, and waits until it
-/// answers.
+/// On another server's kept data, if any. Returns when it answers.
 pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
     let Launch { spec, data, place, clock } = *launch;
     check_spec(spec)?;

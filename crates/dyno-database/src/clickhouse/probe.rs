@@ -1,5 +1,4 @@
-//! What a ClickHouse server counts: events since its start, what goes on now, and what it looks up every
-//! minute.
+//! ClickHouse's counters since its start, current metrics, and metrics that it updates every minute.
 
 use dyno_host::Probe;
 use dyno_units::reading::prelude::*;

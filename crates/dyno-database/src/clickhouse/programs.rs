@@ -26,8 +26,7 @@ pub(super) static FINDER: Finder = Finder {
     },
 };
 
-/// The version of the program in a folder, if it is there and tells. Old ones refuse `--version`, but have it
-/// in their file; newer ones are far too large to be read, and answer.
+/// Old programs refuse `--version`, but contain the version; newer ones are too large to be read, and answer.
 fn version_in(folder: &Path, keeper: &Keeper) -> Option<String> {
     let program = folder.join(PROGRAM);
     let size = std::fs::metadata(&program).ok().filter(|facts| facts.is_file())?.len();

@@ -1,4 +1,4 @@
-//! Writes requests: heads, statements with values in them, and what a server's error says.
+//! Writes requests: heads, and statements with values; reads errors.
 
 use std::io::Write as _;
 
@@ -21,11 +21,7 @@ pub(super) struct Heads {
 }
 
 impl Heads {
-    /// Those of this endpoint.
-    ///
-    /// # Errors
-    ///
-    /// A name that HTTP cannot carry, in words.
+    /// Fails, with the reason, if HTTP cannot carry a name.
     pub(super) fn new(endpoint: &Endpoint) -> Result<Heads, String> {
         if endpoint.user.contains(':') {
             return Err("a user whose name contains a colon cannot log in over HTTP".to_owned());
@@ -175,8 +171,8 @@ pub(super) fn cell(bytes: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// The error in a text such as `Code: 62, e.displayText() = DB::Exception: Syntax error: …, e.what() =
-/// DB::Exception`; newer servers write `Code: 62. DB::Exception: …`.
+/// From `Code: 62, e.displayText() = DB::Exception: Syntax error: …, e.what() = DB::Exception`, in
+/// newer servers `Code: 62. DB::Exception: …`.
 pub(super) fn error_in(status: u16, exception: Option<u32>, body: &[u8]) -> StatementError {
     let text = String::from_utf8_lossy(body);
     let text = text.trim();

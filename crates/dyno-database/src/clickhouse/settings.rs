@@ -1,4 +1,4 @@
-//! Settings in ClickHouse's spelling: those of a user's profile, of the tables' engine, and of the server.
+//! Settings in ClickHouse's spelling: of a user's profile, the tables' engine, and the server.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -138,11 +138,7 @@ pub(super) fn users(settings: &BTreeMap<String, String>, digest: &str) -> String
     )
 }
 
-/// The settings of a study as the server's files have them.
-///
-/// # Errors
-///
-/// One that is no name or no value of ClickHouse, or not the study's to set.
+/// As in the server's files. Fails for what ClickHouse lacks, or the study may not set.
 pub(super) fn spelled(
     settings: &BTreeMap<String, SettingValue>,
 ) -> Result<BTreeMap<String, String>, DeployError> {
@@ -208,12 +204,8 @@ pub(super) fn reported(
     Ok(all)
 }
 
-/// Whether a server runs with the settings that it was given: it ignores names that it does not know in some
-/// places, and reads words as the number 0.
-///
-/// # Errors
-///
-/// What it did not take, with the nearest name that it knows.
+/// Checks the settings in force: the server ignores unknown names in some places, and reads words as the
+/// number 0. Fails with the setting that it did not take, and the nearest known name.
 pub(super) fn check_taken(
     given: &BTreeMap<String, String>,
     reported: &BTreeMap<String, String>,

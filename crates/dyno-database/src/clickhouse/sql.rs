@@ -1,7 +1,5 @@
-//! The SQL of Dyno itself on ClickHouse.
-//!
-//! The server does not say who made a table. Who may make a view in a database may drop its tables as well,
-//! so Dyno's notes are worth as much as the database itself.
+//! Dyno's own SQL on ClickHouse. The server does not know who made a table, and a user who may make a view
+//! in a database may drop its tables as well: Dyno's notes are as safe as the database itself.
 
 use dyno_workload::{Dialect, TABLE_MARK};
 

@@ -1,4 +1,4 @@
-//! Tests of connections against servers that a test scripts.
+//! Connections against servers that a test scripts.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -18,8 +18,7 @@ type Scene = (&'static str, bool);
 
 const ONE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n1\n1\n";
 
-/// A server that plays these scenes; it returns the bodies of the requests, each after the number of the
-/// connection that it came on.
+/// Plays these scenes; returns the bodies of requests, each with its connection's number.
 fn server(scenes: Vec<Scene>) -> (Endpoint, JoinHandle<Vec<(usize, String)>>) {
     server_that_says(scenes, channel().0)
 }

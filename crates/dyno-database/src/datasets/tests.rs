@@ -1,4 +1,4 @@
-//! What changes a key, and a store of data sets that no server made.
+//! Keys, and a store of data sets that no server made.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The folder of a dump: `dump.json`, which is written last, and the files that it names.
+//! The folder of a dump: `dump.json`, written last, and the files that it names.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -70,11 +70,7 @@ impl Dump {
         self.tables.iter().flat_map(|table| &table.files)
     }
 
-    /// Reads what a folder says of itself, and checks that its files are there with their sizes.
-    ///
-    /// # Errors
-    ///
-    /// It is no dump, is of another format, or a file is missing or has another size.
+    /// Fails if it is no dump, has another format, or a file is missing or has another size.
     pub fn open(folder: &Path) -> Result<Dump, DumpError> {
         let path = folder.join(CONTENTS);
         let named = |why: String| DumpError::new(format!("{}: {why}", path.display()));
@@ -238,8 +234,7 @@ fn open_to_read(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The name of a file with rows of a table: letters that no file system minds, and `%` with two digits for
-/// the rest.
+/// Keeps letters that are safe on all file systems; writes others as `%` with two digits.
 pub(super) fn file_name(table: &str, number: usize) -> String {
     use std::fmt::Write as _;
     let mut name = String::new();

@@ -6,8 +6,8 @@ use dyno_workload::{Cell, Row};
 
 use super::{Dump, read_line, write_cell};
 
-/// The input is `dump.json`, an empty line, and lines of a table's file: each is read, and written as it was, but for the
-/// escapes that only servers write.
+/// The input is `dump.json`, an empty line, and lines of a table's file. Each is read, and written unchanged, except
+/// for escapes that only servers write.
 pub fn dump(input: &[u8]) {
     let end = input.windows(2).position(|two| two == b"\n\n").unwrap_or(input.len());
     let (contents, lines) = input.split_at(end);

@@ -1,8 +1,6 @@
 //! Logical dumps: the tables of a database as a folder of text files, written and restored by several
-//! connections at once.
-//!
-//! A product says how its servers show one state to many connections, and how rows come out and go in
-//! ([`Dumping`]); the folder, the threads and the order of the work are the same for all.
+//! connections at once. Products say how many connections see one state, and how rows are read and
+//! stored ([`Dumping`]); folder, threads and the order of work are common.
 
 mod folder;
 #[cfg(any(test, fuzzing))]
@@ -86,25 +84,13 @@ impl Moved {
 
 /// How the servers of a protocol are dumped and restored.
 pub trait Dumping: Send + Sync {
-    /// Opens readers that all see the same state of the database, and finds its tables.
-    ///
-    /// # Errors
-    ///
-    /// The server refused something.
+    /// Readers that see the same state, and tables. Fails if the server refuses something.
     fn begin(&self, endpoint: &Endpoint, wanted: &Wanted<'_>) -> Result<Snapshot, DumpError>;
 
-    /// Checks that the statements of a table make that table, refer to no table but these, and do nothing else.
-    ///
-    /// # Errors
-    ///
-    /// One does something else.
+    /// Fails if a table's statements do anything but make that table, or refer to tables other than these.
     fn check(&self, table: &Table, tables: &BTreeSet<&str>) -> Result<(), DumpError>;
 
-    /// Opens a connection that restores.
-    ///
-    /// # Errors
-    ///
-    /// The server refused something.
+    /// Opens a connection to restore. Fails if the server refuses something.
     fn loader(&self, endpoint: &Endpoint) -> Result<Box<dyn Loader>, DumpError>;
 }
 
@@ -165,11 +151,7 @@ pub struct Column {
 
 /// A connection that reads.
 pub trait PieceReader: Send {
-    /// Passes the rows of a piece to `sink`, as lines, some at a time. Returns their number.
-    ///
-    /// # Errors
-    ///
-    /// The server's, and those of the sink.
+    /// Passes lines to `sink`; returns their number. Fails as the server or `sink` does.
     fn read(
         &mut self,
         table: &Table,
@@ -183,24 +165,12 @@ pub trait Loader: Send {
     /// The number of its session, by which it is cancelled.
     fn session(&mut self) -> Option<u64>;
 
-    /// Names of the tables and views that the database has already.
-    ///
-    /// # Errors
-    ///
-    /// The server's.
+    /// Tables and views in the database.
     fn tables(&mut self) -> Result<Vec<String>, DumpError>;
 
-    /// Runs statements one after the other.
-    ///
-    /// # Errors
-    ///
-    /// The server's for the first that it refused.
+    /// One after the other; fails with the first error.
     fn run(&mut self, statements: &[String]) -> Result<(), DumpError>;
 
-    /// Stores the rows of a file, all or none. Returns their number.
-    ///
-    /// # Errors
-    ///
-    /// The server's, those of the file; a row would be stored otherwise than it was dumped.
+    /// All rows or none; returns their number. Fails also if a row would be stored changed.
     fn load(&mut self, table: &Table, lines: &mut dyn io::Read) -> Result<u64, DumpError>;
 }

@@ -1,5 +1,5 @@
-//! Restores a dump: files are loaded by several connections, and what is built from all rows of a table is
-//! built when its last file is there.
+//! Restores a dump: several connections load files; what is built from all rows of a table follows its
+//! last file.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -9,13 +9,8 @@ use super::folder::Piece;
 use super::{Dump, DumpError, DumpedTable, Loader, Moved};
 use crate::{Endpoint, waiting};
 
-/// Makes the tables of a dump and loads their rows, by `threads` connections. Returns when all of it is
-/// there.
-///
-/// # Errors
-///
-/// A table is there already, something was refused, or nothing is waited for any more
-/// ([`wait_no_more`](crate::wait_no_more)): then what was restored is left as it is, and the message names its tables.
+/// Makes and loads all tables with `threads` connections. Fails if a table exists, something is refused, or after
+/// [`wait_no_more`](crate::wait_no_more): restored tables then stay, and the message names them.
 pub fn restore(
     dump: &Dump,
     folder: &Path,
@@ -140,8 +135,8 @@ fn do_one(
     }
 }
 
-/// What is left to do. A loader takes a file of the table that the fewest are loading: some servers store
-/// the rows of one table only one statement at a time.
+/// Work left. A loader takes a file of the table with the fewest loaders: some servers store rows of one
+/// table by only one statement at a time.
 struct Queue<'a> {
     state: Mutex<State<'a>>,
     has_changed: Condvar,

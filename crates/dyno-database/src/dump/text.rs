@@ -1,7 +1,5 @@
-//! The text of a file: a line for each row, values between tabs, `\N` for NULL; in a value, a tab, a line
-//! feed and a backslash have a backslash before them (as `\t`, `\n`, `\\`). Bytes are otherwise the server's.
-//!
-//! LOAD DATA and COPY read it as it is.
+//! A file's text: a line for each row, tabs between values, `\N` for NULL; in values, a backslash precedes tabs,
+//! line feeds and backslashes (`\t`, `\n`, `\\`). Other bytes are the server's. LOAD DATA and COPY read it as it is.
 
 use dyno_workload::Row;
 
@@ -21,11 +19,7 @@ pub(crate) fn write_cell(value: Option<&[u8]>, line: &mut Vec<u8>) {
     line.extend_from_slice(rest);
 }
 
-/// Appends the values of a line, which has no line feed at its end, to a row.
-///
-/// # Errors
-///
-/// It holds a backslash that Dyno does not write, or another number of values.
+/// `line` has no line feed. Fails at foreign escapes, or a wrong number of values.
 pub(crate) fn read_line(line: &[u8], n_columns: usize, row: &mut Row) -> Result<(), DumpError> {
     let mut n_cells = 0;
     let mut value = Vec::new();

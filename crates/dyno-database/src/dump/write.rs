@@ -1,4 +1,4 @@
-//! Writes a dump: pieces of tables are read by several connections, each into a file of its own.
+//! Writes a dump: several connections read pieces of tables, each into a file of its own.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -26,13 +26,8 @@ pub struct DumpOptions {
     pub is_synced: bool,
 }
 
-/// Writes the tables of a database into a folder. Returns what the folder says when all of them are there;
-/// if that fails, the folder is removed.
-///
-/// # Errors
-///
-/// The server or the disk refused something, the product has no dumps, or nothing is waited for any more
-/// ([`wait_no_more`](crate::wait_no_more)).
+/// Dumps tables into a folder, which is removed on failure. Fails if server or disk do, the product has no
+/// dumps, or after [`wait_no_more`](crate::wait_no_more).
 pub fn dump(endpoint: &Endpoint, options: &DumpOptions, moved: &Moved) -> Result<Dump, DumpError> {
     let dumping =
         endpoint.protocol.spec().dumping.ok_or_else(|| super::restore::not_there(endpoint))?;

@@ -1,4 +1,4 @@
-//! Memory for operations past the page cache.
+//! Memory for direct I/O.
 
 /// The alignment: a page, which is enough for all disks.
 const ALIGNMENT: usize = 4096;

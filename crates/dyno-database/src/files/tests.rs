@@ -212,8 +212,7 @@ fn what_files_do_not_have_is_refused() {
     assert!(products.refused_setting("files", "x").is_some());
 }
 
-/// Each mode of both workloads, for real: its files are made as the trial makes them, and its
-/// statements can be prepared.
+/// Makes the files of each mode of both workloads as a trial does, and prepares its statements.
 #[test]
 fn every_mode_can_be_filled_and_prepared() {
     let modes: [&[(&str, &str)]; 6] = [

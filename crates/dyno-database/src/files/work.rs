@@ -1,4 +1,4 @@
-//! What is done with files: made, filled, read, written, synced, checked.
+//! Operations on files: make, fill, read, write, sync, check.
 
 use std::fs::File;
 use std::io;
@@ -156,8 +156,7 @@ fn read_all(
     Ok(n_read)
 }
 
-/// Makes the first file of a set, empty, after a look at whether all of them can be there and be used
-/// as the set says.
+/// Checks that the set fits and can be used as specified. Makes the first file, empty.
 pub(super) fn make(shared: &Shared, set: FileSet) -> Result<(), StatementError> {
     check_space(shared, &set)?;
     let path = shared.path(set.first);
@@ -356,8 +355,8 @@ impl Opened {
     }
 }
 
-/// Bytes of the files, bytes on disk, sectors read back, those never written, those with wrong
-/// content. Blocks are looked at in equal distances over all files.
+/// Bytes of the files, bytes on disk, sectors read back, sectors never written, sectors with wrong
+/// content. Samples blocks at equal distances.
 pub(super) fn check(shared: &Shared, set: FileSet) -> Result<[u64; 5], StatementError> {
     let (mut size, mut on_disk, mut sectors) = (0, 0, Sectors::default());
     let content = Content::new(set.seed, set.random);

@@ -1,5 +1,4 @@
-//! HAProxy, a router that passes connections on without reading them: in front of one server, or of all nodes
-//! of a cluster.
+//! HAProxy, a router that does not read what it passes on: for one server, or all nodes of a cluster.
 
 mod probe;
 

@@ -40,11 +40,7 @@ pub(super) fn registered() -> &'static [Reading] {
 /// What `show stat` says: for each proxy and server, the values by the names of the columns.
 pub(super) type Rows = Vec<BTreeMap<String, String>>;
 
-/// Asks for the statistics.
-///
-/// # Errors
-///
-/// It does not answer.
+/// Fails if HAProxy does not answer.
 pub(super) fn ask(socket: &Path) -> io::Result<Rows> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(LIMIT))?;

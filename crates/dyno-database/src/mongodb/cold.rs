@@ -1,4 +1,4 @@
-//! What is not measured: collections are made, indexed, loaded and counted.
+//! Unmeasured work: collections are made, indexed, loaded and counted.
 
 use bson::raw::{CString, RawBson, RawDocumentBuf};
 use bson::rawdoc;

@@ -1,7 +1,5 @@
-//! A connection to a server of MongoDB's protocol.
-//!
-//! Under load an operation is one write and one read: its template is copied into a buffer that is used again, and the
-//! answer is read where it was received.
+//! A connection to a server of MongoDB's protocol. Under load an operation is one write from a template in a reused
+//! buffer, and one read; the answer is parsed where it was received.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -222,8 +220,8 @@ impl MongoConnection {
         }
     }
 
-    /// Sends the message that `write` writes, and waits for its answer: so long in all (0: any time), and so long
-    /// without a byte.
+    /// Sends the message that `write` makes, and waits for its answer: in total at most `limit` (0: no limit),
+    /// and at most `silence` without a byte.
     fn converse(
         &mut self,
         (limit, silence): (Nanoseconds, Option<Nanoseconds>),

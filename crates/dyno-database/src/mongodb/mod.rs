@@ -1,16 +1,13 @@
-//! Stores of documents that speak MongoDB's protocol: a private FerretDB from the program on this machine, or any
-//! running server by its URL.
+//! Document stores of MongoDB's protocol: a private FerretDB from the program on this machine, or any server by URL.
+//! To read its numbers:
 //!
-//! What an expert must know to read its numbers:
+//! - Each operation is a command in one OP_MSG, its answer another, without compression. A command is a template into
+//!   which values are written.
+//! - Commands have no write or read concern: the server's apply.
+//! - There are no sessions, and no retries as in drivers: a failed command is an error of its class.
+//! - The URL names the one server: a `mongos`, a standalone server, or a replica set's primary.
 //!
-//! - Each operation is a command in one OP_MSG, and its answer another; nothing is compressed. A command is a
-//!   template that is made once, with its values written into it.
-//! - Commands give no write concern and no read concern: those of the server hold.
-//! - There are no sessions and no retries of the driver's kind: a command that fails is an error of its class.
-//! - The connection is to the one server that the URL names: a `mongos`, a server that stands alone, or the primary of
-//!   a replica set.
-//!
-//! FerretDB 1 keeps documents as JSON in SQLite or PostgreSQL. Dyno starts it with SQLite, a file for each database.
+//! FerretDB 1 keeps documents as JSON in SQLite or PostgreSQL. Dyno starts it with SQLite, a file per database.
 
 mod attached;
 mod cold;

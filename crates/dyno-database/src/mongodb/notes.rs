@@ -1,8 +1,8 @@
-//! Which collections are Dyno's: only those are ever dropped.
+//! Notes which collections are Dyno's: only those are ever dropped.
 //!
-//! Dyno notes the collections that it makes, before it makes them, in one of its own: `dyno_tables`, with a document for
-//! each. The server does not say who made a collection; who may write into a database of it may drop its collections
-//! as well, so the notes are worth as much as the database itself.
+//! Before it makes collections, Dyno notes them in one of its own: `dyno_tables`, a document each. The server does not
+//! know who made a collection, and a user who may write into a database may drop its collections as well: the notes are
+//! as safe as the database itself.
 
 use bson::raw::{RawBsonRef, RawDocument};
 use bson::rawdoc;

@@ -1,4 +1,4 @@
-//! A private FerretDB: made, started, stopped and removed by Dyno. It is reached by its Unix socket alone.
+//! A private FerretDB, reached only by its Unix socket.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

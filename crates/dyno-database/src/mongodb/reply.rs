@@ -1,10 +1,9 @@
-//! What an answer says: documents and counts, or an error. Nothing is allocated for an answer without an error.
+//! Reads answers: documents and counts, or an error. Allocates only for errors.
 
 use bson::raw::{RawArray, RawBsonRef, RawDocument};
 use dyno_workload::{ErrorClass, Reply, StatementError};
 
-/// Codes that the server answers while it goes down or is no primary any more: its connections are of no use, and
-/// whether a write was kept is not known.
+/// The server is going down or no longer primary; whether a write was kept is unknown.
 const GONE: [i32; 7] = [91, 189, 10107, 11600, 11602, 13435, 13436];
 
 /// A number of any of the types that servers answer with.
@@ -28,11 +27,7 @@ pub(super) fn text<'a>(document: &'a RawDocument, name: &str) -> Option<&'a str>
     document.get(name).ok().flatten().and_then(RawBsonRef::as_str)
 }
 
-/// What an answer says.
-///
-/// # Errors
-///
-/// The server's; an answer that cannot be read.
+/// Fails with the server's error, or if the answer is unreadable.
 pub(super) fn read(body: &RawDocument) -> Result<Reply, StatementError> {
     let mut reply = Reply::default();
     let (mut is_good, mut has_failed, mut modified) = (false, false, None);

@@ -1,4 +1,4 @@
-//! Settings of a private FerretDB: pragmas of the SQLite databases in which it keeps documents.
+//! Settings of a private FerretDB: pragmas of its SQLite databases.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -40,11 +40,7 @@ pub(super) fn refused_setting(name: &str) -> Option<String> {
     })
 }
 
-/// The settings in force, with the words of SQLite.
-///
-/// # Errors
-///
-/// A name or a value that SQLite would not take; it says nothing of values that it does not know.
+/// In SQLite's words. Fails for unknown names and values, which SQLite would ignore.
 pub(super) fn spelled(
     given: &BTreeMap<String, SettingValue>,
 ) -> Result<BTreeMap<String, String>, DeployError> {

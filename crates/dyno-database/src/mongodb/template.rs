@@ -1,6 +1,5 @@
-//! Commands that are written once: their values go into bytes that keep their places.
-//!
-//! The fields are those of [`dyno_workload::documents::FIELDS`]; a test compares them.
+//! Commands written once, with fixed places for their values. Fields are those of
+//! [`dyno_workload::documents::FIELDS`]; a test compares them.
 
 use bson::oid::ObjectId;
 use bson::raw::RawDocumentBuf;
@@ -36,8 +35,7 @@ enum Mark {
     Second,
 }
 
-/// A key as documents have it. An ObjectId is what most documents have as a key; FerretDB 1 lets SQLite look for it, but not
-/// for whole numbers.
+/// Most documents have an ObjectId as key. FerretDB 1 looks it up in SQLite, but not whole numbers.
 pub(super) fn object_id(key: u64) -> ObjectId {
     let mut bytes = [0; 12];
     bytes[4..].copy_from_slice(&key.to_be_bytes());
@@ -52,11 +50,7 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// The message of an operation of a client's on this database.
-    ///
-    /// # Errors
-    ///
-    /// It is none, or is too large.
+    /// Fails if the command is no client's operation, or too large.
     pub(super) fn new(command: &DocumentCommand, database: &str) -> Result<Template, String> {
         let refuse = || format!("`{command}` is not a client operation");
         let content = |length: &u64| match *length {

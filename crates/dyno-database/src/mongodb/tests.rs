@@ -352,8 +352,8 @@ fn payload(text: &str) -> Binary {
     Binary { subtype, bytes: text.as_bytes().to_vec() }
 }
 
-/// The server's side of a login by SCRAM-SHA-256, written from the RFCs. Checks the client's proof, and proves
-/// itself with `word`.
+/// The server's side of SCRAM-SHA-256, written from the RFCs. Checks the client's proof, and proves itself
+/// with `word`.
 fn admit(side: &mut Side, word: &str) {
     let start = side.command();
     assert_eq!(reply::text(&start, "mechanism"), Some("SCRAM-SHA-256"));

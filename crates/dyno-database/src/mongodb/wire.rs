@@ -1,4 +1,4 @@
-//! Messages of MongoDB's protocol: OP_MSG, without input or output. All lengths are checked.
+//! MongoDB's OP_MSG, without input or output. All lengths are checked.
 
 use bson::raw::RawDocument;
 

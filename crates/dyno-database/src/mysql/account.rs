@@ -1,4 +1,4 @@
-//! Accounts whose passwords are in no statement: the server is given what it stores of them.
+//! Makes accounts without passwords in statements: the server gets what it stores of them.
 
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
@@ -26,11 +26,8 @@ impl Account<'_> {
         format!("'{}'@'{}'", self.name, self.host)
     }
 
-    /// Makes the account, which may be there with another password, and gives it rights (`ALL ON *.*`).
-    ///
-    /// # Errors
-    ///
-    /// The server refuses, or the system gives no random bytes.
+    /// The account may exist with another password; `rights` as in `ALL ON *.*`. Fails if the server
+    /// refuses, or the system gives no random bytes.
     pub(super) fn make(
         &self,
         connection: &mut MySqlConnection,
@@ -47,13 +44,9 @@ impl Account<'_> {
         send(connection, &statements)
     }
 
-    /// Has the server cache the password, with one login through its socket: from then on, whoever logs in over the network
-    /// answers a challenge, and sends the password to nobody. A server that stores what such answers are checked with does
-    /// not need it.
-    ///
-    /// # Errors
-    ///
-    /// The account cannot log in.
+    /// Logs in once through the socket, so that the server caches the password: logins over the network then answer a
+    /// challenge, and send it to nobody. Not needed by servers that store what checks such answers. Fails if the
+    /// account cannot log in.
     pub(super) fn remember(&self, socket: &Endpoint) -> Result<(), DeployError> {
         debug_assert!(matches!(socket.address, Address::Unix(_)), "a password as it is");
         let (user, password) = (self.name.to_owned(), Some(self.password.clone()));
@@ -97,8 +90,8 @@ fn cached_digest(password: &str, salt: &str) -> String {
     format!("$A${THOUSAND_ROUNDS:03}${salt}{digest}")
 }
 
-/// SHA-256-crypt as Ulrich Drepper specified it ("Unix crypt using SHA-256 and SHA-512", 2007), of a salt of any
-/// length: MySQL's has 20 bytes, where the specification cuts it at 16.
+/// SHA-256-crypt (Ulrich Drepper, "Unix crypt using SHA-256 and SHA-512", 2007) with a salt of any length:
+/// MySQL's has 20 bytes, where the specification cuts at 16.
 fn crypt(key: &[u8], salt: &[u8], rounds: usize) -> String {
     let sha = |parts: &[&[u8]]| -> [u8; 32] {
         digest(&SHA256, &parts.concat()).as_ref().try_into().expect("SHA-256 gives 32 bytes")

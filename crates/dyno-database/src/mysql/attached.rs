@@ -58,8 +58,7 @@ fn use_catalog(
     Ok(true)
 }
 
-/// Drops the connection's catalog, unless another user has put something into it: tables, routines,
-/// events.
+/// Unless another user has put tables, routines or events into it.
 fn drop_catalog(connection: &mut MySqlConnection, catalog: &str) -> Result<(), StatementError> {
     if contents(connection)?.is_empty() {
         connection.query(&format!("DROP DATABASE {}", quoted(catalog)))?;

@@ -1,4 +1,4 @@
-//! Blocking exchange of packets with a server: the cold path beside the connection's hot one.
+//! Blocking exchange of packets with a server, for cold calls.
 
 use std::io;
 
@@ -7,8 +7,7 @@ use dyno_workload::{ErrorClass, StatementError};
 use super::protocol::{HEADER_LEN, MAX_PAYLOAD, not_understood, packets, push_packets};
 use crate::transport::{ReadBuffer, Transport};
 
-/// The longest payload, all its packets together, before authentication: nothing
-/// in a login is longer than a few kilobytes.
+/// Of a payload before authentication, all packets together: a login takes a few kilobytes.
 const LOGIN_MAX: usize = 1 << 20;
 
 /// The same after authentication: no cold call needs longer rows.
@@ -134,8 +133,7 @@ impl Channel {
         Ok(())
     }
 
-    /// A server that closed the connection may have sent the reason before: its error, else the one
-    /// noticed.
+    /// The reason that a server sent before it closed the connection; else the noticed error.
     fn last_words(&mut self, noticed: StatementError) -> StatementError {
         match self.packet_in() {
             Ok(payload) if payload.first() == Some(&packets::ERROR) => {

@@ -1,4 +1,4 @@
-//! Asks the server's program about settings, without data and without starting it.
+//! Checks settings with the server's program, without data and without starting it.
 
 use std::fmt::Write as _;
 
@@ -79,8 +79,7 @@ fn without_prefix(name: &str) -> String {
     bare.map_or_else(|| name.clone(), str::to_owned)
 }
 
-/// The variables that the program lists, in the spelling of [`without_prefix`]; none if it does
-/// not list them.
+/// Variables that the program lists, spelled as [`without_prefix`] does; none if it lists none.
 fn known(keeper: &Keeper, program: Program<'_>) -> Vec<String> {
     let answer = keeper.output(program, &["--no-defaults", "--help", "--verbose"]);
     let Ok(answer) = answer else { return Vec::new() };

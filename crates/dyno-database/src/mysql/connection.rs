@@ -1,11 +1,9 @@
-//! A connection to MariaDB or MySQL: the path that is measured, and the cold calls beside it.
+//! A connection to MariaDB or MySQL: the measured path, and cold calls.
 //!
-//! A statement costs one write and one read of the socket and no memory: the request is copied from
-//! a template into a reused buffer, and the reply is followed by its packet lengths. What is rare
-//! is kept out of that path, in functions marked cold.
-//!
-//! A pipeline is several such requests in one write. The server executes them one after the
-//! other and answers each, also those after a failed one.
+//! A statement costs one write and one read of the socket, and no allocation: the request is copied
+//! from a template into a reused buffer, and the reply is followed by its packet lengths. Rare
+//! cases are in functions marked cold. A pipeline is several requests in one write; the server
+//! executes and answers each, also those after a failed one.
 
 mod cold;
 
@@ -87,8 +85,7 @@ pub struct MySqlConnection {
 }
 
 impl MySqlConnection {
-    /// Connects and authenticates. Blocks. Until another limit is set, cold calls have
-    /// half a minute each, as for set-up work.
+    /// Blocks. Until another limit is set, cold calls have half a minute each, for set-up work.
     pub(super) fn open(
         endpoint: &Endpoint,
         catalog: Option<&str>,
@@ -301,8 +298,7 @@ impl MySqlConnection {
         error
     }
 
-    /// Returns the kept error; if the server closed the connection, with the server's own message
-    /// if there is one.
+    /// If the server closed the connection, its own message replaces the kept error.
     #[cold]
     fn take_kept_error(&mut self) -> StatementError {
         let Some(kept) = self.kept.take() else { return misuse("no statement is in flight") };
@@ -549,8 +545,7 @@ impl Connection for MySqlConnection {
         Ok(())
     }
 
-    /// Text that is not UTF-8 is shown with replacement characters. The rows of several results
-    /// follow one another.
+    /// Invalid UTF-8 becomes replacement characters. Rows of several results follow one another.
     fn query(&mut self, sql: &str) -> Result<TextRows, StatementError> {
         self.cold(self.cold_limit, |connection| {
             let mut rows = TextRows::new();
@@ -565,9 +560,8 @@ impl Connection for MySqlConnection {
         Ok(NamedRows { columns: std::mem::take(&mut self.names), rows })
     }
 
-    /// Streams the rows by LOAD DATA LOCAL INFILE, in pieces that are each committed; if the
-    /// server has that turned off, by INSERT statements of many rows. A row that is not stored, or
-    /// stored otherwise than given, is an error.
+    /// By LOAD DATA LOCAL INFILE in pieces, each committed; if the server has that off, by INSERTs
+    /// of many rows. A row that is not stored exactly is an error.
     fn load_rows(
         &mut self,
         table: &str,

@@ -1,4 +1,4 @@
-//! Counters of MariaDB and MySQL: the session's status, RocksDB's perf context, InnoDB's metrics.
+//! Counters of MariaDB and MySQL: session status, RocksDB's perf context, InnoDB's metrics.
 
 use dyno_workload::{Connection, Reply};
 
@@ -86,8 +86,8 @@ pub(super) struct MySqlCost {
     access: Access,
     // Those of the views that this server has.
     views: Vec<(&'static str, &'static str)>,
-    // Views are read before the status if a run follows, and after it where one has been: what
-    // reading them costs the session stays out of its status.
+    // Views are read before the status if a run follows, and after it otherwise: the cost of
+    // reading them stays out of the session's status.
     is_before: bool,
 }
 
@@ -96,8 +96,8 @@ impl MySqlCost {
         mut connection: Box<dyn Connection>,
         access: Access,
     ) -> Result<MySqlCost, String> {
-        // Without the query cache, which would answer instead of the engine; with all that RocksDB
-        // counts and times. A server that lacks either needs no setting.
+        // The query cache would answer instead of the engine; RocksDB must count and time
+        // everything. A server that lacks either needs no setting.
         for sql in
             ["SET SESSION query_cache_type = OFF", "SET SESSION rocksdb_perf_context_level = 3"]
         {
@@ -161,8 +161,7 @@ impl CostSource for MySqlCost {
         Ok(counters)
     }
 
-    /// Inside a transaction of its own, so that no function that the statement calls can allow the
-    /// next run to write.
+    /// In its own transaction, so that no function called can allow the next run to write.
     fn run(&mut self, sql: Option<&str>) -> Result<Reply, String> {
         let begin = match self.access {
             Access::ReadOnly => "START TRANSACTION READ ONLY",

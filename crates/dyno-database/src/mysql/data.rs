@@ -1,4 +1,4 @@
-//! Which settings shape a server's files.
+//! The settings that shape a server's files.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use super::option_file::{normal, spelled};
 use crate::data::RuntimeSettings;
 use crate::{DataShape, DeployError, ServerSpec};
 
-/// Settings that leave no trace in the files of a server that was stopped in order. Not among them
-/// are those of the redo log, whose files keep their size, and those of RocksDB but for a few: what
+/// Leave no trace in the files of a server stopped in order. Not the redo log's, whose files keep
+/// their size, nor most of RocksDB's, whose files depend on when data were flushed and compacted.
 /// was flushed and compacted when is how its files came to be.
 const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
     names: &[

@@ -1,7 +1,5 @@
-//! The debt of InnoDB and RocksDB, and how they are made to work it off.
-//!
-//! Settling follows the clean-up of the Insert Benchmark between its write-heavy and its read-write
-//! steps, without RESET MASTER, which would cut off replicas.
+//! The debt of InnoDB and RocksDB, and how to settle it: as the Insert Benchmark does between its
+//! write-heavy and read-write steps, but without RESET MASTER, which would cut off replicas.
 
 use dyno_workload::{Connection, Connector, ErrorClass, StatementError, TextRows};
 
@@ -11,8 +9,7 @@ use super::probe::{parse_innodb_status, pending_compaction_bytes};
 use crate::probe::{Asker, cell, number, numbers_by_name};
 use crate::{Debt, DebtMeter, DebtPart};
 
-/// A server at rest keeps some undo logs: purge truncates in batches (128 of them by default). A
-/// thousand are read in no time.
+/// An idle server keeps some undo logs, purged in batches; a thousand are read in no time.
 const HISTORY_PAID: f64 = 1_000.0;
 /// The level to which the Insert Benchmark flushes.
 const DIRTY_PERCENT_PAID: f64 = 1.0;
@@ -24,12 +21,10 @@ const MEMTABLE_BYTES_PAID: f64 = 67_108_864.0;
 /// By default compaction begins with the fourth file.
 const L0_FILES_PAID: f64 = 3.0;
 
-/// How low dirty pages are asked to go while settling, in percent: below what counts as caught up,
-/// because servers count the pages otherwise.
+/// In percent, while settling: below the caught-up value, because servers count pages differently.
 const DIRTY_PERCENT_WANTED: f64 = 0.5;
 
-/// How many readings pass until the limit of the checkpoint age is asked again: it changes with a
-/// setting only.
+/// Between queries for the limit of the checkpoint age, which only a setting changes.
 const LIMIT_READINGS: u32 = 60;
 
 /// How an answer ends if there is no such view.
@@ -39,8 +34,7 @@ const UNKNOWN_SETTING: &str = "1193";
 /// Its errors for a right that the user lacks.
 const NO_RIGHT: [&str; 2] = ["1227", "1142"];
 
-/// Settings that are lowered, in this order, and restored in the reverse one: the server keeps the
-/// low-water mark below the other.
+/// In this order, restored in reverse: the server keeps the low-water mark below the other.
 const LOWERED: [&str; 2] = ["innodb_max_dirty_pages_pct_lwm", "innodb_max_dirty_pages_pct"];
 
 pub(crate) fn meter(connector: Connector) -> Box<dyn DebtMeter> {

@@ -1,4 +1,4 @@
-//! Dumping and restoring MariaDB and MySQL: SELECT by ranges of the primary key, LOAD DATA LOCAL.
+//! Dumps and restores MariaDB and MySQL: SELECT by ranges of the primary key, LOAD DATA LOCAL.
 
 mod allowed;
 mod create;
@@ -243,8 +243,8 @@ fn is_whole_number(columns: &[Column], name: &str) -> bool {
     columns.iter().any(|one| one.name == name && kinds.contains(&one.data_type.as_str()))
 }
 
-/// Conditions that cut the values of a key into ranges of the same width, from its least and its greatest. The server says
-/// what these are, and how many rows there are: if they cannot be those of a key, all rows are one piece.
+/// Conditions that cut the key's values into ranges of equal width. The server gives minimum, maximum and row count: if
+/// they cannot be a key's, all rows are one piece.
 fn ranges(key: &str, bounds: &[Option<String>], n_pieces: u64) -> Vec<String> {
     let known = i128::from(i64::MIN)..=i128::from(u64::MAX);
     let number = |idx: usize| {

@@ -1,4 +1,4 @@
-//! The facts that a MariaDB or MySQL server reports.
+//! Facts that a MariaDB or MySQL server reports.
 
 use std::collections::BTreeMap;
 

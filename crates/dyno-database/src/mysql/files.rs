@@ -1,11 +1,10 @@
-//! The purpose of the files of a MySQL or MariaDB data folder, and of its threads, by name.
+//! The purpose of MySQL's and MariaDB's files and threads, by name.
 
 use std::path::Path;
 
 use dyno_host::{FileKind, ThreadGroup};
 
-/// What a file holds, by its path under the data folder (file names of the reference manuals of
-/// MariaDB and MySQL, and of RocksDB's wiki).
+/// By path under the data folder, from the manuals of MariaDB and MySQL and RocksDB's wiki.
 pub(crate) fn file_kind(path: &Path) -> FileKind {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let extension = path.extension().unwrap_or_default().to_string_lossy();
@@ -29,8 +28,8 @@ pub(crate) fn file_kind(path: &Path) -> FileKind {
     }
 }
 
-/// Names of threads, and what they are for. MySQL names its threads since 8.0, MariaDB since
-/// 10.11.10; the kernel cuts names to 15 bytes. RocksDB names its pools itself.
+/// MySQL names threads since 8.0, MariaDB since 10.11.10; the kernel cuts names to 15 bytes.
+/// RocksDB names its pools itself.
 const THREADS: [(&str, &str, bool); 22] = [
     ("connection", "connection", true),
     ("one_connection", "connection", true),

@@ -1,10 +1,9 @@
-//! Galera clusters of private servers, over ports of the loopback or of addresses of several machines.
+//! Galera clusters of private servers, over ports of the loopback or of several machines' addresses.
 //!
-//! A node that joins needs a copy of the data. The server leaves that to a script, and those that it comes
-//! with open a port to which any user of this machine could write. Dyno's own (`state_transfer.sh`) copies
-//! files between nodes on one machine. On several machines each node is started on a copy of the data, with a note
-//! of what it holds of the cluster; one that is started again finds that out itself, and gets what it has missed from
-//! the changes that the others keep (`state_transfer_hosts.sh`).
+//! A joining node needs a copy of the data, made by a script; the server's own scripts open a port to which any local
+//! user could write. Dyno's (`state_transfer.sh`) copies files between nodes on one machine. On several machines each
+//! node starts on a copy of the data with a note of its position in the cluster; a restarted node finds that out
+//! itself, and gets the changes that it missed from the others (`state_transfer_hosts.sh`).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -59,11 +58,7 @@ const OWN_OPTIONS: [&str; 6] = ["gmcast.", "ist.", "base_", "socket.", "pc.", "e
 
 pub(super) struct Galera;
 
-/// The library, if it is installed.
-///
-/// # Errors
-///
-/// It is not; what to install.
+/// Fails, with what to install, if it is missing.
 pub(super) fn library(install: &Install) -> Result<PathBuf, DeployError> {
     let bases = [install.base.as_path(), Path::new("/usr")].into_iter();
     let mut all = bases
@@ -77,11 +72,7 @@ pub(super) fn library(install: &Install) -> Result<PathBuf, DeployError> {
     })
 }
 
-/// Whether a server with these programs, engine and settings can be a node.
-///
-/// # Errors
-///
-/// Why it cannot.
+/// Fails, with the reason, if these programs, engine and settings cannot be a node.
 pub(super) fn check(
     install: &Install,
     engine: Option<&str>,
@@ -117,11 +108,7 @@ fn own_options(settings: &BTreeMap<String, SettingValue>) -> Result<String, Depl
 
 pub(super) const PROVIDER_OPTIONS: &str = "wsrep_provider_options";
 
-/// The last lines of a node's option file, which nothing overrides.
-///
-/// # Errors
-///
-/// The study's settings do not fit.
+/// Last in the option file, where nothing overrides them. Fails if settings do not fit.
 pub(super) fn lines(
     node: &Node,
     (library, data): (&Path, &str),
@@ -155,12 +142,8 @@ pub(super) fn lines(
     ))
 }
 
-/// Puts the script there that copies data, or, on several machines, the one that does not; returns the environment in
-/// which the server finds it.
-///
-/// # Errors
-///
-/// It cannot be written.
+/// Writes the script that copies data or, on several machines, the one that does not; returns the environment
+/// variable that leads to it. Fails if it cannot be written.
 pub(super) fn put_transfer(
     folder: &ServerFolder,
     is_on_hosts: bool,
@@ -169,12 +152,8 @@ pub(super) fn put_transfer(
     Ok(("PATH".to_owned(), format!("{}:/usr/bin:/bin", folder.path().display())))
 }
 
-/// Notes in the data of a node that joins with them what they hold of the cluster, so that it asks no other node for
-/// them.
-///
-/// # Errors
-///
-/// It cannot be written, or is noted already.
+/// Notes their position in a joining node's data, so that it asks no other node for them. Fails if the note exists
+/// or cannot be written.
 pub(super) fn put_position(folder: &ServerFolder, node: &Node) -> Result<(), DeployError> {
     match &node.joins_at {
         Some(position) => write_position(&folder.data(), folder.keeper().run_as(), position),
@@ -201,11 +180,7 @@ fn write_position(data: &Path, owner: Option<RunAs>, position: &str) -> Result<(
     write().context(format!("cannot write {}", path.display()))
 }
 
-/// Waits for nothing: whether a node that starts has joined, and sees those that were there before.
-///
-/// # Errors
-///
-/// Not yet: what it says.
+/// Without waiting. Fails, with its state, unless the node has joined and sees earlier ones.
 pub(super) fn has_joined(connection: &mut MySqlConnection, node: &Node) -> Result<(), String> {
     connection.set_cold_limit(CATALOG_LIMIT.0);
     let rows = connection.query(STATUS).map_err(|error| error.to_string())?;
@@ -216,8 +191,7 @@ pub(super) fn has_joined(connection: &mut MySqlConnection, node: &Node) -> Resul
     }
 }
 
-/// The control of a node's process: started again it joins the others, of which only it is away, and it is
-/// back when it has what they have.
+/// A restarted node joins the others; it is back when it has caught up with them.
 pub(super) fn control(
     control: ServerControl,
     (node, data): (&Node, PathBuf),
@@ -259,8 +233,8 @@ pub(super) fn control(
     }
 }
 
-/// Finds out what the data of a server that has ended hold of the cluster, and notes it in them: after a crash, the
-/// server does not know it when it asks the others for what it has missed.
+/// Finds the position of an ended server's data and notes it in them: after a crash, the server does not know it
+/// when it asks others for what it missed.
 fn find_position(control: &ServerControl, data: &Path) -> Result<(), DeployError> {
     let mut process = control.spec.clone();
     process.arguments.push("--wsrep-recover".to_owned());

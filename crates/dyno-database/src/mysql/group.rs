@@ -1,9 +1,8 @@
-//! Group replication between private servers of MySQL, over ports of the loopback, or of addresses of their machines.
+//! Group replication of private MySQL servers, over ports of the loopback or of their machines' addresses.
 //!
-//! The members of a group reach each other at the port at which a server takes statements (the communication
-//! stack `MYSQL`, from 8.0.27 on): whoever joins logs in. One user is admitted there, from 127.0.0.1 (on several machines
-//! from anywhere) and for replication alone, with a password that is made for each group. Each member is started on the
-//! same data.
+//! Members connect to each other's statement port (communication stack `MYSQL`, from 8.0.27 on) and log in as one user:
+//! from 127.0.0.1 (on several machines from anywhere), for replication only, with a password made for each group. All
+//! members start on the same data.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -44,11 +43,7 @@ const EXPELLED: &str = "ERROR";
 
 pub(super) struct Group;
 
-/// Whether a server with these programs and this engine can be a member.
-///
-/// # Errors
-///
-/// Why it cannot.
+/// Fails, with the reason, if these programs and engine cannot be a member.
 pub(super) fn check(install: &Install, engine: Option<&str>) -> Result<(), DeployError> {
     let version = &install.version;
     if version_numbers(version)[..] < OLDEST[..] {
@@ -132,11 +127,8 @@ fn check_settings(
     Ok(())
 }
 
-/// Lets a server that is up make the group, or join it, and waits until it has what the others have.
-///
-/// # Errors
-///
-/// It refuses, a table has no primary key, or it does not get what the others have.
+/// Makes or joins the group, and waits until the server has caught up. Fails if it refuses, a table
+/// has no primary key, or it does not catch up.
 pub(super) fn join(
     connection: &mut MySqlConnection,
     (node, catalog): (&Node, &str),
@@ -194,8 +186,7 @@ const START: &str = "START GROUP_REPLICATION";
 
 const STOP: &str = "STOP GROUP_REPLICATION";
 
-/// Asks a member that is away to join. One that was expelled tries it again by itself, every five minutes; until then it
-/// counts as one that runs.
+/// An expelled member tries by itself, but only every five minutes; until then it counts as running.
 fn ask_to_join(connection: &mut MySqlConnection, state: &NodeState) {
     let is_expelled = state.words.starts_with(EXPELLED);
     connection.set_cold_limit(START_LIMIT.0);
@@ -230,8 +221,7 @@ fn check_keys(connection: &mut MySqlConnection, catalog: &str) -> Result<(), Dep
     )))
 }
 
-/// The control of a member's process: started again it joins the others, and it is back when it has what they
-/// have.
+/// A restarted member joins the others; it is back when it has caught up with them.
 pub(super) fn control(control: ServerControl, node: &Node, endpoint: &Endpoint) -> ServerControl {
     let mut spec = control.spec;
     spec.arguments.push("--loose-group-replication-start-on-boot=ON".to_owned());

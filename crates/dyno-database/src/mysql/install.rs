@@ -1,4 +1,4 @@
-//! Finds the programs of MariaDB and MySQL, and the files that belong to them.
+//! Finds the programs of MariaDB and MySQL, and their files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

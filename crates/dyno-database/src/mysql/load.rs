@@ -1,4 +1,4 @@
-//! Filling a table: LOAD DATA LOCAL INFILE without a file, or INSERT if that is turned off.
+//! Fills a table: LOAD DATA LOCAL INFILE without a file, or INSERT if that is off.
 
 use dyno_model::Name;
 use dyno_workload::{Cell, ErrorClass, Row, StatementError};
@@ -9,8 +9,8 @@ use super::quoted;
 
 const PACKET_LEN: usize = 256 * 1024;
 
-/// A LOAD statement ends, and commits, with this many rows or bytes: engines keep locks and undo
-/// for every row of a transaction (RocksDB refuses more than a million).
+/// Limits of a LOAD statement, which then commits: engines keep locks and undo for every row of a
+/// transaction (RocksDB refuses more than a million).
 const MAX_ROWS: u64 = 200_000;
 const MAX_BYTES: usize = 64 << 20;
 
@@ -20,11 +20,9 @@ const INSERT_LEN: usize = 512 * 1024;
 /// Codes of a server that has local files turned off: MariaDB, later MariaDB, MySQL.
 pub(super) const LOCAL_FILES_OFF: [&str; 4] = ["1148", "4166", "3948", "3950"];
 
-/// Turns checks off for this session, and keeps their old values.
-///
-/// RocksDB reads less without its unique checks. With InnoDB they stay on: without both checks
-/// MariaDB (10.6 and later) fills an empty table through sorted temporary files, which takes twice
-/// the CPU of inserting rows that come in the order of their keys.
+/// Turns checks off for this session, keeping their old values. RocksDB reads less without unique
+/// checks. With InnoDB they stay on: without both checks, MariaDB 10.6 and later fill an empty table
+/// through sorted temporary files, at twice the CPU of inserting rows in key order.
 const CHECKS_OFF: &str = "SET @dyno_unique_checks = @@unique_checks, \
     @dyno_foreign_key_checks = @@foreign_key_checks, \
     unique_checks = IF(@@default_storage_engine = 'ROCKSDB', 0, @@unique_checks), \
@@ -136,15 +134,13 @@ pub(super) fn takes_text(data_type: &str) -> bool {
     OF_TEXT.contains(&data_type)
 }
 
-/// Whether the bytes of a text in UTF-8 are those that a column of this character set stores; a column
-/// without one stores all bytes.
+/// A column without a character set stores all bytes.
 fn is_utf8_or_none(charset: &str) -> bool {
     ["", "utf8mb4", "utf8mb3", "utf8"].contains(&charset)
 }
 
-/// The LOAD DATA of a table into quoted columns, each with whether its values are texts in UTF-8, which the
-/// server converts. The bytes of all others are stored as they are. The separators are spelled out
-/// because the session's SQL mode can change their defaults.
+/// `columns` are quoted, with true for texts in UTF-8, which the server converts; other bytes are stored
+/// unchanged. Separators are explicit, as the session's SQL mode can change their defaults.
 pub(super) fn load_statement<'a>(
     table: &str,
     columns: impl Iterator<Item = (&'a str, bool)>,
@@ -202,11 +198,7 @@ pub(super) fn load_data(
     stored(connection, &answer, n_sent)
 }
 
-/// How many rows are stored, by the server's answer to them.
-///
-/// # Errors
-///
-/// They are not all there, or not as they were sent.
+/// According to the server's answer. Fails if rows are missing or changed.
 pub(super) fn stored(
     connection: &mut MySqlConnection,
     answer: &[u8],
@@ -259,8 +251,7 @@ fn send_data(connection: &mut MySqlConnection, packet: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// LOAD DATA LOCAL turns errors into warnings and skips rows; a workload's data must be stored
-/// exactly. Notes are ignored.
+/// LOAD DATA LOCAL warns and skips rows, but data must be stored exactly. Notes are ignored.
 fn refuse_changed(
     connection: &mut MySqlConnection,
     n_sent: u64,
@@ -323,8 +314,8 @@ pub(super) fn insert_head(table: &str, columns: &str) -> String {
     format!("INSERT INTO {table} ({columns}) VALUES ")
 }
 
-/// Appends `(1,'text',NULL)`. A value that `is_binary`, by its place in the row and its bytes, is stored as
-/// it is; others are texts of the connection's character set, converted into the column's.
+/// Appends `(1,'text',NULL)`. `is_binary`, by place in the row and bytes, marks values to store unchanged;
+/// others are texts of the connection's character set, which the server converts.
 pub(super) fn push_row(
     row: &Row,
     escapes_by_backslash: bool,

@@ -1,4 +1,4 @@
-//! Opening a connection: greeting, encryption, authentication.
+//! Opens a connection: greeting, encryption, authentication.
 
 use dyno_workload::{ConnectError, StatementError};
 use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin, Context, Response};
@@ -131,8 +131,7 @@ fn encrypt(channel: &mut Channel, answer: &Answer<'_>, endpoint: &Endpoint) -> R
         );
     }
     channel.packet_out(&answer.tls_request()).map_err(|error| error.to_string())?;
-    // Bytes that came before encryption could come from anyone: they must not count as the
-    // server's.
+    // Bytes from before encryption may be anyone's, and must not count as the server's.
     if !channel.buffer.unread().is_empty() {
         return Err("the greeting was followed by bytes before encryption began".to_owned());
     }
@@ -178,8 +177,7 @@ impl Proof {
         })
     }
 
-    /// Refuses to send the password if anyone but the server could receive it: as it is, or
-    /// encrypted with a key from an unverified server.
+    /// Others could receive a clear password, or one encrypted with an unverified key.
     fn check_secrecy(&self, what: &str) -> Result<(), String> {
         let is_safe = self.is_local || self.is_verified || self.password.reveal().is_empty();
         if is_safe {
@@ -192,8 +190,7 @@ impl Proof {
         ))
     }
 
-    /// The answer to the greeting. For an unknown plug-in, or one without a valid nonce, it is
-    /// empty: the server then asks for the plug-in of the user.
+    /// Empty for an unknown plug-in or invalid nonce: the server then asks for the user's plug-in.
     fn first_response(&mut self) -> Result<Vec<u8>, String> {
         let is_native = matches!(
             AuthPlugin::from_bytes(&self.plugin),
@@ -273,8 +270,8 @@ impl Proof {
     }
 }
 
-/// Refuses a public key that the library's arithmetic does not expect, and would panic or compute for hours with. What
-/// is no key the plug-in refuses itself.
+/// Refuses a public key on which the library's arithmetic would panic or compute for hours. The plug-in itself refuses
+/// other wrong keys.
 fn check_key(text: &[u8], password: &Secret) -> Result<(), String> {
     if !text.windows(KEY_BEGINS.len()).any(|some| some == KEY_BEGINS) {
         return Ok(());

@@ -1,8 +1,6 @@
-//! MariaDB and MySQL.
-//!
-//! The connection is Dyno's own, from framing up; it shares one event loop with thousands of
-//! others and costs less than the server's own client library. Only the arithmetic of the
-//! authentication plug-ins comes from elsewhere.
+//! MariaDB and MySQL. The connection is Dyno's own, from framing up: thousands share an event loop,
+//! at less cost than the server's client library. Only the arithmetic of authentication plug-ins
+//! comes from elsewhere.
 
 mod account;
 mod attached;

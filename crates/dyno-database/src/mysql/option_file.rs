@@ -1,4 +1,4 @@
-//! The option file of a private server, which reads no other one.
+//! The only option file that a private server reads.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -32,8 +32,8 @@ const OWN_SETTINGS: [&str; 15] = [
     "group_replication_enforce_update_everywhere_checks",
 ];
 
-/// Settings by which others than Dyno could reach a private server, or could do so without logging
-/// in. Cluster replication is one of them: it listens on all addresses unless Dyno sets it up.
+/// Could open a private server to others, some without login. Cluster replication is one: it
+/// listens on all addresses unless Dyno configures it.
 const NETWORK_SETTINGS: [&str; 26] = [
     "admin_address",
     "admin_port",
@@ -92,15 +92,11 @@ impl<'a> OptionFile<'a> {
         }
     }
 
-    /// The file's text.
-    ///
-    /// The server's own defaults apply unless a setting of the study changes them, except for
-    /// these: no file of the host is read or written by statements of MySQL, whose packages name a folder
-    /// for that which need not exist; the binary log is off and local files are on (MySQL's defaults are the other way
-    /// round, MariaDB's are not), so that both products write the same logs and are populated the
-    /// same way; the present stage of each thread is kept, of which MySQL by default has only those that tell
-    /// the progress of InnoDB's ALTER TABLE. It listens on no port, from its very first start, and writes its messages to its
-    /// standard output. Options that must not be overridden come last.
+    /// The server's defaults apply unless the study changes them, with exceptions. Statements read or write no file of
+    /// the host (MySQL's packages name a folder that need not exist). The binary log is off and local files are on (as
+    /// in MariaDB, unlike MySQL), so that both products write the same logs and are populated alike. Each thread's
+    /// current stage is kept (MySQL by default keeps only the progress of InnoDB's ALTER TABLE). It listens on no port,
+    /// from its first start, and logs to standard output. Options that nothing may override come last.
     pub(super) fn text(&self) -> Result<String, DeployError> {
         let folder = |path: PathBuf| path.to_string_lossy().into_owned();
         self.text_with(
@@ -111,8 +107,7 @@ impl<'a> OptionFile<'a> {
         )
     }
 
-    /// What initialising reads of it, without the server's folders and others' addresses: other settings than these
-    /// leave no trace in data.
+    /// For initialising, without folders and addresses: only these settings leave traces in data.
     pub(super) fn initial_text(
         &self,
         shaping: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! A private server: made in a folder of its own from the programs on this machine, and removed.
+//! A private server in a folder of its own, from the programs on this machine.
 
 use std::fs;
 use std::path::Path;
@@ -39,8 +39,7 @@ fn kind(brand: &Brand) -> ServerKind {
     ServerKind { log_files, ..ServerKind::new(brand.title) }
 }
 
-/// Starts a private server, on the kept data of another one if there are any, and waits until it
-/// answers.
+/// On another server's kept data, if any. Returns when it answers.
 pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
     let Launch { spec, data, place, clock } = *launch;
     let install = find_install(spec, place.keeper())?;
@@ -216,8 +215,7 @@ fn make_system_tables(
 
 const INSTALL_LOG: &str = "install.log";
 
-/// The output of the program that makes the system tables. Its advice about permanent installations
-/// is left out.
+/// Without the program's advice about permanent installations.
 fn install_log(folder: &ServerFolder) -> Vec<String> {
     let mut lines = dyno_host::last_lines(&folder.path().join(INSTALL_LOG), usize::MAX);
     let advice = lines.iter().position(|line| line.starts_with("Installation of system tables"));
@@ -264,9 +262,8 @@ fn check_version(spec: &ServerSpec, version: &str) -> Result<(), DeployError> {
     )))
 }
 
-/// Makes the catalog, and leaves no account but the one that Dyno uses: those of a new server have
-/// no passwords. No other user reaches its socket; this protects the data if they are opened
-/// somewhere else.
+/// Makes the catalog, and removes all accounts but Dyno's: a new server's have no passwords. No
+/// other user reaches its socket; this protects the data when they are opened elsewhere.
 fn settle(connection: &mut MySqlConnection) -> Result<(), StatementError> {
     let strangers = "SELECT User, Host FROM mysql.user WHERE (User = 'root' AND Host <> 'localhost') \
                      OR User = ''";

@@ -1,4 +1,4 @@
-//! MariaDB and MySQL as products, and the protocol of MariaDB and MySQL.
+//! MariaDB and MySQL as products, and their protocol.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -55,8 +55,8 @@ fn mariadb() -> ProductSpec {
             default_clients: 60,
             spare: 30,
         }),
-        // Measured with 10.11. System tablespace, and the tables of `mysql` and `sys`; undo logs in
-        // the system tablespace; temporary tablespace; redo log.
+        // Measured with 10.11: system tablespace with undo logs, tables of `mysql` and `sys`;
+        // temporary tablespace; redo log.
         disk: Some(DiskUse {
             kept: 18 * MIB,
             grown: 64 * MIB,
@@ -198,8 +198,7 @@ impl Product for Private {
     }
 }
 
-/// The client of a private server, which reads none of its user's option files: they may name another
-/// server.
+/// Reads no option files of the user, which may name another server.
 fn client(brand: &Brand, endpoint: &Endpoint, version: &str) -> Option<Client> {
     let mut arguments = vec!["--no-defaults".to_owned()];
     match &endpoint.address {

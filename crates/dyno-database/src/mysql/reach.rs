@@ -1,8 +1,7 @@
-//! What a statement may change that MariaDB and MySQL cannot roll back: tables of engines without
-//! transactions, also through views, triggers and functions.
-//!
-//! Every word of the statement counts as a name. So a table may be refused that is only mentioned,
-//! and none is missed that the user may see.
+//! What a statement may change in MariaDB and MySQL that cannot be rolled back: tables of engines
+//! without transactions, also through views, triggers and functions. Every word of the statement
+//! counts as a name: a table that is only mentioned may be refused, but none that the user sees is
+//! missed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,11 +40,7 @@ struct Link {
     text: Option<String>,
 }
 
-/// Refuses a statement that may change what cannot be rolled back.
-///
-/// # Errors
-///
-/// What that is, in words, or why the server does not report it.
+/// Fails if changes could not be rolled back, or the server does not say, with the reason.
 pub(super) fn check(connection: &mut dyn Connection, sql: &str) -> Result<(), String> {
     let mut ask = |sql: &str| {
         connection.query(sql).map_err(|error| {

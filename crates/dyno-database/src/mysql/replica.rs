@@ -1,10 +1,10 @@
-//! Replication between private servers, by global transaction ids, over a port of the loopback: MariaDB and
-//! MySQL know no replication over sockets.
+//! Replication of private servers by global transaction ids, over a loopback port: MariaDB and MySQL do not replicate
+//! over sockets.
 //!
-//! At that port the primary admits one user, from 127.0.0.1 and for replication alone, with a password that
-//! goes through the sockets of primary and replica only. If they are on several machines, it is the port and the address
-//! at which the primary listens for clients, and the user may come from anywhere. All other users log in from `localhost`, which
-//! means the socket as long as names are not resolved.
+//! On that port the primary admits one user, from 127.0.0.1 and only for replication, with a password that passes only
+//! through the sockets of primary and replica. On several machines it is the address and port for clients, and the user
+//! may come from anywhere. All others log in from `localhost`, which means the socket as long as names are not
+//! resolved.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -27,8 +27,7 @@ use crate::server::Context;
 use crate::transport::CATALOG_LIMIT;
 use crate::{DeployError, Endpoint, NodePorts, ReplicationMode, Secret};
 
-/// How long a commit waits for a replica before the server would go on without one, in milliseconds: the
-/// longest time that all versions take. A commit that went on is counted.
+/// In ms, the maximum of all versions: then commits stop waiting, and are counted.
 const WAIT_LIMIT_MS: u32 = 3_600_000;
 
 /// The oldest MySQL whose statements these are.
@@ -40,14 +39,13 @@ const MARIADB_WAITS: [u32; 2] = [10, 3];
 /// The file with the id that MySQL gives a server.
 const IDENTITY_FILE: &str = "auto.cnf";
 
-/// Whether a file of initial data has to be a server's own: its id, or one of the keys and certificates that MySQL makes.
-/// It makes those that are missing when it starts.
+/// Whether initial data's file must be a server's own: its id, or MySQL's keys and certificates, which it makes again
+/// at the start.
 pub(super) fn is_own(name: &str) -> bool {
     name == IDENTITY_FILE || name.ends_with(".pem")
 }
 
-/// The part of a server in a word: what Dyno sets for it is the same for all with the same part, but for names, numbers and
-/// addresses.
+/// Dyno's settings for a part differ only in names, numbers and addresses.
 pub(super) fn part_word(part: &Part) -> &'static str {
     match part {
         Part::Alone => "alone",
@@ -234,8 +232,7 @@ pub(super) fn follow(connection: &mut MySqlConnection, part: &Part) -> Result<()
     send(connection, &words.follow(&follow.replication)).map_err(of_replication)
 }
 
-/// Lets clients on other machines into a server that is up and listens for them. One that begins with the data of
-/// another member has the account from there.
+/// Admits clients on other machines. A server that starts on another member's data has the account from there.
 pub(super) fn admit(
     connection: &mut MySqlConnection,
     socket: &Endpoint,
@@ -265,8 +262,7 @@ pub(super) fn is_told(connection: &MySqlConnection) -> bool {
     caches_passwords(connection.version())
 }
 
-/// The control of a server that clients on other machines log in to: started again, it is told of their password before
-/// it counts as back.
+/// For servers that clients on other machines log in to: a restarted one gets their password before it counts as back.
 pub(super) fn told(control: ServerControl, socket: &Endpoint, password: &Secret) -> ServerControl {
     let (before, socket, password) = (control.is_back.clone(), socket.clone(), password.clone());
     let is_back = move || {

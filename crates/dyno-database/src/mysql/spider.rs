@@ -1,5 +1,5 @@
-//! Shards behind a MariaDB server whose tables have the storage engine Spider: it sends to a shard, over its
-//! socket, what a statement needs of a table there.
+//! Shards behind a MariaDB server with the storage engine Spider, which sends a statement's work on a table
+//! to its shard's socket.
 
 use std::path::Path;
 
@@ -18,8 +18,7 @@ const PLUGIN: &str = "ha_spider.so";
 
 const PLUGIN_FOLDERS: [&str; 3] = ["lib/mysql/plugin", "lib64/mysql/plugin", "lib/plugin"];
 
-/// What a catalog may have that is no table, or ties tables to each other: a kind, and a statement with the
-/// names of those that are there.
+/// Objects that are no tables, or tie tables together: kind, and a statement that lists their names.
 const UNSPLITTABLE: [(&str, &str); 3] = [
     (
         "foreign keys",
@@ -41,11 +40,7 @@ const UNSPLITTABLE: [(&str, &str); 3] = [
 
 pub(super) struct Spider;
 
-/// Whether the engine is installed.
-///
-/// # Errors
-///
-/// It is not: what to install.
+/// Fails, with what to install, if the engine is missing.
 pub(super) fn check(install: &Install) -> Result<(), DeployError> {
     if !install.is_mariadb() {
         return Err(DeployError::new("shards need MariaDB; leave `shards` out"));
@@ -77,8 +72,7 @@ fn server_statement(number: u32, shard: &Endpoint) -> Result<String, DeployError
     ))
 }
 
-/// The statement that makes the router's table, from that of a shard (`SHOW CREATE TABLE`): the same columns
-/// and indexes. Names are as statements have them, with backticks.
+/// From a shard's `SHOW CREATE TABLE`: same columns and indexes. Names have backticks.
 fn table_statement(table: &str, at: At<'_>, of_shard: &str) -> Result<String, DeployError> {
     const END: &str = "\n) ENGINE=";
     let Some((columns, options)) = of_shard.rsplit_once(END) else {
@@ -165,8 +159,7 @@ impl Sharding for Spider {
         )
     }
 
-    /// As the server's `PARTITION BY HASH` computes it, which takes the remainder of a signed number and then its
-    /// absolute value.
+    /// As the server's `PARTITION BY HASH`: the absolute value of a signed number's remainder.
     fn is_own(
         &self,
         _connection: &mut dyn Connection,

@@ -1,6 +1,5 @@
-//! The SQL of Dyno itself on MariaDB and MySQL.
-//!
-//! Dyno recognises its notes by their definer, which only a privileged user can forge.
+//! Dyno's own SQL on MariaDB and MySQL. Its notes are known by their definer, which only a
+//! privileged user can forge.
 
 use std::sync::Arc;
 
@@ -17,8 +16,7 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     catalog: CatalogSql {
         contents: Some(CONTENTS),
         schema: None,
-        // There are no owners of tables; a user that cannot be distinguished from others cannot
-        // drop them either.
+        // Tables have no owners; a user that looks like others cannot drop them either.
         relations: |_| {
             "SELECT table_name, table_type, 'mine' FROM information_schema.tables \
              WHERE table_schema = DATABASE() ORDER BY 1"
@@ -128,8 +126,7 @@ fn cost_source(
     Ok(Box::new(MySqlCost::new(connection, access)?))
 }
 
-/// Whether a server runs the text of such a comment depends on its version, and so does the first
-/// word of the statement.
+/// Whether a comment's text runs, and which word is first, depends on the version.
 fn hidden_text(sql: &str) -> Option<&'static str> {
     (sql.contains("/*!") || sql.to_ascii_uppercase().contains("/*M!")).then_some(
         "there is a comment in it that MySQL and MariaDB may run (`/*!`): write the statement \

@@ -1,8 +1,6 @@
-//! The null server's one thread: epoll, reads, writes, and the script of delays and stalls.
-//!
-//! A statement costs one read and one write. The statements of one read are answered by one write,
-//! from buffers that all clients share; a client has memory of its own only for half a message, for
-//! answers that its socket does not take, and for answers that are held back.
+//! The null server's one thread: epoll, reads, writes, scripted delays and stalls. All statements
+//! of one read are answered by one write, from shared buffers; a client has its own memory only for
+//! incomplete messages, answers that its socket does not take, and delayed answers.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -282,8 +280,7 @@ impl EventLoop {
             self.stalls_from = Some(self.clock.now());
         }
         if taken.n_statements > 0 {
-            // Before the answer, so that a client that has it finds its statement counted. There is
-            // no other writer.
+            // Counted before the answer arrives. There is no other writer.
             let n = self.shared.n_statements.load(Ordering::Relaxed) + taken.n_statements;
             self.shared.n_statements.store(n, Ordering::Relaxed);
         }

@@ -1,7 +1,5 @@
-//! Reading what a client sent, with every length checked.
-//!
-//! Not the reader of Dyno's own connections: if both sides shared one, they would share its bugs,
-//! and no test against the null servers would find them.
+//! Reads what a client sent, checking every length. Not the reader of Dyno's connections: a shared
+//! one would hide its bugs from tests against null servers.
 
 /// The unread rest of a message. Each method returns none if too few bytes are left.
 #[derive(Clone, Copy)]

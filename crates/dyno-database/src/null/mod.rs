@@ -1,14 +1,12 @@
-//! Servers that answer immediately and store nothing, to measure the load generator alone.
+//! Servers that reply at once and store nothing, to measure the load generator alone.
 //!
-//! A null server is a thread of Dyno's own process that speaks just enough of a protocol: it
-//! accepts any login, and answers each statement by its first word. A SELECT has one row of one
-//! text column, as long as sysbench's `c`; an INSERT has inserted the rows it gives; COPY and LOAD
-//! DATA LOCAL take rows and count them. It shows what Dyno itself can do (`dyno calibrate`), and
-//! with a [`Script`] of delays and stalls the true result is known: a stall of one second must be
-//! measured as one.
-//!
-//! It shares the machine with the generator. On few CPUs the measured speed is that of
-//! both together; the CPU time of a statement is the generator's own.
+//! A null server is a thread of Dyno's process that speaks the minimum of a protocol: it accepts
+//! any login and decides by a statement's first word. A SELECT has one row with one text column, as
+//! long as sysbench's `c`; an INSERT has inserted its rows; COPY and LOAD DATA LOCAL take and count
+//! rows. It shows Dyno's own limits (`dyno calibrate`). With a [`Script`] of delays and stalls the
+//! true result is known: a stall of one second must be measured as one. It shares the machine: on
+//! few CPUs the speed is that of generator and server together, but CPU time per statement is the
+//! generator's own.
 
 mod event_loop;
 mod fields;
@@ -38,8 +36,7 @@ use crate::{Address, Endpoint, Protocol};
 use event_loop::EventLoop;
 pub(crate) use product::FAMILY;
 
-/// The value of the one column of every row: 119 zeros, as long as sysbench's column `c`, and a
-/// number if one is wanted.
+/// The only column of every row: 119 zeros, as long as sysbench's `c`, or a number.
 const VALUE: &[u8; 119] = &[b'0'; 119];
 const COLUMN: &[u8] = b"c";
 /// Longest message of a client, in bytes; a client that claims more is disconnected.
@@ -92,12 +89,10 @@ pub enum Listen {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
-    /// How long after a statement came in its answer is sent. Clients do not wait for each other:
-    /// it is a server with room for all. Statements that one client sends together are answered
-    /// together.
+    /// From a statement's arrival to its answer. Clients do not wait for each other; a client's
+    /// statements that arrive together are answered together.
     pub delay: Nanoseconds,
-    /// Stalls, start and length: while one lasts no client is answered, and the statements that
-    /// came in meanwhile are answered when it is over.
+    /// Start and length. Statements that arrive meanwhile are answered afterwards.
     pub stalls: Vec<(Nanoseconds, Nanoseconds)>,
     pub origin: StallOrigin,
     /// CPUs the server's thread is bound to; empty for none.
@@ -131,11 +126,7 @@ struct Shared {
 }
 
 impl NullServer {
-    /// Starts a server; it listens when this returns.
-    ///
-    /// # Errors
-    ///
-    /// The socket cannot be made there, or there are no descriptors or threads left.
+    /// Listens on return. Fails if the socket cannot be made, or descriptors or threads run out.
     pub fn start(
         wire: Wire,
         place: &Listen,

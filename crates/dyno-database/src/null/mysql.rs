@@ -1,8 +1,6 @@
-//! The server's side of the MySQL protocol, as far as it takes to answer without knowing anything.
-//!
-//! Greets as a MariaDB does, so that clients use what they would use there: results without
-//! end-of-definitions packets, and no definitions again for a prepared statement. Any user gets
-//! in with any password.
+//! The server's side of the MySQL protocol, with no knowledge of tables. Greets like MariaDB, so
+//! that clients use its features: no packet after column definitions, and no repeated definitions
+//! for prepared statements. Any user and password is accepted.
 
 use std::sync::LazyLock;
 
@@ -24,7 +22,7 @@ mod capability {
     pub(super) const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
     pub(super) const DEPRECATE_EOF: u32 = 1 << 24;
     /// Found rows, long flag, catalog, local files, 4.1, transactions, secure connection, multi
-    /// statements and results, plug-ins, attributes, no EOF. Not `MYSQL` (1): it is a MariaDB.
+    /// statements and results, plug-ins, attributes, no EOF. Not `MYSQL` (1), as it is a MariaDB.
     pub(super) const OFFERED: u32 =
         2 | 4 | 8 | 1 << 7 | 1 << 9 | 1 << 13 | 1 << 15 | 0x3f << 16 | 1 << 24;
     /// MariaDB's own: definitions are not sent again.

@@ -1,8 +1,5 @@
-//! The server's side of the PostgreSQL protocol, as far as it takes to answer without knowing
-//! anything.
-//!
-//! Any user gets in (trust), nothing is encrypted. Format: PostgreSQL documentation, "Message
-//! Formats".
+//! The server's side of the PostgreSQL protocol, with no knowledge of tables. Any user is accepted
+//! (trust); nothing is encrypted. Format: PostgreSQL documentation, "Message Formats".
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -31,8 +28,7 @@ const PARAMETERS: [(&str, &str); 6] = [
     ("standard_conforming_strings", "on"),
 ];
 
-/// DataRow and CommandComplete of a query, as they go over the wire; and the same after the
-/// description that the simple protocol has.
+/// DataRow and CommandComplete; then the same after the simple protocol's description.
 static ROW: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut out = Vec::new();
     let length = (VALUE.len() as u32).to_be_bytes();
@@ -146,8 +142,7 @@ impl Conversation {
         taken
     }
 
-    /// Reads a startup packet; returns its length, or 0 if it is not whole, or `None` if the
-    /// session has ended.
+    /// The startup packet's length, 0 if incomplete, `None` if the session has ended.
     fn start(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         let &[a, b, c, d, ref rest @ ..] = bytes else { return Some(0) };
         let length = u32::from_be_bytes([a, b, c, d]) as usize;

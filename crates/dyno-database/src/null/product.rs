@@ -1,5 +1,4 @@
-//! Null servers as products, one for each protocol: each in a folder of its own, as studies and
-//! `dyno bench` start it.
+//! A null server for each protocol, as products.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

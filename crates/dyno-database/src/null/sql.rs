@@ -1,6 +1,5 @@
-//! What a null server has to know about a statement: the kind of its answer.
-//!
-//! No grammar: the first word decides, and literals are skipped. Comments are not supported.
+//! The kind of answer that a statement gets. No grammar: the first word decides, and literals are
+//! skipped. Comments are not supported.
 
 use super::Wire;
 
@@ -121,8 +120,8 @@ pub(super) fn count_placeholders(sql: &[u8]) -> u16 {
 pub(super) const INT4: u32 = 23;
 pub(super) const TEXT: u32 = 25;
 
-/// Types of the parameters `$1`, `$2` …, as a server that knew the tables might report them: a row
-/// is searched by a number, and text is stored. At most as many as the protocol can count.
+/// Types of `$1`, `$2` … as a server that knew the tables might report: searches by number, stores
+/// text. Limited by what the protocol can count.
 pub(super) fn parameter_types(sql: &[u8]) -> Vec<u32> {
     let mut types = Vec::new();
     let mut is_searching = false;

@@ -1,4 +1,4 @@
-//! The null servers as Dyno's connections and the reference drivers meet them.
+//! Null servers, with Dyno's connections and the reference drivers.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

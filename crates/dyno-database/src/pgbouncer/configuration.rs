@@ -51,8 +51,7 @@ pub(super) fn is_shared(spec: &RouterSpec, launch: &RouterLaunch<'_>) -> bool {
     launch.option(spec, "pool_mode") != "session"
 }
 
-/// The file with the password of clients on other machines, who log in at the pooler, and with which it logs in at the
-/// server.
+/// Has the password of clients on other machines, who log in at the pooler; the pooler uses it at the server, too.
 pub(super) const PASSWORD_FILE: &str = "userlist.txt";
 
 pub(super) fn passwords(listening: &Listening) -> String {
@@ -60,8 +59,7 @@ pub(super) fn passwords(listening: &Listening) -> String {
     format!("\"{CLIENT_USER}\" \"{}\"\n", listening.password.reveal())
 }
 
-/// The text of its configuration file in a folder. Either it listens on no port, and its socket is in `run`; or it listens
-/// on one, for clients on other machines.
+/// The configuration file. Listens on its socket in `run`, or on a port for clients on other machines.
 pub(super) fn text(
     spec: &RouterSpec,
     launch: &RouterLaunch<'_>,

@@ -1,4 +1,4 @@
-//! PgBouncer, a pooler in front of PostgreSQL: it gives the connections of many clients to few servers.
+//! PgBouncer, a pooler for PostgreSQL: many clients share few connections.
 
 mod configuration;
 
@@ -29,8 +29,7 @@ const CONFIGURATION_FILE: &str = "pgbouncer.ini";
 /// From here on it knows statements with names in all modes.
 const KNOWS_NAMES: [u32; 2] = [1, 21];
 
-/// The folder for the registry. Its probe, and the words of its console, are those of the protocol that it
-/// speaks.
+/// For the registry. The probe and the console's words belong to PostgreSQL's protocol.
 pub(crate) const FAMILY: Family = Family {
     routers: || vec![Arc::new(PgBouncer::new())],
     probes: &["pgbouncer"],

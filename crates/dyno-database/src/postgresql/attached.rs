@@ -110,9 +110,8 @@ fn noting_connector(endpoint: &Endpoint, backends: &Backends) -> Connector {
     })
 }
 
-/// Drops the catalog that Dyno made. Connections of Dyno's own that are still open on the server
-/// (their client gave up on a running statement) are ended; those of others are not, and then the
-/// catalog stays.
+/// Drops Dyno's catalog. Ends Dyno's own connections that are still open on the server (a client
+/// gave up on a running statement); with other users' connections, the catalog stays.
 fn drop_catalog(endpoint: &Endpoint, backends: &Backends) -> Result<(), DeployError> {
     let what = format!("PostgreSQL: cannot drop the database `{}`", endpoint.catalog);
     let mut connection = maintenance(endpoint)?;

@@ -1,4 +1,4 @@
-//! Asks the server's program about settings, without data and without starting it.
+//! Checks settings with the server's program, without data and without starting it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -29,8 +29,7 @@ pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<(), De
     )))
 }
 
-/// Whether an extension lies beside programs in this folder; also if that cannot be told: a server that is laid
-/// out in another way says it itself.
+/// True as well if unknown: a server with another layout reports it itself.
 pub(super) fn has_extension(programs: &Path, name: &str) -> bool {
     let folders: Vec<PathBuf> =
         extension_folders(programs).into_iter().filter(|folder| folder.is_dir()).collect();
@@ -54,8 +53,8 @@ fn check_vectors_in(
     )))
 }
 
-/// Where a server whose programs are in this folder may look for extensions: in `share` beside its `bin`,
-/// or, in Debian, `/usr/share/postgresql/17/extension` for `/usr/lib/postgresql/17/bin`.
+/// `share` beside the server's `bin`, or, in Debian, `/usr/share/postgresql/17/extension` for
+/// `/usr/lib/postgresql/17/bin`.
 fn extension_folders(programs: &Path) -> Vec<PathBuf> {
     let Some(base) = programs.parent() else { return Vec::new() };
     let mut all = vec![base.join("share/postgresql/extension"), base.join("share/extension")];

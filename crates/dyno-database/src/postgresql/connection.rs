@@ -1,10 +1,7 @@
-//! A connection to PostgreSQL.
-//!
-//! The hot path is one write and one read for each statement: Bind, Execute and Sync come from a
-//! template into a reused buffer, and the reply is scanned where it was received.
-//!
-//! A pipeline is built in the same buffer, with one Sync after its last statement: the server
-//! answers all of it together, and after an error skips the rest up to that Sync.
+//! A connection to PostgreSQL. The hot path is one write and one read per statement: Bind, Execute
+//! and Sync go from a template into a reused buffer, and the reply is scanned where it was
+//! received. A pipeline has one Sync after its last statement: the server answers all together, and
+//! skips the rest after an error.
 
 mod copy;
 mod prepare;
@@ -41,8 +38,7 @@ pub struct PgConnection {
     wire: Wire,
     scanner: ReplyScanner,
     prepared: Vec<Prepared>,
-    /// Whether every statement is parsed for each execution: a pooler may send the next one to another
-    /// server.
+    /// Parse with each execution: a pooler may send the next one to another server.
     parses_each: bool,
     // The messages being sent; the first `n_written` bytes are on their way.
     out: Vec<u8>,
@@ -73,8 +69,7 @@ pub struct PgConnection {
 }
 
 impl PgConnection {
-    /// Takes over a wire on which the server is ready. It no longer blocks its thread, except in
-    /// cold calls: until another limit is set, those have half a minute each, as for set-up work.
+    /// On a ready server. Until another limit is set, cold calls have half a minute each.
     pub(super) fn new(wire: Wire, login: super::startup::Login) -> io::Result<PgConnection> {
         let mut connection = PgConnection {
             wire,
@@ -101,8 +96,7 @@ impl PgConnection {
         Ok(connection)
     }
 
-    /// Takes the last notices of the server, oldest first, and the number of older ones that were
-    /// not kept.
+    /// Oldest first, with the number of earlier notices that were dropped.
     pub fn take_notices(&mut self) -> (Vec<String>, u64) {
         let (notices, n_dropped) = self.scanner.notices().take();
         (notices.iter().map(|notice| self.cleaner.clean(&notice.to_line())).collect(), n_dropped)
@@ -136,8 +130,7 @@ impl PgConnection {
         }
     }
 
-    /// Removes messages that may come at any time from the front of what was received. Returns
-    /// the error after them, which stays there.
+    /// Removes messages that may come at any time; returns the error after them, which stays.
     fn take_asides(&mut self) -> Result<Option<ServerMessage>, WireError> {
         while let Some((tag, n_bytes)) = self.wire.peek()? {
             let body = &self.wire.received.unread()[HEADER_BYTES..n_bytes];
@@ -383,8 +376,8 @@ impl PgConnection {
         result
     }
 
-    /// Passes the server's messages to `on_message` until the server is ready or sends `stop`.
-    /// The first error in between is returned when the server is ready again. True for `stop`.
+    /// Passes messages to `on_message` until the server is ready or sends `stop` (then true). The
+    /// first error is returned when the server is ready again.
     fn converse(&mut self, stop: u8, on_message: OnMessage<'_>) -> Result<bool, StatementError> {
         let mut failure = None;
         let mut n_asides = 0;
@@ -696,8 +689,7 @@ impl Connection for PgConnection {
         let columns: Vec<String> = columns.iter().map(|name| quote_name(name)).collect();
         let sql = format!("COPY {} ({}) FROM STDIN", quote_name(table), columns.join(", "));
         self.blocking_as(Nanoseconds::ZERO, true, |connection| {
-            // What makes the tables durable is the commit of whatever is done last: waiting for the
-            // disk after each piece of a fill would buy nothing.
+            // The last commit makes tables durable: syncing each piece would gain nothing.
             connection.simple("BEGIN; SET LOCAL synchronous_commit = off", &mut |_, _| Ok(()))?;
             match connection.copy(&sql, next_row) {
                 Ok(n_stored) => {
@@ -717,8 +709,7 @@ impl Connection for PgConnection {
 }
 
 impl Drop for PgConnection {
-    /// Sends Terminate, so that the server does not log a lost client. Whether it arrives does not
-    /// matter.
+    /// Sends Terminate, so that the server does not log a lost client; it may get lost.
     fn drop(&mut self) {
         if self.lost.is_none() && self.n_awaited() == 0 {
             let _ = self.wire.transport.set_blocking(false, 0);

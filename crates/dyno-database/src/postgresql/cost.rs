@@ -1,4 +1,4 @@
-//! Counters of PostgreSQL: what its statistics views show of the catalog and the server.
+//! PostgreSQL's counters: statistics views of the catalog and the server.
 
 use std::sync::Arc;
 
@@ -10,8 +10,7 @@ use crate::explain_cost::execute;
 use crate::probe::{cell, named_numbers, number};
 use crate::{Access, CostSource, Counters};
 
-/// Before 15, a session reports its counters at most twice a second, and a reader takes what is no
-/// older than half a second.
+/// Before 15: counters come at most twice a second, and may be half a second old.
 const COLLECTOR_PAUSE: Nanoseconds = Nanoseconds::from_millis(600);
 
 /// Views: the prefix of their counters here, their query, and the first version that has them.
@@ -144,9 +143,8 @@ impl CostSource for PgCost {
         Ok(rows.into_iter().flatten().flatten().collect())
     }
 
-    /// Inside a transaction of its own, so that no function that the statement calls can allow the
-    /// next run to write. What a transaction did is reported only when it has ended: it is rolled
-    /// back before the counters are read.
+    /// In a transaction of its own, so that no function in the statement can allow the next run to
+    /// write. Rolled back before counters are read, as they are reported only at its end.
     fn run(&mut self, sql: Option<&str>) -> Result<Reply, String> {
         let begin = self.begin();
         execute(self.connection.as_mut(), begin)?;

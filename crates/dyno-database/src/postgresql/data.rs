@@ -1,4 +1,4 @@
-//! Which settings shape a server's files.
+//! The settings that shape a server's files.
 
 use std::sync::Arc;
 
@@ -8,8 +8,7 @@ use super::{programs, settings};
 use crate::data::RuntimeSettings;
 use crate::{DataShape, DeployError, ServerSpec};
 
-/// Settings that leave no trace in the files of a server that was stopped in order. Not among them
-/// are those that decide how much write-ahead log is kept to be recycled, and those of autovacuum.
+/// Not those for WAL that is kept to recycle, nor autovacuum's.
 const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
     names: &[
         "autovacuum_work_mem",

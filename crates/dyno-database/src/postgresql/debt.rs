@@ -1,4 +1,4 @@
-//! The debt of PostgreSQL, and how it is made to work it off.
+//! PostgreSQL's debt, and how to settle it.
 
 use dyno_workload::Connector;
 
@@ -15,8 +15,7 @@ const CHECKPOINT_PAID: f64 = 16_777_216.0;
 /// SQLSTATE `insufficient_privilege`.
 const NO_RIGHT: &str = "42501";
 
-/// Dead row versions, and how many autovacuum leaves alone by the server's settings: below that
-/// they are never vacuumed.
+/// Dead row versions, and the number below which the server's settings never vacuum them.
 const ASK_TUPLES: &str = "SELECT COALESCE(sum(n_dead_tup), 0) AS dead, \
      COALESCE(sum(pg_catalog.current_setting('autovacuum_vacuum_threshold')::float8 \
      + pg_catalog.current_setting('autovacuum_vacuum_scale_factor')::float8 * n_live_tup), 0) \

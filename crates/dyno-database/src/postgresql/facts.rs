@@ -1,4 +1,4 @@
-//! The facts that a PostgreSQL server reports.
+//! Facts that a PostgreSQL server reports.
 
 use std::collections::BTreeMap;
 
@@ -68,8 +68,7 @@ fn durability(settings: &BTreeMap<String, String>) -> Durability {
     let durability = match (setting("fsync"), setting("synchronous_commit")) {
         (Some("off"), _) => Durability::not_synced(),
         (Some("on"), Some("off")) => {
-            // PostgreSQL documentation, "Asynchronous Commit": the time at risk is at most three
-            // times `wal_writer_delay`.
+            // PostgreSQL documentation, "Asynchronous Commit".
             let delay = setting("wal_writer_delay").unwrap_or("wal_writer_delay");
             Durability::last_commits_at_risk(&format!("synced within 3 × {delay}"))
         }

@@ -1,11 +1,10 @@
-//! The purpose of the files of a PostgreSQL data folder, and of its processes.
+//! The purpose of PostgreSQL's files and processes.
 
 use std::path::Path;
 
 use dyno_host::{FileKind, ThreadGroup};
 
-/// What a file holds, by its path under the data folder (chapter "Database File Layout" of the
-/// manual). Whether a relation is a table or an index does not show in its name.
+/// From the manual, "Database File Layout"; names do not distinguish tables and indexes.
 pub(crate) fn file_kind(path: &Path) -> FileKind {
     if path.iter().any(|part| part.to_string_lossy().starts_with("pgsql_tmp")) {
         return FileKind::Temporary;
@@ -24,8 +23,7 @@ pub(crate) fn file_kind(path: &Path) -> FileKind {
     }
 }
 
-/// Titles of processes after `postgres: `, and what they are for (chapter "Monitoring Database
-/// Activity" of the manual). A parallel worker works for the client that waits for it.
+/// From the manual, "Monitoring Database Activity". A parallel worker serves a client.
 const PROCESSES: [(&str, &str, bool); 13] = [
     ("parallel worker", "parallel_worker", true),
     ("checkpointer", "checkpointer", false),
@@ -42,8 +40,7 @@ const PROCESSES: [(&str, &str, bool); 13] = [
     ("startup", "startup", false),
 ];
 
-/// What a process is for: a title that names no part of the server is a backend's, which begins
-/// with user and catalog.
+/// Other titles are backends', which begin with user and catalog.
 pub(crate) fn thread_group(process: &str, _thread: &str) -> Option<ThreadGroup> {
     let Some((_, title)) = process.split_once("postgres: ") else {
         // The postmaster; or a process that has not got its title yet.

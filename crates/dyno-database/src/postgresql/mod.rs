@@ -1,4 +1,4 @@
-//! PostgreSQL: a private server from the programs on this machine, or one that is already running.
+//! PostgreSQL: a private server from the programs on this machine, or a running one.
 
 mod attached;
 mod check;
@@ -52,8 +52,7 @@ fn opener(endpoint: Endpoint) -> impl Fn() -> Result<PgConnection, ConnectError>
     move || startup::open(&endpoint, &cache).map_err(|failure| failure.error)
 }
 
-/// Opens connections to a pooler that may send each transaction to another server: no statement has a
-/// name.
+/// For a pooler that may send each transaction to another server: statements have no names.
 pub(crate) fn pooled_connector(endpoint: Endpoint) -> Connector {
     let open = opener(endpoint);
     crate::server::connector(move || Ok(open()?.parsing_each()))

@@ -1,4 +1,4 @@
-//! Statements that were prepared, or will be when they are first executed.
+//! Statements that are prepared, now or at their first execution.
 
 use dyno_workload::{ErrorClass, Statement, StatementError};
 
@@ -39,8 +39,7 @@ pub(super) struct Unparsed {
 }
 
 impl Prepared {
-    /// A statement whose values and columns go as texts: nothing is sent for it now. `name` is empty if
-    /// it is parsed for each execution.
+    /// In texts; nothing is sent yet. `name` is empty if it is parsed for each execution.
     pub(super) fn of_texts(name: &str, statement: &Statement, n_values: usize) -> Prepared {
         let sql = &statement.sql;
         let name = if statement.is_unnamed { "" } else { name };

@@ -1,4 +1,4 @@
-//! A private PostgreSQL server: made, started, stopped and removed by Dyno.
+//! A private PostgreSQL server.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -29,8 +29,7 @@ const USER: &str = "dyno";
 const CATALOG: &str = crate::part::CLIENT_CATALOG;
 const LOCALE: &str = "C.UTF-8";
 const MAKE_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
-/// How its servers are named and stopped: in a fast shutdown, which ends connections and writes
-/// pages.
+/// A fast shutdown ends connections and writes pages.
 const KIND: ServerKind = ServerKind {
     stop_signal: "INT",
     log_files: LogFiles::Folder("pg_wal"),
@@ -108,8 +107,7 @@ fn client_variables(endpoint: &Endpoint, socket: &Path) -> Vec<(&'static str, St
     all
 }
 
-/// What decides the data of a new server: `initdb` reads no setting of the study. None for a server of a deployment: copies
-/// have one system identifier.
+/// `initdb` reads no setting of the study. None in a deployment, where copies share a system identifier.
 fn initialising(programs: &Programs, spec: &ServerSpec) -> Option<Initialising> {
     if spec.part != Part::Alone {
         return None;
@@ -132,17 +130,15 @@ fn initialising(programs: &Programs, spec: &ServerSpec) -> Option<Initialising> 
 fn initdb_arguments(locale: &str) -> Vec<String> {
     vec![
         format!("--username={USER}"),
-        // What is in the data folder admits no other user, should a server ever be started
-        // on it by other means; Dyno's own rules lie beside it.
+        // The data folder's rules admit no other user, should a server be started on it by other
+        // means; Dyno's own rules lie beside it.
         "--auth-local=trust".to_owned(),
         "--auth-host=reject".to_owned(),
         "--encoding=UTF8".to_owned(),
         format!("--locale={locale}"),
-        // Data that are not there yet need no sync; the server keeps its own. The long form of
-        // this option has two spellings.
+        // Data that are not there yet need no sync. The long option has two spellings.
         "-N".to_owned(),
-        // What is in the folder when it fails shows what it has left in memory. The long form has two
-        // spellings as well.
+        // Keeps a failure's files. The long option has two spellings.
         "-n".to_owned(),
     ]
 }
@@ -177,9 +173,8 @@ fn make_data(
     .context("PostgreSQL")
 }
 
-/// A server that dies leaves shared memory to the system, which only a reboot would free; one that `initdb`
-/// starts does, too. A server that is started on its data finds and removes it; this one only looks, and
-/// recovers nothing. None in a container: what it leaves in memory ends with it.
+/// A crashed server, also `initdb`'s, leaves shared memory until a reboot. A server started on its data
+/// removes it; this one only looks, and recovers nothing. None in a container, whose memory ends with it.
 fn after_crash(folder: &ServerFolder, programs: &Programs) -> Option<AfterCrash> {
     if programs.image.is_some() {
         return None;

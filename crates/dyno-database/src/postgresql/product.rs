@@ -1,4 +1,4 @@
-//! PostgreSQL as a product, and the protocol of PostgreSQL and pgbouncer.
+//! PostgreSQL as a product, and the protocol, also for pgbouncer.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,8 +52,7 @@ fn postgresql() -> ProductSpec {
             default_clients: 60,
             spare: 30,
         }),
-        // Measured with 15. The catalogs of three databases; WAL of what filled the tables, whose
-        // segments are used again and not removed.
+        // Measured with 15: catalogs of three databases, recycled WAL of the fill.
         disk: Some(DiskUse {
             kept: 24 * MIB,
             grown: 0,
@@ -107,8 +106,7 @@ impl Product for PostgreSql {
         })
     }
 
-    /// The new, empty parent takes the name of the table, and the old table and a new one are its children, so that
-    /// statements that name it find each row wherever it lies.
+    /// The old table and a new one are children of a parent with the table's name.
     fn move_statements(&self, order: &MoveOrder<'_>) -> Option<MoveStatements> {
         let MoveOrder { table, key, batch, waits } = order;
         let locked = if *waits { "FOR UPDATE" } else { "FOR UPDATE SKIP LOCKED" };

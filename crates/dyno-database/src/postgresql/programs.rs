@@ -28,8 +28,7 @@ pub(super) struct Programs {
     pub(super) image: Option<Image>,
 }
 
-/// The programs to start a server with: those in the folder of the spec, else the best ones that fit
-/// what the spec asks for.
+/// From the spec's folder, else the best ones that fit it.
 pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, DeployError> {
     if let Some(image) = &spec.image {
         return in_image(keeper.image(image)?, spec, keeper);

@@ -1,10 +1,9 @@
-//! Streaming replication between private servers, over the primary's socket, or, from other machines, over the address
-//! at which it listens for clients.
+//! Streaming replication of private servers, over the primary's socket, or over its address for clients on other
+//! machines.
 //!
-//! The primary admits one more user there, for replication alone and with a password (SCRAM from
-//! 10 on, MD5 before). Its replica reads the password from a file that only the servers' user can read; it
-//! is in no command line, in no environment and in no log. The data come by `pg_basebackup`, and a slot
-//! keeps the log that a replica still needs.
+//! The primary admits one more user there, only for replication, with a password (SCRAM from 10 on, MD5 before). The
+//! replica reads it from a file that only the servers' user can read; it is in no command line, environment or log.
+//! Data come by `pg_basebackup`, and a slot keeps the log that a replica still needs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -225,8 +224,8 @@ pub(super) fn admit(
     made.context("PostgreSQL: cannot admit clients on other machines")
 }
 
-/// Makes a role with a password. From version 10 on the server gets only what it stores of it; before, the password is in no
-/// log, whatever the study's settings are, and in no error.
+/// From 10 on, the server gets only what it stores of the password; before, the password is in no log and no error,
+/// whatever the study's settings.
 fn make_role(
     connection: &mut PgConnection,
     (name, rights): (&str, &str),

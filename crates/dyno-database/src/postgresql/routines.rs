@@ -1,20 +1,19 @@
-//! Functions and operators that other users have created where names are looked up: they would be
-//! used instead of the server's own, and would run with Dyno's rights.
+//! Other users' functions and operators where names are looked up: they could replace the server's
+//! own, with Dyno's rights.
 //!
-//! Statements name tables without a schema, as the original programs do, so the schema of the
-//! tables is searched for functions and operators as well. PostgreSQL takes the one whose types fit
-//! best, whatever the schema (documentation, 10.2 and 10.3): a user's own `varchar = varchar` wins
-//! over `text = text`.
+//! Statements name tables without schema, as the original programs do, so functions and operators
+//! are looked up in the tables' schema as well. PostgreSQL takes the best fit of types in any
+//! schema (documentation, 10.2 and 10.3): a user's `varchar = varchar` wins over `text = text`.
 
 use dyno_workload::{Connection, StatementError};
 
 use super::connection::PgConnection;
 use crate::catalog::{ask, some_of};
 
-/// Refuses a catalog in whose schemas others than superusers and Dyno's own user have made operators,
-/// or functions that are called like the server's own or like Dyno's procedures. The owner of a
-/// database may also give all its sessions a setting: so a search path that passes the server's own
-/// schema over is refused, and another role for a superuser, who could be led out of it again.
+/// Refuses a catalog in whose schemas anyone but superusers and Dyno's user made operators, or
+/// functions named like the server's or like Dyno's procedures. As a database's owner may set session
+/// defaults, it also refuses a search path without the server's schema, and another role for a
+/// superuser, who could be led out of it again.
 pub(super) fn check(connection: &mut PgConnection) -> Result<(), String> {
     let failed = |error: StatementError| error.to_string();
     if let Some(role) = other_role(connection).map_err(failed)? {

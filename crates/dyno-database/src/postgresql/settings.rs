@@ -70,8 +70,8 @@ pub(crate) fn refused_setting(name: &str) -> Option<String> {
     })
 }
 
-/// The arguments of the server. They override any file, including `postgresql.auto.conf`
-/// (which a server writes itself), so they hold what must not be changed.
+/// Arguments override all files, including `postgresql.auto.conf` (which the server writes), so
+/// they hold what must not change.
 pub(super) fn arguments(
     folder: &Path,
     data: &Path,
@@ -101,8 +101,7 @@ pub(super) fn arguments(
     arguments
 }
 
-/// The server's configuration: what `initdb` has written, what its part in a deployment needs, then the
-/// settings of the study, which win.
+/// What `initdb` wrote, what the server's part needs, then the study's settings, which win.
 pub(super) fn configuration(
     settings: &BTreeMap<String, SettingValue>,
     data: &Path,

@@ -1,8 +1,6 @@
-//! Shards behind a PostgreSQL server whose tables are foreign (postgres_fdw): it sends to a shard, over its socket,
-//! what a statement needs of a table there.
-//!
-//! By key, a table of the router is partitioned by hash, and each partition is a foreign table on one shard. A row
-//! is on the shard whose partition would take it, which the server itself says (`satisfies_hash_partition`).
+//! Shards behind a PostgreSQL server with foreign tables (postgres_fdw), which sends a statement's work on a table
+//! to its shard's socket. Split by key, the router's table is partitioned by hash, and each partition is a foreign
+//! table on one shard; `satisfies_hash_partition` tells a row's shard.
 
 use std::path::Path;
 
@@ -24,8 +22,7 @@ const TABLES: &str = "SELECT quote_ident(c.relname) FROM pg_catalog.pg_class c \
      WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'f') \
      AND NOT c.relispartition ORDER BY 1";
 
-/// What a catalog may have that is no table, or ties tables to each other: a kind, and a statement with the
-/// names of those that are there.
+/// Objects that are no tables, or tie tables together: kind, and a statement that lists their names.
 const UNSPLITTABLE: [(&str, &str); 4] = [
     (
         "foreign keys",
@@ -53,11 +50,7 @@ const UNSPLITTABLE: [(&str, &str); 4] = [
 
 pub(super) struct ByForeignTables;
 
-/// Whether a server with these programs can be a router.
-///
-/// # Errors
-///
-/// It cannot: what to install.
+/// Fails, with what to install, if these programs cannot be a router.
 pub(super) fn check(programs: &Programs) -> Result<(), DeployError> {
     let version = programs.version.split_whitespace().next().unwrap_or_default();
     if programs.major() < OLDEST {
@@ -122,8 +115,7 @@ fn version(connection: &mut dyn Connection) -> Result<u32, DeployError> {
     version.ok_or_else(|| DeployError::new("the router does not tell its version"))
 }
 
-/// The statements that make the router's sequences for columns of a table that are numbered, each going on where
-/// that of the shard is. The rows of all shards together are numbered by the router.
+/// Continue the shard's: the router numbers the rows of all shards.
 fn sequence_statements(
     shard: &mut dyn Connection,
     table: &str,
@@ -172,8 +164,7 @@ fn columns(connection: &mut dyn Connection, table: &str) -> Result<String, Deplo
     Ok(names(&ask(connection, &sql)?).join(", "))
 }
 
-/// The statements that make the router's table, from the columns of that of a shard. Names are as statements have
-/// them.
+/// The router's table, from a shard's columns. Names are quoted.
 fn table_statements(table: &str, columns: &str, at: At<'_>, schema: &str) -> Vec<String> {
     let remote =
         format!("OPTIONS (schema_name {}, table_name {})", text(schema), text(&plain(table)));

@@ -1,6 +1,4 @@
-//! The SQL of Dyno itself on PostgreSQL.
-//!
-//! Dyno recognises its notes by the owner of the relation.
+//! Dyno's own SQL on PostgreSQL. Its notes are known by the relation's owner.
 
 use std::sync::Arc;
 

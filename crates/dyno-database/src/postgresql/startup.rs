@@ -1,4 +1,4 @@
-//! Opening a connection: TLS, startup message, authentication.
+//! Opens a connection: TLS, startup message, authentication.
 
 use std::collections::BTreeMap;
 
@@ -60,8 +60,7 @@ impl From<std::io::Error> for Refusal {
     }
 }
 
-/// Opens a connection; blocks, and gives up if the login takes longer than half a minute,
-/// whatever the server sends meanwhile.
+/// Blocks for at most half a minute, whatever the server sends.
 pub(super) fn open(endpoint: &Endpoint, cache: &ScramCache) -> Result<PgConnection, OpenError> {
     begin(endpoint, cache).map_err(|refusal| {
         let cleaner = Cleaner::new(endpoint.password.as_ref());

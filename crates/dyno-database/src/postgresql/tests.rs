@@ -1,4 +1,4 @@
-//! Connections to servers that say anything: each ends in words, none in a panic or a wait.
+//! Connections to servers that send anything: no panic, no endless wait.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -383,8 +383,7 @@ fn notices_without_end_are_no_answer() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever length a message claims, a login and a query end, and take no memory for what has
-    /// not come.
+    /// Login and query end, and allocate nothing for bytes that only a length claims.
     #[test]
     fn claimed_lengths_cost_nothing(
         tag in prop::sample::select(b"RDTCZESKNG".to_vec()),

@@ -1,4 +1,4 @@
-//! Blocking exchange of complete messages over a transport, for what is not measured.
+//! Blocking exchange of complete messages, for cold calls.
 
 use std::io;
 
@@ -66,8 +66,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Waits for the next message and returns its kind; [`Wire::body`] is its body until the next
-    /// call.
+    /// Returns the kind; [`Wire::body`] is the body until the next call.
     pub(super) fn next_message(&mut self) -> Result<u8, WireError> {
         self.finish_message();
         loop {
@@ -113,11 +112,7 @@ impl Wire {
         }
     }
 
-    /// Reads the bytes that have already arrived, without waiting.
-    ///
-    /// # Errors
-    ///
-    /// The server is gone, or goes on to send what nobody takes.
+    /// Without waiting. Fails if the server is gone, or sends more than anybody takes.
     pub(super) fn read_now(&mut self) -> Result<(), WireError> {
         if self.received.unread().len() > UNASKED_MAX {
             return Err(WireError(format!(
@@ -132,8 +127,7 @@ impl Wire {
         }
     }
 
-    /// The kind and the whole length of the message at the front of what was received, if it
-    /// has arrived whole. Only while there is no current message.
+    /// Of the first message if it is complete, and there is no current one.
     pub(super) fn peek(&self) -> Result<Option<(u8, usize)>, WireError> {
         let unread = self.received.unread();
         match header(unread)? {
@@ -149,8 +143,7 @@ pub(super) fn closed() -> WireError {
     WireError("the server closed the connection".to_owned())
 }
 
-/// Longest message before authentication, in bytes: nothing in a login is longer than a few
-/// kilobytes.
+/// Of a message before authentication: a login takes a few kilobytes.
 const LOGIN_MAX: usize = 1 << 20;
 
 /// The same after authentication: no cold call needs longer rows.

@@ -1,4 +1,4 @@
-//! A probe's own connection, and the numbers in what the server answers.
+//! A probe's own connection, and the numbers in its answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,12 +13,10 @@ use crate::products::{all_sql, sql_of};
 
 const RECONNECT_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 
-/// Pause before a refused statement is tried again: a view that is missing stays
-/// missing, and each refusal is a line in the server's log.
+/// After a refusal: a missing view stays missing, and the server logs each one.
 const REFUSED_PAUSE: Nanoseconds = Nanoseconds::from_secs(60);
 
-/// The limit of a statement is one second, at the server; the socket waits three times as long,
-/// in case the server itself hangs.
+/// Three times the server's limit of a second, in case the server hangs.
 const SOCKET_LIMIT: Nanoseconds = Nanoseconds::from_secs(3);
 
 pub(crate) struct Asker {
@@ -71,11 +69,7 @@ impl Asker {
         self.answer(now, sql).ok()
     }
 
-    /// Asks at `now`, unless the last failure is too recent: then it fails for the same reason.
-    ///
-    /// # Errors
-    ///
-    /// Why there is no answer, in words.
+    /// After a recent failure it fails at once for the same reason.
     pub(crate) fn answer(&mut self, now: Nanoseconds, sql: &str) -> Result<NamedRows, String> {
         if let Some((until, why)) = self.refused.get(sql)
             && now < *until
@@ -148,11 +142,7 @@ impl Asker {
         self.named_rows(now, sql).map(|answer| named_numbers(&answer))
     }
 
-    /// Asks without pauses, for a caller that wants to know why there is no answer.
-    ///
-    /// # Errors
-    ///
-    /// Why there is no answer, in words.
+    /// Without pauses between attempts. Fails with the reason.
     pub(crate) fn ask(&mut self, sql: &str) -> Result<NamedRows, String> {
         let mut connection = match self.open.take() {
             Some(connection) => connection,

@@ -1,4 +1,4 @@
-//! The debt meter as a probe: the parts, and one gauge across engines.
+//! The debt meter as a probe: the parts, and one gauge for all engines.
 
 use std::collections::BTreeSet;
 

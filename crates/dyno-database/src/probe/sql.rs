@@ -1,6 +1,5 @@
-//! A user's own probe: an SQL statement whose numbers become readings.
-//!
-//! One that fails costs its own readings; it is reported once, and counted.
+//! A user's probe: an SQL statement whose numbers become readings. A failure costs its own
+//! readings; the first is reported, all are counted.
 
 use dyno_host::{Failures, Probe, Readings, USER_READINGS, reading_name};
 use dyno_units::Nanoseconds;
@@ -9,11 +8,11 @@ use dyno_workload::{Connector, NamedRows};
 
 use super::{Asker, cell, named_numbers, number};
 
-/// A probe that asks `sql` every `every`, on a connection of its own.
+/// Runs `sql` every `every`, on its own connection.
 ///
-/// The answer is rows of a name and a number (the readings `probe.NAME.<name>`), or one row of
-/// numbers with named columns (`probe.NAME.<column>`). Whatever is not a number is left out. Times
-/// at which there was no number at all are counted in `probe.NAME.failures`, and the first is reported.
+/// The answer is rows of name and number (readings `probe.NAME.<name>`), or one row with named columns
+/// (`probe.NAME.<column>`); anything else is ignored. Runs without any number are counted in
+/// `probe.NAME.failures`; the first is reported.
 pub fn sql_probe(
     connector: Connector,
     name: &str,

@@ -1,5 +1,5 @@
-//! Tables of what is read: a server's own name for a number, and the reading that it becomes.
-//! Counters become rates.
+//! Tables of a server's names for numbers, and the readings that they become. Counters become
+//! rates.
 
 use std::collections::BTreeMap;
 
@@ -59,8 +59,7 @@ impl Table {
         Table { items, before: None }
     }
 
-    /// Puts the readings of `values`, which are as of `now`. A counter that has stepped back began
-    /// again: its rate is missing this once.
+    /// `values` are as of `now`. After a restart of a counter its rate is missing once.
     pub(crate) fn put(&mut self, now: Nanoseconds, values: Values, readings: &mut Readings) {
         let since = self.before.as_ref().and_then(|(at, before)| {
             let seconds = now.saturating_sub(*at).as_secs_f64();
@@ -82,8 +81,7 @@ impl Table {
         self.before = Some((now, values));
     }
 
-    /// Growth of one counter since the values before, for a quotient of two. Before
-    /// [`Table::put`].
+    /// Of one counter since the values before, for a quotient of two. Call before [`Table::put`].
     pub(crate) fn growth(&self, values: &Values, source: &str) -> Option<f64> {
         let (_, before) = self.before.as_ref()?;
         let growth = values.get(source)? - before.get(source)?;

@@ -1,8 +1,6 @@
-//! Products that a file describes: programs that speak a protocol which Dyno knows, and how they are found,
-//! initialised, started and stopped.
-//!
-//! A recipe is a TOML table. Those in `shipped` are built in; a study adds its own as `[product.NAME]`.
-//! docs/recipes.md describes the keys.
+//! Products described by a file: programs that speak a known protocol, and how to find, initialise, start
+//! and stop them. A recipe is a TOML table: those in `shipped` are built in, a study adds its own as
+//! `[product.NAME]`; docs/recipes.md describes the keys.
 
 mod places;
 mod private;

@@ -1,4 +1,4 @@
-//! A private server by a recipe: made, started, stopped and removed by Dyno.
+//! A private server by a recipe.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -83,8 +83,7 @@ fn literal(value: &str) -> String {
     }
 }
 
-/// Starts a private server, on the kept data of another one if there are any, and waits until it
-/// answers.
+/// On another server's kept data, if any. Returns when it answers.
 pub(super) fn start(
     recipe: &Recipe,
     title: &'static str,

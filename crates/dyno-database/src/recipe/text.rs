@@ -1,4 +1,4 @@
-//! The text of a recipe, and what is wrong with it.
+//! The text of a recipe, and its errors.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -79,8 +79,7 @@ pub(super) enum ListensOn {
     Socket,
     /// A port of the loopback, with a password.
     Port,
-    /// A port of the loopback at which every user of the machine can log in: of a product that can ask for no
-    /// password before it has certificates.
+    /// On the loopback, open to all local users: passwords would need certificates first.
     PortWithoutPassword,
 }
 
@@ -130,11 +129,7 @@ const TITLE_MOST: usize = 80;
 const STOP_SIGNALS: [&str; 3] = ["TERM", "INT", "QUIT"];
 
 impl Recipe {
-    /// Reads a recipe for the product of this name.
-    ///
-    /// # Errors
-    ///
-    /// It is not TOML, has an unknown key, or describes what cannot be.
+    /// For this product. Fails if it is not TOML, has an unknown key, or is inconsistent.
     pub fn parse(name: &str, text: &str) -> Result<Recipe, RecipeError> {
         let digest = digest(&SHA256, text.as_bytes());
         let digest = digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -315,8 +310,7 @@ impl Recipe {
         Ok(())
     }
 
-    /// What a commit survives, by the settings that the server reports; none if the recipe does not say, and
-    /// the protocol's own rules hold.
+    /// With the reported settings; none if the recipe has no rules, and the protocol's apply.
     pub(super) fn durability(&self, settings: &BTreeMap<String, String>) -> Option<Durability> {
         if self.text.durability.is_empty() {
             return None;

@@ -1,5 +1,5 @@
-//! Counters of SQLite: what each prepared statement counts (`sqlite3_stmt_status`), changes, and
-//! what the thread that runs it reads and writes: pages that the page cache did not have.
+//! SQLite's counters: of prepared statements (`sqlite3_stmt_status`), changes, and I/O of the
+//! thread, which are misses of the page cache.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Which settings shape the database file.
+//! The settings that shape the database file.
 
 use super::pragma::{self, Pragma};
 use super::server::check_spec;
@@ -6,8 +6,7 @@ use crate::data::RuntimeSettings;
 use crate::server::Context;
 use crate::{DataShape, DeployError, ServerSpec};
 
-/// Settings of a connection, which leave no trace in the file once it is closed. The journal mode
-/// is in the file; it is reset when the file is kept.
+/// Leave no trace in a closed file. The journal mode is in it, but reset when it is kept.
 const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
     names: &[
         "automatic_index",

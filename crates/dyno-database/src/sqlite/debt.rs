@@ -1,4 +1,4 @@
-//! The debt of SQLite: frames of the WAL that are not yet in the database.
+//! SQLite's debt: WAL frames not yet in the database.
 
 use dyno_workload::{Connector, TextRows};
 
@@ -22,8 +22,7 @@ pub(super) fn wal_frames(ask: &mut dyn FnMut(&str) -> Option<TextRows>) -> Optio
     Some(WalFrames { all, pending: (all - done).max(0.0) })
 }
 
-/// Reads the debt of the database that this connector opens. Without a WAL every commit is in the
-/// database, there is no debt, and nothing is asked: a writer would lock out whoever asks.
+/// Without a WAL there is no debt, and nothing is asked: a writer would lock the probe out.
 pub(crate) fn meter(connector: Connector, has_wal: bool) -> Box<dyn DebtMeter> {
     Box::new(SqliteDebt { asker: Asker::new(connector.clone()), connector, has_wal })
 }

@@ -1,18 +1,16 @@
-//! SQLite, in Dyno's own process: nothing to install, and nothing between a client and the engine.
+//! SQLite, in Dyno's own process. To read its numbers:
 //!
-//! What an expert must know to read its numbers:
-//!
-//! - All work is done on the client's own thread, inside `poll_reply`: a client that waits for a
-//!   lock, or for the disk, blocks its worker. So each client wants a worker of its own.
-//! - Waiting for a lock is SQLite's busy handler: it sleeps, for 1 ms first and for up to 100 ms
-//!   later, and tries again. There is no queue: a later client may win. Response times of
-//!   several writers show these steps.
-//! - A transaction that begins with a read and then writes may fail at once, however long the busy
-//!   timeout: another client has written meanwhile (`SQLITE_BUSY_SNAPSHOT` in WAL mode, counted as
-//!   `serialization`), or waiting would be a deadlock (`SQLITE_BUSY`, counted as `lock_timeout`).
-//!   An application would send BEGIN IMMEDIATE; a workload that sends BEGIN sends BEGIN here, too.
-//! - SQLite is built with its default of counting memory (`MEMSTATUS`), so allocations of all
-//!   clients pass one mutex. The facts list the options it was compiled with.
+//! - A client's work runs on its own thread in `poll_reply`: waiting for a lock or the disk blocks
+//!   the worker, so each client needs a worker of its own.
+//! - SQLite's busy handler waits for locks by sleeping, first 1 ms, later up to 100 ms, and trying
+//!   again, without a queue: a later client may win. Response times of several writers show these
+//!   steps.
+//! - A transaction that reads and then writes may fail at once, whatever the busy timeout: another
+//!   client has written (`SQLITE_BUSY_SNAPSHOT` in WAL mode, counted as `serialization`), or
+//!   waiting would be a deadlock (`SQLITE_BUSY`, counted as `lock_timeout`). An application would
+//!   send BEGIN IMMEDIATE; a workload that sends BEGIN sends BEGIN here, too.
+//! - SQLite counts memory (`MEMSTATUS`, its default), so all clients' allocations pass one mutex.
+//!   The facts list compile options.
 
 mod connection;
 mod cost;
@@ -29,11 +27,7 @@ pub(crate) use product::FAMILY;
 #[cfg(test)]
 mod tests;
 
-/// A connection to a database in memory, which ends with it.
-///
-/// # Errors
-///
-/// SQLite has no memory for it.
+/// A database that ends with its connection. Fails if there is no memory for it.
 pub(crate) fn connection_in_memory() -> Result<Box<dyn dyno_workload::Connection>, rusqlite::Error>
 {
     let database = rusqlite::Connection::open_in_memory()?;

@@ -1,7 +1,6 @@
-//! Settings of SQLite: PRAGMAs that must be known, accepted and in force.
-//!
-//! SQLite itself ignores a misspelt PRAGMA and most senseless values silently. Here every
-//! name is looked up in `PRAGMA pragma_list`, and every value is read back.
+//! SQLite's settings: PRAGMAs that must be known, accepted and in force. SQLite silently ignores
+//! misspelt PRAGMAs and most senseless values; here each name is looked up in `PRAGMA pragma_list`,
+//! and each value read back.
 
 use std::collections::BTreeMap;
 
@@ -33,8 +32,7 @@ impl Pragma {
 /// How long a connection waits for a lock, unless the study says otherwise.
 const BUSY_TIMEOUT_MS: &str = "5000";
 
-/// Those that count only before others, in their order: how long the others may wait for a lock,
-/// the file's format, what decides how the journal is opened, the journal.
+/// In this order: waits for locks, file format, how the journal is opened, journal.
 const FIRST: [&str; 6] =
     ["busy_timeout", "page_size", "encoding", "auto_vacuum", "locking_mode", "journal_mode"];
 
@@ -79,8 +77,7 @@ const FACTS: [&str; 27] = [
     "wal_autocheckpoint",
 ];
 
-/// Turns a study's settings into PRAGMAs, in the order in which they must be applied. The error is
-/// a message for the user.
+/// In the order of application. The error is a message for the user.
 pub(super) fn from_settings(
     settings: &BTreeMap<String, SettingValue>,
 ) -> Result<Vec<Pragma>, String> {
@@ -133,8 +130,7 @@ pub(super) fn check_names(
     Ok(())
 }
 
-/// The first setting that this SQLite does not know, with the nearest word, or whose value it does not
-/// accept.
+/// The first unknown setting, with the nearest name, or the first refused value.
 pub(super) fn refusal(settings: &BTreeMap<String, SettingValue>) -> Option<String> {
     let pragmas = match from_settings(settings) {
         Ok(pragmas) => pragmas,
@@ -154,8 +150,7 @@ pub(super) fn refusal(settings: &BTreeMap<String, SettingValue>) -> Option<Strin
     unknown.or_else(journal).or_else(|| apply(&database, &in_memory).err())
 }
 
-/// Those that a database in memory does not hold, or that count for the whole process: only a
-/// database in a file shows whether their values are accepted.
+/// Not held in memory, or of the whole process: only a file shows accepted values.
 const ONLY_IN_FILES: [&str; 5] =
     ["journal_mode", "locking_mode", "mmap_size", "soft_heap_limit", "hard_heap_limit"];
 
@@ -176,8 +171,7 @@ fn names(database: &rusqlite::Connection) -> rusqlite::Result<Vec<String>> {
     database.prepare("PRAGMA pragma_list")?.query_map([], |row| row.get(0))?.collect()
 }
 
-/// Applies the PRAGMAs, in order, and proves that each is in force. The names must have passed
-/// [`check_names`].
+/// Applies them in order, and proves that each is in force. Names must have passed [`check_names`].
 pub(super) fn apply(database: &rusqlite::Connection, pragmas: &[Pragma]) -> Result<(), String> {
     for Pragma { name, value } in pragmas {
         let refused = |error: rusqlite::Error| {

@@ -1,11 +1,9 @@
-//! A probe of a SQLite database: the sizes of its files, its pages, and how far its WAL is
-//! checkpointed.
+//! A probe of an SQLite database: file sizes, pages, checkpointed part of the WAL.
 //!
-//! The page cache belongs to each connection, and only that connection's own thread could read its
-//! counters (`sqlite3_db_status`, which rusqlite does not offer without unsafe code). Cache misses
-//! are seen from outside: each such page is a read of the thread that works for the client, and the
-//! kernel counts what each thread reads. The files are not opened here: closing any descriptor of a
-//! file drops all locks that this process has on it, SQLite's among them.
+//! Each connection has its own page cache, whose counters only its thread could read
+//! (`sqlite3_db_status`, which rusqlite lacks in safe code). A cache miss is a read of the client's
+//! thread, which the kernel counts. Files are not opened here: closing any descriptor drops all of
+//! this process's locks on the file, SQLite's included.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -79,8 +77,7 @@ impl FilesProbe {
     }
 }
 
-/// What all threads together did in a second between two moments; none if no time has passed, or
-/// there was none of them at both.
+/// Sum of all threads per second; none if no time has passed, or no thread exists at both moments.
 fn rates(
     (then, before): (Nanoseconds, &BTreeMap<i32, ThreadIo>),
     (now, workers): (Nanoseconds, &BTreeMap<i32, ThreadIo>),

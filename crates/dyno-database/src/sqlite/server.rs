@@ -1,4 +1,4 @@
-//! SQLite as a server: a folder with a database file.
+//! SQLite as a server: a folder with the database file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,8 +22,7 @@ const DATABASE_FILE: &str = "dyno.db";
 /// Suffixes of the files that SQLite puts beside the database file.
 const SIDE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
-/// Makes a folder with an empty database, or with a kept one, and verifies that all
-/// settings are accepted.
+/// With an empty or a kept database; verifies that all settings are accepted.
 pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
     let (spec, place) = (launch.spec, launch.place);
     check_spec(spec)?;
@@ -39,8 +38,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     }
 }
 
-/// The folder that marks it as Dyno's, and the one with the database: the same, unless its place is
-/// apart.
+/// Dyno's marked folder and the database's: the same, unless the place is elsewhere.
 struct SqliteFolder {
     place: Place,
     path: PathBuf,
@@ -105,8 +103,7 @@ pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
 pub(super) struct Database {
     path: PathBuf,
     pragmas: Arc<[Pragma]>,
-    // Taken once: the settings are the same on every connection, and under `locking_mode =
-    // EXCLUSIVE` no further connection could ask while a client has one.
+    // Read once: they are equal, and `locking_mode = EXCLUSIVE` admits no other connection.
     facts: ServerFacts,
 }
 
@@ -159,8 +156,7 @@ impl Database {
         connector(move || SqliteConnection::open(&path, &pragmas))
     }
 
-    /// Opens connections for probes, which do not wait for locks: settings that would have to read
-    /// the file, and so wait for its writers, are left out.
+    /// Probes do not wait for locks: without settings that read the file, and so wait for writers.
     fn probe_connector(&self) -> Connector {
         let path = self.path.clone();
         let busy = Pragma::new("busy_timeout", PROBE_BUSY_MS);

@@ -1,6 +1,4 @@
-//! The SQL of Dyno itself on SQLite.
-//!
-//! Dyno's notes belong to whoever owns the file.
+//! Dyno's own SQL on SQLite. Its notes belong to the file's owner.
 
 use dyno_workload::Dialect;
 

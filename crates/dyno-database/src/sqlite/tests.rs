@@ -1,4 +1,4 @@
-//! SQLite from start to stop, and the sysbench scripts on it.
+//! SQLite from start to stop, with the sysbench scripts.
 
 mod transactions;
 

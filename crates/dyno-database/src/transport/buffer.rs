@@ -3,11 +3,9 @@
 /// Initial capacity of a buffer, in bytes.
 const INITIAL_ROOM: usize = 16 * 1024;
 
-/// Bytes received and not yet consumed; grows when it must and never shrinks.
-///
-/// All memory is initialised when it is allocated, once, so that a read can go straight into it.
-/// Bytes are moved only when a read would find too little room after them; a buffer that is
-/// emptied before the next read, as after every complete reply, never moves a byte.
+/// Grows, but never shrinks. Memory is initialised once, at allocation, so that reads go straight
+/// into it. Bytes move only if a read would find too little room; a buffer emptied before the next
+/// read, as after every complete reply, moves none.
 pub(crate) struct ReadBuffer {
     bytes: Box<[u8]>,
     // Unread are `start..end`; start <= end <= bytes.len().
@@ -44,8 +42,7 @@ impl ReadBuffer {
         self.end = 0;
     }
 
-    /// The room after the unread bytes, at least `min` bytes of it. [`ReadBuffer::filled`] says
-    /// how much of it was used.
+    /// At least `min` bytes after the unread ones. [`ReadBuffer::filled`] says how much was used.
     pub(crate) fn room(&mut self, min: usize) -> &mut [u8] {
         if self.bytes.len() - self.end < min {
             self.make_room(min);

@@ -1,7 +1,5 @@
-//! Bytes to and from a server: Unix socket or TCP, plain or TLS, blocking or not.
-//!
-//! Knows no database protocol. A product's connection owns one [`Transport`] and one
-//! [`ReadBuffer`].
+//! Bytes to and from a server: Unix socket or TCP, plain or TLS, blocking or not. Knows no
+//! protocol. A connection owns one [`Transport`] and one [`ReadBuffer`].
 
 mod buffer;
 mod patience;
@@ -27,15 +25,14 @@ use crate::{Address, Endpoint, TlsMode};
 /// Least room that a read is given, in bytes.
 const READ_ROOM: usize = 8 * 1024;
 
-/// Reads of one reply under load before the worker looks at its clock and at its other clients: a server that
-/// sends without a pause must run into the statement's limit as one that is silent does.
+/// Per reply under load, before the worker looks at the clock and other clients: a server that never pauses
+/// must hit the statement's limit like a silent one.
 pub(crate) const READS_MOST: usize = 32;
 
 /// A plain read of fewer bytes than this has emptied the socket.
 pub(crate) const SHORT_READ: usize = READ_ROOM;
 
-/// Memory that the rows of one cold result may take, in bytes: Dyno's queries need a fraction of
-/// it, and a server could send without end.
+/// Of a cold result, in bytes: queries need a fraction, and servers could send without end.
 pub(crate) const COLD_RESULT_MAX: usize = 64 << 20;
 
 /// The memory that a row of texts takes, in bytes.
@@ -72,11 +69,9 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// Opens a plain stream, blocking, TCP_NODELAY set. Gives up after ten seconds.
-    ///
-    /// What is read and written then has ten seconds in all, so that no server can delay a
-    /// handshake longer, until [`Transport::begin_cold`] or [`Transport::set_blocking`] says
-    /// otherwise.
+    /// Plain, blocking, with TCP_NODELAY; gives up after ten seconds. Reads and writes then have
+    /// ten seconds in total, which bounds a handshake, until [`Transport::begin_cold`] or
+    /// [`Transport::set_blocking`].
     pub(crate) fn open(endpoint: &Endpoint) -> io::Result<Transport> {
         let socket = Socket::open(&endpoint.address)?;
         let mut transport = Transport { socket, tls: None, is_blocking: true, patience: None };
@@ -84,8 +79,7 @@ impl Transport {
         Ok(transport)
     }
 
-    /// Wraps the stream in TLS and finishes the handshake; blocks, for ten seconds at most. `host`
-    /// is the name to verify.
+    /// Finishes the handshake; blocks for at most ten seconds. `host` is verified.
     pub(crate) fn start_tls(&mut self, mode: &TlsMode, host: &str) -> io::Result<()> {
         self.begin_cold(socket::OPEN_LIMIT)?;
         let patience = self.patience.as_mut().expect("it has just begun");
@@ -96,8 +90,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Whether the other end is known to be the server, so that the password may be sent: through a Unix
-    /// socket that nobody else can have made, or with a verified certificate.
+    /// For passwords: nobody else can have made the socket, or the certificate is verified.
     pub(crate) fn is_trusted(&self, endpoint: &Endpoint) -> bool {
         let is_verified = matches!(endpoint.tls, TlsMode::Verify { .. });
         match &endpoint.address {
@@ -119,17 +112,15 @@ impl Transport {
         self.socket.as_fd()
     }
 
-    /// Blocking or not; a blocking read or write gives up after `timeout_ns` (0: never) with
-    /// `WouldBlock`. Ends cold work.
+    /// Blocking calls end after `timeout_ns` (0: never) with `WouldBlock`. Ends cold work.
     pub(crate) fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> io::Result<()> {
         self.patience = None;
         self.is_blocking = blocking;
         self.socket.set_blocking(blocking, timeout_ns)
     }
 
-    /// Begins cold work: reads and writes block, all of them together no longer than `limit` (0:
-    /// any time), and end when the user stops, or if no byte moves for a day. A limit that is
-    /// over is an error of kind `TimedOut`.
+    /// Reads and writes block, in total for at most `limit` (0: any time; then `TimedOut`), and end
+    /// when the user stops, or no byte moves for a day.
     pub(crate) fn begin_cold(&mut self, limit: Nanoseconds) -> io::Result<()> {
         self.begin_cold_within(limit, STATEMENT_SILENCE)
     }
@@ -147,9 +138,8 @@ impl Transport {
         Ok(())
     }
 
-    /// Reads once, appending to `buffer`; 0 means the peer has closed. With TLS: decrypted bytes,
-    /// `WouldBlock` if a record is incomplete. A blocking stream waits for the rest of it, but under load, where only its
-    /// caller knows the limit, for no more than a few reads.
+    /// Appends to `buffer`; 0 if the peer has closed. TLS decrypts; `WouldBlock` if a record is incomplete. A blocking
+    /// stream waits for the rest, but under load, where only the caller knows the limit, only for a few reads.
     pub(crate) fn read_some(&mut self, buffer: &mut ReadBuffer) -> io::Result<usize> {
         if self.patience.is_some() {
             return self.read_patiently(buffer);
@@ -187,8 +177,7 @@ impl Transport {
         result
     }
 
-    /// Writes as much as it can and returns the number of bytes accepted. With TLS and no bytes:
-    /// writes encrypted bytes that wait inside.
+    /// Returns the number accepted. TLS without bytes writes encrypted bytes that wait.
     pub(crate) fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.patience.is_some() {
             return self.write_patiently(bytes);
@@ -232,12 +221,12 @@ impl Transport {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Blocks until a read finds something; false if that takes longer than `timeout_ns` (0: no
-    /// limit). Returns at once for TCP, where the read itself may block.
+    /// Blocks until a read finds something; false after `timeout_ns` (0: no limit). Returns at once
+    /// for TCP, where the read itself may block.
     ///
-    /// A thread that sleeps in a read of a Unix socket is woken twice a statement: when the server
-    /// takes the request, because there is room to write again, and when the reply arrives. One
-    /// that sleeps in `poll` is woken for the reply alone, which saves more than the call costs.
+    /// A thread in a read of a Unix socket wakes twice per statement: when the server takes the
+    /// request, and for the reply. In `poll` it wakes only for the reply, which saves more than the
+    /// call costs.
     #[inline]
     pub(crate) fn wait_readable(&self, timeout_ns: u64) -> bool {
         if matches!(self.socket, Socket::Tcp(_)) || self.has_buffered() {

@@ -1,4 +1,4 @@
-//! How long cold work waits for a server, and how the user ends the wait.
+//! How long cold work waits for a server, and how the user ends that.
 
 use std::io::{self, Read, Write};
 
@@ -7,23 +7,20 @@ use dyno_units::Nanoseconds;
 use super::socket::Socket;
 use crate::waiting::{SET_UP_LIMIT, STOPPED_LIMIT, is_over, n_stops};
 
-/// How long the server may take to make or to drop a catalog and its tables: files are made and
-/// removed, and some write a checkpoint first.
+/// To make or drop a catalog with files, some of them after a checkpoint.
 pub(crate) const CATALOG_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
 
-/// How long the server may be silent while rows are sent to it, or after them: no byte in either
-/// direction. Rows of one statement are stored as they come, so this is far more than any needs.
+/// Without a byte either way, during or after rows, which are stored as they come.
 pub(crate) const ROWS_SILENCE: Nanoseconds = Nanoseconds::from_secs(30 * 60);
 
-/// The same for any other statement that may take any time: creating an index of a large table
-/// sends nothing until it is done.
+/// For other statements without a limit: creating a large index sends nothing until it is done.
 pub(crate) const STATEMENT_SILENCE: Nanoseconds = Nanoseconds::from_secs(24 * 60 * 60);
 
 /// Length of one wait in the kernel, after which limits are checked.
 pub(super) const SLICE: Nanoseconds = Nanoseconds::from_millis(100);
 
-/// Work without a limit (filling a table, creating an index) gets this long to finish when the user
-/// stops: an abandoned statement continues in the server.
+/// After a stop by the user, work without a limit (filling a table, creating an index) may still
+/// finish: an abandoned statement would continue in the server.
 const GRACE: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// How long one piece of cold work may still wait.
@@ -61,11 +58,7 @@ impl Patience {
         self.last_byte = now();
     }
 
-    /// Whether the work may go on.
-    ///
-    /// # Errors
-    ///
-    /// Why not: `TimedOut`, or `ConnectionAborted` if the user has stopped Dyno.
+    /// Fails with `TimedOut`, or `ConnectionAborted` if the user has stopped Dyno.
     fn check(&mut self) -> io::Result<()> {
         if is_over() {
             return Err(was_stopped());

@@ -16,9 +16,8 @@ use crate::Address;
 /// How long opening a stream may take, all addresses of a host together.
 pub(super) const OPEN_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
-/// When the kernel asks an idle TCP peer whether it still lives: after so long without a byte, and
-/// then so often, so many times. A peer that vanished (power, network) is detected within two
-/// minutes, however long its statement may take; a live one answers by itself.
+/// Idle time, interval and number of the kernel's probes of a TCP peer. A peer that vanished
+/// (power, network) is detected within two minutes, however long its statement may take.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_COUNT: u32 = 6;
@@ -39,8 +38,7 @@ impl Socket {
         }
     }
 
-    /// Whether the socket of this path is the server's: the process at the other end is root's or this user's, or
-    /// no other user can have made the socket.
+    /// The peer process is root's or this user's, or no other user can have made the socket.
     pub(super) fn is_of_server(&self, path: &Path) -> bool {
         let me = rustix::process::geteuid().as_raw();
         let is_own = sockopt::socket_peercred(self)
@@ -65,8 +63,7 @@ impl Socket {
     }
 }
 
-/// A limit as the kernel takes it, in whole microseconds: a limit below one must not become zero,
-/// which means none.
+/// In whole microseconds, rounded up: zero would mean no limit.
 fn kernel_limit(timeout_ns: u64) -> Option<Duration> {
     (timeout_ns > 0).then(|| Duration::from_micros(timeout_ns.div_ceil(1_000)))
 }
@@ -83,8 +80,7 @@ impl AsFd for Socket {
 impl Read for Socket {
     /// Reads once; tries again if only a signal interrupted.
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        // Without the C library's wrapper, which makes the call a place where the thread could be
-        // cancelled: that costs more instructions than all else here.
+        // The C library's wrapper is a cancellation point, which costs more than all else.
         let receive = || rustix::net::recv(&*self, &mut *room, RecvFlags::empty());
         let (n_read, _) = rustix::io::retry_on_intr(receive)?;
         Ok(n_read)

@@ -1,7 +1,5 @@
-//! TLS over a socket, by rustls.
-//!
-//! Rustls does no input or output of its own, so one object serves blocking and non-blocking
-//! sockets alike. It allocates for each record; the measured cost of TLS includes that.
+//! TLS by rustls, which does no input or output itself: one object serves blocking and non-blocking
+//! sockets. It allocates for each record, which is part of TLS's measured cost.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -19,8 +17,7 @@ use rustls::{
 use super::ReadBuffer;
 use crate::TlsMode;
 
-/// Reads in which a whole record arrives, if it is there: 16 KiB, 4 KiB at a time. A server that sends it byte by byte
-/// takes more.
+/// Enough for a whole record that has arrived: 16 KiB at 4 KiB each. A server that sends it byte by byte takes more.
 pub(super) const RECORD_READS: usize = 5;
 
 /// A TLS session whose handshake is done.
@@ -86,8 +83,7 @@ impl TlsStream {
         self.n_buffered > 0
     }
 
-    /// Reads encrypted bytes and appends all that can be decrypted. If that is nothing yet, the socket is read again, so
-    /// often at most; then it is `WouldBlock`.
+    /// Appends all that can be decrypted. If that is nothing, reads again, up to `reads_most` times; then `WouldBlock`.
     pub(super) fn read_some(
         &mut self,
         socket: &mut (impl Read + Write),
@@ -158,8 +154,7 @@ fn as_io_error(error: io::Error) -> io::Error {
     }
 }
 
-/// The name to verify. If nothing is verified, a name that TLS cannot carry (a Unix socket's)
-/// is replaced by `localhost`.
+/// If nothing is verified, `localhost` replaces a name that TLS cannot carry (a Unix socket's).
 fn server_name(mode: &TlsMode, host: &str) -> io::Result<ServerName<'static>> {
     match ServerName::try_from(host.to_owned()) {
         Ok(name) => Ok(name),
@@ -173,8 +168,7 @@ fn server_name(mode: &TlsMode, host: &str) -> io::Result<ServerName<'static>> {
     }
 }
 
-/// Where systems keep the root certificates that they trust: Debian and Arch, Fedora and RHEL,
-/// SUSE, Alpine and the BSDs.
+/// Trusted root certificates: Debian and Arch, Fedora and RHEL, SUSE, Alpine and the BSDs.
 const SYSTEM_ROOTS: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
@@ -204,8 +198,7 @@ fn read_first(paths: &[&Path]) -> Option<RootCertStore> {
     paths.iter().find_map(|path| read_bundle(path))
 }
 
-/// The certificates of a system's bundle; those that cannot be used are left out, because no user
-/// requested any of them individually.
+/// Unusable certificates of the system's bundle are skipped: no user asked for a particular one.
 fn read_bundle(path: &Path) -> Option<RootCertStore> {
     let certificates = CertificateDer::pem_file_iter(path).ok()?;
     let mut roots = RootCertStore::empty();

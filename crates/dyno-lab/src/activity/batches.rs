@@ -1,7 +1,5 @@
-//! Statements that are sent again and again, as a batch, until a batch finds nothing to do: rows that are
-//! moved, archived or deleted a few at a time.
-//!
-//! The last statement of a batch returns the number of rows that it handled; zero ends the job.
+//! Moves, archives or deletes rows a few at a time: the statements of a batch are sent until its last
+//! one, which returns the number of rows handled, returns zero.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! A command: a program that runs to its end, timed, with what it took and what it said of itself.
+//! A program that runs to its end, timed, with its resources and the figures it prints.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Dips: the limit of a volume's device is lowered for a while, again and again.
+//! Dips: the limit of a volume's device is lowered for a while, repeatedly.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-//! Faults: a server that Dyno started is killed, stopped, restarted or isolated, at given times of a step.
-//! A replica may be promoted in place of a primary that was killed.
+//! Kills, stops, restarts or isolates a server that Dyno started, at given times of a step; may promote a replica in
+//! place of a killed primary.
 //!
-//! They act on the process by the handle with which it was started, and on no other; of a server on a host, its agent
-//! does. Whatever happens, the server is up again when the step has ended, so that what it had confirmed can be
-//! audited; one that does not come back fails the trial.
+//! Faults act only on the process, through the handle that started it; on a host, its agent does that. The server is
+//! always up again at the end of the step, so that confirmed work can be audited; if it does not come back, the trial
+//! fails.
 
 use std::sync::{Arc, OnceLock};
 
@@ -75,11 +75,7 @@ impl Promoting<'_> {
 }
 
 impl<'a> Faults<'a> {
-    /// Those of a choice, on the members of a deployment, in a step of this length.
-    ///
-    /// # Errors
-    ///
-    /// There is no such member, or it is not a process that Dyno started.
+    /// `length` is the step's. Fails for an unknown member, or one that Dyno did not start.
     pub(crate) fn of(
         (choice, length): (FaultChoice, Nanoseconds),
         lab: &'a Lab,
@@ -180,11 +176,7 @@ impl<'a> Faults<'a> {
         Ok(acted)
     }
 
-    /// Waits until a time; whether it came before the step has ended.
-    ///
-    /// # Errors
-    ///
-    /// The machine of the server is lost, or that of another member: clients would try to reach it until the end.
+    /// False if the step ends first. Fails if a member's machine is lost, to end at once.
     fn wait(&self, at: &Surroundings<'_, '_, '_>, until: Nanoseconds) -> Result<bool, TrialError> {
         loop {
             if let Some(why) = self.control.lost() {
@@ -227,11 +219,7 @@ impl<'a> Faults<'a> {
     }
 }
 
-/// How a replica of a deployment takes the place of the primary.
-///
-/// # Errors
-///
-/// There is none.
+/// Fails if the deployment has no replica.
 fn promoting<'a>(
     name: &str,
     lab: &'a Lab,

@@ -1,4 +1,4 @@
-//! What is written down while a step goes on: its events, its seconds, and what the probes see.
+//! Records a step while it runs: its events, its seconds, its probes' readings.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -172,8 +172,7 @@ impl<'a, 't> Journal<'a, 't> {
     }
 }
 
-/// The server if there is one, the host, and what the study itself wants to be read beside this database;
-/// with a process that takes the place of the server's, if one is given.
+/// Server, host, and the study's own probes for this database; `process` replaces the server's.
 pub(crate) fn watched(
     lab: &Lab,
     order: &RunOrder<'_>,
@@ -205,8 +204,7 @@ pub(crate) fn watched(
     })
 }
 
-/// Adds up a column of rates over the measured intervals; none where a value is missing, so that
-/// a gap is not taken for zero.
+/// Sum over measured intervals; none if a value is missing, as a gap must not count as zero.
 fn measured_sum(
     spans: &[(Nanoseconds, Nanoseconds)],
     measure_began: Nanoseconds,

@@ -1,4 +1,4 @@
-//! The load: transactions of a workload, timed; by the generator in `dyno-load`.
+//! The load: a workload's timed transactions, sent by the generator in `dyno-load`.
 
 use dyno_database::Server;
 use dyno_load::{
@@ -150,11 +150,7 @@ impl Activity for LoadActivity<'_> {
 }
 
 impl<'a> LoadActivity<'a> {
-    /// The load of a step, on what the trial's workload connects to.
-    ///
-    /// # Errors
-    ///
-    /// There is nothing to connect to.
+    /// Fails if there is nothing to connect to.
     pub(crate) fn new(
         plan: LoadPlan,
         (lab, order): (&'a Lab, &RunOrder<'_>),

@@ -1,8 +1,8 @@
-//! What goes on by itself while nothing is sent: observed, and counted where the server counts.
+//! Observes a server that gets no load from Dyno.
 //!
-//! Where the server counts its transactions, these are the throughput. MariaDB and MySQL do not count
-//! them (a statement outside a transaction commits by itself, and no counter says how many did): of them
-//! only statements are known. There are no response times, because nobody waited.
+//! Throughput is the server's own count of transactions. MariaDB and MySQL have none (no counter
+//! includes statements that commit by themselves): of them only statements are known. There are no
+//! response times, as no client waited.
 
 use std::collections::BTreeMap;
 
@@ -82,11 +82,7 @@ impl Activity for ObservationActivity<'_> {
 }
 
 impl<'a> ObservationActivity<'a> {
-    /// The observation of a step.
-    ///
-    /// # Errors
-    ///
-    /// The process that is to be observed is not there.
+    /// Fails if the process to observe does not exist.
     pub(crate) fn new(
         (lab, watching): (&'a Lab, Option<&'a Watching>),
         name: &str,

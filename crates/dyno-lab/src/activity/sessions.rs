@@ -1,4 +1,4 @@
-//! Connections of a job whose statements take as long as they take, and can be cancelled.
+//! Connections of a job. Their statements have no time limit, and can be cancelled.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,8 +10,7 @@ use dyno_workload::{Connection, Connector};
 use super::{POLL, Surroundings};
 use crate::trial::TrialError;
 
-/// How often what is still running is cancelled, once it has to stop: the statement of a connection may
-/// begin just after it was cancelled.
+/// Cancelling is repeated, because a connection's statement may begin just after it was cancelled.
 const CANCEL_EVERY: Nanoseconds = Nanoseconds::SECOND;
 
 /// How long connecting and cancelling may take.

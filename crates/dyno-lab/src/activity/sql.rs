@@ -1,7 +1,5 @@
-//! Statements with an end: each is sent when one of the job's connections is free, and timed.
-//!
-//! A statement runs until it has ended, however long that takes. Where it has to stop before, it is
-//! cancelled by a connection of its own.
+//! Statements with an end: each is sent when a connection of the job is free, and timed. A
+//! statement has no time limit; if it must stop early, another connection cancels it.
 
 use std::sync::Arc;
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
-//! Commands of a job beside an agent's server: run one at a time, on a thread of their own, so that the agent goes on
-//! answering meanwhile.
+//! Runs the commands of a job beside an agent's server: one at a time, on a thread of their own, so that the agent
+//! keeps answering.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,11 +35,7 @@ impl Drop for Job {
 }
 
 impl Job {
-    /// Starts a command beside this server; what comes of it is said to the controller.
-    ///
-    /// # Errors
-    ///
-    /// Another one runs, or there is no folder or thread for it.
+    /// Tells the controller the outcome. Fails if another runs, or without folder or thread.
     pub(super) fn run(
         &mut self,
         (task, order): (u64, CommandOrder),

@@ -1,7 +1,6 @@
-//! Frames: how messages are told apart in a stream of bytes.
-//!
-//! A frame is `DynA`, the length of the message as four bytes (the lowest first), and the message as
-//! JSON with a line break at its end: what passes output on may do so by lines, as `srun` does. What does not begin so is not of an agent: a login script that prints, another program.
+//! Frames delimit messages in a stream of bytes. A frame is `DynA`, the message's length in four bytes, lowest first,
+//! and the message as JSON with a line break: relays such as `srun` may pass output on by lines. Input without `DynA`
+//! is not an agent's, but that of a login script or another program.
 
 use std::io::{self, Read, Write};
 

@@ -1,6 +1,5 @@
-//! The messages: orders of the controller, answers of the agent.
-//!
-//! The first message of each side is its hello, which every version understands: see [`Hello`].
+//! Messages: orders of the controller, answers of the agent. Each side begins with a hello that
+//! every version understands: see [`Hello`].
 
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -320,12 +319,8 @@ pub(crate) enum Answer {
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 impl Answer {
-    /// An answer of so many bytes as it may be used: a host is as little trusted as what it measures. All its texts are
-    /// cleaned here, and nowhere else.
-    ///
-    /// # Errors
-    ///
-    /// It is too long, or is none any more.
+    /// Cleans all texts, here and nowhere else: a host is trusted as little as what it measures. `n_bytes` is the size
+    /// of the message. Fails if it is too long or no longer valid.
     pub(crate) fn checked(self, n_bytes: usize) -> Result<Answer, String> {
         let is_large =
             matches!(self, Answer::Interval { .. } | Answer::Ended(_) | Answer::TrialFile { .. });
@@ -348,8 +343,8 @@ pub(crate) struct Sample {
     pub(crate) notes: Vec<String>,
 }
 
-/// Who speaks. Its two versions are in every protocol under these names; all else has a default, so
-/// that each side can say of which versions they are before it refuses the other.
+/// The sender. Both versions have these names in every protocol and all else has a default, so that
+/// each side can name the versions before it refuses the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) protocol: u32,

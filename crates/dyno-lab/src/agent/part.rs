@@ -1,6 +1,5 @@
-//! What a server on a host is for among the members of its deployment.
-//!
-//! The controller knows the members that are there already, and the agent the addresses of its own machine.
+//! The part of a server on a host in its deployment, as a message to its agent. The controller knows the
+//! members that are up, the agent its machine's addresses.
 
 use std::net::SocketAddrV4;
 

@@ -1,8 +1,6 @@
-//! The agent's side of the conversation.
-//!
-//! The thread that reads orders answers pings itself, so that the time on its answers is good while a
-//! load goes on. A load runs on a thread of its own. Whoever writes waits until the controller has
-//! taken what was written before: nothing is piled up.
+//! The agent's side of the conversation. The thread that reads orders answers pings itself, so that
+//! the times in its answers are right under load; a load has its own thread. Writers wait until the
+//! controller has read earlier output, so that none piles up.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -27,8 +25,7 @@ use super::trial::{RunTrial, TrialThread};
 use super::{DYNO, FrameError, PROTOCOL, read_frame, write_frame};
 use crate::hosts::measure_network;
 
-/// An agent whose controller says nothing for so long is alone, and ends. Controllers ask for the
-/// time every second.
+/// Silence after which an agent ends without its controller, which pings every second.
 const SILENCE_MOST: Nanoseconds = Nanoseconds::from_secs(60);
 
 const POLL: Duration = Duration::from_millis(100);
@@ -99,14 +96,10 @@ impl AgentSetup {
     }
 }
 
-/// Does what it is ordered to until its input ends. Whoever calls it then ends the process, and with it
-/// a load that is still going on. `on_silence` is called when nothing has been heard for a minute,
-/// which ends the process as well.
-/// A server that it has started has ended when this returns.
-///
-/// # Errors
-///
-/// What came in is not of a controller of this version; the output is closed. Says why.
+/// Follows orders until the input ends; its server has ended then. The caller must end the process, and
+/// with it a running load. `on_silence` is called after a minute without input, and must do the same.
+/// Fails, with the reason, on input that is not from a controller of this version, or if the output is
+/// closed.
 pub fn serve(
     input: &mut dyn Read,
     output: Box<dyn Write + Send>,

@@ -1,8 +1,6 @@
-//! The server of an agent: a private one as Dyno starts on its own machine, open to clients on other machines.
-//!
-//! It is started, restarted and stopped on a thread of its own, so that the agent goes on answering meanwhile. It
-//! ends with the agent: if that ends in order, here; if it is killed, by the guard that it has started
-//! ([`MakeKeeper`]).
+//! An agent's server: a private one as on Dyno's own machine, but open to clients on other machines. It has its
+//! own thread for start, restart and stop, so that the agent keeps answering. It ends with the agent: in order
+//! here, or through the agent's guard if that is killed ([`MakeKeeper`]).
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
@@ -31,8 +29,8 @@ use crate::deployment::recorded_place;
 use crate::site::start_router;
 use crate::volume::{self, VolumeAct};
 
-/// Makes the keeper of an agent's server under a folder, or under the usual one, and sees to it that what it keeps
-/// ends with the agent, even if the agent is killed. The error says why not.
+/// Makes the keeper of an agent's server under the folder, or the default one. What it keeps ends with the agent,
+/// even a killed one. The error is the reason.
 pub type MakeKeeper = Box<dyn Fn(Option<&Path>) -> Result<Keeper, String> + Send + Sync>;
 
 pub struct Hosting {

@@ -1,7 +1,6 @@
-//! Data of a server on their way from one agent to others, over a port of the host's address.
-//!
-//! The agent that has them listens at that port until as many others have fetched them as were announced. Who connects
-//! has to say a token of 128 random bits, which is made for this and known from the agents' channels alone.
+//! Copies a server's data from one agent to others, through a port of the host's address. The sender listens until the
+//! announced number of receivers have the data. They must present a token of 128 random bits, made for this copy and
+//! known only from the agents' channels.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -41,11 +40,7 @@ fn failed(what: &str, error: impl std::fmt::Display) -> DeployError {
     DeployError::new(format!("{what}: {error}"))
 }
 
-/// Offers a folder at an address of this machine to so many others.
-///
-/// # Errors
-///
-/// There is no port or no thread for it.
+/// Fails if no port or thread is available.
 pub(super) fn offer(
     data: PathBuf,
     (address, takers): (Ipv4Addr, usize),
@@ -143,11 +138,7 @@ fn is_equal(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-/// Fetches what another agent offers into a folder that is not there yet.
-///
-/// # Errors
-///
-/// It cannot be reached, does not have it, or did not send it whole.
+/// `to` must not exist. Fails if the sender is unreachable, lacks the data, or breaks off.
 pub(super) fn fetch(
     (from, token): (SocketAddrV4, &str),
     (to, owner): (&Path, Option<RunAs>),

@@ -1,4 +1,4 @@
-//! A whole trial on the agent's machine: with the code that runs it without hosts, recorded there, and its record sent.
+//! A whole trial on the agent's machine, run as without hosts; its record is sent to the controller.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -20,8 +20,7 @@ use crate::trial::TrialEnd;
 /// Bytes of a file that are sent at a time.
 const PART: usize = 256 << 10;
 
-/// How long the agent waits for a trial to be torn down when the controller is gone; what is left then is
-/// ended by the guard.
+/// Limit for tearing a trial down after the controller is gone; the guard ends what is left then.
 const END_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]

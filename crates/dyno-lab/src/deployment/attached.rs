@@ -1,4 +1,4 @@
-//! Servers that run already, given by their URLs.
+//! Running servers, given by their URLs.
 
 use dyno_database::{AttachOptions, Endpoint, Server, UrlError};
 use dyno_study::Variant;

@@ -1,4 +1,4 @@
-//! Several servers over the same data: the first one as any other, and those that share its load.
+//! Several servers over the same data: the first, and those that share its load.
 
 use dyno_database::{AttachOptions, Endpoint, Part, Server, ServerSpec};
 use dyno_record::{Entry, MemberRole};
@@ -20,8 +20,7 @@ impl Deployment {
         })
     }
 
-    /// The servers on hosts that are no members of a deployment of several, with their names, the first one first: each
-    /// has data of its own.
+    /// Servers on hosts with data of their own, in no deployment of several; the first one first.
     pub(crate) fn independent_servers(&self) -> impl Iterator<Item = (&str, &dyn Server)> {
         self.members.iter().filter_map(|member| match member.source {
             Source::Start(_) if member.host.is_some() => {
@@ -32,8 +31,7 @@ impl Deployment {
         })
     }
 
-    /// Gives the independent servers on hosts the names of the hosts that they are really on: where one was lost,
-    /// others have their places.
+    /// Independent servers are named after their actual hosts: others may have replaced a lost one.
     pub(crate) fn name_hosted(&mut self, hosts: &ServerHosts) {
         if self.members.iter().any(|member| matches!(member.source, Source::Route(_))) {
             return;

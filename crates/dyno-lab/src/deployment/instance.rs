@@ -1,4 +1,4 @@
-//! What runs as a member: a server of real time, a replica, or a simulation.
+//! A running member: a server in real time, a replica, or a simulation.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -6,12 +6,8 @@ use dyno_units::{ByteCount, SettingValue};
 use super::{Member, Source};
 use crate::trial::TrialError;
 
-/// Gives members the CPUs and memory limits that the study sets for them. A member that this deployment does not have
-/// is passed over: another variant of the database may have it ([`unknown`]).
-///
-/// # Errors
-///
-/// A member is not a process that can be limited in this way.
+/// Sets the study's CPUs and memory limits of members. Members that this deployment lacks are skipped, as another
+/// variant may have them ([`unknown`]). Fails if a member is no process that can be limited.
 pub(super) fn apply(
     members: &mut [Member],
     database: &Database,

@@ -1,4 +1,4 @@
-//! A replica that takes the place of the primary while clients use it.
+//! A replica that replaces the primary while clients use it.
 
 use std::sync::{Arc, OnceLock};
 

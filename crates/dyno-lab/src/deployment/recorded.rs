@@ -1,4 +1,4 @@
-//! What the record keeps of servers and places.
+//! Records of servers and places.
 
 use std::collections::BTreeMap;
 

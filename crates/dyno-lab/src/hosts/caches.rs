@@ -1,4 +1,4 @@
-//! The page caches of the machines that have servers.
+//! Page caches of the servers' machines.
 
 use dyno_record::EventKind;
 
@@ -19,22 +19,14 @@ impl ServerHosts {
         (0..self.agents.hellos.len()).filter(is_new).collect()
     }
 
-    /// Finds out whether the page caches of all hosts may be emptied.
-    ///
-    /// # Errors
-    ///
-    /// One may not; the message names the host.
+    /// Fails, with the host's name, if a host's page cache may not be emptied.
     pub(crate) fn may_drop_caches(&self) -> Result<(), TrialError> {
         let hosts = 0..self.agents.hellos.len();
         let orders = hosts.map(|idx| (idx, ServerOrder::MayDropCaches)).collect();
         self.perform_all(orders).map(drop)
     }
 
-    /// Empties the page caches of all hosts, all at once; returns an event for each.
-    ///
-    /// # Errors
-    ///
-    /// One could not be emptied; the message names the host.
+    /// On all hosts at once. Fails, with the host's name, if one could not be emptied.
     pub(crate) fn drop_caches(&self) -> Result<Vec<EventKind>, TrialError> {
         let hosts = self.one_of_each_machine();
         let orders = hosts.iter().map(|idx| (*idx, ServerOrder::DropCaches)).collect();

@@ -1,8 +1,6 @@
-//! The controller's end of the conversation with one agent.
-//!
-//! A thread reads what the agent says, and notes itself when answers to pings came in; another one writes what
-//! it is told, so that nobody waits for an agent that does not read; a third keeps the last lines that its command has
-//! complained of. All end with the agent.
+//! The controller's end of the conversation with one agent. One thread reads answers, and takes the arrival times of
+//! pongs; another writes, so that an agent that does not read blocks nobody; a third keeps the last lines of standard
+//! error. All end with the agent.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -296,8 +294,7 @@ impl Channel {
         }
     }
 
-    /// Notes why the agent is lost, unless it was before, and ends its command. Returns this reason, with
-    /// the last lines of complaint.
+    /// Returns the first reason, with the last lines of standard error. Ends the command.
     pub(super) fn lose(&self, why: &str) -> String {
         let why = {
             let mut state = locked(&self.state);

@@ -1,9 +1,9 @@
-//! The clock of an agent against the controller's, by NTP's arithmetic (RFC 5905, section 8).
+//! An agent's clock relative to the controller's, by NTP's arithmetic (RFC 5905, section 8).
 //!
-//! A ping goes out at t1 and comes in at t2, its answer goes out at t3 and comes in at t4; t1 and t4
-//! are of the controller's clock, t2 and t3 of the agent's. The offset, agent's clock − controller's,
-//! is ((t2 − t1) + (t3 − t4)) / 2; whatever the two ways took, the truth is within half of the round
-//! trip (t4 − t1) − (t3 − t2) of it. Of several round trips the shortest says most.
+//! A ping leaves at t1 and arrives at t2, its answer leaves at t3 and arrives at t4; t1 and t4 are
+//! the controller's time, t2 and t3 the agent's. The offset, agent − controller, is ((t2 − t1) + (t3
+//! − t4)) / 2, with an error of at most half of the round trip (t4 − t1) − (t3 − t2). The shortest of
+//! several round trips is best.
 
 use dyno_record::{ClockFacts, ClockReading};
 use dyno_units::Nanoseconds;
@@ -63,8 +63,7 @@ pub(crate) fn best(trips: &[RoundTrip]) -> Option<RoundTrip> {
 /// Length of the windows of which the best reading is kept while a load goes on.
 const WINDOW: Nanoseconds = Nanoseconds::from_secs(10);
 
-/// What is recorded of an agent's clock: measured before a load, while it went on, and after it. None
-/// if it could not be measured before.
+/// From round trips before, during and after a load. None without one before.
 pub(crate) fn facts(
     before: &[RoundTrip],
     during: &[RoundTrip],
@@ -91,8 +90,7 @@ pub(crate) fn facts(
     })
 }
 
-/// How much faster the agent's clock runs, and how far the truth is from that at most, both in parts
-/// per million.
+/// How much faster the agent's clock runs, and the maximum error, both in parts per million.
 fn drift(first: &RoundTrip, last: &RoundTrip) -> Option<(f64, f64)> {
     let apart = last.at.saturating_sub(first.at);
     if apart < Nanoseconds::from_millis(100) {

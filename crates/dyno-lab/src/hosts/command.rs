@@ -1,4 +1,4 @@
-//! Commands of jobs on hosts: run by the agent beside the server, and waited for from here.
+//! Commands of jobs, run by the agent beside the server.
 
 use dyno_load::AbortFlag;
 use dyno_units::Nanoseconds;
@@ -13,11 +13,7 @@ use crate::trial::TrialError;
 const LATE: Nanoseconds = Nanoseconds::from_secs(10);
 
 impl ServerHosts {
-    /// Runs a command beside the server of a host to its end, or until `stop` is raised.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be started, or its agent is lost; the message names the host.
+    /// To its end or `stop`. Fails, with the host's name, if it or its agent does.
     pub(crate) fn run_command(
         &self,
         idx: usize,
@@ -53,8 +49,7 @@ impl ServerHosts {
         }
     }
 
-    /// Has the agent of a host remove what commands have left to each other. What cannot be removed now is removed
-    /// with the agent.
+    /// Removes what commands left to each other; what cannot be removed now goes with the agent.
     pub(crate) fn end_job(&self, idx: usize) {
         if self.channel(idx).lost().is_none() {
             let _ = self.perform(idx, ServerOrder::EndJob);

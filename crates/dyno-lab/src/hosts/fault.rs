@@ -1,4 +1,4 @@
-//! Faults of servers on hosts: each happens there, done by the agent that has started the server.
+//! Faults of servers on hosts, carried out by the agent that started the server.
 
 use std::sync::Arc;
 

@@ -1,8 +1,6 @@
-//! Hosts: agents that this controller has started, and what it has them do.
-//!
-//! A host is a command that starts `dyno agent` there. The agents of a trial are started for it and end
-//! with it, so that what went wrong in one trial is not there in the next. They generate load, or have a server
-//! with its volumes, run commands beside it, and have faults happen to it.
+//! Hosts: the agents that this controller has started, and their orders. A host is a command that starts `dyno
+//! agent` there. Agents live for one trial, so that no fault of one trial reaches the next. They generate load,
+//! or have a server with volumes, commands and faults.
 
 mod caches;
 mod channel;
@@ -139,12 +137,8 @@ impl Drop for Heart {
 type StartAgent<'a> = &'a dyn Fn(usize) -> Result<(Option<PipedProcess>, Pipes), TrialError>;
 
 impl Agents {
-    /// Starts agents on so many hosts of a pool, as many as there are, and waits until all of them are there. Hosts are
-    /// requested first if they have to be.
-    ///
-    /// # Errors
-    ///
-    /// One cannot be started, is of another version, or is none; the others have ended then.
+    /// Starts agents on this many hosts of a pool, or on all that exist, and waits until all are ready. Requests hosts
+    /// if necessary. Fails if one cannot be started, has another version, or is no agent; the others have ended then.
     pub(crate) fn start(
         lab: &Lab,
         pool: &HostPool,
@@ -300,8 +294,7 @@ fn called((name, place): &(String, Option<String>)) -> String {
     }
 }
 
-/// The commands that start agents on these hosts; where the program has to be copied, to all hosts at
-/// the same time.
+/// Starts agents on these hosts; copies the program, if necessary, to all at the same time.
 fn agent_commands(
     lab: &Lab,
     pool: &HostPool,

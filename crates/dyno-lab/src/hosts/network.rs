@@ -1,4 +1,4 @@
-//! The network between a machine and a server, measured before any load.
+//! Measures the network between a machine and a server, before any load.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 
@@ -14,10 +14,8 @@ const LIMIT: Nanoseconds = Nanoseconds::from_secs(2);
 const ANSWER_BYTES: usize = 4 << 20;
 const ANSWERS: usize = 3;
 
-/// Measures the network to a server that listens on TCP; none if it could not be measured.
-///
-/// Opening a connection takes one round trip of the network and no work of the server's. Bandwidth is that of the best of
-/// a few answers of 4 MiB, the time that the server takes to make them included.
+/// Only for TCP; none if the network could not be measured. Opening a connection is one round trip without work of the
+/// server. Bandwidth is the best of a few answers of 4 MiB, including the server's time to make them.
 pub(crate) fn measure(endpoint: &Endpoint, clock: &dyn Clock) -> Option<NetworkFacts> {
     let Address::Tcp { host, port } = &endpoint.address else { return None };
     let address = (host.as_str(), *port).to_socket_addrs().ok()?.next()?;

@@ -1,8 +1,6 @@
-//! The probes of the hosts that have servers, read there and recorded here.
-//!
-//! Each host is asked at the beginning of each second, so that its seconds are those of the load. What the processes of
-//! its server use is `server.…` if it is what is measured, which is added up for several; of several servers, each is
-//! also recorded by its member's name.
+//! Probes of the servers' hosts, read there and recorded here. All hosts are asked at the start of each second, so that
+//! their seconds are the load's. A measured server's processes are `server.…`, summed over several servers, each of
+//! which is also recorded by its member's name.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,8 +109,8 @@ fn registered(names: &[Named]) -> Vec<Reading> {
     all
 }
 
-/// Leaves out what a host cannot have read: of what Dyno's own probes do not read, nobody knows the meaning. A star in their
-/// names stands for what the host has, of which there is an end.
+/// Drops readings that Dyno's own probes do not have, as nobody knows their meaning, and bounds what the star in a name
+/// stands for.
 fn bound(sample: &mut Sample, [of_machine, of_router]: &mut [Names; 2]) {
     sample.machine.retain(|name, _| KNOWN.find(name).is_some());
     of_machine.keep(&mut sample.machine);

@@ -1,6 +1,5 @@
-//! Servers on hosts: each is started by an agent there, and used from here by its URL.
-//!
-//! Its agent is one of its own, also on a host that generates load, so that neither is disturbed by the other's end.
+//! Servers on hosts: started by an agent, used here by their URL. Each has an agent of its own, also on a host that
+//! generates load, so that neither is disturbed by the other's end.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,8 +28,8 @@ use crate::trial::TrialError;
 /// How long an error of one host is kept back: the loss of another may be its cause.
 const LOST_PAUSE: Duration = Duration::from_millis(500);
 
-/// The agents on the hosts of a pool, each with one server at most. They end with this, and their servers with
-/// them. What a server is for among the members of its deployment is part of its specification, as on this machine.
+/// Agents on a pool's hosts, each with one server at most; both end on drop. A server's part in its deployment is
+/// in its specification, as on this machine.
 pub(crate) struct ServerHosts {
     pub(super) agents: Agents,
     /// How many orders were given; held while answers are waited for.
@@ -44,12 +43,8 @@ pub(crate) struct ServerHosts {
 }
 
 impl ServerHosts {
-    /// Starts an agent on each of the first `servers` hosts of a pool, and one for a router if there is to be one: on
-    /// the next host or, if there is none, on the first one.
-    ///
-    /// # Errors
-    ///
-    /// One cannot be started, or is of another version.
+    /// On the pool's first `servers` hosts, and for a router on the next host or, without one, on the first. Fails if
+    /// one cannot be started or has another version.
     pub(crate) fn start(
         lab: &Lab,
         design: &Design,
@@ -110,12 +105,8 @@ impl ServerHosts {
         self.up()[idx].as_ref()?.pid
     }
 
-    /// Starts servers of a database on hosts, by their indexes, all at once; each on the data that its agent holds, if
-    /// it holds any. They are used by their URLs.
-    ///
-    /// # Errors
-    ///
-    /// One did not start, or cannot be reached from here; the message names its host.
+    /// Starts servers on hosts, by index, all at once; each on the data that its agent holds, if any. Fails, with the
+    /// host's name, if one did not start or cannot be reached by its URL.
     pub(crate) fn start_servers(
         self: &Arc<Self>,
         lab: &Lab,
@@ -151,11 +142,7 @@ impl ServerHosts {
         Listening { address, password: self.password.clone() }
     }
 
-    /// Starts a router on a host; it is used by its address. Returns it with what is worth knowing about it.
-    ///
-    /// # Errors
-    ///
-    /// It did not start; the message names its host.
+    /// Returns the router with a note on it. Fails, with the host's name, if it did not start.
     pub(crate) fn start_router(
         self: &Arc<Self>,
         idx: usize,
@@ -192,22 +179,14 @@ impl ServerHosts {
         self.listening(idx, up.port).endpoint(protocol)
     }
 
-    /// Stops the servers of hosts in order, all at once; their agents hold their data.
-    ///
-    /// # Errors
-    ///
-    /// One did not stop; the message names its host.
+    /// In order, all at once; agents keep their data. Fails, with the host's name, if one fails.
     pub(crate) fn halt(&self, hosts: &[usize]) -> Result<(), TrialError> {
         let orders = hosts.iter().map(|idx| (*idx, ServerOrder::Halt)).collect();
         hosts.iter().for_each(|idx| self.up()[*idx] = None);
         self.perform_all(orders).map(drop)
     }
 
-    /// Has the data that the agent of a host holds copied to others, all at once and past this machine.
-    ///
-    /// # Errors
-    ///
-    /// They did not arrive; the message names the host.
+    /// All at once, not through this machine. Fails, with the host's name, if one fails.
     pub(crate) fn copy(&self, from: usize, to: &[usize]) -> Result<(), TrialError> {
         let send = ServerOrder::Send { takers: to.len() };
         let ServerDone::Sending { port, token } = self.perform(from, send)? else {
@@ -221,11 +200,7 @@ impl ServerHosts {
         self.perform_all(to.iter().map(fetch).collect()).map(drop)
     }
 
-    /// The server of a host, used by its URL; nothing is made in it that is not removed with it.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be reached from here.
+    /// Whatever is made in the server is removed with it. Fails if it cannot be reached from here.
     fn attach(
         self: &Arc<Self>,
         idx: usize,

@@ -1,4 +1,4 @@
-//! A step of load that several generators run as one.
+//! A step of load by several generators.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
@@ -29,8 +29,8 @@ const ROUND_TRIPS: usize = 8;
 const LOOKS: usize = 5000;
 /// … with this time between them.
 const LOOK: Duration = Duration::from_micros(200);
-/// From the order to begin to the beginning, at least; and how many of the slowest round trips. An agent that gets the order
-/// later cannot begin with the others: on a busy machine it may wait for a CPU.
+/// Minimum time between the order and the start, in time and in slowest round trips. An agent that gets the order too
+/// late cannot start with the others; on a busy machine it may wait for a CPU.
 const LEAD: Nanoseconds = Nanoseconds::from_millis(500);
 const LEAD_TRIPS: u64 = 10;
 /// How long generators may take to open their connections: thousands of logins, each with a key to be derived.
@@ -83,11 +83,7 @@ pub(crate) fn work_of(plan: &Plan, variant: &Variant) -> Work {
 }
 
 impl Agents {
-    /// Runs a step of load as [`dyno_load::run_step`] does, each agent with its slice.
-    ///
-    /// # Errors
-    ///
-    /// Those of `run_step`, with the name of the host; an agent is lost.
+    /// [`dyno_load::run_step`] in slices. Fails, with the host's name, as that or an agent does.
     pub(crate) fn run_load(
         &self,
         spec: &StepSpec,
@@ -176,8 +172,7 @@ enum Stage {
 }
 
 impl Stage {
-    /// Where it is after this answer of this load; none if that is not due. Each generator answers for itself, and once:
-    /// one that connects or ends twice would do so for another one.
+    /// None if the answer is not due: a second one would count for another generator.
     fn after(self, answer: &Answer) -> Option<Stage> {
         match (self, answer) {
             (Stage::Asked, Answer::Connected { .. }) => Some(Stage::Connected),
@@ -519,8 +514,7 @@ pub(crate) mod fuzz {
     use super::*;
     use crate::agent::read_frame;
 
-    /// Orders and answers are read, as frames and as lines of JSON; what the answers say of a load is added
-    /// up and summarised.
+    /// Orders and answers, as frames and as JSON lines; answers about a load are summed up.
     pub fn agent_messages(input: &[u8]) {
         let mut frames = input;
         while let Ok(order) = read_frame::<Order>(&mut frames) {

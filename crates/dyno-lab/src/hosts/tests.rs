@@ -1,5 +1,5 @@
-//! Agents in threads of this process: on simulated servers, with clocks of their own that are wrong, and
-//! on pipes on which other things come than answers.
+//! Agents in threads of this process: on simulated servers with wrong clocks, and on pipes with wrong
+//! answers.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -71,8 +71,8 @@ struct Wrong {
 
 const RIGHT: Wrong = Wrong { ahead_s: 0, ppm: 0 };
 
-/// Starts an agent in a thread whose clock is wrong. Its step takes as long by its own clock as it is
-/// ordered to; the controller's clock moves by as much, corrected for the drift.
+/// With a wrong clock. Its step takes the ordered time by that clock; the controller's advances as
+/// much, corrected for drift.
 fn agent(wrong: Wrong, controllers: &Arc<ManualClock>) -> (Option<PipedProcess>, Pipes) {
     let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
     let clock = Arc::new(ManualClock::new());
@@ -358,8 +358,8 @@ fn an_agent_that_is_lost_or_wrong_ends_the_load_with_its_name() {
     check(vec![Answer::Connected { load: 1, clients: 6 }], "");
 }
 
-/// A relay in front of an agent: each order is shown to `ordered`, and each answer goes through `pass`, which says
-/// what comes of it.
+/// A relay in front of an agent: shows each order to `ordered`, and passes each answer through `pass`, which may
+/// replace it.
 fn relayed(
     (_, agent): (Option<PipedProcess>, Pipes),
     mut ordered: impl FnMut(&Value) + Send + 'static,

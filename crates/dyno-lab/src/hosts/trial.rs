@@ -1,4 +1,4 @@
-//! A whole trial on a host: an agent there runs it, and sends what happens and its record.
+//! A whole trial on a host: its agent runs it, and sends events and record.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -49,11 +49,7 @@ impl TrialSite<'_> {
         self.reached.hosts(self.pool).contains(&self.host)
     }
 
-    /// Runs a trial there.
-    ///
-    /// # Errors
-    ///
-    /// The host cannot be reached, or is lost: a message with its name.
+    /// Fails, with the host's name, if the host cannot be reached or is lost.
     pub(crate) fn run(
         &self,
         lab: &Lab,
@@ -97,11 +93,7 @@ impl TrialSite<'_> {
     }
 }
 
-/// Reaches all hosts of a pool, and sees that an agent of this version can be started on each.
-///
-/// # Errors
-///
-/// One is not there: a message with its name.
+/// An agent of this version must start on each host; fails, with its name, if one does not.
 pub(crate) fn trial_sites<'a>(
     lab: &Lab,
     pool: &'a HostPool,

@@ -1,4 +1,4 @@
-//! Volumes on hosts: made, limited and measured by the agent of the server whose data lie on them.
+//! Volumes made, limited and measured by the agent whose server has its data on them.
 
 use std::sync::Arc;
 
@@ -11,12 +11,8 @@ use crate::trial::TrialError;
 use crate::volume::MadeVolume;
 
 impl ServerHosts {
-    /// Has the agents of hosts make places for the data of their servers, all at once: volumes of these specifications for
-    /// data and for logs, or their folders. Returns what is known of each place, with its volumes.
-    ///
-    /// # Errors
-    ///
-    /// One cannot be made; the message names its host.
+    /// Makes places for servers' data on all hosts at once: volumes for data and logs, or folders. Returns each place
+    /// with its volumes. Fails, with the host's name, if one cannot be made.
     pub(crate) fn provide(
         self: &Arc<Self>,
         hosts: &[usize],

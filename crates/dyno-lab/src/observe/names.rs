@@ -1,5 +1,5 @@
-//! Bounds on the names of readings. Servers, hosts and commands choose some of them, and may give others every second:
-//! each would become a column of all seconds.
+//! Bounds the names of readings. Servers, hosts and commands choose some, and may choose new ones every second, each
+//! of which would become a column of all seconds.
 
 use std::collections::{BTreeMap, BTreeSet};
 

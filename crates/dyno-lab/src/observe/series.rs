@@ -1,4 +1,4 @@
-//! Readings of a step as series, laid beside its intervals.
+//! Readings of a step as series, aligned with its intervals.
 
 use std::collections::BTreeMap;
 
@@ -33,9 +33,9 @@ impl Series {
         self.columns.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Lays the readings beside intervals (start and length, in the order of time): a reading is an
-    /// interval's if it is the one taken nearest to its end, and less than half its length away
-    /// from it. Intervals and readings are on the same clock. Values keep six significant digits.
+    /// `intervals` are start and length, in order, on the readings' clock. An interval gets the
+    /// reading nearest to its end, if it is less than half the interval's length away. Values keep
+    /// six significant digits.
     pub fn align(
         &self,
         intervals: &[(Nanoseconds, Nanoseconds)],

@@ -1,4 +1,4 @@
-//! One source of readings: the thread that reads it, on time, until it is told to stop.
+//! A source of readings: a thread that reads it on time until it is stopped.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};

@@ -1,4 +1,4 @@
-//! Tests of the observer with probes whose behaviour is known.
+//! Tests the observer with probes of known behaviour.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

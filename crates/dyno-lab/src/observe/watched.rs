@@ -1,4 +1,4 @@
-//! What is watched: the host's probes together, all others each for itself.
+//! What is observed: the host's probes together, each other probe for itself.
 
 use std::sync::Arc;
 
@@ -27,9 +27,8 @@ impl Watched {
         Watched::among((Some(server), None), None, Vec::new(), clock)
     }
 
-    /// The same, if there is one, with a process that takes the place of its own, if one is given; with the
-    /// disk under its data, where its volume tells it, and the processes of further members of its
-    /// deployment, a group for each.
+    /// The server if any; `process` replaces its own; `data_disk` is the disk under its data, if the volume
+    /// knows it; `members` are groups of other members' processes.
     pub fn among(
         (server, process): (Option<&dyn Server>, Option<i32>),
         data_disk: Option<String>,

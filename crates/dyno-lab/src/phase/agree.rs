@@ -1,4 +1,4 @@
-//! Whether the members have, after the last step, what the first of them has.
+//! Compares the members' data with the first member's after the last step.
 
 use dyno_database::{
     Following, Replicating, ReplicationMode, Server, SplitBy, tables_that_differ,
@@ -39,8 +39,7 @@ pub(super) fn replicas(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     trial.audited(rows, began)
 }
 
-/// Waits until the nodes of a cluster have committed the same transactions, so that what is audited at one of
-/// them holds for all.
+/// Waits until all nodes of a cluster have the same transactions, so that an audit of one holds for all.
 pub(super) fn sync(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     let lab = trial.lab;
     let Some(clustering) = trial.deployment.clustering(lab) else { return Ok(()) };
@@ -78,8 +77,7 @@ pub(super) fn nodes(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     trial.audited(rows, began)
 }
 
-/// Compares how many rows the router counts with what its shards count in sum. What differs is a demand of the
-/// audit that is not met.
+/// Compares the router's row counts with the sums of its shards. A difference fails a demand of the audit.
 pub(super) fn shards(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     let lab = trial.lab;
     let Some((sharding, router, shards)) = trial.deployment.sharding(lab) else {

@@ -1,4 +1,4 @@
-//! Asks the server, after the last step, whether it did what it confirmed.
+//! Asks the server after the last step whether it did what it confirmed.
 
 use dyno_database::ReplicationMode;
 use dyno_load::{Interval, IntervalPart, OUTCOMES};
@@ -80,8 +80,8 @@ impl DoneThere {
 }
 
 impl Trial<'_, '_> {
-    /// Takes what was found in the tables of a replica that was promoted. That confirmed transactions are missing
-    /// is a finding if commits do not wait for replicas, and a demand that is not met if they do.
+    /// Audit of a promoted replica. Missing confirmed transactions are a finding if commits do not wait for
+    /// replicas, and fail a demand if they do.
     fn audit_promoted(
         &mut self,
         found: Vec<dyno_workload::AuditRow>,
@@ -179,8 +179,7 @@ fn kind_totals(outcomes: &[u64; OUTCOMES.len()]) -> KindTotals {
     KindTotals { committed, rolled_back, undone, lost }
 }
 
-/// Audits the tables. Questions that the server does not answer are a demand that is not met, and
-/// no reason to throw away what was measured.
+/// Questions that the server does not answer fail a demand, but leave the measurements.
 fn examine(
     connector: &Connector,
     dialect: Dialect,

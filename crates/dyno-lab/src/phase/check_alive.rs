@@ -1,4 +1,4 @@
-//! Whether the servers still answer after the last step.
+//! Checks that the servers still answer after the last step.
 
 use dyno_units::Nanoseconds;
 

@@ -1,4 +1,4 @@
-//! What the data take on disk after the last measurement.
+//! Disk space of the data after the last measurement.
 
 use dyno_host::VolumeUsage;
 use dyno_units::Direction::{Higher, Lower, Neither};
@@ -33,8 +33,7 @@ pub(super) fn data_size(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     on_volume(trial)
 }
 
-/// Adds what the data take on a volume to the figures of the last step. What cannot be measured is noted:
-/// it costs no trial.
+/// Adds the space on a volume to the last step's figures. If it cannot be measured, that is only noted.
 fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     let mut members = trial.deployment.members.iter();
     let volume = members.find_map(|member| member.volumes.first()).cloned();
@@ -69,8 +68,7 @@ fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     }
 }
 
-/// The values of [`FIGURES`]. What a compressing filesystem says of its files is from before compression,
-/// and so says nothing of the disk.
+/// A compressing filesystem reports sizes before compression, which say nothing of the disk.
 fn figures(usage: &VolumeUsage, compresses: bool) -> [Option<f64>; 10] {
     let compressed = usage.compressed_bytes.map(|bytes| bytes as f64);
     let share = |part: f64, all: f64| (all > 0.0).then(|| part / all);

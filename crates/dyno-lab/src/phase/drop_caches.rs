@@ -1,4 +1,4 @@
-//! Empties the operating system's page cache before a step: of this machine, or of the hosts that have the servers.
+//! Empties the page cache before a step: of this machine, or of the servers' hosts.
 
 use std::sync::Arc;
 

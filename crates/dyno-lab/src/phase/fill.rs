@@ -1,8 +1,8 @@
 //! Makes and fills the tables, unless they came with the server.
 //!
-//! A private server is measured only after it was started on data that were complete before: the
-//! server that was populated is stopped, its data are kept, and a server is started on a copy of
-//! them. So a trial that populates and one that reuses measure the same thing.
+//! A private server is measured only after a start on complete data: the populated server is
+//! stopped, its data are kept, and a server starts on a copy. So trials that populate and trials
+//! that reuse measure the same.
 
 use dyno_database::{Access, ServerSpec};
 use dyno_host::{CopyError, Place};
@@ -60,7 +60,7 @@ impl Trial<'_, '_> {
         answers.and_then(|answers| self.workload.begin(&answers)).map_err(TrialError::new)
     }
 
-    /// Does each kind of transaction that the study declares once and rolls it back: one that cannot run ends the
+    /// Runs each kind of transaction of a declared workload once and rolls it back: an impossible one ends the
     /// trial before its load.
     fn try_kinds(&mut self) -> Result<(), TrialError> {
         // A study that begins with empty caches keeps them so.
@@ -136,9 +136,8 @@ impl Trial<'_, '_> {
         self.event(EventKind::Populated { rows, took_s })
     }
 
-    /// Fills the independent servers of further hosts as the first one, and starts all of them again on their data, as
-    /// what they are for: what is measured begins with nothing in their memory, as on this machine. Members that join
-    /// them get copies.
+    /// Fills independent servers on further hosts like the first one, and restarts all on their data in their final
+    /// parts: as on this machine, measurements begin with nothing in their memory. Members that join get copies.
     fn restart_there(&mut self) -> Result<(), TrialError> {
         let Some(hosts) = self.deployment.hosts.clone() else { return Ok(()) };
         let there = self.deployment.beginning_there();
@@ -194,8 +193,7 @@ impl Trial<'_, '_> {
         }
     }
 
-    /// Keeps the data in the staging folder; none where that is not wanted or not possible, which is
-    /// noted.
+    /// None if data are not wanted, or cannot be kept, which is noted.
     fn keep(&mut self, staging: &Staging, wanted: &Wanted) -> Result<Option<Kept>, TrialError> {
         let result = match wanted {
             Wanted::Nothing => return Ok(None),

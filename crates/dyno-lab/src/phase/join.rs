@@ -1,5 +1,4 @@
-//! Joins further members to the primary, which has its rows: replicas, nodes of its cluster, and a router in
-//! front of it.
+//! Joins members to the filled primary: replicas, nodes of its cluster, and a router.
 
 use dyno_database::{
     Endpoint, Part, Replication, ServerSpec, SplitBy, replicating, wait_until_synced,
@@ -60,8 +59,8 @@ impl Trial<'_, '_> {
         Ok(())
     }
 
-    /// Whether the members that follow a server with this specification, or join it, are started on copies of its data;
-    /// otherwise the product copies them itself, or they begin without any.
+    /// Whether members that follow or join this server start on copies of its data; otherwise the product copies them,
+    /// or they start empty.
     pub(super) fn joins_on_copies(&self, spec: &ServerSpec) -> Result<bool, TrialError> {
         let product = self.lab.products.get(&spec.product)?;
         Ok(match &spec.part {
@@ -119,7 +118,7 @@ impl Trial<'_, '_> {
         ))
     }
 
-    /// Waits until the nodes of a cluster see each other, if there is one.
+    /// In order, each on a copy of the first node's data, or empty, to get them from a node.
     fn sync_nodes(&mut self) -> Result<(), TrialError> {
         match self.synced()?.len() {
             0 => Ok(()),

@@ -1,5 +1,5 @@
-//! Binds the limits of volumes before the first step, and lifts them before the audit: what is measured is
-//! limited, and what comes before and after is not.
+//! Sets the limits of volumes before the first step and lifts them before the audit: only measurements are
+//! limited.
 
 use dyno_record::EventKind;
 

@@ -1,4 +1,4 @@
-//! Provides what the members of a trial need of the host before they come up: places for their data.
+//! Provides places for the members' data before they come up.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! A pause between two steps, in which the machine comes to rest.
+//! A pause between two steps in which the machine comes to rest.
 
 use dyno_record::EventKind;
 use dyno_units::Nanoseconds;

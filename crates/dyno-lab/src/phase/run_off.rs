@@ -1,4 +1,4 @@
-//! The run-off: after the last step, without load, until the engine has paid its debt.
+//! The run-off: after the last step, a wait without load until the engine has paid its debt.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,8 +95,7 @@ struct Seen {
     unseen: Option<String>,
 }
 
-/// Reads the debt every second until it was paid several times in a row, or the time is over; tells
-/// each reading.
+/// Each second, until the debt was paid several times in a row, or the time is over.
 fn watch(
     waiting: &Waiting<'_>,
     began: Nanoseconds,

@@ -1,4 +1,4 @@
-//! Whether several servers are over the same data, as the study says.
+//! Checks that several servers are over the same data, as the study says.
 
 use dyno_units::Nanoseconds;
 use dyno_workload::{Connection, TextRows};
@@ -7,8 +7,7 @@ use super::agree::row;
 use super::audit::ask;
 use crate::trial::{Trial, TrialError};
 
-/// How long a server may take to show what was written through another one: the nodes of some clusters apply
-/// the writes of others later.
+/// For a server to show another one's writes: nodes of some clusters apply them later.
 const LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 const POLL: Nanoseconds = Nanoseconds::from_millis(100);
 
@@ -98,8 +97,8 @@ fn agreed(trial: &Trial<'_, '_>) -> Result<Vec<(String, Result<usize, String>)>,
     }
 }
 
-/// Of each further server whether it has as many rows as the first one, and answers the queries of the audit as that
-/// does: how many queries there are, or what is wrong with it.
+/// For each further server, the number of audit queries that it answers like the first, after a comparison of row
+/// counts; or the difference.
 fn compare(trial: &Trial<'_, '_>) -> Result<Vec<(String, Result<usize, String>)>, TrialError> {
     let Some(first) = trial.deployment.server() else { return Ok(Vec::new()) };
     let dialect = first.dialect();

@@ -1,4 +1,4 @@
-//! A step that searches: one load probe after the other, until the highest load that holds is known.
+//! A step that probes one load after the other until the highest that holds is known.
 
 use dyno_model::Load;
 use dyno_record::{EventKind, LoadProbe, SearchSummary, StepSummary};
@@ -52,8 +52,7 @@ impl Step {
     }
 }
 
-/// Where to search. A rate begins so low that the first probe has only a few transactions, but
-/// enough for one beyond the limited quantile.
+/// The first probe has few transactions, but one beyond the limited quantile.
 fn space(request: &SearchRequest, measured_s: f64) -> Space {
     let growth = request.sought.growth();
     match request.sought {
@@ -147,8 +146,7 @@ fn probe_event(step: usize, probe: &LoadProbe) -> EventKind {
     }
 }
 
-/// The step's summary: that of the latest probe at the level that was found, or, where none was,
-/// of the lowest that was measured; with all probes.
+/// Of the latest probe at the level found or, if none held, of the lowest measured one.
 fn summary(search: &Search, probes: Vec<LoadProbe>) -> Result<StepSummary, TrialError> {
     let found = search.found();
     let measured = || probes.iter().filter(|probe| probe.load.is_some());

@@ -1,4 +1,4 @@
-//! Changes settings of the machine's kernel for a trial, before its servers come up.
+//! Changes kernel settings for a trial before its servers come up.
 
 use dyno_record::EventKind;
 

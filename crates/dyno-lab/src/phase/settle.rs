@@ -1,4 +1,4 @@
-//! The wait before a step until the engine has paid its debt.
+//! Waits before a step until the engine has paid its debt.
 
 use dyno_database::{Debt, DebtMeter};
 use dyno_load::AbortFlag;
@@ -102,8 +102,7 @@ impl Waiting<'_> {
         Ok(Settled { limit_s: self.limit.as_secs_f64(), took_s, paid, notes })
     }
 
-    /// Reads the debt until it is paid, or the time is over; tells each reading and returns the
-    /// latest.
+    /// Until the debt is paid or the time is over. `tell` gets each reading; returns the last.
     fn until_paid(
         &self,
         began: Nanoseconds,

@@ -1,4 +1,4 @@
-//! Starts the agents that generate the trial's load.
+//! Starts the agents that generate load.
 
 use dyno_record::EventKind;
 use dyno_study::HostPool;

@@ -1,4 +1,4 @@
-//! Starts the agents that have the trial's servers.
+//! Starts the agents for servers.
 
 use std::sync::Arc;
 

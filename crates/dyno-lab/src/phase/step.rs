@@ -1,4 +1,4 @@
-//! A step: what is measured.
+//! A measured step.
 
 use dyno_model::{Load, WorkloadStep};
 use dyno_record::{EventKind, StepSummary, VolumeDip};
@@ -278,10 +278,9 @@ const DEAD_LEAST_S: f64 = 2.0;
 /// … which is this many times as long as its slowest transactions but one in a hundred took.
 const DEAD_TIMES_P99: f64 = 10.0;
 
-/// Why a step is not to be trusted that had done work and then did none any more: its server hangs, or
-/// has gone away. None where work went on, or there was none that could have stopped. A search tries
-/// loads that are too high on purpose, and a server that had a fault is away on purpose: that it answers
-/// after the step is seen to.
+/// Why a step whose work stopped for good is not trusted: its server hangs or has gone away. None if
+/// work went on, or never began. Not for searches, which try excessive loads, and servers with faults,
+/// which are away on purpose: whether they answer is checked after the step.
 fn dead_end(step: &StepSummary) -> Option<String> {
     let seconds = step.intervals.start_s.iter().zip(&step.intervals.throughput);
     let last = seconds.rev().find(|(_, throughput)| **throughput > 0.0).map(|(start, _)| *start)?;

@@ -1,4 +1,4 @@
-//! The end of every trial: what was made for it is stopped and removed.
+//! Ends every trial: stops and removes what was made for it.
 
 use crate::trial::{Trial, TrialError};
 

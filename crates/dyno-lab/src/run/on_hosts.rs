@@ -1,8 +1,6 @@
-//! Trials that run on hosts: each block on one of them, at the same time where they are on different machines.
-//!
-//! Blocks are done in waves of as many as there are hosts. In a wave each machine does its trials one after the
-//! other, on a thread of its own that talks to the agents; this thread writes the record. Listeners see one trial
-//! after the other, as if they had run so: what happens in the others is kept back until it is their turn.
+//! Runs trials on hosts, a block per host, in parallel on different machines. A wave has as many blocks as there
+//! are hosts. Each machine has a thread that runs its trials one after the other through agents; this thread
+//! writes the record. Listeners see one trial after the other: events of others are held back until their turn.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
@@ -90,8 +88,8 @@ fn is_end(kind: &EventKind) -> bool {
     )
 }
 
-/// Whether a host may say this of the trial that it runs. What becomes of other trials and of the run it does not know,
-/// and how its trial has ended is known here from its report.
+/// Whether a host may send this event about its trial. It knows nothing of other trials or the run, and its report says
+/// how its trial ended.
 fn is_of_trial(kind: &EventKind, number: u32) -> bool {
     match kind {
         EventKind::TrialBegan { trial, .. } | EventKind::CleanUpFailed { trial, .. } => {
@@ -176,8 +174,7 @@ impl<'a> Course<'a, '_> {
         Ok(sites)
     }
 
-    /// The next trials to run: of as many blocks as each pool has hosts; of one block if it depends on the blocks
-    /// before it which trials are needed.
+    /// A block for each host of each pool; a single block if the trials needed depend on earlier blocks.
     fn next_wave(&mut self, sites: &[TrialSite<'_>]) -> anyhow::Result<Vec<&'a PlannedTrial>> {
         let n_hosts = |pool: &str| {
             sites.iter().filter(|site| site.pool.name == pool && site.is_used()).count()
@@ -202,8 +199,7 @@ impl<'a> Course<'a, '_> {
         Ok(wave)
     }
 
-    /// Runs the trials of a wave. `used` are the machines that have had a trial. Breaks where the run has to end
-    /// with it.
+    /// `used` collects the machines that had a trial. Breaks if the run must end.
     fn wave(
         &mut self,
         sites: &[TrialSite<'_>],

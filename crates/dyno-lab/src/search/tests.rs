@@ -1,4 +1,4 @@
-//! Searches on systems whose truth is known: without noise, with noise, and against all reason.
+//! Searches on systems of known capacity: without noise, with noise, with contradictions.
 
 use dyno_units::{RandomStream, Seed};
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn search_step(space: Space, truth: f64) -> (Vec<f64>, Found) {
     search(space, |level| level <= truth)
 }
 
-/// The probability that a customer of M/M/c waits (Erlang's C formula), for `load` = rate × mean
+/// Erlang's C formula: the probability that a customer of M/M/c waits, for `load` = rate × mean
 /// service time < c.
 fn erlang_c(c: u32, load: f64) -> f64 {
     let mut term = 1.0;
@@ -40,8 +40,8 @@ fn erlang_c(c: u32, load: f64) -> f64 {
     last / (sum + last)
 }
 
-/// P(response time > t) of M/M/c with mean service time 1/μ, from waiting time and service time
-/// being independent (Gross and Harris, 2.3).
+/// P(response time > t) of M/M/c with mean service time 1/μ; waiting and service time are
+/// independent (Gross and Harris, 2.3).
 fn response_above(c: u32, mu: f64, rate: f64, t: f64) -> f64 {
     let load = rate / mu;
     let wait = erlang_c(c, load);

@@ -1,12 +1,10 @@
-//! What must hold after the load: mix, rows of each statement, keys drawn, and the number of rows
-//! in HISTORY that the clients expect.
+//! Demands after the load: mix, rows of statements, keys drawn, and the number of rows in HISTORY.
 //!
-//! Where clients have objects of their own and every write was done, all of it is exact. A write
-//! that was abandoned half-way leaves a *hole*: a row that was deleted and not inserted again. With
-//! true random, clients also *collide*: one deletes a row while another is between its DELETE and
-//! its INSERT of the same row, and finds nothing, or (without a unique key) finds two. The chance
-//! of that is at most that of any client being there, clients · rows of a write / rows of HISTORY,
-//! and bounds follow from it.
+//! All are exact if clients have objects of their own and every write was done. An abandoned write
+//! leaves a *hole*: a deleted row that was not inserted again. With true random, clients also
+//! *collide*: one deletes a row between another's DELETE and INSERT of it, and finds nothing, or
+//! (without a unique key) two. The chance is at most that of any client being there, clients · rows
+//! of a write / rows of HISTORY, which gives bounds.
 
 use crate::skew::{distance_row, share_tolerance};
 use crate::{AuditRow, AuditTotals, KindTotals, TextRows, number_in};
@@ -15,15 +13,13 @@ use super::counts::{Counts, Line, Sums};
 use super::schema::FIXED;
 use super::settings::{HISTORY, Settings};
 
-/// The share of updates that write what is there already, which MariaDB and MySQL do not count: one
-/// of 1000 states and one of 100 dates.
+/// Updates without change, not counted by MariaDB and MySQL: 1 of 1000 states, 1 of 100 dates.
 const SAME_AGAIN: f64 = 1e-5;
 
 /// Objects whose history is not as long as after filling.
 const LENGTHS: &str = "GROUP BY ref_object HAVING COUNT(*) <> 20";
 
-/// The query: for each set the rows of its tables, and the objects whose history is
-/// incomplete. One statement, so that all are of one moment.
+/// By set: rows of tables, objects with incomplete history. One statement, hence one moment.
 pub(super) fn queries(settings: &Settings) -> Vec<String> {
     let count = |table: &str| format!("(SELECT COUNT(*) FROM {table})");
     (1..=settings.sets)
@@ -215,8 +211,7 @@ impl Audit<'_> {
         let (_, deleted) = facts.sums.line(Line::Delete);
         let (inserted, _) = facts.sums.line(Line::Insert);
         let reported = filled + i128::from(inserted) - i128::from(deleted);
-        // Of an attempt whose outcome is not known, nothing was reported. A DELETE may find a
-        // double.
+        // An attempt of unknown outcome reported nothing, and a DELETE may find a double.
         let unknown = i128::from(facts.sums.unknown()) * self.settings.delete_inserts as i128;
         let twice = if facts.collision > 0.0 && facts.can_double { 2 } else { 1 };
         let doubles = facts.doubles(Line::Insert);

@@ -1,8 +1,6 @@
-//! What each client did, as it counted itself: one side of the audit's comparison.
-//!
-//! A client adds to its own counters, without waiting; the audit sums them when the
-//! load has ended. The same client of a later step with as many clients goes on with the same
-//! counters.
+//! Each client's own counts, to compare in the audit. A client adds to them without waiting; the
+//! audit sums them after the load. The same client of a later step with as many clients continues
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -103,8 +101,7 @@ pub(super) struct Sums {
     pub(super) lives: u64,
     /// The most that there were at a time.
     pub(super) clients_most: u64,
-    /// How many objects were expected to fall into each bin: the places that it has among each
-    /// client's own, weighted by how much that client drew.
+    /// By bin, drawn and expected from each client's own objects and number of draws.
     pub(super) expected: Vec<f64>,
     counts: [u64; N_COUNTERS],
 }

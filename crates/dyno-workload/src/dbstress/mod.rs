@@ -1,21 +1,18 @@
 //! db_STRESS, Dimitri Kravtchuk's stress test: objects, each with a history of twenty states.
 //!
-//! A *read* selects an object with its section and zone (SEL1) and its twenty rows of history
-//! (SEL2); a *write* deletes a row of history and inserts it again, and updates another one, of the
-//! object that was read just before. A write follows every `rw_ratio` reads of a client; 0 is read
-//! only. Each statement commits by itself, unless `trx` puts BEGIN and COMMIT around them.
+//! A *read* selects an object with section and zone (SEL1) and its twenty rows of history (SEL2). A
+//! *write*, of the object just read, deletes a row of history and inserts it again, and updates
+//! another. A client writes after every `rw_ratio` reads; 0 is read only. Statements commit by
+//! themselves, unless `trx` adds BEGIN and COMMIT.
 //!
-//! Reads and writes are two kinds of transactions here. What the sysbench port of the test counts
-//! as an event is a read with the write that may follow it: its events per second are the reads
-//! per second.
+//! Reads and writes are two kinds of transactions. The sysbench port's event is a read with the
+//! write that may follow: its events per second are reads per second.
 //!
-//! Which objects a client draws is option `ref`. Clients that have objects of their own
-//! (*anti-deadlock*) cannot wait for each other's rows; with `random` (*true random*) they can, and
-//! without a unique key on history (`hpk`) two of them may insert a row twice: HISTORY then drifts,
-//! and the audit says how far. The three ways to have objects of one's own reach different shares
-//! of the data: all of it but the ends of each slice, one 2000th for each client, half of it.
-//!
-//! Departures from the original are described in `schema` and `own`.
+//! Option `ref` decides which objects a client draws. With objects of its own (*anti-deadlock*) it
+//! never waits for another's rows; with `random` (*true random*) it may, and without a unique key
+//! on history (`hpk`) two clients may insert a row twice: the audit reports this drift of HISTORY.
+//! The three ways to own objects reach different shares of the data: all but the ends of each
+//! slice, one 2000th for each client, half. Departures from the original are in `schema` and `own`.
 
 mod audit;
 mod counts;
@@ -48,8 +45,7 @@ pub fn spec() -> WorkloadSpec {
     WorkloadSpec::new(NAME, summary, settings::OPTIONS.to_vec(), plan)
 }
 
-/// The rows follow from their numbers alone: the seed has no effect here. Refuses loads with more
-/// clients than there are objects for.
+/// Rows follow from numbers, not the seed. Refuses more clients than there are objects for.
 fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     let settings = Settings::read(input.options)?;
     let clients = input.request.clients as u64;

@@ -1,17 +1,13 @@
-//! Which objects a client draws: objects of its own, so that no two clients conflict, or any
-//! object.
-//!
-//! The formulas are those of the sysbench port, `tid` being the client's number counted from 0 and
-//! N the number of objects:
+//! The objects that a client draws: its own, so that clients never conflict, or any. Formulas are
+//! the sysbench port's, with `tid` the client's number from 0 and N the number of objects:
 //!
 //! - `slice` (v05): tid · N / clients + a number from 5 to N / clients − 5;
 //! - `mod2000` (v06): r − r mod 2000 + tid + 1, for r from 0 to N − 1;
 //! - `mod2t` (v07): r − r mod (2 · clients) + tid + 1.
 //!
-//! Two departures: where the last two give a number that is N or more, the original asks for an
-//! object that is not there, and here such numbers are never drawn; and each of a client's own
-//! objects is as likely as any other, where in the original those of an incomplete last round are
-//! a little less so.
+//! Two departures: where the last two give N or more, the original asks for a missing object, and
+//! here such numbers are not drawn; and all of a client's objects are equally likely, while the
+//! original draws those of an incomplete last round slightly less.
 
 use dyno_units::RandomStream;
 

@@ -1,13 +1,11 @@
-//! The five tables of a set in three dialects, and their rows.
+//! The five tables of a set in three dialects, and their rows. Departures from the original:
 //!
-//! Where they depart from the original's:
-//!
-//! - It fills tables whose indexes are there already. So does this on MariaDB and MySQL, where a
-//!   table is its clustered index (the unique one; HISTORY without `hpk` has a hidden one); on the
-//!   others indexes come after the rows, which are the same in the end.
-//! - After filling, the tables are analysed (PostgreSQL: vacuumed, too), or else the server does so
-//!   at some moment of the measurement.
-//! - The names of sections and zones, of which nothing is known, are made like those of states.
+//! - The original fills tables that have their indexes. So does this on MariaDB and MySQL, where a
+//!   table is its clustered index (the unique one; HISTORY without `hpk` has a hidden one);
+//!   elsewhere indexes follow the rows, with the same result.
+//! - Filled tables are analysed (PostgreSQL: vacuumed, too); otherwise the server would do it
+//!   during the measurement.
+//! - Names of sections and zones, which are unknown, are made like those of states.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! The options, checked. Their names are those of the sysbench port if it has them.
+//! Checked options, with the sysbench port's names where it has them.
 
 use dyno_model::{Name, OptionError, OptionSpec, name};
 

@@ -1,5 +1,4 @@
-//! What db_STRESS makes and sends, against a connection that only listens; and an audit that passes
-//! what is right and finds what is wrong.
+//! What db_STRESS makes and sends, on a recording connection; audits of right and wrong answers.
 
 mod audits;
 

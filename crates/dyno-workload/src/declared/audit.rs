@@ -1,9 +1,8 @@
-//! What is counted while clients run, and its comparison with the tables in the end.
-//!
-//! Each table must hold the rows that it was filled with, and those that statements reported as inserted
-//! and not as deleted, of transactions whose commit was confirmed. A table that a statement may change
-//! without reporting how much (REPLACE, ON DUPLICATE KEY UPDATE, TRUNCATE, CALL …) is not audited, and
-//! the row says so. That an UPDATE changed the right rows is not seen by counts; `rows` of its step is.
+//! Counts while clients run, and their comparison with the tables. A table must hold its filled rows,
+//! and the rows that confirmed transactions reported as inserted and not as deleted. A table that a
+//! statement may change without reporting how much (REPLACE, ON DUPLICATE KEY UPDATE, TRUNCATE, CALL …)
+//! is not audited, as its row says. Counts do not show whether an UPDATE changed the right rows; `rows`
+//! of its step does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

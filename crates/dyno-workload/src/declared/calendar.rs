@@ -1,4 +1,4 @@
-//! Days and seconds of the Gregorian calendar, as numbers since 1970 and as texts.
+//! Gregorian days and seconds, as numbers since 1970 and as texts.
 
 const DAY: i64 = 86_400;
 

@@ -1,5 +1,5 @@
-//! The loop of one client. All that a transaction needs is drawn into memory that was made with the
-//! client; while it runs, nothing is allocated once the texts have had their longest.
+//! The loop of one client. Values are drawn into the client's memory; nothing is allocated once the
+//! longest texts have been drawn.
 
 use std::sync::Arc;
 
@@ -31,8 +31,7 @@ pub(super) struct Client {
     drawn: Vec<DrawnByClient>,
     /// The weights of each transaction and of all before it.
     cumulated: Vec<u64>,
-    /// Whether what it does is to be undone: each transaction begins with BEGIN and does not end, each step is
-    /// executed once, and numbers of rows mean nothing.
+    /// Transactions begin with BEGIN and do not end, steps run once, row counts mean nothing.
     is_undone: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What a study declares, read and checked: tables with their columns, and transactions with their
-//! steps. All problems are found at once, each with its place.
+//! Reads and checks a declaration: tables with columns, transactions with steps. Finds all problems
+//! at once, with their places.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -85,11 +85,7 @@ pub(super) struct Source<'a> {
 }
 
 impl Definition {
-    /// Reads a declaration.
-    ///
-    /// # Errors
-    ///
-    /// All that is wrong with it.
+    /// Fails with all problems.
     pub(super) fn read(source: Source<'_>) -> Result<Definition, Vec<DefinitionProblem>> {
         let mut problems = Problems::default();
         let mut definition = Definition::default();

@@ -1,4 +1,4 @@
-//! What makes a value: of a column, row by row, or of a name in a transaction, each time it runs.
+//! Makes values: of a column by row, or of a name at each transaction.
 
 use dyno_pgbench::{EvaluationError, Names, Value as Evaluated};
 use dyno_units::RandomStream;
@@ -139,11 +139,7 @@ fn fixed(units: i64, decimals: u32) -> Slot {
 }
 
 impl Generator {
-    /// Makes value `at`.
-    ///
-    /// # Errors
-    ///
-    /// An expression has no value; the value is NULL then.
+    /// Fails, with the value NULL, if an expression has none.
     #[inline]
     pub(super) fn draw(
         &self,
@@ -155,8 +151,7 @@ impl Generator {
             values.set(at, Slot::Null);
             return Ok(());
         }
-        // Numbers are most of what is drawn; the rest has a function of its own, so that they do not pay for
-        // what it keeps at hand.
+        // Most draws are numbers, which must not pay for the state of others.
         if let Kind::Number { low, decimals, items, counted } = &self.kind {
             let item = items.draw(drawing.random);
             if let Some(counted) = counted {

@@ -1,10 +1,10 @@
-//! A workload that a study declares itself: tables with generators for their columns, and transactions
-//! of SQL statements with values that are drawn or read before.
+//! A workload declared in a study: tables with generators for columns, and transactions of SQL
+//! statements with drawn or read values.
 //!
-//! The tables `table` and `transaction` of the study arrive as texts (see [`dyno_model::Tree`]) and are
-//! read by `definition`, which finds all mistakes at once. What can be known only with the dialect is
-//! refused by [`Workload::check`]. Rows are functions of the seed, the table and their number (`rows`);
-//! a client draws all values of a statement into memory of its own before it sends it (`client`).
+//! The study's tables `table` and `transaction` arrive as texts (see [`dyno_model::Tree`]);
+//! `definition` finds all mistakes at once. [`Workload::check`] refuses what depends on the dialect.
+//! Rows are functions of seed, table and number (`rows`); a client draws a statement's values into its
+//! own memory before sending (`client`).
 
 mod audit;
 mod calendar;

@@ -1,4 +1,4 @@
-//! Collects what is wrong in a declaration, with the place of each.
+//! Collects the problems of a declaration, with their places.
 
 use dyno_model::declared::DeclaredKey;
 use dyno_model::{DefinitionProblem, Tree};

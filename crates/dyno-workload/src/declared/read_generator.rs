@@ -1,4 +1,4 @@
-//! Reads generators: what stands behind `value` of a column and behind a name in `let`.
+//! Reads generators: `value` of a column, and names in `let`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,11 +65,7 @@ impl After {
         format!("SELECT MAX({column}) FROM {table}")
     }
 
-    /// The first number after this answer to the question.
-    ///
-    /// # Errors
-    ///
-    /// The answer is no whole number that others can follow.
+    /// After the question's answer. Fails unless that is a whole number that others can follow.
     pub(super) fn first(&self, answer: &TextRows) -> Result<i64, String> {
         let Some(largest) = answer.first().and_then(|row| row.first()?.as_deref()) else {
             return Ok(self.start);

@@ -1,4 +1,4 @@
-//! The rows of the tables: each a function of the seed, the table and its number alone.
+//! Rows of tables, each a function of seed, table and number.
 
 use dyno_units::Seed;
 

@@ -1,8 +1,6 @@
-//! The declared tables in the three dialects.
-//!
-//! Names are quoted, so that any name will do. Types are the user's and go to the server as they are,
-//! with one exception: in SQLite a single column of whole numbers as the primary key becomes INTEGER,
-//! because only so is the key the row's own number and not a second tree.
+//! The declared tables in three dialects. All names are quoted. Types go to the server unchanged,
+//! except that in SQLite a single whole-number column as primary key becomes INTEGER, so that the key
+//! is the row's own number instead of a second tree.
 
 use crate::{Dialect, Table};
 

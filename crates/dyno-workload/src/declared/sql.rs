@@ -1,8 +1,6 @@
-//! A statement as the user wrote it: the names in it, what it does to tables, and what is wrong with it
-//! as far as that can be seen without a server.
-//!
-//! What is read here are literals, comments and quoted names by the rules of each dialect, because a
-//! `:name` in them is none. The rest of the grammar is the server's.
+//! A user's statement: its names, its effects on tables, and errors visible without a server. Reads
+//! only literals, comments and quoted names by each dialect's rules, as a `:name` in them does not
+//! count. The rest of the grammar is the server's.
 
 use std::ops::Range;
 
@@ -121,22 +119,14 @@ pub(super) fn trimmed(text: &str) -> &str {
 }
 
 impl Scanned {
-    /// Reads a statement.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it.
+    /// Fails with what is wrong.
     pub(super) fn read(text: &str, dialect: Dialect) -> Result<Scanned, String> {
         let scanned = Scanned::scan(text, dialect, false)?;
         scanned.check()?;
         Ok(scanned)
     }
 
-    /// Reads a statement that a server has received: any, also one with placeholders.
-    ///
-    /// # Errors
-    ///
-    /// What in it does not end.
+    /// Accepts any statement, also with placeholders. Fails if something in it does not end.
     pub(super) fn of_server(text: &str, dialect: Dialect) -> Result<Scanned, String> {
         Scanned::scan(text, dialect, true)
     }

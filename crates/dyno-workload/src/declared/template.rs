@@ -1,4 +1,4 @@
-//! Texts from a template: `#` is a digit, `@` a letter, `{name}` another value, all else is itself.
+//! Texts from a template: `#` is a digit, `@` a letter, `{name}` a value; all else is literal.
 
 use dyno_units::RandomStream;
 
@@ -17,11 +17,7 @@ pub(super) enum Piece {
     Value(usize),
 }
 
-/// Reads a template; `place` finds the value with a name.
-///
-/// # Errors
-///
-/// What is wrong with it.
+/// `place` finds a named value. Fails with what is wrong.
 pub(super) fn read(
     template: &str,
     mut place: impl FnMut(&str) -> Result<usize, String>,
@@ -68,8 +64,7 @@ pub(super) fn read(
 /// Bytes that are taken for a value whose length is not known.
 const VALUE_ROOM: usize = 40;
 
-/// Most bytes of a text of these pieces, roughly; `of` tells those of a value at its place, as far as they
-/// are known.
+/// A rough maximum in bytes; `of` gives known lengths of the values at their places.
 pub(super) fn room(pieces: &[Piece], of: impl Fn(usize) -> Option<usize>) -> usize {
     let piece = |piece: &Piece| match piece {
         Piece::Fixed(bytes) => bytes.len(),
@@ -123,18 +118,17 @@ fn push_digits(out: &mut Vec<u8>, n: usize, random: &mut RandomStream) {
 /// Appends the last `n` of these sixteen digits; the first one is the lowest byte.
 #[inline]
 fn push_last(out: &mut Vec<u8>, digits: u128, n: usize) {
-    // All sixteen bytes are appended, and those behind the wanted ones are taken back: a copy of a fixed
-    // length is two moves, one of another length is a call.
+    // Appends all sixteen bytes and truncates: a copy of fixed length is two moves, any other is a call.
     let end = out.len() + n;
     let wanted = digits.unbounded_shr(8 * (16 - n) as u32);
     out.extend_from_slice(&wanted.to_le_bytes());
     out.truncate(end);
 }
 
-/// The eight digits of a number, zeros in front; the first one is the lowest byte.
+/// The eight digits of a number with leading zeros, the first in the lowest byte.
 ///
-/// The number is halved into ever more lanes of one register: two of four digits, four of two digits, eight
-/// of one. Division in the lanes is multiplication by a rounded reciprocal, exact for all that can be there.
+/// Halves the number into lanes of one register: two of four digits, four of two, eight of one. Division in
+/// lanes multiplies by a rounded reciprocal, exact for all possible values.
 #[inline]
 fn eight(number: u32) -> u64 {
     let (high, low) = (u64::from(number / 10_000), u64::from(number % 10_000));

@@ -1,4 +1,4 @@
-//! Declarations that are refused, rows and their distributions, and what clients send.
+//! Refused declarations, rows and distributions, and what clients send.
 
 use std::collections::BTreeMap;
 

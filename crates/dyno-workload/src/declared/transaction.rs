@@ -1,4 +1,4 @@
-//! Transactions as a study declares them: what is drawn, the steps, what is expected of each.
+//! Declared transactions: drawn values, steps, expectations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -303,8 +303,7 @@ fn read_into(problems: &mut Problems, name: &str, scope: &mut Scope<'_>) -> usiz
     }
 }
 
-/// Reads a statement in all dialects. What is wrong in each of those that it is given for is a problem;
-/// what is wrong in some is refused when it is known which one it is for.
+/// An error in all given dialects is a problem; in some it is refused once one is known.
 fn forms(
     problems: &mut Problems,
     sql: &PerDialect,

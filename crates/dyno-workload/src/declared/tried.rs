@@ -1,5 +1,5 @@
-//! Does each kind of transaction once before any load, in a transaction that is rolled back: whether the server
-//! takes its statements with their values is known before thousands of attempts are refused.
+//! Runs each kind of transaction once before any load, and rolls it back: shows whether the server accepts
+//! statements with their values before thousands of attempts are refused.
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -104,8 +104,7 @@ fn obstacle(transaction: &Transaction, dialect: Dialect) -> Option<&'static str>
     forms.next().map(|_| "not all of its statements only read or write rows")
 }
 
-/// What an error says of the kind of transaction: that it cannot run, or nothing, because it depends on the rows
-/// that there are.
+/// Whether the error means that the kind cannot run; errors that depend on present rows do not.
 fn judged(error: StatementError) -> Tried {
     let code = error.state.as_ref().map_or(error.code.as_str(), |state| state.as_str());
     // Integrity constraints.

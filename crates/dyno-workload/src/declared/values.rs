@@ -1,4 +1,4 @@
-//! The values of a row or of a transaction while they are made, in memory that is used again.
+//! Values of a row or transaction in the making, in reused memory.
 
 use dyno_pgbench::{
     EvaluationError, Expression, Names, Prng, Scope, Value as Evaluated, Variables,
@@ -160,11 +160,7 @@ pub(super) struct Formula {
 }
 
 impl Formula {
-    /// The value of the expression.
-    ///
-    /// # Errors
-    ///
-    /// A value of a wrong type, an overflow, a division by zero.
+    /// Fails for a wrong type, an overflow, a division by zero.
     #[inline]
     pub(super) fn evaluate(
         &self,

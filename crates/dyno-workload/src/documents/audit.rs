@@ -1,4 +1,4 @@
-//! What the clients drew, and the check of the collection after the load.
+//! The clients' draws, and the check of the collection after the load.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

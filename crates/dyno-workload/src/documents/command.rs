@@ -1,11 +1,11 @@
-//! What a connection to a store of documents is told, as text.
+//! Commands to a store of documents, as text.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// The names of a document's fields, in their order: the key, which the product makes of a whole number; a number that is indexed; how often the document was
-/// updated; and its content.
+/// A document's fields, in order: the key, made by the product from a whole number; an indexed number; the number of
+/// updates; the content.
 pub const FIELDS: [&str; 4] = ["_id", "number", "version", "content"];
 
 /// The field with an index of its own.
@@ -21,14 +21,12 @@ pub enum DocumentCommand {
     Find(String),
     /// Inserts a document. Its values: the key, the number, the content, which has so many bytes; the version is 0.
     Insert(String, u64),
-    /// Replaces the content of the document with this key, and adds 1 to its version. Its values: the key, the content,
-    /// which has so many bytes.
+    /// New content of this many bytes, and 1 more in the version. Values: key, content.
     Update(String, u64),
-    /// Finds at most so many documents whose number is in a range, in no order. Its values: the first number of the
-    /// range, and the first one behind it.
+    /// At most this many by number, in any order. Values: first number, first after the range.
     Range(String, u64),
-    /// Counts the documents. The answer is one row: how many there are, the sum of their versions, the sum of
-    /// their numbers. They need not be of one moment: each is compared with what clients counted, and none with another.
+    /// One row: number of documents, sum of versions, sum of numbers. They may be of different moments, as each is
+    /// compared only with clients' counts.
     Sums(String),
 }
 

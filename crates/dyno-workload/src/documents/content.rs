@@ -1,4 +1,4 @@
-//! What a document holds, from its key and a seed.
+//! A document's content, from its key and a seed.
 
 use dyno_units::RandomStream;
 
@@ -18,8 +18,7 @@ pub(super) fn write_content(content: &mut [u8], random: &mut RandomStream) {
     }
 }
 
-/// The indexed number of each document of those before the load: all numbers below their count, each once, and
-/// neighbours of one another far apart by their keys.
+/// Before the load: each number below their count once, with neighbours far apart by key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
     n: u64,

@@ -1,12 +1,10 @@
-//! Documents: inserted, found by key, updated by key and found by a range of an indexed field.
+//! Documents: inserted, found by key, updated by key, and found by a range of an indexed field.
 //!
-//! There is one collection. A document has a key, which is a number; a number that is indexed; a version; and a
-//! content of random letters. Those before the load have the keys 0, 1, 2 …, and their numbers are the same, in
-//! another order; so each range has as many documents as numbers. Inserted ones have the keys and numbers that follow.
-//!
-//! The collection is a [`Table`](crate::Table) and a document a row, so that loading it is the fill phase. What a client
-//! sends is a [`DocumentCommand`] as text with its values, which the product carries out in its own protocol. Each
-//! operation is a transaction of its own.
+//! One collection holds documents with a key (a number), an indexed number, a version, and random letters. Documents
+//! before the load have the keys 0, 1, 2 …, and the same numbers in another order, so a range has as many documents as
+//! numbers; inserted ones follow. The collection is a [`Table`](crate::Table) and a document a row, so the fill phase
+//! loads it. Clients send a [`DocumentCommand`] as text with values, which the product executes in its protocol. Each
+//! operation is a transaction.
 
 mod audit;
 mod command;

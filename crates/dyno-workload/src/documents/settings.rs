@@ -1,4 +1,4 @@
-//! The options of the workload `documents`, parsed and checked.
+//! Checked options of the workload `documents`.
 
 use dyno_model::{OptionError, OptionSpec};
 

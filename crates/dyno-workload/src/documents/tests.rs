@@ -1,4 +1,4 @@
-//! What clients of the workload send, and audits of right and of wrong answers.
+//! What clients send; audits of right and wrong answers.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a connection to files is told, as text.
+//! Commands to a connection to files, as text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,8 +26,7 @@ pub struct FileSet {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileCommand {
-    /// Makes the first file, empty. Refuses if all files of the set do not fit, or if operations
-    /// cannot be done as the set says.
+    /// The first file, empty. Fails if the set does not fit, or is impossible.
     Make(FileSet),
     /// Opens all files of the set for what follows.
     Open(FileSet),
@@ -44,8 +43,8 @@ pub enum FileCommand {
     Fdatasync,
     /// Syncs all files of the set.
     Settle(FileSet),
-    /// Reads back a sample of all files of the set. The answer is one row: bytes of the files, bytes
-    /// on disk, sectors read, sectors never written, sectors with wrong content.
+    /// Reads back a sample. One row: bytes of the files, bytes on disk, sectors read, sectors never
+    /// written, sectors with wrong content.
     Check(FileSet),
 }
 

@@ -1,9 +1,8 @@
-//! What is written into files: it follows from the seed, names its place, and compresses as asked.
+//! The content of files: follows from the seed, names its place, and compresses as asked.
 //!
-//! A file is a row of sectors of 512 bytes, whatever the size of operations. Each begins with a stamp:
-//! eight bytes that follow from seed, file and sector number, then the number of the write. Bytes
-//! that do not compress follow, and zeros for the rest. So a block that lies in the wrong place, is
-//! of another run, or is damaged is found when it is read.
+//! Files consist of sectors of 512 bytes, whatever the operations' size. A sector begins with a stamp:
+//! eight bytes from seed, file and sector number, then the number of the write. Incompressible bytes
+//! follow, then zeros. So reading detects a block in a wrong place, of another run, or damaged.
 
 /// Bytes of a sector.
 pub const SECTOR: usize = 512;
@@ -90,8 +89,7 @@ impl Content {
         }
     }
 
-    /// Whether the first stamp in a block that was read at this offset is that of its place; true if
-    /// it has no whole stamp.
+    /// The first stamp in a block from this offset belongs there; true without a whole stamp.
     #[inline]
     pub fn is_in_place(&self, file: u64, offset: u64, block: &[u8]) -> bool {
         let sector = offset.div_ceil(SECTOR as u64);
@@ -102,8 +100,8 @@ impl Content {
         }
     }
 
-    /// Looks at every byte of the whole sectors of a block that was read at this offset. Sectors that
-    /// several writes cover only in part hold parts of each; `is_whole` says that there are none.
+    /// Checks all bytes of whole sectors in a block from this offset. Sectors that writes cover in
+    /// part mix their contents; `is_whole` says that there are none.
     pub fn check(&self, file: u64, offset: u64, block: &[u8], is_whole: bool) -> Sectors {
         let mut found = Sectors::default();
         let first = offset.div_ceil(SECTOR as u64);

@@ -1,8 +1,6 @@
-//! `file-io`: reads and writes of one size, at random or sequential places of a few large files.
-//!
-//! An operation is a transaction; a write that is followed by a sync is one with it, and a kind of
-//! its own. Sequential clients share the files: each has a part of its own, goes through it from
-//! its beginning, and begins again at its end.
+//! `file-io`: reads and writes of one size, at random or sequential places of a few large files. An
+//! operation is a transaction; a write with a sync is one operation of another kind. Sequential
+//! clients each go through their own part of the files, again and again.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The options of `file-io`, parsed and checked.
+//! Checked options of `file-io`.
 
 use dyno_model::{OptionError, OptionSpec};
 use dyno_units::ByteCount;

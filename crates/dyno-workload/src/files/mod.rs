@@ -1,12 +1,10 @@
-//! Workloads that measure a volume: their clients read, write and sync files, and there is no
-//! server.
+//! Workloads that measure a volume without a server: clients read, write and sync files.
 //!
-//! `file-io` is what fio and `sysbench fileio` do: reads and writes of one size at random or
-//! sequential places. `fsync` is what a database's log does: a small write, then a sync of it.
-//!
-//! A file is a [`Table`](crate::Table) and a block of it a row, so that making the files is the fill
-//! phase. What a client sends is a [`FileCommand`] as text, which the product that has files carries
-//! out. All content follows from the seed and can be checked: see [`Content`].
+//! `file-io` works like fio and `sysbench fileio`: reads and writes of one size at random or
+//! sequential places. `fsync` works like a database's log: a small write, then a sync. A file is a
+//! [`Table`](crate::Table) and a block a row, so the fill phase makes the files. Clients send a
+//! [`FileCommand`] as text, which the product executes. All content follows from the seed and can be
+//! checked: see [`Content`].
 
 mod command;
 mod content;
@@ -89,8 +87,7 @@ impl Checked {
         .undecided_if(self.sectors == Some(0))
     }
 
-    /// The files are as large as they are to be; how much of that lies on disk is up to the
-    /// filesystem.
+    /// Files must have their size; how much is on disk is up to the filesystem.
     fn bytes(&self, bounds: (i128, i128)) -> AuditRow {
         let AuditRow { name, expected, mut measured, pass, .. } =
             AuditRow::between("bytes of the files", bounds, self.size);

@@ -1,7 +1,6 @@
-//! `fsync`: a small write and a sync of it, again and again: what a database's log costs at least.
-//!
-//! Each client has a file of its own. It writes over the same place, or appends; a file that has
-//! reached its limit is cut to nothing first, in the same operation.
+//! `fsync`: a small write and its sync, repeatedly: the minimum cost of a database's log. Each
+//! client has a file, in which it overwrites the same place, or appends; a file at its limit is
+//! first truncated, in the same operation.
 
 use std::sync::Arc;
 
@@ -202,8 +201,7 @@ impl Clients for FsyncClients {
     }
 }
 
-/// Makes the client's file, then runs the client. Without the file all its operations fail, and say
-/// why.
+/// Makes the client's file first; without the file, all operations fail with the reason.
 async fn begin(client: Client, statements: Vec<Statement>, mut context: ClientContext) {
     let made = context.session.prepare(&statements);
     context.statements = statements.into();

@@ -1,4 +1,4 @@
-//! What clients do with files, and what the audit makes of it.
+//! What clients do with files, and its audit.
 
 use std::collections::BTreeMap;
 

@@ -7,16 +7,13 @@ use super::layout::DRIFT_MAX;
 use super::schema::{self, Index};
 use super::{Bench, Kind};
 
-/// Standard deviations that the share of a kind of query may lie from a third: by chance that is
-/// exceeded in one of 15 million runs.
+/// Deviation of a query kind's share from a third: exceeded in one of 15 million runs.
 const MIX_DEVIATIONS: f64 = 5.4;
 
-/// Least rows of a range query, as a share of the rows it asks for: fewer than asked for exist
-/// after the last values of an index.
+/// Share of the limit that a range query returns: fewer rows after an index's last values.
 const RANGE_ROWS_LEAST: f64 = 0.9;
 
-/// Least rows of a point query, as a share of its ids: ids have gaps where clients open connections
-/// (PostgreSQL keeps 1000 for each of them).
+/// Share of ids that a point query finds: PostgreSQL reserves 1000 for each connection.
 const POINT_ROWS_LEAST: f64 = 0.1;
 
 /// With fewer queries than this, the mean says nothing.
@@ -84,8 +81,8 @@ fn table_rows(idx: usize, counters: &TableCounters, measured: Option<i128>) -> A
     AuditRow::between(name, (rows - less, rows + more), measured)
 }
 
-/// The clients' counters and the load generator's count the same commits. A statement that was in
-/// flight when its step ended, and has ended since, is in the clients' counters alone.
+/// Both counters count the same commits. Statements in flight at the end of a step that have ended
+/// since are in the clients' alone.
 fn statements<'a>(
     word: &str,
     kind: Kind,

@@ -1,4 +1,4 @@
-//! What the clients do, by their role.
+//! Clients by role.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,8 +14,7 @@ use super::layout::DRIFT_MAX;
 use super::schema::{self, DeleteEnd, DeleteText};
 use super::{Bench, Kind, rows};
 
-/// Shortest and longest time that a client waits if it is ahead of the other one, before it checks
-/// again. Each check costs CPU, and a late one may cost time.
+/// Between checks while ahead: each costs CPU, and a late one may cost time.
 const AHEAD_PAUSE: (Nanoseconds, Nanoseconds) =
     (Nanoseconds::from_micros(250), Nanoseconds::from_millis(20));
 
@@ -45,13 +44,11 @@ impl ClientRole {
     }
 }
 
-/// Makes a client that is too far ahead of the other one wait until the lead has halved: then it
-/// can do several batches before it has to check again. How long that takes is estimated from how
-/// long it took before.
+/// A client too far ahead waits until the lead has halved, so that it can do several batches before
+/// the next check. The wait is estimated from the one before.
 #[derive(Default)]
 struct Lead {
-    /// How long it has waited, and how many batches the other one had done when that began; none
-    /// while it need not wait.
+    /// Time waited, and the other's batches at its start; none while not waiting.
     wait: Option<(Nanoseconds, u64)>,
     /// How long the other one took for a batch when that was last seen; zero before.
     per_batch: Nanoseconds,
@@ -168,8 +165,7 @@ impl Drop for Inserter {
     }
 }
 
-/// Deletes batches of rows at the tail, and asks for the smallest id before the first one and
-/// periodically after that.
+/// Deletes batches at the tail; asks for the smallest id at first and periodically.
 pub(super) struct Deleter {
     role: ClientRole,
     lead: Lead,

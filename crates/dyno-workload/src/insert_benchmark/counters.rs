@@ -1,9 +1,6 @@
-//! What the clients of all steps did to each table, as they counted it: one side of the audit's
-//! comparison.
-//!
-//! Kinds of transactions are counted by the load generator, and are the same for all tables and all
-//! sizes of a commit. Rows by table have to be counted here. Clients add to a counter when a reply
-//! is complete, without waiting.
+//! Rows by table that clients of all steps inserted and deleted, for the audit. The load generator
+//! counts only kinds of transactions, whatever their tables and sizes. Clients count after complete
+//! replies, without waiting.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 

@@ -1,20 +1,17 @@
-//! The steps for a number of clients: their roles, the amount of work, and the tables.
+//! The steps for a number of clients: roles, work, tables.
 
 use dyno_model::{Name, Pacing, Role, StepRequest, WorkloadStep, name, names};
 use dyno_units::Nanoseconds;
 
 use super::settings::{Deletes, Limiter, Reads, Settings};
 
-/// Batches that an inserter and its deleter may lie apart in steps without a rate: as many fit into
-/// the original's queues between the thread that makes statements and those that send them.
+/// Batches between inserter and deleter without a rate: the original's queues have so many.
 pub(super) const DRIFT_MAX: u64 = 8;
 
-/// Batches of rows that a table must hold for the deletes to find what they delete: twice what
-/// inserts and deletes may lie apart, and some.
+/// Batches in a table, so that deletes find rows: twice their distance from inserts, and some.
 const BATCHES_LEAST: u64 = 20;
 
-/// Seconds of inserts, at the highest rate, that a table must hold: a server may do its deletes
-/// for so long while its inserts stand still.
+/// Seconds of inserts in a table: a server may delete for so long while inserts stall.
 const SECONDS_LEAST: u64 = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +40,7 @@ pub(super) enum Duty {
 }
 
 impl Duty {
-    /// The kinds of its transactions. The deleter asks for the smallest id as well, at the same
-    /// rate.
+    /// The deleter also asks for the smallest id, at the same rate.
     fn kinds(self) -> Vec<Name> {
         let kinds: &[&'static str] = match self {
             Duty::Insert => &["insert"],
@@ -217,8 +213,7 @@ impl Plan<'_> {
         Ok(Shape { deletes, own: WorkloadStep { limit, settle, ..shape.own }, ..shape })
     }
 
-    /// One deleter for each table. It asks for the smallest id as well; `pacing` is given its
-    /// transactions for each DELETE.
+    /// One per table, which also asks for the smallest id; `pacing` takes transactions per DELETE.
     fn deleter(&self, deletes: u64, pacing: impl Fn(f64) -> Pacing) -> Option<(Duty, Role)> {
         if self.settings.deletes == Deletes::Off {
             return None;
@@ -250,8 +245,8 @@ impl Plan<'_> {
         }
     }
 
-    /// The author's wait: a minute and a second for each million rows, at most 20 minutes; here the
-    /// longest, because it ends when the engine has caught up.
+    /// The author waits a minute and a second per million rows, at most 20 minutes; this is a
+    /// maximum, as the wait ends when the engine has caught up.
     fn settle(&self) -> Nanoseconds {
         let rows = self.settings.load.rows.saturating_mul(self.n_tables as u64);
         Nanoseconds::from_secs(60 + rows / 1_000_000).min(self.settings.settle)
@@ -280,8 +275,7 @@ impl Plan<'_> {
     }
 }
 
-/// How often the smallest id is asked for along so many deletes: before the first one, and again
-/// after each `resync` of them.
+/// Questions for the smallest id: before the first delete, and every `resync` deletes.
 pub(super) fn min_queries(deletes: u64, resync: u64) -> u64 {
     if resync == 0 { 1 } else { deletes.div_ceil(resync).max(1) }
 }

@@ -1,19 +1,18 @@
-//! The Insert Benchmark: rows are inserted at the head of tables with three secondary indexes and
-//! deleted at the tail, while queries run.
+//! The Insert Benchmark: inserts at the head of tables with three secondary indexes and deletes at
+//! the tail, while queries run.
 //!
-//! It is a sequence of steps on the same tables: `l.i0` loads, `l.x` creates the indexes, `l.i1`
-//! and `l.i2` insert and delete as fast as possible, and read/write steps (`qr100`, `qp100`, … or
-//! `q100`, …) query while rows come and go at a rate. Tables, values, statements and sizes of
-//! commits are those of Mark Callaghan's iibench.py. Where this departs from it:
+//! Its steps use the same tables: `l.i0` loads, `l.x` creates indexes, `l.i1` and `l.i2` insert and
+//! delete as fast as possible, and read/write steps (`qr100`, `qp100`, … or `q100`, …) query while
+//! rows come and go at a rate. Tables, values, statements and sizes of commits are those of Mark
+//! Callaghan's iibench.py, except:
 //!
-//! - Time values come from the server (`now()`), because a workload has no clock.
-//! - An inserter and its deleter have a connection each and no third one between them. In steps
-//!   without a rate they wait for each other when they are more than eight batches apart, which has
-//!   the effect of the original's queues.
-//! - The deleter itself asks for the smallest id, before its first DELETE of each step.
-//! - Several clients may share a table and delete there: one deleter does it for all of them.
-//! - `l.x` makes the indexes and inserts nothing.
-//! - Every client has a random stream of its own.
+//! - Times come from the server (`now()`), because a workload has no clock.
+//! - An inserter and its deleter have one connection each. In steps without a rate they wait for
+//!   each other if more than eight batches apart, like the original's queues.
+//! - The deleter asks for the smallest id itself, before its first DELETE of a step.
+//! - If clients share a table, one deleter works for all.
+//! - `l.x` makes indexes and inserts nothing.
+//! - Every client has its own random stream.
 
 mod audit;
 mod clients;

@@ -1,4 +1,4 @@
-//! Clients that query: range queries that one secondary index answers, or rows by their ids.
+//! Query clients: ranges of a secondary index, or rows by id.
 
 use std::sync::atomic::Ordering;
 

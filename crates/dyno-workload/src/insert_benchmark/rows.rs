@@ -1,8 +1,6 @@
-//! The values of rows and queries, and their text.
-//!
-//! All values are uniform and follow from the client's own random stream. The random part of `data`
-//! is drawn letter by letter from base64's alphabet, where the original takes it out of 4 MiB of
-//! random base64: both are six random bits a letter.
+//! Values of rows and queries, and their text. All are uniform and follow from the client's random
+//! stream. Random letters of `data` are drawn from base64's alphabet, while the original takes them
+//! from 4 MiB of random base64: both have six random bits a letter.
 
 use dyno_units::RandomStream;
 
@@ -62,8 +60,8 @@ pub(super) fn push_cents(out: &mut Vec<u8>, cents: i64) {
     out.extend_from_slice(&[b'.', b'0' + rest / 10, b'0' + rest % 10]);
 }
 
-/// Appends the text of column `data`: its length is uniform; three quarters of the random percent
-/// of it are random letters (base64 has six bits a letter), at its end; the rest is `a`.
+/// Column `data` has uniform length, and ends in random letters: three quarters of the random
+/// percentage, as base64 has six bits a letter; the rest is `a`.
 fn push_data(out: &mut Vec<u8>, values: &Values, random: &mut RandomStream) {
     let spread = values.data_length_max - values.data_length_min;
     let length = values.data_length_min + random.below(spread + 1);

@@ -1,7 +1,6 @@
-//! The tables, their indexes and their statements, in three dialects.
-//!
-//! On MariaDB and MySQL the engine is the server's default one, which a study sets for a whole
-//! variant. SQLite is not among the author's products: there the id is the row's own number.
+//! Tables, indexes and statements in three dialects. MariaDB's and MySQL's engine is the server's
+//! default, set by a study. SQLite is not among the author's products: its id is the row's own
+//! number.
 
 use crate::{Dialect, Table};
 
@@ -124,8 +123,7 @@ pub(super) fn range_query(
     )
 }
 
-/// The same with SQL's own PREPARE: the statement that prepares it, and the two parts of the one
-/// that executes it.
+/// With SQL's PREPARE: the preparing statement, and two parts of the executing one.
 pub(super) fn prepared_range_query(
     schema: Schema,
     table: &str,
@@ -144,8 +142,7 @@ pub(super) fn prepared_range_query(
     (prepare, (format!("execute {name} ("), ")".to_owned()))
 }
 
-/// A point query with SQL's own PREPARE: the statement that prepares it, and the one that executes
-/// it up to its ids. They are declared as `int`, as in the original.
+/// The PREPARE, and the execution up to its ids, declared as `int` as in the original.
 pub(super) fn prepared_point_query(table: &str, n_ids: usize) -> (String, String) {
     let marks: Vec<String> = (1..=n_ids).map(|number| format!("${number}")).collect();
     let types = vec!["int"; n_ids].join(", ");
@@ -173,8 +170,8 @@ pub(super) fn insert(table: &str) -> String {
     )
 }
 
-/// The server's time in whole seconds, where the original writes the client's: a workload has no
-/// clock. It is one and the same in all rows of a statement.
+/// In whole seconds, the same for all rows of a statement. The original writes the client's time,
+/// but a workload has no clock.
 pub(super) fn now(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::MySql => "now()",
@@ -183,8 +180,7 @@ pub(super) fn now(dialect: Dialect) -> &'static str {
     }
 }
 
-/// A DELETE in parts: the first id goes between the first two, and what `end` says after the
-/// second.
+/// The first id goes between the first two parts, and what `end` says after the second.
 #[derive(Clone, Debug)]
 pub(super) struct DeleteText {
     pub(super) before_id: String,

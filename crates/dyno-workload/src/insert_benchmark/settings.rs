@@ -1,4 +1,4 @@
-//! The options of the Insert Benchmark, parsed and checked.
+//! Checked options of the Insert Benchmark.
 
 use dyno_units::Nanoseconds;
 
@@ -62,8 +62,7 @@ impl QueryProtocol {
         }
     }
 
-    /// Whether questions for the smallest and the largest id go as text: everywhere as queries do,
-    /// but on SQLite, which is not reached by a protocol.
+    /// As queries do, except on SQLite, which has no protocol.
     pub(super) fn asks_ids_as_text(self, dialect: Dialect) -> bool {
         dialect != Dialect::Sqlite && self.form(dialect) != QueryForm::Prepared
     }
@@ -71,8 +70,7 @@ impl QueryProtocol {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueryProtocol {
-    /// As the author runs it: text on MariaDB and MySQL, SQL-level PREPARE and EXECUTE on
-    /// PostgreSQL; prepared on SQLite.
+    /// The author's: text on MariaDB and MySQL, SQL PREPARE on PostgreSQL; prepared on SQLite.
     AsRun,
     Text,
     Prepared,

@@ -1,4 +1,4 @@
-//! What the steps are, and what their clients send to a connection that only listens.
+//! The steps, and what clients send to a recording connection.
 
 mod audits;
 mod clients;

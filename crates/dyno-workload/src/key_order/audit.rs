@@ -1,13 +1,12 @@
-//! The checks of the tables, and their sizes.
+//! Checks of the tables, and their sizes.
 
 use crate::{AuditRow, AuditTotals, Dialect, TextRows, number_in};
 
 use super::schema;
 use super::settings::Settings;
 
-/// The rows of all tables, then of each table its rows, bytes of its data and of its indexes.
-/// MariaDB and MySQL know sizes as of the last time that a tenth of the rows had changed, so their
-/// statistics are refreshed in between.
+/// Rows of all tables; then by table rows, bytes of data and of indexes. MariaDB's and MySQL's
+/// sizes may be old by a tenth of the rows, so statistics are refreshed in between.
 pub(super) fn queries(settings: &Settings, dialect: Dialect) -> Vec<String> {
     let names: Vec<String> =
         (0..settings.tables).map(|idx| schema::table_name(settings.key, idx)).collect();
@@ -21,10 +20,10 @@ pub(super) fn queries(settings: &Settings, dialect: Dialect) -> Vec<String> {
     queries
 }
 
-/// Rows, bytes and bytes per row of all tables together, as the server has them at hand. Of InnoDB
-/// they are the statistics of the tables, all of one moment: it collects them again when a tenth of
-/// the rows has changed, at most every ten seconds (information_schema.tables has the rows of now
-/// and the bytes of then). None on SQLite, which would have to read the whole database.
+/// Rows, bytes and bytes per row of all tables, as the server knows them. InnoDB's are statistics
+/// of one moment, collected after a tenth of the rows has changed, at most every ten seconds
+/// (information_schema.tables has present rows and old bytes). None on SQLite, which would read the
+/// whole database.
 pub(super) fn readings_query(settings: &Settings, dialect: Dialect) -> Option<String> {
     let (rows, data, indexes, tables) = match dialect {
         Dialect::MySql => (
@@ -50,8 +49,7 @@ pub(super) fn readings_query(settings: &Settings, dialect: Dialect) -> Option<St
     ))
 }
 
-/// Asks for the rows of a table, the bytes of its data and those of its indexes. Where the primary
-/// key is an index of its own, it belongs to the indexes.
+/// Rows, bytes of data, bytes of indexes, with a separate primary key among the indexes.
 fn size_query(name: &str, dialect: Dialect) -> String {
     let count = format!("(SELECT COUNT(*) FROM {name})");
     match dialect {

@@ -1,10 +1,10 @@
-//! The cost of the order of a primary key: rows are inserted into tables whose key is a sequential
-//! number or a random string.
+//! The cost of a primary key's order: inserts into tables whose key is a sequential number or a
+//! random string.
 //!
-//! The tables and the one statement are those of Percona's measurement on Aurora ("Making Aurora
-//! Write Latency 15x Higher by Choosing a Bad Primary Key"): a key, a number and an index on the
-//! number; the random key is 22 digits and a dash. A single row goes by a prepared statement, where
-//! sysbench sent text. What a key of random strings takes on disk is in the audit, by table.
+//! Tables and statement are those of Percona's measurement on Aurora ("Making Aurora Write Latency
+//! 15x Higher by Choosing a Bad Primary Key"): a key, a number, an index on the number; random keys
+//! are 22 digits and a dash. Single rows use a prepared statement, where sysbench sent text. The
+//! audit reports space by table.
 
 mod audit;
 mod schema;
@@ -141,8 +141,7 @@ impl Clients for KeyOrder {
     }
 }
 
-/// Inserts rows into a table drawn for each transaction: one by a prepared statement, several by a
-/// text that is written into memory used again.
+/// Into a drawn table: one row by a prepared statement, several by text.
 struct Client {
     settings: Settings,
     table: usize,

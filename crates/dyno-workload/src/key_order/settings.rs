@@ -1,4 +1,4 @@
-//! The options of the key-order workload, parsed and checked.
+//! Checked options of the key-order workload.
 
 use dyno_model::{OptionError, OptionSpec};
 

@@ -1,4 +1,4 @@
-//! What clients insert, and what the audit makes of it.
+//! What clients insert, and its audit.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The life of a client: its script's requests, answered without keeping other clients waiting.
+//! A client's life: answers its script's requests without keeping other clients waiting.
 
 use std::future::poll_fn;
 use std::rc::Rc;

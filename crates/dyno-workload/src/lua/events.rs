@@ -1,5 +1,4 @@
-//! When the events of a client begin and end, and its statements. Its script asks without being left, where the
-//! answer is there: that saves the changes between the script and the worker.
+//! A client's events and statements. While replies are there, scripts continue without a switch to the worker.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,8 +14,7 @@ use super::links::{Links, MOST_VALUES, Quick};
 use super::statistics::ClientCells;
 use crate::{Ended, Next, Pace, Session, StatementClass, StatementError, Tally, Value};
 
-/// Statements of one event after which the worker gets its turn, whether the reply is there or not: a script that
-/// asks for no events must not keep it for ever.
+/// Statements after which the worker gets its turn, even if a script has no events.
 const MOST_AT_ONCE: u32 = 1000;
 
 /// The kind of its transactions; there is one.

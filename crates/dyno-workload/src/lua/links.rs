@@ -1,4 +1,4 @@
-//! The connections of a script, and the statements that it has prepared on them.
+//! A script's connections, and their prepared statements.
 
 use dyno_sysbench::ParamKind;
 
@@ -20,8 +20,7 @@ pub(super) struct Made {
 /// Values of a statement that is executed without leaving the script; those with more are rare.
 pub(super) const MOST_VALUES: usize = 8;
 
-/// What executing a statement needs, kept apart from its text, so that several statements share a cache line: with many
-/// threads, each statement finds its caches cold.
+/// For execution, without text, as caches are cold: statements share cache lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quick {
     /// The index of the connection's statement.
@@ -230,8 +229,7 @@ impl Links {
         }
     }
 
-    /// Prepares a statement, in the place of one that was closed if there is any; `is_emulated` writes
-    /// its values into its text instead. Returns its number.
+    /// Reuses a closed one's place; `is_emulated` writes values into the text.
     pub(super) fn prepare(
         &mut self,
         number: usize,

@@ -1,4 +1,4 @@
-//! Scripts of sysbench as a workload: what they do is theirs.
+//! Scripts of sysbench as workloads.
 
 mod client;
 mod emulate;
@@ -95,8 +95,7 @@ pub struct LuaWorkload {
     outline: Outline,
 }
 
-/// Each client compiles its script by itself, which takes memory and time: with more clients than these, scripts
-/// are interpreted.
+/// With more clients, scripts are interpreted: each client compiles its script, which takes memory and time.
 pub const MOST_COMPILED: usize = 1000;
 
 impl LuaWorkload {

@@ -1,4 +1,4 @@
-//! What a script asks for, answered at once: where nothing else waits, or nothing has to be waited for.
+//! Requests of a script answered at once: nothing else waits, or no wait is needed.
 
 use std::sync::Arc;
 
@@ -109,8 +109,7 @@ impl Runner {
         }
     }
 
-    /// Counts an error, and reports it unless it is ignored. `call` is what failed, in the words of the
-    /// driver.
+    /// Counts an error and reports it unless ignored. `call` is what failed, in the driver's words.
     pub(super) fn refused(&self, error: &StatementError, call: &str, sql: &str) -> Reply {
         let is_ignored = self.is_ignored(error);
         let (number, state) = self.number_and_state(error);

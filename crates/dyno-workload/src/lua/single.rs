@@ -1,4 +1,4 @@
-//! Scripts that run by themselves, outside of a step: their commands and hooks. All calls block.
+//! Scripts outside of a step: their commands and hooks. All calls block.
 
 use std::sync::Arc;
 
@@ -38,11 +38,7 @@ pub struct Single {
 }
 
 impl Single {
-    /// Loads the script; its options are exported later.
-    ///
-    /// # Errors
-    ///
-    /// How its text ended, if not well.
+    /// Options are exported later. Fails with how the script's text ended.
     pub fn new(
         settings: &Arc<Settings>,
         tid: usize,

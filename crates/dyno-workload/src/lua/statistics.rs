@@ -1,5 +1,4 @@
-//! What clients of sysbench scripts count, as sysbench counts it. Each counter has one writer, its client,
-//! and may be read at any time.
+//! Counters of sysbench scripts, as sysbench counts. Each is written by one client, and read at any time.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Scripts as workloads of a study.
+//! Lua scripts as workloads of a study.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,11 +30,7 @@ const REQUESTS_MOST: usize = 10_000;
 /// Most options that a script declares.
 const OPTIONS_MOST: usize = 1000;
 
-/// The options that a script declares.
-///
-/// # Errors
-///
-/// The script cannot be loaded.
+/// Fails if the script cannot be loaded.
 pub fn declared(path: &str, text: &str, host: Arc<dyn Host>) -> Result<Vec<ScriptOption>, String> {
     let limits = Limits { turns: TURNS_MOST, ..Limits::default() };
     let program = Program { limits, ..Program::new(path, text, host) };

@@ -1,4 +1,4 @@
-//! Scripts as workloads, planned and run against a connection that answers at once.
+//! Scripts planned and run on a connection that answers at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

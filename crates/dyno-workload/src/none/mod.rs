@@ -1,6 +1,5 @@
-//! `none`: nothing is sent. What goes on by itself is observed: on a server, in a process, on the machine.
-//!
-//! It has one step without clients. How long that is, the study's `duration` says.
+//! `none`: sends nothing, to observe a server, a process or the machine. One step without clients, as long
+//! as the study's `duration`.
 
 #[cfg(test)]
 mod tests;

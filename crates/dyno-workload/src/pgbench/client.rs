@@ -1,4 +1,4 @@
-//! The loop of a client: transactions, their retries and failures, as pgbench does them.
+//! A client's loop: transactions, retries and failures, as in pgbench.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -346,8 +346,7 @@ impl Client {
         }
     }
 
-    /// The client ends. The last one of all to do so ends a step that would go on until its time is
-    /// over.
+    /// Ends the client. The last to end also ends a step that would last until its time is over.
     fn abort(&self, pace: &dyn Pace) {
         let settings = &self.shared.settings;
         let is_last = settings.statistics.aborted() == self.n_clients as u64;

@@ -1,4 +1,4 @@
-//! The commands of a transaction, one after the other.
+//! Runs the commands of a transaction.
 
 use std::future::poll_fn;
 

@@ -1,11 +1,10 @@
-//! Errors of the server in the words of PostgreSQL's own programs.
+//! Server errors in the words of PostgreSQL's programs.
 
 use dyno_pgbench::cursor;
 
 use crate::{ErrorDetails, StatementError};
 
-/// The error with all that the server said of it: the line of the statement in which it stands, the
-/// detail, the hint, the context. `sql` is the statement, if it is known.
+/// With line, detail, hint and context, as far as given. `sql` is the statement, if known.
 pub fn server_message(error: &StatementError, sql: Option<&str>) -> String {
     match &error.details {
         Some(details) => message_of(details, sql),

@@ -1,4 +1,4 @@
-//! Scripts of pgbench as a workload: what they do is theirs, and the tables are not Dyno's.
+//! Scripts of pgbench as workloads; the tables are not Dyno's.
 
 mod client;
 mod commands;
@@ -71,8 +71,7 @@ pub struct Settings {
     pub defines: Vec<(String, String)>,
     /// The value of `:scale`.
     pub scale: i64,
-    /// Decides about all random numbers of the scripts, in pgbench's way; if there is none, the step's
-    /// seed does.
+    /// For all random numbers of the scripts, in pgbench's way; without it, the step's seed decides.
     pub seed: Option<u64>,
     /// The workload whose tables are made and filled, if any are.
     pub tables: Option<Arc<dyn Workload>>,
@@ -107,11 +106,7 @@ pub trait Host: Send + Sync {
     /// Shows a message, as it is.
     fn say(&self, message: &str);
 
-    /// Runs a shell command, and returns its first line, with its end, if it is wanted.
-    ///
-    /// # Errors
-    ///
-    /// Why not, without the name of the command.
+    /// Returns the first line with its end if `wants_line`. Fails with the reason alone.
     fn shell(&self, command: &str, wants_line: bool) -> Result<String, String>;
 
     /// A transaction has ended; called for each, in the client's thread.

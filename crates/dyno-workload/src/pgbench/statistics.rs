@@ -1,5 +1,4 @@
-//! What clients of pgbench scripts count, as pgbench counts it. Each counter has one writer, its client,
-//! and may be read at any time.
+//! Counters of pgbench scripts, as pgbench counts. Each is written by one client, and read at any time.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};

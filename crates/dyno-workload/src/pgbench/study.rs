@@ -1,4 +1,4 @@
-//! Scripts as workloads of a study.
+//! pgbench scripts as workloads of a study.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What scripts send, against a connection that only listens.
+//! What scripts send to a recording connection.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,9 +1,6 @@
-//! Pipelines: statements that are sent together and answered one after the other, in one round
-//! trip.
-//!
-//! The workload has to know what may go into a pipeline: no statement needs the reply to another,
-//! and what follows a failed one must do no harm. PostgreSQL skips the rest of the pipeline;
-//! MariaDB and MySQL execute it.
+//! Pipelines: statements sent together and answered one after the other, in one round trip. A
+//! workload must know what may go in: no statement needs another's reply, and what follows a failed
+//! one must be harmless. PostgreSQL skips it; MariaDB and MySQL execute it.
 
 use std::task::Poll;
 
@@ -12,8 +9,7 @@ use crate::connection::StatementClass;
 use crate::{ErrorClass, Reply, StatementError, Value};
 
 impl Session {
-    /// Begins a pipeline: what is pushed is sent by [`Session::send_pipeline`]. All replies to one
-    /// before it have been taken.
+    /// For [`Session::send_pipeline`]. All earlier replies must have been taken.
     pub fn begin_pipeline(&mut self) {
         debug_assert!(self.asked.is_empty(), "replies were not taken");
         self.has_pipelines = self.connection.begin_pipeline();
@@ -39,12 +35,8 @@ impl Session {
         self.is_first_reply = true;
     }
 
-    /// Waits for the next reply of the pipeline. After an error there are none to be taken: those
-    /// that the server still sends are waited for, counted and dropped.
-    ///
-    /// # Errors
-    ///
-    /// That of the statement; or the product has no pipelines.
+    /// After an error no further replies are returned: those that the server sends are counted and
+    /// dropped. Fails with the statement's error, or if the product has no pipelines.
     pub async fn next_reply(&mut self) -> Result<Reply, StatementError> {
         let Some(class) = self.asked.pop_front() else {
             return Err(refused("more replies were asked for than statements sent"));
@@ -63,8 +55,7 @@ impl Session {
         result
     }
 
-    /// Waits for the replies that were not taken, and drops them. If the connection is lost
-    /// meanwhile, the next statement fails.
+    /// If the connection is lost meanwhile, the next statement fails.
     pub(crate) async fn drop_replies(&mut self) {
         while self.connection.n_awaited() > 0
             && let Some(class) = self.asked.pop_front()

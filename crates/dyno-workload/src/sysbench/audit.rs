@@ -1,4 +1,4 @@
-//! The checks after the scripts; sysbench itself checks nothing.
+//! Checks after the scripts; sysbench itself has none.
 
 use crate::{AuditRow, AuditTotals, TextRows, number_in};
 
@@ -68,8 +68,7 @@ impl Audit<'_> {
             }
             Shape::Mix(mix) if mix.has_begin => return Some(self.unchanged(&counts)),
             Shape::Mix(_) => {
-                // Each statement commits by itself: an attempt that ended between DELETE and
-                // INSERT leaves its row out.
+                // Attempts that ended between DELETE and INSERT lack their row.
                 let halves = i128::from(totals.unfinished() + totals.in_flight);
                 (filled - halves, filled)
             }

@@ -1,4 +1,4 @@
-//! The random text of sysbench's tables: groups of eleven digits joined by `-`.
+//! Random text of sysbench's tables: groups of eleven digits joined by `-`.
 
 use dyno_units::RandomStream;
 

@@ -1,9 +1,7 @@
-//! How row numbers are drawn: sysbench's five distributions, over any number of items.
-//!
-//! The formulas are those of sysbench (1.0.20 for `special`, its unreleased successor for
-//! `zipfian`), including their quirks, which each variant names. What differs: the source of
-//! randomness is a [`RandomStream`], and the index space is 64 bits wide instead of 32. The
-//! arithmetic is in `f64`, so above 2⁵³ items the lowest bits are no longer random.
+//! How row numbers are drawn: sysbench's five distributions, over any number of items. Formulas are
+//! sysbench's (1.0.20 for `special`, its unreleased successor for `zipfian`), with the quirks that
+//! each variant names. Different are the source of randomness, a [`RandomStream`], and indexes of
+//! 64 instead of 32 bits, computed in `f64`: above 2⁵³ items the lowest bits are not random.
 
 mod shares;
 
@@ -22,11 +20,11 @@ pub enum DistributionSpec {
         /// How many draws are averaged, at least 1.
         iterations: u32,
     },
-    /// A bell with a hot band in the middle. The default of sysbench 1.0.
+    /// A bell with a hot band in the middle; the default of sysbench 1.0.
     ///
-    /// Quirk: one and the same draw decides between bell and band and then places the item in the
-    /// band, so the part of the band that its low values would reach stays cold: with the default
-    /// of 75 % hot draws, the hot band is the upper three quarters of the central 1 %.
+    /// Quirk: one draw decides between bell and band and then places the item in the band, so the
+    /// part for its low values stays cold: with 75 % hot draws, the default, the hot band is the
+    /// upper three quarters of the central 1 %.
     Special {
         /// How many draws are averaged for the bell, at least 1.
         iterations: u32,
@@ -42,8 +40,8 @@ pub enum DistributionSpec {
     },
     /// Zipf's law: item i is drawn in proportion to 1 / (i + 1)^exponent.
     ///
-    /// Quirk: not scrambled. The first item is the hottest and hot items are neighbours, which
-    /// share pages, so a cache serves them better than it would serve real hot rows.
+    /// Quirk: not scrambled. The first item is the hottest; hot items are neighbours on the same
+    /// pages, which a cache serves better than real hot rows.
     Zipfian {
         /// The exponent, at least 0.
         exponent: f64,
@@ -183,8 +181,7 @@ fn bell(iterations: u32, random: &mut RandomStream) -> f64 {
     (0..iterations).map(|_| random.unit()).sum::<f64>() / f64::from(iterations)
 }
 
-/// Zipf's law by rejection-inversion (Hörmann and Derflinger 1996): about 1.1 tries a draw, no
-/// table, any exponent from 0 upwards, 1 included.
+/// By rejection-inversion (Hörmann and Derflinger 1996): 1.1 tries a draw, any exponent ≥ 0.
 #[derive(Clone, Copy, Debug)]
 struct Zipfian {
     n: u64,

@@ -1,14 +1,10 @@
-//! The sysbench OLTP family: the well-known scripts, with the same tables, statements,
-//! options and counting.
+//! The sysbench OLTP family, with sysbench's tables, statements, options and counting.
 //!
-//! A study names a script as its workload. Options have sysbench's names and defaults; those of
-//! its current source where versions differ, which matters for `distribution`: sysbench 1.0 drew
-//! rows by `special` where its current source draws by `uniform`. `point_select_keys` and
-//! `row_filter` are not sysbench's: they bring RonDB's variants (many keys in one point select;
-//! range scans that return one row).
-//!
-//! One transaction is what sysbench calls an event. Where this family departs from sysbench is
-//! described where it happens: the tables in `schema`, the statements in `statements`, ids in
+//! A study names a script as its workload. Options have sysbench's names and defaults, of its
+//! current source where versions differ: `distribution` is `special` in sysbench 1.0 and `uniform`
+//! in the current source. `point_select_keys` and `row_filter` are RonDB's variants (many keys in a
+//! point select; range scans that return one row). A transaction is a sysbench event. Departures
+//! are described where they happen: tables in `schema`, statements in `statements`, ids in
 //! `sequence`, drawing in [`distribution`].
 
 mod audit;
@@ -331,8 +327,7 @@ impl SysbenchClients {
         Rows { distribution: self.script.distribution.over(self.script.table_size), drawn }
     }
 
-    /// Client i fills table i, as in sysbench; if there are fewer tables than clients, those
-    /// that share a table interleave their ids.
+    /// As in sysbench, client i fills table i; clients that share a table interleave their ids.
     fn bulk_client(&self, bytes_max: usize, context: &ClientContext) -> BulkClient {
         let n_tables = self.script.schema.n_tables;
         let (client, n_clients) = (context.client_idx as u64, context.n_clients as u64);

@@ -1,19 +1,16 @@
-//! The tables of the family, in each dialect, and their rows.
+//! sysbench's tables in each dialect, and their rows.
 //!
-//! The tables are sysbench's. Three things are decided here:
+//! - No `ENGINE` clause: the server's `default_storage_engine` decides, so that a workload runs unchanged
+//!   on all engines.
+//! - Rows get explicit ids 1 to `table_size`, so that any worker can make any of them; sysbench leaves ids
+//!   to the server, which gives the same to a single client. PostgreSQL's sequence is then moved behind
+//!   them (others do that alone).
+//! - Filled tables are analysed (PostgreSQL: vacuumed, too), which sysbench does not do. Otherwise the
+//!   server would during the measurement: PostgreSQL's autovacuum wakes about a minute after a large fill,
+//!   and sets all rows' hint bits. ClickHouse merges the parts of the fill, for the same reason.
 //!
-//! - No `ENGINE` clause: which storage engine tables get is a property of the server, set by its
-//!   `default_storage_engine`, so that one workload runs unchanged on all engines.
-//! - Rows are filled in with explicit ids 1 to `table_size`, so that any worker can make any of
-//!   them; sysbench leaves ids to the server, which gives the same ids when one client inserts.
-//!   PostgreSQL's sequence is then moved after them (MariaDB, MySQL and SQLite do that alone).
-//! - After filling, which sysbench does not do, the tables are analysed (PostgreSQL: vacuumed,
-//!   too). Otherwise the server does so by itself at some moment of the measurement: PostgreSQL's
-//!   autovacuum wakes about a minute after a large fill, and sets every row's hint bits. ClickHouse, which
-//!   has nothing to analyse, merges the parts that filling has left, for the same reason.
-//!
-//! ClickHouse's tables are of the engine MergeTree, ordered by `id`: that is all that it has of a primary
-//! key, which is neither unique nor an index of single rows.
+//! ClickHouse's tables have the engine MergeTree, ordered by `id`: its only kind of primary key, neither
+//! unique nor an index of single rows.
 
 use dyno_model::names;
 use dyno_units::{RandomStream, Seed};

@@ -1,13 +1,13 @@
-//! Ids for rows that clients insert: no two clients ever use the same one.
+//! Ids for inserted rows: no two clients use the same one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Gives each client its own arithmetic sequence: `start + offset`, then every `stride`-th number.
+/// Gives each client an arithmetic sequence: `start + offset`, then every `stride`-th number.
 ///
-/// Clients of one step interleave and share nothing while they run. A client that ends notes how
-/// far it got, and clients of a later step begin above that; so which number is whose follows
-/// from the clients' indexes and from how much each inserted, and never from timing inside a step.
+/// Clients of a step interleave and share nothing. A client that ends notes its last number, and
+/// clients of a later step begin above all: ids depend on clients' indexes and numbers of inserts,
+/// never on timing within a step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sequences {
     // All numbers below this one may be taken.
@@ -18,8 +18,7 @@ impl Sequences {
     /// The sequence of member `offset` of `stride` members. `offset` must be below `stride`.
     pub(crate) fn member(&self, offset: u64, stride: u64) -> Sequence {
         assert!(offset < stride, "member {offset} of {stride}");
-        // A multiple of the stride, so that a member that starts after another one has ended still
-        // keeps to its own residue.
+        // Keeps residues apart even if a member starts after another has ended.
         let start = self.n_taken.load(Ordering::Relaxed).next_multiple_of(stride);
         Sequence { next: start + offset, stride, n_taken: Arc::clone(&self.n_taken) }
     }
@@ -47,10 +46,8 @@ impl Drop for Sequence {
     }
 }
 
-/// Scatters numbers over all 32-bit ids without a repeat, as sysbench's `unique` does (there:
-/// quadratic residues; here: the finalizer of MurmurHash3, which is a bijection).
-///
-/// Above 2³² numbers it starts again.
+/// Scatters numbers over all 32-bit ids without a repeat, as sysbench's `unique` (there: quadratic
+/// residues; here: MurmurHash3's finalizer, a bijection). Repeats above 2³².
 pub(crate) fn scattered_id(number: u64) -> i64 {
     let mut id = number as u32;
     id = (id ^ (id >> 16)).wrapping_mul(0x85eb_ca6b);

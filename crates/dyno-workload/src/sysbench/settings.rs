@@ -1,4 +1,4 @@
-//! The options of each script, and the settings derived from them.
+//! Options of each script, and the derived settings.
 
 use dyno_units::Seed;
 

@@ -1,11 +1,8 @@
-//! The statements of the OLTP scripts, and where each is found among the prepared ones.
-//!
-//! As in sysbench, each connection prepares each kind of statement for each table. (A server that
-//! limits them, as MariaDB and MySQL do with `max_prepared_stmt_count`, must allow clients × tables
-//! × kinds.) Kinds that a mix never sends are not prepared. BEGIN and COMMIT go as text.
-//!
-//! A statement is counted by its purpose. sysbench counts by effect: there an UPDATE or
-//! DELETE that meets no row is "other".
+//! Statements of the OLTP scripts, and their places among the prepared ones. As in sysbench, each
+//! connection prepares each kind for each table (limits such as MariaDB's and MySQL's
+//! `max_prepared_stmt_count` must allow clients × tables × kinds), without kinds that a mix never
+//! sends. BEGIN and COMMIT go as text. A statement is counted by purpose; sysbench counts an UPDATE
+//! or DELETE that meets no row as "other".
 
 use crate::{Dialect, Statement, StatementClass};
 
@@ -67,12 +64,11 @@ pub(super) struct Mix {
     pub(super) n_keys: u64,
     /// Rows of a range scan.
     pub(super) range_size: u64,
-    /// Whether range scans return one of their rows only.
+    /// Range scans return only one of their rows.
     ///
-    /// The filter is `id % range_size = 0`: of any `range_size` ids in a row it passes exactly
-    /// one, and no planner can turn it into a shorter scan, so all rows are still read. (With
-    /// option `secondary`, MariaDB and MySQL apply it to the entries of the plain index and then
-    /// read one row only.)
+    /// The filter `id % range_size = 0` passes one of any `range_size` consecutive ids, and no
+    /// planner can shorten the scan, so all rows are read. (With option `secondary`, MariaDB and
+    /// MySQL filter entries of the plain index and read one row.)
     pub(super) has_row_filter: bool,
 }
 
@@ -174,10 +170,8 @@ impl StatementPlaces {
     }
 }
 
-/// The statements of `oltp_insert`, one for each table.
-///
-/// sysbench sends a text statement with the values in it. Here it is prepared, so that the cost of
-/// parsing is left out, as it is in all other scripts. A server that gives ids is not sent any.
+/// One per table. sysbench sends values in the text; here the statement is prepared, as in all
+/// other scripts, to leave out parsing. Servers that give ids get none.
 pub(super) fn insert_statements(dialect: Dialect, n_tables: u64, has_ids: bool) -> Vec<Statement> {
     let (columns, values) = match has_ids {
         true => ("id, k, c, pad", "?, ?, ?, ?"),

@@ -1,8 +1,6 @@
-//! What a client of each script does in one transaction.
-//!
-//! Everything a transaction needs is drawn between its statements and put into memory that was
-//! allocated when the client was made. A retry draws again: it is a new transaction of the same
-//! kind, as in sysbench. Duplicate keys and deadlocks are not handled here; they are returned.
+//! A client's transaction in each script. Values are drawn between statements into memory made with
+//! the client. A retry draws again: as in sysbench, it is a new transaction of the same kind.
+//! Duplicate keys and deadlocks are returned, not handled.
 
 use dyno_units::RandomStream;
 
@@ -154,8 +152,8 @@ impl Transactions for MixClient {
         if self.mix.has_begin {
             session.begin().await?;
         }
-        // What a script does not do costs no future, and point selects have none of their own: one
-        // alone would otherwise spend a third of its instructions on futures.
+        // Unused parts cost no future, and point selects have none of their own: one alone would
+        // spend a third of its instructions on futures.
         let count = self.mix.count(StatementKind::PointSelect);
         if count > 0 {
             let statement = self.places.index(StatementKind::PointSelect, self.draw_table(random));
@@ -235,11 +233,10 @@ impl Transactions for InsertClient {
     }
 }
 
-/// A client of `bulk_insert`: one transaction adds one row to a statement of many rows.
+/// A client of `bulk_insert`: a transaction adds a row to a statement.
 ///
-/// The statement is sent by the transaction that makes it long enough, so nearly all transactions
-/// take no time and a few take all of it. That is sysbench's way of counting. Rows of a statement
-/// that is not yet long enough when the load ends are not sent.
+/// The transaction that makes it long enough sends it, so most take no time and a few all of it,
+/// which is sysbench's way of counting. Rows of an unfinished statement at the end are not sent.
 pub(super) struct BulkClient {
     prefix: String,
     sql: String,
@@ -294,10 +291,8 @@ impl Transactions for BulkClient {
     }
 }
 
-/// A client of `select_random_points` and `select_random_ranges`.
-///
-/// As in sysbench, each client draws from its own part of [0, rows], so that no two ask for the
-/// same rows.
+/// A client of `select_random_points` and `select_random_ranges`. As in sysbench, each draws from
+/// its own part of [0, rows], so that no two ask for the same rows.
 pub(super) struct RandomKeysClient {
     first: i64,
     keys: Distribution,
@@ -307,8 +302,7 @@ pub(super) struct RandomKeysClient {
 }
 
 impl RandomKeysClient {
-    /// A client that sends `n_keys` keys, or as many ranges of `delta` + 1 keys, drawn from
-    /// `first` upwards.
+    /// Sends `n_keys` keys, or as many ranges of `delta` + 1 keys, drawn from `first` upwards.
     pub(super) fn new(first: i64, keys: Distribution, n_keys: u64, delta: Option<i64>) -> Self {
         let n_values = n_keys as usize * if delta.is_some() { 2 } else { 1 };
         let values = Vec::with_capacity(n_values);

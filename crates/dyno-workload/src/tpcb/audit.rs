@@ -1,12 +1,11 @@
-//! TPC-B's own consistency conditions: money is neither made nor lost, and no commit is forgotten.
+//! TPC-B's consistency conditions: money is neither made nor lost, and no commit is forgotten.
 
 use crate::{AuditRow, AuditTotals, TextRows, number_in};
 
 use super::counts::Counts;
 use super::transactions::Script;
 
-/// Sums of accounts, tellers, branches and history, and the rows of history; one statement, so
-/// that all are of one moment.
+/// Sums of all tables, and rows of history; one statement, hence of one moment.
 const BALANCES: &str = "SELECT (SELECT COALESCE(SUM(abalance), 0) FROM pgbench_accounts), \
      (SELECT COALESCE(SUM(tbalance), 0) FROM pgbench_tellers), \
      (SELECT COALESCE(SUM(bbalance), 0) FROM pgbench_branches), \

@@ -1,4 +1,4 @@
-//! The keys that clients draw, for the audit.
+//! Keys drawn by clients, for the audit.
 
 use std::sync::Arc;
 

@@ -1,21 +1,17 @@
-//! TPC-B as implemented by pgbench: the same tables, scripts and statements, on every product.
+//! TPC-B as pgbench implements it: same tables, scripts and statements, on every product.
 //!
-//! Option `script` chooses among pgbench's three built-in scripts. As in pgbench, all values of a
-//! transaction are drawn before it begins, and a retry sends the same values again. With the option
-//! `distribution` accounts can be drawn otherwise than uniformly (`random_zipfian` and the like in
-//! pgbench's own scripts); tellers, branches and the delta are always uniform.
+//! Option `script` chooses among pgbench's three built-in scripts. As in pgbench, a transaction's values are drawn
+//! before it begins, and a retry sends the same. `distribution` draws accounts otherwise than uniformly (as
+//! `random_zipfian` and others in pgbench's scripts); tellers, branches and the delta are always uniform.
 //!
-//! Option `protocol` is pgbench's: `prepared` executes statements that were prepared once for each
-//! connection; `simple` sends them as text, the values written into it; `extended` sends Parse,
-//! Bind, Describe, Execute and Sync of the unnamed statement each time, BEGIN and COMMIT among
-//! them. Only PostgreSQL has unnamed statements. On MariaDB and MySQL the equivalent would be to
-//! prepare, execute and close each time, which takes two round trips instead of one, so its figures
-//! would not be comparable with PostgreSQL's; SQLite keeps what it has parsed. For those products
-//! the option is refused.
+//! Option `protocol` is pgbench's: `prepared` executes statements prepared once per connection; `simple` sends texts
+//! with values; `extended` sends Parse, Bind, Describe, Execute and Sync of the unnamed statement each time, also
+//! for BEGIN and COMMIT. Only PostgreSQL has unnamed statements. To prepare, execute and close each time, as MariaDB
+//! and MySQL could, takes two round trips, so figures would not compare; SQLite keeps what it has parsed. For those
+//! products the option is refused.
 //!
-//! In trials that promote a replica, the INSERT into the history names `filler` as well, which tells its rows apart.
-//!
-//! Departures from pgbench's tables are described in `schema`.
+//! In trials that promote a replica, the INSERT into the history also sets `filler`, to tell its rows apart.
+//! Departures from pgbench's tables are in `schema`.
 
 mod audit;
 mod counts;

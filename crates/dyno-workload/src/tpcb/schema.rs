@@ -1,14 +1,12 @@
-//! The four tables in three dialects, and their rows: those of `pgbench -i`.
+//! The four tables in three dialects, and their rows: those of `pgbench -i`, except:
 //!
-//! Where they depart from pgbench's:
-//!
-//! - pgbench adds primary keys when the rows are there. So does this on PostgreSQL. In InnoDB a
-//!   table is its primary key, and a key that came later would rewrite it; SQLite cannot add one.
-//!   On those the key is made with the table.
-//! - `filler` of an account comes from a default while the table is filled, which spares sending it:
-//!   the empty string, as pgbench's, that a column of type CHAR(84) pads to 84 blanks; on SQLite,
-//!   which pads nothing, 84 blanks, because TPC-B wants rows of 100 bytes.
-//! - On MariaDB and MySQL `mtime` is a DATETIME, because there TIMESTAMP is another type.
+//! - pgbench adds primary keys after the rows, as this does on PostgreSQL. An InnoDB table is its
+//!   primary key, and a later key would rewrite it; SQLite cannot add one. There the key is made
+//!   with the table.
+//! - An account's `filler` is not sent, but a default during the fill: pgbench's empty string, which
+//!   CHAR(84) pads to 84 blanks; on SQLite, which pads nothing, 84 blanks, as TPC-B wants rows of
+//!   100 bytes.
+//! - On MariaDB and MySQL `mtime` is a DATETIME, as TIMESTAMP is another type there.
 
 use dyno_model::names;
 
@@ -16,8 +14,7 @@ use crate::{Dialect, Row, Table};
 
 use super::settings::{ACCOUNTS, Settings, TELLERS};
 
-/// From this scale on the numbers of accounts do not fit into 32 bits with room to spare, and
-/// pgbench makes their columns wider.
+/// From this scale on pgbench makes the columns of account numbers wider, as 32 bits are too tight.
 const WIDE_SCALE: u64 = 20_000;
 
 /// The table that each transaction adds a row to.

@@ -1,4 +1,4 @@
-//! The options of TPC-B, parsed and checked.
+//! Checked options of TPC-B.
 
 use dyno_model::{OptionError, OptionSpec};
 

@@ -1,4 +1,4 @@
-//! What pgbench's scripts make and send, against a connection that only listens.
+//! What pgbench's scripts make and send to a recording connection.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! pgbench's built-in scripts: their statements, and what a client does in one transaction.
+//! pgbench's built-in scripts: statements, and a client's transaction.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -78,8 +78,7 @@ impl Script {
         self.lines().iter().map(statement).collect()
     }
 
-    /// Its lines as statements that are parsed each time; after them BEGIN and COMMIT, if it
-    /// has them.
+    /// Its lines, parsed each time, then BEGIN and COMMIT, if it has them.
     pub(super) fn unnamed_statements(
         self,
         dialect: Dialect,

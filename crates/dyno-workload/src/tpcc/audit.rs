@@ -1,9 +1,7 @@
-//! Whether what ran was TPC-C: the consistency conditions before and after the load, the mix, the
-//! skew, what went to other warehouses, and whether every commit is in the tables.
-//!
-//! What the tables hold is preferred to what the clients say they did. Shares are judged by how far
-//! so many draws can be from the intended share, never by a fixed tolerance. If there is
-//! only one warehouse, nothing remote is expected.
+//! Whether the run was TPC-C: consistency conditions before and after the load, mix, skew, remote
+//! accesses, and every commit in the tables. The tables count more than what clients say. Shares
+//! are judged by how far that many draws can stray, never by a fixed tolerance. With a single
+//! warehouse nothing remote is expected.
 
 pub(super) mod conditions;
 
@@ -61,8 +59,7 @@ enum AuditColumn {
     Stock,
 }
 
-/// The queries to the server: of each set the conditions, their results before the load, and
-/// counts.
+/// By set: the conditions, their results before the load, and counts.
 pub(super) fn queries(settings: &Settings) -> Vec<String> {
     let of_set = |set| {
         let suffix = suffix(set, settings.sets);
@@ -340,9 +337,9 @@ fn range_text((low, high): (u64, u64)) -> String {
     }
 }
 
-/// Fewest and most round trips of a kind whose statements are sent together. On MariaDB and MySQL
-/// the COMMIT of what was written takes one of its own; a payment or an order-status by name takes
-/// one more, as do a customer's data; a delivery looks again if another was faster.
+/// Minimum and maximum for a kind in pipelines. On MariaDB and MySQL the COMMIT after writes takes
+/// another round trip; a payment or order-status by name one more, as does a customer's data; a
+/// delivery looks again if another was faster.
 fn expected_round_trips(kind: usize) -> (u64, u64) {
     match KINDS[kind] {
         "new_order" => (2, 3),
@@ -368,9 +365,9 @@ fn lines_of_orders(n_lines: u64, n_orders: u64) -> AuditRow {
     .undecided_if(low <= 5.0 && high >= 15.0)
 }
 
-/// Fewest and most statements and rows of a kind. A new-order of fewer statements is one that was
-/// rolled back; of a last name there are three customers on average, but there may be many; and a
-/// delivery looks again if another was faster.
+/// Minimum and maximum statements and rows of a kind. Fewer statements: a new-order was rolled
+/// back. A last name has three customers on average, but may have many; a delivery looks again if
+/// another was faster.
 fn expected_counts(statement_mode: StatementMode, kind: usize) -> ((u64, u64), (u64, u64)) {
     match (statement_mode, KINDS[kind]) {
         (StatementMode::Procedures, "order_status") => ((1, 1), LINES),

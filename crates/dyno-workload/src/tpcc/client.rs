@@ -1,4 +1,4 @@
-//! One client: which transaction comes next, how long it waits, and what it does.
+//! One client: its next transaction, its waits, its work.
 
 use dyno_units::{Nanoseconds, RandomStream};
 
@@ -12,8 +12,7 @@ use super::transaction::Transaction;
 use super::{DELIVERY, KINDS, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL};
 use super::{new_order, others, pipelined, procedures};
 
-/// Share of each kind in percent, in the order of the kinds, where kinds are drawn one by one
-/// (clause 5.2.4.2): payment and the last three have their smallest shares.
+/// In percent, if kinds are drawn singly (clause 5.2.4.2): minimum shares but for the first.
 pub(super) const WEIGHTS: [u64; KINDS.len()] = [45, 43, 4, 4, 4];
 
 /// Cards of each kind in a deck (clause 5.2.4.2).

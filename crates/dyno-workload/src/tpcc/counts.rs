@@ -1,4 +1,4 @@
-//! What the clients count for the audit, each in counters of its own.
+//! Clients' own counters, for the audit.
 
 use std::sync::Arc;
 
@@ -25,8 +25,7 @@ pub(super) enum Count {
     Done,
 }
 
-/// Counters of one kind of transaction: done, their statements, their round trips, the rows they
-/// received.
+/// Counters per kind: done, statements, round trips, rows received.
 const PER_KIND: usize = 4;
 
 const N_COUNTS: usize = Count::Done as usize + PER_KIND * KINDS.len();
@@ -100,8 +99,7 @@ impl Drawing {
         self.counters.add(count as usize, by);
     }
 
-    /// A transaction of this kind has succeeded, or was rolled back as designed, with so
-    /// many statements, round trips and rows.
+    /// After success or a designed rollback; `counts`: statements, round trips, rows.
     #[inline]
     pub(super) fn done(&self, kind: usize, counts: [u64; PER_KIND - 1]) {
         let first = Count::Done as usize + PER_KIND * kind;

@@ -1,5 +1,4 @@
-//! The inputs of a transaction, drawn before it begins (clauses 2.4.1 to 2.8.1); a retry uses the
-//! same ones.
+//! A transaction's inputs, drawn before it begins (clauses 2.4.1 to 2.8.1); a retry uses the same.
 
 use dyno_units::RandomStream;
 
@@ -77,9 +76,8 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    /// Of this client: clients are spread over the sets one by one. Paced, ten of a set's clients
-    /// share a warehouse, as the specification has it; else they are spread over the warehouses
-    /// one by one.
+    /// Clients are spread over sets one by one. Paced, ten clients of a set share a warehouse, as
+    /// specified; otherwise they are spread over warehouses one by one.
     pub(super) fn of(settings: &Settings, client_idx: usize) -> Terminal {
         let client = client_idx as u64;
         let (set, nth) = (client % settings.sets, client / settings.sets);

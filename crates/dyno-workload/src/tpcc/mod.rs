@@ -1,25 +1,23 @@
-//! TPC-C: the order entry of a wholesale supplier, after revision 5.11 of its specification.
+//! TPC-C: a wholesale supplier's order entry, after revision 5.11 of the specification. Data and
+//! transactions are the specification's, as an audit shows after each run ([`audit`]). Options,
+//! which are recorded:
 //!
-//! Data and transactions are the specification's; an audit shows it after each run ([`audit`]).
-//! What the user may choose is an option, and part of the record:
-//!
-//! - `mode`: *paced* terminals key and think; *unpaced* ones begin the next transaction when the
-//!   last one has ended; *open* is a rate of arrivals, whatever the server does, and is what
-//!   *unpaced* ones become under a rate. Only the first is what the specification measures, so only
-//!   its throughput may be called tpmC.
-//! - `home`: each client is a terminal of one warehouse, or (not TPC-C) draws one each time.
-//! - `mix`: kinds are drawn by weights of 45/43/4/4/4 %, or from shuffled decks of 23 cards; the
+//! - `mode`: *paced* terminals key and think; *unpaced* ones begin when the last transaction has
+//!   ended; *open* is a rate of arrivals, whatever the server does, and what *unpaced* becomes
+//!   under a rate. The specification measures only *paced*, so only its throughput may be called
+//!   tpmC.
+//! - `home`: a client is a terminal of one warehouse, or (not TPC-C) draws one each time.
+//! - `mix`: kinds by weights of 45/43/4/4/4 %, or from shuffled decks of 23 cards; the
 //!   specification permits both.
-//! - `procedures`: statement by statement, or one call of a stored procedure for each transaction.
+//! - `procedures`: statement by statement, or a stored procedure per transaction.
 //! - `batched`: one statement for what the specification does line by line.
-//! - `pipelined`: statements that do not need each other's replies go in one round trip.
-//! - `tables`: several sets of the nine tables, to reach a size as sysbench-tpcc does.
+//! - `pipelined`: independent statements share a round trip.
+//! - `tables`: several sets of the nine tables, as in sysbench-tpcc.
 //! - `size`: the specification's, or (not TPC-C) a fiftieth of a warehouse's rows.
 //!
-//! Where this departs from the specification's letter: its population is drawn so that any row can
-//! be made on its own (`rows`); the lines of an order take their stock in the order of its key,
-//! unless `sort_lines` is off; delivery is executed immediately and not queued; and what terminals
-//! would show is computed but not shown.
+//! Departures: any row of the population can be made on its own (`rows`); an order's lines take
+//! their stock in key order, unless `sort_lines` is off; delivery runs at once instead of queued;
+//! what terminals would show is computed, but not shown.
 
 mod audit;
 mod client;

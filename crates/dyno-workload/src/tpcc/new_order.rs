@@ -130,8 +130,7 @@ pub(super) fn taking(order: &NewOrder, line: &Line, left: i64) -> [i64; 5] {
     [left, line.quantity, is_remote, line.supply_w, line.item]
 }
 
-/// What stays of the stock of line `idx` when its quantity is taken; a further line of the same
-/// stock finds that.
+/// Stock left after line `idx` takes its quantity; a further line of the same stock finds that.
 pub(super) fn take_from(used: &[Line], idx: usize, scratch: &mut Scratch) -> i64 {
     let line = &used[idx];
     let left = after_taking(scratch.quantity[idx], line.quantity);

@@ -131,8 +131,8 @@ pub(super) async fn order_status(tx: &mut Transaction<'_>, inputs: &Inputs) -> D
     tx.commit().await
 }
 
-/// Delivers the oldest new order of each district but the last `n_skipped` of them, which is 0
-/// unless a test wants a fault. Returns how many districts had none.
+/// Delivers each district's oldest new order, without the last `n_skipped` districts (0 except in
+/// tests of faults). Returns how many districts had none.
 pub(super) async fn delivery(
     tx: &mut Transaction<'_>,
     inputs: &Inputs,

@@ -1,10 +1,8 @@
-//! The five transactions with statements that do not need each other's replies sent together.
-//!
-//! The statements and their values are the same as without pipelines; their order changes within a
-//! transaction where none depends on another. A customer looked up by name, a customer's data, or a
-//! district whose oldest order another delivery has taken, cost a round trip more. What happens to
-//! the statements after one that fails is described at [`Transaction::begin_together`] and
-//! [`Transaction::send_and_commit`].
+//! The five transactions with independent statements sent together. Statements and values are the
+//! same as without pipelines; order changes only between independent ones. A customer by name, a
+//! customer's data, or a district whose oldest order is taken cost a further round trip.
+//! [`Transaction::begin_together`] and [`Transaction::send_and_commit`] describe what follows a
+//! failed statement.
 
 use crate::Done;
 
@@ -15,8 +13,7 @@ use super::settings::DISTRICTS;
 use super::statements::{BatchSql, Sql};
 use super::transaction::Transaction;
 
-/// Places an order; none if it was rolled back. All is read in one round trip, all written in
-/// another.
+/// None if it was rolled back. Reads in one round trip, writes in another.
 pub(super) async fn new_order(
     tx: &mut Transaction<'_>,
     order: &NewOrder,

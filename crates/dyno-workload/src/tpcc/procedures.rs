@@ -1,12 +1,10 @@
 //! The five transactions as stored procedures: one call, one round trip.
 //!
-//! They do what the statements do, in the same order, with inputs that the client drew. The lines
-//! of an order go as one text of fixed columns. On MariaDB and MySQL each procedure begins and ends
-//! its own transaction. On PostgreSQL new-order is a procedure, because only those can roll back;
-//! the others are functions, and each call is a transaction.
-//!
-//! They are made when all tables are filled, over any that an earlier run has left, and are called
-//! `dyno_tpcc_…`, so that no other procedures are affected.
+//! They do the same as the statements, in the same order, with the client's inputs; an order's
+//! lines go as one text of fixed columns. On MariaDB and MySQL each procedure is its own
+//! transaction. On PostgreSQL new-order is a procedure, as only those can roll back; the others are
+//! functions, and each call is a transaction. They are made once all tables are filled, replacing
+//! an earlier run's, and are named `dyno_tpcc_…`, so that no others are affected.
 
 use crate::{Dialect, Done, Statement, StatementClass, Value};
 

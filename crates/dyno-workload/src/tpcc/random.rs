@@ -1,5 +1,5 @@
-//! The random numbers of TPC-C: non-uniform ones, last names, texts, and orders of things that any
-//! worker can look into anywhere.
+//! TPC-C's random numbers: non-uniform ones, last names, texts, and permutations with random
+//! access.
 
 use dyno_units::{RandomStream, Seed};
 
@@ -44,10 +44,10 @@ impl NuRand {
         (both + self.c) % span + self.low
     }
 
-    /// How often each value of [low, high] comes, among all pairs of the two draws.
+    /// Shares of the values in [low, high] among all pairs of the two draws.
     ///
-    /// The pairs whose OR is within v are those of two numbers within v, which can be counted; what
-    /// is within v but not v itself is taken away by Möbius inversion over the subsets of bits.
+    /// Pairs whose OR is within v are those of two numbers within v, which can be counted; Möbius
+    /// inversion over subsets of bits removes those not v itself.
     pub(super) fn shares(&self) -> Vec<f64> {
         let n_bits = 64 - self.high.max(self.a).leading_zeros();
         let size = 1_usize << n_bits;
@@ -91,8 +91,7 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    /// Drawn once, from the seed of the data (clause 2.1.6.1: the two constants of last names
-    /// differ by 65 to 119, and neither by 96 nor by 112).
+    /// Clause 2.1.6.1: constants of last names differ by 65 to 119, but not by 96 or 112.
     pub(super) fn draw(seed: Seed) -> Constants {
         let mut random = seed.derive("constants", 0).stream();
         let last_name_of_load = random.below(256);
@@ -108,8 +107,8 @@ impl Constants {
     }
 }
 
-/// A random order of 0 … n − 1 in which any place can be looked up: a Feistel network of four
-/// rounds over the next power of four, walked until it lands below n (Black and Rogaway 2002).
+/// A random order of 0 … n − 1 with random access: a Feistel network of four rounds over the next
+/// power of four, walked until below n (Black and Rogaway 2002).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Permutation {
     n: u64,

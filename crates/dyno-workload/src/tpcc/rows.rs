@@ -1,15 +1,13 @@
-//! The rows of the nine tables as clause 4.3.3.1 populates them, each from its number alone.
+//! Rows of the nine tables as populated by clause 4.3.3.1, each from its number alone.
 //!
-//! What the specification leaves to a random order or draw is here a function of the row's number
-//! and the seed, so that any worker can make any row:
+//! Where the specification has random orders or draws, a row is a function of number and seed, so
+//! that any worker can make it:
 //!
-//! - Which customer has which of a district's first orders is a random permutation of the
-//!   customers, looked up by number.
-//! - How many lines an order has is drawn uniformly from 5 to 15 by blocks: of each 11 orders one
-//!   has 5 lines, one 6, and so on, in a random order of its own. So each number is exactly as
-//!   frequent as it should be, every block has 110 lines, and the order of any line is known
-//!   without counting. (The orders that clients place draw their lines independently.)
-//! - All dates of the population are one moment, and the same one at each time.
+//! - The customers of a district's first orders are a random permutation with random access.
+//! - Numbers of lines are uniform from 5 to 15 in blocks: of 11 orders one has 5 lines, one 6, and
+//!   so on, in random order. So frequencies are exact, every block has 110 lines, and any line's
+//!   order is known without counting. (Clients' orders draw their lines independently.)
+//! - All dates are one fixed moment.
 
 use dyno_units::{RandomStream, Seed};
 
@@ -138,8 +136,7 @@ impl Rows {
         push_number(row, self.sizes.customers + 1);
     }
 
-    /// Warehouse, district and place in it of row `number` of a table with `n` a district, the
-    /// first two counted from 1.
+    /// Warehouse, district (from 1) and place in it; the table has `n` rows a district.
     fn place(number: u64, n: u64) -> (u64, u64, u64) {
         let district = number / n;
         (district / DISTRICTS + 1, district % DISTRICTS + 1, number % n)

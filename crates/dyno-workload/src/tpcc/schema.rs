@@ -1,13 +1,12 @@
-//! The nine tables of clause 1.3 in three dialects, their keys, and where their rows come from.
+//! The nine tables of clause 1.3 in three dialects, their keys, and their rows' sources.
+//! Departures, as in all implementations:
 //!
-//! Where they depart from the specification's letter, as all implementations do:
+//! - ORDER, a reserved word of SQL, is called `orders`.
+//! - HISTORY has no key, as specified; InnoDB gives it one.
+//! - A tenth table, `tpcc_before`, has the consistency conditions' results before the load.
 //!
-//! - ORDER is called `orders`, because ORDER is a reserved word of SQL.
-//! - Rows of HISTORY have no key, as in the specification; InnoDB gives them one of its own.
-//! - A tenth table, `tpcc_before`, keeps the results of the consistency conditions before the load.
-//!
-//! PostgreSQL's keys are made when the rows are there, which is faster; in InnoDB and in SQLite a
-//! table is its primary key, and a key that came later would rewrite it.
+//! PostgreSQL's keys are made after the rows, which is faster; an InnoDB or SQLite table is its
+//! primary key, and a later key would rewrite it.
 
 use dyno_model::name;
 use dyno_units::Seed;
@@ -232,8 +231,7 @@ impl Schema {
         format!("CREATE TABLE {name}{suffix} ({columns}){end}")
     }
 
-    /// Foreign keys need the keys that they refer to; they come when the last table is filled, and
-    /// other tables may not yet have their keys then.
+    /// Foreign keys come after the last table, when other tables' keys must exist.
     fn makes_key_later(&self, dialect: Dialect) -> bool {
         dialect == Dialect::PostgreSql && !self.settings.has_foreign_keys
     }

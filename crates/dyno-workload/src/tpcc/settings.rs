@@ -1,4 +1,4 @@
-//! The options of TPC-C, parsed and checked.
+//! Checked options of TPC-C.
 
 use dyno_model::{OptionError, OptionSpec};
 

@@ -1,12 +1,10 @@
-//! The statements of the five transactions, one SELECT, INSERT, UPDATE or DELETE at a time.
+//! Statements of the five transactions, one SELECT, INSERT, UPDATE or DELETE at a time.
 //!
-//! Locks: what a transaction reads in order to write it, and does not change by a relative UPDATE,
-//! is read FOR UPDATE (the district's next order, stock, a customer's data). SQLite has no
-//! FOR UPDATE and does not need it: there a transaction that writes begins with BEGIN IMMEDIATE.
-//!
-//! The oldest new order of a district is read FOR UPDATE on MariaDB and MySQL alone. PostgreSQL
-//! would wait for another delivery, find the row gone, and answer that there is none; there the
-//! DELETE shows whether the order was still there; if not, the next one is looked for.
+//! Rows that are read to be written, other than by a relative UPDATE, are read FOR UPDATE (the
+//! district's next order, stock, a customer's data). SQLite needs no FOR UPDATE: transactions that
+//! write begin with BEGIN IMMEDIATE. A district's oldest new order is read FOR UPDATE only on
+//! MariaDB and MySQL. PostgreSQL would wait for another delivery, find the row gone, and return
+//! none; there the DELETE shows whether the order still existed, else the next one is looked for.
 
 use crate::{Dialect, Statement, StatementClass};
 
@@ -131,9 +129,8 @@ fn statement(sql: &str, dialect: Dialect, suffix: &str) -> Statement {
     }
 }
 
-/// In the order of [`Sql`]. The district is added to 0 so that PostgreSQL takes it for a number.
-/// Money comes in cents, and is divided where it is stored: so it is exact on every product, which
-/// a parameter of floating point would not be.
+/// In the order of [`Sql`]. Adding 0 makes PostgreSQL take the district for a number. Money is in
+/// cents and divided where it is stored: exact on every product, unlike a floating-point parameter.
 const SINGLE: [&str; N_SINGLE] = [
     "SELECT c_discount, c_last, c_credit, w_tax FROM customer, warehouse \
      WHERE w_id = ? AND c_w_id = ? AND c_d_id = ? AND c_id = ?",

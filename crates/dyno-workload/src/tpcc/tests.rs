@@ -1,4 +1,4 @@
-//! What TPC-C's clients draw and send, against a connection that answers from a script.
+//! What TPC-C's clients draw and send to a scripted connection.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ fn workload(options: &[(&str, &str)]) -> MadeWorkload {
     make(options).unwrap()
 }
 
-/// A server that has every row: numbers are 1, credit is bad for even customers, and there is no
-/// item beyond the last one.
+/// A server with every row: numbers are 1, even customers have bad credit, and no item is beyond
+/// the last.
 fn answers() -> Answers {
     Box::new(|sql: &str, values: &[Value<'_>], rows: &mut KeptRows| {
         let last = match values.last() {

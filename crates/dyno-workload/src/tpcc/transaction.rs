@@ -1,4 +1,4 @@
-//! One transaction's exchange with the server: statements on its table set, counted.
+//! A transaction's exchange with the server: statements on its table set, counted.
 
 use crate::{
     Dialect, Done, ErrorClass, KeptRows, Reply, Session, StatementClass, StatementError, Value,
@@ -29,9 +29,8 @@ impl<'a> Transaction<'a> {
         self.round_trips += 1;
     }
 
-    /// Begins a transaction. In SQLite a transaction that is going to write must say so at its
-    /// beginning: another one might write between its first read and its first write, and then it
-    /// could only be retried.
+    /// In SQLite a transaction must say at its start that it will write: another could write
+    /// between its first read and write, and it could only be retried.
     pub(super) async fn begin(&mut self, writes: bool) -> Done {
         self.sends_one();
         if writes && self.session.dialect() == Dialect::Sqlite {
@@ -78,12 +77,11 @@ impl<'a> Transaction<'a> {
         self.session.begin_pipeline();
     }
 
-    /// Begins a pipeline, and with it a transaction.
+    /// A pipeline that is also a transaction.
     ///
-    /// MariaDB and MySQL execute what follows a statement that fails. If the transaction were begun
-    /// by BEGIN and one of its statements became a deadlock's victim, each of those after it would
-    /// commit by itself. Without autocommit they form a transaction of their own, which is rolled
-    /// back like any other after an error.
+    /// MariaDB and MySQL go on after a failed statement. After BEGIN, if one became a deadlock's
+    /// victim, each later one would commit by itself. Without autocommit they form a transaction,
+    /// which is rolled back after an error like any other.
     pub(super) fn begin_together(&mut self) {
         self.together();
         self.push_text(match self.session.dialect() {
@@ -128,9 +126,9 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Sends what was pushed and commits. PostgreSQL skips a COMMIT that follows a failed
-    /// statement, so it is part of the pipeline; MariaDB and MySQL would commit what there is, so
-    /// there it is part of the pipeline only if nothing was written (`writes`).
+    /// Commits what was pushed. PostgreSQL skips a COMMIT after a failed statement, so it is in the
+    /// pipeline; MariaDB and MySQL would commit the rest, so there it is only if nothing was
+    /// written (`writes`).
     pub(super) async fn send_and_commit(&mut self, writes: bool) -> Done {
         let is_piped = !writes || self.session.dialect() == Dialect::PostgreSql;
         if is_piped {

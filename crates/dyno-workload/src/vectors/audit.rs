@@ -1,4 +1,4 @@
-//! The check of the table: its rows, a checksum of all vectors, and the recall of exact scans.
+//! Checks the table's rows, a checksum of all vectors, and the recall of exact scans.
 
 use md5::{Digest, Md5};
 
@@ -11,8 +11,7 @@ use super::data::{DataError, Source};
 enum Checksum {
     /// CRC-32 of the numbers, the lowest byte first: MariaDB.
     Crc32,
-    /// The first 32 bits of the MD5 of what PostgreSQL sends: the dimensions as 16 bits, two bytes that are
-    /// zero, and the numbers, the highest byte first.
+    /// Of PostgreSQL's form (big-endian: 16 bits size, 16 zero, numbers), MD5's first 32 bits.
     Md5,
 }
 

@@ -1,4 +1,4 @@
-//! The clients: one builds the index, the others ask for nearest neighbours.
+//! One client builds the index; the others search.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

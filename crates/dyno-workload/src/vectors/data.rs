@@ -1,4 +1,4 @@
-//! Vectors and queries: drawn from a seed, or read from files.
+//! Vectors and queries, from a seed or from files.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -17,19 +17,14 @@ pub trait Source: Send + Sync {
         self.len() == 0
     }
 
-    /// Writes vector `row`, counted from 0, into memory of its length.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read.
+    /// Vector `row`, from 0, into memory of its length. Fails if it cannot be read.
     fn read(&self, row: u64, into: &mut [f32]) -> Result<(), DataError>;
 }
 
 /// The standard deviation of a cluster, in units of that of the centres.
 const SPREAD: f64 = 0.5;
 
-/// Vectors of a known structure: clusters of normally distributed points, around centres that are normally
-/// distributed themselves. Each follows from the seed and its number.
+/// Normally distributed points around such centres; each follows from seed and number.
 pub(super) struct Mixture {
     rows: u64,
     seed: Seed,
@@ -68,8 +63,7 @@ impl Source for Mixture {
     }
 }
 
-/// Vectors of a file in the format fvecs: each is its length, a whole number of 32 bits, and as many numbers
-/// of single precision, all with the lowest byte first.
+/// In the format fvecs: each vector is its length and numbers in 32 bits, low bytes first.
 pub(super) struct FvecsFile {
     file: File,
     path: String,
@@ -81,11 +75,7 @@ pub(super) struct FvecsFile {
 pub(super) const DIMENSIONS_MOST: u64 = 16_000;
 
 impl FvecsFile {
-    /// Opens a file, whose size has to fit its first vector.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read, or is no such file: why, and what to do.
+    /// Its size must fit the first vector. Fails, with advice, for other formats.
     pub(super) fn open(path: &str) -> Result<FvecsFile, DataError> {
         let failed = |why: String| DataError(format!("{path}: {why}"));
         if let Some(why) = other_format(path) {

@@ -1,10 +1,9 @@
-//! Exact nearest neighbours, by which recall is measured.
+//! Exact nearest neighbours, to measure recall.
 //!
-//! Distances of a block of vectors to many queries at once are a matrix product: ‖a − b‖² is
-//! ‖a‖² + ‖b‖² − 2a·b. The product is taken in single precision, and so the closest vectors by it are only
-//! candidates: their distances are computed again in double precision. A bound on the error of the product
-//! shows that no other vector can belong to the closest; for a query where it does not, all vectors are
-//! compared in double precision.
+//! Distances of a block of vectors to many queries are a matrix product: ‖a − b‖² is ‖a‖² + ‖b‖² − 2a·b.
+//! It is in single precision, so the closest vectors are only candidates, whose distances are computed
+//! again in double precision. A bound on the product's error shows that no other vector can be among the
+//! closest; for queries where it does not, all vectors are compared in double precision.
 
 use std::thread;
 
@@ -34,14 +33,13 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// The ids that are right answers to a query, rising: `k` of them, and more if others are as far away
-    /// as the k-th (to within the rounding of a server that computes in single precision).
+    /// Right answers to a query, ascending: `k` ids, and more if others are as far as the k-th (within
+    /// single-precision rounding).
     pub fn of(&self, query: usize) -> &[u64] {
         &self.ids[self.starts[query]..self.starts[query + 1]]
     }
 
-    /// How many of these ids are right answers to a query; one that appears twice counts once. Allocates
-    /// nothing.
+    /// A repeated id counts once. Allocates nothing.
     pub fn n_right(&self, query: usize, found: &[i64]) -> usize {
         let right = self.of(query);
         let is_right = |(nth, id): &(usize, &i64)| {
@@ -62,13 +60,8 @@ pub struct Request<'a> {
     pub threads: usize,
 }
 
-/// The exact nearest neighbours of each query among all vectors of the source, of which there are more
-/// than `k`.
-///
-/// # Errors
-///
-/// A vector could not be read, or has no distance to others: it is not finite, or zero where the angle
-/// counts.
+/// Of each query, among more than `k` vectors. Fails if a vector cannot be read, or has no distance:
+/// not finite, or zero where the angle counts.
 pub fn neighbours(source: &dyn Source, request: &Request<'_>) -> Result<Neighbours, DataError> {
     let Request { dimensions, k, threads, .. } = *request;
     let mut queries = request.queries.to_vec();
@@ -108,8 +101,8 @@ fn candidates(k: usize) -> usize {
     2 * k + 16
 }
 
-/// Makes vectors ready for the product, and gives the squares of their lengths. Where the angle counts,
-/// they get length 1: the nearest by distance are then those at the smallest angle.
+/// Prepares vectors for the product; returns squared lengths. Where the angle counts, they get length
+/// 1: the nearest then have the smallest angle.
 fn prepared(
     vectors: &mut [f32],
     dimensions: usize,
@@ -310,8 +303,7 @@ impl Judge<'_> {
         Ok(all)
     }
 
-    /// The largest distance of a right answer: the k-th, and as much more as rounding to single precision
-    /// can make of each number of a vector.
+    /// The k-th distance, plus what single-precision rounding can add.
     fn bound(&self, all: &mut [(f64, u64)]) -> f64 {
         let Request { dimensions, k, distance, .. } = *self.request;
         let last = k.min(all.len()) - 1;

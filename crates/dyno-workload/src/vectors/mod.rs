@@ -1,13 +1,11 @@
-//! Searching vectors: nearest neighbours by an index, with their recall.
+//! Vector search: nearest neighbours by an index, with recall.
 //!
-//! One table of vectors, which are drawn from a seed as clusters or read from a file. The steps are a load of
-//! exact scans (`exact`), the building of the index (`index`), and a load of searches for each value of the
-//! index's search parameter (`search 1`, `search 2`, …): so one index gives a curve of recall against
-//! queries a second. Variants with different indexes have the same steps.
-//!
-//! Recall is the share of the `k` nearest neighbours that a query finds. Dyno knows them exactly: it computes
-//! them itself before the trial ([`exact`]), and clients compare each answer with them after its time was
-//! taken. Queries of the warm-up count as well, because recall does not depend on time.
+//! One table holds vectors, clusters from a seed or those of a file. Steps are exact scans (`exact`),
+//! building the index (`index`), and searches for each value of the search parameter (`search 1`, `search 2`,
+//! …): one index gives a curve of recall against queries per second, and variants with different indexes have
+//! the same steps. Recall is the found share of the `k` nearest neighbours. Dyno computes them exactly before
+//! the trial ([`exact`]), and clients compare each answer after its time was taken. The warm-up's queries
+//! count as well, as recall does not depend on time.
 
 mod audit;
 mod clients;

@@ -1,4 +1,4 @@
-//! The table, its index and the queries, in the dialects that have vectors.
+//! Table, index and queries, in dialects with vectors.
 
 use std::fmt::Write as _;
 
@@ -30,8 +30,7 @@ pub(super) fn table(dialect: Dialect, rows: u64, dimensions: usize) -> Table {
     Table { name: TABLE.to_owned(), create, columns, rows, after }
 }
 
-/// Appends a vector as this dialect takes it: `[1,2.5]` in PostgreSQL, elsewhere the bytes of its numbers,
-/// the lowest first.
+/// `[1,2.5]` in PostgreSQL, elsewhere the numbers' bytes, the lowest first.
 pub(super) fn push_vector(out: &mut Vec<u8>, dialect: Dialect, vector: &[f32]) {
     if dialect != Dialect::PostgreSql {
         vector.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
@@ -90,8 +89,7 @@ pub(super) fn index_size(dialect: Dialect) -> String {
     }
 }
 
-/// Asks for the `k` nearest neighbours, with the settings of its session: by the index with this search
-/// parameter, or by a scan of the table.
+/// With session settings; by the index with this search parameter, or by a scan.
 pub(super) fn query(
     dialect: Dialect,
     (k, distance): (u64, Distance),

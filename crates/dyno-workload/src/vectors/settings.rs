@@ -1,4 +1,4 @@
-//! The options of `vectors`, parsed and checked.
+//! Checked options of `vectors`.
 
 use dyno_model::{OptionError, OptionSpec};
 
@@ -205,8 +205,7 @@ fn index(options: &Options, rows: u64) -> Result<Index, OptionError> {
     })
 }
 
-/// As many lists as pgvector's documentation recommends. A file whose rows are not given counts as small:
-/// [`Index::with_rows`] knows them.
+/// pgvector's recommendation. A file without a row count counts as small: [`Index::with_rows`] knows it.
 fn usual_lists(rows: u64) -> u64 {
     if rows > 1_000_000 { rows.isqrt() } else { (rows / 1000).max(10) }
 }

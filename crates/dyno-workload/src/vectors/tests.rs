@@ -1,4 +1,4 @@
-//! Steps, statements and rows; exact neighbours against brute force; recall of answers that are known.
+//! Steps, statements, rows; exact neighbours against brute force; recall of known answers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

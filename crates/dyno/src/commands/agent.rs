@@ -1,8 +1,7 @@
 //! `dyno agent`: what a study on another machine starts here.
 //!
-//! It speaks messages on its standard input and output and nothing else, and ends with them. An agent that
-//! starts a server starts a guard before it: another process of Dyno's, in a session of its own, which ends what
-//! the agent leaves behind if it is killed.
+//! It speaks messages on standard input and output and ends with them. Before it starts a server it starts a
+//! guard: another Dyno process, in a session of its own, which ends what a killed agent leaves behind.
 
 mod trial;
 
@@ -21,17 +20,14 @@ use dyno_units::{ByteCount, Clock, Nanoseconds};
 use crate::clock::SystemClock;
 use crate::{End, lab};
 
-/// Facts of the machine that its agent tells.
 const FACTS: [&str; 5] = ["cpu.model", "kernel", "os", "virtualisation", "cgroup.cpus"];
 
 /// How long a guard waits for the end of its agent, whose last moments outlive its pipes.
 const AGENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
-/// How often a guard cleans up: while another one does so in the same folder, it waits for two seconds each time.
+/// How often a guard cleans up: while another one works in the same folder, each attempt waits for 2 s.
 const GUARD_ROUNDS: usize = 10;
-/// Between two looks at the agent.
 const GUARD_POLL: Nanoseconds = Nanoseconds::from_millis(5);
 
-/// What a guard says when it is there.
 const READY: &[u8] = b"ready\n";
 
 /// Options of `dyno agent`.
@@ -42,7 +38,6 @@ pub(crate) struct AgentOptions {
     guard: Option<PathBuf>,
 }
 
-/// Obeys until the input ends.
 pub(crate) fn run(options: &AgentOptions) -> anyhow::Result<End> {
     if let Some(root) = &options.guard {
         return guard(root);
@@ -73,17 +68,16 @@ pub(crate) fn run(options: &AgentOptions) -> anyhow::Result<End> {
         std::process::exit(1);
     });
     let result = serve(&mut std::io::stdin(), output, setup, on_silence);
-    // A load that still goes on has nobody to go on for: the process ends with what it has started.
+    // A load that still runs has no controller any more: the process ends with all it has started.
     match result {
         Ok(()) => Ok(End::Good),
         Err(why) => Err(anyhow::Error::msg(why)),
     }
 }
 
-/// Makes the keeper of a server, cleans up after agents that were killed, and starts a guard.
 fn guarded_keeper(clock: &Arc<dyn Clock>) -> dyno_lab::agent::MakeKeeper {
     let clock = Arc::clone(clock);
-    // They close when this process ends, however that happens.
+    // Pipes to the guards: they close when this process ends, however that happens.
     let guards: Mutex<BTreeMap<PathBuf, ChildStdin>> = Mutex::default();
     Box::new(move |folder| {
         let make = || -> anyhow::Result<Keeper> {
@@ -100,12 +94,12 @@ fn guarded_keeper(clock: &Arc<dyn Clock>) -> dyno_lab::agent::MakeKeeper {
     })
 }
 
-/// Starts a guard and waits until it is there. It ends when what is returned is closed.
+/// Waits until the guard is ready. The guard ends when the returned pipe is closed.
 fn start_guard(root: &Path) -> anyhow::Result<ChildStdin> {
     let program = std::env::current_exe().context("the path of this program is unknown")?;
     let mut command = Command::new(program);
     command.args(["agent", "--guard"]).arg(root);
-    // Whoever waits for the agent's output waits for nobody else.
+    // The guard must not hold the agent's standard error open.
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut guard = command.spawn().context("no guard can be started for the server")?;
     let mut said = [0; READY.len()];
@@ -117,17 +111,16 @@ fn start_guard(root: &Path) -> anyhow::Result<ChildStdin> {
     Ok(input)
 }
 
-/// Waits until the agent has ended, and ends what it has left.
 fn guard(root: &Path) -> anyhow::Result<End> {
     let agent = rustix::process::getppid();
-    // A signal to the agent's group or session is not for it.
+    // A signal to the agent's group or session must not reach the guard.
     rustix::process::setsid().context("a guard is started by an agent, not by hand")?;
     let keeper = lab::keeper(root)?;
     let mut output = std::io::stdout();
     output.write_all(READY).and_then(|()| output.flush())?;
     // Nothing is ever sent.
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-    // The agent's end of it closes a moment before the agent has ended, and what is of a Dyno that lives is left alone.
+    // The agent's end of the pipe closes a moment before the agent ends, and nothing of a living Dyno is cleaned up.
     let clock = SystemClock::start();
     let until = clock.now() + AGENT_LIMIT;
     while rustix::process::getppid() == agent && clock.now() < until {

@@ -1,4 +1,4 @@
-//! `dyno archive`: old rows of a table go to another database in batches, and are deleted behind.
+//! `dyno archive`: moves old rows of a table to another database in batches.
 
 use dyno_analysis::numbers::grouped;
 use dyno_database::{ArchiveOptions, ArchiveSide, Archived, TableBytes};
@@ -9,10 +9,9 @@ use crate::clock::SystemClock;
 use crate::commands::{counted, explain_cost::endpoint_of};
 use crate::{End, signals, terminal};
 
-/// The most rows of a batch: they are locked, and in memory, at once.
+/// The rows of a batch are locked, and in memory, at once.
 const BATCH_MAX: u64 = 100_000;
 
-/// How soon a pause ends after the user has stopped the command.
 const LOOK: Nanoseconds = Nanoseconds::from_millis(100);
 
 /// Options of `dyno archive`.
@@ -58,11 +57,10 @@ fn batch(text: &str) -> Result<u64, String> {
     }
 }
 
-/// What is measured before and after.
 struct Measured {
-    /// Of the table at the source and at the destination.
+    /// At the source and at the destination.
     bytes: [TableBytes; 2],
-    /// Milliseconds of the query at the source and at the destination.
+    /// In milliseconds, at the source and at the destination.
     query: [Option<f64>; 2],
 }
 
@@ -79,7 +77,7 @@ fn measure(
     let mut query = [None; 2];
     if let Some(sql) = &options.query {
         for (side, (time, bytes)) in sides.iter_mut().zip(query.iter_mut().zip(bytes)) {
-            // A table that is still to be made cannot be asked.
+            // The table does not exist yet.
             if bytes.bytes == 0 && options.create {
                 continue;
             }
@@ -91,7 +89,6 @@ fn measure(
     Ok(Measured { bytes, query })
 }
 
-/// Archives rows.
 pub(crate) fn run(options: &ArchiveArguments) -> anyhow::Result<End> {
     let from = endpoint_of(&options.from).map_err(crate::usage_error)?;
     let to = endpoint_of(&options.to).map_err(crate::usage_error)?;

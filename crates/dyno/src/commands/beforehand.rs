@@ -1,4 +1,4 @@
-//! What all commands that run trials check and print before the first one.
+//! Checks and messages before the first trial.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::{StudyFile, counted, disk};
 use crate::commands::plan::start_time;
 use crate::terminal;
 
-/// Whether a record can be written there: to a folder, or to one that is not there yet.
+/// Whether a record can be written to a folder, or to one that does not exist yet.
 pub(crate) fn check_place(folder: &Path) -> anyhow::Result<()> {
     if folder.exists() && !folder.is_dir() {
         let name = folder.display();
@@ -25,13 +25,12 @@ pub(crate) fn check_place(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether all servers take their settings, as far as they can say before they are started.
+/// Whether servers accept their settings, as far as they can say before they start.
 pub(crate) fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> anyhow::Result<()> {
     refuse(dyno_lab::check_settings(lab, plan, design), "\nnothing was run")
 }
 
-/// The same, and whether the members are there that the study gives limits of their own. An agent that does one trial
-/// of a run does not know all variants, which may have them.
+/// Also members with limits of their own. Not for an agent, which does not know the variants that have them.
 pub(crate) fn check_deployments(lab: &Lab, plan: &Plan, design: &Design) -> anyhow::Result<()> {
     let memory = ByteCount(lab.environment.usable_memory_bytes());
     let mut refused = dyno_lab::check_members(&lab.products, plan, design, memory);
@@ -47,7 +46,7 @@ pub(crate) fn check_without_programs(
     refuse(dyno_lab::check_without_programs(known, plan, &file.study.design, memory), "")
 }
 
-/// Each reason once, with the first variant for which it holds.
+/// Shows each reason once, with the first variant that has it.
 fn refuse(mut refused: Vec<(String, String)>, end: &str) -> anyhow::Result<()> {
     let mut known = HashSet::new();
     refused.retain(|(_, why)| known.insert(why.clone()));
@@ -71,16 +70,11 @@ pub(crate) fn check_volumes(
     Err(crate::usage_error(anyhow!("{last}")))
 }
 
-/// How many times what is free a data set may take by the estimate: estimates are not good enough to refuse
-/// what may fit, but filling a disk harms everybody on it.
+/// Multiple of the free space that is refused: estimates are rough, but a full disk harms all its
+/// users.
 const OUT_OF_REACH: u64 = 10;
 
-/// Says before the run when the largest data set will not fit on the disk, and refuses one that is far too
-/// large.
-///
-/// # Errors
-///
-/// It is.
+/// Warns if the largest data set will not fit on the disk; refuses one far too large.
 pub(crate) fn warn_of_disk(plan: &Plan, lab: &Lab) -> anyhow::Result<()> {
     let most = disk::most(&lab.products, plan, &dyno_lab::expected_disk(&lab.catalog, plan)?);
     let Ok(free) = dyno_host::free_bytes(lab.keeper.root()) else { return Ok(()) };
@@ -106,7 +100,7 @@ pub(crate) fn headline(products: &Products, plan: &Plan, design: &Design, folder
     let start = start_time(products, plan);
     let whole = |time: Nanoseconds| Nanoseconds::from_secs(time.0.div_ceil(1_000_000_000));
     let time = match plan.time_bounds(start) {
-        // What ends when it is done has no time that is known beforehand, and its limit is no guess.
+        // The end of open-ended work is unknown beforehand, and its limit is no guess.
         _ if plan.is_open_ended() => {
             let likely = whole(plan.time_likely(start, &BTreeMap::new()));
             format!("about {likely} (a guess, as some measurements end when their work is done)")

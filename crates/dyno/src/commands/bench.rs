@@ -24,7 +24,6 @@ use crate::metrics::Metrics;
 use crate::progress::Progress;
 use crate::{End, lab, terminal};
 
-/// Runs one trial and prints what it came to.
 pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     let (name, matches) = matches.subcommand().context("name a workload")?;
     let (mut study, source) = study::read(name, matches).map_err(crate::usage_error)?;
@@ -63,7 +62,6 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     conclude(matches, &record, measured, &order, &lab)
 }
 
-/// Prints what a bench came to.
 fn conclude(
     matches: &ArgMatches,
     record: &Place,
@@ -108,16 +106,12 @@ fn conclude(
     }
 }
 
-/// How the run of a bench went.
 struct Measured {
     end: RunEnd,
-    /// Whether it came to a load.
     has_begun: bool,
-    /// What its search knows.
     probes: search::Probes,
 }
 
-/// Runs the trial, with its progress and metrics.
 fn measure(matches: &ArgMatches, lab: &Lab, order: &RunOrder<'_>) -> anyhow::Result<Measured> {
     let metrics = Metrics::from_option(text(matches, "metrics"))?;
     let mut progress = Progress::new(order.plan, lab);
@@ -127,7 +121,7 @@ fn measure(matches: &ArgMatches, lab: &Lab, order: &RunOrder<'_>) -> anyhow::Res
         has_begun |= matches!(event.kind, EventKind::PhaseBegan { .. });
         probes.on_event(&event.kind, order.manifest);
         metrics.iter().for_each(|metrics| metrics.on_event(event));
-        // Why the trial failed is the error that this command ends with: once is enough.
+        // The failed trial is already the error of this command.
         if !matches!(event.kind, EventKind::TrialFailed { .. }) {
             progress.on_event(event);
         }
@@ -136,7 +130,7 @@ fn measure(matches: &ArgMatches, lab: &Lab, order: &RunOrder<'_>) -> anyhow::Res
     Ok(Measured { end: end?, has_begun, probes })
 }
 
-/// Prints the result; a record that the user has named gets a report.
+/// A record that the user has named also gets a report.
 fn show(
     matches: &ArgMatches,
     record: &Place,
@@ -156,10 +150,10 @@ fn show(
     Ok(())
 }
 
-/// With a smaller share of attempts than this that did what they were to do, nothing was measured.
+/// Below this share of attempts that succeeded, nothing was measured.
 const DONE_LEAST: f64 = 0.1;
 
-/// Why what a trial came to is no measurement of what was asked; none where it is one.
+/// Why the trial did not measure what was asked for.
 fn unfit(trial: &TrialSummary) -> Option<String> {
     if let Some(row) = trial.audit.iter().find(|row| !row.pass) {
         return Some(format!("the audit failed ({})", row.name));
@@ -167,7 +161,7 @@ fn unfit(trial: &TrialSummary) -> Option<String> {
     job::unfinished(&trial.steps).or_else(|| refused(&trial.steps))
 }
 
-/// Why steps in which nothing was done, or nearly all was refused, measured nothing.
+/// For steps in which nothing was done or nearly all was refused.
 fn refused(steps: &[StepSummary]) -> Option<String> {
     // A job that runs alone has no load.
     let is_alone = |step: &StepSummary| step.kinds.is_empty() && !step.activities.is_empty();
@@ -186,7 +180,6 @@ fn refused(steps: &[StepSummary]) -> Option<String> {
         .then(|| format!("{} of {all} attempts failed or were refused", all - done))
 }
 
-/// What a search knew when the user stopped it.
 fn print_unfinished(search: &serde_json::Value, is_json: bool) -> anyhow::Result<()> {
     terminal::out(&match is_json {
         true => serde_json::to_string_pretty(&serde_json::json!({
@@ -198,12 +191,11 @@ fn print_unfinished(search: &serde_json::Value, is_json: bool) -> anyhow::Result
     Ok(())
 }
 
-/// The end of a server's log.
 fn print_log(server_log: &[String]) {
     server_log.iter().for_each(|line| terminal::say(&format!("  server log: {line}")));
 }
 
-/// Of a trial that failed under load: the steps that it had done, and where its record is.
+/// For a trial that failed under load: the steps it finished, and its record.
 fn print_measured(
     record: &Place,
     run: &Run,
@@ -222,12 +214,12 @@ fn print_measured(
     Ok(())
 }
 
-/// What an option was given as; none, too, where a subcommand has no such option: a job has no search.
+/// None also where a subcommand has no such option.
 fn text<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a String> {
     matches.try_get_one::<String>(name).ok().flatten()
 }
 
-/// Whether the command line has an option; not if the command has none of that name.
+/// False if the command has no option of this name.
 fn is_given(matches: &ArgMatches, option: &str) -> bool {
     matches.try_contains_id(option).unwrap_or(false)
         && matches.value_source(option) == Some(ValueSource::CommandLine)

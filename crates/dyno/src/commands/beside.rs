@@ -1,5 +1,4 @@
-//! What `dyno pgbench`, `dyno sysbench` and `dyno watch` share: the one trial of a study that they write, and
-//! its record.
+//! Shared by `dyno pgbench`, `dyno sysbench` and `dyno watch`: the one trial of their study, and its record.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -16,10 +15,9 @@ use dyno_units::{Clock, Nanoseconds, PercentEncoded, Seed, planted_on_way};
 use crate::written::Written;
 use crate::{signals, terminal, vocabulary};
 
-/// Stands in the study for the password.
+/// The password's placeholder in the study.
 const PASSWORD: &str = "SERVER_PASSWORD";
 
-/// The server's URL as the study has it: with a place for the password.
 pub(crate) fn url(endpoint: &Endpoint) -> String {
     let url = endpoint.to_string();
     match (&endpoint.password, url.split_once('@')) {
@@ -50,8 +48,7 @@ pub(crate) fn read(
     Ok((study, written.text().to_owned()))
 }
 
-/// Says where the record of a run is, to a reader at a terminal or who has asked for a record: to whatever
-/// parses the other tool's messages, nothing is said that the tool would not say.
+/// Told only at a terminal or on request: programs that parse the other tool's messages see no others.
 pub(crate) fn tell_of_record(folder: Option<&Path>, is_asked: bool) {
     let is_said = is_asked || std::io::stderr().is_terminal();
     let Some(folder) = folder.filter(|_| is_said) else { return };
@@ -59,12 +56,11 @@ pub(crate) fn tell_of_record(folder: Option<&Path>, is_asked: bool) {
     terminal::say(&format!("record: {folder}; `dyno report {folder}` makes a report from it"));
 }
 
-/// When a signal has asked a run to end before its time.
+/// The time at which a signal asked the run to end.
 #[derive(Clone, Default)]
 pub(crate) struct Interruption(Arc<OnceLock<Nanoseconds>>);
 
 impl Interruption {
-    /// Listens for Ctrl-C, SIGTERM and SIGHUP: the first one raises the flag.
     pub(crate) fn listen(
         abort: &AbortFlag,
         clock: &Arc<dyn Clock>,
@@ -74,13 +70,12 @@ impl Interruption {
         signals::on_first(move || {
             let _ = noted.0.set(clock.now());
             abort.raise();
-            // Code that waits for a silent server does not check the flag.
             dyno_database::stop_waiting();
         })?;
         Ok(interruption)
     }
 
-    /// When that was, by the clock; none if it was not.
+    /// None without a signal.
     pub(crate) fn at(&self) -> Option<Nanoseconds> {
         self.0.get().copied()
     }
@@ -103,8 +98,7 @@ pub(crate) fn is_there(path: &Path) -> bool {
     path.exists() && planted_on_way(path, me).is_ok_and(|found| found.is_none())
 }
 
-/// Says that the record of a run is not whole, whose results are printed all the same. False if the record was asked
-/// for, so that the command has failed.
+/// The results are printed all the same. False, for a failed command, if the user asked for the record.
 pub(crate) fn tell_of_failed_record(error: &anyhow::Error, is_asked: bool) -> bool {
     terminal::say(&format!("warning: the record of these results is not whole: {error:#}"));
     !is_asked
@@ -157,7 +151,7 @@ pub(crate) fn watch(
 
 pub(crate) struct Folder {
     path: PathBuf,
-    /// Its owner, where nobody wants the record.
+    /// Removes the folder unless the record is wanted.
     passing: Option<Passing>,
 }
 
@@ -167,12 +161,9 @@ struct Passing {
 }
 
 impl Folder {
-    /// A folder under `runs` with the name of the tool, or the one that `record` names.
-    /// Where no folder can be made and none was named, nothing is kept, and the user is told.
-    ///
-    /// # Errors
-    ///
-    /// There is something in it already; none can be made.
+    /// The folder that `record` names, or one under `runs` with the tool's name. If none can be
+    /// made and none was named, nothing is kept, and the user is told. Fails if the folder is not
+    /// empty or cannot be made.
     pub(crate) fn choose(
         tool: &str,
         record: Option<impl AsRef<Path>>,
@@ -209,7 +200,6 @@ impl Folder {
         Ok(Folder { path, passing: None })
     }
 
-    /// A folder that is removed at the end.
     fn passing(tool: &str, lab: &Lab) -> anyhow::Result<Folder> {
         let folder = lab.keeper.make_folder(tool).context("cannot create a folder")?;
         let path = folder.join("record");
@@ -229,7 +219,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some(Passing { keeper, folder }) = &self.passing {
-            // What stays behind is found and removed by the next run.
+            // The next run removes what stays behind.
             let _ = keeper.remove_folder(folder);
         }
     }

@@ -1,5 +1,4 @@
-//! `dyno calibrate`: the limits of the load generator on this machine, against a server that
-//! answers immediately.
+//! `dyno calibrate`: the load generator's limits here, against a server that replies at once.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,12 +20,11 @@ use crate::cli::CalibrateOptions;
 use crate::clock::SystemClock;
 use crate::{End, lab, signals, terminal};
 
-/// Clients of the one worker.
 const CLIENTS: [u32; 3] = [1, 16, 64];
 const OPEN_CLIENTS: u32 = 64;
-/// Offered rate of the open load, if the worker can do that …
+/// Offered rate of the open load, if the worker can send it …
 const OPEN_RATE: f64 = 20_000.0;
-/// … else this share of what it can do: beyond it would measure its own queue.
+/// … else this share of its limit: beyond it, the worker would measure its own queue.
 const OPEN_SHARE: f64 = 0.7;
 const CLOCK_READS: u32 = 200_000;
 /// A worker that waited for a CPU for more than this share of the time was disturbed.
@@ -66,7 +64,6 @@ pub(crate) fn run(options: &CalibrateOptions) -> anyhow::Result<End> {
     keep(calibrated.disturbed, options.keep_disturbed, || calibrated.store())
 }
 
-/// Keeps a calibration, unless it is known to be too low.
 fn keep(
     is_disturbed: bool,
     even_if_disturbed: bool,
@@ -86,22 +83,21 @@ fn keep(
     Ok(End::Good)
 }
 
-/// Whether a worker had to wait for a CPU: then others were busy, and it could have done more.
+/// A worker that waited for a CPU could have sent more.
 fn is_disturbed(protocols: &[ProtocolFacts]) -> bool {
     let waited =
         |closed: &ClosedFacts| closed.run_queue.is_some_and(|share| share > RUN_QUEUE_MOST);
     protocols.iter().flat_map(|facts| &facts.closed).any(waited)
 }
 
-/// The first and the last CPU that Dyno may use: left alone, a system puts two threads that wake
-/// each other on the same one, and the worker would be measured with half of it.
+/// Bound, as a system would put two threads that wake each other on one CPU, and halve the worker.
 fn bound() -> Option<Bound> {
     let allowed = rustix::thread::sched_getaffinity(None).ok()?;
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).map(|cpu| cpu as u32);
     Some(Bound { worker_cpu: cpus.next()?, server_cpu: cpus.next_back()? })
 }
 
-/// A folder for sockets that only this user may enter; removed at the end.
+/// Only this user may enter it; removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -118,7 +114,6 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // If it stays, it does no harm: it is empty.
         let _ = std::fs::remove_dir(&self.0);
     }
 }
@@ -148,7 +143,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// All measurements over one protocol; none if the user stopped it.
+    /// None if the user stopped it.
     fn measure(&self, name: &str) -> anyhow::Result<Option<ProtocolFacts>> {
         let mut closed = Vec::new();
         for clients in CLIENTS {
@@ -170,8 +165,8 @@ impl Bench<'_> {
     }
 
     fn step(&self, load: Load) -> anyhow::Result<Option<StepTotals>> {
-        // With one client worker and server never want to run at once, and waking the other CPU
-        // is most of the cost: there the system's own choice is what a run gets.
+        // With one client, worker and server never run at once, and waking another CPU is most of
+        // the cost: the system's own choice is what a run gets.
         let bound = self.bound.filter(|_| load.clients() > 1);
         let script = Script {
             cpus: bound.iter().map(|bound| bound.server_cpu).collect(),

@@ -1,4 +1,4 @@
-//! `dyno capture`: a study with a workload from what a server has logged.
+//! `dyno capture`: a study with a workload from a server's log.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -15,7 +15,7 @@ use crate::commands::counted;
 use crate::commands::explain_cost::endpoint_of;
 use crate::{End, terminal, usage_error};
 
-/// The beginning of the variable in which a password is that was on the command line.
+/// Start of the variable that replaces a password of the command line.
 const HIDDEN: &str = "${DYNO_SECRET_";
 
 /// Options of `dyno capture`.
@@ -55,7 +55,6 @@ pub(crate) struct CaptureOptions {
     out: Option<PathBuf>,
 }
 
-/// Captures a workload.
 pub(crate) fn run(options: &CaptureOptions) -> anyhow::Result<End> {
     if let Some(url) = options.log.to_str().filter(|text| text.contains("://")) {
         let captured = from_server(url, options)?;
@@ -84,7 +83,6 @@ pub(crate) fn run(options: &CaptureOptions) -> anyhow::Result<End> {
     finished(&captured, options)
 }
 
-/// Prints or writes the study, and what was captured.
 fn finished(captured: &Captured, options: &CaptureOptions) -> anyhow::Result<End> {
     match &options.out {
         Some(path) => {
@@ -100,7 +98,6 @@ fn finished(captured: &Captured, options: &CaptureOptions) -> anyhow::Result<End
 }
 
 impl CaptureOptions {
-    /// What is asked for.
     fn request(&self, source: String) -> anyhow::Result<Request> {
         Ok(Request {
             format: Format::ALL
@@ -117,7 +114,6 @@ impl CaptureOptions {
     }
 }
 
-/// Captures the statements that a server has counted.
 #[cfg(feature = "servers")]
 fn from_server(url: &str, options: &CaptureOptions) -> anyhow::Result<Captured> {
     if options.format.is_some() || options.prefix.is_some() || options.schema.is_some() {
@@ -145,7 +141,6 @@ fn from_server(_url: &str, _options: &CaptureOptions) -> anyhow::Result<Captured
     Err(usage_error(anyhow::anyhow!("{}", dyno_database::LEFT_OUT.unwrap_or_default())))
 }
 
-/// The URL as the study has it: a password is no part of a study.
 fn without_password(url: &str) -> anyhow::Result<String> {
     let url = match url.split_once(HIDDEN) {
         Some((before, rest)) => match rest.split_once('}') {
@@ -154,7 +149,7 @@ fn without_password(url: &str) -> anyhow::Result<String> {
         },
         None => url.to_owned(),
     };
-    // Without its variables, for they may be set only later.
+    // Variables are replaced by a fixed text, as they may be set only later.
     let mut checked = url.clone();
     while let Some((from, to)) = checked
         .find("${")
@@ -166,7 +161,6 @@ fn without_password(url: &str) -> anyhow::Result<String> {
     Ok(url)
 }
 
-/// What was captured, in a few lines.
 fn summary(captured: &Captured) -> String {
     let counts = &captured.counts;
     let of_schema = match &captured.schema {

@@ -1,4 +1,4 @@
-//! `dyno check`: all errors of a study.
+//! `dyno check`: reports all errors of a study.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use dyno_units::ByteCount;
 use crate::commands::{StudyFile, beforehand, counted, plan, power, read_study};
 use crate::{End, terminal};
 
-/// Whether a variant wants something of the machine that may not be there, or needs rights.
+/// Whether a variant needs features or rights that this machine may lack.
 fn asks_of_the_machine(variant: &Variant) -> bool {
     let database = &variant.database;
     let is_limited = database.memory.is_some() || database.cpu_weight.is_some();
@@ -21,8 +21,7 @@ fn asks_of_the_machine(variant: &Variant) -> bool {
     is_limited || !database.kernel.is_empty() || has_volumes
 }
 
-/// Checks a study file; statements of declared workloads also on private servers that are started for it,
-/// if so wanted.
+/// With `start_servers`, also checks statements of declared workloads on private servers.
 pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     let Some(file) = read_study(path)? else { return Ok(End::Misused) };
     let study = &file.study;
@@ -35,7 +34,7 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     let asks = plan.drop_caches || plan.variants.iter().any(asks_of_the_machine);
     if is_here && asks {
         let keeper = Keeper::new(&root)?;
-        // Whether a device may be formatted is said when the study is run.
+        // `dyno run` says whether a device may be formatted.
         let volumes = plan.variants.iter().flat_map(|variant| variant.volumes());
         let devices = volumes.filter_map(|volume| volume.device);
         let devices: Vec<PathBuf> = devices.map(PathBuf::from).collect();
@@ -91,8 +90,8 @@ fn has_programs(products: &Products, plan: &Plan) -> bool {
     })
 }
 
-/// Versions that the study asks for by number, and that are not here. Programs that the study itself
-/// describes are not asked for theirs: a study that is only checked starts nothing.
+/// Missing versions that the study asks for by number; not of programs that it describes: a check
+/// starts none.
 fn missing_versions(plan: &Plan, root: &Path) -> anyhow::Result<Vec<String>> {
     let products = dyno_lab::products();
     let keeper = crate::lab::keeper(root)?.with_builds(crate::lab::builds()?);
@@ -121,7 +120,6 @@ fn missing_versions(plan: &Plan, root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(missing)
 }
 
-/// Prepares the statements of declared workloads.
 fn statements(file: &StudyFile, plan: &Plan, start: bool) -> anyhow::Result<StatementCheck> {
     let design = &file.study.design;
     let lab = match start {

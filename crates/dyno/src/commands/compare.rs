@@ -12,7 +12,7 @@ use crate::{End, terminal};
 pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
     let (gate, is_compared) = match show(options) {
         Ok(shown) => shown,
-        // An error is not a verdict: nothing may be called worse because of it.
+        // An error is not a verdict.
         Err(error) if options.gate => {
             terminal::error(&error);
             return Ok(End::Inconclusive);
@@ -30,8 +30,7 @@ pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
     })
 }
 
-/// Compares, and writes or prints the comparison; returns the verdict of the gate, and whether anything was
-/// compared.
+/// Returns the gate's verdict and whether anything was compared.
 fn show(options: &CompareOptions) -> anyhow::Result<(Gate, bool)> {
     let (gate, is_compared, text) = compare(options)?;
     match options.out.as_ref().filter(|_| options.format.rows().is_none()) {
@@ -42,7 +41,7 @@ fn show(options: &CompareOptions) -> anyhow::Result<(Gate, bool)> {
     Ok((gate, is_compared))
 }
 
-/// The verdict of the gate, whether the runs have anything in common, and the text to show.
+/// The verdict, whether the runs have anything in common, and the text.
 fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, bool, String)> {
     let runs = report::read_two(&options.baseline, &options.candidate)?;
     let analysis = Options { threshold: options.threshold, ..Options::default() };

@@ -1,4 +1,4 @@
-//! `dyno datasets`: the data sets that are kept for trials to start on a copy.
+//! `dyno datasets`: the kept data sets, which trials start on a copy of.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `dyno ls`, `connect`, `logs` and `down`: deployments that `dyno up` has made.
+//! `dyno ls`, `connect`, `logs` and `down`: deployments made by `dyno up`.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -47,7 +47,7 @@ fn as_json(one: &ListedDeployment) -> serde_json::Value {
     })
 }
 
-/// `up`, or what is wrong, with what to do.
+/// `up`, or the fault and its remedy.
 fn state(one: &ListedDeployment) -> String {
     let name = &one.registered.name;
     match (&one.registered.failure, one.is_held) {
@@ -110,12 +110,11 @@ fn missing(name: &str) -> anyhow::Error {
     crate::usage_error(anyhow!("there is no server `{name}`; `dyno ls` lists the servers"))
 }
 
-/// A deployment's name, and the member's behind a slash: `pg/replica-1`.
+/// `pg/replica-1` is a member of the deployment `pg`.
 fn split(name: &str) -> (&str, Option<&str>) {
     name.split_once('/').map_or((name, None), |(name, member)| (name, Some(member)))
 }
 
-/// The member of this name, or the first one.
 fn member<'a>(
     found: &'a ListedDeployment,
     wanted: Option<&str>,
@@ -130,7 +129,7 @@ fn member<'a>(
     })
 }
 
-/// Becomes the product's own client, connected to a deployment.
+/// Replaces this process by the product's own client.
 pub(crate) fn connect(name: &str, arguments: &[String]) -> anyhow::Result<End> {
     let (name, wanted) = split(name);
     let (register, found) = find(name)?;
@@ -182,7 +181,7 @@ pub(crate) fn connect(name: &str, arguments: &[String]) -> anyhow::Result<End> {
     Err(error).with_context(|| format!("cannot start {}", program.display()))
 }
 
-/// Refuses to give the password to a port that the server does not hold.
+/// Never sends a password to a port that the server does not hold.
 fn check_port(member: &RegisteredMember, endpoint: &Endpoint) -> anyhow::Result<()> {
     let (Some(_), Address::Tcp { .. }) = (&endpoint.password, &endpoint.address) else {
         return Ok(());
@@ -194,7 +193,7 @@ fn check_port(member: &RegisteredMember, endpoint: &Endpoint) -> anyhow::Result<
     Ok(())
 }
 
-/// Where the clients of a server are: beside it, or in the `bin` beside its `sbin`.
+/// Beside the server, or in the `bin` beside its `sbin`.
 fn client_folders(programs: &Path) -> Vec<std::path::PathBuf> {
     let base = programs.parent().unwrap_or(programs);
     vec![programs.to_owned(), base.join("bin")]
@@ -210,7 +209,6 @@ pub(crate) fn logs(name: &str, n_lines: usize) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-/// Ends deployments, with all that was made for them.
 pub(crate) fn down(names: &[String], all: bool) -> anyhow::Result<End> {
     let register = Register::open(&lab::register()?)?;
     let listed = || -> anyhow::Result<Vec<String>> {
@@ -237,7 +235,7 @@ fn down_one(register: &Register, name: &str) -> anyhow::Result<()> {
     let found = register.find(name).ok_or_else(|| missing(name))?;
     let clock = SystemClock::start();
     register.end_holder(name, &clock)?;
-    // What is left if the holder was killed, now or before.
+    // What a killed holder left.
     let root = &found.registered.root;
     if root.is_dir() {
         for message in hold::clean_up(root, &clock)? {

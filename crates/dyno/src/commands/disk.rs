@@ -1,4 +1,4 @@
-//! How much disk a plan takes: tables, the server's own files, and the copies that are kept.
+//! Disk space of a plan: tables, the server's own files, and kept copies.
 
 use std::collections::HashSet;
 
@@ -7,20 +7,19 @@ use dyno_lab::ExpectedData;
 use dyno_study::{Plan, Product, Variant};
 use dyno_units::{ByteCount, SettingValue};
 
-/// Rows of more bytes than this make a server's system files grow when they fill its tables.
+/// Data above this many bytes make a server's system files grow.
 const SMALL: u64 = 8 << 20;
 
-/// What a variant's server takes on this machine's disk, in bytes.
+/// In bytes, on this machine.
 #[derive(Clone, Copy)]
 struct Taken {
-    /// The data set that is kept: tables, system tables, and logs as a server that was stopped leaves
-    /// them.
+    /// The kept data set: tables, system tables, and the logs of a stopped server.
     kept: u64,
-    /// While the server runs: the same, and what comes on top under load.
+    /// While the server runs: in addition what load adds.
     running: u64,
 }
 
-/// What a variant's server takes with these data; none if nothing of it is on this machine.
+/// None if the server stores nothing on this machine.
 fn of_variant(products: &Products, variant: &Variant, data: &ExpectedData) -> Option<Taken> {
     let Product::Private(product) = &variant.database.product else { return None };
     if variant.database.on.is_some() {
@@ -50,7 +49,7 @@ fn size(variant: &Variant, log: &LogUse) -> u64 {
     }
 }
 
-/// The disk of the whole plan in words: the largest server that runs, and all copies that are kept.
+/// The largest running server and all kept copies, in words.
 pub(crate) fn lines(
     products: &Products,
     plan: &Plan,
@@ -65,7 +64,7 @@ pub(crate) fn lines(
         let database = &variant.database;
         let programs = (&database.programs, &database.image);
         let key = (&database.product, &database.engine, programs, &variant.workload);
-        // Tables that their own steps fill are not kept.
+        // Tables filled by their own steps are not kept.
         if is_reused && data.is_populated && seen.insert(key) {
             kept_all = kept_all.saturating_add(kept);
             n_kept += 1;
@@ -88,7 +87,6 @@ pub(crate) fn lines(
     lines
 }
 
-/// The bytes of [`lines`] together.
 pub(crate) fn most(products: &Products, plan: &Plan, data: &[ExpectedData]) -> u64 {
     let all = plan.variants.iter().zip(data);
     all.filter_map(|(variant, data)| of_variant(products, variant, data))
@@ -113,7 +111,7 @@ mod tests {
         lines(&dyno_lab::products(), &plan, &data, true).join("\n")
     }
 
-    /// Estimated bytes: kept, and at the peak with the kept copy.
+    /// Kept, and at the peak with the kept copy.
     fn estimate(product: &str, table_size: u64) -> [u64; 2] {
         let source = format!(
             "title = 'x'\n[database.a]\nproduct = '{product}'\n[workload.oltp_read_write]\ntables = 4\n\
@@ -130,7 +128,7 @@ mod tests {
 
     #[test]
     fn estimates_are_near_what_was_measured() {
-        // Of real runs, in MiB: the data set that is kept, and the peak of the data folder.
+        // Of real runs, in MiB: the kept data set, and the data folder's peak.
         let check = |product: &str, table_size: u64, measured: [u64; 2]| {
             for (estimate, measured) in estimate(product, table_size).iter().zip(measured) {
                 let ratio = *estimate as f64 / (measured << 20) as f64;

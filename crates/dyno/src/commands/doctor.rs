@@ -1,4 +1,4 @@
-//! `dyno doctor`: what is wrong with this machine as a laboratory.
+//! `dyno doctor`: what makes this machine a bad laboratory.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,8 @@ use dyno_units::{Clock, Nanoseconds};
 use crate::clock::SystemClock;
 use crate::{End, lab, terminal};
 
-/// How long the machine is watched for other load.
 const WATCHED: Nanoseconds = Nanoseconds::from_secs(2);
 
-/// Examines the machine and prints what it found, the worst first.
 pub(crate) fn run(data_folder: Option<PathBuf>) -> anyhow::Result<End> {
     let data_folder = lab::data_root(data_folder.as_deref())?;
     let root = Path::new("/");

@@ -11,7 +11,6 @@ use dyno_units::{ByteCount, Clock, Nanoseconds};
 use crate::commands::{counted, explain_cost::endpoint_of};
 use crate::{End, signals, terminal};
 
-/// The most connections at once.
 const THREADS_MAX: usize = 256;
 
 /// Options of `dyno dump`.
@@ -78,7 +77,6 @@ fn one_per_cpu() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX)
 }
 
-/// Dumps a database.
 pub(crate) fn run(options: &DumpArguments) -> anyhow::Result<End> {
     let endpoint = endpoint_of(&options.url).map_err(crate::usage_error)?;
     let request = DumpOptions {
@@ -95,7 +93,6 @@ pub(crate) fn run(options: &DumpArguments) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-/// Restores a dump.
 pub(crate) fn restore(options: &RestoreArguments) -> anyhow::Result<End> {
     let endpoint = endpoint_of(&options.url).map_err(crate::usage_error)?;
     let dump = Dump::open(&options.folder).map_err(|e| crate::usage_error(e.into()))?;
@@ -118,8 +115,7 @@ fn restore_into(
     dyno_database::restore(dump, folder, endpoint, threads, moved)
 }
 
-/// Does the work, with a line of progress each second on a terminal, until a signal ends it; returns the time that it
-/// took.
+/// Shows progress each second on a terminal; the first signal ends the work.
 fn timed<T: Send>(
     moved: &Moved,
     work: impl FnOnce() -> Result<T, DumpError> + Send,

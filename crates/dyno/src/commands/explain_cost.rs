@@ -21,13 +21,12 @@ use crate::commands::products::named;
 use crate::written::scalar;
 use crate::{End, hints, lab, secrets, terminal};
 
-/// The products that execute SQL and store data: only there a statement has a cost.
 fn with_costs(products: &Products) -> Vec<&str> {
     let has_costs = |spec: &&dyno_database::ProductSpec| spec.dialect.is_some() && spec.stores_data;
     products.specs().filter(has_costs).map(|spec| &*spec.name).collect()
 }
 
-/// Rows of one commit while populating.
+/// Per commit while populating.
 const CHUNK_ROWS: u64 = 50_000;
 
 /// Options of `dyno explain-cost`.
@@ -78,7 +77,6 @@ fn runs(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Runs the statement and prints what it cost.
 pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
     let access = if options.writes { Access::RolledBack } else { Access::ReadOnly };
     if let Err(reason) = dyno_database::check_statement(&options.sql, access) {
@@ -116,8 +114,7 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-/// The endpoint of a server's URL, with variables in it replaced; warns if a password would be sent in the
-/// clear.
+/// Replaces variables in the URL; warns if a password would be sent in the clear.
 pub(crate) fn endpoint_of(url: &str) -> anyhow::Result<Endpoint> {
     let endpoint = Endpoint::from_url_of_server(&secrets::expand(url)?)?;
     terminal::warn_of_login(&endpoint);
@@ -125,7 +122,7 @@ pub(crate) fn endpoint_of(url: &str) -> anyhow::Result<Endpoint> {
 }
 
 impl ExplainCostOptions {
-    /// Whether an option was given that only a private server can have.
+    /// Whether an option was given that needs a private server.
     fn is_private_asked(&self) -> bool {
         self.workload.is_some()
             || !self.setup.is_empty()
@@ -134,7 +131,6 @@ impl ExplainCostOptions {
             || !self.settings.is_empty()
     }
 
-    /// The workload whose tables are asked for.
     fn workload(&self) -> anyhow::Result<Option<Arc<dyn Workload>>> {
         let Some(name) = &self.workload else { return Ok(None) };
         let catalog = Catalog::built_in();
@@ -174,7 +170,6 @@ impl ExplainCostOptions {
     }
 }
 
-/// Options of the form NAME=VALUE.
 fn pairs(option: &str, texts: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
     let pair = |text: &String| match text.split_once('=') {
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
@@ -183,7 +178,6 @@ fn pairs(option: &str, texts: &[String]) -> anyhow::Result<BTreeMap<String, Stri
     texts.iter().map(pair).collect()
 }
 
-/// Fills the workload's tables and runs the statements of `--setup`.
 fn prepare(
     options: &ExplainCostOptions,
     workload: Option<&dyn Workload>,
@@ -226,7 +220,7 @@ fn populate(connection: &mut dyn Connection, workload: &dyn Workload) -> anyhow:
     Ok(())
 }
 
-/// The cost as text for people or programs; none if the user stopped it.
+/// None if the user stopped it.
 fn explained(
     options: &ExplainCostOptions,
     lab: &Lab,
@@ -276,7 +270,6 @@ fn json(sql: &str, cost: &Cost) -> anyhow::Result<String> {
     }))?)
 }
 
-/// The result as text: the counters, and below them the plan.
 fn text(cost: &Cost) -> String {
     let mut out = table(cost);
     match &cost.plan {
@@ -289,7 +282,6 @@ fn text(cost: &Cost) -> String {
     out
 }
 
-/// The counters as text.
 fn table(cost: &Cost) -> String {
     let Cost { seconds, .. } = cost;
     let mut out = format!(
@@ -336,12 +328,10 @@ fn table(cost: &Cost) -> String {
     )
 }
 
-/// A time with a unit that suits it.
 fn time(seconds: f64) -> String {
     Nanoseconds::from_secs_f64(seconds).to_string()
 }
 
-/// The number of idle intervals from which noise was judged.
 fn idle_intervals(runs: u32) -> String {
     match runs {
         1 => "1 idle interval, too few to judge the noise: increase --runs".to_owned(),
@@ -349,7 +339,7 @@ fn idle_intervals(runs: u32) -> String {
     }
 }
 
-/// A number with as many digits as it has, six of them at most after the point.
+/// Up to six decimal places.
 fn amount(value: f64) -> String {
     if value == value.trunc() && value.abs() < 1e15 {
         return format!("{value:.0}");

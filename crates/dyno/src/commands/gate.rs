@@ -1,4 +1,4 @@
-//! `dyno gate`: two builds in the same blocks, and one word on whether the newer one is worse.
+//! `dyno gate`: compares two builds in the same blocks and says whether the newer one is worse.
 
 mod formats;
 
@@ -16,7 +16,6 @@ use crate::progress::Progress;
 use crate::written::Written;
 use crate::{End, lab, terminal};
 
-/// The databases of a study that is made from options.
 const NAMES: [&str; 2] = ["old", "new"];
 
 /// Options of `dyno gate`.
@@ -94,8 +93,7 @@ enum GateFormat {
     Github,
 }
 
-/// Runs both builds in the same blocks and judges the new one. Whatever goes wrong is no verdict on
-/// it: only `worse` ends with 1.
+/// Only `worse` exits with 1: an error is not a verdict.
 pub(crate) fn run(options: &GateOptions) -> anyhow::Result<End> {
     judge(options).or_else(|error| {
         terminal::error(&error);
@@ -128,7 +126,7 @@ fn judge(options: &GateOptions) -> anyhow::Result<End> {
         GateFormat::Github => terminal::out_command(&formats::github(&gate)),
     }
     Ok(match gate {
-        // What the study demands is demanded of the new build.
+        // Demands of the study apply to the new build.
         Gate::NoWorse => {
             let is_new = |variant: usize| findings.variants[variant].baseline.is_some();
             requirements::end(&findings, &is_new)
@@ -138,7 +136,7 @@ fn judge(options: &GateOptions) -> anyhow::Result<End> {
     })
 }
 
-/// Runs the trials of both builds; false if the user stopped them.
+/// False if the user stopped them.
 fn measure(
     options: &GateOptions,
     (study, source): (&Study, &str),
@@ -188,7 +186,7 @@ fn measure(
     Ok(!end.interrupted)
 }
 
-/// Whether the folder of a file is there, asked before anything has been measured.
+/// Checked before anything is measured.
 fn check_place_of_file(path: &Path) -> anyhow::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
@@ -197,14 +195,13 @@ fn check_place_of_file(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A folder of its own for each gate: the first that is free.
 fn free_folder() -> PathBuf {
     let base = Path::new("runs");
     let names = std::iter::once("gate".to_owned()).chain((2_u32..).map(|n| format!("gate-{n}")));
     names.map(|name| base.join(name)).find(|path| !path.exists()).unwrap_or(base.join("gate"))
 }
 
-/// The study of this gate with its text; none if it has errors, which have been shown then.
+/// None if the study has errors, which have been shown.
 fn study(options: &GateOptions) -> anyhow::Result<Option<(Study, String)>> {
     let (mut study, source) = match &options.study {
         Some(path) => {
@@ -224,7 +221,6 @@ fn study(options: &GateOptions) -> anyhow::Result<Option<(Study, String)>> {
     Ok(Some((study, source)))
 }
 
-/// Whether both builds are folders.
 fn check_builds(options: &GateOptions) -> anyhow::Result<()> {
     for build in [&options.old, &options.new] {
         if !Path::new(build).is_dir() {
@@ -237,7 +233,6 @@ fn check_builds(options: &GateOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The text of a study with two of its databases as the builds that are compared.
 fn with_builds(file: &StudyFile, options: &GateOptions) -> anyhow::Result<String> {
     let databases = &file.study.databases;
     for name in [&options.old, &options.new] {
@@ -271,7 +266,6 @@ fn with_builds(file: &StudyFile, options: &GateOptions) -> anyhow::Result<String
     Ok(toml::to_string(&table)?)
 }
 
-/// A study that compares two folders of programs.
 fn written(options: &GateOptions) -> anyhow::Result<Written> {
     let (product, workload) = options
         .on

@@ -1,4 +1,4 @@
-//! `dyno man`: the manual pages of all commands, for packages.
+//! `dyno man`: manual pages of all commands, for packages.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use anyhow::Context;
 use super::report;
 use crate::{End, cli};
 
-/// Writes `dyno.1`, `dyno-run.1` and so on into a folder.
+/// Writes `dyno.1`, `dyno-run.1` and so on.
 pub(crate) fn run(folder: &Path) -> anyhow::Result<End> {
     report::make_folder(folder)?;
     clap_mangen::generate_to(cli::command(), folder)

@@ -59,7 +59,7 @@ pub(crate) fn counted(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { ending })
 }
 
-/// Rows in columns, the first one the headings; numbers are read from their ends in the columns `right`.
+/// The first row has the headings; columns in `right` are aligned to the right.
 pub(crate) fn table<const N: usize>(rows: &[[String; N]], right: &[usize]) -> String {
     let widths: [usize; N] = std::array::from_fn(|column| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
@@ -81,20 +81,20 @@ pub(crate) fn table<const N: usize>(rows: &[[String; N]], right: &[usize]) -> St
     out
 }
 
-/// The version of the objects that `--json` prints of `bench`, `explain-cost`, `ls`, `dump`, `restore` and `archive`, and
-/// `gate --format json`: whoever removes a key, or changes its meaning, raises it.
+/// Version of the objects that `bench`, `explain-cost`, `ls`, `dump`, `restore` and `archive` print with `--json`, and
+/// `gate` with `--format json`. Raise it when a key goes or changes its meaning.
 pub(crate) const JSON_FORMAT: u32 = 1;
 
 pub(crate) struct StudyFile {
     pub(crate) study: Study,
     pub(crate) source: String,
-    /// The workloads that it can name: also the scripts that it does.
+    /// With the study's own scripts.
     pub(crate) catalog: Catalog,
-    /// The products that it can name: also those that it describes.
+    /// With the products that the study describes.
     pub(crate) products: Products,
 }
 
-/// Refuses what cannot be the folder of a run: a missing folder, or a file.
+/// A run's folder must exist and be no file.
 pub(crate) fn check_run_folder(folder: &Path) -> anyhow::Result<()> {
     let name = folder.display();
     let why = match std::fs::metadata(folder) {
@@ -109,7 +109,6 @@ pub(crate) fn check_run_folder(folder: &Path) -> anyhow::Result<()> {
     Err(crate::usage_error(anyhow::anyhow!(why)))
 }
 
-/// Why a file could not be opened: that there is none, or what the system says.
 pub(crate) fn not_opened(error: std::io::Error) -> anyhow::Error {
     match error.kind() {
         std::io::ErrorKind::NotFound => anyhow::anyhow!("there is no such file"),
@@ -117,7 +116,7 @@ pub(crate) fn not_opened(error: std::io::Error) -> anyhow::Error {
     }
 }
 
-/// The text of a study file, which must be UTF-8: the error says where it is not.
+/// The error says where the text is not UTF-8.
 fn text_of(bytes: Vec<u8>) -> anyhow::Result<String> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
@@ -131,7 +130,7 @@ fn text_of(bytes: Vec<u8>) -> anyhow::Result<String> {
     })
 }
 
-/// That there is no such file, and the studies beside it whose names are near.
+/// Names similar studies beside the path.
 fn no_such_study(path: &Path) -> anyhow::Error {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -151,7 +150,7 @@ fn no_such_study(path: &Path) -> anyhow::Error {
     }
 }
 
-/// Reads a study file. None when it has errors, all of which have been shown then.
+/// None if it has errors, which have been shown.
 pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
     let mut file = read_study_as_it_is(path)?;
     if let Some(file) = &mut file {
@@ -160,7 +159,7 @@ pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
     Ok(file)
 }
 
-/// The same, with URLs as they are written: without the values of environment variables.
+/// Leaves variables in URLs unexpanded.
 pub(crate) fn read_study_as_it_is(path: &Path) -> anyhow::Result<Option<StudyFile>> {
     let source = std::fs::read(path)
         .map_err(|error| match error.kind() {
@@ -188,8 +187,7 @@ pub(crate) fn read_study_as_it_is(path: &Path) -> anyhow::Result<Option<StudyFil
     Ok(Some(StudyFile { study, source, catalog, products }))
 }
 
-/// Reads the text of a study that messages call `name`. None when it has errors, all of which have been
-/// shown then.
+/// `name` is for messages. None if it has errors, which have been shown.
 pub(crate) fn parse_study(name: &str, source: &str) -> Option<Study> {
     parse_with(name, source, &vocabulary::vocabulary())
 }
@@ -211,8 +209,7 @@ pub(crate) fn say_diagnostics(name: &str, source: &str, diagnostics: &[Diagnosti
     terminal::say(&render(name, source, diagnostics));
 }
 
-/// Puts the values of environment variables into the URLs of a study. The commands of its probes and
-/// hosts do not inherit them.
+/// Puts variables' values into URLs. Commands of probes and hosts do not inherit those variables.
 pub(crate) fn expand_urls(study: &mut Study) -> anyhow::Result<()> {
     let urls = study.databases.iter().flat_map(Database::urls);
     let variables: Vec<String> = urls.flat_map(|url| secrets::variables(url)).collect();

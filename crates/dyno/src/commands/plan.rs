@@ -1,4 +1,4 @@
-//! `dyno plan`: the trials in order, with time and disk.
+//! `dyno plan`: the trials in order, with times and disk space.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::commands::power::{self, Past};
 use crate::commands::{StudyFile, read_study};
 use crate::{End, terminal};
 
-/// A cautious guess of how long a private server takes to start and stop.
+/// A cautious guess for a private server.
 const START_TIME: Nanoseconds = Nanoseconds::from_secs(4);
 
-/// The same if there is no server to start.
+/// Without a server to start.
 const OPEN_TIME: Nanoseconds = Nanoseconds::from_secs(1);
 
-/// A cautious guess of how fast tables are filled on a small machine, indexes included.
+/// A cautious guess for a small machine, indexes included.
 const POPULATE_ROWS_PER_S: u64 = 50_000;
 
 pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow::Result<End> {
@@ -45,7 +45,7 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow
     Ok(End::Good)
 }
 
-/// Prints what is applied to a Kubernetes cluster for the hosts of a study.
+/// For the study's hosts.
 pub(crate) fn show_manifests(path: &Path) -> anyhow::Result<End> {
     let Some(file) = read_study(path)? else { return Ok(End::Misused) };
     let design = &file.study.design;
@@ -91,7 +91,7 @@ pub(crate) fn start_time(products: &dyno_database::Products, plan: &Plan) -> Nan
     }
 }
 
-/// What this machine's earlier runs in `runs` say, or assumptions.
+/// From this machine's earlier runs in `runs`, or assumed.
 pub(crate) fn past(plan: &Plan, design: &Design) -> Past {
     let folder = design.data_folder.as_ref().map(Path::new);
     match crate::lab::data_root(folder) {
@@ -103,11 +103,10 @@ pub(crate) fn past(plan: &Plan, design: &Design) -> Past {
     }
 }
 
-/// The plan of a study for the run in this folder. A run that was planned before Dyno mirrored
-/// blocks keeps the order of its manifest, so that it can be continued.
+/// Runs planned before Dyno mirrored blocks keep their manifest's order, to be continued.
 pub(crate) fn for_run(study: &Study, seed: Seed, folder: &Path) -> Plan {
     let plan = dyno_study::plan(study, seed);
-    // An error in a manifest is reported when the record is opened.
+    // Opening the record reports errors of its manifest.
     let Ok(manifest) = dyno_record::read_manifest(folder) else { return plan };
     let is_recorded = |plan: &Plan| {
         let mut both = plan.trials.iter().zip(&manifest.trials);
@@ -120,14 +119,14 @@ pub(crate) fn for_run(study: &Study, seed: Seed, folder: &Path) -> Plan {
     if is_recorded(&free) { free } else { plan }
 }
 
-/// The size of a variant's data; none if its tables are empty until its own steps fill them.
+/// None if the variant's own steps fill its tables.
 fn size(data: &ExpectedData) -> Option<VariantSize> {
     let size = VariantSize { rows: data.rows, bytes: ByteCount(data.bytes) };
     (data.rows > 0).then_some(size)
 }
 
-/// Time to populate in each trial, `rows` by variant. A data set of a private server is populated
-/// once, as far as is known in advance: settings that shape its files make further ones.
+/// By trial; `rows` is by variant. A private server's data set is populated once as far as known
+/// beforehand: settings that shape its files may need further ones.
 fn populate_times(plan: &Plan, rows: &[u64], study: &Study) -> Vec<Nanoseconds> {
     let is_reused = study.design.reuse;
     let mut kept = HashSet::new();
@@ -141,7 +140,7 @@ fn populate_times(plan: &Plan, rows: &[u64], study: &Study) -> Vec<Nanoseconds> 
         }
         let pools = study.design.server_hosts.iter();
         let pool = pools.filter(|pool| Some(&pool.name) == database.on.as_ref()).next();
-        // Independent servers one after the other; of others, one.
+        // Independent servers are populated one after the other; of one deployment, one server is.
         let independent = pool.filter(|_| !database.is_one_deployment());
         let servers = independent.map_or(1, |pool| database.servers_on(pool)) as u64;
         Nanoseconds::from_secs(servers * rows[trial.variant] / POPULATE_ROWS_PER_S)

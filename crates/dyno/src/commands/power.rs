@@ -1,4 +1,4 @@
-//! The differences that a design can detect, in words: for `dyno plan` and `dyno check`.
+//! The differences that a design can detect, for `dyno plan` and `dyno check`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,35 +11,33 @@ use dyno_study::{Design, LoadLevel, Order, Plan, Product};
 use dyno_units::Nanoseconds;
 use dyno_workload::none;
 
-/// The power: the share of studies that detect an existing difference.
+/// The share of studies that detect an existing difference.
 const POWER: f64 = 0.8;
 
-/// The noise that is assumed if nothing is known of the machine: the coefficient of variation from
-/// trial to trial.
+/// Coefficient of variation between trials, if nothing is known of the machine.
 const NOISE_ASSUMED: f64 = 0.03;
 
-/// Most repetitions that a plan advises.
 const REPETITIONS_MOST: u32 = 200;
 
-/// Number of earlier runs that are read, the latest ones.
+/// The latest ones are read.
 const RUNS_MOST: usize = 5;
 
-/// Values from which a spread is taken to be known.
+/// Degrees of freedom from which a spread counts as known.
 const FREEDOM_LEAST: f64 = 4.0;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Noise {
     /// Coefficient of variation, as a fraction.
     pub(crate) value: f64,
-    /// Names of the runs that it is from; empty if it is assumed.
+    /// The runs it comes from; empty if assumed.
     pub(crate) runs: Vec<String>,
 }
 
-/// What earlier runs of the same workloads and products on this machine say.
+/// From earlier runs of the same workloads and products on this machine.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Past {
     pub(crate) noise: Noise,
-    /// What steps took that end by quota, by name, if the workload had the same options.
+    /// Durations of steps with a quota, by name, if the workload had the same options.
     pub(crate) steps: BTreeMap<String, Nanoseconds>,
 }
 
@@ -65,7 +63,7 @@ impl Past {
         let (mut squares, mut freedom, mut runs) = (0.0, 0.0, Vec::new());
         let mut steps = BTreeMap::new();
         for (_, path) in related.iter().rev().take(RUNS_MOST) {
-            // A run that cannot be read says nothing of the noise; `dyno report` says why.
+            // `dyno report` says why a run cannot be read.
             let Ok(run) = read_run(path) else { continue };
             let is_related: Vec<bool> =
                 run.manifest.variants.iter().map(|one| is_variant_of(plan, one)).collect();
@@ -88,7 +86,7 @@ impl Past {
     }
 }
 
-/// The longest time of each step that ended by quota, of variants with the plan's options.
+/// The longest time, from variants with the plan's options.
 fn quota_times(plan: &Plan, run: &Run) -> BTreeMap<String, Nanoseconds> {
     let mut times = BTreeMap::new();
     for trial in &run.trials {
@@ -123,7 +121,6 @@ impl Noise {
     }
 }
 
-/// Whether a run has a variant with the product and the workload of a variant of the plan.
 fn is_related(plan: &Plan, manifest: &Manifest) -> bool {
     manifest.variants.iter().any(|variant| is_variant_of(plan, variant))
 }
@@ -138,8 +135,7 @@ fn is_variant_of(plan: &Plan, record: &dyno_record::VariantRecord) -> bool {
     })
 }
 
-/// Squared deviations of the logarithms of the main metric from their means, and their degrees of
-/// freedom, over all places of variants that count.
+/// Squared deviations of the main metric's logarithms from their means, and degrees of freedom.
 fn spread(findings: &Findings, is_counted: &[bool]) -> (f64, f64) {
     let (mut squares, mut freedom) = (0.0, 0.0);
     for cell in findings.cells.iter().filter(|cell| is_counted.get(cell.variant) == Some(&true)) {
@@ -156,9 +152,9 @@ fn spread(findings: &Findings, is_counted: &[bool]) -> (f64, f64) {
     (squares, freedom)
 }
 
-/// What the design detects, line by line; empty if nothing is compared.
+/// Empty if nothing is compared.
 pub(crate) fn lines(plan: &Plan, design: &Design, noise: &Noise) -> Vec<String> {
-    // Without load there is no throughput and no response time whose difference could be detected.
+    // Without load there is nothing to detect a difference in.
     let has_load = |variant: &&dyno_study::Variant| variant.workload.workload != none::NAME;
     let compared =
         plan.variants.iter().filter(has_load).filter(|variant| variant.baseline.is_some()).count();
@@ -200,7 +196,7 @@ pub(crate) fn lines(plan: &Plan, design: &Design, noise: &Noise) -> Vec<String> 
     lines
 }
 
-/// What more repetitions would find, down to the threshold: smaller differences are not looked for.
+/// Down to the threshold: smaller differences do not count.
 fn with_more(design: &Design, power: &dyn Fn(u32) -> Power, noise: &Noise) -> Option<String> {
     let smallest = |repetitions: u32| power(repetitions).smallest_effect(noise.value, POWER);
     let repetitions = design.repetitions;
@@ -226,8 +222,7 @@ fn with_more(design: &Design, power: &dyn Fn(u32) -> Power, noise: &Noise) -> Op
     Some(found.join(", "))
 }
 
-/// The two blank-aligned columns of the plan: a word before the first line, blanks before the
-/// others.
+/// The heading stands before the first line, blanks before the others.
 pub(crate) fn section(lines: &[String]) -> String {
     let row = |(at, line): (usize, &String)| {
         format!("{:<9}{line}\n", if at == 0 { "detects" } else { "" })
@@ -235,8 +230,7 @@ pub(crate) fn section(lines: &[String]) -> String {
     lines.iter().enumerate().map(row).collect()
 }
 
-/// The differences that are found. Beyond a factor of ten without their size: a design that finds only
-/// such differences finds nothing that anybody asks for.
+/// Beyond a factor of ten no size is given: nobody looks for such differences.
 fn detectable(effect: f64) -> String {
     match 1.0 + effect {
         factor if factor > 10.0 => "only differences of more than a factor of 10".to_owned(),
@@ -244,7 +238,7 @@ fn detectable(effect: f64) -> String {
     }
 }
 
-/// A percentage with two significant digits; from a doubling on a factor.
+/// Two significant digits; from a doubling on, a factor.
 fn difference(effect: f64) -> String {
     match 1.0 + effect {
         factor if factor > 10.0 => "more than a factor of 10".to_owned(),
@@ -283,9 +277,7 @@ mod tests {
         assert!(text.contains(" with 10 repetitions, "), "{text}");
         assert!(text.contains("3.0 % noise between trials is assumed"), "{text}");
         assert!(text.contains("3.0 % (the threshold) with about"), "{text}");
-        // If nothing is compared, nothing is detected.
         assert_eq!(lines_of("database = 'a'", 0.03), [] as [&str; 0]);
-        // Without load nothing is, either.
         let idle = lines_of_load("none", "vary = { database = ['a', 'b'] }", 0.03);
         assert_eq!(idle, [] as [&str; 0]);
         let one = lines_of("vary = { database = ['a', 'b'] }\nrepetitions = 1", 0.03);

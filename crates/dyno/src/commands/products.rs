@@ -1,4 +1,4 @@
-//! `dyno products`: the programs of database servers that are here, and what can be fetched.
+//! `dyno products`: installed programs of database servers, and those that can be fetched.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,6 @@ enum Action {
     },
 }
 
-/// Lists, fetches, removes or checks programs.
 pub(crate) fn run(options: &ProductsOptions) -> anyhow::Result<End> {
     let store = lab::builds()?;
     match &options.action {
@@ -60,7 +59,7 @@ pub(crate) fn run(options: &ProductsOptions) -> anyhow::Result<End> {
     }
 }
 
-/// A keeper that finds all programs that a run would find.
+/// Finds all programs that a run would find.
 fn keeper(store: &BuildStore) -> anyhow::Result<Keeper> {
     Ok(lab::keeper(&lab::data_root(None)?)?.with_builds(store.clone()))
 }
@@ -69,7 +68,7 @@ fn list(store: &BuildStore) -> anyhow::Result<End> {
     let keeper = keeper(store)?;
     let products = dyno_lab::products();
     let mut rows = vec![["PRODUCT", "VERSION", "FROM", "BUILDER", "PROGRAMS"].map(str::to_owned)];
-    // Also of products that cannot be fetched.
+    // Includes products that cannot be fetched.
     for product in products.names().into_iter().filter_map(|name| products.find(name)) {
         let installed = product.installations(&keeper);
         rows.extend(installed.iter().map(|one| cells(&product.spec().name, one)));
@@ -95,7 +94,6 @@ fn list(store: &BuildStore) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-/// The products whose programs Dyno looks for.
 fn all(products: &Products) -> impl Iterator<Item = &dyn Product> {
     let found = products.names().into_iter().filter_map(|name| products.find(name));
     found.filter(|product| !product.offers().is_empty())
@@ -111,7 +109,6 @@ fn cells(product: &str, one: &Installation) -> [String; 5] {
     ]
 }
 
-/// The products that come with Dyno as recipes: whether they are here, and whether they were tried.
 fn by_recipe(products: &Products, keeper: &Keeper) -> String {
     let mut rows = vec![["BY RECIPE", "HERE", "WHAT"].map(str::to_owned)];
     let known = products.names().into_iter().filter(|name| crate::recipes::is_shipped(name));
@@ -123,7 +120,6 @@ fn by_recipe(products: &Products, keeper: &Keeper) -> String {
     if rows.len() == 1 { String::new() } else { table(&rows, &[]) }
 }
 
-/// What was fetched, with its size.
 fn fetched(store: &BuildStore, listed: &[ListedBuild]) -> String {
     let mut rows = vec![["FETCHED", "SIZE", "WHEN"].map(str::to_owned)];
     let mut total = 0;
@@ -142,7 +138,6 @@ fn fetched(store: &BuildStore, listed: &[ListedBuild]) -> String {
     table(&rows, &[1]) + &format!("{} in {folder}\n", ByteCount(total))
 }
 
-/// The images of the container engine that hold a product, by their names.
 fn images(products: &Products, found: &[LocalImage]) -> String {
     let mut rows = vec![["IMAGE", "PRODUCT", "SIZE", "ID"].map(str::to_owned)];
     for image in found {
@@ -207,7 +202,7 @@ fn fetch(store: &BuildStore, wanted: &[String], from: Option<&str>) -> anyhow::R
     Ok(end)
 }
 
-/// What versions of one product that several have built are not good for.
+/// Warns where several builders made versions of one product.
 fn several_builders(builders: &BTreeSet<String>) -> Option<String> {
     let all: Vec<&str> = builders.iter().map(String::as_str).collect();
     (all.len() > 1).then(|| {
@@ -219,7 +214,6 @@ fn several_builders(builders: &BTreeSet<String>) -> Option<String> {
     })
 }
 
-/// `postgresql@17` as product and version.
 pub(crate) fn named(wanted: &str) -> (&str, Option<&str>) {
     match wanted.split_once('@') {
         Some((name, version)) if !version.is_empty() => (name, Some(version)),
@@ -276,8 +270,7 @@ fn remove(store: &BuildStore, names: &[String], all: bool) -> anyhow::Result<End
     Ok(end)
 }
 
-/// The name of the fetched programs that are meant: the name itself, or `postgresql@17` where that is
-/// one.
+/// Accepts the name itself or `postgresql@17`.
 fn fetched_name(store: &BuildStore, wanted: &str) -> anyhow::Result<String> {
     let (product, version) = named(wanted);
     let is_meant = |build: &Build| {
@@ -316,8 +309,7 @@ fn check(store: &BuildStore, names: &[String]) -> anyhow::Result<End> {
     Ok(end)
 }
 
-/// Makes sure that the programs are here which a plan asks for by version or source; fetches those that
-/// are missing, where the command line or the study allows it.
+/// Fetches missing versions and sources of the plan if the command line or study allows it.
 pub(crate) fn provide(lab: &Lab, plan: &Plan, may_fetch: bool) -> anyhow::Result<()> {
     let mut missing: Vec<String> = Vec::new();
     let mut asked = std::collections::BTreeSet::new();
@@ -343,7 +335,7 @@ pub(crate) fn provide(lab: &Lab, plan: &Plan, may_fetch: bool) -> anyhow::Result
         let is_any = database.version.is_none() && database.from.is_none();
         let key = (name.clone(), database.version.clone(), database.from.clone());
         let Some(product) = lab.products.find(name) else { continue };
-        // Those of a server on a host are there.
+        // A server on a host has its own programs.
         let is_elsewhere = database.programs.is_some() || database.on.is_some();
         if is_elsewhere || product.offers().is_empty() || !asked.insert(key) {
             continue;

@@ -1,4 +1,4 @@
-//! `dyno report`: an answer from one or several records.
+//! `dyno report`: an answer from one or more records.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -67,7 +67,7 @@ impl ReportFormat {
     }
 }
 
-/// Renders findings as a text. Formats of tables are many files: see [`write_tables`].
+/// Formats of several files are in [`write_tables`].
 pub(crate) fn render(
     findings: &Findings,
     runs: &[Run],
@@ -113,7 +113,7 @@ pub(crate) fn write_tables(
     Ok(written)
 }
 
-/// The page, with the response times of all seconds.
+/// With the response times of all seconds.
 pub(crate) fn html(findings: &Findings, runs: &[Run], now_unix_ms: u64) -> anyhow::Result<String> {
     let times = times(findings, runs)?;
     Ok(dyno_report::html::render(findings, runs, &times, &dyno_units::utc_date_time(now_unix_ms)))
@@ -121,8 +121,7 @@ pub(crate) fn html(findings: &Findings, runs: &[Run], now_unix_ms: u64) -> anyho
 
 const READERS_MOST: usize = 8;
 
-/// Reads the response times of all seconds, on as many threads as there are processors: a large
-/// record has gigabytes of them.
+/// Of all seconds, on all processors: a large record has gigabytes of them.
 fn times(findings: &Findings, runs: &[Run]) -> anyhow::Result<Times> {
     let trials: Vec<(usize, &Run, u32)> = runs
         .iter()
@@ -157,15 +156,12 @@ fn times(findings: &Findings, runs: &[Run]) -> anyhow::Result<Times> {
     Ok(times)
 }
 
-/// Analyses a run, writes report.html, report.md and findings.json into its folder, and returns the
-/// summary for the terminal.
+/// Writes report.html, report.md and findings.json; returns the summary for the terminal.
 pub(crate) fn write_all(folder: &Path, now_unix_ms: u64) -> anyhow::Result<String> {
     let runs = read(&[folder.to_owned()])?;
     write_into(folder, &find(&runs, None), &runs, now_unix_ms)
 }
 
-/// Writes report.html, report.md and findings.json into a folder, and returns the summary for the
-/// terminal.
 fn write_into(
     folder: &Path,
     findings: &Findings,
@@ -179,14 +175,14 @@ fn write_into(
     Ok(format!("{}\nreport: {}\n", summary(findings), folder.join("report.html").display()))
 }
 
-/// The default folder of a report: for one run its own folder, for several a folder beside the
-/// first that is named after all of them. A run's own folder holds only its own report.
+/// The default folder: for one run its own, for several a folder beside the first, named after all.
+/// A run's folder holds only its own report.
 fn place(runs: &[Run]) -> anyhow::Result<PathBuf> {
     let folders: Vec<&Path> = runs.iter().map(|run| run.folder.as_path()).collect();
     place_of(&folders)
 }
 
-/// The same of the runs in these folders. Runs may be received together with whatever has the name of their report.
+/// Received runs may come with a file of the report's name.
 fn place_of(runs: &[&Path]) -> anyhow::Result<PathBuf> {
     if let [only] = runs {
         return Ok(only.to_path_buf());
@@ -195,7 +191,7 @@ fn place_of(runs: &[&Path]) -> anyhow::Result<PathBuf> {
         |run: &&Path| run.canonicalize().with_context(|| format!("cannot find {}", run.display()));
     let folders = runs.iter().map(found).collect::<anyhow::Result<Vec<PathBuf>>>()?;
     let name = |folder: &PathBuf| folder.file_name().unwrap_or_default().to_string_lossy().into();
-    // As the user has written it, if that names the folder: `runs/before+after`.
+    // As the user wrote it, if that names the folder: `runs/before+after`.
     let first = if runs[0].file_name().is_some() { runs[0] } else { &folders[0] };
     let names: Vec<String> = folders.iter().map(name).collect();
     let place = no_link(first.with_file_name(joined_name(&names)))?;
@@ -205,7 +201,7 @@ fn place_of(runs: &[&Path]) -> anyhow::Result<PathBuf> {
     Ok(place)
 }
 
-/// The folder, unless a link is there: whoever has made the run could have files written anywhere.
+/// Refuses a link: whoever made the run could redirect files anywhere.
 fn no_link(folder: PathBuf) -> anyhow::Result<PathBuf> {
     if folder.is_symlink() {
         anyhow::bail!(
@@ -217,7 +213,7 @@ fn no_link(folder: PathBuf) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Longest name of a folder that names all runs.
+/// In bytes.
 const NAME_BYTES: usize = 120;
 
 fn joined_name(names: &[String]) -> String {
@@ -225,7 +221,7 @@ fn joined_name(names: &[String]) -> String {
     if all.len() <= NAME_BYTES {
         return all;
     }
-    // FNV-1a, 32 bits: other runs get another folder.
+    // FNV-1a, 32 bits, so that other runs get another folder.
     let hash = all
         .bytes()
         .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
@@ -233,7 +229,7 @@ fn joined_name(names: &[String]) -> String {
     format!("{first}+{}-more-{hash:08x}", names.len() - 1)
 }
 
-/// Reads runs, each of which may be there once.
+/// No run may be named twice.
 pub(crate) fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Run>> {
     read_apart(folders, "its trials would count twice; name different runs")
 }
@@ -243,7 +239,7 @@ pub(crate) fn read_two(baseline: &Path, candidate: &Path) -> anyhow::Result<Vec<
     read_apart(&folders, "a run cannot be compared with itself")
 }
 
-/// Reads runs; `why` says why one may not be there twice.
+/// `why` explains why no run may be named twice.
 fn read_apart(folders: &[PathBuf], why: &str) -> anyhow::Result<Vec<Run>> {
     folders.iter().try_for_each(|folder| check_run_folder(folder))?;
     let runs: Vec<Run> =
@@ -274,24 +270,22 @@ fn summary(findings: &Findings) -> String {
     dyno_report::terminal::render(findings, terminal::width(), terminal::out_has_colours())
 }
 
-/// Makes a folder for what is written, if it is missing.
 pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<()> {
     dyno_record::check_way(folder)?;
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create the folder {}", folder.display()))?;
-    // Another user may have made a part of the way until just now.
+    // Another user may have created part of the path meanwhile.
     Ok(dyno_record::check_way(folder)?)
 }
 
-/// Writes a file of a folder whole or not at all, in place of whatever has its name there: the
-/// folder may come from an unknown source.
+/// All or nothing, in place of whatever has the name: the folder may come from an unknown source.
 fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     dyno_record::write_replacing(path, bytes)
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Writes the text into the file that the user names, whole or not at all; what is no regular file and no link,
-/// such as `/dev/stdout`, is written to, as harmless as what is printed: it may be a terminal.
+/// All or nothing for files and links. Devices and pipes, such as `/dev/stdout`, get text safe for a
+/// terminal.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let failed = || format!("cannot write {}", path.display());
     if let Some(mut file) = special(path).with_context(failed)? {
@@ -303,8 +297,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     dyno_record::write_replacing(path, bytes).with_context(failed)
 }
 
-/// The device with this name, opened, or the pipe, if it is this user's or root's: another user could read what is
-/// written to theirs, and put a link in its place at any moment.
+/// A device, or a pipe of this user or root: other users could read from theirs, or swap it for a link.
 fn special(path: &Path) -> std::io::Result<Option<File>> {
     if ["/dev/stdout", "/dev/stderr"].iter().any(|name| path == Path::new(name)) {
         return File::options().write(true).open(path).map(Some);
@@ -319,7 +312,7 @@ fn special(path: &Path) -> std::io::Result<Option<File>> {
     }
     let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
     let file = File::options().write(true).custom_flags(flags).open(path)?;
-    // Otherwise something else has its name since.
+    // Something else may have the name by now.
     Ok(is_special(&file.metadata()?).then_some(file))
 }
 
@@ -375,7 +368,7 @@ mod tests {
         };
         assert!(place(&["a", "b"]).unwrap_err().to_string().contains("symbolic link"));
         assert_eq!(place(&["a", "c"]).unwrap(), path("a+c"));
-        // A run that the user names may be behind a link of theirs.
+        // A run named by the user may be behind a link.
         assert_eq!(place(&["latest"]).unwrap(), path("latest"));
     }
 

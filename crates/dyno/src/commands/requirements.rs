@@ -1,11 +1,10 @@
-//! The exit code of a command that has done its work: whether the demands of `require` are met.
+//! Exit codes for the demands of `require`.
 
 use dyno_analysis::{Findings, RequirementFacts, RequirementOutcome};
 
 use crate::{End, terminal};
 
-/// Prints the demands that are not met, or not decided, for the variants that count. Not met is
-/// exit code 1, not decided 2.
+/// Prints demands not met (exit code 1) or undecided (exit code 2), for variants that count.
 pub(crate) fn end(findings: &Findings, counts: &dyn Fn(usize) -> bool) -> End {
     let of = |outcome: RequirementOutcome| -> Vec<String> {
         let those = findings.requirements.iter().filter(|one| one.outcome == outcome);

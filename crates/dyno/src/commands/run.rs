@@ -55,7 +55,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
                  cannot be formatted there"
             )));
         }
-        // Each host checks what it is to run.
+        // Each host checks its own trials.
         let beside = options.study.parent().unwrap_or_else(|| Path::new(""));
         let files = scripts::files(&source, beside)?;
         Some(StudyText { source: source.clone(), files, fetch: options.fetch })
@@ -87,7 +87,6 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     if let Some(text) = kept_data(&lab) {
         terminal::say(&text);
     }
-    // Without a single trial there is nothing to report yet.
     if !end.interrupted || end.finished + end.kept > 0 {
         terminal::out(&report);
     }
@@ -106,8 +105,7 @@ fn required(folder: &Path) -> anyhow::Result<End> {
     Ok(requirements::end(&findings, &|_| true))
 }
 
-/// A run that ended with an error of its record: the error, then the report of what was measured,
-/// which is kept.
+/// After an error of the record: the error, then the report of what was measured and kept.
 fn broken_off(error: anyhow::Error, folder: &Path, now_unix_ms: u64) -> anyhow::Result<End> {
     match error.downcast_ref::<WriteError>().map(|error| error.kind) {
         Some(WriteErrorKind::Usage) => return Err(crate::usage_error(error)),
@@ -123,10 +121,9 @@ fn broken_off(error: anyhow::Error, folder: &Path, now_unix_ms: u64) -> anyhow::
     Ok(End::Bad)
 }
 
-/// Removes data sets that are too many or too old, and says what is kept; none if nothing is.
+/// Removes data sets beyond the limits and describes the rest.
 fn kept_data(lab: &Lab) -> Option<String> {
     let data_sets = DataSets::of(&lab.keeper);
-    // What cannot be inspected is reported when it is needed.
     let (n_removed, bytes_removed) =
         data_sets.clean(&lab.data_sets, lab.clock.unix_millis()).unwrap_or_default();
     let mut kept = data_sets.list().ok()?;
@@ -148,7 +145,7 @@ fn kept_data(lab: &Lab) -> Option<String> {
     ))
 }
 
-/// Which variants need no more repetitions after the blocks before this one.
+/// Variants that need no more repetitions after the blocks before this one.
 fn decide(folder: &Path, block: u32) -> anyhow::Result<Vec<(usize, String)>> {
     let mut run = dyno_record::read_run(folder).context("cannot read the run so far")?;
     run.trials.retain(|trial| trial.block < block);
@@ -161,7 +158,7 @@ fn run_folder(options: &RunOptions) -> PathBuf {
     }
     let path = &options.study;
     let mut name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    // `studies/durability/bench-top.toml` is known by its folder, too.
+    // `studies/durability/bench-top.toml` gets its folder's name, too.
     if let Some(parent) = path.parent().and_then(Path::file_name)
         && parent != "studies"
     {
@@ -174,7 +171,7 @@ fn run_folder(options: &RunOptions) -> PathBuf {
     if options.new && base.exists() { numbered(taken.unwrap_or(1) + 1) } else { last }
 }
 
-/// The seed: the study's, the command line's, that of the run to go on with, or a new one.
+/// From the study, the command line, the run to continue, or a new one.
 fn seed(options: &RunOptions, study: &Study, folder: &Path, now: u64) -> anyhow::Result<Seed> {
     if let Some(seed) = study.design.seed.or(options.seed) {
         return Ok(seed);
@@ -183,7 +180,7 @@ fn seed(options: &RunOptions, study: &Study, folder: &Path, now: u64) -> anyhow:
         let run = dyno_record::read_run(folder).context("cannot continue the run")?;
         return Ok(Seed(run.manifest.seed));
     }
-    // A short number is easier to copy by hand.
+    // A short number is easier to copy.
     Ok(Seed(Seed(now).derive("run", 0).0 % 1_000_000))
 }
 
@@ -243,8 +240,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs a study of two simulated servers in five blocks, which may have two more. The canary of
-    /// their trials is what `canary` says of a run so far and a block.
+    /// Two simulated servers in five blocks, with at most two more. `canary` gives the trials'
+    /// canary from the run so far and the block.
     fn run_with_canary(folder: &Path, canary: &dyn Fn(&Run, u32) -> f64) -> (RunEnd, Run) {
         let source = "title = 'x'\n[database.a]\nproduct = 'simulated'\n[database.b]\nlike = 'a'\n\
              [workload.oltp_point_select]\n[design]\nvary = { database = ['a', 'b'] }\nclients = 2\n\
@@ -288,14 +285,14 @@ mod tests {
         assert_eq!((end.finished, run.trials.len()), (12, 10), "{end:?}");
         assert_eq!(run.voids.iter().map(|void| void.block).collect::<Vec<_>>(), [2]);
         assert!(run.voids[0].why.iter().all(|why| why.contains("CPU probe took 90 ms")));
-        // Both of its trials are kept beside those that took their place.
+        // Both trials are kept beside their replacements.
         let names = std::fs::read_dir(folder.path().join("run/trials")).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
         assert_eq!(names.filter(|name| name.ends_with(".void-1")).count(), 2);
         report::write_all(&folder.path().join("run"), 0).unwrap();
         let text = std::fs::read_to_string(folder.path().join("run/report.md")).unwrap();
         assert!(text.contains("1 block was discarded and run again"), "{text}");
-        // The same run again: nothing is missing, and nothing is void that was not.
+        // The same run again: nothing is missing or newly void.
         let (again, run) = run_with_canary(folder.path(), &once);
         assert_eq!((again.finished, again.kept, run.voids.len()), (0, 10, 1));
     }
@@ -303,7 +300,7 @@ mod tests {
     #[test]
     fn void_blocks_are_repeated_as_often_as_the_design_allows() {
         let folder = tempfile::tempdir().unwrap();
-        // All blocks but the first are always disturbed: two of them are repeated, and that is all.
+        // All blocks but the first are disturbed: only two are repeated.
         let always = |_: &Run, block| if block == 1 { 0.05 } else { 0.09 };
         let (end, run) = run_with_canary(folder.path(), &always);
         assert_eq!((end.finished, run.trials.len(), run.voids.len()), (14, 10, 2), "{end:?}");

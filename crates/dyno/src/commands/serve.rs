@@ -1,4 +1,4 @@
-//! `dyno serve`: the runs of a folder in a browser of this machine.
+//! `dyno serve`: the runs of a folder in a browser on this machine.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -20,7 +20,6 @@ pub(crate) fn run(options: &ServeOptions) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-/// Listens as the options say; an error is in them.
 fn listen(options: &ServeOptions) -> anyhow::Result<TcpListener> {
     if !options.listen.ip().is_loopback() {
         bail!(

@@ -35,7 +35,7 @@ fn statements(answer: &QueryRows) -> String {
     answer.rows.iter().flatten().flatten().map(|sql| format!("{sql};\n")).collect()
 }
 
-/// The SQL for a query; two commands of SQLite's shell are understood.
+/// Understands two commands of SQLite's shell.
 fn as_statement(query: &str) -> &str {
     match query.trim().trim_end_matches(';') {
         ".schema" => "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name",

@@ -1,4 +1,4 @@
-//! `dyno sysbench` of a build without Lua.
+//! `dyno sysbench` in a build without Lua.
 
 use crate::End;
 

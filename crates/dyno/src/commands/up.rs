@@ -1,6 +1,5 @@
-//! `dyno up`: a private server that outlives the command.
-//!
-//! A Dyno that stays, the holder, owns it as a run owns its servers: see `hold.rs`.
+//! `dyno up`: a private server that outlives the command. Another Dyno process, the holder, owns it
+//! as a run owns its servers: see `hold.rs`.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -18,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::{hold, products};
 use crate::{End, lab, terminal};
 
+/// Default size of a cluster.
 /// Options of `dyno up`.
 #[derive(Clone, clap::Args, Serialize, Deserialize)]
 pub(crate) struct UpOptions {
@@ -82,7 +82,7 @@ pub(crate) struct UpOptions {
     behind_option: Vec<String>,
 }
 
-/// What a holder is told, on its standard input.
+/// Sent to the holder's standard input.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) name: String,
@@ -94,16 +94,14 @@ pub(super) struct Order {
     pub(super) options: UpOptions,
 }
 
-/// What a holder says, once, on its standard output.
+/// Sent once by the holder on its standard output.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Said {
-    /// All servers are up.
     Up(Registered),
-    /// Nothing was left running; why.
+    /// With the reason; nothing was left running.
     Failed(String),
 }
 
-/// Starts a server that stays, and says where it is.
 pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
     let known = dyno_lab::products();
     if options.product.ends_with('@') {
@@ -151,7 +149,7 @@ pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
             ..options.clone()
         },
     };
-    // A wrong setting is said here, not by a process that nobody sees.
+    // A wrong setting is reported here: nobody sees the holder's output.
     for (option, pairs) in
         [("--setting", &options.setting), ("--router-setting", &options.router_setting)]
     {
@@ -162,7 +160,7 @@ pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-/// Whether a product can have these members; the options of what stands in front of it.
+/// Whether a product can have these members; also the options of the router.
 fn members(
     products: &Products,
     product: &dyn Product,
@@ -201,7 +199,6 @@ fn members(
     options.behind_option.iter().map(option).collect()
 }
 
-/// A product that has servers of its own.
 fn product<'a>(products: &'a Products, name: &str) -> anyhow::Result<&'a dyn Product> {
     let Some(product) = products.find(name) else {
         let words: Vec<&str> = products.names();
@@ -225,7 +222,7 @@ fn product<'a>(products: &'a Products, name: &str) -> anyhow::Result<&'a dyn Pro
     Ok(product)
 }
 
-/// The products that can be started: `mariadb, postgresql`.
+/// `mariadb, postgresql`.
 fn startable(products: &Products) -> String {
     let names = products.names().into_iter();
     let is_startable = |name: &&str| {
@@ -237,7 +234,7 @@ fn startable(products: &Products) -> String {
     names.filter(is_startable).collect::<Vec<_>>().join(", ")
 }
 
-/// `postgresql-17`, or `postgresql-17-2` if there is one.
+/// `postgresql-17`, or `postgresql-17-2` if that is taken.
 fn free_name(register: &Register, product: &str, version: Option<&str>) -> String {
     let base = version.map_or_else(|| product.to_owned(), |version| format!("{product}-{version}"));
     let is_free = |name: &String| register.find(name).is_none();
@@ -245,7 +242,7 @@ fn free_name(register: &Register, product: &str, version: Option<&str>) -> Strin
     std::iter::once(base.clone()).chain(numbered).find(is_free).unwrap_or(base)
 }
 
-/// Starts the process that stays, and waits until its servers are up.
+/// Waits until the holder's servers are up.
 fn start_holder(order: &Order) -> anyhow::Result<Registered> {
     let program = std::env::current_exe().context("cannot find this program's own executable")?;
     let mut holder = Command::new(program)

@@ -1,4 +1,4 @@
-//! `dyno watch`: a study of the workload `none`, shown while it goes on.
+//! `dyno watch`: a study of the workload `none`, shown while it runs.
 
 mod study;
 mod target;
@@ -48,9 +48,9 @@ fn process_id(text: &str) -> Result<i32, String> {
     text.parse().map_err(|_| "it is not the number of a process, such as 4711".to_owned())
 }
 
-/// Watches until the time is over, the process has ended, or Ctrl-C.
+/// Until the time is over, the process ends, or Ctrl-C.
 pub(crate) fn run(options: &WatchOptions) -> anyhow::Result<End> {
-    // What is wrong with the options is said before anybody is asked.
+    // Wrong options are reported before the server is contacted.
     study::read(options, "watch").map_err(crate::usage_error)?;
     let target = Target::find(options)?;
     let (mut study, source) = study::read(options, &target.name).map_err(crate::usage_error)?;
@@ -86,11 +86,10 @@ pub(crate) fn run(options: &WatchOptions) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-/// Shows what happens: the view and the metrics are fed by the same events.
+/// Feeds the view and the metrics with the same events.
 struct Watcher {
     view: View,
     metrics: Option<Metrics>,
-    /// Why nothing can be watched.
     failure: Option<String>,
 }
 

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-/// Seconds that are kept: five minutes.
+/// Seconds.
 const KEPT: usize = 300;
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The latest values of something, one a second.
+/// One value a second.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Curve {
     values: VecDeque<f64>,
@@ -25,19 +25,16 @@ impl Curve {
         self.values.back().copied()
     }
 
-    /// Whether it has been zero all the time that is kept.
     pub(crate) fn is_zero(&self) -> bool {
         self.values.iter().all(|value| *value == 0.0)
     }
 
-    /// Mean of what is kept; none if nothing is.
     pub(crate) fn mean(&self) -> Option<f64> {
         let n = self.values.len();
         (n > 0).then(|| self.values.iter().sum::<f64>() / n as f64)
     }
 
-    /// How much it grows in a second, over at most the latest `seconds`, by least squares; none
-    /// with fewer than two values.
+    /// Growth per second over the latest `seconds`, by least squares; none below two values.
     pub(crate) fn slope(&self, seconds: usize) -> Option<f64> {
         let n = self.values.len().min(seconds);
         if n < 2 {
@@ -50,11 +47,10 @@ impl Curve {
         Some(products / squares)
     }
 
-    /// The curve in at most `width` characters, from zero to its highest value; several seconds in
-    /// one character are their mean.
+    /// At most `width` characters from zero to the maximum; each is the mean of its seconds.
     pub(crate) fn drawn(&self, width: usize) -> String {
         let per_bar = self.values.len().div_ceil(width.max(1)).max(1);
-        // The latest character is whole as often as possible: the first one may hold fewer.
+        // The first character may cover fewer seconds, so that the latest is whole.
         let first = self.values.len() % per_bar;
         let values: Vec<f64> = self.values.iter().copied().collect();
         let (head, tail) = values.split_at(first);

@@ -9,7 +9,7 @@ use super::Curve;
 use super::wait::{SLOPE_S, trend};
 use crate::readings::registry;
 
-/// Characters of a curve.
+/// In characters.
 const CURVE: usize = 40;
 
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl LoadView {
         self.readings.extend(values.iter().map(|(name, value)| (name.clone(), *value)));
     }
 
-    /// The lines to draw; empty while nothing is known.
+    /// Empty while nothing is known.
     pub(crate) fn lines(&self, n_cpus: u32) -> Vec<String> {
         let mut lines = Vec::new();
         if let (Some(latest), Some(mean)) = (self.throughput.latest(), self.throughput.mean()) {
@@ -48,19 +48,18 @@ impl LoadView {
         lines
     }
 
-    /// CPU time by process, which is of interest without load, too.
+    /// Also without load.
     pub(crate) fn cpu_line(&self, n_cpus: u32) -> Option<String> {
         let shares = processes(&self.readings, &PROCESSES, n_cpus);
         shares.map(|text| format!("  CPU         {text}"))
     }
 }
 
-/// Who takes CPU time beside a load, and what they are called.
+/// Name in readings, and name for people.
 const PROCESSES: [(&str, &str); 3] =
     [("server", "server"), ("generator", "generator"), ("rest", "other processes")];
 
-/// CPU time by process: `server 1.20, generator 0.40, other processes 0.05 of 2 CPUs`; each with
-/// its name in readings, and that for people.
+/// `server 1.20, generator 0.40, other processes 0.05 of 2 CPUs`; `names` as in [`PROCESSES`].
 pub(crate) fn processes(
     readings: &BTreeMap<String, f64>,
     names: &[(&str, &str)],
@@ -74,7 +73,6 @@ pub(crate) fn processes(
     (!shares.is_empty()).then(|| format!("{} of {n_cpus} CPUs", shares.join(", ")))
 }
 
-/// The engine's backlog: the gauge across engines, its trend, and its parts.
 fn debt(readings: &BTreeMap<String, f64>, slope_per_s: Option<f64>) -> Option<String> {
     let gauge = readings.get(known::DEBT_GAUGE).map(|gauge| {
         format!("{}× the caught-up level ({})", short(*gauge), trend(*gauge, slope_per_s))
@@ -83,7 +81,7 @@ fn debt(readings: &BTreeMap<String, f64>, slope_per_s: Option<f64>) -> Option<St
     (!all.is_empty()).then(|| all.join(", "))
 }
 
-/// A part of the debt: `dirty pages 5.6 %`; none of any other reading.
+/// `dirty pages 5.6 %`; none for other readings.
 pub(super) fn part(name: &str, value: f64) -> Option<String> {
     let is_part = |one: &&Reading| one.topic == Topic::Debt && one.id != known::DEBT_GAUGE;
     let reading = registry().find(name).filter(is_part)?;
@@ -94,7 +92,7 @@ fn parts(readings: &BTreeMap<String, f64>) -> impl Iterator<Item = String> {
     readings.iter().filter_map(|(name, value)| part(name, *value))
 }
 
-/// A value in few characters, with its unit if that is short.
+/// With the unit if it is short.
 pub(crate) fn with_unit(value: f64, unit: &Unit) -> String {
     let unit = match unit {
         Unit::PerSecond => "/s",
@@ -106,8 +104,7 @@ pub(crate) fn with_unit(value: f64, unit: &Unit) -> String {
     format!("{}{unit}", short(value))
 }
 
-/// The engine's backlog, part by part, and whether it grows or falls. Without a verdict: what
-/// an idle server leaves undone is its own choice.
+/// The debt by part, and its trend. No verdict: what an idle server defers is its own choice.
 pub(crate) fn deferred(
     readings: &BTreeMap<String, f64>,
     slope_per_s: Option<f64>,
@@ -160,7 +157,7 @@ mod tests {
             let readings = parts.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
             assert_eq!(deferred(&readings, slope).unwrap_or_default(), expected);
         };
-        // As an idle MariaDB with default settings has it.
+        // An idle MariaDB with default settings.
         let idle = [("debt.gauge", 5.6), ("debt.dirty_pages_percent", 5.6)];
         check(&idle, Some(0.0), "dirty pages 5.6 %");
         check(&idle, Some(0.5), "dirty pages 5.6 %, growing");

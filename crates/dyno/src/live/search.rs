@@ -1,19 +1,19 @@
-//! The view of a search: the bracket that is known, and how many probes it still takes.
+//! The view of a search: the bracket so far, and the probes still needed.
 
 use dyno_study::Search;
 use dyno_units::Nanoseconds;
 
-/// How often each end of the bracket has to be seen.
+/// Times that each end of the bracket must be seen.
 const AGREEING: u32 = 2;
 
 pub(crate) struct SearchView {
-    /// How near the ends of the bracket have to come, as a fraction.
+    /// Required width of the bracket, as a fraction.
     precision: f64,
     probe: Nanoseconds,
-    /// Probes that a search takes as a rule, and those that were seen.
+    /// The usual number of probes, and those made.
     expected: u32,
     n_seen: u32,
-    /// Levels with how often each held and broke.
+    /// Each end of the bracket, and how often it was seen.
     held: Option<(f64, u32)>,
     broken: Option<(f64, u32)>,
 }
@@ -30,7 +30,7 @@ impl SearchView {
         }
     }
 
-    /// Takes the result of a probe. One that contradicts an end of the bracket removes it.
+    /// A result that contradicts an end of the bracket removes that end.
     pub(crate) fn push(&mut self, level: f64, has_held: bool) {
         self.n_seen += 1;
         let same = |end: Option<(f64, u32)>| {
@@ -46,21 +46,20 @@ impl SearchView {
         }
     }
 
-    /// Probes that are left, if none contradicts another. Until the limit has been kept and broken
-    /// once, what is usual; unknown when more than that were made.
+    /// Assumes that no probe contradicts another. The usual number until the limit was kept and
+    /// broken once; none if that is used up.
     fn probes_left(&self) -> Option<u32> {
         let (Some((held, n_held)), Some((broken, n_broken))) = (self.held, self.broken) else {
             return self.expected.checked_sub(self.n_seen).filter(|left| *left > AGREEING);
         };
         let steps = (broken / held).ln() / (1.0 + self.precision).ln();
         let halvings = if steps > 1.0 { steps.log2().ceil() as u32 } else { 0 };
-        // The ends that are found are new ones, seen once each.
+        // The final ends are new, seen once each.
         let seen = if halvings > 0 { (1, 1) } else { (n_held, n_broken) };
         let confirmations = |n: u32| AGREEING.saturating_sub(n);
         Some(halvings + confirmations(seen.0) + confirmations(seen.1))
     }
 
-    /// `about 6 more probes, 1 min 12 s left`.
     pub(crate) fn left(&self) -> String {
         match self.probes_left() {
             None if self.held.is_none() && self.broken.is_some() => {

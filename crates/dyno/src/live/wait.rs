@@ -1,5 +1,4 @@
-//! The view of a wait without load: the backlog, how fast it falls, and when the engine will have
-//! caught up.
+//! The view of a wait without load: the backlog, its trend, and the time until it is done.
 
 use dyno_record::EventKind;
 use dyno_units::Nanoseconds;
@@ -7,13 +6,12 @@ use dyno_units::Nanoseconds;
 use super::Curve;
 use super::load::{part, short};
 
-/// Characters of the curve.
+/// In characters.
 const CURVE: usize = 40;
 
-/// Readings over which the trend of the debt is judged.
+/// Readings from which the trend is estimated.
 pub(super) const SLOPE_S: usize = 30;
 
-/// A wait for the engine to catch up with its deferred work.
 #[derive(Default)]
 pub(crate) struct WaitView {
     wait: String,
@@ -26,7 +24,7 @@ pub(crate) struct WaitView {
 }
 
 impl WaitView {
-    /// Takes an event; returns whether it was about a wait.
+    /// Returns whether the event was about a wait.
     pub(crate) fn on_event(&mut self, event: &EventKind) -> bool {
         match event {
             EventKind::WaitBegan { wait, limit_s } => {
@@ -55,17 +53,17 @@ impl WaitView {
         true
     }
 
-    /// The message about a wait that has just ended.
+    /// Taken once.
     pub(crate) fn ended(&mut self) -> Option<String> {
         self.ended.take()
     }
 
-    /// Whether it has begun, and nothing was read yet.
+    /// No reading has come yet.
     pub(crate) fn has_begun(&self) -> bool {
         self.is_new
     }
 
-    /// The progress of the wait in a line; `None` if there is no wait.
+    /// None without a wait.
     pub(crate) fn text(&self) -> Option<String> {
         if self.wait.is_empty() {
             return None;
@@ -98,13 +96,11 @@ impl WaitView {
     }
 }
 
-/// Whether the engine has caught up; if not, how fast the debt falls or grows, and how long it will
-/// take at this rate. The gauge is above 1 while the engine is behind.
+/// Whether the engine has caught up (gauge at most 1), or the debt's trend and the time left.
 pub(super) fn trend(gauge: f64, slope_per_s: Option<f64>) -> String {
     if gauge <= 1.0 {
         return "caught up".to_owned();
     }
-    // Less than a hundredth in ten seconds is no trend.
     let slope = slope_per_s.filter(|slope| slope.abs() * 1_000.0 >= gauge);
     match slope {
         Some(slope) if slope < 0.0 => {

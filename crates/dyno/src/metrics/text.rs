@@ -1,7 +1,7 @@
-//! The numbers as OpenMetrics text (OpenMetrics 1.0, "Text format").
+//! OpenMetrics text (OpenMetrics 1.0, "Text format").
 //!
-//! Every reading is a gauge. Its family is the id that it is registered under; what the star
-//! matches is the label `of`, so that all disks are one family.
+//! Every reading is a gauge. The family comes from the registered id; what its star matches is the
+//! label `of`, so that all disks are one family.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -17,10 +17,10 @@ use crate::readings::registry;
 pub(super) struct Exposed {
     trial: u32,
     variant: String,
-    /// Step and its kinds; none while there is no load.
+    /// None while there is no load.
     load: Option<(String, Vec<KindSecond>)>,
     readings: Latest,
-    /// Trials that ended, by how.
+    /// By outcome.
     ended: BTreeMap<&'static str, u64>,
 }
 
@@ -39,7 +39,7 @@ impl Exposed {
         self.load = None;
     }
 
-    /// Takes readings; those that are overdue are no longer exposed.
+    /// Overdue readings are no longer exposed.
     pub(super) fn set_readings(&mut self, at_ns: u64, values: &BTreeMap<String, f64>) {
         self.readings.take(at_ns, values);
     }
@@ -54,7 +54,7 @@ struct Family {
     kind: &'static str,
     unit: &'static str,
     help: String,
-    /// What comes after the family's name, labels and value.
+    /// Suffix of the name, labels, value.
     samples: Vec<(&'static str, Labels, f64)>,
 }
 
@@ -124,7 +124,7 @@ impl Exposed {
             let labels = if of.is_empty() { Vec::new() } else { vec![("of", of)] };
             let family_name = family_name(id);
             let family = all.entry(family_name.clone()).or_insert_with(|| {
-                // The description of all instances, not of this one.
+                // The general description, not that of this instance.
                 let general = registry().iter().find(|reading| reading.id == id);
                 Family {
                     kind: "gauge",
@@ -162,8 +162,8 @@ impl Family {
     }
 }
 
-/// The family of a pattern: `disk.*.queue` is `dyno_disk_each_queue`, and `*.cpu_s_per_s`
-/// `dyno_processes_cpu_s_per_s`. A family of its own separates a total from its parts.
+/// `disk.*.queue` is `dyno_disk_each_queue`, `*.cpu_s_per_s` is `dyno_processes_cpu_s_per_s`: a
+/// total has another family than its parts.
 fn family_name(pattern: &str) -> String {
     let mut name = "dyno_".to_owned();
     for (idx, part) in pattern.split('*').enumerate() {
@@ -175,7 +175,7 @@ fn family_name(pattern: &str) -> String {
     name
 }
 
-/// The unit of a family as OpenMetrics wants it: the end of the family's name, or else nothing.
+/// OpenMetrics requires that a family's name end with its unit; else there is none.
 fn unit(family: &str, unit: &Unit) -> &'static str {
     let words: &[&'static str] = match unit {
         Unit::PerSecond => &["per_s"],
@@ -185,7 +185,7 @@ fn unit(family: &str, unit: &Unit) -> &'static str {
         Unit::Seconds => &["s"],
         Unit::Milliseconds => &["ms"],
         Unit::Cpus | Unit::Waiters | Unit::AtATime => &["s_per_s"],
-        // A mean over time, of threads that wait.
+        // The mean number of waiting threads.
         Unit::Other(name) if name == "threads" => &["s_per_s"],
         _ => &[],
     };

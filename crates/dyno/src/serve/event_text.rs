@@ -5,7 +5,7 @@ use dyno_units::{ByteCount, Nanoseconds};
 
 use super::runs::About;
 
-/// An event as a sentence without its full stop.
+/// Without a full stop.
 pub(super) fn in_words(event: &EventKind) -> String {
     match event {
         EventKind::TrialBegan { .. } => "the trial began".to_owned(),
@@ -73,7 +73,7 @@ pub(super) fn in_words(event: &EventKind) -> String {
         }
         EventKind::LeftoverEnded { what } => format!("cleaned up: {what}"),
         EventKind::Noted { message } => message.clone(),
-        // Reported while they happen, and never written among the events.
+        // Reported live, never written to the record's events.
         EventKind::IntervalEnded { .. }
         | EventKind::Kinds { .. }
         | EventKind::ReadingsTaken { .. }
@@ -180,13 +180,12 @@ fn time_us(us: f64) -> String {
     Nanoseconds((us * 1e3).max(0.0) as u64).to_string()
 }
 
-/// The variant of the trial that a trial's folder holds; none of a folder that the plan does not know.
+/// None for a folder that the plan does not know.
 pub(super) fn variant<'a>(run: &'a About, folder: &str) -> Option<&'a str> {
     planned(run, folder).map(|(_, variant)| variant)
 }
 
-/// The variant and the trial that a trial's folder holds: `MariaDB, trial 3, repetition 2`; none of a
-/// folder that the plan does not know.
+/// `MariaDB, trial 3, repetition 2`; none for a folder that the plan does not know.
 pub(super) fn trial(run: &About, folder: &str) -> Option<String> {
     let (plan, variant) = planned(run, folder)?;
     Some(format!("{variant}, trial {}, repetition {}", plan.number, plan.repetition))

@@ -1,7 +1,5 @@
-//! The live page's events: what is appended to a run's files is sent as it comes.
-//!
-//! The wait between two checks is a read from the browser with a time limit: a browser that
-//! disconnects ends it immediately.
+//! The live page's events: sends what is appended to a run's files. The wait between checks is a
+//! read from the browser with a time limit, so that a disconnect ends it immediately.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -16,16 +14,15 @@ use super::runs::{RunEntry, Runs};
 use super::{event_text, pages};
 use crate::http::{self, Exchange};
 
-/// Time between two checks of the files.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How long a browser may take to read what one check sends.
+/// For the browser to read what one check sends.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Bytes of a file that are read at one check.
+/// Bytes of a file read per check.
 const BLOCK: u64 = 4 << 20;
 
-/// Sends events until the browser goes away.
+/// Until the browser disconnects.
 pub(super) fn stream(
     runs: &Runs,
     run: &RunEntry,
@@ -45,7 +42,7 @@ pub(super) fn stream(
         watched.look(runs, run, clock.unix_millis(), &mut |name, data| {
             text += &format!("event: {name}\ndata: {data}\n\n");
         });
-        // A comment keeps the connection alive and shows whether the reader is still there.
+        // A comment keeps the connection alive and detects a disconnect.
         stream.write_all(if text.is_empty() { b":\n\n" } else { text.as_bytes() })?;
         stream.flush()?;
         match stream.read(&mut [0; 64]) {
@@ -57,7 +54,6 @@ pub(super) fn stream(
     }
 }
 
-/// How far each file of a run was read.
 #[derive(Default)]
 struct Watched {
     files: HashMap<PathBuf, Tail>,
@@ -89,7 +85,7 @@ impl Watched {
         for line in self.lines(&of.folder.join("events.jsonl")) {
             send_event(&line, None, send);
         }
-        // The last events of a trial are in its packed files, and in the report.
+        // The last events of an ended trial are in its packed files and the report.
         self.trial = run.open_trial.clone().or(self.trial.take());
         let Some(trial) = self.trial.clone() else { return };
         let folder = trial.file_name().map(|folder| folder.to_string_lossy().into_owned());
@@ -112,13 +108,12 @@ impl Watched {
         }
     }
 
-    /// The whole lines that were appended to a file since it was last read.
+    /// Whole lines only.
     fn lines(&mut self, path: &Path) -> Vec<String> {
         self.files.entry(path.to_owned()).or_default().lines(path)
     }
 }
 
-/// A file that grows.
 #[derive(Default)]
 struct Tail {
     offset: u64,
@@ -126,7 +121,7 @@ struct Tail {
 
 impl Tail {
     fn lines(&mut self, path: &Path) -> Vec<String> {
-        // A file that is not there yet, or was packed since, has nothing new.
+        // The file does not exist yet, or was packed.
         let Ok(mut file) = open_regular(path) else { return Vec::new() };
         let mut bytes = Vec::new();
         if file.seek(SeekFrom::Start(self.offset)).is_err()
@@ -141,11 +136,10 @@ impl Tail {
     }
 }
 
-/// Sends an event as it is in the record, with its text (`text`) and the variant and trial that it
-/// belongs to (`of`; null if it belongs to the run).
+/// Adds the event's text (`text`) and its variant and trial (`of`; null for the run).
 fn send_event(line: &str, of: Option<&str>, send: &mut dyn FnMut(&str, Value)) {
     let Ok(mut event) = serde_json::from_str::<Value>(line) else { return };
-    // An event of another version of Dyno has no text here: its name is used.
+    // Events of other versions of Dyno are shown by name.
     let text = serde_json::from_str::<Event>(line).map(|known| event_text::in_words(&known.kind));
     let name = || event["event"].as_str().unwrap_or_default().replace('_', " ");
     let text = text.unwrap_or_else(|_| name());
@@ -154,7 +148,7 @@ fn send_event(line: &str, of: Option<&str>, send: &mut dyn FnMut(&str, Value)) {
     send("happened", event);
 }
 
-/// All kinds of transactions of a second, merged.
+/// Of a second, for all kinds of transactions.
 #[derive(Default)]
 struct Seconds {
     variant: Option<String>,
@@ -162,7 +156,7 @@ struct Seconds {
     step: usize,
     is_measured: bool,
     length_s: f64,
-    /// How often each time was recorded. However many lines a second has, there are only so many times.
+    /// By time: bounded, however many lines a second has.
     counts: BTreeMap<u64, u64>,
 }
 
@@ -256,7 +250,7 @@ mod tests {
         assert!((sent[0].1["p50_us"].as_f64().unwrap() - 1000.0).abs() < 1.0);
         assert!((sent[0].1["p99_us"].as_f64().unwrap() - 5000.0).abs() < 5.0);
         assert_eq!(sent[1].1["at_s"], 6.0);
-        // Lines of the same second take no more than its times.
+        // Lines of the same second take no further memory.
         let mut seconds = Seconds::default();
         for _ in 0..1_000 {
             seconds.add(&second(5.0, "read", &[(1_000_000, 1), (2_000_000, 1)]), &mut |_, _| ());

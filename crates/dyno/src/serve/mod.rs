@@ -1,8 +1,8 @@
-//! A small web server for one person on one machine: reads only, on loopback only.
+//! A small read-only web server on loopback, for one person.
 //!
-//! Only runs of the folder can be requested, by name, which is their path below it; a name that would
-//! leave the folder, by itself or through a link, names nothing. A run may come from an unknown source: its stored report is never served, but
-//! made again of its record, and only regular files are read.
+//! Runs are requested by their path below the folder; a path that would leave the folder, also through a link, names
+//! nothing. Runs may come from an unknown source: their stored reports are never served but made again from the record,
+//! and only regular files are read.
 
 mod event_text;
 mod live;
@@ -27,13 +27,12 @@ use crate::http::{self, Exchange, Places, Reply, Request, Status, Waiting};
 use runs::{RunEntry, Runs};
 use shared::Shared;
 
-/// Connections that are answered at the same time.
 const CONNECTIONS_MOST: usize = 64;
 
-/// How many of them may be event streams, which last: some are left for pages.
+/// Event streams last; the rest of the connections stays free for pages.
 const STREAMS_MOST: usize = 40;
 
-/// Reports that are kept after they were made, and how many bytes they may have together.
+/// Cache of reports: number, and bytes of all.
 const REPORTS_MOST: usize = 8;
 const REPORT_BYTES_MOST: usize = 64 << 20;
 
@@ -47,7 +46,7 @@ pub(crate) struct Server {
 
 struct Made {
     what: What,
-    /// These runs as they were when it was made.
+    /// As they were when the report was made.
     of: Vec<Arc<RunEntry>>,
     text: Arc<str>,
 }
@@ -79,7 +78,7 @@ impl Server {
     fn answer(&self, mut exchange: Exchange) -> std::io::Result<()> {
         if let ["run", name, "events"] = exchange.request.parts()[..] {
             let Some(run) = self.runs.find(name) else { return exchange.send(&not_found()) };
-            // The oldest makes room for a new one: its browser asks again by itself.
+            // The oldest stream makes room: its browser reconnects by itself.
             let (places, streams) = &self.streams;
             let sent = streams.hold(places, &exchange.stream, || {
                 live::stream(&self.runs, &run, &exchange, &self.clock)
@@ -93,7 +92,6 @@ impl Server {
         exchange.send(&reply)
     }
 
-    /// The answer to a request; none if there is no such page.
     fn reply(&self, request: &Request) -> anyhow::Result<Option<Reply>> {
         Ok(Some(match request.parts()[..] {
             [] => pages::indexed(self.index.get(self.index.ask(), || {
@@ -130,8 +128,8 @@ impl Server {
         }))
     }
 
-    /// A report: the cached one if its runs have not changed since, or a new one. Reports are made
-    /// one at a time, so that many requests for a large one cost no more than one.
+    /// The cached report if its runs have not changed, or a new one. Only one is made at a time, so
+    /// that many requests for a large one cost no more than one.
     fn made(
         &self,
         what: What,
@@ -165,8 +163,7 @@ fn page(text: Arc<str>) -> Reply {
     Reply::html(Status::Good, text, &SCRIPTS)
 }
 
-/// What an error says of a request: that it asks for what makes no sense, or that the record cannot
-/// be used.
+/// Malformed for a request that makes no sense; failed for an unusable record.
 fn status(error: &anyhow::Error) -> Status {
     if error.is::<UsageError>() { Status::Malformed } else { Status::Failed }
 }

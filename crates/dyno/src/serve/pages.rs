@@ -1,4 +1,4 @@
-//! The pages beside the reports: the list of runs, the live page, and errors.
+//! Pages other than reports: the list of runs, the live page, and errors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::http::{Reply, Status, encode};
 const INDEX_SCRIPT: &str = include_str!("index.js");
 const LIVE_SCRIPT: &str = include_str!("live.js");
 
-/// On a small screen, where the table has no heads, a choice says what it is.
+/// On a small screen the table has no headings, so choices get labels.
 const STYLE: &str = "<style>.pick span{display:none}@media screen and (max-width:600px){.pick \
      span{display:inline;margin-left:4px;font-size:12px}}</style>";
 
@@ -55,7 +55,7 @@ pub(super) fn indexed(page: Arc<str>) -> Reply {
 
 const SKIPPED_MOST: usize = 20;
 
-/// A time in words, in steps of ten seconds, or of a minute if it is long.
+/// In steps of ten seconds, or of a minute from ten minutes on.
 pub(super) fn rounded(ms: u64) -> String {
     let step = if ms >= 600_000 { 60 } else { 10 };
     Nanoseconds::from_secs((ms / 1000).div_ceil(step).max(1) * step).to_string()

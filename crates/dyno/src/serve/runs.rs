@@ -1,4 +1,4 @@
-//! The runs of a folder, and what is known of them: a run that has not changed is not read again.
+//! The runs of a folder; unchanged runs are not read again.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
@@ -10,30 +10,30 @@ use dyno_record::{
 };
 use serde::Deserialize;
 
-/// The largest findings.json that is read, in bytes.
+/// In bytes.
 const FINDINGS_MOST: u64 = 64 << 20;
 
-/// Folders within folders that are searched.
+/// Levels of folders searched.
 const DEPTH: usize = 4;
 
 pub(crate) struct RunEntry {
-    /// Path of its folder below the served one: its name in requests.
+    /// Path below the served folder: the name in requests.
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
     pub(crate) about: Result<About, String>,
-    /// Whether a Dyno is working on it: whether its lock is held.
+    /// A Dyno process holds its lock.
     pub(crate) is_running: bool,
-    /// When each of its trials that have ended did so, rising, milliseconds since 1970 UTC.
+    /// When its trials ended, ascending, in milliseconds since 1970 UTC.
     pub(crate) ended_unix_ms: Vec<u64>,
-    /// The folder of the trial that is running, or was when the run stopped.
+    /// The trial that is running, or was when the run stopped.
     pub(crate) open_trial: Option<PathBuf>,
-    /// The answer in a sentence, if a report was made.
+    /// The answer in a sentence, if there is a report.
     pub(crate) headline: Option<String>,
-    /// Trials of the plan that were not needed, according to a report.
+    /// Planned trials that were not needed, according to a report.
     unneeded: usize,
 }
 
-/// What pages say of a run's manifest, which may be a thousand times as large.
+/// The parts of a manifest that pages show; the whole may be a thousand times as large.
 #[derive(Default)]
 pub(crate) struct About {
     pub(crate) title: String,
@@ -56,19 +56,18 @@ impl From<Manifest> for About {
 }
 
 impl RunEntry {
-    /// Trials that have ended.
     pub(crate) fn ended(&self) -> usize {
         self.ended_unix_ms.len()
     }
 
-    /// Trials of the plan that are needed.
+    /// Without trials that are not needed.
     pub(crate) fn planned(&self) -> usize {
         let all = self.about.as_ref().map_or(0, |about| about.trials.len());
         all.saturating_sub(self.unneeded)
     }
 
-    /// How long the trials that are missing will take, by those that have ended, in milliseconds;
-    /// none if no process works on it, or too little is known.
+    /// Time for the missing trials, estimated from those that ended, in milliseconds; none if no
+    /// process runs them, or too little is known.
     pub(crate) fn left_ms(&self, now_unix_ms: u64) -> Option<u64> {
         let left = self.planned().checked_sub(self.ended()).filter(|left| *left > 0)? as u64;
         let last = *self.ended_unix_ms.last().filter(|_| self.is_running)?;
@@ -83,13 +82,13 @@ impl RunEntry {
 
 #[derive(Default)]
 pub(crate) struct RunList {
-    /// The runs, the youngest first.
+    /// The youngest first.
     pub(crate) runs: Vec<Arc<RunEntry>>,
-    /// What was skipped: its path below the folder, and why.
+    /// Path below the folder, and the reason.
     pub(crate) skipped: Vec<(String, &'static str)>,
 }
 
-/// The runs below a folder. Links are not followed: what they point at may lie anywhere.
+/// Links are not followed: their targets may lie anywhere.
 pub(crate) struct Runs {
     root: PathBuf,
     known: Mutex<HashMap<PathBuf, Known>>,
@@ -97,7 +96,7 @@ pub(crate) struct Runs {
     n_read: std::sync::atomic::AtomicUsize,
 }
 
-/// A run that was read, and what its files looked like just before.
+/// With the state of its files just before.
 #[derive(Clone)]
 struct Known {
     of_run: [Facts; 5],
@@ -106,8 +105,7 @@ struct Known {
     entry: Arc<RunEntry>,
 }
 
-/// When a file was last written (seconds and nanoseconds), its size and its number; none if there is
-/// no such file.
+/// Modification time (seconds and nanoseconds), size, inode; none if the file does not exist.
 type Facts = Option<(i64, i64, u64, u64)>;
 
 impl Runs {
@@ -133,12 +131,12 @@ impl Runs {
         found
     }
 
-    /// The run of this name, which is looked for at its place alone.
+    /// Looks only at the place that the name stands for.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<RunEntry>> {
         self.only(&place(&self.root, name)?)
     }
 
-    /// The run in this very folder, if it is one.
+    /// Only this folder itself.
     pub(crate) fn only(&self, folder: &Path) -> Option<Arc<RunEntry>> {
         let known = self.known().get(folder).cloned();
         if let Some(known) = known.filter(|known| known.is_current(folder)) {
@@ -152,7 +150,7 @@ impl Runs {
         self.n_read.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let read = Known::read(&self.root, folder);
         let mut all = self.known();
-        // Who was faster has read the same: a report made of that entry is as good.
+        // Another thread has read the same: a report made from that entry is as good.
         if let Some(other) = all.get(folder).filter(|other| other.is_like(&read)) {
             return Some(Arc::clone(&other.entry));
         }
@@ -199,8 +197,7 @@ impl Runs {
 }
 
 impl Known {
-    /// Reads a run; what its files look like before anything else, so that a change meanwhile is
-    /// seen the next time.
+    /// The files' state is taken first, so that a change meanwhile is seen the next time.
     fn read(root: &Path, folder: &Path) -> Known {
         let of_run = of_run(folder);
         let trials: Arc<[PathBuf]> =
@@ -210,8 +207,7 @@ impl Known {
         Known { of_run, trials, of_trials, entry }
     }
 
-    /// Whether nothing has changed since. A Dyno that begins to write a run writes its lock; that it
-    /// has ended shows nowhere but in the lock being free.
+    /// A Dyno that begins writes its lock; that it has ended shows only in the free lock.
     fn is_current(&self, folder: &Path) -> bool {
         self.of_run == of_run(folder)
             && self.of_trials == of_trials(&self.trials)
@@ -224,13 +220,13 @@ impl Known {
     }
 }
 
-/// What the files of a run look like that change with it.
+/// The files that change with a run.
 fn of_run(folder: &Path) -> [Facts; 5] {
     ["manifest.json", "events.jsonl", "findings.json", "lock", "trials"]
         .map(|file| facts(&folder.join(file)))
 }
 
-/// The same of its trials: of one that has ended, its summary; of another, what is appended to.
+/// Of an ended trial, its summary; else the files that grow.
 fn of_trials(trials: &[PathBuf]) -> Vec<Facts> {
     let mut all = Vec::with_capacity(trials.len());
     for trial in trials {
@@ -248,8 +244,7 @@ fn facts(path: &Path) -> Facts {
     Some((facts.mtime(), facts.mtime_nsec(), facts.size(), facts.ino()))
 }
 
-/// The folder of the run that has a name, if it is where the list looks: below the served folder, not
-/// in another run, and behind no link.
+/// None unless the list would find it: below the served folder, not in another run, behind no link.
 fn place(root: &Path, name: &str) -> Option<PathBuf> {
     if is_run(root) {
         return (name == self::name(root, root)).then(|| root.to_owned());
@@ -263,7 +258,7 @@ fn place(root: &Path, name: &str) -> Option<PathBuf> {
             return None;
         }
         folder = child(&folder, part)?;
-        // What is not there at all is found to be no run.
+        // A missing folder is no run anyway.
         if std::fs::symlink_metadata(&folder).is_ok_and(|facts| !facts.is_dir()) {
             return None;
         }
@@ -271,8 +266,7 @@ fn place(root: &Path, name: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// What has this name in a folder. Names that are no UTF-8 are given out with signs in place of what
-/// is none, and so the folder tells which it is.
+/// Names that are not UTF-8 are shown with replacement characters, so they are searched for.
 fn child(folder: &Path, name: &str) -> Option<PathBuf> {
     if !name.contains(char::REPLACEMENT_CHARACTER) {
         return Some(folder.join(name));
@@ -289,8 +283,7 @@ fn began(run: &RunEntry) -> u64 {
     run.about.as_ref().map_or(0, |about| about.created_unix_ms)
 }
 
-/// The name of something below a folder: its path from there; for the folder itself, its own name.
-/// (A browser would resolve `.`.)
+/// The path below `root`; for `root` itself its own name, as a browser would resolve `.`.
 fn name(root: &Path, path: &Path) -> String {
     let below = path.strip_prefix(root).unwrap_or(path);
     if below.as_os_str().is_empty() {
@@ -321,13 +314,13 @@ fn entry(name: String, folder: &Path, trials: &[PathBuf]) -> RunEntry {
     }
 }
 
-/// When a file was last written, milliseconds since 1970 UTC.
+/// Of the modification, in milliseconds since 1970 UTC.
 fn unix_millis(facts: &std::fs::Metadata) -> u64 {
     let ms = i128::from(facts.mtime()) * 1000 + i128::from(facts.mtime_nsec() / 1_000_000);
     u64::try_from(ms).unwrap_or(0)
 }
 
-/// The answer in a sentence, and how many trials were not needed.
+/// The answer in a sentence, and the number of trials that were not needed.
 fn findings(path: &Path) -> Option<(Option<String>, usize)> {
     #[derive(Deserialize)]
     struct Findings {
@@ -355,7 +348,7 @@ mod tests {
 
     use super::*;
 
-    /// A run that has nothing but a manifest with this title.
+    /// A run with only a manifest.
     fn make(folder: &Path, title: &str) {
         std::fs::create_dir_all(folder).unwrap();
         let manifest = serde_json::json!({
@@ -385,7 +378,7 @@ mod tests {
         assert_eq!(names, ["1/run"]);
         let skipped: Vec<&str> = found.skipped.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(skipped, ["1/2/3/4/5", "link"]);
-        // A run's own folder is called by its name.
+        // A run's own folder has its own name.
         let own = Runs::new(run);
         assert_eq!(own.all().runs[0].name, "run");
         assert!(own.find("run").is_some() && own.find("").is_none());
@@ -410,7 +403,7 @@ mod tests {
         for run in &all {
             let found = runs.find(&run.name).expect(&run.name);
             assert!(Arc::ptr_eq(run, &found), "{}", run.name);
-            // The same before anything has been listed.
+            // Also before anything was listed.
             let found = Runs::new(path("served")).find(&run.name).expect(&run.name);
             assert_eq!(found.folder, run.folder);
         }
@@ -453,7 +446,7 @@ mod tests {
         assert!(Arc::ptr_eq(&last, &runs.all().runs[0]));
         let n_read = || runs.n_read.load(std::sync::atomic::Ordering::SeqCst);
         assert_eq!(n_read(), 1);
-        // Each change is seen at once, by the list and by name, and then kept.
+        // Each change is seen at once, by the list and by name, and then cached.
         let mut check = |what: &str, change: &dyn Fn(), is_seen: &dyn Fn(&RunEntry) -> bool| {
             change();
             let before = n_read();
@@ -482,7 +475,7 @@ mod tests {
         check("it ends", &|| write("trials/0001-a/summary.json", "{}"), &|run| run.ended() == 1);
         let forget = || std::fs::remove_file(run.join("trials/0001-a/summary.json")).unwrap();
         check("its summary is removed", &forget, &|run| run.ended() == 0);
-        // A lock is not written when it is given up.
+        // Giving up a lock does not write it.
         let lock = std::cell::RefCell::new(None);
         let take = || {
             write("lock", "1");
@@ -494,7 +487,7 @@ mod tests {
         check("it ends", &|| drop(lock.take()), &|run| !run.is_running);
         std::fs::remove_dir_all(&run).unwrap();
         assert!(runs.find("run").is_none() && runs.known().is_empty());
-        // What is gone leaves nothing behind in the list's cache either.
+        // A removed run leaves the cache as well.
         make(&run, "third");
         assert_eq!(runs.all().runs.len(), 1);
         std::fs::remove_dir_all(&run).unwrap();

@@ -1,10 +1,9 @@
-//! Work that many may ask for at the same time.
+//! Work that several threads may request at the same time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The result of work that is done once at a time: of those who wait, one does it and all others take
-/// its result, which was begun after they had asked.
+/// One waiting thread works; the others take its result if it was begun after they asked.
 #[derive(Default)]
 pub(super) struct Shared<T> {
     n_begun: AtomicU64,
@@ -12,18 +11,18 @@ pub(super) struct Shared<T> {
 }
 
 impl<T: Clone> Shared<T> {
-    /// How often the work had been begun when somebody asked.
+    /// How often the work had begun at this time.
     pub(super) fn ask(&self) -> u64 {
         self.n_begun.load(Ordering::SeqCst)
     }
 
-    /// The result for somebody who [asked](Shared::ask) then.
+    /// For a thread that [asked](Shared::ask) at that time.
     pub(super) fn get(&self, asked: u64, work: impl FnOnce() -> T) -> T {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, done)) = last.as_ref().filter(|(number, _)| *number > asked) {
             return done.clone();
         }
-        // The last result is of no use to anybody any more.
+        // Nobody needs the last result any more.
         *last = None;
         let number = self.n_begun.fetch_add(1, Ordering::SeqCst) + 1;
         let done = work();

@@ -18,7 +18,7 @@ use crate::support::{
 };
 use crate::up::UpBench;
 
-/// A study of a null server at a fixed rate.
+/// Of a null server at a fixed rate.
 pub(crate) fn study(generators: &str, design: &str) -> String {
     format!(
         r#"
@@ -46,7 +46,6 @@ pub(crate) fn summary(bench: &Workbench, run: &str, trial: u32) -> Value {
     read_json(&trial_folder(&bench.path(&format!("runs/{run}")), trial).join("summary.json"))
 }
 
-/// Attempts of a step that committed.
 pub(crate) fn committed(step: &Value) -> f64 {
     step["kinds"][0]["outcomes"]["committed"].as_f64().expect("some committed")
 }
@@ -62,9 +61,9 @@ fn three_local_agents_do_what_three_workers_do() {
     }
     let [one, three] = ["one", "three"].map(|run| summary(&bench, run, 1)["steps"][0].clone());
     assert!(one["hosts"].is_null());
-    // Constant arrivals: each is due at the same time of the step, whoever sends it.
+    // Constant arrivals: each is due at the same time of the step, on any agent.
     assert_eq!((one["due"].as_u64(), three["due"].as_u64()), (Some(2400), Some(2400)));
-    // How many of them were sent in time is up to the machine.
+    // How many are sent in time depends on the machine.
     assert!(committed(&one) > 0.0, "{one}");
     let hosts = three["hosts"].as_array().expect("there are hosts");
     let names: Vec<&str> = hosts.iter().map(|host| host["name"].as_str().unwrap()).collect();
@@ -85,7 +84,7 @@ fn three_local_agents_do_what_three_workers_do() {
 #[test]
 fn servers_over_the_same_data_have_an_agent_each() {
     let bench = UpBench::new();
-    // On a busy machine, a node may be silent for longer than the five seconds after which it is put out.
+    // On a busy machine, a node may be silent for longer than the default of five seconds.
     let patience = "wsrep_provider_options=evs.suspect_timeout=PT1M;evs.inactive_timeout=PT2M";
     let cluster =
         ["mariadb", "--name=here", "--cluster=galera", "--nodes=2", "--setting", patience];
@@ -154,7 +153,7 @@ fn searches_and_closed_loads_go_with_agents() {
         .unwrap()
         .iter()
         .find(|row| row["name"].as_str().unwrap().starts_with("rows drawn"));
-    // What the agents' clients drew has come here.
+    // The agents' draws have arrived here.
     let expected = drawn.map(|row| row["expected"].as_str().unwrap().to_owned());
     assert!(expected.is_none_or(|text| !text.contains("for 0 draws")), "{audit}");
 }
@@ -192,10 +191,10 @@ fn what_agents_cannot_do_is_refused_by_check() {
     check("\"b\"", "\"a\"", "host `a` is listed twice");
 }
 
-/// Runs a study whose hosts are reached so, and returns why its one trial failed.
+/// Why the one trial of a study with this `reach` failed.
 fn failure(bench: &Workbench, reach: &str) -> String {
     let host = format!("[host.load]\nreach = '{reach}'\nnames = [\"b1\"]");
-    // A private server is for local agents; here nothing gets as far as to connect.
+    // Private servers are for local agents; here nothing comes to connect.
     let text = study(&host, "duration = \"1s\"\ngenerators = \"load\"");
     let text = text.replace("product = \"null-mysql\"", "url = \"mysql://me@127.0.0.1:1/test\"");
     bench.write("study.toml", &text);
@@ -226,7 +225,7 @@ fn a_command_that_starts_no_agent_ends_in_a_message_with_its_host() {
     check(&reach, &["Dyno 0.0.9 (protocol 7)", "install the same version"]);
 }
 
-/// Ids of the agents that a Dyno has started.
+/// Ids of a Dyno's agents.
 pub(crate) fn agents(of: u32) -> Vec<i32> {
     let children = fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
@@ -242,7 +241,7 @@ pub(crate) fn kill(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
-/// Starts a run of two trials, and returns it with its agents once the first trial is measured.
+/// Two trials; returns the run with its agents once the first trial is measured.
 fn running(bench: &Workbench) -> (Running, Vec<i32>) {
     let design = "duration = \"15s\"\nworkers = 1\ngenerators = \"load\"";
     let text = study(THREE, design).replace("repetitions = 1", "repetitions = 2");
@@ -254,7 +253,7 @@ fn running(bench: &Workbench) -> (Running, Vec<i32>) {
     (run, agents)
 }
 
-/// One agent meets its end in the first trial: that trial fails, and the second one has other agents.
+/// An agent dies in the first trial, which fails; the second trial has new agents.
 fn check_lost(signal: Signal, expected: &str) {
     let bench = Workbench::new();
     let (run, agents) = running(&bench);
@@ -302,12 +301,12 @@ fn an_agent_by_hand_says_what_it_is() {
     let answer = Answer::from(child.wait_with_output().unwrap());
     assert_eq!((answer.code, answer.out.as_str()), (1, ""));
     assert!(answer.err.contains("is started by a study"), "{}", answer.err);
-    // The end of its input is its end.
+    // It ends with its input.
     let answer = bench.dyno(&["agent"]);
     assert_eq!((answer.code, answer.out.as_str()), (0, ""), "{}", answer.err);
 }
 
-/// A TCP port of the loopback that leads to a Unix socket.
+/// A loopback port that leads to a Unix socket.
 pub(crate) fn forward(socket: PathBuf) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -342,7 +341,7 @@ fn copy(mut from: impl Read, mut to: impl Write) {
     }
 }
 
-/// An OpenSSH server on the loopback, with keys and a configuration of its own.
+/// On the loopback, with keys and a configuration of its own.
 pub(crate) struct Sshd {
     server: Child,
     folder: PathBuf,
@@ -352,12 +351,12 @@ pub(crate) struct Sshd {
 const SSHD: &str = "/usr/sbin/sshd";
 
 impl Sshd {
-    /// None if OpenSSH's server is not installed.
+    /// None without OpenSSH's server.
     pub(crate) fn start(folder: &Path) -> Option<Sshd> {
         if !Path::new(SSHD).exists() {
             return None;
         }
-        // OpenSSH looks at the rights of every folder above its files.
+        // OpenSSH checks the rights of every folder above its files.
         fs::set_permissions(folder, Permissions::from_mode(0o700)).unwrap();
         let path = |name: &str| folder.join(name).display().to_string();
         for key in ["host_key", "user_key", "other_key"] {
@@ -369,8 +368,8 @@ impl Sshd {
         }
         fs::copy(folder.join("user_key.pub"), folder.join("authorized_keys")).unwrap();
         let port = free_port();
-        // What the user's shell does when a host is logged in to is none of a test's business: it may wait for a lock
-        // that the shell of a killed agent has left. Bash reads its start-up file only in a shell of level 1.
+        // Bash reads its start-up file only in a shell of level 1: the user's may wait for a lock that the shell of a
+        // killed agent has left.
         let config = format!(
             "SetEnv SHLVL=1\nPort {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
              UsePAM no\nStrictModes no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n\
@@ -379,7 +378,7 @@ impl Sshd {
             path("authorized_keys"),
         );
         fs::write(folder.join("sshd_config"), config).unwrap();
-        // As root, it wants this folder, which its service would have made.
+        // As root, it needs this folder, which its service would make.
         let _ = fs::create_dir("/run/sshd");
         let log = folder.join("sshd.log");
         let server = Command::new(SSHD)
@@ -398,14 +397,14 @@ impl Sshd {
         Some(sshd)
     }
 
-    /// What the client knows as the server's key.
+    /// Makes this key the server's for the client.
     pub(crate) fn know(&self, key: &str) {
         let key = fs::read_to_string(self.folder.join(format!("{key}.pub"))).unwrap();
         let known = format!("[127.0.0.1]:{} {key}", self.port);
         fs::write(self.folder.join("known_hosts"), known).unwrap();
     }
 
-    /// The command that starts an agent over it. Host keys are checked, as they are by default.
+    /// Starts an agent over OpenSSH, which checks host keys as by default.
     pub(crate) fn reach(&self) -> String {
         let path = |name: &str| self.folder.join(name).display().to_string();
         format!(
@@ -419,7 +418,6 @@ impl Sshd {
 }
 
 impl Sshd {
-    /// The port that it listens on.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
@@ -437,7 +435,7 @@ fn agents_are_reached_over_openssh_whose_host_keys_are_checked() {
     let bench = Workbench::new();
     fs::create_dir(bench.path("ssh")).unwrap();
     let Some(sshd) = Sshd::start(&bench.path("ssh")) else {
-        // Past the harness, which keeps the words of tests that pass.
+        // Not captured by the harness, which drops the output of tests that pass.
         let why = "SKIPPED: 1 test of agents over OpenSSH: openssh-server is not installed";
         let _ = writeln!(std::io::stderr(), "{why}");
         return;
@@ -465,7 +463,7 @@ fn agents_are_reached_over_openssh_whose_host_keys_are_checked() {
     let step = &summary(&bench, "study", 1)["steps"][0];
     assert_eq!((step["due"].as_u64(), step["hosts"].as_array().unwrap().len()), (Some(1200), 1));
     assert!(committed(step) > 0.0, "{step}");
-    // The password went over the channel and is in no log and no record.
+    // The password went over the channel, but is in no log and no record.
     let record = fs::read_to_string(bench.path("runs/study/manifest.json")).unwrap();
     let summary = summary(&bench, "study", 1).to_string();
     for text in [log(), answer.err, answer.out, record, summary] {

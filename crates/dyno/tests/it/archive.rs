@@ -1,5 +1,5 @@
-//! `dyno archive` between real servers: values arrive as they were or are refused, and a run that is cut
-//! anywhere is finished by the next one.
+//! `dyno archive` between real servers: values arrive unchanged or are refused, and the next run
+//! completes one that was cut anywhere.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -25,7 +25,7 @@ fn connect(server: &dyn Server) -> Box<dyn Connection> {
     server.connector()().unwrap()
 }
 
-/// A side whose connection ends after so many statements of both sides; the last one is done, or is not.
+/// Ends its connection after `left` statements of both sides; the last one is executed or not.
 fn side(server: &dyn Server, left: &Arc<AtomicI64>, is_last_done: bool) -> ArchiveSide {
     let mut connection = connect(server);
     let left = Arc::clone(left);
@@ -76,7 +76,7 @@ fn ids(rows: TextRows) -> Vec<String> {
     rows.into_iter().flatten().flatten().collect()
 }
 
-/// Cuts the run at each statement, changes all rows that are left in the source, and runs it again.
+/// Cuts the run at each statement, changes all rows left in the source, and runs it again.
 #[track_caller]
 fn check_cuts(from: &str, to: &str, reset: &str) {
     let folders = [DataFolder::new(), DataFolder::new()];
@@ -122,7 +122,7 @@ fn check_cuts(from: &str, to: &str, reset: &str) {
             }
         }
     }
-    // Some were cut after rows were stored and before they were deleted.
+    // Some were cut between storing and deleting rows.
     assert!(n_found > 0);
     source.stop().unwrap();
     to.stop().unwrap();
@@ -166,7 +166,7 @@ const MARIADB_TYPES: &str = "CREATE TABLE t (id VARCHAR(20) PRIMARY KEY, u BIGIN
 const POSTGRESQL_TYPES: &str = "CREATE TABLE t (id VARCHAR(20) PRIMARY KEY, u BIGINT, m NUMERIC(38,10), \
      c TEXT, b BYTEA, d DATE, s TIMESTAMP(0), f TIMESTAMP, e UUID)";
 
-/// Stores rows with values that are easily bent, and finds them in ClickHouse byte by byte.
+/// Values that are easily changed must arrive in ClickHouse byte by byte.
 #[track_caller]
 fn check_values(product: &str, made: &str, rows: &str, expected: &[&str]) {
     let folders = [DataFolder::new(), DataFolder::new()];
@@ -189,11 +189,11 @@ fn check_values(product: &str, made: &str, rows: &str, expected: &[&str]) {
         .collect();
     assert_eq!(found, expected);
 
-    // Beyond ClickHouse's days: refused, and still there.
+    // Beyond ClickHouse's days: refused, and still in the source.
     here.query("INSERT INTO t (id, d) VALUES ('old', '1850-01-01')").unwrap();
     let why = archive("d < '1900-01-01'").unwrap_err();
     assert!(why.contains("`old`") && why.contains("1970-01-02 to 2105-12-31"), "{why}");
-    // Of the same key, and otherwise.
+    // Same key, other values.
     here.query("INSERT INTO t (id, c) VALUES ('it''s', 'changed')").unwrap();
     let why = archive("c = 'changed'").unwrap_err();
     assert!(why.contains("`u` is NULL, and the destination has"), "{why}");
@@ -237,7 +237,7 @@ fn values_of_postgresql_arrive_as_they_were() {
     );
 }
 
-/// Values of PostgreSQL's types; of each type those that it takes.
+/// Each type accepts some of them.
 const LITERALS: [&str; 26] = [
     "0",
     "-1",
@@ -274,7 +274,7 @@ fn every_base_type_of_postgresql_arrives_as_it_was_or_is_refused_by_its_name() {
     let (mut here, mut there) = (connect(&*source), connect(&*to));
     let types = "SELECT format_type(oid, NULL) FROM pg_type WHERE typtype = 'b' AND typcategory <> 'A' \
                  AND typnamespace = 'pg_catalog'::regnamespace ORDER BY 1";
-    // A type takes some of them.
+    // Each type accepts some of them.
     let inserts = format!(
         "DO $$ DECLARE id int; v text; BEGIN INSERT INTO t VALUES (100, NULL); \
          FOR id, v IN SELECT n, l FROM unnest(ARRAY['{}']) WITH ORDINALITY AS u (l, n) LOOP \
@@ -367,7 +367,7 @@ fn the_command_moves_rows_and_says_what_it_refuses() {
     assert_eq!(result["format"], 1);
     assert!(result["destination_bytes_after"].as_f64() > Some(0.0), "{result}");
     assert!(result["destination_query_ms_after"].as_f64() > Some(0.0), "{result}");
-    // The file of a table has whole pages, and does not shrink.
+    // A table's file has whole pages, and does not shrink.
     let pages =
         |figure: &str| result[figure].as_u64().or(result[figure].as_f64().map(|n| n as u64));
     let [before, after] = ["source_bytes_before", "source_bytes_after"].map(|figure| pages(figure));
@@ -384,7 +384,7 @@ fn the_command_moves_rows_and_says_what_it_refuses() {
 fn a_job_moves_rows_to_another_database_that_dyno_starts_for_it() {
     let bench = Workbench::new();
     let folder = DataFolder::new();
-    // The password is in the environment of the commands, and on nobody's command line.
+    // The commands' environment has the password, and no command line.
     let hidden = r#"printf %s \"$DYNO_OTHER_PASSWORD\" > $DYNO_SCRATCH/word && test -s $DYNO_SCRATCH/word && ! grep -qaFf $DYNO_SCRATCH/word /proc/[0-9]*/cmdline"#;
     let archive = "$DYNO_PROGRAM archive $DYNO_URL $DYNO_OTHER_URL --table t --where 'id <= 600'";
     bench.write(

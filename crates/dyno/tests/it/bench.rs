@@ -5,8 +5,7 @@ use serde_json::Value;
 use crate::foreign::Standing;
 use crate::support::{Workbench, read_json, trial_folder};
 
-/// Workload, and statements per transaction as sysbench has them (none if a transaction is not
-/// a fixed number of statements).
+/// Workload, and statements per transaction as in sysbench (none if their number varies).
 const WORKLOADS: [(&str, Option<u64>); 12] = [
     ("oltp_read_only", Some(16)),
     ("oltp_read_write", Some(20)),
@@ -58,7 +57,6 @@ fn check_result(result: &Value, workload: &str, statements: Option<u64>) {
     }
 }
 
-/// Every demand of the workload on the tables is met.
 #[track_caller]
 pub(crate) fn check_audit(result: &Value, workload: &str) {
     let rows = result["audit"].as_array().unwrap();
@@ -66,13 +64,13 @@ pub(crate) fn check_audit(result: &Value, workload: &str) {
     no_check_fails(result, workload);
 }
 
-/// Of a workload that only reads, nothing is left to check where a job runs without it.
+/// A workload that only reads leaves nothing to check where a job runs alone.
 fn no_check_fails(result: &Value, what: &str) {
     let rows = result["audit"].as_array().unwrap();
     assert!(rows.iter().all(|row| row["pass"] == true), "{what}: {rows:#?}");
 }
 
-/// Runs a trial; a longer one if nothing was committed, as on a busy machine, or where a statement takes long.
+/// Repeats with a longer trial if nothing was committed, as on a busy machine or with slow statements.
 #[track_caller]
 fn measured(bench: &Workbench, arguments: &[&str]) -> Value {
     measured_until(bench, arguments, |_| true)
@@ -87,7 +85,7 @@ fn measured_until(bench: &Workbench, arguments: &[&str], is_seen: fn(&Value) -> 
         let answer = bench.dyno(&all);
         if answer.code == 0 {
             let result: Value = serde_json::from_str(&answer.out).expect("bench prints JSON");
-            // One has no median.
+            // A single transaction has no median.
             if result["transactions"].as_u64() > Some(1) && is_seen(&result) {
                 return result;
             }
@@ -97,7 +95,7 @@ fn measured_until(bench: &Workbench, arguments: &[&str], is_seen: fn(&Value) -> 
     panic!("{arguments:?}: {said:#?}");
 }
 
-/// The first one on a private server; the others, to save time, on one that stands already.
+/// The first workload runs on a private server; the others, to save time, on a standing one.
 fn every_workload_on(product: &str) {
     let bench = Workbench::new();
     let has_server = matches!(product, "mariadb" | "postgresql");
@@ -175,7 +173,7 @@ fn tables_are_dumped_restored_and_migrated() {
         let result = check(&[&["dump"], &on[..]].concat());
         check_audit(&result, product);
     }
-    // Beside the load, updates that meet the mover are lost, which the audit says: studies/migration.
+    // Beside a load, updates that meet the mover are lost, as the audit says (studies/migration).
     let migrate = ["migrate", "--on", "postgresql", "--load", "off"];
     let result = check(&[&migrate[..], &["--batch", "20000", "--pause", "0s"]].concat());
     check_audit(&result, "tpcb");
@@ -184,7 +182,7 @@ fn tables_are_dumped_restored_and_migrated() {
     assert_eq!(rows["value"], 100_000.0);
 }
 
-/// A job that the load's end has stopped was not measured.
+/// The end of the load stopped the job.
 #[test]
 fn an_index_that_was_not_finished_is_no_measurement() {
     let arguments =
@@ -237,7 +235,7 @@ fn rondbs_additions_run_on_every_product() {
         let options = ["--table-size", "1000", "--point-select-keys", "10", "--row-filter", "on"];
         let result = measured(&bench, &[&arguments[..], &options[..]].concat());
         check_result(&result, product, Some(16));
-        // Ten point selects of up to ten rows, four ranges of one row. A transaction may be under way at the end.
+        // Ten point selects of up to ten rows, four ranges of one row. A transaction may be running at the end.
         let rows = result["rows_received"].as_f64().unwrap();
         let transactions = result["transactions"].as_f64().unwrap();
         let expected = 90.0 * transactions..=104.0 * (transactions + 1.0);
@@ -250,12 +248,12 @@ fn open_load_keeps_its_rate() {
     let bench = Workbench::new();
     let arguments = ["oltp_point_select", "--on", "mariadb", "--rate", "200"];
     let options = ["--duration", "5s", "--table-size", "1000", "--arrivals", "constant"];
-    // What is under way when a warm-up ends would count as sent and not as due.
+    // Transactions that run when a warm-up ends would count as sent, but not as due.
     let more = ["--warm-up", "0s", "--out", "record"];
     bench.bench(&[&arguments[..], &options[..], &more[..]].concat());
     let trial = trial_folder(&bench.path("record"), 1);
     let step = read_json(&trial.join("summary.json"))["steps"][0].clone();
-    // How many are sent in time is up to the machine; none is forgotten.
+    // How many are sent in time depends on the machine; none is forgotten.
     let outcomes = step["kinds"][0]["outcomes"].as_object().unwrap();
     let sent: u64 = outcomes.values().filter_map(Value::as_u64).sum();
     let rest = ["missed", "in_flight_at_end"].map(|name| step[name].as_u64().unwrap());
@@ -309,7 +307,7 @@ fn caveats_are_reported_with_the_result() {
     let kinds: Vec<&str> =
         result["caveats"].as_array().unwrap().iter().filter_map(|c| c["kind"].as_str()).collect();
     assert!(kinds.contains(&"simulated") && !kinds.contains(&"too_few_repetitions"), "{kinds:?}");
-    // Nothing is measured twice into one folder, and an old result is not taken for a new one.
+    // No folder is measured into twice, and no old result passes for a new one.
     let again = ["bench"].iter().chain(&arguments).chain(&["--out", "record"]).copied();
     let answer = bench.dyno_good(&again.collect::<Vec<_>>());
     assert!(answer.err.contains("nothing was measured"), "{}", answer.err);

@@ -26,8 +26,7 @@ rest = "0s"
 seed = 5
 "#;
 
-/// Milliseconds of a page's own time after which it is taken: a busy browser may not have drawn it by then, and gets
-/// more.
+/// A page's own time in milliseconds before it is read; more if a busy browser has not drawn it.
 const BUDGETS: [u32; 4] = [4000, 16_000, 60_000, 240_000];
 
 fn chromium(folder: &Path, arguments: &[&str]) -> String {
@@ -72,7 +71,7 @@ fn the_page_opens_and_shows_what_the_findings_say() {
     }
 }
 
-/// Uses the page as a reader would, by keys, and writes what came of it where the test reads it.
+/// Uses the page by keys, as a reader would, and writes the outcome where the test reads it.
 const DRIVER: &str = r##"<script nonce="driver">
 addEventListener("load", async () => {
   const seen = { saved: [], copied: [] };
@@ -135,7 +134,7 @@ fn charts_and_tables_can_be_taken_away_by_keys_alone() {
     bench.write("study.toml", STUDY);
     bench.dyno_good(&["run", "study.toml"]);
     let page = std::fs::read_to_string(bench.path("runs/study/report.html")).unwrap();
-    // The page's policy admits no script but its own.
+    // The page's policy allows only its own scripts.
     let page = page.replacen("script-src ", "script-src 'nonce-driver' ", 1);
     bench.write("driven.html", &page.replace("</body>", DRIVER));
     let url = format!("file://{}", bench.path("driven.html").display());
@@ -159,7 +158,7 @@ fn charts_and_tables_can_be_taken_away_by_keys_alone() {
             .unwrap_or_else(|| panic!("no {ending} was saved: {seen:#}"))
             .clone()
     };
-    // The picture stands alone: its title, the legend, and no reference to the page.
+    // The picture needs no page: title and legend are in it.
     let svg = saved(".svg")["text"].as_str().unwrap().to_owned();
     assert!(svg.contains("Throughput by number of clients") && svg.contains("slowest"), "{svg}");
     assert!(!svg.contains("<use") && !svg.contains("var(--"), "{svg}");

@@ -1,9 +1,9 @@
-//! `dyno capture` as a user runs it: a server's log becomes a study, which loads that server again.
+//! `dyno capture` as a user runs it: a server's log becomes a study that loads the server again.
 
 use crate::support::{read_json, trial_folder};
 use crate::up::UpBench;
 
-/// Statements of 40 transactions with an update, and of 80 reads.
+/// 40 transactions with an update, and 80 reads.
 fn statements() -> String {
     let transaction = |n: u64| {
         // Half of the reads are of few rows.
@@ -93,11 +93,11 @@ fn ranges_keep_their_length_and_numbered_tables_are_drawn() {
     let log = ask("SELECT CONCAT(@@datadir, @@general_log_file)");
     let arguments = ["capture", log.trim(), "--url", &url, "--kinds", "1"];
     let study = bench.good(&arguments).out;
-    // The four ranges of 100 rows, on a table of three; all other kinds are rare.
+    // Four ranges of 100 rows, on a table of three; other kinds are rare.
     assert_eq!(study.matches(" + 99\" }").count(), 4, "{study}");
     assert_eq!(study.matches("SELECT DISTINCT c FROM sbtest").count(), 3, "{study}");
     assert_eq!(study.matches("times = 10\n").count(), 3, "{study}");
-    // The row that is deleted is inserted again.
+    // The deleted row is inserted again.
     let of = |text: &str, at: &str| {
         let rest = &study[study.find(text).unwrap_or_else(|| panic!("{text}\n{study}"))..];
         let rest = &rest[rest.find(at).unwrap()..];
@@ -144,7 +144,7 @@ fn the_log_of_postgresql_becomes_a_study_that_loads_it() {
     assert!(outcomes["committed"].as_u64().unwrap() > 20, "{outcomes}\n{}", captured.out);
 }
 
-/// Captures what a server has counted, runs the study on it twice, and returns study and terminal.
+/// Captures a server's counted statements and runs the study twice; returns study and output.
 fn counted(bench: &UpBench, url: &str) -> (String, String) {
     let captured = bench.good(&["capture", url, "--url", url, "--out", "captured.toml"]);
     let path = bench.bench.path("captured.toml");
@@ -159,7 +159,7 @@ fn counted(bench: &UpBench, url: &str) -> (String, String) {
         assert_eq!(trial["outcome"]["state"], "finished", "{trial}");
         let mut committed = 0;
         for kind in trial["steps"][0]["kinds"].as_array().unwrap() {
-            // A rare kind may not have come up.
+            // A rare kind may not have been drawn.
             let outcomes = kind["outcomes"].as_object().unwrap();
             assert!(outcomes.keys().all(|outcome| outcome == "committed"), "{kind:#}\n{study}");
             committed += outcomes.get("committed").map_or(0, |n| n.as_u64().unwrap());
@@ -169,7 +169,6 @@ fn counted(bench: &UpBench, url: &str) -> (String, String) {
     (study, captured.err)
 }
 
-/// Loads a server for a second with prepared statements.
 fn load(bench: &UpBench, url: &str) {
     bench.bench.write(
         "load.toml",
@@ -221,7 +220,7 @@ fn statements_that_postgresql_has_counted_become_a_study() {
         ask(&format!("INSERT INTO lines (order_id, line, n) VALUES (43387, {line}, 5)"));
     }
     let (study, terminal) = counted(&bench, &url);
-    // Rows of one order differ in their lines.
+    // Rows of an order differ in their lines.
     let after = "after = \"\\\"lines\\\".\\\"line\\\"\"";
     assert!(study.contains(&format!("v2 = {{ sequence = 4, {after} }}")), "{study}");
     assert!(ask("SELECT COUNT(*) FROM lines").trim().parse::<u64>().unwrap() > 3, "{study}");
@@ -237,14 +236,14 @@ fn statements_that_postgresql_has_counted_become_a_study() {
     );
 }
 
-/// What another user of a database can make there: a function that makes him a superuser if one calls it.
+/// A function of another user that makes him a superuser when called.
 const TRAP: &str = "CREATE ROLE mallory; GRANT CREATE ON SCHEMA public TO mallory; SET ROLE mallory; \
     CREATE FUNCTION public.trap() RETURNS text LANGUAGE plpgsql AS \
     $$ BEGIN ALTER ROLE mallory SUPERUSER; RETURN 'a'; END $$; \
     CREATE VIEW public.pg_stat_statements AS SELECT public.trap() AS query, 1 AS calls, 1 AS rows, \
     0::oid AS dbid, true AS toplevel";
 
-/// The same by a cast, which is called where values are written as text.
+/// The same with a cast, which is called to write values as text.
 const CAST: &str = "SET ROLE mallory; DROP VIEW public.pg_stat_statements; \
     CREATE TYPE public.mood AS ENUM ('good', 'bad'); \
     CREATE TABLE public.moods (m public.mood PRIMARY KEY, n int); INSERT INTO public.moods VALUES ('good', 1); \
@@ -269,7 +268,7 @@ fn other_users_of_a_server_get_no_rights_from_a_capture() {
     let study = bench.good(&["capture", &url]).out;
     assert!(study.contains("FROM moods WHERE m = :v1"), "{study}");
     assert_eq!(is_superuser().trim(), "f");
-    // The trap is one.
+    // The trap works.
     ask("SELECT m::text FROM moods");
     assert_eq!(is_superuser().trim(), "t");
 }

@@ -1,18 +1,17 @@
-//! Random statements on real servers: what `dyno capture` makes of their logs is what they committed. Each INSERT has
-//! a number that is in its text and in its row.
+//! Random statements on real servers: `dyno capture` must find what they committed. Each INSERT has a number, in its
+//! text and in its row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
 use crate::up::UpBench;
 
-/// How many programs are connected at once, how many sessions each has one after the other, and statements
-/// of a session.
+/// Programs connected at once, sessions of each one after the other, statements of a session.
 const PROGRAMS: u64 = 3;
 const SESSIONS: u64 = 8;
 const STATEMENTS: u64 = 24;
 
-/// Numbers that look random (Steele, Lea and Flood's SplitMix64).
+/// SplitMix64 (Steele, Lea and Flood).
 struct Random(u64);
 
 impl Random {
@@ -72,7 +71,7 @@ const OF_POSTGRESQL: &[&str] = &[
     "INSERT INTO marks SELECT 1/0 AS n0",
 ];
 
-/// The statements of a session; `n` numbers the INSERTs of all.
+/// `n` numbers the INSERTs of all sessions.
 fn session(random: &mut Random, n: &mut u64, (others, group): (&[&str], &str)) -> Vec<String> {
     let mut statement = || match random.below(20) {
         0..10 => {
@@ -85,7 +84,7 @@ fn session(random: &mut Random, n: &mut u64, (others, group): (&[&str], &str)) -
     (0..STATEMENTS).map(|_| statement()).collect()
 }
 
-/// The numbers of the INSERTs of each transaction that a study commits.
+/// The numbers of INSERTs in each transaction that a study commits.
 fn committed(study: &str) -> BTreeSet<Vec<u64>> {
     let number = |line: &str| {
         let number = line.strip_prefix("sql = \"INSERT INTO marks SELECT ")?.split(' ').next()?;
@@ -96,7 +95,7 @@ fn committed(study: &str) -> BTreeSet<Vec<u64>> {
     kinds.map(|kind| kind.lines().filter_map(number).collect()).collect()
 }
 
-/// Runs the sessions of all programs at once; `run` runs the statements of one.
+/// Runs all programs at once; `run` gets a session's statements.
 fn run(seed: u64, kinds: (&[&str], &str), run: &(dyn Fn(&[String]) + Sync)) {
     thread::scope(|scope| {
         for program in 0..PROGRAMS {
@@ -120,7 +119,7 @@ fn the_logs_of_mariadb_become_what_it_committed() {
         "CREATE TABLE marks (n INT PRIMARY KEY); CREATE TABLE other (a INT); SET GLOBAL general_log = 1",
     );
     run(7, (OF_MARIADB, ""), &|statements| {
-        // Some fail, such as a rollback to a savepoint that is not there.
+        // Some fail, such as a rollback to a missing savepoint.
         bench.dyno(&["connect", "here", "--", "--force", "-e", &(statements.join(";\n") + ";")]);
     });
     ask("SET GLOBAL general_log = 0");
@@ -149,7 +148,7 @@ fn the_log_of_postgresql_becomes_what_it_committed() {
         let mut arguments = vec!["connect", "here", "--"];
         let mut texts: Vec<String> = Vec::new();
         for statement in statements {
-            // Some are sent as one text with the statement before.
+            // Some are sent together with the statement before.
             let joins = |text: &str| {
                 ["INSERT", "BEGIN", "COMMIT", "ROLLBACK"].iter().any(|one| {
                     *one == text

@@ -1,4 +1,4 @@
-//! ClickHouse as a user meets it: a private server and one by its URL, under load, with audits.
+//! ClickHouse as a user sees it: private and by URL, under load, with audits.
 
 use std::fs;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn check_load(place: &[&str], workload: &[&str]) {
 #[test]
 fn what_it_can_run_runs_and_is_audited() {
     check_load(&["--on", "clickhouse"], &["oltp_point_select"]);
-    // The others, to save time, on one that stands already.
+    // The others, to save time, on a standing one.
     let folder = DataFolder::new();
     let server = start(&folder, &[]).unwrap();
     let url = server.reach().unwrap().endpoint;
@@ -104,7 +104,7 @@ fn the_password_is_in_no_command_line_and_no_environment() {
         let place = endpoint.to_string();
         place.replace("dyno@", &format!("dyno:{word}@"))
     };
-    // By its URL it is a server like any other; a wrong password is said, and not shown.
+    // By URL it is an ordinary server; a wrong password is reported, but not shown.
     let bench = Workbench::new();
     let load = [&["bench", "oltp_point_select"], &TABLES[..], &SHORT].concat();
     let good = url(&password);
@@ -113,7 +113,7 @@ fn the_password_is_in_no_command_line_and_no_environment() {
     let answer = bench.dyno(&[&load[..], &["--on", &wrong]].concat());
     assert!(answer.code != 0 && answer.err.contains("Wrong password"), "{}", answer.err);
     assert!(!answer.err.contains("wrong-word-55"), "{}", answer.err);
-    // What was made there is gone, and what others made stays and is not touched.
+    // Dyno's objects are gone; others' stay untouched.
     let mut connection = server.connector()().unwrap();
     let tables = "SELECT name FROM system.tables WHERE database = currentDatabase()";
     assert!(connection.query(tables).unwrap().is_empty());
@@ -121,7 +121,7 @@ fn the_password_is_in_no_command_line_and_no_environment() {
     let answer = bench.dyno(&[&load[..], &["--on", &good]].concat());
     assert!(answer.code != 0 && answer.err.contains("theirs"), "{}", answer.err);
     assert_eq!(connection.query(tables).unwrap().len(), 1);
-    // A list of tables of Dyno that somebody else has written lets it drop none of theirs.
+    // A forged list of Dyno's tables must not make it drop others'.
     let forged = "CREATE VIEW dyno_tables AS SELECT 'tables of Dyno: theirs' AS noted";
     connection.query(forged).unwrap();
     bench.dyno(&[&load[..], &["--on", &good]].concat());
@@ -141,7 +141,7 @@ fn a_server_that_dies_is_a_failed_trial_and_leaves_nothing() {
     control.act(Act::Kill).unwrap();
     assert!(server.down().is_some());
     assert!(connection.query("SELECT 1").is_err());
-    // Nobody holds the port, or a stranger does: nothing is sent to it.
+    // The port is free or a stranger's: nothing is sent to it.
     assert!(server.connector()().is_err());
     control.act(Act::Start).unwrap();
     let mut connection = await_good(|| server.connector()().map_err(|error| error.to_string()));
@@ -166,7 +166,7 @@ fn a_server_that_stays_is_reached_with_its_password_file() {
     let listed = bench.ls();
     let member = &listed[0]["members"][0];
     assert_eq!((&listed[0]["state"], &member["url"]), (&"up".into(), &url.as_str().into()));
-    // A study and a load reach it by that URL, and neither shows the password.
+    // Study and load use the URL; neither shows the password.
     let load = [&["bench", "oltp_insert", "--on", &url], &TABLES[..], &SHORT].concat();
     let answer = bench.good(&load);
     assert!(!format!("{}{}", answer.out, answer.err).contains(&password));
@@ -180,7 +180,7 @@ fn a_server_that_stays_is_reached_with_its_password_file() {
     );
     bench.good(&["run", "study.toml"]);
     assert!(!holds(&bench.bench.path("."), &password), "the record has the password");
-    // Its own client is told the password by a file.
+    // A file tells its own client the password.
     match client_folder() {
         Some(_) => {
             let answer = bench.good(&["connect", "clickhouse", "--", "--query", "SELECT 6 * 7"]);
@@ -203,13 +203,12 @@ fn a_server_that_stays_is_reached_with_its_password_file() {
     assert!(!std::path::Path::new(file).exists());
 }
 
-/// Where its client is; none if it is not installed.
+/// None if it is not installed.
 fn client_folder() -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).find(|folder| folder.join("clickhouse-client").is_file())
 }
 
-/// Whether any file of a folder has this text in it.
 fn holds(folder: &std::path::Path, text: &str) -> bool {
     fs::read_dir(folder).unwrap().map(Result::unwrap).any(|entry| {
         match entry.file_type().unwrap().is_dir() {

@@ -1,4 +1,4 @@
-//! The command line as its user meets it: hints, exit codes, colours, a search that is stopped.
+//! The command line as a user sees it: hints, exit codes, colours, a search that is stopped.
 
 use rustix::process::Signal;
 
@@ -66,8 +66,8 @@ fn a_port_without_a_server_is_said_once() {
     assert_eq!(answer.err.matches(&free.to_string()).count(), 1, "{}", answer.err);
 }
 
-/// Whatever is printed, results and messages alike: no escape sequence of somebody else's (colours do no harm), and no
-/// character that turns the direction of writing.
+/// Neither results nor messages have foreign escape sequences (colours are harmless) or characters that change the
+/// direction of writing.
 #[test]
 fn no_command_prints_what_a_terminal_would_obey() {
     let bench = Workbench::new();

@@ -2,7 +2,6 @@
 
 use crate::support::{Workbench, read_json, trial_folder};
 
-/// A study of one simulated server.
 fn study(service_time: &str, seed: u32, repetitions: u32) -> String {
     format!(
         r#"
@@ -23,7 +22,7 @@ fn study(service_time: &str, seed: u32, repetitions: u32) -> String {
     )
 }
 
-/// A bench with two runs, `runs/before` and `runs/after`.
+/// Two runs, `runs/before` and `runs/after`.
 fn two_runs(before: &str, after: &str) -> Workbench {
     let bench = Workbench::new();
     for (name, text) in [("before", before), ("after", after)] {
@@ -63,7 +62,7 @@ fn ten_percent_slower_is_worse() {
     assert_eq!(answer.code, 1, "{}{}", answer.out, answer.err);
     let expected = "gate: worse:\n  throughput of server (after)";
     assert!(answer.err.contains(expected), "{}", answer.err);
-    // In a pull request the gate's word comes first, then what it rests on.
+    // In a pull request the gate's verdict comes first, then its evidence.
     let markdown = ["--gate", "--format", "markdown"];
     let answer = bench.dyno(&[&PAIR[..], &markdown].concat());
     assert_eq!(answer.code, 1, "{}", answer.err);
@@ -73,7 +72,7 @@ fn ten_percent_slower_is_worse() {
         answer.out
     );
     assert!(answer.out.contains("| p95 response time | CI | verdict | n |"), "{}", answer.out);
-    // Without the gate it is said, and no failure.
+    // Without the gate it is shown, but no failure.
     let answer = bench.dyno_good(&PAIR);
     assert!(answer.out.contains("slower than server"), "{}", answer.out);
 }
@@ -91,7 +90,7 @@ fn what_has_no_counterpart_cannot_be_said() {
     let answer = bench.dyno(&[&PAIR[..], &["--gate"]].concat());
     assert_eq!(answer.code, 2, "{}{}", answer.out, answer.err);
     assert!(answer.err.contains("is in the first run only"), "{}", answer.err);
-    // Something that is no run is a wrong command line.
+    // A folder that is no run is a usage error.
     assert_eq!(bench.dyno(&["compare", "runs/before", "runs/none"]).code, 2);
     assert_eq!(bench.dyno(&["compare", "runs/before", "runs/none", "--gate"]).code, 2);
 }
@@ -106,7 +105,7 @@ fn every_format_is_written() {
         let text = std::fs::read_to_string(bench.path(&out)).expect("it was written");
         assert!(text.starts_with(sign), "{format}: {}", &text[..40]);
     }
-    // A link that lies there already leads nowhere.
+    // A link of this name is not followed.
     bench.write("outside", "mine");
     std::os::unix::fs::symlink(bench.path("outside"), bench.path("answer")).unwrap();
     bench.dyno_good(&[&PAIR[..], &["--format", "markdown", "--out", "answer"]].concat());
@@ -114,7 +113,6 @@ fn every_format_is_written() {
     assert!(std::fs::read_to_string(bench.path("answer")).unwrap().starts_with("## Is it"));
 }
 
-/// Changes a JSON file of the bench.
 fn change(bench: &Workbench, name: &str, change: impl Fn(&mut serde_json::Value)) {
     let mut value = bench.json(name);
     change(&mut value);
@@ -132,7 +130,7 @@ fn what_is_invalid_passes_no_gate() {
         {"name": "rows", "expected": "10", "measured": "9", "pass": false}
     ]);
     std::fs::write(&summary, trial.to_string()).unwrap();
-    // Its checksum would first show that it was changed.
+    // Its checksum would show the change first.
     let answer = bench.dyno(&wide);
     assert!(answer.code != 0 && answer.err.contains("its checksum"), "{}", answer.err);
     std::fs::remove_file(summary.with_file_name("checksums.json")).unwrap();
@@ -210,7 +208,7 @@ fn a_report_of_two_runs_leaves_their_own_alone() {
     assert!(!bench.path("runs/before/tables").exists());
     bench.dyno_good(&["report", "runs/before", "runs/after", "--out", "here"]);
     assert!(own() == before && bench.path("here/findings.json").exists());
-    // The folder of a run is not written into.
+    // Nothing is written into a run's folder.
     std::fs::rename(bench.path("runs/after"), bench.path("runs/b")).unwrap();
     std::fs::rename(bench.path("runs/before"), bench.path("runs/a")).unwrap();
     std::fs::create_dir(bench.path("runs/a+b")).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::support::Workbench;
 
-/// A small file as people have it.
+/// A small real-life file.
 const AUTOBENCH: &str = "#Test of our two servers\nBENCHMARK_TO_RUN=\"sysbench\"\n\
     SERVER_HOST=\"10.0.0.1;10.0.0.2\"\nSERVER_PORT=\"3306;3307\"\nSYSBENCH_INSTANCES=\"2\"\n\
     MYSQL_USER=\"bench\"\nENGINE=\"ndb\"\nNDB_DATA_MEMORY=\"8G\"\nSYSBENCH_TEST=\"oltp_rw\"\n\

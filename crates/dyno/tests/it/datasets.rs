@@ -1,4 +1,4 @@
-//! Data sets are populated once, kept, and reused by trials that would have made the same.
+//! Data sets are populated once, kept, and reused by trials that would make the same.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::support::{DataFolder, Workbench, await_that, events, read_json, trial
 
 const ROWS: u64 = 1200;
 
-/// A workbench with a data folder that the user of servers can enter; both vanish with the test.
+/// With a data folder that the user of servers can enter; both vanish with the test.
 struct DataBench {
     bench: Workbench,
     folder: DataFolder,
@@ -45,7 +45,6 @@ impl DataBench {
         arguments
     }
 
-    /// Runs a trial that writes.
     #[track_caller]
     fn trial(&self, product: &str, rows: u64, more: &[&str]) -> Trial {
         let n = self.n_trials.fetch_add(1, Ordering::Relaxed);
@@ -74,7 +73,7 @@ impl DataBench {
         self.bench.dyno(&[&["datasets", "--data-folder", folder], more].concat())
     }
 
-    /// All rows of the kept data set, read by a server of its own from a copy.
+    /// Read by another server, from a copy.
     fn kept_rows(&self, product: &str, key: &str) -> String {
         let keeper = Arc::new(Keeper::new(self.folder.path()).unwrap());
         let clock: Arc<dyn Clock> = TestClock::start();
@@ -109,7 +108,7 @@ struct Trial {
     message: String,
 }
 
-/// The rows as the workload makes them for the seed of `dyno bench`.
+/// As the workload makes them for the seed of `dyno bench`.
 fn true_rows() -> String {
     let options = BTreeMap::from([("table_size".to_owned(), ROWS.to_string())]);
     let catalog = Catalog::built_in();
@@ -125,8 +124,8 @@ fn true_rows() -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// The second trial reuses what the first one made; what the trials write does not get into it.
-/// `free` is a setting that leaves no trace, `shaping` one that does.
+/// The second trial reuses the first one's data, without the trials' writes. `free` is a setting
+/// without traces in data, `shaping` one with.
 fn reused_on(product: &str, free: &str, shaping: &str) {
     let bench = DataBench::new();
     let first = bench.trial(product, ROWS, &["--setting", free]);
@@ -207,7 +206,7 @@ fn variants_and_repetitions_share_one_data_set() {
     assert_eq!((&data["reused"], &data["key"]), (&false.into(), &Value::Null));
 }
 
-/// Whether nothing is kept and nothing lies about.
+/// No data set is kept, and nothing else is left.
 #[track_caller]
 fn check_empty(bench: &DataBench) {
     let listed = bench.datasets(&[]).out;
@@ -219,7 +218,7 @@ fn check_empty(bench: &DataBench) {
 #[test]
 fn what_was_not_populated_to_its_end_is_not_kept() {
     let bench = DataBench::new();
-    // So many that the first progress, after a second, is shown long before the end, on any machine.
+    // So many rows that progress, shown after a second, comes long before the end on any machine.
     let rows = "20M";
     for (signal, code) in [(Signal::KILL, -1), (Signal::INT, 130)] {
         let out = format!("out-{code}");
@@ -237,7 +236,7 @@ fn what_was_not_populated_to_its_end_is_not_kept() {
             0
         );
     }
-    // A failure half-way is no better; and what the killed one left goes with the next run.
+    // A failure half-way keeps nothing either; the next run removes what the killed one left.
     let more = ["--setting", "max_page_count=2000"];
     let full = bench.bench.dyno(&bench.arguments("sqlite", rows, &more));
     assert_eq!(full.code, 1);
@@ -302,7 +301,6 @@ fn a_damaged_data_set_fails_its_trial_with_advice() {
     assert!(answer.err.contains(&advice), "{}", answer.err);
 }
 
-/// The bytes of all files below a folder.
 fn bytes_below(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).unwrap().flatten();
     entries
@@ -313,7 +311,7 @@ fn bytes_below(folder: &Path) -> u64 {
         .sum()
 }
 
-/// The size in a text that stands behind `before`: `11.2 MiB`.
+/// `11.2 MiB` after `before`.
 #[track_caller]
 fn size_behind(text: &str, before: &str) -> f64 {
     let tail = text.split_once(before).unwrap_or_else(|| panic!("{before}: {text}")).1;
@@ -355,7 +353,7 @@ fn data_sets_are_kept_within_limits_of_age_and_size() {
     let kept = run(&[]);
     assert!(kept.contains("1 data set kept in "), "{kept}");
     assert!(!kept.contains("removed"), "{kept}");
-    // It was used a moment ago, and that is too long.
+    // It was just used, which is already too long ago.
     let old = run(&["--keep-data-for", "0s"]);
     assert!(old.contains("0 data sets kept in ") && old.contains("; 1 old one, "), "{old}");
     assert!(bench.datasets(&[]).out.contains("no data sets are kept"));

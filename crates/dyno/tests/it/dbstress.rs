@@ -1,5 +1,4 @@
-//! `dbstress`: it runs on every product with its audit passing, and the audit finds what is wrong
-//! in real tables.
+//! `dbstress` runs on every product with a passing audit, which finds what is wrong in real tables.
 
 use dyno_load::{OUTCOMES, StepTotals};
 use dyno_model::Load;
@@ -10,7 +9,7 @@ use crate::bench::check_audit;
 use crate::foreign::{Standing, planned, put_load};
 use crate::support::Workbench;
 
-/// What clients do, by the options that decide it.
+/// By the options that decide what clients do.
 const VARIANTS: [&[&str]; 7] = [
     &[],
     &["--rw-ratio", "0"],
@@ -27,7 +26,7 @@ fn measured<'a>(result: &'a Value, name: &str) -> &'a str {
     row.unwrap_or_else(|| panic!("{name} is not among {rows:#?}"))["measured"].as_str().unwrap()
 }
 
-/// On one server, which need not be started for each.
+/// On one standing server.
 fn every_variant_on(product: &str) {
     let bench = Workbench::new();
     let standing = (product != "sqlite").then(|| Standing::start(product));
@@ -42,7 +41,7 @@ fn every_variant_on(product: &str) {
         assert_eq!(measured(&result, "rows in ZONE"), "10, 100, 1000, 2000", "{name}");
         let refused = result["outcomes"]["refused"].as_u64().unwrap_or_default();
         assert_eq!(refused, 0, "{name}: {}", result["errors"]);
-        // A statement that gives up its lock leaves a hole; without any, nothing may drift.
+        // A statement that loses its lock leaves a hole; without one, nothing may drift.
         if !options.contains(&"random") && result["errors"] == serde_json::json!({}) {
             assert_eq!(measured(&result, "drift of HISTORY"), "0", "{name}");
         }
@@ -76,7 +75,7 @@ fn two_hundred_users_share_a_worker_and_do_not_meet() {
     assert_eq!(measured(&result, "rows of SEL1"), measured_count(&result, "rows of SEL1"));
 }
 
-/// What is demanded, if it is one number.
+/// The demand, if it is one number.
 fn measured_count<'a>(result: &'a Value, name: &str) -> &'a str {
     let rows = result["audit"].as_array().unwrap();
     let row = rows.iter().find(|row| row["name"].as_str().unwrap().starts_with(name));
@@ -95,7 +94,7 @@ fn too_few_objects_are_refused_before_there_is_a_server() {
     assert!(answer.err.contains("SQLite has no SELECT … FOR UPDATE"), "{}", answer.err);
 }
 
-/// What a step without a warm-up came to.
+/// Of a step without a warm-up.
 fn totals(step: &StepTotals) -> AuditTotals {
     let kinds = step.measured.kinds.iter().map(|kind| {
         let count = |name: &str| {
@@ -135,13 +134,13 @@ fn a_row_that_somebody_took_away_is_found() {
     let mut connection = standing.connection();
     let connection = connection.as_mut();
     assert_eq!(failed(&workload, &totals, connection), Vec::<String>::new());
-    // More than those whose outcome is unknown, from one object.
+    // More than the writes of unknown outcome, from one object.
     let n = totals.unknown() + totals.unfinished() + 1;
     assert!(n < 20, "{totals:?}");
     let take = format!("DELETE FROM history1 WHERE ref_object = '0000000007' AND horder < {n}");
     connection.query(&take).unwrap();
     let names = failed(&workload, &totals, connection);
-    // And the object is not whole, which writes that were given up might explain.
+    // The object is incomplete, too, which abandoned writes might explain.
     assert!((2..=3).contains(&names.len()), "{names:?}");
     assert!(names[0].starts_with("rows in HISTORY") && names[1].starts_with("drift of HISTORY"));
 }

@@ -1,11 +1,11 @@
-//! Workloads that a study declares: refused where something is wrong, run and audited on every product.
+//! Workloads declared in a study: refused if something is wrong, run and audited on every product.
 
 use serde_json::Value;
 
 use crate::foreign::Standing;
 use crate::support::{Workbench, read_json, trial_folder};
 
-/// A shop with one transaction of each kind: names that need quotes, letters of all the world, values
+/// A shop with one transaction of each kind: names that need quotes, all kinds of letters, values
 /// that look like names, texts of a megabyte.
 const HOSTILE: &str = r#"
 title = "hostile"
@@ -82,7 +82,7 @@ sqlite = "DELETE FROM \"Order\" WHERE id <= 10 AND :d > 0"
 roll_back = true
 "#;
 
-/// A design of one short trial on a product.
+/// One short trial on a product.
 fn design(product: &str) -> String {
     format!(
         "\n[database.x]\nproduct = \"{product}\"\n[design]\nclients = 3\nrepetitions = 1\n\
@@ -90,14 +90,14 @@ fn design(product: &str) -> String {
     )
 }
 
-/// Runs a study of one trial, and returns the trial's summary.
+/// Of one trial; returns its summary.
 fn run(bench: &Workbench, study: &str) -> Value {
     bench.write("study.toml", study);
     bench.dyno_good(&["run", "study.toml", "--out", "run"]);
     read_json(&trial_folder(&bench.path("run"), 1).join("summary.json"))
 }
 
-/// The audit has all rows and all pass; nothing failed but by locks.
+/// The audit covers all rows and passes; transactions fail only by locks.
 #[track_caller]
 fn check(summary: &Value, n_tables: usize) {
     let audit = summary["audit"].as_array().unwrap();
@@ -137,7 +137,7 @@ fn a_hostile_study_runs_on_postgresql() {
     hostile_on("postgresql");
 }
 
-/// The workload of the shipped quickstart, on another product.
+/// The shipped quickstart's workload on another product.
 fn shop_on(product: &str) {
     let bench = Workbench::new();
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -159,7 +159,7 @@ fn the_shop_runs_on_postgresql() {
     shop_on("postgresql");
 }
 
-/// A study of one table and one statement.
+/// One table and one statement.
 fn small(table: &str, transaction: &str) -> String {
     format!(
         "title = \"x\"\n[workload.mine.table.t]\nrows = 10\ncolumns = {{ id = {{ type = \"int\", key = true, \
@@ -292,7 +292,7 @@ fn values_come_from_a_file_beside_the_study() {
     check(&run(&bench, &study), 1);
 }
 
-/// Checks a study of one table and these steps on a product; the place and the words of each mistake.
+/// One table with these steps; expects the place and words of each mistake.
 #[track_caller]
 fn check_sql(product: &str, steps: &str, more: &[&str], expected: &[(&str, &str)]) {
     let bench = Workbench::new();
@@ -313,7 +313,7 @@ fn check_sql(product: &str, steps: &str, more: &[&str], expected: &[(&str, &str)
     }
 }
 
-/// Steps of which two are wrong: a column and a table that are not there.
+/// Two steps are wrong: a missing column and a missing table.
 const MISSPELT: &str = "let = { i = { uniform = [1, 9] } }\n\
     steps = [{ sql = \"SELECT id FROM t WHERE id = :i\" },\n\
     { sql = \"UPDATE t SET idd = :i\" },\n\
@@ -338,7 +338,7 @@ fn misspelt_names_are_found_on_servers_that_are_started_for_it() {
     check_sql("postgresql", "steps = [{ sql = \"SELECT id FROM t\" }]", &start, &[]);
 }
 
-/// Checks a study whose transactions are these on a product; what its answer says.
+/// Expects these words in the answer.
 #[track_caller]
 fn check_kinds(product: &str, more: &[&str], kinds: &[(&str, &str)], expected: (i32, &[&str])) {
     let bench = Workbench::new();
@@ -356,7 +356,7 @@ fn check_kinds(product: &str, more: &[&str], kinds: &[(&str, &str)], expected: (
 #[test]
 fn each_kind_of_transaction_is_executed_once() {
     let right = ("go", "steps = [{ sql = \"SELECT id FROM t\", rows = 100 }]");
-    // Of what is read nowhere, there is no row: what follows cannot be tried.
+    // The row that is read does not exist, so the rest cannot be tried.
     let reads = (
         "reads",
         "steps = [{ sql = \"SELECT id FROM t WHERE id = 77\", read = [\"i\"] },\n\
@@ -428,7 +428,7 @@ fn a_type_that_the_database_refuses_is_shown_at_its_table() {
     );
 }
 
-/// A server by URL with a table of its user's: statements are prepared there, and it is as it was before.
+/// A server by URL with a user's table: statements are prepared, and nothing changes.
 fn check_on_a_standing(product: &str, url: impl Fn(&Standing) -> String, words: [&str; 2]) {
     let standing = Standing::start(product);
     let mut connection = standing.connection();

@@ -1,4 +1,4 @@
-//! Documents as a user meets them: a private FerretDB and one by its URL, under load, with audits.
+//! Documents as a user sees them: a private FerretDB and one by URL, under load, with audits.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use crate::bench::check_audit;
 use crate::foreign::TestClock;
 use crate::support::{DataFolder, Workbench, await_good, is_alive};
 
-/// One client: FerretDB 1.24 loses updates of one document that happen at the same time, which the audit finds.
+/// One client: FerretDB 1.24 loses simultaneous updates of a document, as the audit finds.
 const SHORT: [&str; 6] = ["--duration", "1s", "--warm-up", "300ms", "--clients", "1"];
 const SMALL: [&str; 4] = ["--documents", "600", "--document-size", "200"];
 
-/// The folder in PATH with FerretDB; none, which is said, if it is not here. `scripts/test` builds it where Go is.
+/// The folder in PATH with FerretDB, if any; `scripts/test` builds it where Go is. Reports a skipped test.
 fn programs() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).find(|folder| folder.join("ferretdb").is_file());
@@ -92,7 +92,7 @@ fn what_does_not_fit_together_is_refused_before_anything_is_started() {
         assert_eq!(answer.code, 2, "{arguments:?}: {}", answer.err);
         assert!(answer.err.contains(expected), "{arguments:?}: {}", answer.err);
     }
-    // A job of SQL has nobody to send it to.
+    // A job with SQL has no server to send it to.
     let study = "title = 'x'\n[database.a]\nproduct = 'ferretdb'\n[workload.documents]\n[job.j]\n\
                  sql = 'SELECT 1'\n[design]\nrepetitions = 1\nduration = '1s'\n";
     bench.write("study.toml", study);
@@ -146,13 +146,13 @@ fn by_its_url_it_is_a_server_like_any_other() {
     let load = [&["bench", "documents", "--on", &url], &SMALL[..], &SHORT].concat();
     bench.dyno_good(&load);
     bench.dyno_good(&[&load[..], &["--keep-tables"]].concat());
-    // Its own collection of an earlier run is replaced, and removed.
+    // Its own collection of an earlier run is replaced and removed.
     bench.dyno_good(&load);
     let mine = dyno_database::Endpoint::from_url(&url).unwrap();
     let mut connection = mine.protocol.connector(&mine)().unwrap();
     let sums = "sums collection=documents";
     assert_eq!(connection.query(sums).unwrap()[0][0].as_deref(), Some("0"));
-    // What others have made stays.
+    // Others' collections stay.
     let columns = dyno_model::names(&["_id"]);
     let mut n = 0;
     let mut next_row = |row: &mut dyno_workload::Row| {

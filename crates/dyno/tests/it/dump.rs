@@ -42,7 +42,7 @@ fn a_database_is_dumped_and_restored_into_another() {
     assert!(!bench.bench.path("z").exists());
 }
 
-/// The commands of a job run as another user if Dyno is root, who may not be able to reach its program.
+/// If Dyno is root, a job's commands run as another user, who may not reach its program.
 #[test]
 fn jobs_dump_and_restore_with_this_very_dyno() {
     let bench = Workbench::new();

@@ -81,7 +81,7 @@ fn a_person_gets_a_table_and_writes_are_rolled_back() {
     assert_eq!(refused.code, 2);
     assert!(refused.err.contains("DELETE") && refused.err.contains("--writes"), "{}", refused.err);
     let written = with("DELETE FROM t", &["--writes"]);
-    // The second run still finds what the first one deleted.
+    // The second run still finds what the first deleted.
     assert!(written.out.contains("3 changed"), "{} {}", written.out, written.err);
     let unknown = with("SELECT nothing FROM nowhere", &[]);
     assert!(unknown.err.contains("nowhere"), "{}", unknown.err);
@@ -107,7 +107,7 @@ fn what_mariadb_would_not_take_back_is_not_run() {
     };
     let expected = "`old_log`, and its engine MyISAM cannot roll back";
     check("DELETE FROM old_log", expected);
-    // By its trigger.
+    // Through its trigger.
     check("INSERT INTO kept VALUES (1)", expected);
 }
 

@@ -1,4 +1,4 @@
-//! A failure inside a trial is reported, and the next trial runs.
+//! A failure in a trial is reported, and the next trial runs.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -75,7 +75,7 @@ fn a_server_that_dies_fails_its_trial_and_the_run_goes_on() {
     assert_eq!(trials[1]["state"], "finished");
 }
 
-/// A server that stops for good while it is measured.
+/// The server hangs for good while it is measured.
 fn check_hang(product: &str) {
     let bench = Workbench::new();
     let options = ["--table-size", "1000", "--duration", "4s", "--warm-up", "0s"];
@@ -88,11 +88,11 @@ fn check_hang(product: &str) {
     let family = children.split_whitespace().map(|pid| pid.parse().unwrap()).chain([server]);
     let family: Vec<i32> = family.collect();
     for pid in &family {
-        // A child may have ended by now.
+        // A child may have ended.
         let _ = kill_process(Pid::from_raw(*pid).unwrap(), Signal::STOP);
     }
     running.wait_for(&["the trial failed"]);
-    // Which of the two is seen first depends on how much of the step was left.
+    // Which is noticed first depends on how much of the step is left.
     let is_reported = |text: &str| {
         text.contains("no longer answers") || text.contains("nothing committed in the last")
     };
@@ -115,7 +115,7 @@ fn a_postgresql_that_hangs_for_good_fails_its_trial() {
     check_hang("postgresql");
 }
 
-/// The first server that a Dyno has started in this data folder.
+/// The first server of a Dyno in this data folder.
 fn server_in(folder: &Path) -> i32 {
     let owners = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let owners = owners.filter(|path| path.to_string_lossy().ends_with(".owner.json"));
@@ -127,7 +127,7 @@ fn server_in(folder: &Path) -> i32 {
 fn a_bench_whose_server_dies_keeps_what_was_measured() {
     let bench = Workbench::new();
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    // Servers of a Dyno that is root run as another user, who has to get there.
+    // A root Dyno's servers run as another user, who must reach the folder.
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let place = folder.path().to_string_lossy().into_owned();
     let options = ["--table-size=1000", "--rate=50", "--duration=60s", "--warm-up=0s"];
@@ -207,7 +207,7 @@ fn a_variant_that_cannot_be_deployed_is_tried_once_and_failed_trials_can_be_repe
     let bench = Workbench::new();
     let text = study("version = \"4.1\"\nprograms = \"/usr\"")
         .replace("repetitions = 1", "repetitions = 3");
-    // A busy machine would have blocks measured again.
+    // A busy machine would repeat blocks.
     let text = text.replace("rest = \"0s\"", "rest = \"0s\"\nvoid_blocks = \"keep\"");
     bench.write("study.toml", &text.replace("\"1s\"", "\"100ms\""));
     let states = || -> Vec<String> {
@@ -220,7 +220,7 @@ fn a_variant_that_cannot_be_deployed_is_tried_once_and_failed_trials_can_be_repe
     let expected = ["failed", "missing", "missing", "finished", "finished", "finished"];
     assert_eq!(states(), expected);
     assert!(answer.err.contains("2 trials of bad not run"), "{}", answer.err);
-    // The same command again is no better, and tries nothing.
+    // The same command fails again, and tries nothing.
     let answer = bench.dyno(&["run", "study.toml"]);
     assert_eq!(answer.code, 1, "{}", answer.err);
     assert!(!answer.err.contains("FAILED"), "{}", answer.err);

@@ -1,4 +1,4 @@
-//! Servers that are killed, stopped and restarted on purpose while a load is on them.
+//! Servers killed, stopped and restarted on purpose under load.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::support::{
     DataFolder, Workbench, events, is_alive, read_json, server_pid, trial_folder,
 };
 
-/// The summary of the trial of a study, its findings and its report.
+/// Summary of the trial, findings, report.
 type Run = (Value, Value, String);
 
-/// Runs for so many seconds; longer if a busy machine has not come so far.
+/// Runs for so many seconds; longer if a busy machine has not come far enough.
 #[track_caller]
 pub(crate) fn run_until(
     seconds: u32,
@@ -25,17 +25,16 @@ pub(crate) fn run_until(
     found
 }
 
-/// When the server of the only fault, or who takes its place, answered again, in the measured time of its step.
+/// When the only fault's server, or its replacement, answered again, in measured time.
 pub(crate) fn answered(summary: &Value) -> f64 {
     number(&summary["steps"][0]["faults"][0]["answered_s"])
 }
 
-/// Whether clients committed in a second that began after that.
+/// Whether clients committed after that.
 pub(crate) fn went_on(summary: &Value) -> bool {
     commits(summary, answered(summary), f64::MAX) > 0.0
 }
 
-/// Runs a study of `tpcb` with a fault.
 #[track_caller]
 fn run(database: &str, fault: &str, design: &str) -> Run {
     let (bench, data) = (Workbench::new(), DataFolder::new());
@@ -58,14 +57,14 @@ pub(crate) fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Every demand of the audit that was not met; there are some that were.
+/// Audit demands that were not met; some must have been met.
 fn failed_audits(summary: &Value) -> Vec<&Value> {
     let rows = summary["audit"].as_array().unwrap();
     assert!(rows.iter().any(|row| row["pass"] == true), "{summary:#}");
     rows.iter().filter(|row| row["pass"] != true).collect()
 }
 
-/// Commits of the seconds of a step that begin in a stretch of its measured time.
+/// In seconds of a step that begin in this stretch of measured time.
 pub(crate) fn commits(summary: &Value, from: f64, to: f64) -> f64 {
     let intervals = &summary["steps"][0]["intervals"];
     let starts = intervals["start_s"].as_array().unwrap().iter();
@@ -86,7 +85,7 @@ fn check_crash(product: &str) {
     let times = ["planned_s", "began_s", "ended_s", "started_s", "answered_s"];
     let times = times.map(|time| number(&fault[time]));
     assert!(times.is_sorted() && times[0] == 4.0 && times[3] >= times[1] + 1.0, "{fault}");
-    // What was confirmed is there, with bounds for what was in doubt.
+    // Confirmed work is there, within bounds for work in doubt.
     assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
     assert!(commits(&summary, 0.0, 4.0) > 0.0, "{}", summary["steps"][0]["intervals"]);
     let outcomes = &summary["steps"][0]["kinds"][0]["outcomes"];
@@ -96,7 +95,7 @@ fn check_crash(product: &str) {
     let away = number(&found["away_s"]);
     assert!(away >= 0.9 && away <= times[4] - times[1] + 15.0, "{found} {fault}");
     assert!(number(&found["answered_after_s"]) >= 1.0, "{found}");
-    // A second that began just before the crash has what was committed until then.
+    // A second that began just before the crash has the commits until then.
     assert!(number(&found["lowest"]) < 0.01 * number(&found["before"]), "{found}");
     assert!(number(&found["error_classes"]["disconnected"]) >= 1.0, "{found}");
     let headline = findings["answer"]["headline"].as_str().unwrap();
@@ -142,7 +141,7 @@ fn a_server_that_is_stopped_is_seen_at_that_time() {
         let length = number(&fault["ended_s"]) - number(&fault["began_s"]);
         assert!(number(&fault["began_s"]) >= planned && length >= 1.5, "{fault}");
     }
-    // Nobody was disconnected: all waited.
+    // Clients waited; none was disconnected.
     assert_eq!(number(&step["reconnects"]), 0.0);
     assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
     for found in findings["faults"].as_array().unwrap() {
@@ -159,7 +158,7 @@ fn a_server_that_is_restarted_closes_its_connections_in_order() {
     let fault = &step["faults"][0];
     assert!(number(&fault["answered_s"]) > number(&fault["ended_s"]), "{fault}");
     assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
-    // Arrivals went on, and what was due is either done, failed, missed or still waiting.
+    // Arrivals went on: each is done, failed, missed or waiting.
     assert!(number(&step["due"]) > 900.0, "{}", step["due"]);
     assert!(number(&step["reconnects"]) >= 1.0);
 }
@@ -177,7 +176,7 @@ fn a_replica_that_crashes_follows_again() {
     let rows = summary["audit"].as_array().unwrap();
     let same = "replica-1 has the same rows as the primary, by count and checksum";
     assert!(rows.iter().any(|row| row["name"] == same), "{rows:?}");
-    // The load is on the primary, and went on.
+    // The load is on the primary, and continued.
     assert_eq!(number(&summary["steps"][0]["reconnects"]), 0.0);
 }
 
@@ -190,7 +189,7 @@ fn a_node_that_crashes_joins_its_cluster_again() {
     let step = &summary["steps"][0];
     assert_eq!(step["faults"][0]["member"], "node-2");
     assert!(number(&step["faults"][0]["answered_s"]) > 1.0, "{}", step["faults"]);
-    // The load is on the first node, which went on when the others had agreed that one is gone.
+    // The load is on the first node, which continued when the others agreed that one is gone.
     assert!(commits(&summary, 3.0, 25.0) > 0.0, "{}", step["intervals"]);
     assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
     let rows = summary["audit"].as_array().unwrap();
@@ -208,15 +207,14 @@ fn a_node_that_loses_its_cluster_joins_it_again() {
     assert!(number(&fault["ended_s"]) >= number(&fault["began_s"]) + 8.0, "{fault}");
     assert!(number(&fault["answered_s"]) >= number(&fault["ended_s"]), "{fault}");
     assert!(report.contains("fault crash: isolate of node-3"));
-    // The others agree that it is gone, and go on; then it gets what it has missed.
+    // The others agree that it is gone, and continue; then it gets what it missed.
     assert!(commits(&summary, 3.0, 25.0) > 0.0, "{}", summary["steps"][0]["intervals"]);
     assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
     let sizes = summary["steps"][0]["readings"]["galera.node-1.cluster_size"].as_array().unwrap();
     assert!(sizes.iter().any(|size| size.as_f64() == Some(2.0)), "{sizes:?}");
 }
 
-/// Kills the primary of a replicated database under load and has a replica promoted; returns the summary, what
-/// was found of the fault, and the report.
+/// Kills a replicated primary under load and promotes a replica; returns summary, fault's findings, report.
 fn promoted(database: &str, job: &str) -> (Value, Value, String) {
     let fault = format!("do = \"kill\"\nat = \"3s\"\nthen = \"promote\"\n{job}");
     let load = |seconds: u32| format!("clients = 4\nrate = 400\nduration = \"{seconds}s\"");
@@ -237,14 +235,14 @@ fn check_synchronous(product: &str) {
     let (_, found, _) = promoted(&database, "");
     let survived = &found["fault"]["promotion"]["survived"];
     assert!(number(&survived["acknowledged"]) > 0.0, "{found}");
-    // What was confirmed is there, and all else that is there was in doubt.
+    // Confirmed work is there; all other work that is there was in doubt.
     assert!(number(&survived["found"]) >= number(&survived["acknowledged"]), "{found}");
     assert!(number(&survived["in_doubt"]) > 0.0, "{found}");
     // Whatever is in doubt.
     assert_eq!(found["lost"], serde_json::json!([0, 0]), "{found}");
 }
 
-/// Replication is cut before the fault, so that what was confirmed after it must be missing.
+/// Replication is cut before the fault, so that later confirmed work must be missing.
 #[track_caller]
 fn check_asynchronous(product: &str, cut: &str) {
     let job = format!("[job.cut]\nsql = [{cut}]\nstart_after = \"1s\"\nload = \"on\"");
@@ -255,7 +253,7 @@ fn check_asynchronous(product: &str, cut: &str) {
     assert_eq!((least, most), (number(&survived["lost"]), least), "{found}");
     let missing = number(&survived["acknowledged"]) - number(&survived["found"]);
     assert!(missing <= least && least <= missing + number(&survived["in_doubt"]), "{found}");
-    // Clients went on with the replica.
+    // Clients continued with the replica.
     assert!(found["first_commit_after_s"].is_number(), "{found}");
     assert!(number(&summary["steps"][0]["reconnects"]) >= 4.0);
 }

@@ -1,4 +1,4 @@
-//! `file-io` and `fsync`: files that are really read, written and synced, and what is refused.
+//! `file-io` and `fsync`: files that are really read, written and synced, and refusals.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ fn check(folder: &DataFolder, arguments: &[&str], kinds: &[&str]) {
     let result = run(folder, arguments);
     check_audit(&result, &arguments.join(" "));
     assert!(result["transactions"].as_u64() > Some(0), "{result:#}");
-    // Each client has a thread of its own, so that all of them have an operation in flight.
+    // Each client has a thread, so that all have an operation in flight.
     assert_eq!(result["generator"]["workers"], result["clients"], "{result:#}");
     let found: Vec<&str> = result["kinds"]
         .as_array()
@@ -122,7 +122,7 @@ fn what_does_not_fit_together_is_refused_before_anything_is_made() {
     }
 }
 
-/// A run goes on only with what it began with.
+/// A run continues only with its original sizes.
 #[test]
 fn sizes_are_the_same_however_they_are_written() {
     let bench = Workbench::new();
@@ -137,7 +137,7 @@ fn sizes_are_the_same_however_they_are_written() {
     bench.dyno_good(&["run", "study.toml", "--out", "run"]);
     for same in ["8192", "'8192'", "'8 k'", "'8.192 kB'"] {
         study(same);
-        // It would refuse to go on with another size.
+        // Another size would be refused.
         bench.dyno_good(&["run", "study.toml", "--out", "run"]);
     }
     study("'16KiB'");
@@ -206,7 +206,7 @@ fn a_volume_is_measured_and_one_that_is_full_fails_the_trial() {
     for id in ["io.data_rate", "io.cpu_per_operation"] {
         assert!(figures[id]["value"].as_f64() > Some(0.0), "{id}: {figures}");
     }
-    // Data that compress may fit, and here they do not.
+    // Compressible data might fit; these do not.
     bench.write("study.toml", &ON_A_VOLUME.replace("TOTAL", "128MiB"));
     let full = bench.dyno(&["run", "study.toml", "--new", "--data-folder", folder.text()]);
     assert_eq!(full.code, 1, "{}", full.err);

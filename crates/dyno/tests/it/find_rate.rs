@@ -1,11 +1,10 @@
-//! Searches for the highest load under a limit, on servers whose truth is known and on real ones.
+//! Searches for the highest load under a limit, on servers of known capacity and on real ones.
 
 use serde_json::Value;
 
 use crate::support::{Workbench, events, trial_folder};
 
-/// The rate at which the p99 response time of M/M/1 is the limit: response times are exponential
-/// with rate μ − λ.
+/// The rate at which M/M/1's p99 is the limit: response times are exponential with rate μ − λ.
 fn true_rate(mean_service_s: f64, limit_s: f64) -> f64 {
     1.0 / mean_service_s - 100_f64.ln() / limit_s
 }
@@ -27,7 +26,7 @@ fn the_rate_that_a_simulated_queue_sustains_is_the_one_of_theory() {
         assert!((found / truth - 1.0).abs() < 0.1, "{found} instead of {truth}: {search:#}");
         assert!(search["lowest_broken"].as_f64().expect("a rate broke") > found);
         assert_eq!((&search["unit"], &search["limit"]), (&"1/s".into(), &"p99 ≤ 20 ms".into()));
-        // The numbers of the result are those of the rate that was found, and it held twice.
+        // The result has the numbers of the rate found, which held twice.
         assert_eq!(result["rate"], search["found"]);
         assert!(result["response_time_us"]["p99"].as_f64().unwrap() <= 20_000.0);
         let at_found = probes(&result).iter().filter(|probe| probe["offered"] == search["found"]);
@@ -38,7 +37,7 @@ fn the_rate_that_a_simulated_queue_sustains_is_the_one_of_theory() {
 #[test]
 fn the_clients_that_a_queue_of_constant_service_sustains_are_exact() {
     let bench = Workbench::new();
-    // With one server and no think time everybody waits for everybody: n clients wait n ms.
+    // With one server and no think time, n clients wait n ms.
     let result = bench.bench(&[
         "oltp_point_select",
         "--on",
@@ -69,7 +68,7 @@ fn a_limit_that_nothing_keeps_is_reported() {
         answer.out
     );
     assert!(answer.out.contains("over the limit: mean was"), "{}", answer.out);
-    // And one that everything keeps ends at the most that may be tried.
+    // A limit that everything keeps ends at the maximum.
     let limit = ["--find-clients", "p50 <= 150ms", "--clients", "6"];
     let answer = bench.dyno_good(&[&arguments[..], &limit[..]].concat());
     assert!(
@@ -150,7 +149,7 @@ fn a_short_search_on(product: &str) {
         "--table-size",
         "2000",
         "--find-rate",
-        // The median: what else the machine does is in the tails.
+        // The median: other work of the machine is in the tails.
         "p50 <= 50ms",
         "--find-precision",
         "30%",
@@ -193,7 +192,7 @@ fn a_search_of_a_study_that_is_stopped_is_kept_and_done_again() {
     let run = bench.path("runs/study");
     let probes = |trial: &std::path::Path| events(trial).matches("\"load_probed\"").count();
     assert!(probes(&trial_folder(&run, 1)) >= 2, "its probes are in the record");
-    // The same command does the trial again, and keeps what the first one had found.
+    // The same command repeats the trial, and keeps the first one's probes.
     bench.dyno_good(&["run", "study.toml"]);
     assert!(probes(&run.join("trials/0001-a.unfinished-1")) >= 2);
     let findings = bench.json("runs/study/findings.json");

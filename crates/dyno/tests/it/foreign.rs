@@ -1,4 +1,4 @@
-//! Servers that Dyno did not start: what is there stays there, and secrets stay secret.
+//! Servers that Dyno did not start: their contents stay, and secrets stay secret.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use dyno_workload::{Connection, Connector, MadeWorkload, Row, Workload};
 
 use crate::support::{Workbench, data_root, user_root};
 
-/// A real clock for the tests' own servers.
+/// Real time, for the tests' own servers.
 pub(crate) struct TestClock(Instant);
 
 impl TestClock {
@@ -38,7 +38,7 @@ impl Clock for TestClock {
     }
 }
 
-/// A server that already runs, from the point of view of Dyno's commands.
+/// A running server, as Dyno's commands see it.
 pub(crate) struct Standing {
     pub(crate) server: Option<Box<dyn Server>>,
     pub(crate) socket: PathBuf,
@@ -50,7 +50,6 @@ impl Standing {
         Standing::start_with(product, &[])
     }
 
-    /// The same with these settings.
     pub(crate) fn start_with(product: &str, settings: &[(&str, &str)]) -> Standing {
         let keeper = Keeper::new(&data_root()).unwrap().with_initial_data(&user_root());
         let keeper = Arc::new(keeper);
@@ -68,7 +67,7 @@ impl Standing {
         Standing { server: Some(server), socket, keeper }
     }
 
-    /// Where commands find this catalog of it.
+    /// For commands, with this catalog.
     pub(crate) fn url(&self, catalog: &str) -> String {
         let socket = &self.socket;
         match socket.extension().and_then(|port| port.to_str()).filter(|port| *port != "sock") {
@@ -88,7 +87,6 @@ impl Standing {
         self.connector()().unwrap()
     }
 
-    /// Makes and fills the workload's tables.
     pub(crate) fn populate(&self, workload: &dyn Workload) {
         let mut connection = self.connection();
         for (idx, table) in workload.tables(connection.dialect()).iter().enumerate() {
@@ -110,7 +108,6 @@ impl Standing {
     }
 }
 
-/// A workload of the catalogue.
 pub(crate) fn planned(name: &str, options: &[(&str, &str)]) -> MadeWorkload {
     let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let catalog = Catalog::built_in();
@@ -118,7 +115,7 @@ pub(crate) fn planned(name: &str, options: &[(&str, &str)]) -> MadeWorkload {
     MadeWorkload::new(spec.plan(&options.collect(), StepRequest::LEAST, Seed(5)).unwrap())
 }
 
-/// Puts a load on a server for so many seconds, without a warm-up.
+/// Without a warm-up.
 pub(crate) fn put_load(
     connector: Connector,
     workload: &MadeWorkload,
@@ -185,7 +182,7 @@ fn tables_that_dyno_did_not_make_are_refused_and_kept() {
     let left = connection.query("SHOW TABLES FROM shop").unwrap();
     assert_eq!(left.len(), 1, "Dyno's own tables are gone: {left:?}");
 
-    // Its tables stay where that is asked for, and the next run replaces them.
+    // Its tables stay on request, and the next run replaces them.
     let keeping = [&arguments[..], &SHORT[..], &["--allow-existing-tables", "--keep-tables"][..]];
     bench.dyno_good(&keeping.concat());
     let rows = connection.query("SELECT COUNT(*) FROM shop.sbtest1").unwrap();
@@ -193,7 +190,7 @@ fn tables_that_dyno_did_not_make_are_refused_and_kept() {
     bench.dyno_good(&with);
     assert_eq!(connection.query("SHOW TABLES FROM shop").unwrap().len(), 1);
 
-    // A catalog that is missing is made, and gone afterwards.
+    // A missing catalog is made, and removed afterwards.
     let fresh = url("fresh");
     bench.dyno_good(&[&["bench", "oltp_point_select", "--on", &fresh], &SHORT[..]].concat());
     let left = connection.query("SHOW DATABASES LIKE 'fresh'").unwrap();
@@ -228,13 +225,13 @@ fn a_password_reaches_no_record_report_message_or_process_list() {
         let found = bytes.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes());
         assert!(!found, "{} holds the password", path.display());
     }
-    // A wrong password is refused by the server, and not repeated in the message.
+    // The server refuses a wrong password, and the message does not repeat it.
     let wrong = url.replace(PASSWORD, "hunter3secret");
     let answer =
         bench.dyno(&[&["bench", "oltp_point_select", "--on", &wrong], &SHORT[..]].concat());
     assert_eq!(answer.code, 1);
     assert!(answer.err.contains("denied") && !answer.err.contains("hunter3"), "{}", answer.err);
-    // On the command line it is gone from the process list as soon as Dyno says its first word.
+    // On the command line, it is gone from the process list with Dyno's first message.
     let arguments = ["bench", "oltp_point_select", "--on", &url, "--duration", "2s"];
     let mut running = bench.start(&[&arguments[..], &["--table-size", "500"]].concat());
     running.wait_for(&["measuring"]);
@@ -269,7 +266,7 @@ fn secrets_in_settings_reach_no_record() {
     }
 }
 
-/// Settings of PostgreSQL whose values hold a secret each, as people have them.
+/// Each value has a secret, as in practice.
 const SECRETIVE: [(&str, &str); 5] = [
     ("primary_conninfo", "host=h user=me password=hunter6secret application_name=x"),
     ("archive_command", "curl -H 'Authorization: Bearer hunter6secret' -T %p http://h/%f"),
@@ -278,7 +275,7 @@ const SECRETIVE: [(&str, &str); 5] = [
     ("shop.api_key", "hunter6secret"),
 ];
 
-/// No file of the runs has the secret, and the record has what is beside it.
+/// No file of the runs has the secret, but the record has the text beside it.
 #[track_caller]
 fn check_runs_without(bench: &Workbench, secret: &str, beside: &str) {
     let mut files = Vec::new();
@@ -332,7 +329,7 @@ fn secrets_in_settings_of_a_private_postgresql_reach_no_record_report_or_message
     let answer = bench.dyno_good(&["run", "study.toml"]);
     assert!(!answer.out.contains("hunter6") && !answer.err.contains("hunter6"));
     check_runs_without(&bench, "hunter6secret", "host=h user=me password=*** application_name=x");
-    // A server that does not start quotes in its log what it did not like.
+    // A server that fails to start quotes the wrong setting in its log.
     let wrong = [("shared_preload_libraries", "password=hunter6secret"), SECRETIVE[0]];
     bench.write("wrong.toml", &study(&wrong));
     let answer = bench.dyno(&["run", "wrong.toml"]);
@@ -345,7 +342,7 @@ fn secrets_in_settings_of_a_private_postgresql_reach_no_record_report_or_message
 #[test]
 fn a_password_on_a_foreign_network_is_warned_of_once_and_recorded() {
     let bench = Workbench::new();
-    // A host that is not called a loopback one, and at which no server listens.
+    // A host without a loopback name, and without a server.
     let url = "postgresql://me:hunter5secret@0.0.0.0:1/x";
     bench.write(
         "study.toml",
@@ -364,7 +361,7 @@ fn a_password_on_a_foreign_network_is_warned_of_once_and_recorded() {
     let events = files.iter().find(|path| path.ends_with("study/events.jsonl")).expect("events");
     let events = String::from_utf8(unpacked(events)).unwrap();
     assert_eq!(events.matches(warning).count(), 1, "{events}");
-    // A wrong port is reported once, with its address once.
+    // A wrong port is reported once, with its address.
     let arguments = ["bench", "oltp_point_select", "--on", url];
     let answer = bench.dyno(&[&arguments[..], &SHORT[..]].concat());
     assert_eq!(answer.err.matches("nothing is listening there").count(), 1, "{}", answer.err);
@@ -404,7 +401,7 @@ fn a_trial_whose_clean_up_is_refused_keeps_its_result() {
     assert!(result["transactions"].as_u64().unwrap() > 0);
 }
 
-/// A server that no longer answers is waited for while it is cleaned up after: why is said before that.
+/// Cleaning up waits for a server that no longer answers: the reason is given before that.
 #[test]
 fn a_failure_is_told_before_tables_are_dropped() {
     let standing = Standing::start("postgresql");

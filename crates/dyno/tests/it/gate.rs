@@ -1,8 +1,8 @@
-//! `dyno gate` as a pipeline meets it: exit codes, formats, and what is refused.
+//! `dyno gate` in a pipeline: exit codes, formats, refusals.
 
 use crate::support::{Answer, Workbench};
 
-/// Databases of which `same` is as `old`, `slow` a quarter slower, and `wild` as fast but very noisy.
+/// `same` is as `old`, `slow` a quarter slower, `wild` as fast but very noisy.
 fn bench(design: &str) -> Workbench {
     let bench = Workbench::new();
     let study = format!(
@@ -55,7 +55,7 @@ fn an_equal_build_passes_and_a_slower_one_does_not() {
     assert!(failed.out.contains(expected), "{}", failed.out);
     assert!(failed.out.contains("record and report in runs/gate-2"), "{}", failed.out);
     assert!(bench.path("runs/gate-2/report.html").is_file());
-    // The other way round the new build is the faster one.
+    // The other way round the new build is faster.
     let faster = gate(&bench, &["slow", "old", "--quiet"], 0);
     assert_eq!((faster.out.as_str(), faster.err.as_str()), ("no worse\n", ""));
 }
@@ -70,7 +70,7 @@ fn a_noisy_build_is_not_called_worse() {
 #[test]
 fn json_and_junit_name_variants_and_steps() {
     let bench = bench("");
-    // A link that lies there already leads nowhere.
+    // A link of this name is not followed.
     bench.write("outside", "mine");
     std::os::unix::fs::symlink(bench.path("outside"), bench.path("gate.xml")).expect("it is new");
     let answer = gate(&bench, &["old", "slow", "--format", "json", "--junit", "gate.xml"], 1);
@@ -97,7 +97,7 @@ fn what_the_study_demands_is_demanded_of_the_new_build() {
     assert!(broken.out.ends_with("gate: no worse\n"), "{}", broken.out);
     let expected = "required but not met: mean ≤ 4.5 ms (slow at 4 clients)";
     assert!(broken.err.contains(expected), "{}", broken.err);
-    // Of the old build nothing is demanded.
+    // Nothing is demanded of the old build.
     gate(&bench, &["slow", "same"], 0);
 }
 

@@ -1,16 +1,16 @@
-//! Golden pages: small studies in the shapes of the bench-top ones, on simulated servers, from the
-//! study to the page. What a reader reads must stay as it is unless somebody means it to change:
-//! `UPDATE_EXPECT=1 cargo test -p dyno --test it golden` rewrites the pages, for review.
+//! Golden pages: small studies like the bench-top ones, on simulated servers, from study to page.
+//! Only intended changes may show: `UPDATE_EXPECT=1 cargo test -p dyno --test it golden` rewrites
+//! the pages, for review.
 
 use expect_test::{ExpectFile, expect_file};
 
 use crate::support::{DataFolder, Workbench};
 
-/// Sections whose figures come from the machine that the test runs on.
+/// Sections with figures of the test's machine.
 const OF_THE_MACHINE: [&str; 2] = ["counters", "method"];
 
-/// The page as lines of text: headings, sentences, rows of tables with a bar between cells, and for
-/// each chart its label with the number of its lines, marks and pictures.
+/// The page as lines of text: headings, sentences, table rows with bars between cells, and for each
+/// chart its label with the numbers of lines, marks and pictures.
 fn outline(page: &str) -> String {
     let body = &page[page.find("<main").expect("the page has a main part")..];
     let mut out = String::new();
@@ -40,7 +40,7 @@ fn outline(page: &str) -> String {
     let lines = out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
     let mut is_kept = true;
     let kept = lines.filter(|line| {
-        // Which loads are low and which are high is a matter of the machine's CPUs.
+        // Which loads are low or high depends on the machine's CPUs.
         match line.as_str() {
             "Low and high concurrency" => is_kept = false,
             "Response times" => is_kept = true,
@@ -52,7 +52,7 @@ fn outline(page: &str) -> String {
 }
 
 fn push(out: &mut String, text: &str) {
-    // Word joiners keep ranges on one line; a reader of these pages does not see them.
+    // Word joiners keep ranges on one line, invisibly.
     let plain = text
         .replace('\u{2060}', "")
         .replace("&lt;", "<")
@@ -61,7 +61,7 @@ fn push(out: &mut String, text: &str) {
     *out += &plain.replace("&quot;", "\"").replace("&amp;", "&");
 }
 
-/// Summarises a chart, and returns what follows it.
+/// Returns what follows the chart.
 fn chart<'a>(out: &mut String, rest: &'a str) -> &'a str {
     let mut depth = 0;
     let mut end = 0;
@@ -89,9 +89,8 @@ fn chart<'a>(out: &mut String, rest: &'a str) -> &'a str {
     &rest[end..]
 }
 
-/// Runs a study and compares its page with the golden one.
 pub(crate) fn check(study: &str, golden: ExpectFile) {
-    // A page tells what its volumes are on.
+    // A page shows where its volumes are.
     let (bench, folder) = (Workbench::new(), DataFolder::on_disk());
     bench.write("study.toml", study);
     bench.dyno_good(&["run", "study.toml", "--no-reuse", "--data-folder", folder.text()]);
@@ -194,7 +193,7 @@ fn tables_are_written_in_every_format_and_say_the_same() {
     bench.dyno_good(&["run", "study.toml"]);
     for format in ["csv", "jsonl", "parquet"] {
         let said = bench.dyno_good(&["report", "runs/study", "--format", format]).out;
-        // Two trials of two steps, each of five seconds and one of warm-up.
+        // Two trials of two steps with five seconds and a warm-up of one.
         assert!(said.contains(&format!("tables/seconds.{format}: 24 rows")), "{said}");
         assert!(said.contains(&format!("tables/trials.{format}: 4 rows")), "{said}");
     }

@@ -1,5 +1,5 @@
-//! Golden pages of the catalogue: each bench-top study, made small and simulated, from its own file
-//! to the page. `UPDATE_EXPECT=1 cargo test -p dyno --test it golden` rewrites the pages.
+//! Golden pages of the catalogue: each bench-top study, made small and simulated, from file to
+//! page. `UPDATE_EXPECT=1 cargo test -p dyno --test it golden` rewrites them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use expect_test::expect_file;
 
 use crate::golden;
 
-/// What takes the place of a workload's or a design's value, so that a study takes no second.
+/// Replacements for values of workloads and designs, so that a study takes no second.
 const SMALL: [(&str, &str); 17] = [
     ("budget", ""),
     ("duration", "\"3s\""),
@@ -32,10 +32,10 @@ const SMALL: [(&str, &str); 17] = [
     ("warm_up", "\"1s\""),
 ];
 
-/// A table of a study file: its name, and its lines.
+/// A table's name and its lines.
 type Part<'a> = (&'a str, Vec<&'a str>);
 
-/// The tables of a study file in their order; the first has no name. Comments are left out.
+/// In order; the first table has no name. Without comments.
 fn parts(study: &str) -> Vec<Part<'_>> {
     let mut parts: Vec<Part> = vec![("", Vec::new())];
     for line in study.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -47,9 +47,8 @@ fn parts(study: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// The mean service time of each database, in microseconds: the first takes 1 ms, each that sets
-/// something 10 % longer than the one before it, and one that sets nothing as long as what it is
-/// like.
+/// Mean service times of databases, in microseconds: 1 ms for the first, 10 % more for each that
+/// sets something; one that sets nothing takes as long as the one it is like.
 fn service_times<'a>(parts: &[Part<'a>]) -> BTreeMap<&'a str, f64> {
     let mut times = BTreeMap::new();
     let mut next = 1000.0;
@@ -73,14 +72,14 @@ fn service_times<'a>(parts: &[Part<'a>]) -> BTreeMap<&'a str, f64> {
     times
 }
 
-/// Workloads that decide by rows that they read, with what makes their tables small: their simulated
-/// servers have rows, and are faster, because a transaction is of many statements.
+/// Workloads that decide by rows that they read, with a setting for small tables: their simulated
+/// servers have rows, and are faster, as a transaction has many statements.
 const READING: [(&str, &str); 1] = [("tpcc", "size = \"small\"\n")];
 
-/// How much faster the servers of [`READING`] workloads are.
+/// How much faster servers of [`READING`] workloads are.
 const FASTER: f64 = 10.0;
 
-/// The study with a database for each of its volumes, which a simulated server does not have.
+/// With a database for each volume, which simulated servers lack.
 fn without_volumes(study: &str) -> String {
     if !study.contains("[volume.") {
         return study.to_owned();
@@ -89,7 +88,7 @@ fn without_volumes(study: &str) -> String {
     let parts = parts(study).into_iter().filter(|(name, _)| !name.starts_with("database."));
     let text = parts.map(|(name, lines)| {
         let lines = match is_volume(name) {
-            // Each of them is another database.
+            // Each is another database.
             true => "settings = {}".to_owned(),
             false => lines.join("\n").replace("volume = ", "database = "),
         };
@@ -99,8 +98,8 @@ fn without_volumes(study: &str) -> String {
     text.collect()
 }
 
-/// The study on simulated servers: title, variants and loads are its own. What a simulated server
-/// does not take (engine, settings, volumes) is left out, and sizes and times are `SMALL`.
+/// On simulated servers: keeps title, variants and loads, drops what such servers lack (engine,
+/// settings, volumes), and uses `SMALL` sizes and times.
 fn simulated(study: &str) -> String {
     let study = &without_volumes(study);
     let parts = parts(study);
@@ -112,7 +111,7 @@ fn simulated(study: &str) -> String {
     let reads = parts.iter().any(|(name, _)| reading(name).is_some());
     let (faster, store) = if reads { (FASTER, ", store = \"sqlite\"") } else { (1.0, "") };
     let mut out = String::new();
-    // A simulated server has no process to which something could happen.
+    // A simulated server has no process for faults.
     let parts = parts.iter().filter(|(name, _)| !name.starts_with("fault."));
     for (name, lines) in parts {
         match name.strip_prefix("database.") {
@@ -150,14 +149,13 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies")
 }
 
-/// The page of the catalogue's study of this name must be the golden one.
 fn check(name: &str) {
     let study = std::fs::read_to_string(folder().join(name).join("bench-top.toml")).unwrap();
     let page = format!("../../../dyno-report/tests/golden/catalog/{name}.txt");
     golden::check(&simulated(&study), expect_file![page]);
 }
 
-/// Makes a test for each study, and a list of their names.
+/// A test for each study, and a list of names.
 macro_rules! pages {
     ($($test:ident: $name:literal,)*) => {
         const PAGES: &[&str] = &[$($name),*];
@@ -191,9 +189,8 @@ pages! {
     zfs_tpcc: "zfs-tpcc",
 }
 
-/// Studies whose question is nothing to a simulated server: a job takes real time, and it has neither a
-/// log on a drive of its own, nor a snapshot, nor another database, nor versions, nor replicas, nor shards, nor a pooler, nor
-/// columns that are stored apart, nor documents, and agents cannot connect to it.
+/// Their questions do not fit a simulated server: it has no jobs in real time, no log drive, snapshot, other database,
+/// version, replica, shard, pooler, external column or document, and no agents can connect.
 const WITHOUT_PAGE: [&str; 16] = [
     "archive",
     "clickhouse",
@@ -288,19 +285,19 @@ database = [
     }
 }
 
-/// What Dyno's own workloads call their transactions is never shown as a programmer writes it.
+/// Kinds of Dyno's workloads never show as in code.
 #[test]
 fn every_kind_of_transaction_has_a_readable_name() {
     let catalog = Catalog::built_in();
     let mut n_kinds = 0;
     for spec in catalog.workloads() {
-        // Scripts are named by their users.
+        // Users name scripts.
         if ["pgbench", "sysbench"].contains(&spec.name.as_ref()) {
             continue;
         }
         let plan = spec.plan(&BTreeMap::new(), StepRequest::LEAST, Seed(5));
         let workload = plan.unwrap_or_else(|error| panic!("{error}"));
-        // The sysbench family has one kind each, which is the workload.
+        // Each of the sysbench family has one kind, the workload itself.
         for kind in workload.kinds().iter().filter(|kind| **kind != spec.name) {
             let title = dyno_analysis::kinds::title(&spec.name, kind);
             assert!(!title.contains('_'), "{}: {title}", spec.name);

@@ -1,7 +1,5 @@
-//! Group replication of MySQL: members that join, a load on one and on all, and a primary that dies.
-//!
-//! They need programs of MySQL: those that `scripts/test` fetches into `target/builds`, or those in the folder that
-//! DYNO_TEST_MYSQL names.
+//! Group replication of MySQL: members join, a load on one and on all, a primary dies. Needs MySQL's programs from
+//! `target/builds` (by `scripts/test`), or from the folder in DYNO_TEST_MYSQL.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +9,7 @@ use serde_json::Value;
 use crate::support::{DataFolder, Workbench, events, is_alive, read_json, trial_folder};
 use crate::up::UpBench;
 
-/// The folder of MySQL's programs; says that a test is skipped if there is none.
+/// None, with a message that a test is skipped, without MySQL's programs.
 pub(crate) fn mysql() -> Option<String> {
     let named = std::env::var_os("DYNO_TEST_MYSQL").map(PathBuf::from);
     let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/builds");
@@ -27,7 +25,7 @@ pub(crate) fn mysql() -> Option<String> {
     found
 }
 
-/// Runs a study on a group of three members, and returns the summary of its trial.
+/// Three members; returns the summary of the trial.
 fn run(programs: &str, database: &str, more: &str, design: &str) -> (Workbench, Value) {
     let (bench, data) = (Workbench::new(), DataFolder::new());
     let study = format!(
@@ -104,7 +102,7 @@ fn all_members_of_a_group_take_writes() {
 #[ignore = "matrix faults: three servers of MySQL for a minute; a cluster of Galera is in the suite"]
 fn a_group_goes_on_without_its_primary_which_joins_it_again() {
     let Some(programs) = mysql() else { return };
-    // Others are told apart from the dead after five seconds, and looked for every fifteen.
+    // The others notice a dead member after five seconds, and look for it every fifteen.
     let database = "settings = { group_replication_member_expel_timeout = 0 }";
     let fault = "[fault.crash]\ndo = \"kill\"\nat = \"2s\"\nstart_after = \"1s\"";
     let (_bench, summary) =
@@ -112,7 +110,7 @@ fn a_group_goes_on_without_its_primary_which_joins_it_again() {
     let fault = &summary["steps"][0]["faults"][0];
     assert_eq!((&fault["kind"], &fault["member"]), (&"kill".into(), &"node-1".into()));
     assert!(fault["answered_s"].as_f64() > Some(2.0), "{fault}");
-    // Another one has become the primary, and clients have found it.
+    // Another member is primary now, and clients have found it.
     let others = ["group.node-2.is_primary", "group.node-3.is_primary"];
     assert_eq!(others.map(|name| most(&summary, name)).iter().sum::<f64>(), 1.0);
     let intervals = &summary["steps"][0]["intervals"];
@@ -135,7 +133,7 @@ fn a_group_that_is_up_listens_at_the_loopback_alone_and_is_gone_after_a_kill() {
     let pids: Vec<i32> = members.iter().map(|one| one["pid"].as_i64().unwrap() as i32).collect();
     for pid in &pids {
         let addresses = dyno_host::listens_by_network(*pid).unwrap();
-        // The members reach each other somewhere, or this would show nothing.
+        // If members had no addresses, this would prove nothing.
         assert_eq!(addresses.len(), 1, "{addresses:?}");
         assert!(addresses[0].starts_with("127.0.0.1:"), "{addresses:?}");
     }

@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::serve::Served;
 use crate::support::Workbench;
 
-/// A user id that is nobody's.
+/// An unused user id.
 const STRANGER: u32 = 12_345;
 
 fn is_skipped() -> bool {
@@ -20,14 +20,13 @@ fn is_skipped() -> bool {
     !is_root
 }
 
-/// A folder in which everybody may make files, as in /tmp.
+/// Where everybody may make files, as in /tmp.
 fn shared() -> Workbench {
     let bench = Workbench::new();
     fs::set_permissions(bench.path(""), Permissions::from_mode(0o1777)).expect("set");
     bench
 }
 
-/// Writes a file of the stranger's.
 fn plant(bench: &Workbench, name: &str, text: &str) {
     bench.write(name, text);
     chown(bench.path(name), Some(STRANGER), None).expect("given away");
@@ -48,7 +47,7 @@ fn what_others_put_into_a_shared_folder_is_not_run_and_not_used() {
     assert!(!help("mine.lua").out.contains("PLANTED"));
     let said = help("theirs").out;
     assert!(said.contains("belongs to another user") && !said.contains("PLANTED"), "{said}");
-    // Whoever names it by its path means it.
+    // An explicit path is meant.
     assert!(help("./theirs").out.contains("PLANTED"));
 
     plant(&bench, "test_file.0", "");
@@ -88,7 +87,7 @@ fn pages_are_for_the_user_who_serves_them() {
     assert!(served.get("/").starts_with("HTTP/1.1 200 OK\r\n"));
     let ask = |uid: u32| {
         let script = format!(
-            // Who is refused is answered before the request has been read.
+            // A refused client is answered before its request is read.
             "trap '' PIPE; exec 3<>/dev/tcp/127.0.0.1/{}
              printf 'GET / HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n' >&3
              cat <&3",

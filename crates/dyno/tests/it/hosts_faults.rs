@@ -1,4 +1,4 @@
-//! Faults of servers that agents have started on hosts, with local agents: they happen there, and are measured as here.
+//! Faults of servers on hosts, with local agents: they happen there, and are measured as here.
 
 use std::fs;
 
@@ -15,11 +15,10 @@ use crate::support::{
 const CRASH: &str = "do = \"kill\"\nat = \"2s\"\nstart_after = \"1s\"";
 const GALERA: &str = "product = \"mariadb\"\ncluster = \"galera\"\nnodes = 3";
 
-/// A workload whose tables all have primary keys, and whose clients share nothing.
+/// All tables have primary keys, and clients share nothing.
 const WITH_KEYS: &str = "[workload.oltp_update_index]\ntable_size = 1000";
 
-/// A study of `tpcb` with a fault of a database on three hosts. At the full speed of its clients, a member would get what
-/// it has missed much later.
+/// `tpcb` with a fault of a database on three hosts. At full speed, a member would catch up much later.
 fn study(database: &str, fault: &str, design: &str) -> String {
     format!(
         "title = \"How long is it away after a crash?\"\n[database.there]\non = \"sql\"\n{database}\n\
@@ -29,8 +28,7 @@ fn study(database: &str, fault: &str, design: &str) -> String {
     )
 }
 
-/// Runs a study to the good end of its trial, after which nothing is left; returns the summary, the findings and the
-/// report.
+/// Expects a finished trial, after which nothing is left; returns summary, findings and report.
 #[track_caller]
 fn run(text: &str) -> (Value, Value, String) {
     let (bench, data) = (Workbench::new(), DataFolder::new());
@@ -48,14 +46,14 @@ fn run(text: &str) -> (Value, Value, String) {
     (summary, read_json(&bench.path("runs/study/findings.json")), report)
 }
 
-/// Runs a study, whose last table is its design, for so many seconds; longer if a busy machine has not come so far.
+/// The study's last table is its design. Runs longer if a busy machine has not come far enough.
 #[track_caller]
 fn run_until(text: &str, seconds: u32, has_come: fn(&Value) -> bool) -> (Value, Value, String) {
     let run = |seconds: u32| run(&format!("{text}duration = \"{seconds}s\"\n"));
     faults::run_until(seconds, run, has_come)
 }
 
-/// The only fault of a trial, of this kind and member.
+/// The only fault of a trial.
 #[track_caller]
 fn fault<'a>(summary: &'a Value, kind: &str, member: &str) -> &'a Value {
     let faults = summary["steps"][0]["faults"].as_array().unwrap();
@@ -64,7 +62,7 @@ fn fault<'a>(summary: &'a Value, kind: &str, member: &str) -> &'a Value {
     &faults[0]
 }
 
-/// What was read in seconds of a step that began after a moment of its measured time.
+/// Readings of seconds that began after this moment of measured time.
 fn read_after(summary: &Value, name: &str, from: f64) -> Vec<f64> {
     let step = &summary["steps"][0];
     let starts = step["intervals"]["start_s"].as_array().unwrap().iter();
@@ -73,7 +71,7 @@ fn read_after(summary: &Value, name: &str, from: f64) -> Vec<f64> {
     after.filter_map(|(_, value)| value.as_f64()).collect()
 }
 
-/// Checks that a member had the rows of another one in the end.
+/// The member has another one's rows in the end.
 #[track_caller]
 fn check_same(summary: &Value, member: &str) {
     let rows = summary["audit"].as_array().unwrap().iter();
@@ -82,7 +80,7 @@ fn check_same(summary: &Value, member: &str) {
     assert_eq!(texts.iter().filter(is_same).count(), 1, "{member}: {texts:?}");
 }
 
-/// A server that is killed comes back with what it had confirmed, and its clients log in again.
+/// A killed server comes back with its confirmed work, and clients log in again.
 #[track_caller]
 fn check_crash(database: &str) {
     let text = study(&format!("{database}\nservers = 1"), CRASH, "");
@@ -125,13 +123,13 @@ fn one_of_several_servers_is_killed_by_the_name_of_its_host() {
     let design = "generators = \"sql\"\nworkers = 1";
     let text = study("product = \"mariadb\"\nservers = 2", fault_text, design);
     let text = text.replace("[workload.tpcb]", WITH_KEYS);
-    // The process that was started again is read like the first one.
+    // The restarted process is read like the first.
     let (summary, ..) = run_until(&text, 9, |summary| {
         let cpu = read_after(summary, "sql2.cpu_s_per_s", answered(summary));
         cpu.iter().any(|busy| *busy > 0.0)
     });
     let fault = fault(&summary, "kill", "sql2");
-    // The clients of the other one went on: these seconds passed while the server was away.
+    // Clients of the other server went on: in these seconds the server was away.
     let (from, to) = (number(&fault["began_s"]), number(&fault["started_s"]) - 1.0);
     assert!(commits(&summary, from, to) > 0.0, "{}", summary["steps"][0]["intervals"]);
 }
@@ -144,7 +142,7 @@ fn a_replica_on_a_host_stands_still_for_a_time() {
     let fault = fault(&summary, "stop", "replica-1");
     let length = number(&fault["ended_s"]) - number(&fault["began_s"]);
     assert!((1.5..15.0).contains(&length), "{fault}");
-    // The load is on the primary, which went on.
+    // The load is on the primary, which continued.
     assert!(commits(&summary, 1.0, 5.0) > 0.0 && number(&summary["steps"][0]["reconnects"]) == 0.0);
     check_same(&summary, "replica-1");
 }
@@ -197,7 +195,7 @@ fn the_first_node_on_a_host_crashes_and_gets_what_it_has_missed() {
     let database = format!(
         "{GALERA}\nload_on = \"all\"\nbehind = {{ product = \"haproxy\", balance = \"roundrobin\" }}"
     );
-    // The clients of the others go on.
+    // The others' clients continue.
     let (summary, ..) = run_until(&study(&database, fault_text, ""), 25, |summary| {
         let sizes = read_after(summary, "galera.node-2.cluster_size", answered(summary));
         went_on(summary) && !sizes.is_empty()
@@ -206,7 +204,7 @@ fn the_first_node_on_a_host_crashes_and_gets_what_it_has_missed() {
     assert!(number(&fault["answered_s"]) > number(&fault["started_s"]), "{fault}");
     check_same(&summary, "node-2");
     check_same(&summary, "node-3");
-    // It did not make a cluster of its own.
+    // It did not form a cluster of its own.
     let sizes = read_after(&summary, "galera.node-2.cluster_size", answered(&summary));
     assert_eq!(sizes.last(), Some(&3.0), "{sizes:?}");
 }
@@ -267,7 +265,7 @@ fn the_page_caches_of_hosts_are_dropped_before_each_load_level() {
     let outcome = read_json(&trial.join("summary.json"))["outcome"].clone();
     assert!(left(&data).is_empty(), "{:?}", left(&data));
     if !may_drop {
-        // Found out before anything was started.
+        // Found before anything was started.
         let message = outcome["message"].to_string();
         assert!(message.contains("host sql1") && message.contains("root privileges"), "{message}");
         assert!(!events(&trial).contains("server_ready"));
@@ -281,7 +279,7 @@ fn the_page_caches_of_hosts_are_dropped_before_each_load_level() {
     assert!(dropped.iter().all(|line| line.contains("\"host\":\"sql1\"")), "{dropped:?}");
 }
 
-/// Starts a run that would take ten minutes; returns it with the process of the server.
+/// A run of ten minutes; returns it with the server's process.
 fn running(bench: &Workbench, data: &DataFolder, fault: &str) -> (Running, i32) {
     let text = study("product = \"mariadb\"\nservers = 1", fault, "duration = \"10min\"");
     bench.write("study.toml", &text);
@@ -291,7 +289,6 @@ fn running(bench: &Workbench, data: &DataFolder, fault: &str) -> (Running, i32) 
     (run, server)
 }
 
-/// Waits until a process stands still.
 #[track_caller]
 fn await_stop(pid: i32) {
     await_that(&format!("process {pid} is stopped"), || {
@@ -311,7 +308,7 @@ fn a_host_that_is_lost_before_or_in_a_fault_fails_the_trial_at_once() {
             await_stop(server);
         }
         kill_process(Pid::from_raw(parent(server)).unwrap(), Signal::KILL).unwrap();
-        // It does not go on for the rest of its time.
+        // It does not use the rest of its time.
         assert_eq!(run.end(), 1);
         await_end(server);
         await_removal(&data);
@@ -347,7 +344,7 @@ fn a_fault_of_a_member_that_no_host_has_is_refused() {
     let none = "the database `there` has no member";
     check("product = \"mariadb\"\nservers = 1", "sql2", none);
     check("product = \"mariadb\"\nreplicas = 1", "replica-2", none);
-    // Members of one deployment are not called as their hosts.
+    // Members of one deployment do not have their hosts' names.
     check("product = \"mariadb\"\nreplicas = 1", "sql2", none);
     check(GALERA, "replica-1", none);
 }

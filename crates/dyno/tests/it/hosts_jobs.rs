@@ -1,4 +1,4 @@
-//! Jobs with servers on hosts, with local agents: statements are sent there, and commands run beside the server.
+//! Jobs with servers on hosts, with local agents: statements go there, commands run beside the server.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -17,13 +17,13 @@ use crate::support::{
 const SHORT: &str = "duration = \"3s\"";
 const LONG: &str = "duration = \"60s\"";
 
-/// A study of one server on a host, with a job.
+/// One server on a host.
 fn with_job(product: &str, job: &str, design: &str) -> String {
     let text = study_on("\"sql1\"", &format!("product = \"{product}\""), design);
     text.replace("[design]", &format!("[job.j]\n{job}\n[design]"))
 }
 
-/// Runs a study; the bench and what came of its first trial.
+/// Returns the bench and the first trial's summary.
 #[track_caller]
 fn run(text: &str) -> (Workbench, Value) {
     let (bench, data) = (Workbench::new(), DataFolder::new());
@@ -69,12 +69,11 @@ fn batches_are_sent_to_a_server_on_a_host_until_none_is_left() {
                pause = \"150ms\"\nbefore = [\"CREATE TABLE spare AS SELECT id FROM sbtest1\"]\nload = \"off\"";
     let (_bench, trial) = run_well(&with_job("mariadb", job, SHORT));
     assert!(figure(&trial, "job.time") > 0.0);
-    // The processes of the server are seen through their agent.
+    // The server's processes are seen by their agent.
     assert!(figure(&trial, "job.server_rss_peak") > 1e6);
 }
 
-/// A command that copies the data with the product's own client, and uses what the setup left. Its memory is read while
-/// it lasts.
+/// Copies the data with the product's client, and uses what the setup left. Lasts until its memory is read.
 fn copying(product: &str) -> String {
     let client = match product {
         "mariadb" => {
@@ -108,7 +107,7 @@ fn a_command_runs_beside_its_server_with_what_a_local_one_gets() {
         for word in ["DYNO_SOCKET=/", "DYNO_USER=", "DYNO_DATABASE=", "DYNO_URL="] {
             assert!(output.contains(word), "{word}: {output}");
         }
-        // It reaches the server as its user, by the socket: it needs no password.
+        // As the server's user it needs no password on the socket.
         assert!(!output.contains("PASSWORD"), "{output}");
     }
 }
@@ -127,7 +126,7 @@ fn a_job_works_with_the_member_that_it_names() {
         let (_bench, trial) = run_well(&text);
         assert!((figure(&trial, "job.replica") - expected).abs() < 0.5, "{member}");
     }
-    // Of independent servers, the host tells them apart.
+    // The host distinguishes independent servers.
     let text =
         study("product = \"postgresql\"\nservers = 2", &format!("generators = \"sql\"\n{SHORT}"));
     let job = "sql = \"CREATE INDEX by_pad ON sbtest1 (pad)\"\nmember = \"sql2\"\nload = \"until-done\"\n\
@@ -178,9 +177,9 @@ fn no_password_is_on_a_command_line_or_in_the_environment_of_a_command() {
     }
 }
 
-/// A run whose command has started: the run, the command's process and the server's.
+/// A run whose command has started, with the processes of command and server.
 fn running(bench: &Workbench, data: &DataFolder) -> (Running, i32, i32) {
-    // The user that servers run as writes to it.
+    // The servers' user writes to it.
     let notes = DataFolder::new();
     let note = notes.path().join("pid");
     fs::write(&note, "").unwrap();
@@ -199,7 +198,7 @@ fn running(bench: &Workbench, data: &DataFolder) -> (Running, i32, i32) {
     (run, pid, server)
 }
 
-/// The number in a file, as soon as it is there.
+/// As soon as the file has one.
 #[track_caller]
 fn await_number(file: &PathBuf) -> i32 {
     await_good(|| {

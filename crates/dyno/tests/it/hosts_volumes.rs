@@ -1,4 +1,4 @@
-//! Volumes of servers on hosts, with local agents: each host makes its own, and nothing is left of them.
+//! Volumes of servers on hosts, with local agents: each host makes its own, and none is left.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ use crate::volumes::{can_be_made, events_of, images_under, mounts_under};
 const SHORT: &str = "duration = \"2s\"";
 const LONG: &str = "duration = \"60s\"";
 
-/// A study with volumes: `text` with these tables, and with the first of them for the data.
+/// Adds these tables; the first is for the data.
 fn on_volume(text: &str, tables: &str) -> String {
     text.replace("[design]", &format!("{tables}\n[design]"))
 }
@@ -24,7 +24,6 @@ fn on_volume(text: &str, tables: &str) -> String {
 const EXT4: &str =
     "[volume.v]\nfilesystem = \"ext4\"\nsize = \"640MiB\"\nmount_options = \"noatime\"";
 
-/// Whether volumes can be made on this machine, which has the hosts.
 fn can_be_made_here(bench: &Workbench, tables: &str) -> bool {
     let design = format!("volume = \"v\"\n{SHORT}");
     let local = study_on("\"sql1\"", "product = \"sqlite\"", &design).replace("on = \"sql\"\n", "");
@@ -40,7 +39,7 @@ fn nothing_is_left(data: &DataFolder) {
     await_empty(data);
 }
 
-/// Runs a study with these volumes; what came of its first trial, and none if they cannot be made here.
+/// Returns the first trial's summary; none if volumes cannot be made here.
 #[track_caller]
 fn run(text: &str, tables: &str) -> Option<(Workbench, Value)> {
     let (bench, data) = (Workbench::new(), DataFolder::on_disk());
@@ -65,7 +64,7 @@ fn run_well(text: &str, tables: &str) -> Option<(Workbench, Value)> {
 
 #[test]
 fn each_host_has_a_volume_of_its_own_for_what_comes_from_the_first() {
-    // Data are sent from host to host, or copied by the server itself.
+    // Data go from host to host, or the server copies them.
     for database in [
         "product = \"mariadb\"\nreplicas = 1",
         "product = \"postgresql\"\nreplicas = 1\nreplication = \"synchronous\"",
@@ -160,7 +159,7 @@ fn a_volume_that_is_too_small_fails_the_trial_and_is_removed() {
     assert!(message.contains("volume v is full"), "{message}");
 }
 
-/// A run of a server on a volume whose load has begun: the run, and the server's process.
+/// A server on a volume under load; returns the run and the server's process.
 fn running(bench: &Workbench, data: &DataFolder) -> Option<(Running, i32)> {
     let tables = format!("{EXT4}\nlimit = {{ write_iops = 5000 }}");
     if !can_be_made_here(bench, &tables) {

@@ -1,4 +1,4 @@
-//! Servers from images, in containers of Podman with a storage of the test's own. The image holds the machine's own
+//! Servers from images, in Podman's containers with a storage of the test's own. The image has the machine's
 //! PostgreSQL.
 
 use std::fs;
@@ -13,7 +13,7 @@ use crate::support::{Answer, DataFolder, Workbench, await_end, is_alive, read_js
 
 const IMAGE: &str = "localhost/postgres:test";
 
-/// Makes an archive of the server, its libraries and what else it reads.
+/// Archives the server, its libraries and other files that it reads.
 const PACK: &str = r#"
 set -e
 bin=$(ls -d /usr/lib/postgresql/*/bin | tail -1)
@@ -34,10 +34,10 @@ struct ImageBench {
 }
 
 impl ImageBench {
-    /// None where no container can be run, with the reason printed.
+    /// None, with the reason printed, if no container can run.
     fn new() -> Option<ImageBench> {
         let bench = Workbench::new();
-        // Container engines want a disk, and a short path.
+        // Container engines need a disk and a short path.
         let folder = DataFolder::on_disk();
         let root = folder.path().join("store").display().to_string();
         let engine = folder.path().join("engine");
@@ -64,7 +64,6 @@ impl ImageBench {
         self.engine(&[&probe[..], &["--entrypoint=/bin/sleep", IMAGE, "0"]].concat()).map(drop)
     }
 
-    /// What the engine prints.
     fn engine(&self, arguments: &[&str]) -> Result<String, String> {
         let program = self.folder.path().join("engine");
         let output = Command::new(program).args(arguments).output().unwrap();
@@ -88,7 +87,6 @@ impl ImageBench {
         answer
     }
 
-    /// The names of the containers that the engine has.
     #[track_caller]
     fn containers(&self) -> Vec<String> {
         let out = self.engine(&["ps", "--all", "--format={{.Names}}"]).unwrap();
@@ -117,7 +115,7 @@ fn a_server_runs_from_an_image() {
         "{list}"
     );
 
-    // A study, with the machine's server beside it.
+    // A study, beside the machine's own server.
     let data = bench.folder.path().join("data").display().to_string();
     let study = format!(
         r#"
@@ -158,7 +156,7 @@ fn a_server_runs_from_an_image() {
     assert!(caveats.iter().any(|one| one["kind"] == "different_builders"));
     assert_eq!(bench.containers(), ["foreign"]);
 
-    // What the image has is said, and what is not there.
+    // Messages name what the image has, and what is missing.
     let at = |version: &str, image: &str| {
         let product = format!("postgresql@{version}");
         bench.dyno(&["up", &product, "--image", image, "--data-folder", &data])
@@ -168,7 +166,7 @@ fn a_server_runs_from_an_image() {
     let answer = at("17", "localhost/other:1");
     assert!(answer.err.contains("there is no image `localhost/other:1`"), "{}", answer.err);
 
-    // A server that stays, whose holder is killed.
+    // A server that outlives its command, and whose holder is killed.
     bench.good(&["up", "postgresql", "--image", IMAGE, "--name", "pg", "--data-folder", &data]);
     let answer = bench.good(&["connect", "pg", "--", "-Atc", "SELECT 6 * 7"]);
     assert_eq!(answer.out.trim(), "42");
@@ -188,7 +186,7 @@ fn a_server_runs_from_an_image() {
     assert_eq!(bench.engine(&["volume", "ls", "--quiet"]).unwrap(), "");
 }
 
-/// What the kernel says of the process of a server.
+/// According to the kernel.
 #[track_caller]
 fn check_confinement(pid: i32) {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -199,12 +197,12 @@ fn check_confinement(pid: i32) {
     let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap();
     let root = mounts.lines().find(|line| line.split(' ').nth(4) == Some("/")).unwrap();
     assert!(root.split(' ').nth(5).unwrap().split(',').any(|one| one == "ro"), "{root}");
-    // Its network has no way out.
+    // Its network leads nowhere.
     let devices = fs::read_to_string(format!("/proc/{pid}/net/dev")).unwrap();
     assert_eq!(devices.lines().skip(2).count(), 1, "{devices}");
 }
 
-/// The Dyno that owns the only server in a data folder.
+/// Of the only server in a data folder.
 fn holder_of(data: &str) -> i32 {
     let entries = fs::read_dir(Path::new(data)).unwrap().map(|one| one.unwrap().path());
     let is_owner = |path: &std::path::PathBuf| path.to_string_lossy().ends_with(".owner.json");

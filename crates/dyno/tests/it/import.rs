@@ -1,4 +1,4 @@
-//! What other tools have printed, as a record.
+//! Output of other tools, as a record.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::{Workbench, read_json};
 use crate::up::UpBench;
 
-/// Runs a tool and writes what it prints into a file of the bench.
+/// Writes the tool's output into a file of the bench.
 fn printed(bench: &Workbench, file: &str, program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program)
         .args(arguments)
@@ -22,7 +22,7 @@ fn printed(bench: &Workbench, file: &str, program: &str, arguments: &[&str]) -> 
     text
 }
 
-/// What stands behind a label in a text, as a number.
+/// After the label.
 fn value(text: &str, label: &str) -> f64 {
     let rest = text.split_once(label).unwrap_or_else(|| panic!("{label} in {text}")).1;
     let word = rest.trim_start_matches([' ', '=']).split([' ', 's', '\n']).next().unwrap();
@@ -35,7 +35,7 @@ fn throughput(findings: &Value, variant: u64) -> &Value {
     &cell["metrics"]["throughput"]
 }
 
-/// Debian's sysbench needs no server for its test of the CPU.
+/// sysbench's CPU test needs no server.
 #[test]
 fn outputs_of_sysbench_are_repetitions_of_variants() {
     let bench = Workbench::new();
@@ -66,20 +66,20 @@ fn outputs_of_sysbench_are_repetitions_of_variants() {
         let relative = found["value"].as_f64().unwrap() / expected;
         assert!((0.99..1.01).contains(&relative), "{found} {expected}");
     }
-    // Its histogram holds every event.
+    // Its histogram has every event.
     let p95 = &findings["cells"][0]["metrics"]["response_p95"];
     assert!(p95["value"].as_f64().is_some_and(|us| us > 0.0), "{p95}");
     let caveats = findings["caveats"].as_array().unwrap();
     let is_said = caveats.iter().any(|caveat| caveat["kind"] == "imported");
     assert!(is_said, "{caveats:?}");
-    // Such a record is read like any other.
+    // Such a record is like any other.
     let text = bench.dyno_good(&["report", "runs/primes"]).out;
     assert!(text.contains("small") && text.contains("large"), "{text}");
     let rows = bench.dyno_good(&["sql", "runs/primes", "SELECT COUNT(*) FROM trial", "--tsv"]).out;
     assert!(rows.contains('4'), "{rows}");
 }
 
-/// The program of Debian's package; its PATH has none.
+/// Debian's package does not put it in PATH.
 fn pgbench() -> String {
     let folder = Path::new("/usr/lib/postgresql");
     let versions = std::fs::read_dir(folder).expect("PostgreSQL is installed");

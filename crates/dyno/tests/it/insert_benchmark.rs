@@ -1,4 +1,4 @@
-//! `insert-benchmark`: all its steps on every product, with an audit that passes, and one that finds
+//! `insert-benchmark`: all steps on every product with a passing audit, and an audit that finds
 //! deletes that miss rows.
 
 use serde_json::Value;
@@ -6,7 +6,6 @@ use serde_json::Value;
 use crate::bench::check_audit;
 use crate::support::Workbench;
 
-/// Few rows, one rate, short steps.
 const SMALL: [[&str; 2]; 7] = [
     ["--rows-i0", "3000"],
     ["--rows-i1", "600"],
@@ -24,7 +23,7 @@ fn run(place: &[&str], more: &[&str]) -> Value {
     run_to(0, place, more)
 }
 
-/// The same, with the exit code that is expected: 1 if the audit should fail.
+/// 1 if the audit should fail.
 #[track_caller]
 fn run_to(code: i32, place: &[&str], more: &[&str]) -> Value {
     let length = ["insert-benchmark", "--duration", "2s", "--clients", "2"];
@@ -33,7 +32,7 @@ fn run_to(code: i32, place: &[&str], more: &[&str]) -> Value {
     Workbench::new().bench_to(code, &[&length[..], place, &small, more].concat())
 }
 
-/// Every step ended because all was done, without an error, and what follows from the rows holds.
+/// Every step ended with all work done and no error, and its counts follow from the rows.
 #[track_caller]
 fn check(result: &Value, steps: &[&str], rows: u64) {
     check_audit(result, "insert-benchmark");
@@ -60,7 +59,7 @@ fn check(result: &Value, steps: &[&str], rows: u64) {
             "l.i0" => assert_eq!((of("insert"), of("delete")), (2 * 3000 / 100, 0)),
             "l.i1" => assert_eq!((of("insert"), of("delete")), (2 * 600 / 50, 2 * 600 / 50)),
             "l.i2" => assert_eq!((of("insert"), of("delete")), (2 * 100 / 5, 2 * 100 / 5)),
-            // Two seconds of 200 rows a second, 50 a commit, two clients.
+            // Two seconds of 200 rows/s, 50 a commit, two clients.
             name if name.starts_with('q') => {
                 assert_eq!((of("insert"), of("delete")), (16, 16));
                 assert_eq!((of("get_min_start"), of("get_min")), (2, 0));
@@ -119,8 +118,8 @@ fn clients_that_share_a_table_share_its_rows() {
     assert_eq!(tables.count(), 1);
 }
 
-/// What happened to the author until April 2024: each connection to PostgreSQL takes a thousand ids,
-/// and a range of ids holds fewer rows than were inserted.
+/// The author's case until April 2024: each PostgreSQL connection takes a thousand ids, so a range
+/// of ids has fewer rows than were inserted.
 #[test]
 fn deletes_that_miss_rows_are_found() {
     let more = ["--tables", "one", "--deletes", "range", "--rows-i0", "5000", "--rows-i1", "5000"];

@@ -1,5 +1,5 @@
-//! Another user of the machine attacks private servers while they start, run and stop: none gets
-//! in, and nothing outside of a server's folder is touched. Needs root, to be other users.
+//! Another user attacks private servers while they start, run and stop: no attack gets in, or
+//! touches anything outside of a server's folder. Needs root.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs;
@@ -15,13 +15,12 @@ use rustix::process::Signal;
 use crate::server_hosts::descendants;
 use crate::support::{Workbench, await_that};
 
-/// A user without any rights.
+/// Without any rights.
 const STRANGER: u32 = 12_345;
 const SECRET: &str = "secret-of-root";
 
-/// Tries everything again and again, and notes what worked: log in by socket and by every port that
-/// the run listens on (other tests have servers, too), look into folders, swap their names for links to what is
-/// root's.
+/// Tries everything repeatedly and notes successes: log in by socket and by each of the run's ports (other
+/// tests have servers, too), look into folders, swap their names for links to root's files.
 const ATTACK: &str = r#"
 root=$1; precious=$2; ports=$4
 while :; do
@@ -58,12 +57,12 @@ while :; do
 done
 "#;
 
-/// Says why tests were skipped, past the harness, which keeps the words of tests that pass.
+/// Not captured by the harness, which drops the output of tests that pass.
 fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: 1 test of attacks by other users: {why}");
 }
 
-/// An attack that goes on until it is dropped.
+/// Until dropped.
 struct Attack {
     child: Child,
     found: PathBuf,
@@ -93,7 +92,6 @@ impl Attack {
         Attack { child, found }
     }
 
-    /// What it has found until now.
     fn found(&self) -> String {
         fs::read_to_string(&self.found).unwrap()
     }
@@ -107,7 +105,7 @@ impl Drop for Attack {
     }
 }
 
-/// The ports that a Dyno and all that it has started listen on.
+/// Of a Dyno and all its descendants.
 fn ports_of(dyno: u32) -> String {
     let pids = descendants(dyno).into_iter().map(u32::cast_signed);
     let addresses = pids.filter_map(|pid| dyno_host::listens_by_network(pid).ok()).flatten();
@@ -131,7 +129,7 @@ fn check(product: &str) {
     fs::set_permissions(ports.path(), fs::Permissions::from_mode(0o644)).unwrap();
     let target = (folder.path(), ports.path());
     let stranger = Attack::start((STRANGER, STRANGER), "stranger", &bench, target);
-    // A server that was taken over is the same user, in the same group, and owns what is the server's own.
+    // A hijacked server has the servers' user and group, and owns their files.
     let server = Attack::start((servers.uid, servers.gid), "server", &bench, target);
     let place = folder.path().to_str().unwrap();
     let arguments = ["bench", "oltp_write_only", "--on", product, "--data-folder", place];
@@ -139,8 +137,7 @@ fn check(product: &str) {
         ["--table-size=1000", "--rate=50", "--duration=10min", "--warm-up=0s", "--out=record"];
     let mut run = bench.start(&[&arguments[..], &long].concat());
     run.wait_for(&["measuring"]);
-    // Until each of them has tried everything on a server that is up. An attack from where no server is would try
-    // nothing.
+    // Until each attacker has tried everything on a running server: without one, attacks would prove nothing.
     let n_rounds = |attack: &Attack| attack.found().matches("ROUND").count();
     let before = [&stranger, &server].map(n_rounds);
     await_that("the attacks have met the server", || {
@@ -163,7 +160,7 @@ fn check(product: &str) {
     assert_eq!(fs::read_to_string(&precious).unwrap(), SECRET);
     let grep = Command::new("grep").args(["-rl", SECRET]).arg(bench.path("record")).output();
     assert!(grep.unwrap().stdout.is_empty(), "the record holds what is root's");
-    // What is kept is closed, and nothing else is left.
+    // Kept data are closed, and nothing else is left.
     let sets = folder.path().join("datasets");
     let left: Vec<PathBuf> =
         fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();

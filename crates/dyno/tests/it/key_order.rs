@@ -1,4 +1,4 @@
-//! `key-order`: inserts by sequential and by random key on every product, and what they take.
+//! `key-order`: inserts by sequential and random keys on every product, and the space they need.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ fn run(place: &[&str], more: &[&str]) -> Value {
     Workbench::new().bench(&[&small[..], place, &length[..], more].concat())
 }
 
-/// Bytes a row of the data and of the indexes of table 1.
+/// Bytes per row of table 1: data, indexes.
 #[track_caller]
 fn check(place: &[&str], key: &str, more: &[&str]) -> [f64; 2] {
     let result = run(place, &[&["--key", key], more].concat());

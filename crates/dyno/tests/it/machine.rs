@@ -1,4 +1,4 @@
-//! What a study sets of the machine for its servers: it is in force while they run, recorded, and put back.
+//! Machine settings for servers: in force while they run, recorded, and restored.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::support::{DataFolder, Workbench, read_json, server_pid, trial_folder};
 
-/// A setting of the kernel that changes nothing that other programs would notice: by how much.
+/// No other program notices this change.
 const SETTING: &str = "/proc/sys/vm/vfs_cache_pressure";
 
 fn study(database: &str, vary: &str) -> String {
@@ -32,7 +32,7 @@ fn setting() -> u32 {
     std::fs::read_to_string(SETTING).unwrap().trim().parse().unwrap()
 }
 
-/// Whether the study can run here; if not, says why.
+/// Says why not.
 fn can_run(bench: &Workbench) -> bool {
     let answer = bench.dyno(&["check", "study.toml"]);
     if answer.code == 0 {
@@ -44,7 +44,7 @@ fn can_run(bench: &Workbench) -> bool {
     false
 }
 
-/// In one test, because the machine has one kernel.
+/// One test, as the machine has one kernel.
 #[test]
 fn settings_of_the_kernel_are_in_force_recorded_and_put_back() {
     let (bench, folder) = (Workbench::new(), DataFolder::new());
@@ -56,7 +56,7 @@ fn settings_of_the_kernel_are_in_force_recorded_and_put_back() {
     if !can_run(&bench) {
         return;
     }
-    // However late somebody looks, it still runs.
+    // However late the test looks, it still runs.
     bench.write("long.toml", &text.replace("\"1s\"", "\"10min\""));
     let command = ["run", "study.toml", "--data-folder", folder.text()];
     let long = ["run", "long.toml", "--new", "--data-folder", folder.text()];
@@ -64,18 +64,18 @@ fn settings_of_the_kernel_are_in_force_recorded_and_put_back() {
     running.wait_for(&["measuring"]);
     let changed = setting();
     assert!(levels.contains(&changed), "{changed}");
-    // Another run cannot have it meanwhile, wherever its data lie.
+    // No other run can change it meanwhile, whatever its data folder.
     let other = DataFolder::new();
     let answer = bench.dyno(&["run", "study.toml", "--new", "--data-folder", other.text()]);
     assert_eq!(answer.code, 2, "{}", answer.err);
     assert!(answer.err.contains("another Dyno process"), "{}", answer.err);
     running.signal(Signal::KILL);
     running.end();
-    // The next Dyno of this machine puts it back, whichever that is: one that did not would keep the changed value.
+    // Any next Dyno on this machine restores it, or it would keep the changed value.
     bench.dyno_good(&command);
     assert_eq!(setting(), before);
     assert!(!Path::new("/run/dyno-kernel.json").exists());
-    // After Ctrl-C as well.
+    // Also after Ctrl-C.
     let mut running = bench.start(&long);
     running.wait_for(&["measuring"]);
     assert_ne!(setting(), before);
@@ -100,7 +100,7 @@ fn settings_of_the_kernel_are_in_force_recorded_and_put_back() {
     assert!(names.contains(&"vm.vfs_cache_pressure"), "{names:?}");
 }
 
-/// Control groups that Dyno has made for the server with this process, while it runs.
+/// Groups that Dyno made for this server, while it runs.
 fn groups_of(pid: i32) -> Vec<PathBuf> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     let root = Path::new("/sys/fs/cgroup");

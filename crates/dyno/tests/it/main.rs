@@ -1,4 +1,4 @@
-//! Dyno as its user meets it: the program itself, on simulated and on real servers.
+//! Dyno as a user sees it: the program itself, on simulated and real servers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails if something is missing")]
 #![allow(clippy::print_stderr, reason = "what a machine lacks is skipped, and says so")]

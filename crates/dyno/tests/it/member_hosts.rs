@@ -1,4 +1,4 @@
-//! Members of one deployment on several hosts, with local agents: replicas, and the nodes of a cluster.
+//! Members of a deployment on several hosts, with local agents: replicas, nodes of a cluster.
 
 use std::fs;
 
@@ -8,12 +8,11 @@ use serde_json::Value;
 use crate::server_hosts::{await_removal, check_secrets, left, parent};
 use crate::support::{DataFolder, Workbench, await_end, events, is_alive, read_json, trial_folder};
 
-/// A study of members on three hosts.
+/// On three hosts.
 pub(crate) fn study(database: &str, design: &str) -> String {
     study_on("\"sql1\", \"sql2\", \"sql3\"", database, design)
 }
 
-/// A study of members on these hosts.
 pub(crate) fn study_on(hosts: &str, database: &str, design: &str) -> String {
     format!(
         r#"
@@ -50,7 +49,7 @@ pub(crate) fn first_trial(bench: &Workbench) -> Value {
     read_json(&trial_folder(&bench.path("runs/study"), 1).join("summary.json"))
 }
 
-/// Runs a study and checks that its trial has finished, with the members on the three hosts.
+/// Expects a finished trial with members on the three hosts.
 #[track_caller]
 pub(crate) fn check_members(text: &str, names: [&str; 3]) -> Workbench {
     let (bench, data) = (Workbench::new(), DataFolder::new());
@@ -66,7 +65,7 @@ pub(crate) fn check_members(text: &str, names: [&str; 3]) -> Workbench {
     assert_eq!(of("/host/name"), ["sql1", "sql2", "sql3"]);
     let audit = trial["audit"].as_array().unwrap();
     assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
-    // The rows of the others were compared with those of the first.
+    // The others' rows were compared with the first one's.
     for name in &names[1..] {
         let is_equal = |row: &&Value| {
             let text = row["name"].as_str().unwrap();
@@ -143,7 +142,7 @@ fn passwords_of_other_members_are_nowhere_either() {
     }
 }
 
-/// The processes of the servers, in the order of their members.
+/// In the order of members.
 fn servers(bench: &Workbench) -> Vec<i32> {
     let text = events(&trial_folder(&bench.path("runs/study"), 1));
     let ready = text.lines().filter(|line| line.contains("server_ready"));
@@ -152,7 +151,7 @@ fn servers(bench: &Workbench) -> Vec<i32> {
         event["pid"].as_i64().unwrap() as i32
     });
     let mut all: Vec<i32> = pids.collect();
-    // The first one was filled, and then started again.
+    // The first was filled and then restarted.
     all.remove(0);
     all
 }
@@ -165,7 +164,7 @@ fn check_lost_host(database: &str) {
     run.wait_for(&["measuring"]);
     let servers = servers(&bench);
     assert!(servers.len() == 3 && servers.iter().all(|pid| is_alive(*pid)), "{servers:?}");
-    // The one in the middle.
+    // The middle one.
     kill_process(Pid::from_raw(parent(servers[1])).unwrap(), Signal::KILL).unwrap();
     assert_eq!(run.end(), 1);
     servers.into_iter().for_each(await_end);

@@ -1,4 +1,4 @@
-//! Deployments of several servers: replicas that follow, a pooler in front.
+//! Deployments of several servers: replicas, a pooler.
 
 use std::fs;
 use std::path::Path;
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::support::{DataFolder, Workbench, events, read_json, trial_folder};
 
-/// Runs a study of `tpcb` with these lines for its database, and returns the summary of its first trial.
+/// `tpcb` with these lines of the database; returns the first trial's summary.
 fn run(lines: &str, workload: &str, design: &str) -> (Workbench, DataFolder, Value) {
     run_until(lines, workload, design, |_| true)
 }
 
-/// The same; longer if a busy machine has not come so far that the first step's readings show something.
+/// Longer if a busy machine's first step does not show enough.
 fn run_until(
     lines: &str,
     workload: &str,
@@ -47,19 +47,17 @@ fn run_for(
     (bench, data, summary)
 }
 
-/// The largest value of a reading; 0 if none was read.
+/// 0 if none was read.
 fn most(readings: &Value, name: &str) -> f64 {
     let values = readings[name].as_array().into_iter().flatten();
     values.filter_map(Value::as_f64).fold(0.0, f64::max)
 }
 
-/// Names and roles of the members of a trial.
 fn members(summary: &Value) -> Vec<(&str, &str)> {
     let all = summary["members"].as_array().unwrap().iter();
     all.map(|one| (one["name"].as_str().unwrap(), one["role"].as_str().unwrap())).collect()
 }
 
-/// All files of a folder, read as texts.
 fn texts(folder: &Path) -> String {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -96,7 +94,7 @@ fn check_replicas(product: &str, mode: &str, n: usize, reuse: bool) {
     let equal =
         |row: &&Value| row["name"].as_str().unwrap().contains("has the same rows as the primary");
     assert_eq!(audit.iter().filter(equal).count(), n, "{audit:#?}");
-    // The password of replication is in no part of the record.
+    // The replication password is nowhere in the record.
     let record = texts(&bench.path("run"));
     assert!(!record.contains("PASSWORD '"), "a statement with the password is in the record");
     let said = events(&trial_folder(&bench.path("run"), 1));
@@ -163,7 +161,7 @@ fn check_cluster(load_on: &str, reuse: bool) {
     let equal =
         |row: &&Value| row["name"].as_str().unwrap().contains("has the same rows as node-1");
     assert_eq!(audit.iter().filter(equal).count(), 2, "{audit:#?}");
-    // Several nodes change the same few rows: those that lose, if any do, are counted as what they are.
+    // Nodes change the same few rows: losers count as deadlocks.
     let outcomes = step["kinds"][0]["outcomes"].as_object().unwrap();
     let is_known = |name: &String| ["committed", "deadlock"].contains(&name.as_str());
     assert!(outcomes.keys().all(is_known), "{outcomes:?}");
@@ -197,7 +195,7 @@ fn clients_share_the_connections_of_a_pooler() {
              pool_size = 2 }}"
         );
         let workload = format!("protocol = \"{protocol}\"");
-        // Those who share wait now and then, which only the sum of their waiting shows for sure.
+        // Waits of shared connections are short: only their sum shows them for sure.
         let waiting = if mode == "session" { "clients_waiting" } else { "wait_s_per_s" };
         let is_seen = |readings: &Value| most(readings, &format!("pgbouncer.{waiting}")) > 0.0;
         let (bench, _data, summary) = run_until(&lines, &workload, "clients = 6", is_seen);
@@ -356,8 +354,7 @@ fn replicas_take_the_load_of_a_workload_that_only_reads() {
         assert!(replicas.iter().all(|cpu| *cpu > 0.02), "{replicas:?}");
         most("pg.rows_fetched_per_s")
     };
-    // The primary uses CPU time of its own, so its share of the load is seen by the rows that it reads. Probes
-    // read some as well.
+    // The primary has other CPU work, so its share of the load shows in rows read, some of them by probes.
     let [without, with] = ["replicas", "all"].map(rows_of_primary);
     assert!(with > 2.0 * without, "{without} rows/s, and {with} with a share of the load");
 }

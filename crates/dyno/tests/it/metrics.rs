@@ -1,4 +1,4 @@
-//! `--metrics`: what a scraper meets while Dyno runs.
+//! `--metrics` as a scraper sees it.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::support::{Workbench, await_good};
 
-/// Asks for the numbers; none once Dyno has ended.
+/// None once Dyno has ended.
 fn fetch(address: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").ok()?;
@@ -19,7 +19,7 @@ fn fetch(address: &str) -> Option<String> {
     Some(body.to_owned())
 }
 
-/// Reads a label list `{a="x",b="y"}` to its end; returns the labels and what follows.
+/// `{a="x",b="y"}`; returns labels and the rest.
 fn labels(text: &str) -> (BTreeMap<String, String>, &str) {
     let mut found = BTreeMap::new();
     let Some(mut rest) = text.strip_prefix('{') else { return (found, text) };
@@ -47,7 +47,7 @@ fn labels(text: &str) -> (BTreeMap<String, String>, &str) {
     }
 }
 
-/// Reads every line as OpenMetrics 1.0 wants it; returns the samples by name and labels.
+/// Checks every line against OpenMetrics 1.0; returns samples by name and labels.
 fn parse(body: &str) -> BTreeMap<String, f64> {
     let body = body.strip_suffix("# EOF\n").expect("it ends with EOF");
     let mut types: BTreeMap<String, String> = BTreeMap::new();

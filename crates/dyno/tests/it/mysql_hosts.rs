@@ -1,6 +1,5 @@
-//! MySQL on hosts, with local agents: one server, replicas, and group replication.
-//!
-//! They need programs of MySQL (see [`crate::group::mysql`]).
+//! MySQL on hosts, with local agents: one server, replicas, group replication. Needs MySQL's
+//! programs (see [`crate::group::mysql`]).
 
 use crate::group::mysql;
 use crate::member_hosts::{check_members, first_trial, study};
@@ -10,7 +9,7 @@ use crate::support::{DataFolder, Workbench, events, trial_folder};
 const SHORT: &str = "duration = \"2s\"";
 const LONG: &str = "duration = \"60s\"";
 
-/// A database of MySQL; none, which is said, if it is not here.
+/// None, with a message, without MySQL's programs.
 fn database(more: &str) -> Option<String> {
     let programs = mysql()?;
     Some(format!("product = \"mysql\"\nprograms = \"{programs}\"\n{more}"))

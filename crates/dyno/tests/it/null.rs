@@ -1,4 +1,4 @@
-//! Servers that answer at once: the generator measured, and a stall whose truth is known.
+//! Servers that reply at once: measures the generator, and a stall of known length.
 
 use serde_json::Value;
 
@@ -37,11 +37,11 @@ fn rows_and_changes_are_those_the_server_reports() {
     for product in ["null-mysql", "null-postgresql"] {
         let arguments = [&["oltp_read_write", "--on", product], &SHORT[..]].concat();
         let result = bench.bench(&arguments);
-        // 14 reads of one row; two updates, a delete and an insert.
+        // 14 reads of one row; two updates, a delete, an insert.
         let transactions = number(&result, "/transactions");
         let rows = number(&result, "/rows_received") / transactions;
         let changes = number(&result, "/rows_changed") / transactions;
-        // A transaction under way at either end of the measurement phase counts in part.
+        // A transaction at either end of the measurement counts in part.
         assert!((13.9..=14.1).contains(&rows), "{product}: {rows}");
         assert!((3.9..=4.1).contains(&changes), "{product}: {changes}");
     }
@@ -85,7 +85,7 @@ fn a_delay_is_in_the_service_time_of_every_statement() {
     }
 }
 
-/// Whoever asks in a closed loop does not notice a stall; whoever comes by schedule does.
+/// A closed loop does not notice a stall; scheduled arrivals do.
 #[test]
 fn a_stall_is_in_the_response_time_of_all_who_came_meanwhile() {
     let bench = Workbench::new();
@@ -109,13 +109,13 @@ fn a_stall_is_in_the_response_time_of_all_who_came_meanwhile() {
             "--setting",
             "stall=1s",
         ]);
-        // 1000 of 9000 arrivals came during the stall, evenly: a ninth of them all.
+        // 1000 of 9000 arrivals, a ninth, came evenly during the stall.
         assert!(number(&result, "/response_time_us/p999") >= 900_000.0, "{result:#}");
         assert!(number(&result, "/response_time_us/p95") >= 400_000.0, "{result:#}");
-        // Only those in flight, one for each client, were the server's to delay.
+        // The server delayed only those in flight, one per client.
         assert!(number(&result, "/service_time_us/p99") < 500_000.0, "{result:#}");
         assert!(number(&result, "/service_time_us/max") >= 900_000.0, "{result:#}");
-        // No arrival is lost: what was not sent in time is counted as missed.
+        // Every arrival counts: those not sent in time are missed.
         let counted = number(&result, "/transactions") + number(&result, "/outcomes/missed");
         assert!(counted >= 8_950.0, "{result:#}");
     }
@@ -144,7 +144,7 @@ fn a_calibration_is_kept_and_every_run_reports_its_share() {
         assert!(number(facts, "/open/sent_per_s") > 0.0);
     }
 
-    // As if others had been busy: whoever uses it says so.
+    // A disturbed calibration is reported wherever it is used.
     let mut disturbed = calibrated.clone();
     disturbed["disturbed"] = true.into();
     bench.write("state/dyno/calibration.json", &disturbed.to_string());

@@ -1,4 +1,4 @@
-//! What is observed beside a load: who took the CPU, where the bytes are, what watching costs.
+//! Observations beside a load: CPU by process, sizes, and the cost of observing.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Loads a private server for some seconds.
+    /// A private server, for some seconds.
     fn on(product: &str) -> Seen {
         let bench = Workbench::new();
         bench.dyno_good(&[
@@ -42,7 +42,7 @@ impl Seen {
         column.iter().map(Value::as_f64).collect()
     }
 
-    /// Sum of the seconds in which all of these are known.
+    /// Over seconds in which all are known.
     fn sums<const N: usize>(&self, names: [&str; N]) -> [f64; N] {
         let columns = names.map(|name| self.column(name));
         let mut sums = [0.0; N];
@@ -56,7 +56,7 @@ impl Seen {
         sums
     }
 
-    /// All that every product has to show.
+    /// For every product.
     fn check(&self) {
         let [busy, server, generator, rest] = self.sums([
             "cpu.busy_s_per_s",
@@ -66,14 +66,14 @@ impl Seen {
         ]);
         assert!(server > 0.0 && generator > 0.0, "{server} {generator}");
         let all = server + generator + rest;
-        // The rest is never negative: what the groups have too much would show here.
+        // The rest is never negative: an excess of the groups would show here.
         assert!((all - busy).abs() <= 0.05 * busy, "{server} + {generator} + {rest} is not {busy}");
         let [user, system, whole] = self.sums([
             "server.cpu_user_s_per_s",
             "server.cpu_system_s_per_s",
             "server.cpu_s_per_s",
         ]);
-        // Whole includes children that ended within a second.
+        // The whole includes children that ended within a second.
         assert!(user + system <= whole * 1.001 + 0.01, "{user} + {system} of {whole}");
 
         let without: Vec<&String> = self
@@ -115,8 +115,8 @@ fn the_machines_time_is_reported_by_process_on_mariadb() {
 
 #[test]
 fn the_servers_time_is_reported_by_kind_of_process_on_postgresql() {
-    // The kernel counts the one in nanoseconds and the other in clock ticks: beside other work, a tick
-    // more often finds a server that has just begun to run. What is wrong by design is wrong each time.
+    // The kernel counts one in nanoseconds and the other in ticks, which more often meet a server that
+    // has just begun to run. A real fault shows each time.
     let mut found = Vec::new();
     let (seen, foreground, background) = loop {
         let seen = Seen::on("postgresql");
@@ -138,7 +138,7 @@ fn the_servers_time_is_reported_by_kind_of_process_on_postgresql() {
     assert!(seen.readings().contains_key("server.thread.checkpointer.cpu_s_per_s"));
 }
 
-/// A job that runs alone needs no workload's tables, and its step is called after it.
+/// A job alone needs no tables of a workload, and its step has the job's name.
 #[test]
 fn a_job_runs_alone_where_nothing_is_sent() {
     let bench = Workbench::new();

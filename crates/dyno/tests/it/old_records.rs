@@ -1,4 +1,4 @@
-//! A record that an earlier Dyno wrote (0.1.0, commit 3fb30b3, SQLite) is read as it was then.
+//! A record of an earlier Dyno (0.1.0, commit 3fb30b3, SQLite) is read as it was then.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::Workbench;
 
-/// The record: two variants of SQLite, two repetitions of a second.
+/// Two variants of SQLite, two repetitions of a second.
 const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/format_1");
 
 fn copy(from: &Path, to: &Path) {
@@ -28,13 +28,13 @@ fn a_record_of_the_first_format_is_read() {
     copy(Path::new(RECORD), &bench.path("old"));
     let findings = bench.dyno_good(&["report", "old", "--format", "json"]).out;
     let findings: Value = serde_json::from_str(&findings).unwrap();
-    // What the program that wrote it found in it.
+    // As found by the program that wrote it.
     let throughput = |cell: usize| &findings["cells"][cell]["metrics"]["throughput"]["values"];
     assert_eq!(*throughput(0), serde_json::json!([131.5, 147.5]));
     assert_eq!(*throughput(1), serde_json::json!([18697.0, 16849.0]));
     let trials = findings["trials"].as_array().unwrap();
     assert!(trials.len() == 4 && trials.iter().all(|trial| trial["state"] == "finished"));
-    // Readings explained themselves later; what they mean is filled in.
+    // Later records describe their readings; for this one the registry does.
     assert!(!findings["attribution"].as_array().unwrap().is_empty());
 
     bench.dyno_good(&["report", "old"]);

@@ -1,10 +1,10 @@
-//! Workloads that define their own steps: checked, planned, run, recorded.
+//! Workloads with steps of their own: checked, planned, run, recorded.
 
 use serde_json::Value;
 
 use crate::support::{Workbench, trial_folder};
 
-/// A study of the Insert Benchmark at the smallest size, with these lines in its design.
+/// The Insert Benchmark at its smallest, with these lines of the design.
 fn study(design: &str) -> String {
     format!(
         r#"
@@ -92,7 +92,7 @@ fn the_record_has_the_steps_as_planned_and_as_they_ended() {
     assert_eq!((&first["name"], &first["arrivals"]), (&"l.i0".into(), &"own".into()));
     let own = &first["own"];
     assert_eq!((&own["ends_by_quota"], &own["roles"][0]["clients"]), (&true.into(), &2.into()));
-    // 2000 rows of each client's table, 100 a transaction.
+    // 2000 rows per client and table, 100 a transaction.
     assert_eq!(own["roles"][0]["quota"], 20);
 
     let folder = trial_folder(&bench.path("runs/study"), 1);

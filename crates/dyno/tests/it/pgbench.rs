@@ -1,5 +1,5 @@
-//! `dyno pgbench` during a pgbench load: the same command lines on the same server give the same output,
-//! numbers masked, the same exit codes and, with the same seed, the same rows.
+//! `dyno pgbench` during a pgbench load: the same command lines give the same output with numbers
+//! masked, the same exit codes and, with the same seed, the same rows.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -9,7 +9,6 @@ use crate::support::{Answer, Workbench};
 use crate::sysbench_scripts::interrupted;
 use crate::tpcb::seen;
 
-/// Both programs, on one server.
 struct Beside {
     standing: Standing,
     bench: Workbench,
@@ -49,7 +48,7 @@ impl Beside {
         self.bench.dyno(&words)
     }
 
-    /// Runs a line with both, and compares what they print and how they end.
+    /// Compares the output and exit codes of both.
     #[track_caller]
     fn check(&self, line: &str) {
         let theirs = self.theirs(line);
@@ -60,7 +59,7 @@ impl Beside {
     }
 }
 
-/// The text with a `#` for each number, and without the line of the versions.
+/// `#` for each number; without the line of versions.
 fn masked(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("pgbench (15"));
     let mut out = String::new();
@@ -100,7 +99,7 @@ fn scripts_run_as_in_pgbench() {
     beside.bench.write("all.sql", ALL_OF_THE_LANGUAGE);
     let simple = "-n -t 3 --random-seed=42 -f all.sql";
     beside.check(simple);
-    // Random numbers are the same ones, so that what `debug` shows is equal to the last digit.
+    // Random numbers are equal, so `debug` shows the same to the last digit.
     let shown = |answer: Answer| -> Vec<String> {
         let lines = answer.err.lines().filter(|line| line.starts_with("debug("));
         lines.map(str::to_owned).collect()
@@ -122,7 +121,7 @@ fn scripts_run_as_in_pgbench() {
         beside.check(&format!("-n -t 5 -c 2 -M {protocol} -r -f values.sql"));
         beside.check(&format!("-n -t 5 -c 2 -M {protocol} -r -f pipe.sql"));
     }
-    // Only later versions of pgbench know this one.
+    // Only later versions of pgbench have this.
     beside.bench.write(
         "sync.sql",
         "\\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\n",
@@ -134,7 +133,7 @@ fn scripts_run_as_in_pgbench() {
         "\\shell true\n\\setshell x echo 41\n\\set y debug(:x + 1)\nSELECT 1;\n",
     );
     beside.check("-n -t 2 -f shell.sql");
-    // What the server says besides.
+    // Other messages of the server.
     let noted = "DO $$BEGIN RAISE NOTICE 'a' USING DETAIL = 'b'; END$$;\nCOMMIT;\nDROP TABLE IF EXISTS nowhere;\n";
     beside.bench.write("noted.sql", &format!("{}{noted}", include_str!("cases/warning.sql")));
     for protocol in ["simple", "extended", "prepared"] {
@@ -172,7 +171,7 @@ fn scripts_fail_as_in_pgbench() {
     check("SELECT 1;\n", "-T 1 -t 1");
     check("SELECT 1;\n", "--sampling-rate=2");
     check("SELECT 1;\n", "-F 90");
-    // What the server says besides the message, and where the statement is wrong.
+    // Details of a message, and the error's place in the statement.
     check("DO $$BEGIN RAISE 'a' USING DETAIL = 'b', HINT = 'c'; END$$;\n", "");
     check("SELECT 1,\n  a\nFROM nowhere;\n", "-M extended");
     check(
@@ -226,7 +225,7 @@ fn what_clients_do_is_shown_on_demand() {
         "steps.sql",
         "\\set x 1 + 2\n\\if :x > 0\n\\sleep 1 us\nSELECT :x AS y \\gset\n\\endif\nSELECT :y;\n",
     );
-    // How often a client looks for a reply depends on moments.
+    // How often a client looks for a reply depends on timing.
     let steps = |answer: Answer| -> Vec<String> {
         let lines = answer.err.lines().filter(|line| !line.ends_with(" receiving"));
         lines.map(|line| line.split(" nclients").next().unwrap().to_owned()).collect()
@@ -264,7 +263,7 @@ fn runs_of_the_built_in_scripts_print_what_pgbench_prints() {
     assert_eq!(beside.ours("-i -q").code, 0);
     beside.check("-S -t 20 -c 3 -j 2");
     beside.check("-N -t 5 -C --failures-detailed --max-tries=2 -r");
-    // With so many, a script that is never drawn is one chance in 10^12.
+    // The chance that a script is never drawn is one in 10^12.
     beside.check("-t 50 -c 2 -b tpcb-like@3 -b se@1 -r -M prepared");
     beside.check("-S -T 1 -R 200 -L 50");
     beside.check("-S -T 1 -L 0.001 -s 3 -v");
@@ -343,7 +342,6 @@ fn initialization_makes_the_tables_of_pgbench() {
     }
 }
 
-/// Which tables are unlogged or partitions.
 fn persistence(connection: &mut dyn dyno_workload::Connection) -> dyno_workload::TextRows {
     let sql = "SELECT relname, relkind, relpersistence, pg_get_expr(relpartbound, oid) FROM pg_class \
         WHERE relname LIKE 'pgbench%' ORDER BY 1";

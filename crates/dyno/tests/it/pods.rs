@@ -1,4 +1,4 @@
-//! Hosts that are pods of a Kubernetes cluster: `kubectl` is a script.
+//! Hosts in pods of a Kubernetes cluster, with a script for `kubectl`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use crate::agents::{committed, kill, study, summary};
 use crate::reach::{Database, agents_with, names, trials};
 use crate::support::{Answer, DataFolder, Running, Workbench, await_end, await_that};
 
-/// A bench whose Dyno finds that `kubectl`.
+/// Its Dyno finds that `kubectl`.
 struct Pods {
     bench: Workbench,
 }
@@ -37,14 +37,14 @@ impl Pods {
         Answer::from(self.command(arguments).output().unwrap())
     }
 
-    /// Starts the study, and waits until its first trial is measured.
+    /// Waits until the first trial is measured.
     fn measuring(&self) -> Running {
         let mut run = Running::of(self.command(&["run", "study.toml"]));
         run.wait_for(&["trial 1/", "measuring"]);
         run
     }
 
-    /// Kills the agent in a pod, as the end of its container does.
+    /// As the end of its container does.
     fn kill_agent(&self, pod: &str) {
         let state = self.bench.path("bin/state");
         let agents = agents_with(&[("TEST_PODS", state.to_str().unwrap()), ("TEST_POD", pod)]);
@@ -52,7 +52,7 @@ impl Pods {
         kill(agents[0], Signal::KILL);
     }
 
-    /// How often the commands of `kubectl` had these words.
+    /// Commands of `kubectl` with these words.
     fn count(&self, words: &str) -> usize {
         fs::read_to_string(self.state("log")).unwrap().matches(words).count()
     }
@@ -74,7 +74,7 @@ impl Pods {
     }
 }
 
-/// A study of a server that nobody has started, whose hosts come first.
+/// A server that nobody has started, as hosts come first.
 fn without_server(hosts: &str) -> String {
     let text = study(hosts, "duration = \"1s\"\ngenerators = \"load\"");
     text.replace("product = \"null-mysql\"", "url = \"mysql://me@127.0.0.1:1/test\"")
@@ -100,7 +100,7 @@ fn pods_are_started_used_and_deleted() {
     assert!(log.lines().all(|line| line.starts_with("--namespace=perf ")), "{log}");
     assert_eq!(log.matches("apply").count(), 1, "once a run: {log}");
     assert!(!pods.state("job").exists());
-    // What was applied is what the plan shows, but for the token; and that is in the selectors.
+    // The applied manifest is the plan's with another token, which is in the selectors.
     let manifest = fs::read_to_string(pods.state("manifest")).unwrap();
     let applied: Value = serde_json::from_str(&manifest).unwrap();
     let token = applied["metadata"]["labels"]["dyno-token"].as_str().unwrap().to_owned();
@@ -108,7 +108,7 @@ fn pods_are_started_used_and_deleted() {
     let shown = pods.run(&["plan", "study.toml", "--manifests"]);
     let shown: Value = serde_json::from_str(&shown.out.replace("000000000000", &token)).unwrap();
     assert_eq!(shown, applied);
-    // The fields of a Job in the API's version batch/v1.
+    // Fields of a Job in API version batch/v1.
     assert_eq!((&applied["apiVersion"], &applied["kind"]), (&"batch/v1".into(), &"Job".into()));
     let spec = &applied["spec"];
     for (field, value) in [("completions", 2), ("parallelism", 2), ("activeDeadlineSeconds", 3600)]
@@ -211,7 +211,7 @@ fn why_a_cluster_refuses_pods_is_said() {
     ] {
         assert!(answer.err.contains(part), "{part} is not in {}", answer.err);
     }
-    // With what the message says, the profile admits them.
+    // As the message advises, so that the profile admits them.
     let hosts = hosts.replace("replicas = 2", "replicas = 2, user = 1000").replace("3s", "120s");
     pods.bench.write("study.toml", &database.study(&hosts, "duration = \"1s\""));
     let answer = pods.run(&["run", "study.toml", "--new"]);
@@ -254,7 +254,7 @@ fn trials_run_in_the_pod_that_is_there_now() {
     );
     pods.bench.write("study.toml", &text);
     let mut run = pods.measuring();
-    // The second trial is to run in that one.
+    // The second trial should run in that pod.
     fs::write(pods.state("pods"), "0 pod-1 k1\n1 pod-9 k9\n").unwrap();
     run.wait_for(&["Kubernetes: pod pod-9 is in place of pod-2"]);
     assert_eq!(run.end(), 0);
@@ -265,7 +265,7 @@ fn trials_run_in_the_pod_that_is_there_now() {
 #[test]
 fn a_run_goes_on_with_the_pods_that_are_left_if_the_study_says_so() {
     let (pods, database) = (Pods::new(), Database::start());
-    // A pod that is gone has a minute to come back, but no longer than pods are waited for.
+    // A lost pod has a minute to come back, but at most the time that pods are waited for.
     let hosts = format!("{}\nlost = \"continue\"", Pods::hosts("reg/dyno:1"));
     let hosts = hosts.replace("120s", "8s");
     let design = "duration = \"4s\"\nworkers = 1\nrepetitions = 3";
@@ -307,7 +307,7 @@ fn an_api_server_that_is_away_for_a_while_is_waited_for() {
     pods.bench.write("study.toml", &database.study(&Pods::hosts("reg/dyno:1"), design));
     let mut run = pods.measuring();
     fs::write(pods.state("away"), "").unwrap();
-    // The connections to the pods lead through it.
+    // Connections to pods pass through it.
     pods.kill_agent("pod-1");
     run.wait_for(&["get job,pods", "10.0.0.1:6443 was refused", "retrying"]);
     fs::remove_file(pods.state("away")).unwrap();
@@ -322,7 +322,7 @@ fn an_api_server_that_is_away_for_a_while_is_waited_for() {
 fn pods_are_waited_for_by_the_clock() {
     let pods = Pods::new();
     fs::create_dir_all(pods.state("")).unwrap();
-    // Each look takes a second, and pods are waited for for three.
+    // Each look takes a second; pods are waited for for three.
     fs::write(pods.state("slow"), "").unwrap();
     pods.bench.write("study.toml", &without_server(&Pods::hosts("never/image")));
     let answer = pods.run(&["run", "study.toml"]);
@@ -362,7 +362,7 @@ fn a_job_that_cannot_be_deleted_is_named() {
     ] {
         assert!(answer.err.contains(part), "{part} is not in {}", answer.err);
     }
-    // What was left behind goes on trying.
+    // The guard continues to try.
     fs::remove_file(pods.state("keeps")).unwrap();
     await_that("the Job is deleted", || !pods.state("job").exists());
 }

@@ -1,5 +1,5 @@
 //! Programs are found by version, fetched by the user's package tools, recorded, checked and removed.
-//! The package tool of these tests is a script whose package holds the machine's own PostgreSQL.
+//! A script with the machine's own PostgreSQL stands in for the tool.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Answer, DataFolder, Workbench, read_json, trial_folder};
 
-/// A pip that makes its package itself: its programs call those that are installed.
+/// A pip whose package calls the installed programs.
 const PIP: &str = r#"#!/bin/sh
 echo "$@" >> "$PIP_LOG"
 while [ $# -gt 1 ]; do
@@ -25,7 +25,7 @@ while [ $# -gt 1 ]; do
 done
 "#;
 
-/// A workbench with a package tool of its own, and a folder for what it fetches.
+/// With its own package tool, and a folder for fetched programs.
 struct ProductBench {
     bench: Workbench,
     builds: DataFolder,
@@ -58,7 +58,6 @@ impl ProductBench {
         answer
     }
 
-    /// How often the package tool was called.
     fn calls(&self) -> usize {
         fs::read_to_string(self.bench.path("pip.log")).map_or(0, |log| log.lines().count())
     }
@@ -68,7 +67,6 @@ impl ProductBench {
     }
 }
 
-/// The folder of the newest PostgreSQL that is installed.
 fn installed() -> PathBuf {
     let all = fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed");
     let mut folders: Vec<PathBuf> = all.map(|entry| entry.unwrap().path().join("bin")).collect();
@@ -144,7 +142,7 @@ fn a_study_fetches_what_it_lacks_and_the_record_names_the_builder() {
     assert!(caveat["message"].as_str().unwrap().contains("Python pgserver, pgserver 0.1.4"));
     let page = fs::read_to_string(run.join("report.html")).unwrap();
     assert!(page.contains("Python pgserver, pgserver 0.1.4"), "the page names the builder");
-    // What is there is not fetched again.
+    // Nothing is fetched twice.
     bench.good(&["run", "study.toml", "--new", "--fetch"]);
     assert_eq!(bench.calls(), 2);
 }

@@ -1,4 +1,4 @@
-//! How hosts are reached, and what happens when they no longer can be.
+//! Ways to reach hosts, and what happens when they fail.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,9 +11,9 @@ use crate::agents::{Sshd, committed, forward, kill, study, summary};
 use crate::foreign::Standing;
 use crate::support::{Running, Workbench, await_end, read_json};
 
-/// A server that can be reached by TCP.
+/// Reached by TCP.
 pub(crate) struct Database {
-    // Stops with this.
+    // Stops on drop.
     _standing: Standing,
     port: u16,
 }
@@ -28,12 +28,12 @@ impl Database {
         Database { _standing: standing, port }
     }
 
-    /// A study of it, with these hosts and lines of the design.
+    /// With these hosts and lines of the design.
     pub(crate) fn study(&self, hosts: &str, design: &str) -> String {
         let url = format!("url = \"mysql://gen@127.0.0.1:{}/agents\"", self.port);
         let design = format!("generators = \"load\"\nvoid_blocks = \"keep\"\n{design}");
         let text = study(hosts, &design).replace("product = \"null-mysql\"", &url);
-        // The design says how many.
+        // The design has its own.
         if design.contains("repetitions") { text.replace("repetitions = 1\n", "") } else { text }
     }
 }
@@ -44,7 +44,7 @@ pub(crate) fn random_byte() -> u8 {
     byte[0]
 }
 
-/// Ids of the agents in whose environment all of these variables have these values.
+/// Agents with these values in their environment.
 pub(crate) fn agents_with(variables: &[(&str, &str)]) -> Vec<i32> {
     let entries = fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
@@ -62,7 +62,7 @@ pub(crate) fn agents_with(variables: &[(&str, &str)]) -> Vec<i32> {
     entries.collect()
 }
 
-/// Past the harness, which keeps the words of tests that pass.
+/// Not captured by the harness, which drops the output of tests that pass.
 fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
@@ -72,7 +72,7 @@ pub(crate) fn trials(bench: &Workbench) -> Vec<Value> {
     findings["trials"].as_array().unwrap().clone()
 }
 
-/// A way to three hosts that is closed where there is a file `way-gone-NAME`.
+/// Reaches three hosts; a file `way-gone-NAME` closes the way to one.
 fn way(bench: &Workbench) -> String {
     let script = "if [ -e \"$0-gone-$1\" ]; then echo \"no route to $1\" >&2; exit 255; fi\n\
                   export TEST_WAY=$0 TEST_HOST=$1\nshift\nexec \"$@\"\n";
@@ -81,7 +81,7 @@ fn way(bench: &Workbench) -> String {
     format!("reach = 'sh {} {{name}} {} agent'", way.display(), env!("CARGO_BIN_EXE_dyno"))
 }
 
-/// Starts a run over that way, and ends host b for good in the first trial.
+/// Ends host b for good in the first trial.
 fn losing(bench: &Workbench, database: &Database, more: (&str, u32)) -> Running {
     let (lost, repetitions) = more;
     let host = format!("[host.load]\n{}\nnames = [\"a\", \"b\", \"c\"]\n{lost}", way(bench));
@@ -148,7 +148,7 @@ fn a_run_whose_host_stays_away_ends_and_is_continued() {
     assert!(trials(&bench).iter().all(|trial| trial["state"] == "finished"));
 }
 
-/// An OpenSSH server in a folder of the bench; none if it is not installed, which is said.
+/// None, with a message, without OpenSSH's server.
 fn sshd(bench: &Workbench) -> Option<Sshd> {
     fs::create_dir(bench.path("ssh")).unwrap();
     let sshd = Sshd::start(&bench.path("ssh"));
@@ -167,7 +167,7 @@ fn the_program_is_copied_to_hosts_that_do_not_have_it() {
     let program = env!("CARGO_BIN_EXE_dyno");
     let reach = sshd.reach();
     let reach = reach.strip_suffix(&format!("{program} agent")).unwrap();
-    // A cache folder of the test's own.
+    // With a cache folder of the test's own.
     let reach = format!("{reach} env XDG_CACHE_HOME={} dyno agent", cache.display());
     let host = format!("[host.load]\nreach = '{reach}'\nnames = [\"127.0.0.1\"]\ncopy = true");
     bench.write("study.toml", &database.study(&host, "duration = \"1s\""));
@@ -183,10 +183,10 @@ fn the_program_is_copied_to_hosts_that_do_not_have_it() {
     let first = copy();
     assert_eq!(first.1, fs::metadata(program).unwrap().len());
     assert!(committed(&summary(&bench, "study", 1)["steps"][0]) > 0.0);
-    // It is there now.
+    // It exists now.
     run();
     assert_eq!(copy(), first);
-    // What is not the program any more is replaced.
+    // A changed program is replaced.
     fs::write(&first.0, "#!/bin/sh\necho me >&2\n").unwrap();
     run();
     assert_eq!((copy().0, copy().1), (first.0, first.1));
@@ -199,7 +199,7 @@ fn a_disk_that_is_full_there_is_said_with_the_host() {
         skip("a test of a full disk on a host: only root can mount one");
         return;
     }
-    // A filesystem of one megabyte in place of the cache, for these commands alone.
+    // A cache of one megabyte, for these commands alone.
     let cache = bench.path("cache");
     fs::create_dir(&cache).unwrap();
     let script = format!(
@@ -239,7 +239,7 @@ fn an_ssh_that_is_killed_ends_the_agent_and_fails_the_trial() {
     let port = sshd.port().to_string();
     let is_ours = |pid: &i32| {
         let text = fs::read_to_string(format!("/proc/{pid}/environ")).unwrap_or_default();
-        // SSH_CONNECTION ends with the port of the server.
+        // SSH_CONNECTION ends with the server's port.
         text.split('\0').any(|one| one.starts_with("SSH_CONNECTION=") && one.ends_with(&port))
     };
     let agents: Vec<i32> = agents_with(&[]).into_iter().filter(is_ours).collect();

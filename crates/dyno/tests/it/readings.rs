@@ -1,4 +1,4 @@
-//! What is registered as a reading is whole, and all that is referred to is registered.
+//! Registered readings are complete, and all that are referred to are registered.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use dyno_units::reading::{Movement, Role, StallCause, Topic, fits, known};
 
 #[test]
 fn every_reading_is_registered_once_and_whole() {
-    // The registry itself keeps the first of two: they are counted where they are registered.
+    // The registry keeps the first of two equal ones, so they are counted before.
     let (host, server) = (dyno_host::host_readings(), dyno_database::server_readings());
     let mut seen = BTreeSet::new();
     for reading in host.iter().chain(server.iter()) {
@@ -16,10 +16,10 @@ fn every_reading_is_registered_once_and_whole() {
         assert!(id.chars().all(|c| c.is_ascii_alphanumeric() || "._*".contains(c)), "{id}");
         assert!(!reading.title.is_empty() && !reading.title.ends_with('.'), "{id} has no title");
         assert!(!reading.text.is_empty() && !reading.text.ends_with('.'), "{id} has no sentence");
-        // The end of a name says that it is a rate, and so does its unit.
+        // Both name and unit tell that a reading is a rate.
         let is_rate = ["bytes/s", "1/s", "CPUs", "waiting", "at a time"];
         let unit = reading.unit.code();
-        // Time waited per second is a number of threads that wait, on average.
+        // Time waited per second is the mean number of waiting threads.
         let is_rate = is_rate.contains(&unit) || unit == "threads" && id.ends_with("wait_s_per_s");
         let is_limit = id == "cgroup.*.cpu_limit";
         assert!(is_limit || id.ends_with("_per_s") == is_rate, "{id} in {unit}");

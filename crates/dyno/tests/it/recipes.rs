@@ -1,4 +1,4 @@
-//! Products that a study describes: started by their recipes, under load, and gone.
+//! Products that a study describes: started by recipe, loaded, and removed.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{DataFolder, Workbench, free_port, read_json, trial_folder};
 
-/// A study with one trial on the product `mine`.
+/// One trial on the product `mine`.
 fn study(recipe: &str, settings: &str) -> String {
     format!(
         "title = \"x\"\n[product.mine]\n{recipe}\n[database.a]\nproduct = \"mine\"\nsettings = {{ {settings} }}\n\
@@ -29,7 +29,7 @@ durability = [
 ]
 "#;
 
-/// The newest PostgreSQL of the machine, by the folder of its programs.
+/// The newest of the machine.
 fn postgresql() -> String {
     let folder = std::fs::read_dir("/usr/lib/postgresql").unwrap().flatten().next().unwrap();
     folder.path().join("bin").to_string_lossy().into_owned()
@@ -55,7 +55,7 @@ setting = {{ argument = "--{{name}}={{value}}", bytes = "{{bytes}}B" }}
     )
 }
 
-/// Runs a study and returns the summary of its trial.
+/// Returns the summary of the trial.
 fn run(text: &str) -> Value {
     let (bench, data) = (Workbench::new(), DataFolder::new());
     bench.write("study.toml", text);

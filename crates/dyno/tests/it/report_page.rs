@@ -1,5 +1,5 @@
-//! The report in a real browser, used as a reader uses it: through the browser's own protocol, with
-//! real clicks and keys. Nothing waits for a time: every answer of the browser is awaited.
+//! The report in a real browser, used through the browser's protocol with real clicks and keys.
+//! Nothing waits for a time: every answer is awaited.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -11,20 +11,19 @@ use serde_json::{Value, json};
 
 use crate::support::Workbench;
 
-/// A page in a browser without a window.
+/// In a browser without a window.
 pub(crate) struct Browser {
     child: Child,
     to: File,
     from: BufReader<File>,
     session: String,
     last: u64,
-    /// Names of the events that came while an answer was awaited.
+    /// Events that came while an answer was awaited.
     events: Vec<String>,
 }
 
 impl Browser {
-    /// Starts a browser that keeps its profile in a folder. It talks over two named pipes, which
-    /// needs no port.
+    /// Keeps its profile in a folder. Two named pipes, so that no port is needed.
     pub(crate) fn start(folder: &Path) -> Browser {
         let (to, from) = (folder.join("to-browser"), folder.join("from-browser"));
         for path in [&to, &from] {
@@ -56,14 +55,14 @@ impl Browser {
         browser
     }
 
-    /// Makes the page as wide as this, in pixels.
+    /// In pixels.
     pub(crate) fn resize(&mut self, width: u32) {
         let size =
             json!({ "width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": false });
         self.ask("Emulation.setDeviceMetricsOverride", size);
     }
 
-    /// Asks for something and waits for the answer.
+    /// Waits for the answer.
     #[track_caller]
     fn ask(&mut self, method: &str, params: Value) -> Value {
         self.last += 1;
@@ -90,9 +89,9 @@ impl Browser {
         message
     }
 
-    /// Opens a page and waits until it is there.
+    /// Waits until the page is loaded.
     pub(crate) fn open(&mut self, url: &str) {
-        // From another page, so that an address that differs by its hash alone is loaded again.
+        // Via another page, so that an address that differs only in its hash is loaded again.
         for url in ["about:blank", url] {
             self.events.clear();
             self.ask("Page.navigate", json!({ "url": url }));
@@ -102,7 +101,6 @@ impl Browser {
         }
     }
 
-    /// The value of an expression in the page.
     #[track_caller]
     pub(crate) fn value(&mut self, expression: &str) -> Value {
         let params =
@@ -123,7 +121,7 @@ impl Browser {
         self.ask("Input.dispatchMouseEvent", params);
     }
 
-    /// The place on the screen of a share of an element's width, after it was scrolled to.
+    /// On the screen, at a share of the element's width, after scrolling to it.
     #[track_caller]
     fn place(&mut self, selector: &str, share: f64) -> (f64, f64) {
         let place = self.value(&format!(
@@ -135,7 +133,6 @@ impl Browser {
         (place[0].as_f64().expect("a place"), place[1].as_f64().expect("a place"))
     }
 
-    /// Clicks in the middle of an element.
     #[track_caller]
     pub(crate) fn click(&mut self, selector: &str) {
         let at = self.place(selector, 0.5);
@@ -143,7 +140,7 @@ impl Browser {
         self.mouse("mouseReleased", at, 0);
     }
 
-    /// Drags over an element from one share of its width to another.
+    /// From one share of its width to another.
     #[track_caller]
     fn drag(&mut self, selector: &str, from: f64, to: f64) {
         let (a, b) = (self.place(selector, from), self.place(selector, to));
@@ -163,7 +160,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It may have gone already.
+        // It may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -187,7 +184,7 @@ rest = "0s"
 seed = 5
 "#;
 
-/// The rows of the table of the chosen stretch of time at the shown step, as texts.
+/// Rows of the table for the chosen stretch of time at the shown step.
 const WINDOW: &str = "[...document.querySelectorAll('#seconds .panel.on .window tbody tr')]\
     .map(r => [...r.cells].map(c => c.textContent))";
 
@@ -213,7 +210,7 @@ fn a_reader_isolates_zooms_switches_and_reads_what_the_findings_say() {
     browser.open(&format!("{url}#light"));
     let headline = findings["answer"]["headline"].as_str().unwrap();
     let shown = browser.text("document.querySelector('.headline').textContent");
-    // Numbers are kept with their units.
+    // Numbers stay with their units.
     assert_eq!(shown.replace('\u{a0}', " "), headline);
     reads_the_same_numbers(&mut browser, &findings);
     isolates(&mut browser);
@@ -228,7 +225,7 @@ fn a_reader_isolates_zooms_switches_and_reads_what_the_findings_say() {
     is_whole_without_scripts(&mut browser, &url);
 }
 
-/// The table of estimates, and the percentiles that the page makes of its histograms.
+/// Estimates, and percentiles that the page makes of its histograms.
 fn reads_the_same_numbers(browser: &mut Browser, findings: &Value) {
     let table = "[...document.querySelectorAll('#numbers table.heat')]\
         .find(t => t.caption.textContent.startsWith('Throughput'))";
@@ -247,7 +244,7 @@ fn reads_the_same_numbers(browser: &mut Browser, findings: &Value) {
         for cell in findings["cells"].as_array().unwrap().iter().filter(|c| c["step"] == step) {
             let row = &rows[cell["variant"].as_u64().unwrap() as usize];
             let shown = |i: usize| number(row[i].as_str().unwrap());
-            // Counts are exact; times are from buckets, and of merged repetitions.
+            // Counts are exact; times are from buckets and merged repetitions.
             near(shown(1), cell["outcomes"]["committed"].as_f64().unwrap(), 0.0);
             let metric = |name: &str| cell["metrics"][name]["value"].as_f64().unwrap();
             near(shown(2), metric("throughput"), 0.01);
@@ -322,8 +319,8 @@ fn switches_theme(browser: &mut Browser) {
     assert!(browser.text("location.hash").contains("theme=dark"));
 }
 
-/// On phones and tablets texts of charts are as large as other small texts, verdicts are in sight, the
-/// page does not go beyond its edge, and the bar that stays at the top leaves most of it.
+/// On phones and tablets, texts of charts are as large as other small texts, verdicts are visible, the
+/// page keeps to its width, and the bar at the top leaves most of it.
 fn is_readable_when_narrow(browser: &mut Browser, width: u32) {
     browser.resize(width);
     let sizes = browser.value(
@@ -345,7 +342,7 @@ fn is_readable_when_narrow(browser: &mut Browser, width: u32) {
     browser.resize(1280);
 }
 
-/// On paper stands what the reader opened: what is folded stays folded.
+/// On paper, folded parts stay folded.
 fn prints_what_is_open(browser: &mut Browser) {
     let shut = "document.querySelectorAll('details:not([open])').length";
     let before = browser.value(shut);
@@ -356,7 +353,7 @@ fn prints_what_is_open(browser: &mut Browser) {
     assert_eq!(browser.value(shut), before);
 }
 
-/// Without scripts every step is in sight, with charts and tables, and nothing that does nothing.
+/// Without scripts every step shows, with charts and tables, and no dead controls.
 fn is_whole_without_scripts(browser: &mut Browser, url: &str) {
     browser.ask("Emulation.setScriptExecutionDisabled", json!({ "value": true }));
     browser.open(url);

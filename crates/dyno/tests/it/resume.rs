@@ -1,4 +1,4 @@
-//! Killed, interrupted, and begun again.
+//! Runs that are killed, interrupted, and continued.
 
 use rustix::process::Signal;
 
@@ -22,14 +22,14 @@ rest = "0s"
 void_blocks = "keep"
 "#;
 
-/// The same with longer trials: one that is measured is so for long enough to be ended.
+/// Longer trials, which can be ended while they are measured.
 fn longer() -> String {
     STUDY.replace("\"1s\"", "\"3s\"")
 }
 
 #[test]
 fn a_killed_run_keeps_its_trials_and_leaves_no_server() {
-    // A folder of its own: in one that others use, they may be the first to clean up.
+    // Not in a shared folder, where other runs may clean up first.
     let (bench, folder) = (Workbench::new(), DataFolder::new());
     bench.write("study.toml", &longer());
     let command = ["run", "study.toml", "--no-reuse", "--data-folder", folder.text()];
@@ -145,7 +145,7 @@ fn a_run_does_not_go_on_where_the_data_would_be_on_another_filesystem() {
     bench.dyno_good(&["run", "study.toml", "--new"]);
 }
 
-/// A study of a simulated server, of which these parts can be others.
+/// These parts can change.
 fn simulated(title: &str, repetitions: u32, threshold: &str) -> String {
     format!(
         "title = \"{title}\"\n[database.a]\nproduct = \"simulated\"\nprice_per_hour = \"1 EUR\"\n\
@@ -170,7 +170,7 @@ fn a_study_that_asks_for_more_goes_on_with_the_same_run() {
     let findings = bench.json("runs/study/findings.json");
     assert_eq!(findings["title"], "Is it really?");
     assert_eq!(findings["variants"][0]["durability"], "simulated");
-    // More was asked for after results could be seen: a second look.
+    // More repetitions after results could be seen count as a second look.
     assert_eq!(findings["repeated_looks"]["looks"], 2);
     let states: Vec<_> = findings["trials"].as_array().unwrap().iter().collect();
     assert!(states.len() == 6 && states.iter().all(|t| t["state"] == "finished"), "{}", answer.err);
@@ -178,7 +178,7 @@ fn a_study_that_asks_for_more_goes_on_with_the_same_run() {
     assert_eq!(manifest["extensions"][0]["trials_before"], 4);
     assert_eq!(manifest["extensions"][0]["trials_ended"], 4);
     assert_eq!(manifest["threshold"], 0.05);
-    // Fewer are refused by name, and so is what would make trials incomparable.
+    // Fewer repetitions, or incomparable trials, are refused by name.
     bench.write("study.toml", &simulated("Is it?", 1, "3%"));
     let answer = bench.dyno(&["run", "study.toml"]);
     assert!(answer.code == 2 && answer.err.contains("`repetitions` was lowered"), "{}", answer.err);
@@ -195,7 +195,7 @@ fn two_at_once_do_not_mix_their_records() {
     bench.write("study.toml", &text.replace("repetitions = 4", "repetitions = 2"));
     let mut first = bench.start(&["run", "study.toml"]);
     first.wait_for(&["trial 1/2", "measuring"]);
-    // It stands still until the other one has been refused.
+    // It stands still until the other is refused.
     first.signal(Signal::STOP);
     let second = bench.dyno(&["run", "study.toml"]);
     first.signal(Signal::CONT);

@@ -1,4 +1,4 @@
-//! Routers on hosts, with local agents: a pooler in front of PostgreSQL, a proxy in front of a Galera cluster.
+//! Routers on hosts, with local agents: a pooler for PostgreSQL, a proxy for a Galera cluster.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -14,7 +14,7 @@ const POOLED: &str = "product = \"postgresql\"\n\
 const GALERA: &str = "product = \"mariadb\"\ncluster = \"galera\"\nnodes = 3\nload_on = \"all\"\n\
                       behind = { product = \"haproxy\", balance = \"roundrobin\" }";
 
-/// Runs a study, and checks that its trial has finished with these members, each with its host.
+/// Expects a finished trial with these members and hosts.
 #[track_caller]
 fn check(text: &str, expected: &[(&str, &str)]) -> (Workbench, Value) {
     let (bench, data) = (Workbench::new(), DataFolder::new());
@@ -38,7 +38,7 @@ fn check(text: &str, expected: &[(&str, &str)]) -> (Workbench, Value) {
     (bench, trial)
 }
 
-/// What was read in the seconds of the load.
+/// Of the load's seconds.
 #[track_caller]
 fn readings(trial: &Value, name: &str) -> Vec<f64> {
     let values = trial["steps"][0]["readings"][name].as_array();
@@ -46,7 +46,7 @@ fn readings(trial: &Value, name: &str) -> Vec<f64> {
     values.iter().filter_map(Value::as_f64).collect()
 }
 
-/// Clients that begin a transaction when the last one has ended, so that they wait for each other.
+/// A transaction begins when the last has ended, so that clients wait for each other.
 fn at_full_speed(study: &str) -> String {
     study.replace("rate = 200", "")
 }
@@ -101,7 +101,7 @@ fn the_password_behind_a_router_is_on_no_command_line_in_no_environment_and_in_n
     check_secrets(&study_on("\"sql1\", \"sql2\"", POOLED, LONG), 1);
 }
 
-/// The process of the member that came up last.
+/// The last member that came up.
 fn last_member(run: &mut Running, bench: &Workbench) -> i32 {
     run.wait_for(&["measuring"]);
     let text = events(&trial_folder(&bench.path("runs/study"), 1));

@@ -1,4 +1,4 @@
-//! The run-off: after the load, until the engine has caught up.
+//! The run-off after the load, until the engine has caught up.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ fn check(product: &str) {
     assert_eq!(run_off["limit_s"], 20.0);
     assert_eq!(run_off["unseen"], Value::Null, "{run_off:#}");
     let times = run_off["start_s"].as_array().expect("a list");
-    // Two readings in a row at least.
+    // At least two readings in a row.
     assert!(times.len() >= 2, "{times:?}");
     let debts: Vec<_> = run_off["readings"]
         .as_object()

@@ -1,4 +1,4 @@
-//! `dyno serve`, asked byte by byte and by a real browser.
+//! `dyno serve`, byte by byte and in a real browser.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -26,7 +26,7 @@ rest = "0s"
 seed = 5
 "#;
 
-/// A server that ends with the test.
+/// Ends with the test.
 pub(crate) struct Served {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -51,7 +51,7 @@ impl Served {
         Served { child, address }
     }
 
-    /// Sends bytes and returns all of the answer.
+    /// Returns the whole answer.
     fn ask(&self, bytes: &str) -> String {
         let mut stream = TcpStream::connect(self.address).expect("it listens");
         stream.write_all(bytes.as_bytes()).expect("it can be written to");
@@ -143,7 +143,7 @@ fn what_changes_is_seen_at_once_and_a_copy_is_no_other_run() {
     std::fs::remove_dir_all(copy).unwrap();
     assert!(served.get("/run/copy").starts_with("HTTP/1.1 404"));
     assert!(served.get("/").contains("2 runs"));
-    // A trial that is removed is missing on the page, and in what programs read.
+    // A removed trial is missing on the page and in JSON.
     let trials = |served: &Served| {
         let answer = served.get("/run/first/findings.json");
         let body = answer.split_once("\r\n\r\n").unwrap().1;
@@ -187,7 +187,7 @@ fn what_is_no_honest_request_is_refused() {
 fn a_run_that_came_from_anybody_is_read_with_care() {
     let bench = with_two_runs();
     let run = bench.path("runs/first");
-    // A stored page is never given out, whatever it is.
+    // A stored page is never served.
     std::fs::remove_file(run.join("report.html")).unwrap();
     std::os::unix::fs::symlink(bench.path("outside.txt"), run.join("report.html")).unwrap();
     bench.write("runs/2026/second run/report.html", "<script>alert('EVIL')</script>");
@@ -201,11 +201,11 @@ fn a_run_that_came_from_anybody_is_read_with_care() {
     let page = served.get("/run/2026%2Fsecond%20run");
     assert!(page.contains("<section id=\"numbers\">") && !page.contains("EVIL"));
     assert!(served.get("/").starts_with("HTTP/1.1 200"));
-    // Nor is anything written through a link.
+    // Nothing is written through a link.
     bench.dyno_good(&["report", "runs/first"]);
     assert_eq!(std::fs::read_to_string(bench.path("outside.txt")).unwrap(), "TOP-SECRET");
     assert!(std::fs::symlink_metadata(run.join("report.html")).unwrap().is_file());
-    // Or into a pipe, for whose other end one would wait.
+    // Or into a pipe without a reader.
     for name in ["report.html", "report.md", "findings.json"] {
         std::fs::remove_file(run.join(name)).unwrap();
         let made = std::process::Command::new("mkfifo").arg(run.join(name)).status().unwrap();
@@ -215,7 +215,7 @@ fn a_run_that_came_from_anybody_is_read_with_care() {
     for name in ["report.html", "report.md", "findings.json"] {
         assert!(std::fs::symlink_metadata(run.join(name)).unwrap().is_file(), "{name}");
     }
-    // The folder of a run, served by itself, is called by its name.
+    // A run's folder served by itself has its own name.
     let own = Served::start_in(&bench, "runs/first");
     assert!(own.get("/").contains("href=\"/run/first\""));
     assert!(own.get("/run/first").starts_with("HTTP/1.1 200"));
@@ -229,14 +229,14 @@ fn clients_that_are_slow_do_not_hold_up_others_for_long() {
     let mut slow: Vec<TcpStream> = (0..70)
         .map(|_| {
             let mut stream = TcpStream::connect(served.address).unwrap();
-            // Who is refused at once may have gone already.
+            // A refused client may be gone.
             let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: loc");
             stream
         })
         .collect();
-    // They wait, and others are answered.
+    // They wait, while others are answered.
     assert!(served.get("/").starts_with("HTTP/1.1 200"));
-    // Those that did not have to make room get the answer that their time is over.
+    // Those that did not make room are told that their time is over.
     let mut answer = String::new();
     slow[69].read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
@@ -259,13 +259,12 @@ fn live_pages_that_stay_open_leave_room_for_new_ones() {
         stream
     };
     let mut streams: Vec<TcpStream> = (0..45).map(|_| open()).collect();
-    // The first was ended; it may still have something to read.
+    // The first stream was ended, but may have data to read.
     let _ = streams[0].read_to_end(&mut Vec::new());
     assert!(served.get("/").starts_with("HTTP/1.1 200"));
 }
 
-/// Makes the last trial of a run one that is still being done: what was packed is unpacked, and its
-/// summary is gone.
+/// Makes a run's last trial unfinished: unpacks files and removes the summary.
 fn reopen(bench: &Workbench) {
     let trial = crate::support::trial_folder(&bench.path("runs/first"), 6);
     std::fs::remove_file(trial.join("summary.json")).unwrap();
@@ -310,7 +309,7 @@ fn a_running_study_is_reported_as_it_goes() {
     assert!(of.contains(", trial 6, repetition 3"), "{of}");
     let second = wait("second", "\"measured\":true");
     assert!(second["throughput"].as_f64().unwrap() > 100.0, "{second}");
-    // What is appended from now on is sent, too.
+    // Later events are sent, too.
     let trial = crate::support::trial_folder(&bench.path("runs/first"), 6);
     let mut events =
         std::fs::OpenOptions::new().append(true).open(trial.join("events.jsonl")).unwrap();
@@ -336,7 +335,7 @@ fn a_browser_searches_runs_and_sees_one_live() {
     );
     assert_eq!(browser.value(shown), 1);
     browser.open(&format!("http://{}/run/first/live", served.address));
-    // Resolved by the page itself when the first curve is drawn.
+    // The page resolves it when the first curve is drawn.
     let drawn = browser.value(
         "new Promise(done => { const svg = document.querySelector('svg[data-of=throughput]'); \
          const see = () => svg.querySelector('path.l') && done(svg.querySelectorAll('path.l').length); \
@@ -347,14 +346,14 @@ fn a_browser_searches_runs_and_sees_one_live() {
     assert_eq!(state, "5 of 6 trials ended; no Dyno process is running it");
     let phase = browser.value("document.getElementById('phase').textContent");
     assert!(phase.as_str().unwrap().contains(", trial 6, repetition 3"), "{phase}");
-    // Words and UTC, no fields of the record.
+    // Words and UTC, not the record's fields.
     let rows = browser.value(
         "[...document.getElementById('events').rows].map(r => [...r.cells].map(c => c.textContent))",
     );
     let row = rows.as_array().unwrap().last().unwrap();
     assert!(row[0].as_str().unwrap().starts_with("20"), "{row}");
     assert!(rows.to_string().contains("the trial began") && !rows.to_string().contains("took_s"));
-    // Others take the place of its stream; it connects again, and shows nothing twice.
+    // Others take its stream's place; it reconnects, and shows nothing twice.
     let n_before = browser.value(
         "(table => { window.again = new Promise(done => { const n = table.rows.length; \
          const see = () => table.rows.length >= n && done(table.rows.length); \

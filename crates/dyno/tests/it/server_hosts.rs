@@ -1,4 +1,4 @@
-//! Servers that agents start on hosts: local ones, and ones over OpenSSH.
+//! Servers on hosts: by local agents and over OpenSSH.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::support::{
     trial_folder,
 };
 
-/// A study of servers on hosts, each of which generates load, too.
+/// The hosts of the servers also generate load.
 fn study(product: &str, host: &str, design: &str) -> String {
     format!(
         r#"
@@ -45,7 +45,7 @@ fn summary(bench: &Workbench) -> Value {
     read_json(&trial_folder(&bench.path("runs/study"), 1).join("summary.json"))
 }
 
-/// Folders that servers have left in a data folder.
+/// Left by servers in a data folder.
 pub(crate) fn left(data: &DataFolder) -> Vec<String> {
     let entries = fs::read_dir(data.path()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
@@ -53,7 +53,7 @@ pub(crate) fn left(data: &DataFolder) -> Vec<String> {
     names.filter(|name| kept.iter().any(|one| name.starts_with(one))).collect()
 }
 
-/// Checks a run of the study on one host.
+/// On one host.
 #[track_caller]
 fn check_trial(bench: &Workbench) {
     let trial = summary(bench);
@@ -69,7 +69,7 @@ fn check_trial(bench: &Workbench) {
     assert_eq!(member["role"], "primary", "{member}");
     let text = events(&trial_folder(&bench.path("runs/study"), 1));
     assert!(text.contains("hosts of servers: "), "{text}");
-    // Started, and started again on its data.
+    // Started, and restarted on its data.
     assert_eq!(text.matches("server_ready").count(), 2, "{text}");
 }
 
@@ -85,7 +85,7 @@ fn a_server_is_started_by_a_local_agent_and_ends_with_the_trial() {
     }
 }
 
-/// Starts a run with a long trial, and returns it with the server's process and the agents.
+/// A long trial; returns the run, the server's process and the agents.
 fn running(bench: &Workbench, data: &DataFolder) -> (Running, i32, Vec<i32>) {
     bench.write("study.toml", &study("mariadb", ONE, "duration = \"60s\""));
     let mut run = bench.start(&["run", "study.toml", "--data-folder", data.text()]);
@@ -101,12 +101,11 @@ fn kill(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
-/// The process that started another one.
 pub(crate) fn parent(of: i32) -> i32 {
     parent_of(of).unwrap()
 }
 
-/// The parent of a process; none if it has ended.
+/// None if it has ended.
 fn parent_of(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
@@ -142,14 +141,14 @@ fn a_server_ends_with_a_controller_that_is_killed() {
     await_removal(&data);
 }
 
-/// What may be a password in these bytes: 32 hexadecimal digits in a row, no more and no fewer.
+/// Possible passwords: exactly 32 hexadecimal digits in a row.
 fn tokens(bytes: &[u8]) -> Vec<String> {
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let runs = bytes.split(|byte| !is_digit(byte)).filter(|run| run.len() == 32);
     runs.map(|run| String::from_utf8_lossy(run).into_owned()).collect()
 }
 
-/// The processes that descend from one, with those that it has detached in a session of their own.
+/// Also those in sessions of their own.
 pub(crate) fn descendants(of: u32) -> Vec<u32> {
     let mut all = vec![of];
     let pids = || {
@@ -178,7 +177,7 @@ fn the_password_of_a_server_is_on_no_command_line_in_no_environment_and_in_no_re
     }
 }
 
-/// Runs a study with so many servers for a while, and checks that no password is where others could read it.
+/// Runs a study with so many servers for a while: no password may be where others could read it.
 #[track_caller]
 pub(crate) fn check_secrets(study: &str, n_servers: usize) {
     let (bench, data) = (Workbench::new(), DataFolder::new());
@@ -192,7 +191,7 @@ pub(crate) fn check_secrets(study: &str, n_servers: usize) {
         let program = text.split('\0').next().unwrap();
         ["/mariadbd", "/mysqld", "/postgres"].iter().any(|name| program.ends_with(name))
     };
-    // Until it sets its title, a new backend of PostgreSQL has the command line of its server.
+    // A new PostgreSQL backend has its server's command line until it sets its title.
     let servers = processes.iter().map(|pid| *pid as i32).filter(|pid| is_server(*pid));
     let found = servers.filter_map(parent_of).filter(|parent| !is_server(*parent)).count();
     assert_eq!(found, n_servers, "{study}: {processes:?}");
@@ -221,12 +220,12 @@ pub(crate) fn check_secrets(study: &str, n_servers: usize) {
     await_removal(&data);
 }
 
-/// An OpenSSH server in a folder of the bench; none, which is said, if it is not installed.
+/// None, with a message, without OpenSSH's server.
 fn sshd(bench: &Workbench) -> Option<Sshd> {
     fs::create_dir(bench.path("ssh")).unwrap();
     let sshd = Sshd::start(&bench.path("ssh"));
     if sshd.is_none() {
-        // Past the harness, which keeps the words of tests that pass.
+        // Not captured by the harness, which drops the output of tests that pass.
         let why = "SKIPPED: 1 test of servers over OpenSSH: openssh-server is not installed";
         let _ = writeln!(std::io::stderr(), "{why}");
     }
@@ -246,7 +245,7 @@ fn a_server_is_started_over_openssh() {
     await_removal(&data);
 }
 
-/// The study of SQL servers in minutes, made shorter.
+/// The study of SQL servers, shortened.
 pub(crate) fn sql_servers(data: &DataFolder) -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/sql-servers/bench-top.toml");
     let mut text = fs::read_to_string(path).unwrap();
@@ -268,7 +267,7 @@ pub(crate) fn sql_servers(data: &DataFolder) -> String {
     text
 }
 
-/// Checks a run of one server and of three independent ones.
+/// Of one server and of three independent ones.
 #[track_caller]
 pub(crate) fn check_sql_servers(bench: &Workbench) {
     for number in [1, 2] {
@@ -282,7 +281,7 @@ pub(crate) fn check_sql_servers(bench: &Workbench) {
         let step = &trial["steps"][1];
         let hosts = step["hosts"].as_array().unwrap();
         assert_eq!(hosts.len(), 3);
-        // The processes of all servers are seen through their agents.
+        // Agents see the processes of all servers.
         assert!(step["server_cpu_s"].as_f64().unwrap() > 0.0, "{}", step["server_cpu_s"]);
         let known = trial["meanings"].as_object().unwrap();
         let is_of_host = |name: &String| name.starts_with("host.sql1.memory.");
@@ -298,7 +297,7 @@ pub(crate) fn check_sql_servers(bench: &Workbench) {
         assert_eq!(urls.len(), 3, "{urls:?}");
         for name in names {
             let of_server = |row: &&Value| row["name"].as_str().unwrap().starts_with(name);
-            // Statements and rows: each server has done what its own clients were told.
+            // Statements and rows: each server did what its own clients asked.
             assert!(audit.iter().filter(of_server).count() >= 2, "{audit:#?}");
         }
         // The machines, and the network to them from here and from the generators.

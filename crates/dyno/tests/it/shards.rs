@@ -1,4 +1,4 @@
-//! Shards behind a router: tables that are split, a load that the router passes on, a shard that dies.
+//! Shards behind a router: split tables, a load through the router, a shard that dies.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,6 @@ fn study_on(product: &str, workload: &str, database: &str, duration: &str) -> St
     )
 }
 
-/// What servers have left in a data folder.
 fn left_in(folder: &Path) -> Vec<String> {
     let left = fs::read_dir(folder).unwrap().flatten();
     let left = left.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -31,7 +30,7 @@ fn left_in(folder: &Path) -> Vec<String> {
     left.filter(is_of_server).collect()
 }
 
-/// The servers' processes, in the order in which they came up.
+/// In the order of their start.
 fn servers(trial: &Path) -> Vec<i32> {
     let said = events(trial);
     let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -98,13 +97,12 @@ fn shards_answer_reads_through_their_router() {
 
 #[test]
 fn shards_that_have_rows_by_key_take_writes_through_their_router() {
-    // Of the keys 1 to 500 of each of five tables, 166 leave no remainder, and 167 each of the two others.
+    // Of keys 1 to 500 of five tables, 166 leave no remainder, and 167 each of the two others.
     let placed = "830 rows on shard-1, 835 rows on shard-2, 835 rows on shard-3";
     let agreed = "the router counts as many rows as all shards together, and each shard has only its own rows";
     check_load("oltp_read_write", "key", placed, agreed);
 }
 
-/// A study of three shards of PostgreSQL.
 fn on_postgresql(workload: &str, by: &str) -> String {
     let product = "product = \"postgresql\"\nsettings = { shared_buffers = \"16MiB\" }";
     let database = format!(
@@ -125,7 +123,7 @@ fn shards_of_postgresql_answer_reads_through_their_router() {
 #[test]
 fn shards_of_postgresql_that_have_rows_by_key_take_writes_through_their_router() {
     let agreed = "the router counts as many rows as all shards together, and each shard has only its own rows";
-    // A shard sees transactions that change the same row as serialization failures.
+    // A shard reports concurrent changes of a row as serialization failures.
     let known = ["committed", "deadlock", "serialization"];
     let study = on_postgresql("oltp_read_write", "key");
     check_study(&study, "transactions_per_s", " rows on shard-1, ", agreed, &known);
@@ -154,7 +152,7 @@ fn a_shard_that_dies_fails_its_trial_by_its_name() {
     let mut running =
         bench.start(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
     running.wait_for(&["measuring"]);
-    // The last ones that came up are the second shard and the router.
+    // The last two are the second shard and the router.
     let all = servers(&trial_folder(&bench.path("run"), 1));
     let shard = all[all.len() - 2];
     kill_process(Pid::from_raw(shard).unwrap(), Signal::KILL).unwrap();

@@ -1,4 +1,4 @@
-//! What Ctrl-C, SIGTERM and SIGHUP do to each command: what the table of docs/signals.md says is tried here.
+//! Effects of Ctrl-C, SIGTERM and SIGHUP on each command, as docs/signals.md says.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use crate::support::{DataFolder, Running, Workbench, await_none, await_that};
 use crate::up::UpBench;
 
-/// Commands that end too soon to be met by a signal, or are another program by then. They listen like all others.
+/// Commands that end too soon for a signal, or become another program. They listen like all others.
 const NOT_TRIED: [&str; 14] = [
     "convert",
     "import",
@@ -31,18 +31,18 @@ const NOT_TRIED: [&str; 14] = [
     "connect",
 ];
 
-/// Those that other tests here do not try: see pgbench.rs.
+/// Tried in other tests: see pgbench.rs.
 const TRIED_ELSEWHERE: [&str; 1] = ["pgbench"];
 
-/// What the document says of a command.
+/// According to the document.
 struct Promise {
     /// None if it ends by the signal.
     code: Option<i32>,
-    /// What it says at the first signal; empty for nothing.
+    /// Printed at the first signal; empty for nothing.
     words: String,
 }
 
-/// The lines of the table: the commands, and what is promised of them.
+/// The commands of each line of the table, with the promise.
 fn promises() -> Vec<(Vec<String>, Promise)> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/signals.md");
     let text = std::fs::read_to_string(path).expect("there is a table of signals");
@@ -68,7 +68,7 @@ fn promise(command: &str) -> Promise {
     found.unwrap_or_else(|| panic!("docs/signals.md does not say what ends {command}")).1
 }
 
-/// What is sent, one after the other. A hangup is not obeyed by what `nohup` has started, such as these tests.
+/// One after the other. Programs started by `nohup`, such as these tests, ignore a hangup.
 fn sequences() -> Vec<Vec<Signal>> {
     let status = std::fs::read_to_string("/proc/self/status").expect("there is /proc");
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
@@ -82,8 +82,8 @@ fn sequences() -> Vec<Vec<Signal>> {
     all
 }
 
-/// Runs a command, sends it signals as soon as it is `ready`, and looks at how it has ended: `left` is told what it has
-/// said, unless a second signal has kept it from putting anything in order.
+/// Signals a command once it is `ready`, and checks its end. `left` gets its output, unless a second signal kept it
+/// from cleaning up.
 #[track_caller]
 fn check(
     bench: &Workbench,
@@ -93,7 +93,7 @@ fn check(
 ) {
     let promise = promise(arguments[0]);
     for signals in sequences() {
-        // What says nothing ends before a second one could come.
+        // A silent command ends before a second signal could come.
         if promise.words.is_empty() && signals.len() > 1 {
             continue;
         }
@@ -120,7 +120,7 @@ fn check(
     }
 }
 
-/// What is in a folder; nothing if it is not there.
+/// Empty if there is none.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -224,21 +224,21 @@ fn commands_without_servers_end_at_once() {
     let begun = |running: &mut Running| running.wait_for(&["begun"]);
     check(&bench, &[&["sysbench", "--no-record"][..], &words].concat(), begun, |_| {});
 
-    // What they read does not come.
+    // Their input does not come.
     let pipe = bench.path("pipe").display().to_string();
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo starts");
     assert!(made.success());
     let readers: [&[&str]; 3] =
         [&["check", &pipe], &["plan", &pipe], &["capture", &pipe, "--out", "made"]];
     for words in readers {
-        // That it can be opened means that it is read; it is held open meanwhile.
+        // The pipe can be opened once it is read; it stays open meanwhile.
         let mut held = None;
         let mut open = |_: &mut Running| held = Some(OpenOptions::new().write(true).open(&pipe));
         check(&bench, words, &mut open, |_| assert!(!bench.path("made").exists()));
     }
 }
 
-/// A connection that sees and holds what commands do on a server.
+/// Observes and locks what commands do on a server.
 struct Session(RefCell<Box<dyn Connection>>);
 
 impl Session {
@@ -247,7 +247,6 @@ impl Session {
         Session(RefCell::new(endpoint.protocol.connector(&endpoint)().expect("it answers")))
     }
 
-    /// The first cell of an answer.
     #[track_caller]
     fn cell(&self, sql: &str) -> String {
         let rows = self.0.borrow_mut().query(sql);
@@ -281,7 +280,7 @@ fn commands_on_a_server_leave_it_in_order() {
     let url = bench.up(&["mariadb", "--name", "here"]);
     let other = url.replace("/dyno?", "/other?");
     let session = Session::open(&url);
-    // Storing a row takes a while: a restore of all of them takes minutes, and has hundreds of files.
+    // Rows are stored slowly: a full restore takes minutes and has hundreds of files.
     for sql in [
         "CREATE DATABASE other",
         "CREATE TABLE other.r (id INT PRIMARY KEY)",

@@ -1,4 +1,4 @@
-//! Servers that accept a login and then fall silent: the user's first stop ends Dyno.
+//! Servers that fall silent after the login: the user's first stop ends Dyno.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,22 +8,21 @@ use rustix::process::Signal;
 
 use crate::support::Workbench;
 
-/// The greeting of a MySQL server, and its consent to whoever logs in.
+/// A MySQL server's greeting, and its consent to any login.
 const GREETING: &[u8] = b"\x4a\0\0\0\x0a8.0.36\0\x07\0\0\0abcdefgh\0\xff\xf7\x2d\x02\0\xff\x81\x15\
     \0\0\0\0\0\0\0\0\0\0ijklmnopqrst\0mysql_native_password\0";
 const COME_IN: &[u8] = &[7, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0];
 
-/// The same of PostgreSQL, which speaks second.
+/// For PostgreSQL, where the client speaks first.
 const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
 
-/// The soft limit on the size of core dumps of a process.
 fn core_limit(pid: u32) -> String {
     let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("it runs");
     let line = limits.lines().find_map(|line| line.strip_prefix("Max core file size"));
     line.and_then(|line| line.split_whitespace().next()).expect("Linux lists it").to_owned()
 }
 
-/// A core dump would hold the password of the server that Dyno is connected to.
+/// A core dump would hold the server's password.
 #[test]
 fn no_core_is_dumped_from_the_first_url_on() {
     let bench = Workbench::new();
@@ -53,7 +52,7 @@ fn no_core_is_dumped_from_the_first_url_on() {
     }
 }
 
-/// What it says at first, and what to the login.
+/// Sends `first`, then `second` after the login.
 fn check(scheme: &str, first: &'static [u8], second: &'static [u8], rest: &'static [u8]) {
     let bench = Workbench::new();
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
@@ -88,8 +87,8 @@ fn the_first_stop_ends_the_wait_for_a_silent_server() {
     check("postgresql", b"", WELCOME, b"D\0\0\0\x40\0");
 }
 
-/// A statement's limit holds for a server that never stops sending, too: by one client, whose worker blocks, and
-/// by several, which wait together.
+/// A statement's limit also ends replies without end: for one client, whose worker blocks, and for several,
+/// which wait together.
 #[test]
 fn a_result_without_end_runs_into_the_limit_of_its_statement() {
     let endless = [
@@ -112,7 +111,7 @@ fn a_result_without_end_runs_into_the_limit_of_its_statement() {
         bench.write("study.toml", &study);
         let answer = bench.dyno(&["run", "study.toml"]);
         let said = answer.out + &answer.err;
-        // As in pgbench, a client ends with its first error.
+        // As in pgbench, a client ends at its first error.
         assert!(said.contains("ended before the step did"), "{product}, {clients}: {said}");
     }
 }

@@ -1,10 +1,10 @@
-//! The whole pipeline on a simulated server whose truth is known.
+//! The whole pipeline on a simulated server of known behaviour.
 
 use serde_json::Value;
 
 use crate::support::Workbench;
 
-/// A study of two simulated servers; `b` differs from `a` by its mean service time.
+/// `b` differs from `a` in its mean service time.
 fn two_servers(service_b: &str, extra: &str) -> String {
     format!(
         r#"
@@ -88,11 +88,11 @@ fn a_stall_of_one_second_shows_in_response_time() {
     let (bench, findings) = run(study);
     let metrics = &findings["cells"][0]["metrics"];
     let us = |metric: &str| metrics[metric]["value"].as_f64().unwrap_or_default();
-    // 500 arrivals of 10 000 met the stall; the first waited for a second.
+    // 500 of 10,000 arrivals met the stall; the first waited for a second.
     assert!(us("response_p999") > 900_000.0, "{metrics:#}");
     assert!(us("response_p50") < 2_000.0, "{metrics:#}");
-    // Four of them had been sent when the server stood still; the others waited to be sent, and
-    // their service took what it always takes.
+    // Four had been sent when the server stopped; the others waited to be sent, with the usual
+    // service time.
     assert!(us("service_p95") < 2_000.0, "{metrics:#}");
     let report = std::fs::read_to_string(bench.path("runs/study/report.html")).unwrap();
     assert!(report.contains("What does a stall look like?"));
@@ -160,7 +160,7 @@ fn a_stepped_rate_offers_what_it_says_second_by_second() {
     let folder = crate::support::trial_folder(&bench.path("record"), 1);
     let summary = crate::support::read_json(&folder.join("summary.json"));
     let seconds = summary["steps"][0]["intervals"]["throughput"].as_array().unwrap();
-    // The first rate holds in the warm-up; what is under way when a second ends is done in the next.
+    // The warm-up has the first rate; transactions under way at a second's end count in the next.
     let expected = [100.0, 100.0, 100.0, 1000.0, 0.0, 100.0, 100.0, 1000.0, 0.0];
     assert_eq!(seconds.len(), expected.len(), "{seconds:?}");
     for (found, expected) in seconds.iter().zip(expected) {
@@ -176,7 +176,7 @@ fn a_step_goes_on_until_it_is_steady_or_its_time_is_over() {
         let times = ["--duration", "10s", "--until-steady", "30s"];
         bench.bench(&[&arguments[..], &times[..], settings].concat())
     };
-    // The stall of four seconds has to leave the ten that must be steady; then one is under way.
+    // The four-second stall must leave the ten steady seconds; then one second is under way.
     let steady = run(&["--setting", "stall_at=2s", "--setting", "stall=4s"]);
     assert_eq!(
         (&steady["ended_by"], steady["measured_s"].as_f64()),
@@ -217,7 +217,7 @@ fn steps_of_a_study_may_have_rates_that_change() {
     let names: Vec<&str> =
         findings["steps"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["300/s", "300/s for 8s, 1500/s for 2s"]);
-    // A spike above capacity is in the response times of all who came in it.
+    // A spike above capacity is in the response times of all arrivals in it.
     let p99 = |step: usize| {
         let cells = findings["cells"].as_array().unwrap();
         let cell = cells.iter().find(|cell| cell["step"] == step).unwrap();

@@ -1,4 +1,4 @@
-//! Hosts that Slurm allocates: a controller and node daemons of the test's own on this machine.
+//! Hosts from Slurm, with a controller and node daemons of the test's own.
 
 use std::fs;
 use std::io::Write;
@@ -13,19 +13,18 @@ use crate::reach::{Database, agents_with};
 use crate::server_hosts::{check_sql_servers, sql_servers};
 use crate::support::{Answer, DataFolder, Running, Workbench, await_end, await_that, read_json};
 
-/// A cluster of a test's own: an authentication daemon, a controller, and node daemons on the loopback,
-/// all with their files in one folder.
+/// Authentication daemon, controller, and node daemons on the loopback; all files in one folder.
 struct Cluster {
     folder: PathBuf,
     daemons: Vec<Child>,
 }
 
 impl Cluster {
-    /// None if Slurm is not installed, which is said.
+    /// None, with a message, without Slurm.
     fn start(folder: &Path, nodes: usize) -> Option<Cluster> {
         let is_there = |name: &&str| Path::new("/usr/sbin").join(name).exists();
         if !["slurmctld", "slurmd", "munged"].iter().all(|name| is_there(&name)) {
-            // Past the harness, which keeps the words of tests that pass.
+            // Not captured by the harness, which drops the output of tests that pass.
             let why = "SKIPPED: a test of hosts from Slurm: slurm-wlm and munge are not installed";
             let _ = writeln!(std::io::stderr(), "{why}");
             return None;
@@ -114,7 +113,7 @@ impl Cluster {
         command
     }
 
-    /// What a program of Slurm prints.
+    /// The output of one of Slurm's programs.
     fn ask(&self, words: &[&str]) -> String {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).stdin(Stdio::null());
@@ -122,7 +121,7 @@ impl Cluster {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Ids of the agents on a node, or on all.
+    /// On a node, or on all.
     fn agents(&self, node: Option<&str>) -> Vec<i32> {
         let configuration = self.folder.join("slurm.conf");
         let ours = ("SLURM_CONF", configuration.to_str().unwrap());
@@ -130,7 +129,6 @@ impl Cluster {
         agents_with(&[ours].into_iter().chain(node).collect::<Vec<_>>())
     }
 
-    /// Waits until no job is left.
     #[track_caller]
     fn await_no_jobs(&self) {
         await_that("Slurm has all its nodes back", || {
@@ -141,7 +139,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // The nodes before the controller, which tells it of their steps, and it before what it asks who they are.
+        // Nodes before the controller that they report to, and that before its authentication.
         for daemon in self.daemons.iter_mut().rev() {
             let _ = daemon.kill();
             let _ = daemon.wait();
@@ -149,7 +147,7 @@ impl Drop for Cluster {
     }
 }
 
-/// The line of a study that requests hosts.
+/// For a study.
 fn request(more: &str) -> String {
     format!("slurm = {{ partition = \"bench\", nodes = 3, time = \"10min\"{more} }}")
 }
@@ -169,7 +167,7 @@ fn the_same_study_runs_over_openssh_and_over_slurm_with_one_line_changed() {
     };
     let mut ways = vec![("slurm", request(""))];
     let sshd = Sshd::start(&bench.path("ssh"));
-    // One server, under three names.
+    // One server with three names.
     let reach = sshd.as_ref().map(|sshd| sshd.reach().replace("{name}", "127.0.0.1"));
     ways.extend(reach.map(|reach| ("ssh", format!("reach = '{reach}'"))));
     for (name, reach) in &ways {
@@ -220,13 +218,13 @@ fn a_request_that_waits_says_what_the_queue_says_and_is_withdrawn() {
         &["has not ended within 5 s", "waits in the queue (Resources"],
     );
     run("slurm = { partition = \"no\", nodes = 1 }", &["ended with exit code 1", "partition"]);
-    // What others have requested is still there.
+    // Others' requests are still there.
     await_that("only the other job is left", || {
         cluster.ask(&["squeue", "-h", "-o", "%j"]).trim() == "other"
     });
 }
 
-/// Starts a run of two trials over Slurm; the first one is measured.
+/// Two trials over Slurm; the first is being measured.
 fn running(bench: &Workbench, cluster: &Cluster, database: &Database, lost: &str) -> Running {
     let program = format!("program = \"{}\"\n{lost}", env!("CARGO_BIN_EXE_dyno"));
     let host = format!("[host.load]\n{}\n{program}", request(""));
@@ -250,7 +248,7 @@ fn nodes_are_given_back_when_the_controller_is_stopped_or_killed() {
         run.child.wait().unwrap();
         cluster.await_no_jobs();
         agents.into_iter().for_each(await_end);
-        // A run that was stopped is continued.
+        // Otherwise the stopped run would continue.
         fs::remove_dir_all(bench.path("runs")).unwrap();
     }
 }
@@ -262,7 +260,7 @@ fn a_node_whose_daemon_is_killed_is_named_and_the_run_goes_on_without_it() {
     let Some(mut cluster) = Cluster::start(&bench.path("slurm"), 3) else { return };
     let database = Database::start();
     let run = running(&bench, &cluster, &database, "lost = \"continue\"");
-    // The daemon of c2, and the agent there, which outlives it.
+    // The daemon of c2; the agent there outlives it.
     let agents = cluster.agents(Some("c2"));
     assert_eq!(agents.len(), 1, "{agents:?}");
     cluster.daemons[3].kill().unwrap();
@@ -291,7 +289,7 @@ fn the_study_of_sql_servers_runs_over_slurm_with_one_line_changed() {
     let line = "reach = \"local\" ";
     assert!(text.contains(line), "{text}");
     bench.write("study.toml", &text.replace(line, &request("")));
-    // Where nodes look for programs, there is Dyno.
+    // Nodes find Dyno in their PATH.
     let program = Path::new(env!("CARGO_BIN_EXE_dyno"));
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", program.parent().unwrap().display());
     let mut command = bench.command(&["run", "study.toml"]);

@@ -1,4 +1,4 @@
-//! Stalls that a test brings about itself: a server that is stopped, and a redo log that is full.
+//! Stalls made by the test: a stopped server, a full redo log.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use serde_json::Value;
 use crate::foreign::TestClock;
 use crate::support::{Workbench, server_pid, trial_folder};
 
-/// How often a load is tried that a busy machine can disturb.
+/// A busy machine can disturb a load.
 const ATTEMPTS: usize = 4;
 
-/// A stop as the test knows it itself.
+/// As known to the test.
 #[derive(Debug)]
 struct Stop {
     /// In seconds since the measurement phase began.
@@ -21,7 +21,7 @@ struct Stop {
     length_s: f64,
 }
 
-/// Stops a server under load for a second and returns when that was, and the stalls that were found.
+/// Returns the time of the stop and the stalls found.
 fn stop_for_a_second(product: &str) -> (Stop, Vec<Value>) {
     let bench = Workbench::new();
     let mut running = bench.start(&[
@@ -53,20 +53,19 @@ fn stop_for_a_second(product: &str) -> (Stop, Vec<Value>) {
     (stop, stalls(&bench))
 }
 
-/// Waits without anything to wait for: the time itself is what the test is about.
+/// The time itself is what the test needs.
 fn wait(time: Duration) {
     let (_sender, receiver) = mpsc::channel::<()>();
     assert_eq!(receiver.recv_timeout(time), Err(mpsc::RecvTimeoutError::Timeout));
 }
 
-/// A process and its children.
 fn family(pid: i32) -> Vec<Pid> {
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
     let children = children.split_whitespace().map(|child| child.parse().unwrap());
     std::iter::once(pid).chain(children).filter_map(Pid::from_raw).collect()
 }
 
-/// Processes that do not run. They go on when this ends, also when a test fails.
+/// Continued on drop, also when a test fails.
 struct Stopped {
     family: Vec<Pid>,
     since_s: f64,
@@ -79,7 +78,7 @@ impl Stopped {
         stopped
     }
 
-    /// Lets them run again and returns when they did not.
+    /// Returns when they did not run.
     fn go_on(self, clock: &dyn Clock) -> Stop {
         let start_s = self.since_s;
         let length_s = clock.now().as_secs_f64() - start_s;
@@ -87,7 +86,7 @@ impl Stopped {
         Stop { start_s, length_s }
     }
 
-    /// A child may have ended meanwhile: then there is nothing to signal.
+    /// A child may have ended.
     fn signal(&self, signal: Signal) {
         for pid in &self.family {
             let _ = kill_process(*pid, signal);
@@ -101,7 +100,7 @@ impl Drop for Stopped {
     }
 }
 
-/// The stalls that the record's findings list.
+/// From the findings.
 fn stalls(bench: &Workbench) -> Vec<Value> {
     let answer = bench.dyno_good(&["report", "record", "--format", "json"]);
     let findings: Value = serde_json::from_str(&answer.out).expect("findings are JSON");
@@ -112,14 +111,14 @@ fn number(of: &Value, name: &str) -> f64 {
     of[name].as_f64().unwrap_or_else(|| panic!("{name} of {of:#}"))
 }
 
-/// Whether a reading that is this sign moved about a stall.
+/// Whether a reading with this sign moved near a stall.
 fn has_sign(stall: &Value, sign: &str) -> bool {
     stall["moved_first"].as_array().unwrap().iter().any(|moved| moved["sign_of"] == sign)
 }
 
-/// How a stop and the stall that was found at its time differ, if they do.
+/// None if the stop and its stall agree.
 fn difference(stop: &Stop, stalls: &[Value]) -> Option<String> {
-    // A busy machine may hold up the load at other times, too.
+    // A busy machine may stall the load at other times, too.
     let end_s = stop.start_s + stop.length_s;
     let overlap = |stall: &&Value| {
         let start_s = number(stall, "start_s");
@@ -128,7 +127,7 @@ fn difference(stop: &Stop, stalls: &[Value]) -> Option<String> {
     let Some(stall) = stalls.iter().max_by(|a, b| overlap(a).total_cmp(&overlap(b))) else {
         return Some("no stall".to_owned());
     };
-    // How exactly it is found is tested on servers whose time is simulated.
+    // Tests on simulated servers check the exact length.
     let is_as_long = |found_s: f64| (0.85..3.0).contains(&(found_s / stop.length_s));
     let missing_s = number(stall, "missing") / number(stall, "level");
     let is_as_deep = is_as_long(missing_s) && stall["gap"] == true;
@@ -144,7 +143,7 @@ fn difference(stop: &Stop, stalls: &[Value]) -> Option<String> {
 
 #[track_caller]
 fn check_stop(product: &str) {
-    // A busy machine may hold up the load just before or after the stop, which makes the stall longer.
+    // A busy machine may stall the load right before or after the stop.
     let differences: Vec<String> = (0..ATTEMPTS)
         .map_while(|_| {
             let (stop, stalls) = stop_for_a_second(product);
@@ -168,8 +167,8 @@ fn a_postgresql_that_is_stopped_for_a_second_is_found_and_named() {
 #[test]
 #[ignore = "matrix stalls: a load of 20 s, up to four times"]
 fn a_full_redo_log_is_reported_by_its_checkpoint_age() {
-    // The smallest redo log there is, and flushing that is put off until it is full. Pages are
-    // compressed when they are written, so that flushing takes long on any disk.
+    // The smallest redo log, flushed only when full. Compressing written pages slows flushing on
+    // any disk.
     let settings = [
         "innodb_log_file_size=4MiB",
         "innodb_buffer_pool_size=64MiB",
@@ -183,7 +182,7 @@ fn a_full_redo_log_is_reported_by_its_checkpoint_age() {
     let load = ["oltp_update_non_index", "--on", "mariadb", "--rate", "1000", "--clients", "8"];
     let rows = ["--table-size", "60000", "--distribution", "uniform", "--warm-up", "1s"];
     let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--setting", setting]).collect();
-    // On a busy machine it takes longer until the log is full, and the stall may drown in others.
+    // On a busy machine the log fills later, and the stall may drown in others.
     let filled = ["20s", "40s", "80s"].into_iter().find_map(|seconds| {
         let bench = Workbench::new();
         let times = ["--duration", seconds, "--out", "record"];
@@ -193,7 +192,7 @@ fn a_full_redo_log_is_reported_by_its_checkpoint_age() {
         is_found.then_some(bench)
     });
     let bench = filled.expect("there is a stall of a full log");
-    // And it was full: the limit is the server's own, and waiting begins there.
+    // It was full: waiting begins at the server's own limit.
     let folder = trial_folder(&bench.path("record"), 1);
     let summary = crate::support::read_json(&folder.join("summary.json"));
     let ages = summary["steps"][0]["readings"]["innodb.checkpoint_age_percent"].as_array().unwrap();

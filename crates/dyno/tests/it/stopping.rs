@@ -1,4 +1,4 @@
-//! Sequential stopping: variants that are settled get no more repetitions.
+//! Sequential stopping: settled variants get no more repetitions.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::Workbench;
 
-/// A study of three simulated servers: one is much slower than the baseline, one a little.
+/// One server is much slower than the baseline, one slightly.
 const STUDY: &str = r#"
     title = "Which of them is slower?"
     [database.a]
@@ -37,7 +37,7 @@ fn events(run: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("an event")).collect()
 }
 
-/// Names of the trials' folders that have a summary.
+/// Trials with a summary.
 fn ended(run: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(run.join("trials")).expect("there are trials");
     let mut names: Vec<String> = entries
@@ -89,7 +89,7 @@ fn a_resumed_run_decides_as_if_it_had_not_been_interrupted() {
     let findings =
         |bench: &Workbench| bench.json("runs/study/findings.json")["comparisons"].clone();
     let before = findings(&bench);
-    // As if it had been killed in the middle of the third block, and of a later one.
+    // As if killed in the middle of the third block, or of a later one.
     for kept in [8, names.len() - 2] {
         for name in &names[kept..] {
             std::fs::remove_dir_all(run.join("trials").join(name)).expect("it can be removed");

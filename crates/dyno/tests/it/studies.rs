@@ -1,4 +1,4 @@
-//! Study files as a person writes them: right, wrong, and the ones the project ships.
+//! Study files by hand: right, wrong, and those shipped.
 
 use std::path::Path;
 
@@ -68,7 +68,7 @@ fn every_shipped_study_is_right_and_can_be_planned() {
 
 #[test]
 fn the_quickstart_answers_its_question() {
-    // What a sync costs is its question: it runs on a disk.
+    // It asks for the cost of a sync, so it runs on a disk.
     let (bench, folder) = (Workbench::new(), DataFolder::on_disk());
     let study = shipped("quickstart.toml");
     let command = ["run", &study, "--data-folder", folder.text()];
@@ -77,7 +77,7 @@ fn the_quickstart_answers_its_question() {
     let headline = findings["answer"]["headline"].as_str().unwrap();
     assert!(answer.out.contains("report: "), "{}", answer.out);
     assert!(!headline.is_empty());
-    // Not to sync is faster than to sync every commit, on every machine.
+    // On every machine it is faster not to sync every commit.
     let verdicts: Vec<&str> = findings["comparisons"]
         .as_array()
         .unwrap()
@@ -86,7 +86,7 @@ fn the_quickstart_answers_its_question() {
         .filter_map(|comparison| comparison["verdict"].as_str())
         .collect();
     assert!(verdicts.contains(&"better"), "{verdicts:?} {headline}");
-    // A second time there is nothing to do, and nothing is lost.
+    // The second run has nothing to do, and loses nothing.
     let again = bench.dyno_good(&command);
     assert!(again.err.contains("already done"), "{}", again.err);
 }
@@ -161,7 +161,7 @@ fn the_words_beside_those_of_other_tools_are_keys() {
     assert!(n_keys > 50, "only {n_keys} keys were looked up");
 }
 
-/// The indented lines of a document from the one that is `first` to the end of their block.
+/// From the line `first` to the end of its block.
 fn example(document: &str, first: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
     let text = std::fs::read_to_string(path).expect("the document is there");
@@ -185,7 +185,7 @@ fn the_readme_shows_how_prices_are_compared() {
     let mut check = bench.command(&["check", "documented.toml"]);
     let answer = Answer::from(check.env("DB_PASSWORD", "x").output().expect("dyno starts"));
     assert_eq!(answer.code, 0, "{}{}", answer.out, answer.err);
-    // The same with servers that are there: the large one is twice as fast, at four times the price.
+    // With running servers: the large one is twice as fast, at four times the price.
     let simulated = |text: &str, name: &str, service: &str| {
         let url = format!("url            = \"mysql://dyno:${{DB_PASSWORD}}@db-{name}/test\"");
         assert!(text.contains(&url), "{text}");
@@ -199,7 +199,7 @@ fn the_readme_shows_how_prices_are_compared() {
     let million = |variant: usize| findings["cost"][variant]["money_per_million"]["value"].as_f64();
     let (small, large) = (million(0).expect("it has a price"), million(1).expect("it has a price"));
     assert!((1.8..2.2).contains(&(large / small)), "{small} {large}");
-    // One is faster, the other one costs less: neither beats the other in both.
+    // One is faster, the other cheaper.
     for variant in [0, 1] {
         assert_eq!(findings["cost"][variant]["on_frontier"], true, "{}", findings["cost"]);
     }

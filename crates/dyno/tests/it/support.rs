@@ -1,4 +1,4 @@
-//! A folder to work in, the program to run there, and how to wait for what takes its time.
+//! A folder to work in, the program, and ways to wait.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -7,19 +7,18 @@ use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 
 use serde_json::Value;
 
-/// A folder that vanishes with the test, in which Dyno is run.
+/// Dyno runs in a folder that vanishes with the test.
 pub(crate) struct Workbench {
     folder: tempfile::TempDir,
 }
 
-/// What a command came to.
 pub(crate) struct Answer {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-/// A data folder of a test's own that the user of servers can enter; it vanishes with the test.
+/// The user of servers can enter it; it vanishes with the test.
 pub(crate) struct DataFolder(tempfile::TempDir);
 
 impl DataFolder {
@@ -27,7 +26,7 @@ impl DataFolder {
         DataFolder::below(&std::env::temp_dir())
     }
 
-    /// One that is on a disk, wherever the other files of the tests are.
+    /// On a disk, wherever the tests' other files are.
     pub(crate) fn on_disk() -> DataFolder {
         DataFolder::below(Path::new("/var/tmp"))
     }
@@ -65,20 +64,19 @@ impl Workbench {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
-        // Nor are data sets that others have populated; tests of those have a folder of their own.
+        // Without data sets of others; tests of those have their own folder.
         let is_trial = matches!(arguments.first(), Some(&("run" | "bench")));
         if is_trial && !arguments.contains(&"--data-folder") {
             command.arg("--no-reuse");
         }
-        // What this machine was calibrated to is none of a test's business.
+        // Without this machine's calibration.
         command.env("XDG_STATE_HOME", self.path("state"));
-        // Nor is what its user has fetched.
+        // Without the user's fetched programs.
         command.env("DYNO_BUILDS", self.path("builds"));
         command
     }
 
-    /// Runs Dyno to its end. On a busy machine a transaction may take longer than a short load: then the load is
-    /// repeated, and lasts longer.
+    /// On a busy machine a transaction may outlast a short load, which is then repeated for longer.
     pub(crate) fn dyno(&self, arguments: &[&str]) -> Answer {
         let run = |arguments: &[&str]| {
             Answer::from(self.command(arguments).output().expect("dyno starts"))
@@ -97,7 +95,7 @@ impl Workbench {
         answer
     }
 
-    /// Runs Dyno to its end, which must be a good one.
+    /// The exit code must be 0.
     #[track_caller]
     pub(crate) fn dyno_good(&self, arguments: &[&str]) -> Answer {
         let answer = self.dyno(arguments);
@@ -105,18 +103,17 @@ impl Workbench {
         answer
     }
 
-    /// Starts Dyno and returns the lines it says, to be waited for.
+    /// Its lines can be waited for.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
         Running::of(self.command(arguments))
     }
 
-    /// Runs one trial and returns its JSON.
     #[track_caller]
     pub(crate) fn bench(&self, arguments: &[&str]) -> Value {
         self.bench_to(0, arguments)
     }
 
-    /// The same, with the exit code that is expected.
+    /// Expects this exit code.
     #[track_caller]
     pub(crate) fn bench_to(&self, code: i32, arguments: &[&str]) -> Value {
         let all: Vec<&str> =
@@ -141,7 +138,6 @@ impl From<Output> for Answer {
     }
 }
 
-/// Dyno while it runs.
 pub(crate) struct Running {
     pub(crate) child: Child,
     lines: BufReader<ChildStderr>,
@@ -149,7 +145,6 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts a command of Dyno.
     pub(crate) fn of(mut command: Command) -> Running {
         let mut child =
             command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("dyno starts");
@@ -157,7 +152,6 @@ impl Running {
         Running { child, lines, said: String::new() }
     }
 
-    /// Waits until a line holds all of these words.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, words: &[&str]) {
         loop {
@@ -177,12 +171,11 @@ impl Running {
         rustix::process::kill_process(id, signal).expect("the signal is sent");
     }
 
-    /// Waits for its end.
     pub(crate) fn end(self) -> i32 {
         self.outcome().0.code().unwrap_or(-1)
     }
 
-    /// Waits for its end; returns how it ended, and all that it has said.
+    /// Returns how it ended, and its output.
     pub(crate) fn outcome(mut self) -> (ExitStatus, String) {
         let mut rest = String::new();
         std::io::Read::read_to_string(&mut self.lines, &mut rest).expect("lines can be read");
@@ -191,13 +184,12 @@ impl Running {
     }
 }
 
-/// Where the servers of commands without a data folder keep their data.
+/// For servers of commands without a data folder.
 pub(crate) fn data_root() -> PathBuf {
     std::env::var_os("DYNO_DATA_FOLDER").map_or_else(user_root, PathBuf::from)
 }
 
-/// Dyno's folder for the user who runs the tests. Servers begin with the initial data that are kept there: initialising
-/// takes seconds.
+/// Of the tests' user. Servers start on the initial data kept there, as initialising takes seconds.
 pub(crate) fn user_root() -> PathBuf {
     format!("/var/tmp/dyno-{}", rustix::process::getuid().as_raw()).into()
 }
@@ -208,7 +200,7 @@ pub(crate) fn read_json(path: &Path) -> Value {
     serde_json::from_str(&text).expect("the file is JSON")
 }
 
-/// Text of an event file, packed or not.
+/// Packed or not.
 pub(crate) fn events(trial: &Path) -> String {
     let plain = trial.join("events.jsonl");
     if plain.exists() {
@@ -222,7 +214,7 @@ pub(crate) fn events(trial: &Path) -> String {
     String::from_utf8(output.stdout).expect("events are text")
 }
 
-/// The last process id of the server in a trial's events.
+/// From a trial's events.
 pub(crate) fn server_pid(trial: &Path) -> i32 {
     let text = events(trial);
     let line = text.lines().rfind(|line| line.contains("server_ready")).expect("a server is ready");
@@ -230,11 +222,10 @@ pub(crate) fn server_pid(trial: &Path) -> i32 {
     event["pid"].as_i64().expect("the server has a process") as i32
 }
 
-/// How often, and after which pause in milliseconds, something is looked at that takes its time. Only what never comes
-/// takes as long.
+/// Number of looks, and milliseconds between them: only what never comes takes so long.
 const LOOKS: (u32, u64) = (12_000, 10);
 
-/// Waits until a look is good; what was wrong with the last one is the message of the test.
+/// The last look's error is the test's message.
 #[track_caller]
 pub(crate) fn await_good<T>(mut look: impl FnMut() -> Result<T, String>) -> T {
     let (looks, pause) = LOOKS;
@@ -249,19 +240,16 @@ pub(crate) fn await_good<T>(mut look: impl FnMut() -> Result<T, String>) -> T {
     panic!("{last}");
 }
 
-/// Waits until something is so.
 #[track_caller]
 pub(crate) fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
     await_good(|| if is_so() { Ok(()) } else { Err(format!("it is not so that {what}")) });
 }
 
-/// Waits until a process has ended.
 #[track_caller]
 pub(crate) fn await_end(pid: i32) {
     await_that(&format!("process {pid} has ended"), || !is_alive(pid));
 }
 
-/// Waits until these names are none any more.
 #[track_caller]
 pub(crate) fn await_none(left: impl Fn() -> Vec<String>) {
     await_good(|| match left() {
@@ -270,15 +258,14 @@ pub(crate) fn await_none(left: impl Fn() -> Vec<String>) {
     });
 }
 
-/// A port of the loopback that nothing listens at.
 pub(crate) fn free_port() -> u16 {
     dyno_host::free_loopback_port().expect("a port is free")
 }
 
-/// Whether a process is there (and not merely waiting to be reaped).
+/// A zombie does not count.
 pub(crate) fn is_alive(pid: i32) -> bool {
-    // A killed process keeps its files, and their locks, until its last thread is gone; its main thread
-    // may be gone first.
+    // A killed process keeps its files and locks until its last thread has gone, perhaps after the main
+    // thread.
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
     let is_left = |thread: std::fs::DirEntry| {
         std::fs::read_to_string(thread.path().join("stat"))
@@ -287,7 +274,6 @@ pub(crate) fn is_alive(pid: i32) -> bool {
     threads.flatten().any(is_left)
 }
 
-/// The folder of a trial, by its number.
 pub(crate) fn trial_folder(run: &Path, number: u32) -> PathBuf {
     let prefix = format!("{number:04}-");
     std::fs::read_dir(run.join("trials"))

@@ -1,4 +1,4 @@
-//! Dyno's load and real sysbench's leave the same rows, and count the same statements.
+//! Dyno's load and real sysbench's leave the same rows and count the same statements.
 
 use std::process::Command;
 
@@ -47,13 +47,13 @@ fn sysbench(standing: &Standing, product: &str, script: &str, command: &str) -> 
     text
 }
 
-/// `read: 1400` and the like from sysbench's report.
+/// From `read: 1400` and the like in sysbench's report.
 fn reported(report: &str, name: &str) -> u64 {
     let line = report.lines().find(|line| line.trim().starts_with(name)).unwrap();
     line.split(':').nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// A load of so many transactions that those at its ends do not count; a busy machine needs longer for them.
+/// So many transactions that those at the ends do not count; a busy machine needs longer.
 fn dyno_load(standing: &Standing, workload: &MadeWorkload) -> dyno_load::StepTotals {
     let load = Load::Open { rate: 200.0, arrivals: Arrivals::Constant, clients: 2 };
     let for_seconds =
@@ -85,7 +85,7 @@ fn same_rows_and_statements(product: &str, script: &str) {
         for (name, ours) in
             [("read", tally.reads), ("write", tally.writes), ("other", tally.others)]
         {
-            // sysbench counts a DELETE that meets no row as "other": another client had the row.
+            // sysbench counts a DELETE without a row as "other": another client had the row.
             let per_event = (reported(&report, name) + events / 2) / events;
             assert_eq!(per_event, ours / transactions, "{script}: {name}");
         }

@@ -1,12 +1,12 @@
-//! sysbench's tests of the machine, beside sysbench: the same output, numbers masked, the same exit codes
-//! and the same files.
+//! sysbench's tests of the machine: same output with numbers masked, same exit codes and files as
+//! sysbench.
 
 use std::process::Command;
 
 use crate::support::{Answer, Workbench};
 use crate::sysbench_tool::masked;
 
-/// Runs a line with both, each in a folder of its own.
+/// Each in a folder of its own.
 fn both(benches: &[Workbench; 2], line: &str) -> [Answer; 2] {
     let words: Vec<&str> = line.split_whitespace().collect();
     let theirs = Command::new("sysbench").args(&words).current_dir(benches[1].path(".")).output();
@@ -14,7 +14,7 @@ fn both(benches: &[Workbench; 2], line: &str) -> [Answer; 2] {
     [ours, theirs.expect("sysbench is installed").into()]
 }
 
-/// What both print, whatever the speed of the machine: a short number is padded, and an interval may be reported twice.
+/// Independent of speed: short numbers are padded, and an interval may be reported twice.
 fn alike(text: &str) -> String {
     let text = masked(text).replace("( #", "(#");
     let mut lines: Vec<&str> = text.lines().collect();

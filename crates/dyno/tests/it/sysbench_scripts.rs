@@ -1,4 +1,4 @@
-//! Scripts of sysbench against the server that answers at once: how runs end, and scripts that misbehave.
+//! sysbench scripts on a server that replies at once: ends of runs, and scripts that misbehave.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -8,7 +8,6 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Answer, Workbench};
 
-/// Runs a command of a script with these options.
 fn command(bench: &Workbench, script: &str, options: &str) -> Answer {
     bench.write("mine.lua", script);
     let mut words = vec!["sysbench", "mine.lua", "--mysql-dry-run"];
@@ -16,12 +15,11 @@ fn command(bench: &Workbench, script: &str, options: &str) -> Answer {
     bench.dyno(&words)
 }
 
-/// Runs a script without a record.
+/// Without a record.
 fn run(script: &str, options: &str) -> Answer {
     command(&Workbench::new(), script, &format!("--no-record {options} run"))
 }
 
-/// The number behind a label.
 #[track_caller]
 fn number(text: &str, label: &str) -> f64 {
     let (_, rest) = text.split_once(label).unwrap_or_else(|| panic!("no {label} in {text}"));
@@ -30,8 +28,7 @@ fn number(text: &str, label: &str) -> f64 {
     rest[..end].parse().unwrap_or_else(|_| panic!("{label} in {text}"))
 }
 
-/// Starts a command, sends it a signal once it has printed a line with this word, and returns how it ended and all that
-/// it has printed.
+/// Signals a command once it prints this word; returns how it ended, and its output.
 pub(crate) fn interrupted(
     bench: &Workbench,
     words: &[&str],
@@ -74,7 +71,7 @@ fn a_run_ends_with_its_threads() {
     let queries = number(&out, "queries:");
     let rate = number(out.split_once("queries:").expect("queries").1, "(");
     let expected = queries / number(&out, "total time:");
-    // The time is printed with four digits.
+    // Times are printed with four digits.
     assert!(queries == 50.0 && rate > 50.0 / 600.0 * 100.0, "{rate} {expected} {out}");
 }
 
@@ -212,7 +209,7 @@ fn results_are_printed_whatever_happens_to_the_record() {
     let check = |folder: &str, options: &str, code: i32, expected: &str| {
         let bench = Workbench::new();
         if folder.is_empty() {
-            // There can be no folder of this name.
+            // No folder can have this name.
             bench.write("runs", "");
         }
         let answer = command(&bench, &removes(folder), &format!("--events=2 {options} run"));

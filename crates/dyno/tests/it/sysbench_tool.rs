@@ -1,5 +1,5 @@
-//! `dyno sysbench` beside sysbench: the same command lines on the same server give the same output, numbers
-//! masked, the same exit codes, tables and statements.
+//! `dyno sysbench` beside sysbench: the same command lines give the same output with numbers masked, the
+//! same exit codes, tables and statements.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -7,7 +7,6 @@ use std::process::Command;
 use crate::foreign::Standing;
 use crate::support::{Answer, Workbench};
 
-/// Both programs, on one server.
 struct Beside {
     standing: Standing,
     bench: Workbench,
@@ -52,7 +51,7 @@ impl Beside {
         self.bench.dyno(&words)
     }
 
-    /// Runs a line with both, and compares what they print and how they end.
+    /// Compares the output and exit codes of both.
     #[track_caller]
     fn check(&self, line: &str) {
         let theirs = self.theirs(line);
@@ -62,7 +61,7 @@ impl Beside {
         assert_eq!(ours.code, theirs.code, "{line}");
     }
 
-    /// Makes the tables with both programs, and compares what they print.
+    /// Makes the tables with both, and compares the output.
     #[track_caller]
     fn prepare(&self) {
         let line = |command: &str| format!("oltp_read_write {SIZE} {command}");
@@ -77,7 +76,7 @@ impl Beside {
         self.standing.connection().query(sql).unwrap()
     }
 
-    /// The statements that `run` sends, as shapes, with how often; those of at least one in a hundred.
+    /// Statements sent by `run`, as shapes with counts, if at least one in a hundred.
     fn shapes(&self, run: &dyn Fn()) -> BTreeMap<String, usize> {
         self.rows("SET GLOBAL log_output = 'TABLE'");
         self.rows("TRUNCATE mysql.general_log");
@@ -96,7 +95,7 @@ impl Beside {
     }
 }
 
-/// A statement with a `#` for each value.
+/// `#` for each value.
 fn shape(sql: &str) -> String {
     let mut out = String::new();
     let mut parts = sql.split('\'');
@@ -121,10 +120,10 @@ fn digits(text: &str) -> String {
     out
 }
 
-/// The text with a `#` for each number, without the line of the version and without blanks in a row.
+/// `#` for each number; without the version's line and repeated blanks.
 pub(crate) fn masked(text: &str) -> String {
     let is_kept = |line: &&str| {
-        // How many intervals there are depends on moments.
+        // The number of intervals depends on timing.
         !line.starts_with("sysbench 1.0.20") && !line.starts_with("record: ")
     };
     let mut out: Vec<String> = Vec::new();
@@ -251,7 +250,7 @@ fn mistakes_end_as_with_sysbench() {
     let api = "local c function thread_init() c = sysbench.sql.driver():connect() end\n";
     check(&format!("{api}function event() c:query('SELECT 1 FROM nowhere') end"), "--events=1 run");
     check(&format!("{api}function event() c:query('garbage') end"), "--events=1 run");
-    // An error that is ignored has no text. Threads that fail do not change the exit code.
+    // An ignored error has no text. Failing threads do not change the exit code.
     let deadlock = "con:query(\"SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213\")";
     let api = "local con = sysbench.sql.driver():connect()\n";
     check(&format!("function prepare()\n{api}{deadlock} end"), "prepare");
@@ -260,7 +259,7 @@ fn mistakes_end_as_with_sysbench() {
     check(parallel, "--threads=2 load");
 }
 
-/// What scripts of sysbench 0.5 find: options as variables, errors without their reasons.
+/// Scripts of sysbench 0.5: options as variables, errors without reasons.
 const OLD: &str = "function try(f)
     print(pcall(f))
 end
@@ -297,9 +296,9 @@ fn scripts_of_sysbench_0_5_find_what_they_found() {
     beside.check("mine.lua --events=5 run");
 }
 
-/// Scripts as people have them; what they print is compared.
+/// Real-life scripts, whose output is compared.
 const SCRIPTS: [&str; 5] = [
-    // Rows, NULLs, results that are none.
+    // Rows, NULLs, missing results.
     "function event()
        local c = sysbench.sql.driver():connect()
        c:query('CREATE TEMPORARY TABLE t (a INT, b VARCHAR(9))')
@@ -311,7 +310,6 @@ const SCRIPTS: [&str; 5] = [
        print(c:query_row('SELECT a FROM t WHERE a > 5'))
        return 1
      end",
-    // The old API.
     "function thread_init(thread_id) db_connect() set = thread_id end
      function event(thread_id)
        db_query('BEGIN')
@@ -324,7 +322,6 @@ const SCRIPTS: [&str; 5] = [
        db_query('COMMIT')
        print(set, oltp_foo, db_driver, #sb_rand_str('###'))
      end",
-    // Options, commands, hooks, counters.
     "ffi.cdef[[int usleep(unsigned int); void sb_counter_inc(int, sb_counter_type);]]
      sysbench.cmdline.options = { n = {'number', 3}, s = {'text', 'x'}, b = {'switch', false} }
      sysbench.cmdline.commands = { check = { function() print('checked', sysbench.opt.n) end } }
@@ -336,12 +333,11 @@ const SCRIPTS: [&str; 5] = [
      function init() print('init', sysbench.tid) end
      function done() print('done') end
      function thread_done(id) print('thread_done', id) end",
-    // Errors that are ignored.
+    // Ignored errors.
     "function thread_init() c = sysbench.sql.driver():connect() n = 0 end
      function sysbench.hooks.sql_error_ignorable(e) print(e.sql_errno, e.sql_state) return true end
      function sysbench.hooks.before_restart_event(e) print('again') end
      function event() n = n + 1 if n == 1 then c:query('SELECT * FROM nowhere') end end",
-    // A loop of its own.
     "function event(id) print('event', id) end
      function thread_run(id)
        while sysbench.more do end
@@ -350,13 +346,13 @@ const SCRIPTS: [&str; 5] = [
      end",
 ];
 
-/// Scripts that once came to something else, and how many events tell it.
+/// Scripts that once behaved differently, and the events that show it.
 const CASES: [(&str, u64); 6] = [
     (include_str!("cases/sql-state.lua"), 4),
     (include_str!("cases/ignored-by-hook.lua"), 4),
     (include_str!("cases/two-results.lua"), 1),
     (include_str!("cases/return-true.lua"), 10),
-    // Errors that the script catches, and connections that it opens again.
+    // Errors that the script catches, and connections that it reopens.
     (
         "function thread_init() con = sysbench.sql.driver():connect() end
          function event() print(pcall(con.query, con, 'SELECT * FROM nowhere_x')) end",
@@ -369,7 +365,7 @@ const CASES: [(&str, u64); 6] = [
     ),
 ];
 
-/// Connections that the script replaces, its first one and another: sysbench 1.0.20 of Debian ends by a crash.
+/// The script replaces connections; Debian's sysbench 1.0.20 crashes at its end.
 const REPLACED: &str =
     "function thread_init() drv = sysbench.sql.driver() a, b = drv:connect(), drv:connect() end
     function event()
@@ -460,7 +456,7 @@ fn a_script_that_does_not_end_is_ended_by_a_signal() {
     let mut running = beside.bench.start(&words);
     running.wait_for(&["looping"]);
     running.signal(rustix::process::Signal::INT);
-    // It dies of the signal.
+    // Killed by the signal.
     assert_eq!(running.end(), -1);
 }
 

@@ -1,5 +1,4 @@
-//! `tpcb`: the tables that pgbench makes, and an audit that passes on every product and finds
-//! what is wrong.
+//! `tpcb`: pgbench's tables, with an audit that passes on every product and finds what is wrong.
 
 use std::process::Command;
 
@@ -89,8 +88,7 @@ fn a_fillfactor_is_refused_where_there_is_none() {
     assert!(audit.contains(" passed") && !audit.contains("FAILED"), "{audit}");
 }
 
-/// What an observer sees of the four tables: columns, keys, storage options, and a digest of all
-/// rows.
+/// The four tables from outside: columns, keys, storage options, and a digest of all rows.
 pub(crate) fn seen(connection: &mut dyn Connection) -> Vec<TextRows> {
     let catalog = [
         "SELECT table_name, column_name, ordinal_position, data_type, character_maximum_length, \
@@ -143,7 +141,7 @@ fn drop_tables(connection: &mut dyn Connection) {
     }
 }
 
-/// What a step without a warm-up came to.
+/// Of a step without a warm-up.
 fn totals(step: &StepTotals) -> AuditTotals {
     let count = |name: &str| {
         let idx = OUTCOMES.iter().position(|outcome| *outcome == name).unwrap();

@@ -1,5 +1,4 @@
-//! `tpcc`: an audit that passes on every product, in every manner of asking, and finds what is not
-//! TPC-C.
+//! `tpcc`: an audit that passes on every product in every mode, and finds what is not TPC-C.
 
 use dyno_load::{AbortFlag, Job, OUTCOMES, StepSpec, StepTotals, run_step};
 use dyno_model::{Load, StepRequest};
@@ -15,14 +14,14 @@ use crate::support::Workbench;
 
 const CLIENTS: Load = Load::Closed { clients: 4 };
 
-/// A fiftieth of TPC-C, so that populating takes a moment.
+/// A fiftieth of TPC-C is quickly populated.
 fn small(options: &[(&str, &str)], fault: Option<Fault>) -> MadeWorkload {
     let given = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let planned = tpcc::small_spec(fault).plan(&given.collect(), StepRequest::LEAST, Seed(5));
     MadeWorkload::new(planned.unwrap())
 }
 
-/// At full size, through the program.
+/// At full size, by the program.
 fn bench_on(product: &str, options: &[&str]) {
     let bench = Workbench::new();
     let arguments = ["tpcc", "--on", product, "--duration", "1s", "--warm-up", "200ms"];
@@ -56,8 +55,8 @@ fn two_warehouses_pass_their_audit_on_postgresql() {
     bench_on("postgresql", &["--warehouses", "2", "--mix", "deck"]);
 }
 
-/// Whoever pays keys for three seconds, and whoever asks for less for two: within five of them most
-/// of ten terminals do something, and none does anything a third time.
+/// Payments take three seconds to key, smaller requests two: within five seconds most of ten
+/// terminals do something, and none a third time.
 #[test]
 fn paced_terminals_key_and_think_and_are_named_so() {
     let bench = Workbench::new();
@@ -70,12 +69,12 @@ fn paced_terminals_key_and_think_and_are_named_so() {
     assert_eq!(result["new_orders"]["name"], "tpmC");
     assert_eq!(result["new_orders"]["mode"], "paced");
     assert_eq!(result["options"]["mode"], "paced");
-    // Keying and thinking are no part of a response time.
+    // Response times exclude keying and thinking.
     let median = result["response_time_us"]["p50"].as_f64().unwrap();
     assert!(median < 2e6, "{median}");
 }
 
-/// What a step without a warm-up came to.
+/// Of a step without a warm-up.
 fn totals(step: &StepTotals) -> AuditTotals {
     let kinds = step.measured.kinds.iter().map(|kind| {
         let count = |name: &str| {
@@ -95,8 +94,8 @@ fn totals(step: &StepTotals) -> AuditTotals {
     }
 }
 
-/// Puts a load on the tables for a second at a time, each with draws of its own, until it is
-/// enough; a slow machine takes longer.
+/// Loads the tables for a second at a time, with new draws, until it is enough; longer on a slow
+/// machine.
 fn load_until(
     standing: &Standing,
     workload: &MadeWorkload,
@@ -151,7 +150,7 @@ fn drop_tables(workload: &dyn Workload, connection: &mut dyn Connection) {
     }
 }
 
-/// Populates, audits what is still untouched, puts a load on it, and audits again.
+/// Audits before and after a load.
 fn every_manner_on(product: &str) {
     let standing = Standing::start(product);
     let mut connection = standing.connection();
@@ -206,7 +205,7 @@ fn what_is_not_tpcc_fails_its_audit() {
     check(Fault::NeverRemote, |all| all.kinds[1].committed >= 600, &remote);
     let skew = ["skew of items", "skew of customers by number", "skew of customers by last name"];
     check(Fault::FlatSkew, |all| all.kinds[1].committed >= 400, &skew);
-    // Deliveries that were under way in the end may hide one district each.
+    // Each delivery under way at the end may hide a district.
     check(Fault::SkipsDistricts, |all| all.kinds[3].committed >= 20, &["orders delivered"]);
     check(
         Fault::NeverByName,

@@ -1,4 +1,4 @@
-//! Whole trials on hosts: on local ones, on several machines at the same time, and when something goes wrong.
+//! Whole trials on hosts: local ones, several machines at once, and failures.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::support::{
     DataFolder, Running, Workbench, await_end, await_none, is_alive, read_json, trial_folder,
 };
 
-/// A study of a database on two kinds of hosts.
+/// On two kinds of hosts.
 fn study(hosts: &str, product: &str, design: &str) -> String {
     format!(
         r#"
@@ -48,7 +48,7 @@ fn summary(bench: &Workbench, trial: u32) -> Value {
     read_json(&trial_folder(&bench.path("runs/study"), trial).join("summary.json"))
 }
 
-/// What servers and trials have left in a data folder, without kept data sets.
+/// Without kept data sets.
 fn left(data: &DataFolder) -> Vec<String> {
     let entries = fs::read_dir(data.path()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
@@ -62,7 +62,7 @@ fn trials_run_on_their_hosts_and_are_read_like_others() {
     bench.write("study.toml", &study(HOSTS, "sqlite", "duration = \"1s\""));
     let answer = bench.dyno_good(&["run", "study.toml", "--data-folder", data.text()]);
     assert!(answer.err.contains("some of these hosts are the same machine"), "{}", answer.err);
-    // In the order of the plan: both of the first database, then those of the other one.
+    // In the plan's order: both of the first database, then those of the other.
     for (number, pool, host) in [(1, "m5", "a"), (2, "m5", "b"), (3, "m6", "c"), (4, "m6", "c")] {
         let trial = summary(&bench, number);
         assert_eq!(trial["outcome"]["state"], "finished", "{:#}", trial["outcome"]);
@@ -84,14 +84,14 @@ fn trials_run_on_their_hosts_and_are_read_like_others() {
     assert!(message.contains("ran on different machines: old on a ("), "{message}");
     let page = fs::read_to_string(bench.path("runs/study/report.html")).unwrap();
     assert!(page.contains("hosts of trials") && page.contains("per million transactions"));
-    // Nothing is left but data sets, and all is done.
+    // Only data sets are left, and all is done.
     assert_eq!(left(&data), Vec::<String>::new());
     let again = bench.dyno_good(&["run", "study.toml", "--data-folder", data.text()]);
     assert!(again.err.contains("all trials are already done"), "{}", again.err);
 }
 
-/// The command of an agent on what looks like a machine of its own: with another identity of its kernel, and another
-/// disk for data. None, which is said, where no mount can be made.
+/// An agent that seems to be on another machine, with its own kernel identity and data disk. None, with a message,
+/// if no mount can be made.
 fn other_machine(bench: &Workbench, data: &DataFolder) -> Option<String> {
     let file = "/proc/sys/kernel/random/boot_id";
     let text = [
@@ -100,7 +100,7 @@ fn other_machine(bench: &Workbench, data: &DataFolder) -> Option<String> {
         "echo boot-of-$1 > BENCH/boot-$1 && mount --bind BENCH/boot-$1 FILE",
         "exec DYNO agent",
     ];
-    // Each agent of a host begins anew, but for its disk.
+    // A host's agents begin anew, except for the disk.
     let text = text.join("\n").replace("mkdir ", "mkdir -p ");
     let (dyno, folder) = (env!("CARGO_BIN_EXE_dyno"), bench.path("").display().to_string());
     let words = [("BENCH", folder.as_str()), ("DATA", data.text()), ("FILE", file), ("DYNO", dyno)];
@@ -112,7 +112,7 @@ fn other_machine(bench: &Workbench, data: &DataFolder) -> Option<String> {
         .args(["-m", "sh", "-c", &format!("mount --bind /proc/sys/kernel/osrelease {file}")])
         .output();
     if !tried.is_ok_and(|output| output.status.success()) {
-        // Past the harness, which keeps the words of tests that pass.
+        // Not captured by the harness, which drops the output of tests that pass.
         let why = "SKIPPED: 1 test of trials on several machines: no mount namespace can be made";
         let _ = writeln!(std::io::stderr(), "{why}");
         return None;
@@ -130,7 +130,7 @@ fn trials_on_different_machines_run_at_the_same_time() {
     );
     let design = format!("duration = \"1s\"\ndata_folder = \"{}\"", data.text());
     let text = study(&hosts, "sqlite", &design).replace("\"sequential\"", "\"interleaved\"");
-    // Each trial waits for the others: one after the other, none would come to its end.
+    // Trials wait for each other: in sequence, none would end.
     let here = DataFolder::new();
     std::fs::set_permissions(here.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let meet =
@@ -141,7 +141,7 @@ fn trials_on_different_machines_run_at_the_same_time() {
     bench.write("study.toml", &text.replace("[design]", &format!("{job}[design]")));
     let answer = bench.dyno_good(&["run", "study.toml"]);
     assert!(!answer.err.contains("are the same machine"), "{}", answer.err);
-    // All four at once, each on a machine of its own, and told one after the other.
+    // All four at once, each on its own machine, reported one after the other.
     for number in 1..=4 {
         let trial = summary(&bench, number);
         assert_eq!(trial["outcome"]["state"], "finished", "{:#}", trial["outcome"]);
@@ -175,7 +175,7 @@ fn a_server_and_the_files_of_the_study_go_to_the_host() {
     assert!(answer.code == 2 && answer.err.contains("../one.sql"), "{}", answer.err);
 }
 
-/// Starts a run whose first trial is being measured; returns it with the agent.
+/// Returns the run with its agent once the first trial is measured.
 fn running(bench: &Workbench, data: &DataFolder, hosts: &str) -> (Running, i32) {
     bench.write("study.toml", &study(hosts, "postgresql", "duration = \"20s\""));
     let mut run = bench.start(&["run", "study.toml", "--data-folder", data.text()]);
@@ -199,7 +199,7 @@ fn a_trial_whose_agent_is_killed_fails_with_its_host_and_leaves_nothing() {
     run.wait_for(&["trial 2/4", "measuring"]);
     let failed = summary(&bench, 1)["outcome"]["message"].to_string();
     assert!(failed.contains("host a: ") && failed.contains("signal 9"), "{failed}");
-    // A stop is passed on, and the trial that runs is abandoned there.
+    // A stop is passed on, and the running trial is abandoned there.
     run.signal(Signal::INT);
     assert_eq!(run.end(), 130);
     await_removal(&data);
@@ -241,7 +241,7 @@ fn hosts_that_cannot_be_used_end_the_run_with_a_message() {
     check(&host("sh -c 'exit 7' {name}"), &["host m5: ", "exit code 7"]);
     check(&host("/nowhere/dyno agent"), &["host m5: ", "/nowhere/dyno"]);
     check(&host("echo hello {name}"), &["host m5: ", "hello m5"]);
-    // What would be of another machine than meant.
+    // Paths of another machine than meant.
     let far = format!("[host.m5]\nreach = \"{} agent\"\n[host.m6]\n", env!("CARGO_BIN_EXE_dyno"));
     bench.write("study.toml", &study(&far, "sqlite", "duration = \"1s\""));
     let answer = bench.dyno(&["run", "study.toml", "--data-folder", data.text()]);

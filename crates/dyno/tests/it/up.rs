@@ -1,4 +1,4 @@
-//! Servers that outlive the command: started, listed, used, ended, and cleaned up after a kill.
+//! Servers that outlive the command: started, listed, used, ended, cleaned up after a kill.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Answer, DataFolder, Workbench, await_end, await_good, await_that, is_alive};
 
-/// A workbench with a register and a data folder of its own; what is left in them is ended with it.
+/// With its own register and data folder, cleaned up on drop.
 pub(crate) struct UpBench {
     pub(crate) bench: Workbench,
     folder: DataFolder,
@@ -33,7 +33,7 @@ impl UpBench {
         answer
     }
 
-    /// Starts a server and returns its URL.
+    /// Returns its URL.
     #[track_caller]
     pub(crate) fn up(&self, arguments: &[&str]) -> String {
         let data = self.data();
@@ -50,14 +50,13 @@ impl UpBench {
         serde_json::from_str::<Value>(&text).unwrap().as_array().unwrap().clone()
     }
 
-    /// Kills the process that holds a server, with no chance to do anything, and waits until it is gone.
+    /// Without warning; waits until it is gone.
     pub(crate) fn kill_holder(&self, server: i32) {
         let holder = parent(server);
         kill(holder);
         await_end(holder);
     }
 
-    /// What is left of servers.
     pub(crate) fn left(&self) -> Vec<String> {
         let names = |folder: &Path| -> Vec<String> {
             let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -69,7 +68,7 @@ impl UpBench {
 
 impl Drop for UpBench {
     fn drop(&mut self) {
-        // A test that failed leaves no server.
+        // A failed test leaves no server.
         self.dyno(&["down", "--all"]);
     }
 }
@@ -82,14 +81,13 @@ fn kill(pid: i32) {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
-/// The Dyno that holds a server: its parent.
+/// A server's parent is its holder.
 fn parent(pid: i32) -> i32 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields = stat.rsplit(')').next().unwrap();
     fields.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// The whole life of a server of a product.
 #[track_caller]
 fn check_life(product: &str, client: &[&str]) {
     let bench = UpBench::new();
@@ -104,7 +102,7 @@ fn check_life(product: &str, client: &[&str]) {
     assert!(Path::new(member["data"].as_str().unwrap()).is_dir());
     let table = bench.good(&["ls"]).out;
     assert!(table.lines().nth(1).is_some_and(|line| line.contains(&url)), "{table}");
-    // It is reached by its client and by a study.
+    // By its client, and by a study.
     let answer = bench.good(&[&["connect", product, "--"], client].concat());
     assert!(answer.out.contains("42"), "{}", answer.out);
     let trial = ["bench", "tpcb", "--on", &url, "--duration", "300ms", "--warm-up", "0s"];
@@ -118,7 +116,7 @@ fn check_life(product: &str, client: &[&str]) {
     assert_eq!((listed.len(), &listed[0]["name"]), (1, &Value::from(second.as_str())));
     let (pid, holder) = (server_pid(&listed[0]), parent(server_pid(&listed[0])));
     bench.good(&["down", "--all"]);
-    // The holder has nothing to do any more but to end.
+    // The holder has only to end.
     await_end(holder);
     assert!(!is_alive(pid));
     assert_eq!(bench.left(), Vec::<String>::new());
@@ -189,7 +187,7 @@ fn what_does_not_start_leaves_nothing() {
         let answer = bench.dyno(words);
         assert!(answer.code != 0 && answer.err.contains("there is no server `none`"));
     }
-    // Nobody else is asked to end.
+    // No other process is ended.
     let sleeper = Command::new("sleep").arg("1000").spawn();
     let mut sleeper = sleeper.unwrap();
     bench.good(&["down", "--all"]);
@@ -241,7 +239,7 @@ fn a_cluster_of_three_nodes_is_up_listens_at_the_loopback_alone_and_is_gone_afte
     let made = "CREATE TABLE t (a INT PRIMARY KEY); INSERT INTO t VALUES (42)";
     bench.good(&["connect", "g/node-2", "--", "-e", made]);
     for node in ["g/node-1", "g/node-3"] {
-        // A read that waits for what the others have committed.
+        // A read that waits for the others' commits.
         let sql = "SET wsrep_sync_wait = 1; SELECT a FROM t";
         let found = bench.good(&["connect", node, "--", "-e", sql]);
         assert!(found.out.contains("42"), "{node}: {}", found.out);
@@ -249,7 +247,7 @@ fn a_cluster_of_three_nodes_is_up_listens_at_the_loopback_alone_and_is_gone_afte
     let pids: Vec<i32> = members.iter().map(|one| one["pid"].as_i64().unwrap() as i32).collect();
     for pid in &pids {
         let addresses = dyno_host::listens_by_network(*pid).unwrap();
-        // The nodes reach each other somewhere, or this would show nothing.
+        // If nodes had no addresses, this would prove nothing.
         assert!(!addresses.is_empty());
         let is_loopback = |address: &String| address.starts_with("127.0.0.1:");
         assert!(addresses.iter().all(is_loopback), "{addresses:?}");

@@ -1,5 +1,5 @@
-//! Searches of vectors on real servers: PostgreSQL with pgvector, fetched by pip, and MariaDB 11.8, fetched
-//! from Debian. Where they cannot be fetched, the tests are skipped, and say so.
+//! Vector searches on real servers: PostgreSQL with pgvector (by pip), MariaDB 11.8 (from Debian). Skipped,
+//! with a message, if they cannot be fetched.
 
 use std::io::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{Answer, DataFolder, Workbench};
 
-/// A workbench with a folder for what it fetches.
+/// With a folder for fetched programs.
 struct VectorBench {
     bench: Workbench,
     builds: DataFolder,
@@ -20,7 +20,7 @@ impl VectorBench {
         Answer::from(command.output().unwrap())
     }
 
-    /// With this server, or none, which is said past the harness.
+    /// None, with a message, if it cannot be fetched.
     fn with(server: &str, source: &str) -> Option<VectorBench> {
         let bench = VectorBench { bench: Workbench::new(), builds: DataFolder::new() };
         let answer = bench.dyno(&["products", "fetch", server, "--from", source]);
@@ -32,7 +32,7 @@ impl VectorBench {
         None
     }
 
-    /// Runs a study of this database and index; its findings.
+    /// Returns the findings.
     #[track_caller]
     fn run(&self, database: &str, options: &str) -> Value {
         let study = format!(
@@ -64,7 +64,7 @@ impl VectorBench {
     }
 }
 
-/// The audit has passed, exact scans have found all, and recall rises with the search parameter.
+/// The audit passes, exact scans find all, and recall rises with the search parameter.
 #[track_caller]
 fn check(findings: &Value, searches: &[f64]) {
     let audit = findings["trials"][0]["audit"].as_array().unwrap();
@@ -120,7 +120,7 @@ fn servers_without_vectors_are_refused_before_the_first_trial() {
         assert!(!bench.path("runs/study").exists(), "nothing was run");
     };
     check("product = \"sqlite\"", "SQLite has no vectors");
-    // Those of the machine are older.
+    // The machine's own versions are older.
     check("product = \"mariadb\"\nversion = \"10\"", "use MariaDB 11.7 or later");
     check("product = \"postgresql\"\nversion = \"15\"", "has no extension `vector`");
 }

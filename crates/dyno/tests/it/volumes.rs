@@ -1,4 +1,4 @@
-//! Filesystems made for trials: what lies on them, what is left of them, and what is refused.
+//! Filesystems made for trials: their contents, what is left of them, refusals.
 
 use std::path::Path;
 
@@ -29,12 +29,12 @@ void_blocks = "keep"
     )
 }
 
-/// The same study with a step that is still measured when somebody looks at it.
+/// Still being measured when the test looks.
 fn longer(study: &str) -> String {
     study.replace("duration = \"1s\"", "duration = \"60s\"")
 }
 
-/// Whether volumes of this study can be made here; if not, says why.
+/// Says why not.
 pub(crate) fn can_be_made(bench: &Workbench) -> bool {
     let answer = bench.dyno(&["check", "study.toml"]);
     if answer.code == 0 {
@@ -123,7 +123,7 @@ fn a_killed_run_leaves_no_mount_after_the_next_command() {
     assert_eq!((mounts_under(folder.path()), images_under(folder.path())), (0, 0));
 }
 
-/// The events of a trial whose names begin like this, in order: of phases only their beginnings.
+/// With these prefixes, in order; of phases only the beginnings.
 pub(crate) fn events_of(trial: &Path, kinds: &[&str]) -> Vec<Value> {
     let text = crate::support::events(trial);
     let all = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -177,14 +177,14 @@ fn a_limit_binds_while_it_is_measured_and_dips_are_recorded() {
     assert_eq!((mounts_under(folder.path()), images_under(folder.path())), (0, 0));
 }
 
-/// Names of the pools of this machine that are Dyno's; none where ZFS does not run.
+/// Dyno's pools of this machine; empty without ZFS.
 fn pools() -> Vec<String> {
     let answer = std::process::Command::new("zpool").args(["list", "-H", "-o", "name"]).output();
     let text = answer.map(|answer| String::from_utf8(answer.stdout).unwrap()).unwrap_or_default();
     text.lines().filter(|name| name.starts_with("dyno-")).map(str::to_owned).collect()
 }
 
-/// In one test, because zfs-fuse runs once on a machine.
+/// One test, as zfs-fuse runs once on a machine.
 #[test]
 fn zfs_is_made_with_its_properties_and_a_killed_run_leaves_none() {
     let (bench, folder) = (Workbench::new(), DataFolder::on_disk());
@@ -223,7 +223,7 @@ fn zfs_is_made_with_its_properties_and_a_killed_run_leaves_none() {
     assert_eq!(has_caveat, is_fuse, "{caveats:?}");
 }
 
-/// A study of a server that Dyno starts, on a volume with its logs on another, with a limit of memory.
+/// A private server with logs on another volume, and a memory limit.
 fn two_drives(product: &str) -> String {
     format!(
         r#"
@@ -251,11 +251,11 @@ void_blocks = "keep"
     )
 }
 
-/// Whether a process is in a control group for memory that Dyno has made.
+/// In a control group that Dyno has made.
 fn is_limited(pid: i32) -> bool {
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     let mut groups = groups.lines().map(|line| line.splitn(3, ':').collect::<Vec<_>>());
-    // Version 2 has one group for all controllers, without their names.
+    // Version 2 has one unnamed group for all controllers.
     groups.any(|group| ["memory", ""].contains(&group[1]) && group[2].contains("/dyno-"))
 }
 

@@ -6,8 +6,7 @@ use std::process::{Command, Stdio};
 use crate::foreign::Standing;
 use crate::support::{Answer, Workbench, trial_folder};
 
-/// What watching must leave as it is: tables, users, settings, and how often a server has done what
-/// changes any of them.
+/// Must not change: tables, users, settings, and the server's counts of changes to them.
 fn state(standing: &Standing) -> Vec<Vec<Option<String>>> {
     let queries = [
         "SELECT table_schema, table_name, create_time FROM information_schema.tables \
@@ -27,7 +26,7 @@ fn a_server_is_watched_by_its_url_and_not_touched() {
     let before = state(&standing);
     assert!(before.len() > 100, "there is something to compare");
     let bench = Workbench::new();
-    // No catalog: nothing of any is looked at.
+    // No catalog: nothing of one is looked at.
     let url = format!("mysql://root@localhost?socket={}", standing.socket.display());
     let answer = bench.dyno_good(&["watch", &url, "--for", "4s", "--record", "record"]);
     let lines: Vec<&str> = answer.out.lines().filter(|line| line.contains(" s · ")).collect();
@@ -63,7 +62,7 @@ fn a_server_is_watched_by_its_url_and_not_touched() {
     let told = bench.dyno_good(&["report", "record"]).out;
     assert!(told.contains("Observed (Dyno sent no load): "), "{told}");
     assert!(told.contains("statements/s, Dyno's own included"), "{told}");
-    // Statements are no transactions, nobody waited, and an idle server has nothing to answer for.
+    // Statements are no transactions, nobody waits, and an idle server has no debt.
     for wrong in ["transactions/s", "p95", "not available", "behind"] {
         assert!(!told.contains(wrong), "{wrong}: {told}");
         assert!(!answer.out.contains(wrong), "{wrong}: {}", answer.out);
@@ -115,10 +114,10 @@ fn watching_a_process_ends_with_it() {
     let mut command = bench.command(&["watch", "--pid", &pid]);
     let mut watch = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines().map(Result::unwrap);
-    // One that ends before it is looked at first cannot be watched.
+    // It must be seen before it ends.
     assert!(lines.any(|line| line.contains(" s · ")));
     child.kill().unwrap();
-    // Else it would be there as one that waits to be collected, which counts as ended, too.
+    // Otherwise it would stay as a zombie, which also counts as ended.
     child.wait().unwrap();
     lines.for_each(drop);
     let answer: Answer = watch.wait_with_output().unwrap().into();
@@ -144,7 +143,7 @@ fn what_cannot_be_watched_is_reported() {
     check(&["mysql://me:hush@127.0.0.1"], "cannot be watched");
 }
 
-/// Two databases to which nothing is sent, one of them no server at all.
+/// Two databases without load, one of them no server.
 const STUDY: &str = r#"
 title = "What goes on by itself?"
 [database.sqlite]
@@ -223,7 +222,7 @@ fn what_was_watched_until_ctrl_c_is_kept_and_compared() {
     let mut command = bench.command(&["watch", "--record", "after"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    // Two intervals are longer than the two seconds of the other one, however late they end.
+    // Two intervals exceed the other run's two seconds, however late they end.
     assert!(lines.by_ref().filter(|line| line.contains(" s · ")).nth(1).is_some());
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();

@@ -1,4 +1,4 @@
-//! The cold calls of a connection: a statement is sent, and all of its answer is received.
+//! Cold calls: a statement is sent, and its whole answer received.
 
 use dyno_units::Nanoseconds;
 use dyno_workload::{Connection, Reply, Statement, StatementError};
@@ -16,8 +16,7 @@ use crate::transport::{COLD_RESULT_MAX, ROWS_SILENCE, row_room, too_much};
 const RESULTS_MOST: usize = 1_000_000;
 
 impl MySqlConnection {
-    /// Runs a cold exchange with the socket blocking, all of it within `limit` (0: any time), and
-    /// restores the mode after it.
+    /// With a blocking socket, within `limit` (0: no limit); restores the mode.
     pub(in super::super) fn cold<T>(
         &mut self,
         limit: Nanoseconds,

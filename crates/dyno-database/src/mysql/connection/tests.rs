@@ -1,5 +1,4 @@
-//! A connection to a server that follows a script, where a real one would be too quick or too
-//! polite.
+//! A connection to a scripted server, where a real one is too fast or too polite.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -141,8 +140,7 @@ fn cold_calls_end_in_time() {
     });
 }
 
-/// Sends a block of packets again and again, until the other side is gone or far more has been sent than
-/// may be kept.
+/// Sends packets until the other side is gone, or far more has been sent than may be kept.
 fn send_on(peer: &mut UnixStream, packets: &[u8]) {
     for _ in 0..(256 << 20) / packets.len() {
         if peer.write_all(packets).is_err() {
@@ -151,8 +149,8 @@ fn send_on(peer: &mut UnixStream, packets: &[u8]) {
     }
 }
 
-/// A query that a server answers with `start`, and then with packets of this payload, from this sequence
-/// number on, far more of them than it may send.
+/// The server answers `start`, then far more packets of this payload than it may send, with sequence
+/// numbers from `first`.
 #[track_caller]
 fn check_bounded(start: &[u8], payload: &[u8], first: u8, part: &str) {
     let (mut connection, mut peer, _folder) = pair();

@@ -1,5 +1,5 @@
-//! What a dump may have a server run: the definitions of its own tables, and nothing else. The text is from whoever
-//! wrote the dump, or from the server that was dumped.
+//! Allows a dump's statements to define its own tables, and nothing else: the text is from the dump's author, or
+//! the dumped server.
 
 use std::collections::BTreeSet;
 
@@ -21,8 +21,8 @@ const ENGINES: [&str; 11] = [
     "ndbcluster",
 ];
 
-/// Words that are in no definition which SHOW CREATE TABLE prints of such a table, but in statements that read or
-/// write something else; and those of sequences, which are tables, and in no dump.
+/// Words that SHOW CREATE TABLE never prints for such tables, but that statements with other effects need; also
+/// those of sequences, which are tables, and in no dump.
 const REFUSED: [&str; 11] = [
     "select",
     "table",
@@ -54,11 +54,7 @@ enum Token<'a> {
     Sign(char),
 }
 
-/// Checks all statements of a table; its foreign keys may refer to these tables.
-///
-/// # Errors
-///
-/// One is none that a dump may have.
+/// Foreign keys may refer to these tables. Fails for a statement that a dump may not have.
 pub(super) fn check(table: &Table, tables: &BTreeSet<&str>) -> Result<(), DumpError> {
     let own = quoted(&table.name);
     let refuse = |why: &str| {
@@ -200,8 +196,8 @@ fn plain(tokens: &[Token<'_>]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a word is a number from its first to its last character: behind one that ends earlier, servers begin another
-/// word (`1.5select`). The exponent of one may have a sign, and follow it.
+/// A number from its first to its last character: after one that ends earlier, servers begin another word
+/// (`1.5select`). An exponent may have a sign.
 fn is_number(word: &str, is_signed: bool) -> bool {
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
     if let Some(digits) = word.strip_prefix("0x") {
@@ -218,8 +214,7 @@ fn is_known(engine: &str) -> bool {
     ENGINES.iter().any(|one| one.eq_ignore_ascii_case(engine.trim_matches('`')))
 }
 
-/// Checks all ways in which servers may read a statement: each executes some of the comments with a version, and skips the
-/// others.
+/// Each server executes some of the comments with a version and skips the others: checks all combinations.
 fn each_reading(
     statement: &str,
     mut check: impl FnMut(&[Token<'_>]) -> Result<(), String>,

@@ -1,5 +1,4 @@
-//! The definition of a table in parts: what must be there before its rows, and what is built faster from
-//! all of them.
+//! A table's definition in parts: what is needed before its rows, and what is built faster after them.
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts {
@@ -87,8 +86,7 @@ fn leading_key(line: &str) -> Option<String> {
     None
 }
 
-/// Whether no column counts by itself but by the primary key: a column that does needs its key from the
-/// beginning.
+/// A column that counts by another key needs that key from the beginning.
 fn counts_by_primary_key(body: &[&str], parts: &Parts) -> bool {
     let counting = body
         .iter()

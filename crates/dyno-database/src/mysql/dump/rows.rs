@@ -164,8 +164,7 @@ fn send(
     let mut packet = vec![0; HEADER_LEN + PIECE_LEN];
     let mut n_rows = 0;
     loop {
-        // A file that is damaged is found out here, before the server has its end: without the end it takes
-        // back what it has received.
+        // A damaged file must fail before the end of the data, so that the server rolls back.
         let n_read = match lines.read(&mut packet[HEADER_LEN..]) {
             Ok(n_read) => n_read,
             Err(error) => {
@@ -182,8 +181,8 @@ fn send(
     }
 }
 
-/// The bytes of a dump are those that the server stores, so that they are not converted; what takes no
-/// bytes is text.
+/// Dumped bytes are those that the server stores, so they are not converted; types that take no bytes
+/// are sent as text.
 fn load_of(table: &Table) -> String {
     let names: Vec<String> = table.columns.iter().map(|column| quoted(&column.name)).collect();
     let texts = table.columns.iter().map(|column| takes_text(&column.data_type));

@@ -1,6 +1,5 @@
-//! InnoDB from the inside: SHOW ENGINE INNODB STATUS every time, INNODB_METRICS more rarely.
-//!
-//! The names in capitals are those that `InnoDB_Stats` gave them.
+//! InnoDB's internals: SHOW ENGINE INNODB STATUS each time, INNODB_METRICS less often. Names in
+//! capitals are from `InnoDB_Stats`.
 
 use dyno_host::{Probe, Readings};
 use dyno_units::Nanoseconds;

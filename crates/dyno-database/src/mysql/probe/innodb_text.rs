@@ -1,10 +1,8 @@
-//! The text of SHOW ENGINE INNODB STATUS, parsed into named values: MySQL 5.1 to 9, XtraDB and
-//! MariaDB 10 and 11.
+//! Parses SHOW ENGINE INNODB STATUS into named values: MySQL 5.1 to 9, XtraDB, MariaDB 10 and 11.
 //!
-//! The names follow those of `InnoDB_Stats`, the script that the dim_STAT author wrote for 5.1,
-//! which has become the well-known list. Repeated lines (wait arrays, hash tables) are
-//! summed up; of several buffer pools only the total is read. The averages that the text
-//! gives are over an unknown time: rates are made of the counters instead.
+//! Names follow `InnoDB_Stats`, the dim_STAT author's script for 5.1, whose list is well known.
+//! Repeated lines (wait arrays, hash tables) are summed; of several buffer pools only the total
+//! counts. The text's averages cover an unknown time: rates are derived from counters instead.
 
 use super::pattern::{leading_number, named, numbers};
 use crate::probe::Values;
@@ -34,8 +32,7 @@ impl Section {
             "LOG" => Section::Log,
             "BUFFER POOL AND MEMORY" => Section::Pool,
             "ROW OPERATIONS" => Section::Rows,
-            // Of the pools only their total is read; deadlocks and foreign keys hold statements
-            // of users.
+            // Only the pools' total counts; deadlocks and foreign keys contain users' statements.
             "INDIVIDUAL BUFFER POOL INFO"
             | "LATEST DETECTED DEADLOCK"
             | "LATEST FOREIGN KEY ERROR"
@@ -59,8 +56,7 @@ impl Section {
     }
 }
 
-/// Lines of the sections, of which the first that fits counts. A name of a number that begins with `+`
-/// is summed up over all such lines; one without a name is skipped.
+/// Section, pattern, names of numbers: `+` sums over all such lines, empty ones are skipped.
 const BACKGROUND: &[&str] =
     &["srv_master_thread loops: {master_loops_active} srv_active, {} srv_shutdown, \
      {master_loops_idle} srv_idle"];
@@ -258,8 +254,7 @@ impl Parser {
         }
     }
 
-    /// `Pending normal aio reads: 3 [1, 2] , aio writes: 0 [0, 0] ,`; 8.0 has the lists alone, 5.1
-    /// the sums alone.
+    /// `Pending normal aio reads: 3 [1, 2] , aio writes: 0 [0, 0] ,`; 8.0: lists, 5.1: sums.
     fn pending_aio(&mut self, line: &str) {
         let Some(rest) = line.strip_prefix("Pending normal aio reads:") else { return };
         let (reads, writes) = rest.split_once("aio writes:").unwrap_or((rest, ""));

@@ -1,4 +1,4 @@
-//! Probes of MariaDB and MySQL: global status, InnoDB, RocksDB; each on a connection of its own.
+//! Probes of MariaDB and MySQL: global status, InnoDB, RocksDB; each has its own connection.
 
 pub(in crate::mysql) mod innodb;
 mod innodb_text;

@@ -1,8 +1,8 @@
 //! Matches lines of a status text against patterns such as `# OS file reads, # OS fsyncs`.
 
-/// Matches a line from its first character that is no blank: `#` is a number, `*` any text, and a
-/// blank any number of blanks. What follows the pattern in the line is ignored. Returns the
-/// numbers in order, none if the line is another one.
+/// Matches from the first character that is not blank: `#` is a number, `*` any text, a blank any
+/// number of blanks; the rest of the line is ignored. Returns the numbers in order, none without a
+/// match.
 pub(super) fn numbers(line: &str, pattern: &str) -> Option<Vec<f64>> {
     let mut rest = line.trim_start();
     let mut found = Vec::new();

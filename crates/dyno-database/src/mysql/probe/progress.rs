@@ -1,5 +1,5 @@
-//! How far commands that take long have come: from MariaDB's list of processes, or from the stages that
-//! InnoDB reports to MySQL's performance schema.
+//! Progress of long commands: from MariaDB's process list, or the stages that InnoDB reports to MySQL's
+//! performance schema.
 
 use dyno_host::Readings;
 use dyno_units::Nanoseconds;
@@ -12,8 +12,7 @@ pub(super) const READINGS: &[Reading] = &[
     reading("mysql.progress", Percent, "progress", "progress of long commands, averaged over all that are running: from MariaDB's list of processes, with all stages counted as equally long, or from the work that InnoDB estimates for ALTER TABLE in MySQL"),
 ];
 
-/// Which of the two a server has: MySQL's list of processes has no such column, and a server that keeps no
-/// present stages has none to read.
+/// MySQL's process list has no such column; a server without current stages has nothing to read.
 const ASK_SOURCE: &str = "SELECT (SELECT COUNT(*) FROM information_schema.COLUMNS \
      WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME = 'PROCESSLIST' \
      AND COLUMN_NAME = 'MAX_STAGE'), \

@@ -1,5 +1,5 @@
-//! RocksDB from the inside, as MyRocks reports it: memtables, levels, compaction, tombstones and
-//! the perf context. Its counters are in the global status.
+//! RocksDB's internals as reported by MyRocks: memtables, levels, compaction, tombstones, perf
+//! context. Its counters are in the global status.
 
 use dyno_host::{Probe, Readings};
 use dyno_units::Nanoseconds;
@@ -224,8 +224,7 @@ fn text_values(status: &RocksDbStatus) -> Values {
     values
 }
 
-/// Levels by column family, from the rows of ROCKSDB_COMPACTION_STATS: column family, level, what,
-/// value.
+/// By column family, from ROCKSDB_COMPACTION_STATS: column family, level, statistic, value.
 pub(in crate::mysql) fn levels_of_rows(rows: &TextRows) -> Vec<Vec<Level>> {
     let mut families = std::collections::BTreeMap::<(&str, &str), Level>::new();
     for row in rows {

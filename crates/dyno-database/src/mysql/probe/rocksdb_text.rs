@@ -1,5 +1,5 @@
-//! The text of SHOW ENGINE ROCKSDB STATUS: the compaction table of each column family, and what
-//! held up writers. From RocksDB 5 (MyRocks of 2017) to 9, MariaDB's included.
+//! Parses SHOW ENGINE ROCKSDB STATUS: compaction by column family, and write stalls. For RocksDB 5
+//! (MyRocks of 2017) to 9, with MariaDB's.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,7 @@ pub struct RocksDbStatus {
     pub families: BTreeMap<String, Vec<Level>>,
     /// Bytes that wait for compaction, if the text has them; all column families together.
     pub pending_compaction_bytes: Option<f64>,
-    /// How often writers were held up, by reason as the text spells it; all column families
-    /// together, since the start.
+    /// By the text's reason, for all column families together, since the start.
     pub stalls: BTreeMap<String, f64>,
     /// Share of the time since the start in which writers were held up, in percent.
     pub stalled_percent: Option<f64>,
@@ -31,8 +30,7 @@ pub struct Level {
     pub columns: BTreeMap<String, f64>,
 }
 
-/// Parses the text, or several of them one after the other. What is not understood is
-/// skipped.
+/// Accepts several texts, concatenated. Skips what it does not understand.
 pub fn parse_rocksdb_status(text: &str) -> RocksDbStatus {
     let mut status = RocksDbStatus::default();
     let mut family: Option<String> = None;
@@ -139,9 +137,9 @@ fn amount(text: &str) -> Option<f64> {
     number.is_finite().then_some(number * factor)
 }
 
-/// Bytes that wait for compaction, estimated from sizes and scores if the server does not report
-/// them: of a level what is above its target (size × (1 − 1 ÷ score)), of level 0 everything once
-/// it is due. RocksDB's own estimate adds what compaction into the levels below would then move.
+/// Estimated from sizes and scores if the server does not report it: a level's excess over its
+/// target (size × (1 − 1 ÷ score)), all of level 0 once it is due. RocksDB's own estimate adds what
+/// compaction would then move from the levels below.
 pub(in crate::mysql) fn pending_compaction_bytes(levels: &[Level]) -> f64 {
     let pending = |level: &Level| match level.name.as_str() {
         "Sum" | "Int" => 0.0,

@@ -1,8 +1,6 @@
-//! Which of the server's threads work for clients, as reported by the server: not every MariaDB
-//! names its threads.
-//!
-//! Read from the performance schema, which reports the most, if it is on; else from MariaDB's list
-//! of processes, whose column TID is the kernel's number of the thread.
+//! Which of the server's threads work for clients, as the server reports: not every MariaDB names
+//! its threads. From the performance schema, which reports most, if it is on; else from MariaDB's
+//! process list, whose column TID is the kernel's thread id.
 
 use std::sync::Arc;
 
@@ -31,8 +29,8 @@ const CLIENT: ThreadGroup = ThreadGroup { name: "connection", is_foreground: tru
 /// The kind of thread that works for an internal connection: replication, events.
 const SERVICE: ThreadGroup = ThreadGroup { name: "replication", is_foreground: false };
 
-/// Parts of names in the performance schema, with the purpose of such threads (source files of
-/// MySQL 8 and MariaDB 10.11: the instruments of `sql` and `innodb`).
+/// Parts of names in the performance schema, with the threads' purpose (from source files of MySQL
+/// 8 and MariaDB 10.11: the instruments of `sql` and `innodb`).
 const NAMES: [(&str, &str); 10] = [
     ("purge", "purge"),
     ("srv_worker_thread", "purge"),

@@ -1,9 +1,7 @@
-//! Requests to execute a prepared statement, made from a template.
-//!
-//! Everything that is the same each time is laid out once, when the statement is prepared; an
-//! execution copies it and appends the values. Whole numbers go as 8-byte integers: the server
-//! has nothing to parse. Types are sent with the first execution only, and again when they change
-//! or when the server may not have stored them.
+//! Execute requests for a prepared statement, from a template. Its fixed parts are laid out once;
+//! an execution copies them and appends values. Whole numbers go as 8-byte integers, which need no
+//! parsing. Types are sent with the first execution, and again when they change, or the server may
+//! not have stored them.
 
 use dyno_workload::Value;
 
@@ -56,9 +54,9 @@ impl ExecuteTemplate {
         self.is_bound = false;
     }
 
-    /// Replaces `out` by the packet that executes the statement with these values, as many as it
-    /// has parameters. False if they are too long for one packet: then only the payload after
-    /// the first header is valid, and has to be split.
+    /// Replaces `out` by the packet that executes the statement, with a value for each parameter.
+    /// False if they are too long for one packet: then only the payload after the first header is
+    /// valid, and must be split.
     pub(crate) fn write(&mut self, values: &[Value<'_>], out: &mut Vec<u8>) -> bool {
         debug_assert_eq!(values.len(), self.types.len(), "one value a parameter");
         out.clear();

@@ -1,4 +1,4 @@
-//! Reading the fields of one packet, with every length checked.
+//! Reads the fields of a packet, checking every length.
 
 /// The unread rest of a packet. Each method returns none if too few bytes are left.
 #[derive(Clone, Copy, Debug)]

@@ -138,8 +138,8 @@ pub(crate) fn wanted(greeting: &Greeting, has_catalog: bool, is_encrypted: bool)
         mine |= capability::SSL;
     }
     mine &= greeting.capabilities;
-    // Column definitions are left out together with the EOF packet after them or not at all: the
-    // documents of MariaDB and its source disagree about that packet.
+    // Metadata are cached only together with DEPRECATE_EOF: MariaDB's documents and source disagree
+    // about the EOF packet after left-out column definitions.
     let extended = match mine & capability::DEPRECATE_EOF {
         0 => 0,
         _ => greeting.mariadb_capabilities & capability::MARIADB_CACHE_METADATA,

@@ -1,7 +1,6 @@
 //! Keeps the rows of a prepared statement's reply: the binary format, decoded into [`KeptRows`].
-//!
-//! Numbers stay numbers; decimals come as text and stay text; dates and times become the text that
-//! the server would print. Warm, nothing is allocated.
+//! Numbers stay numbers, decimals stay text, dates and times become the server's text. Once warm,
+//! nothing is allocated.
 
 use std::io::Write;
 
@@ -58,8 +57,7 @@ pub(crate) struct RowKeeper {
 }
 
 impl RowKeeper {
-    /// A statement was sent; `columns` are those of its latest result, as far as they are known,
-    /// and none if its rows are not kept.
+    /// `columns`: of the statement's latest result, as far as known; none if rows are not kept.
     #[inline]
     pub(crate) fn begin(&mut self, columns: Option<&[Column]>) {
         self.wants = columns.is_some();

@@ -1,7 +1,6 @@
-//! The MySQL protocol as bytes in, bytes out: knows no socket, no clock and no thread.
-//!
-//! Facts are from the protocol documentation of MariaDB and MySQL. Every length that a server
-//! gives is checked against what has arrived; nothing here panics on hostile bytes.
+//! The MySQL protocol, bytes in and out: no socket, clock or thread. Sources: the protocol
+//! documentation of MariaDB and MySQL. A server's lengths are checked against what has arrived;
+//! nothing panics on hostile bytes.
 
 pub(crate) mod execute;
 mod fields;
@@ -22,8 +21,7 @@ pub(crate) const HEADER_LEN: usize = 4;
 /// A payload of this length is continued in the next packet.
 pub(crate) const MAX_PAYLOAD: usize = 0xff_ffff;
 
-/// No packet but a row or a column definition is longer than this; a server that claims so is
-/// not understood.
+/// Of packets other than rows and column definitions; longer ones are not understood.
 pub(crate) const MAX_CONTROL: usize = 1 << 20;
 
 pub(crate) mod capability {
@@ -43,8 +41,7 @@ pub(crate) mod capability {
     pub(crate) const CONNECT_ATTRS: u32 = 1 << 20;
     pub(crate) const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
     pub(crate) const DEPRECATE_EOF: u32 = 1 << 24;
-    /// MariaDB's extended capability: column definitions of a prepared statement are sent again
-    /// only after they changed.
+    /// From MariaDB: a prepared statement's column definitions are sent again only after a change.
     pub(crate) const MARIADB_CACHE_METADATA: u32 = 1 << 4;
 }
 
@@ -97,8 +94,7 @@ pub(crate) fn not_understood(what: &str) -> StatementError {
     )
 }
 
-/// Appends `payload` as one packet, or as several if it is too long for one. Returns the
-/// sequence number that comes next.
+/// Appends `payload` as one or more packets. Returns the next sequence number.
 pub(crate) fn push_packets(out: &mut Vec<u8>, mut payload: &[u8], mut sequence: u8) -> u8 {
     loop {
         let (now, rest) = payload.split_at(payload.len().min(MAX_PAYLOAD));

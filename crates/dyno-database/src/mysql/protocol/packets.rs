@@ -1,4 +1,4 @@
-//! Single packets of replies: OK, the end of a result, errors, the reply to a prepare, text rows.
+//! Packets of replies: OK, end of a result, errors, reply to a prepare, text rows.
 
 use dyno_workload::{SqlState, StatementError};
 
@@ -71,8 +71,7 @@ pub(crate) fn read_column_name(payload: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(fields.lenenc_bytes()?).into_owned())
 }
 
-/// A server's error as its message: number, then `#` and the SQL state (not in errors before
-/// authentication), then the message.
+/// Number, `#` and SQL state (not before authentication), message.
 #[cold]
 pub(crate) fn read_error(payload: &[u8]) -> StatementError {
     let mut fields = Fields(payload);

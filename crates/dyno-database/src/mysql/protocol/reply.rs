@@ -1,9 +1,8 @@
-//! Follows a reply to its end without decoding it: the path that is measured.
+//! Follows a reply to its end without decoding it: the measured path.
 //!
-//! Rows and column definitions are skipped by their lengths, even if they have not arrived
-//! completely, so that the longest row takes no more memory than a short one. Only the packets
-//! that frame them are read: OK, errors, column counts, ends. If the rows are kept, they and
-//! their definitions are read too, by a [`RowKeeper`].
+//! Rows and column definitions are skipped by length, even incomplete ones, so that long rows need
+//! no more memory. Only framing packets are read: OK, errors, column counts, ends. If rows are
+//! kept, a [`RowKeeper`] reads them and their definitions.
 
 use dyno_workload::{ErrorClass, Reply, StatementError};
 
@@ -51,8 +50,8 @@ pub(crate) enum Progress {
     Partial,
     /// It is complete. The error is boxed to keep the result of every statement small.
     Complete(Result<Reply, Box<StatementError>>),
-    /// The server asked for a local file; it waits for a packet with this sequence number, and an
-    /// empty one refuses. The reply continues after that.
+    /// The server asked for a local file: it waits for a packet with this sequence number (an empty
+    /// one refuses), and continues the reply after that.
     FileWanted(u8),
 }
 
@@ -70,8 +69,7 @@ impl ReplyReader {
         }
     }
 
-    /// A statement was sent; the reply begins with a packet of this sequence number. `columns` are
-    /// those of the statement's results as far as they are known, if its rows are to be kept.
+    /// `columns` are the results' columns, as far as known, if rows are kept.
     #[inline]
     pub(crate) fn begin(&mut self, sequence: u8, columns: Option<&[Column]>) {
         self.keeper.begin(columns);
@@ -96,9 +94,8 @@ impl ReplyReader {
         self.state != State::Done
     }
 
-    /// Reads a reply of the usual form: all of it has arrived and nothing else has, it is one
-    /// result, its columns are known, and its rows are not kept. `None` for any other; then nothing
-    /// was read.
+    /// Reads a usual reply: all of it has arrived and nothing else, it is one result with known
+    /// columns, and rows are not kept. `None` for others, of which nothing is read.
     #[inline]
     pub(crate) fn plain_rows(&mut self, bytes: &[u8]) -> Option<Reply> {
         // A column count of one byte, and the byte that says that no definitions follow.
@@ -138,8 +135,7 @@ impl ReplyReader {
         }
     }
 
-    /// Continues reading. Returns the number of bytes consumed; the others have to be offered
-    /// again, together with more.
+    /// Returns the number of bytes consumed; the rest must be offered again, with more.
     pub(crate) fn advance(&mut self, bytes: &[u8]) -> (usize, Progress) {
         let mut at = 0;
         while self.state != State::Done {
@@ -190,8 +186,7 @@ impl ReplyReader {
         (at, Progress::Partial)
     }
 
-    /// Skips rows that fit in one packet and have arrived completely, as nearly all have; leaves
-    /// the others. Returns the number of bytes skipped.
+    /// Skips complete rows of one packet, as nearly all are. Returns the number of bytes.
     #[inline]
     fn pass_rows(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
@@ -257,8 +252,7 @@ impl ReplyReader {
 
     /// Reads a packet that is neither row nor column definition; none if the reply goes on.
     fn control(&mut self, payload: &[u8], sequence: u8) -> Option<Progress> {
-        // A server that closes the connection may send an unsolicited error with a sequence number
-        // of its own.
+        // A server that closes the connection may send an error with its own sequence number.
         if payload.first() == Some(&packets::ERROR) {
             return Some(self.failed(packets::read_error(payload)));
         }

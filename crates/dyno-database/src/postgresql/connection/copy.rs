@@ -1,4 +1,4 @@
-//! COPY: rows that are sent, and statements that are refused because they want some.
+//! COPY: sends rows, and refuses statements that want some.
 
 use dyno_workload::{COPY_REFUSED, Row, StatementError};
 
@@ -11,11 +11,7 @@ use crate::postgresql::wire::WireError;
 const COPY_PIECE: usize = 128 * 1024;
 
 impl PgConnection {
-    /// Answers a COPY that came in as an ordinary statement.
-    ///
-    /// # Errors
-    ///
-    /// Another statement of a pipeline is behind it, by which the server ends the connection.
+    /// Of an ordinary statement. Fails within a pipeline, where the server ends the connection.
     #[cold]
     pub(super) fn refuse_copy(&mut self) -> Result<(), WireError> {
         if !self.awaited.is_empty() {

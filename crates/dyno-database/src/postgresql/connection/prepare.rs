@@ -1,4 +1,4 @@
-//! Statements that are prepared: with names, or parsed for each execution.
+//! Prepares statements: named, or parsed for each execution.
 
 use bytes::BytesMut;
 use dyno_workload::{Statement, StatementError};
@@ -23,8 +23,7 @@ impl PgConnection {
         self
     }
 
-    /// Prepares one statement under `name`; one that is parsed each time, without a name, to
-    /// learn its types. It may replace another one of that name.
+    /// One parsed each time is prepared unnamed, for its types. May replace its namesake.
     pub(super) fn prepare_one(
         &mut self,
         name: &str,

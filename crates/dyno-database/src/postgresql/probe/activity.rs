@@ -1,4 +1,4 @@
-//! Sessions: what they do, what they wait for, and who keeps old row versions from being removed.
+//! Sessions: their states and waits, and who keeps old row versions from being removed.
 
 use std::collections::BTreeSet;
 
@@ -62,8 +62,7 @@ const ASK_WAITS: &str = "SELECT wait_event_type, count(*) FROM pg_catalog.pg_sta
      WHERE wait_event_type IS NOT NULL AND state = 'active' \
      AND pid <> pg_catalog.pg_backend_pid() GROUP BY wait_event_type";
 
-/// Who keeps the oldest row versions: a name under which it is noted once, what is worth knowing
-/// about it now, and the age.
+/// The holder of the oldest row versions: a name, noted once; its present state; the age.
 const ASK_HOLDER: &str = "SELECT who, what, age FROM ( \
      SELECT 'session ' || pid, concat_ws(', ', usename, NULLIF(application_name, ''), datname, \
      state, 'transaction open for ' || \
@@ -83,8 +82,7 @@ const ASK_HOLDER: &str = "SELECT who, what, age FROM ( \
 const ASK_ROLE: &str = "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE') \
      OR (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)";
 
-/// From this age on, the holder of a horizon is worth a note. A busy server assigns as many
-/// transaction ids in about a second; a larger age means that a snapshot is held.
+/// From this age on; a busy server assigns so many ids in a second, so a snapshot is held.
 const HELD_LONG: f64 = 100_000.0;
 
 pub(super) struct ActivityProbe {

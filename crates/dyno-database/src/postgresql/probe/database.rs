@@ -48,8 +48,7 @@ const WAL: &[Item] = &[
     rate("wal_sync_time", reading("pg.wal_sync_s_per_s", Waiters, "time in WAL syncs", "time in syncs of WAL (needs track_wal_io_timing)").up(StallCause::Fsync)).times(1e-3),
 ];
 
-/// pg_stat_bgwriter up to 16; from 17 what concerns checkpoints is in pg_stat_checkpointer, under
-/// other names, which are put back to these.
+/// From 17 on, columns of pg_stat_checkpointer are mapped back to these names.
 #[rustfmt::skip]
 const CHECKPOINTS: &[Item] = &[
     rate("checkpoints_timed", reading("pg.checkpoints_timed_per_s", PerSecond, "timed checkpoints", "checkpoints triggered by checkpoint_timeout").up(StallCause::Checkpoint)),

@@ -1,5 +1,5 @@
-//! Probes of PostgreSQL 12 to 18: what the catalog and the whole server did, its sessions and what
-//! they wait for, its tables. A view or a column that a version lacks is a missing reading.
+//! Probes of PostgreSQL 12 to 18: catalog and server, sessions and waits, tables. What a version
+//! lacks is a missing reading.
 
 mod activity;
 mod database;
@@ -17,8 +17,7 @@ pub(in crate::postgresql) use activity::HORIZON;
 
 use crate::probe::{Asker, DebtProbe, marked};
 
-/// The probes of a server that this connector reaches. Each connection has a process of its own,
-/// whose title says what it is for: only those of the probes are noted.
+/// Each connection has a process, whose title tells its purpose: only the probes' are noted.
 pub(crate) fn probes(
     connector: &Connector,
     listing: Option<&ThreadListing>,

@@ -1,4 +1,4 @@
-//! pgbouncer's own console: SHOW POOLS, and what SHOW STATS counts.
+//! pgbouncer's console: SHOW POOLS and SHOW STATS.
 
 use dyno_host::{Probe, Readings};
 use dyno_units::Nanoseconds;
@@ -45,8 +45,7 @@ pub struct Pool {
     pub wait_longest_s: f64,
 }
 
-/// The pools that SHOW POOLS lists, pgbouncer's own left out. Columns go by their names, which have
-/// been the same since 1.0; columns that a version adds are ignored.
+/// Without pgbouncer's own pools. Columns go by name, unchanged since 1.0; new ones are ignored.
 pub fn parse_pools(answer: &NamedRows) -> Vec<Pool> {
     let column = |name: &str| answer.columns.iter().position(|column| column == name);
     let text = |row: &[Option<String>], name: &str| {

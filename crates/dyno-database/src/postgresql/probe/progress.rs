@@ -1,4 +1,4 @@
-//! How far commands that take long have come: indexes, copies, vacuum, rewrites, base backups.
+//! Progress of long commands: indexes, copies, vacuum, rewrites, base backups.
 
 use dyno_host::Readings;
 use dyno_units::Nanoseconds;

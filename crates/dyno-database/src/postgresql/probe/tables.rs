@@ -1,4 +1,4 @@
-//! Tables: dead row versions, vacuum, scans; totals every time, the worst tables more rarely.
+//! Tables: dead row versions, vacuum, scans; totals each time, the worst tables less often.
 
 use dyno_host::{Probe, Readings, reading_name};
 use dyno_units::Nanoseconds;

@@ -1,5 +1,5 @@
-//! Bind, Execute and Sync of a prepared statement, from a template; for one that is parsed again
-//! each time, Parse before them and Describe among them.
+//! Bind, Execute and Sync of a prepared statement from a template; with Parse and Describe for one
+//! that is parsed each time.
 
 use std::io::Write;
 
@@ -91,8 +91,7 @@ pub(in crate::postgresql) const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
 /// A type id whose values go as texts: no type has it.
 const UNKNOWN_TYPE: u32 = 0;
 
-/// Appends Parse of a statement under `name`, which may be empty; its types are the server's to find.
-/// Neither text holds a zero byte.
+/// `name` may be empty; the server finds the types. The texts must not contain zero bytes.
 fn write_parse(name: &str, sql: &str, out: &mut Vec<u8>) {
     let length = u32::try_from(name.len() + sql.len() + 8).unwrap_or(u32::MAX);
     out.push(b'P');
@@ -103,8 +102,7 @@ fn write_parse(name: &str, sql: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 0, 0]);
 }
 
-/// Appends the execution of a statement that was not prepared and has no values, up to its Sync.
-/// `sql` holds no zero byte.
+/// Up to Sync, for an unprepared statement without values. `sql` must not contain zero bytes.
 pub(in crate::postgresql) fn write_unprepared(sql: &str, out: &mut Vec<u8>) {
     write_parse("", sql, out);
     out.extend_from_slice(&BIND_NOTHING);
@@ -112,8 +110,7 @@ pub(in crate::postgresql) fn write_unprepared(sql: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&SYNC);
 }
 
-/// Appends Close and Parse of a statement under `name`: a failed attempt may have left it there, and
-/// closing what is not there is no error.
+/// Close and Parse: a failed attempt may have left the name, and closing a missing one is no error.
 pub(in crate::postgresql) fn write_parse_named(name: &str, sql: &str, out: &mut Vec<u8>) {
     let length = u32::try_from(name.len() + 6).unwrap_or(u32::MAX);
     out.push(b'C');
@@ -125,8 +122,7 @@ pub(in crate::postgresql) fn write_parse_named(name: &str, sql: &str, out: &mut 
 }
 
 impl ExecuteTemplate {
-    /// The template of the statement prepared under `name`, which holds no zero byte. `columns` are
-    /// the types of its columns if its rows are to be kept.
+    /// `name` must not contain zero bytes. `columns` are types, if rows are kept.
     pub(in crate::postgresql) fn new(
         name: &str,
         types: &[u32],
@@ -135,8 +131,7 @@ impl ExecuteTemplate {
         ExecuteTemplate::made(Vec::new(), name, types, columns)
     }
 
-    /// The template of a statement that the server parses each time, without a name, and
-    /// describes. `types` and `columns` are what the server described once.
+    /// Parsed and described each time. `types` and `columns` are from an earlier description.
     pub(in crate::postgresql) fn unnamed(
         sql: &str,
         types: &[u32],
@@ -147,9 +142,9 @@ impl ExecuteTemplate {
         ExecuteTemplate::made(head, "", types, columns)
     }
 
-    /// The template of a statement whose `n_values` values and whose columns go as texts. Without a
-    /// name the server parses it each time; else it is parsed by [`write_parse_named`] before. It is
-    /// described for each execution if the names of its columns matter.
+    /// Values and columns go as texts. Unnamed, the server parses it each time; named,
+    /// [`write_parse_named`] parses it before. It is described for each execution if its columns'
+    /// names matter.
     pub(in crate::postgresql) fn of_texts(
         sql: &str,
         name: &str,
@@ -303,8 +298,7 @@ fn push_real(number: f64, encoding: Encoding, out: &mut Vec<u8>) -> bool {
         Encoding::Float8 => push_bytes(&number.to_be_bytes(), out),
         Encoding::Float4 => push_bytes(&(number as f32).to_be_bytes(), out),
         Encoding::Raw | Encoding::Text => push_written(format_args!("{number}"), out),
-        // Only a whole number fits a whole number: nothing is rounded silently.
-        // The bounds are powers of two, so that they are exact.
+        // Nothing is rounded silently. The bounds are powers of two, hence exact.
         _ if number.fract() == 0.0
             && (-9.223372036854776e18..9.223372036854776e18).contains(&number) =>
         {

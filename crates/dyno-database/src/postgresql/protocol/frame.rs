@@ -1,11 +1,10 @@
-//! Framing: one byte for the kind of a message, four for its length, then its body.
-//!
-//! Format: PostgreSQL documentation, "Message Formats".
+//! Framing: a byte for a message's kind, four for its length, then its body (PostgreSQL
+//! documentation, "Message Formats").
 
 pub(in crate::postgresql) const HEADER_BYTES: usize = 5;
 
-/// Longest message, in bytes: PostgreSQL makes no longer one (`MaxAllocSize`). Rows that are only
-/// counted may be that long; messages that have to be complete have limits of their own.
+/// In bytes, PostgreSQL's own (`MaxAllocSize`). Rows that are only counted may be so long; messages
+/// needed whole have smaller limits.
 const LENGTH_MAX: usize = 1 << 30;
 
 /// Bytes that are not the PostgreSQL protocol, in words.
@@ -23,8 +22,7 @@ impl ProtocolError {
     }
 }
 
-/// The kind and the body's length of the message that `bytes` begin with; none if the header
-/// is incomplete.
+/// Kind and body length of the first message; none if its header is incomplete.
 pub(in crate::postgresql) fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>, ProtocolError> {
     let [tag, a, b, c, d, ..] = *bytes else {
         return Ok(None);

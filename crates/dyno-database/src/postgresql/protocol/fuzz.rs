@@ -5,8 +5,7 @@ use super::message::ServerMessage;
 use super::reply::{ReplyScanner, Scan, command_rows};
 use super::*;
 
-/// Any bytes end in a reply, in an error, or in waiting, and the pieces do not matter; they are read as messages of all
-/// kinds.
+/// Any bytes end in a reply, an error or waiting, however they are cut; they are also read as messages of all kinds.
 pub fn postgresql(input: &[u8]) {
     let whole = scan(input, input.len().max(1));
     for piece in [1, 7] {

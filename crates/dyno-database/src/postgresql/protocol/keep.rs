@@ -1,5 +1,5 @@
-//! Keeps the rows of a prepared statement's reply: each column in binary if that is a number or
-//! plain bytes, else as text, decoded into [`KeptRows`]. Warm, nothing is allocated.
+//! Keeps the rows of a prepared statement's reply, decoded into [`KeptRows`]: numbers and plain
+//! bytes in binary, others as text. Once warm, nothing is allocated.
 
 use dyno_workload::{KeptRows, LastRows};
 
@@ -33,8 +33,7 @@ pub(in crate::postgresql) fn column_names(mut body: &[u8]) -> Result<Vec<String>
     Ok(names)
 }
 
-/// Memory that the kept rows of a reply may take, in bytes: transactions go on with a few rows. Also the
-/// longest message that is one of them.
+/// In bytes, for the kept rows of a reply, and for one of its messages: transactions need few rows.
 pub(super) const KEPT_MAX: usize = 64 << 20;
 
 /// Keeps the rows of one reply at a time.
@@ -51,8 +50,7 @@ pub(in crate::postgresql) struct RowKeeper {
 }
 
 impl RowKeeper {
-    /// A statement was sent; these are the encodings of its columns, none if its rows are not
-    /// kept.
+    /// `encodings` are of the columns; none if rows are not kept.
     #[inline]
     pub(in crate::postgresql) fn begin(&mut self, encodings: Option<&[Encoding]>) {
         self.wants = encodings.is_some();

@@ -1,4 +1,4 @@
-//! The server's messages: errors and notices.
+//! Errors and notices of the server.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,6 @@
-//! The PostgreSQL protocol, version 3, without input or output: parses and builds messages.
-//!
-//! The measured part (statements and their replies) is written and read here by hand; what happens
-//! once per connection uses the messages of `postgres-protocol`. All lengths are checked: whatever
-//! a server sends is parsed or becomes a [`ProtocolError`].
+//! The PostgreSQL protocol, version 3, without input or output. The measured part (statements and
+//! replies) is hand-written; messages of connecting are from `postgres-protocol`. All lengths are
+//! checked: whatever a server sends is parsed, or becomes a [`ProtocolError`].
 
 mod bind;
 mod frame;

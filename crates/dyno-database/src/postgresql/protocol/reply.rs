@@ -1,5 +1,4 @@
-//! A statement's reply, scanned by kind and length: rows are counted and skipped, and decoded
-//! only if they are kept.
+//! Scans a statement's reply by kind and length; rows are counted, and decoded only if kept.
 
 use dyno_workload::{COPY_REFUSED, ErrorClass, KeptRows, LastRows, Reply, StatementError};
 
@@ -60,8 +59,8 @@ impl ReplyScanner {
         self.keeper.begin_learning();
     }
 
-    /// Begins the next reply of a pipeline, after which there are others. It ends with its command;
-    /// if that fails, the server skips the others, and the reply ends like the last one.
+    /// For a pipeline's replies other than the last: each ends with its command. If that fails, the
+    /// server skips the others, and the reply ends like the last one.
     pub(in crate::postgresql) fn begin_amid(&mut self, columns: Option<&[Encoding]>) {
         self.begin(columns);
         self.ends_at_command = true;
@@ -92,8 +91,8 @@ impl ReplyScanner {
                 b'I' if self.ends_at_command && length == 0 => return Ok((end, Scan::Done)),
                 b'I' => self.keeper.end_result()?,
                 // BindComplete, RowDescription, NoData, ParseComplete, CloseComplete,
-                // ParameterDescription, PortalSuspended, ParameterStatus,
-                // NotificationResponse, CopyData, CopyDone.
+                // ParameterDescription, PortalSuspended, ParameterStatus, NotificationResponse,
+                // CopyData, CopyDone.
                 b'2' | b'T' | b'n' | b'1' | b'3' | b't' | b's' | b'S' | b'A' | b'd' | b'c' => {}
                 // CopyOutResponse.
                 b'H' => self.copies = true,

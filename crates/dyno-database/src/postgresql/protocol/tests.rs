@@ -1,4 +1,4 @@
-//! The codec against bytes written by hand, and against bytes of all kinds.
+//! The codec on hand-written and arbitrary bytes.
 
 use dyno_workload::{ErrorClass, Reply, Value};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Hosts on which a command of the study starts agents: OpenSSH, or whatever else does.
+//! Hosts reached by a command of the study that starts agents, such as OpenSSH.
 
 use dyno_study::with_name;
 

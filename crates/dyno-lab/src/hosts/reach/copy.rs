@@ -1,8 +1,6 @@
-//! Copies Dyno's own program to hosts that do not have it.
-//!
-//! Nothing is needed there but a shell and the usual small programs: the way to the host runs `sh`, which
-//! reads what to do, and `dd`, which reads the program. The file is named by its digest, which is
-//! compared before it is used; until it is complete it has another name.
+//! Copies Dyno's program to hosts that lack it. The host needs only `sh`, which reads the instructions,
+//! `dd`, which reads the program, and other usual small programs. The file is named by its digest, which
+//! is checked before use; until it is complete it has another name.
 
 use std::fs::File;
 use std::path::Path;
@@ -53,11 +51,7 @@ chmod 700 "$part"
 mv -f "$part" 'FILE'
 "#;
 
-/// Sees to it that the program is on a host, and returns its path there.
-///
-/// # Errors
-///
-/// It cannot be copied: a message without the host's name.
+/// Returns the path on the host. Fails, without the host's name, if the program cannot be copied.
 pub(super) fn copy(
     way: &dyn Way,
     host: usize,

@@ -1,8 +1,6 @@
-//! What gives something back when Dyno ends, however that happens.
-//!
-//! A guard is a process that waits for the end of its input, which comes when Dyno ends, also by
-//! `kill -9`. Then it runs the command that gives back what was requested: twice, because the request may
-//! have been on its way; or, if whoever takes it back is away, until it succeeds.
+//! Gives requested hosts back when Dyno ends in any way. A guard is a process that waits for the end of
+//! its input, which comes with Dyno's end, also by `kill -9`. Then it runs the command that gives back:
+//! twice, as the request may have been on its way, or until it succeeds if the manager is away.
 
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
@@ -33,12 +31,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Posts a guard that runs this command when Dyno has ended. It tries for so long: what was requested ends by
-    /// itself then.
-    ///
-    /// # Errors
-    ///
-    /// There is no shell.
+    /// After Dyno's end, until `limit`, when the request ends by itself. Fails without a shell.
     pub(super) fn post(
         command: &[String],
         hidden: &[String],

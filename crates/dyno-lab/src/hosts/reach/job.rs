@@ -1,4 +1,4 @@
-//! What Kubernetes says of a Job, of its pods, and of why it has none.
+//! Kubernetes' reports on a Job, its pods, and why it has none.
 
 use std::collections::BTreeMap;
 

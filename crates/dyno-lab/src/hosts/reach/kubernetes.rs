@@ -1,9 +1,7 @@
-//! Pods of a Kubernetes cluster, started for the run.
-//!
-//! They are an indexed Job, whose pods wait; agents are started in them by `kubectl exec`. Of the objects
-//! that could hold pods it is the one that ends by itself: after its time it is stopped and
-//! deleted, also where Dyno and its guard are gone. A random token in its name and labels proves that it
-//! is Dyno's.
+//! Pods of a Kubernetes cluster, started for the run. They belong to an indexed Job and wait for `kubectl
+//! exec` to start agents. Of all objects that own pods only a Job ends by itself: after its time it is
+//! stopped and deleted, even without Dyno and its guard. A random token in its name and labels proves
+//! that it is Dyno's.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -183,12 +181,8 @@ fn is_away(message: &str) -> bool {
 }
 
 impl Kubernetes {
-    /// Starts as many pods as the pool has names, and waits until they run.
-    ///
-    /// # Errors
-    ///
-    /// The cluster refuses them, or they do not run within the time that the study allows; they are
-    /// deleted then.
+    /// A pod for each name of the pool; returns when they run. Fails, after deleting them, if the
+    /// cluster refuses or they do not run within the study's time.
     pub(super) fn open(
         pool: &HostPool,
         request: &KubernetesRequest,
@@ -246,11 +240,8 @@ impl Kubernetes {
         })
     }
 
-    /// Waits until all pods run that are not given up; returns why the Job has to be requested again, if it has.
-    ///
-    /// # Errors
-    ///
-    /// They do not run in time, the cluster cannot be asked for a minute, or the user wants to stop.
+    /// Waits for all pods that are not given up; returns why the Job must be requested again, if so. Fails if
+    /// they are not running in time, the cluster does not answer for a minute, or the user wants to stop.
     fn await_pods(&self, tools: &Tools, say: Say<'_>) -> Result<Option<String>, TrialError> {
         let began = tools.clock.now();
         // Where the run may go on with the pods that are left, one that is gone has a minute to come back.
@@ -313,8 +304,8 @@ impl Kubernetes {
         (n_running, n_awaited)
     }
 
-    /// Why not all pods run, and whether that stays so: as the pods say it or, where the cluster refuses to make
-    /// them, the events of the Job. None if nobody says it.
+    /// Why not all pods run, and whether that is final: from the pods or, if the cluster refuses to make them,
+    /// the Job's events. None if neither says.
     fn why_not(&self, job: &JobState, tools: &Tools) -> Option<(String, bool)> {
         if let Some(why) = job.why_not() {
             return Some(why);

@@ -1,4 +1,4 @@
-//! Agents that are processes of the machine that runs the study.
+//! Agents as processes of the machine that runs the study.
 
 use super::{Way, tool};
 use crate::trial::TrialError;
@@ -8,11 +8,7 @@ pub(super) struct Local {
 }
 
 impl Local {
-    /// With Dyno's own program.
-    ///
-    /// # Errors
-    ///
-    /// It is not known where that is.
+    /// Uses Dyno's own program; fails if its path is unknown.
     pub(super) fn open(program: Option<&str>) -> Result<Local, TrialError> {
         let program = program.map(str::to_owned).ok_or_else(|| {
             TrialError::new("the path of this program is unknown: give the host a `reach`")

@@ -1,6 +1,5 @@
-//! How hosts are reached: each way is a file, and a line in [`open`].
-//!
-//! What is requested for a pool is held from the first trial that needs it to the end of the run.
+//! Ways to reach hosts: each is a file and a line in [`open`]. A request is held from the first
+//! trial that needs it to the end of the run.
 
 mod command;
 mod copy;
@@ -52,20 +51,13 @@ pub(super) trait Way: Send + Sync {
         self.on_host(host, &["dd", &format!("of={file}"), "bs=65536"])
     }
 
-    /// Why the hosts have to be requested again; none while they are held.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be found out, or they do not come back in time.
+    /// Why the hosts must be requested again; none while they are held. Fails if that cannot be
+    /// found out, or they do not come back in time.
     fn gone(&self, _tools: &Tools, _say: Say<'_>) -> Result<Option<String>, TrialError> {
         Ok(None)
     }
 
-    /// Gives back what was requested.
-    ///
-    /// # Errors
-    ///
-    /// That cannot be done now; what guards it will try it again.
+    /// Fails if that is impossible now; the guard will try again.
     fn give_back(self: Box<Self>, _tools: &Tools) -> Result<(), TrialError> {
         Ok(())
     }
@@ -84,8 +76,8 @@ fn open(
     })
 }
 
-/// What Dyno would apply to a Kubernetes cluster for the hosts of a pool, as text; none if they are
-/// not reached so. In place of the token, which a run draws, there are zeros.
+/// What Dyno would apply to a Kubernetes cluster for a pool's hosts; none for other ways. Zeros
+/// stand in for a run's random token.
 pub fn kubernetes_manifest(pool: &HostPool) -> Option<String> {
     let Reach::Kubernetes(request) = &pool.reach else { return None };
     let token = "0".repeat(TOKEN_DIGITS);
@@ -135,11 +127,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl HeldHosts {
-    /// The hosts of a pool, which are requested if they are not held.
-    ///
-    /// # Errors
-    ///
-    /// They cannot be had: a message with the pool's name.
+    /// Requests them unless they are held. Fails, with the pool's name, if there are none.
     pub(super) fn reach(
         &self,
         lab: &Lab,
@@ -238,11 +226,8 @@ impl Reached {
         if pool.address.is_some() { pool.address_of(name) } else { of_way() }
     }
 
-    /// The command that starts an agent on a host, to which the program is copied if the study says so.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be copied: a message without the host's name.
+    /// The command that starts an agent. Copies the program if the study says so; fails, without the
+    /// host's name, if it cannot.
     pub(super) fn agent(
         &self,
         host: usize,
@@ -264,11 +249,8 @@ impl Reached {
         Ok(self.way.on_host(host, &[&file, "agent"]))
     }
 
-    /// Looks what has become of the hosts.
-    ///
-    /// # Errors
-    ///
-    /// They are no longer held, or that cannot be found out: the run cannot go on, which is noted.
+    /// Checks that the hosts are still held. Fails if they are not, or it is unknown: the run
+    /// cannot continue, which is noted.
     pub(super) fn look(&self, lab: &Lab, pool: &HostPool, say: Say<'_>) -> Result<(), TrialError> {
         let gone = match self.way.gone(&self.tools, say) {
             Ok(None) => return Ok(()),

@@ -1,7 +1,6 @@
-//! Nodes that Slurm allocates for the run.
-//!
-//! `salloc --no-shell` requests them under a name that nobody can guess, by which they are given back:
-//! when the run ends, and by a guard where Dyno is killed. Their time limit is the last resort.
+//! Nodes that Slurm allocates for the run. `salloc --no-shell` requests them under an unguessable
+//! name, by which they are given back at the end of the run, or by a guard if Dyno is killed. Their
+//! time limit is the last resort.
 
 use dyno_study::{HostPool, Lost, SlurmRequest};
 
@@ -23,11 +22,8 @@ pub(super) struct Slurm {
 }
 
 impl Slurm {
-    /// Requests as many nodes as the pool has names, and waits for them.
-    ///
-    /// # Errors
-    ///
-    /// Slurm refuses, or the queue takes longer than the study allows; nothing is left of the request.
+    /// A node for each name of the pool. Fails, leaving nothing requested, if Slurm refuses or the
+    /// queue takes longer than the study allows.
     pub(super) fn open(
         pool: &HostPool,
         request: &SlurmRequest,

@@ -1,4 +1,4 @@
-//! Programs that end by themselves: cluster managers' commands, and commands on a host.
+//! Programs that end by themselves: commands of cluster managers, and on hosts.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -73,11 +73,7 @@ impl Tools {
         Tools { abort: AbortFlag::new(), ..self.clone() }
     }
 
-    /// Waits so long.
-    ///
-    /// # Errors
-    ///
-    /// The user wants to stop.
+    /// Fails if the user wants to stop.
     pub(super) fn pause(&self, length: Nanoseconds) -> Result<(), TrialError> {
         let until = self.clock.now() + length;
         while self.clock.now() < until {
@@ -89,12 +85,8 @@ impl Tools {
         Ok(())
     }
 
-    /// Runs a program to its end and returns what it printed.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be started, fails, or takes longer than it may: a message with what it complained of,
-    /// which begins with the command. Or the user wants to stop.
+    /// Returns the output. Fails, with the command and its standard error, if it cannot be started,
+    /// fails, or takes too long; or if the user wants to stop.
     pub(super) fn run(&self, run: Run<'_>) -> Result<Printed, TrialError> {
         let Run { command, input, limit, each_second } = run;
         let failed = |how: &str, complaint: &str| {
@@ -139,20 +131,12 @@ impl Tools {
         }
     }
 
-    /// Runs a program that only asks or tells.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Tools::run`].
+    /// A program that only asks or tells; fails as [`Tools::run`] does.
     pub(super) fn ask(&self, command: &[String]) -> Result<String, TrialError> {
         self.run(Run::of(command, &mut || {})).map(|printed| printed.output)
     }
 
-    /// The same, and again for a minute while the message says that whoever it asks `is_away`.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Tools::run`].
+    /// Retries for a minute while the manager `is_away`; fails as [`Tools::run`] does.
     pub(super) fn ask_again(
         &self,
         command: &[String],

@@ -1,4 +1,4 @@
-//! What a statement does to its session and its transaction, beside what it does to rows.
+//! Effects of a statement on its session and transaction.
 
 use crate::Dialect;
 use crate::declared::sql::{Scanned, Token};

@@ -1,8 +1,7 @@
-//! A declared workload from the statements that a server has counted: `pg_stat_statements`, or the digests
-//! of MySQL's performance schema.
-//!
-//! They have placeholders in place of values. What a placeholder stands for is found from its place in the
-//! statement: the column that it is compared with, assigned or inserted into, LIMIT, and the like. Values are
+//! A declared workload from statements that a server has counted: `pg_stat_statements`, or the digests of
+//! MySQL's performance schema. They have placeholders for values, whose meaning follows from their place: the
+//! column that they are compared with, assigned or inserted into, LIMIT, and so on. Values are drawn from the
+//! column's present ones. Statements with unexplained values are left out.
 //! then drawn from those that the column has now. Statements whose values cannot be explained are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +23,7 @@ const LIST_MOST: u64 = 100;
 const ROWS_MOST: u64 = 100;
 /// The width of a range of a statement that returns one row: it is not known.
 const WIDTH: u64 = 99;
-/// Functions whose names must not be followed by a blank, from MySQL's manual, "Function Name Parsing and
-/// Resolution".
+/// No blank may follow these functions' names (MySQL's manual, "Function Name Parsing and Resolution").
 const WITHOUT_BLANK: &str = "\
     adddate bit_and bit_or bit_xor cast count curdate curtime date_add date_sub extract \
     group_concat json_arrayagg json_objectagg max mid min now position session_user std stddev \
@@ -62,11 +60,7 @@ pub struct CountedColumns<'a> {
     pub values: &'a mut dyn FnMut(&CountedColumn) -> Result<Vec<String>, String>,
 }
 
-/// Makes a study of the statements that a server has counted.
-///
-/// # Errors
-///
-/// There is no statement that can be replayed, or values of a column cannot be read.
+/// Fails if no statement can be replayed, or a column's values cannot be read.
 pub fn capture_counted(
     statements: &[CountedStatement],
     columns: &mut CountedColumns<'_>,
@@ -335,8 +329,7 @@ impl Reader<'_> {
             idx += 1;
         }
         sql.push_str(&self.text[end..]);
-        // The mark of several rows, which are written out by now.
-        // A blank, so that what is beside it does not become one word.
+        // Removes the mark of several rows, written out by now; a blank keeps words apart.
         let sql = sql.replace(SEVERAL_ROWS, " ").trim_end().to_owned();
         if names.len() > super::statement::VALUES_MOST {
             return Err(Reason::ManyValues);

@@ -1,5 +1,5 @@
-//! Statements that use more than an application's own tables: a log holds what its server was sent, also what
-//! it refused, and the study executes it with the rights of whoever runs it.
+//! Statements that use more than an application's tables: a log has all that its server was sent, even what
+//! it refused, and a study runs with its user's rights.
 
 use crate::Dialect;
 use crate::declared::sql::{Scanned, Token, end_of_comment, in_quotes, is_one_of};
@@ -95,8 +95,7 @@ pub(super) fn uses_server(scanned: &Scanned, text: &str, dialect: Dialect) -> bo
     })
 }
 
-/// Whether a statement has a comment that MariaDB or MySQL executes. Where literals end depends on the server's
-/// settings, so it may also be in one.
+/// Even inside a literal, as its end depends on the server's settings.
 pub(super) fn has_executable_comment(text: &str, dialect: Dialect) -> bool {
     dialect == Dialect::MySql && (text.contains("/*!") || text.contains("/*M!"))
 }
@@ -146,9 +145,8 @@ pub(super) fn has_unclear_literal(text: &str, scanned: &Scanned, dialect: Dialec
     scanned.tokens.iter().zip(&scanned.spans).any(is_unclear)
 }
 
-/// The hints to the optimizer among what is between two tokens: `/*+ … */`. Other comments are dropped, since
-/// they may hold anything, and so are hints that change settings, and those with quotes: for MySQL, a hint does not end
-/// within a quoted name.
+/// Optimizer hints between two tokens: `/*+ … */`. Drops other comments, which may hold anything, hints that change
+/// settings, and those with quotes: for MySQL, a hint does not end within a quoted name.
 pub(super) fn hints(gap: &str, dialect: Dialect) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = gap.trim_start();

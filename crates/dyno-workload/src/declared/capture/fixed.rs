@@ -1,5 +1,5 @@
-//! Literals that are part of a statement, rather than values: no placeholder may stand there, or another value
-//! would make it another statement.
+//! Literals that belong to a statement: no placeholder may stand there, or another value would make another
+//! statement.
 
 use crate::Dialect;
 use crate::declared::sql::{Scanned, Token, is_one_of};
@@ -118,8 +118,7 @@ impl Place<'_> {
         }
     }
 
-    /// Whether it says something all the same, where no placeholder may stand: a part of a text, or a value of a type whose name
-    /// is before it.
+    /// A meaningful literal where no placeholder may stand: a part of a text, or a value after its type's name.
     pub(super) fn is_value(&self, literal: &str) -> bool {
         let is_text = |idx: usize| self.scanned.is_sign(idx, '\'');
         let is_part = is_text(self.after) || self.at.checked_sub(1).is_some_and(is_text);

@@ -1,4 +1,4 @@
-//! Numbers of new rows: those that the server gives them, which the study reads, and those of one column, which
+//! Numbers of new rows: those that the server gives, which the study reads, and those of one column, which
 //! kinds of transactions share.
 
 use std::collections::BTreeMap;
@@ -13,8 +13,7 @@ use super::statement::{SAME_TABLE, TABLE};
 use super::steps::{Naming, is_mark};
 use super::write::quoted;
 
-/// The column of each value, in their order: of a row that an INSERT names, or that the value is compared with or
-/// assigned to; none for others.
+/// The column of each value, in order: inserted, compared or assigned; none for others.
 pub(super) fn columns(form: &str, dialect: Dialect) -> Vec<Option<String>> {
     // As many bytes as before, so that tokens are at the same places.
     let plain: String = form.chars().map(|c| if is_mark(c) { '0' } else { c }).collect();
@@ -68,9 +67,8 @@ pub(super) fn returns_number(sql: &str) -> bool {
     name == "*" || name.ends_with("id")
 }
 
-/// The numbers that the server gave to rows: the place of each, by the step that inserted the row. They are
-/// recognised by what they look like later in the transaction: numbers of new rows that come from nowhere, and are
-/// no key of another new row.
+/// Numbers that the server gave to rows: their places, by the step that inserted. Later in the transaction they
+/// look like new rows' numbers from nowhere, and are no key of another new row.
 pub(super) fn given(naming: &Naming<'_>) -> BTreeMap<usize, usize> {
     let mut given = BTreeMap::new();
     for (place, origin) in naming.origins.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The lines of a log, none of which is kept beyond a limit.
+//! The lines of a log, up to a length limit.
 
 use std::io::{self, BufRead};
 

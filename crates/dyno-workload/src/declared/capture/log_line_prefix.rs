@@ -1,4 +1,4 @@
-//! What stands before each message of PostgreSQL's log, by the server's setting `log_line_prefix`.
+//! The prefix of messages in PostgreSQL's log, as in its setting `log_line_prefix`.
 
 use crate::declared::sql::is_one_of;
 
@@ -30,8 +30,7 @@ const SEVERITIES: &str = "\
     LOG DETAIL HINT CONTEXT STATEMENT QUERY LOCATION ERROR WARNING NOTICE INFO FATAL PANIC DEBUG \
     DEBUG1 DEBUG2 DEBUG3 DEBUG4 DEBUG5";
 
-/// Settings that are tried if none is given: PostgreSQL's own, Debian's, and those of services and of
-/// programs that read logs.
+/// Tried if none is given: PostgreSQL's, Debian's, and those of services and log readers.
 const USUAL: &[&str] = &[
     "%m [%p] %q%u@%d ",
     "%m [%p] ",
@@ -60,11 +59,7 @@ const USUAL: &[&str] = &[
 ];
 
 impl Prefix {
-    /// Reads a setting.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it, or missing.
+    /// Fails with what is wrong or missing.
     pub(super) fn read(text: &str) -> Result<Prefix, String> {
         let mut parts = Vec::new();
         let mut chars = text.chars();
@@ -99,8 +94,8 @@ impl Prefix {
         Prefix::read(setting).ok()
     }
 
-    /// The usual prefix that fits the most of these lines; the first one of those. It has to fit half of the
-    /// messages, unless the server says among them how it goes on.
+    /// The first of the usual prefixes that fit most lines. It must fit half of the messages, unless the
+    /// server says among them how they continue.
     pub(super) fn guess<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Option<Prefix> {
         let mut best: Option<(usize, Prefix)> = None;
         for text in USUAL {
@@ -170,8 +165,7 @@ fn matched<'a>(parts: &[Part], line: &'a str, found: &mut Prefixed<'a>, steps: &
     }
 }
 
-/// Whether a text of so many bytes that ends with this character may be the beginning of what an escape stands
-/// for, if it was without the character.
+/// Whether a text of this many bytes that ends with `c` may start an escape's value, if it may without `c`.
 fn may_continue(letter: char, bytes: usize, c: char) -> bool {
     let (most, is_inside) = match letter {
         'p' | 'P' | 'l' | 'x' | 'Q' => (64, c.is_ascii_digit() || "- ".contains(c)),

@@ -1,16 +1,13 @@
-//! A declared workload from what a server has logged: the transactions of its sessions, grouped by their
-//! statements, with what their values were drawn from.
+//! A declared workload from a server's log: the transactions of its sessions, grouped by statements, and the sources of
+//! their values.
 //!
-//! A log is read line by line (`lines`) by the reader of its format (`mysql_general`, `mysql_slow`, `postgresql_log`), which
-//! finds the statements of each session; `log_line_prefix` reads what is before
-//! PostgreSQL's messages. `control` knows what a statement does to its session and its transaction, `statement`
-//! takes the values out of one (`fixed` knows which
-//! literals are none), `dangerous` finds those that should not be replayed; `sessions`
-//! follows the sessions, makes transactions of statements and counts equal ones; `values` describes the values at each place (`typed`
-//! those whose form says of which type they are),
-//! `relations` which of them are equal or differ by a constant; `write` makes the study and `steps` its
-//! transactions. `counted` makes a study of statements that a server has counted instead. Logs come from elsewhere: all that is kept has a limit, and each statement
-//! is counted as replayed or as left out, with the reason.
+//! `lines` feeds a log to the reader of its format (`mysql_general`, `mysql_slow`, `postgresql_log` with
+//! `log_line_prefix`), which finds each session's statements. `control` knows their effects on session and transaction;
+//! `statement` takes values out (`fixed`: literals that are no values); `dangerous` finds what should not be replayed;
+//! `sessions` makes transactions and counts equal ones; `values` describes the values at each place (`typed`: those
+//! whose form shows their type); `relations`, which are equal or differ by a constant; `write` makes the study and
+//! `steps` its transactions. `counted` uses statements that a server has counted instead. Logs come from elsewhere:
+//! everything kept is limited, and each statement counts as replayed or as left out, with the reason.
 
 mod control;
 mod counted;
@@ -47,8 +44,7 @@ use sessions::Sessions;
 pub struct Request {
     /// The format of the log; none to recognise it.
     pub format: Option<Format>,
-    /// What stands before the messages of PostgreSQL's plain log, as its setting `log_line_prefix` says;
-    /// none to guess it.
+    /// The setting `log_line_prefix` of PostgreSQL's plain log; none to guess it.
     pub prefix: Option<String>,
     /// The database whose statements are captured; none for the one with the most.
     pub schema: Option<String>,
@@ -262,11 +258,7 @@ pub enum CaptureError {
 
 const LINES_TO_RECOGNISE: usize = 200;
 
-/// Makes a study of a log.
-///
-/// # Errors
-///
-/// The log cannot be read, is not recognised, or has no statement that can be replayed.
+/// Fails if the log cannot be read, is not recognised, or has no statement to replay.
 pub fn capture(log: &mut dyn BufRead, request: &Request) -> Result<Captured, CaptureError> {
     let mut lines = Lines::new(log);
     let mut first = Vec::new();

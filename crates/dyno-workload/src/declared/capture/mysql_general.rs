@@ -1,5 +1,5 @@
-//! The general log of MariaDB and MySQL: each line that begins an entry has the time (or two tabs, within
-//! the same second), the number of the connection, a command and its argument, which may have more lines.
+//! The general log of MariaDB and MySQL. An entry begins with the time (or two tabs, within the same
+//! second), connection number, command, and argument, which may have more lines.
 
 use super::Reader;
 use super::lines::{Gathered, Line};

@@ -1,13 +1,12 @@
-//! The slow log of MariaDB and MySQL: lines with `#` say who, where and how long; then come `use` and
-//! `SET timestamp`, if they are needed, and the statement with a semicolon.
+//! The slow log of MariaDB and MySQL: lines with `#` for who, where and how long; then `use` and `SET
+//! timestamp` if needed, and the statement with a semicolon.
 
 use super::Reader;
 use super::lines::{Gathered, Line};
 use super::mysql_general::is_opening;
 use super::sessions::Sessions;
 
-/// How the first line of an entry begins; which of these lines there are depends on the server, and on who has
-/// filtered its log.
+/// First lines of an entry; which exist depends on the server, and on filters of its log.
 const BEGINNINGS: &[&str] =
     &["# Time: ", "# User@Host: ", "# Thread_id: ", "# Schema: ", "# Query_time: "];
 const SHARED: &str = "- connections, which this log does not number: statements of one user and host are taken for \

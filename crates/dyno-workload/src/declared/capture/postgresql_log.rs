@@ -1,5 +1,5 @@
-//! PostgreSQL's log, as CSV or as plain text: statements as they were sent, and prepared ones with the
-//! parameters of each execution in the detail of the message.
+//! PostgreSQL's log, CSV or plain text: statements as sent, and prepared ones with each execution's
+//! parameters in the message's detail.
 
 use super::Reader;
 use super::lines::{Gathered, Line};
@@ -314,8 +314,7 @@ pub(super) fn is_csv(line: &str) -> bool {
         && is_session(&fields[column::SESSION])
 }
 
-/// Whether a record begins with this line although a quoted text is open: within one, each quote would be
-/// written twice.
+/// Whether a line begins a record despite an open quoted text, in which quotes would be doubled.
 fn begins_record(line: &str) -> bool {
     let user = line.split_once(',').map_or("", |(_, user)| user);
     let is_within = user.starts_with("\"\"") && !user.starts_with("\"\",");

@@ -1,4 +1,4 @@
-//! Which values of a transaction are equal to an earlier one, or differ from it by a constant.
+//! Values of a transaction that equal an earlier one, or differ from it by a constant.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -113,9 +113,8 @@ impl Relations {
         relations.push(Relation { to, above, held, since: self.n - self.latest.len() as u64 });
     }
 
-    /// The relation of a place to an earlier one that is accepted, if one holds always, or nearly always
-    /// and not because a value is nearly always the same: `most_frequent` is the share of the value that
-    /// is most frequent there.
+    /// The accepted relation to an earlier place that holds always, or nearly always and not just
+    /// because a value is nearly constant; `most_frequent` is the share of the most frequent value.
     pub(super) fn of(
         &self,
         place: usize,

@@ -1,4 +1,4 @@
-//! Sessions to transactions, and equal transactions to one kind with what was seen of its values.
+//! Makes sessions into transactions, and equal transactions into kinds with statistics of values.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,8 +19,7 @@ const SESSIONS_MOST: usize = 20_000;
 const DIFFERENT_MOST: usize = 10_000;
 /// Most bytes of all different statements.
 const FORM_BYTES_MOST: usize = 64 << 20;
-/// Most places of values in all different transactions, and their steps: each has statistics of its own. A test need not
-/// make so many.
+/// Limit of steps and places of values, which each have statistics. Tests use a smaller one.
 const PLACES_MOST: usize = if cfg!(test) { 30_000 } else { 300_000 };
 /// Most values in transactions that are not ended yet.
 const PENDING_MOST: usize = 2_000_000;
@@ -471,8 +470,7 @@ impl Sessions {
         }
     }
 
-    /// A transaction ends that was not seen to begin, of a session that is older than the log: its
-    /// statements do not commit by themselves, and it said so before.
+    /// Its start precedes the log: the session's statements do not commit by themselves.
     fn presume(&mut self, session: &str) {
         let Some(one) = self.open.get_mut(session) else { return };
         if self.is_complete && one.autocommit.is_none() && !one.is_begun {
@@ -677,8 +675,7 @@ impl Step {
         }
     }
 
-    /// Whether a value is drawn once for the transaction: the step is executed once, or with the same
-    /// value each time.
+    /// Drawn once for the transaction: the step is executed once, or always with the same value.
     pub(super) fn is_steady(&self, idx: usize) -> bool {
         let n = self.steady.get(idx).copied().unwrap_or(0);
         let varies = |stats: &Stats| stats.most_frequent() < 0.5;

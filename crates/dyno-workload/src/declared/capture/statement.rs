@@ -1,4 +1,4 @@
-//! A statement that a server has received: what it is, and its text with marks in place of its values.
+//! A statement that a server received: its kind, and its text with marks for values.
 
 use crate::Dialect;
 use crate::declared::sql::{Scanned, Token, is_one_of, trimmed};
@@ -163,8 +163,7 @@ pub(super) fn first_word(scanned: &Scanned) -> &str {
     scanned.word(first.unwrap_or(0))
 }
 
-/// Why a query cannot be declared; `n_bound` is the number of parameters with values, or none if all
-/// placeholders are allowed.
+/// `n_bound` is the number of parameters with values; none allows all placeholders.
 pub(super) fn obstacle(
     scanned: &Scanned,
     text: &str,
@@ -224,8 +223,8 @@ pub(super) fn obstacle(
     (open != 0).then_some(Reason::NotUnderstood)
 }
 
-/// Whether a number ends before what was read as one, and another word begins there: `1into`, `1.5union`. A name may
-/// begin with digits in MariaDB and MySQL: `2fa`.
+/// Whether another word begins within what was read as a number: `1into`, `1.5union`. In MariaDB and MySQL, names
+/// may begin with digits: `2fa`.
 fn hides_word(text: &str, dialect: Dialect) -> bool {
     let lower = text.to_ascii_lowercase();
     if ["0x", "0b", "0o"].iter().any(|begin| lower.starts_with(begin)) {
@@ -260,8 +259,7 @@ pub(super) fn table_of(scanned: &Scanned) -> Option<String> {
     names.next().map(|(name, _)| name)
 }
 
-/// The tokens that name the only numbered table of a statement, such as `sbtest7`; none if there is no
-/// such table, or more than one.
+/// Of the only numbered table, such as `sbtest7`; empty without one, or with several.
 fn numbered(scanned: &Scanned) -> Vec<usize> {
     let mut named: Vec<usize> = Vec::new();
     for idx in (0..scanned.tokens.len()).filter(|&idx| scanned.precedes_table(idx)) {

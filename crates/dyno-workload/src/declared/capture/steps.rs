@@ -1,4 +1,4 @@
-//! A captured transaction as the study has it: its statements, with generators for their values.
+//! A captured transaction in the study: statements, with generators for values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -437,8 +437,7 @@ fn one_of(tables: &BTreeMap<u64, u64>) -> String {
     format!("{{ one_of = [{numbers}], weights = [{weights}] }}")
 }
 
-/// Writes the generators of a value: of its own, that of the numbers of its column if there is one, or from
-/// the value that it comes from.
+/// The value's own generators, that of its column's numbers if there is one, or one from its origin.
 fn draw(
     out: &mut String,
     (naming, numbers): (&Naming<'_>, Option<String>),

@@ -1,4 +1,4 @@
-//! Logs of every kind, with what becomes of their statements.
+//! Logs of every kind, and what becomes of their statements.
 
 mod dangerous;
 mod formats;

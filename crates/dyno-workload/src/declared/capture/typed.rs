@@ -1,5 +1,4 @@
-//! Texts whose form says of which type they are. A column of that type refuses random letters and digits in
-//! their place.
+//! Texts whose form shows their type. A column of that type refuses random letters and digits.
 
 use std::net::IpAddr;
 
@@ -229,8 +228,7 @@ fn is_moment(text: &str) -> bool {
 }
 
 impl Typed {
-    /// The generators of such a text, of which the last has this name; `moments` are the first and the last
-    /// of those in them, as the study has them.
+    /// The last generator has this name; `moments` are the first and last time seen, as in the study.
     pub(super) fn generators(&self, name: &str, moments: Option<&str>) -> Vec<(String, String)> {
         let detail = &self.detail;
         let text = |text: &str| format!("{{ text = {} }}", super::write::quoted(text));

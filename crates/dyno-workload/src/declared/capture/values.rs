@@ -1,4 +1,4 @@
-//! What was seen of the values at a place of a statement, and the generator that draws such values.
+//! Values seen at a place of a statement, and a generator of such values.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -359,8 +359,7 @@ impl Stats {
         (self.are_numbers() && self.n_unsigned * 2 > self.n).then_some(low)
     }
 
-    /// The one number that was always here, as it was written; or the one text, if it is a word of the
-    /// program: it was here often, and looks like one.
+    /// The only number, or the only text, if it is frequent and looks like a word.
     pub(super) fn constant(&self) -> Option<&str> {
         // The type of a parameter may be another one.
         if self.has_bound || self.is_full || self.n_different() != 1 {
@@ -420,8 +419,7 @@ impl Stats {
         Some((low * 100.0).round().max(1.0) / 100.0)
     }
 
-    /// The generators that draw such values, each with its name, the last of which is `name`; and
-    /// what they are, in words.
+    /// Named generators of such values, `name` last, and a description.
     pub(super) fn generators(
         &self,
         name: &str,
@@ -586,8 +584,7 @@ impl Stats {
     }
 }
 
-/// Generators of whole numbers between two bounds that are too far apart for one: so many steps as generators
-/// take, as wide as need be.
+/// Whole numbers between bounds too far apart for one generator: steps as wide as necessary.
 fn spread(name: &str, (low, high): (i64, i64)) -> Vec<(String, String)> {
     let width = i128::from(high) - i128::from(low) + 1;
     let step = ((width / NUMBER_MOST as i128 + 1) as u128).next_power_of_two() as i128;

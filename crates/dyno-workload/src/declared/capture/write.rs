@@ -1,4 +1,4 @@
-//! The study: a database, the transactions by their share, and comments on what the log does not say.
+//! Writes the study: database, transactions by share, comments on what the log does not say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -68,8 +68,7 @@ fn leave_out(found: &mut Found, reason: Reason, shapes: &[Shape]) {
     found.counts.leave_out(reason, n);
 }
 
-/// Keeps of each step the most frequent tables of those that differ by a number, and returns how many
-/// statements were on others.
+/// Keeps each step's most frequent numbered tables; returns the number of statements on others.
 fn leave_out_tables(shape: &mut Shape) -> u64 {
     let mut n = 0;
     for step in &mut shape.steps {

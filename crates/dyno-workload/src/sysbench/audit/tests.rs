@@ -1,4 +1,4 @@
-//! What each script demands, given right and wrong answers.
+//! Each script's demands, with right and wrong answers.
 
 use crate::fake::{Fake, made};
 use crate::{AuditTotals, Dialect, KindTotals, MadeWorkload, Tally, TextRows};

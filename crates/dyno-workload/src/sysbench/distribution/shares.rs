@@ -1,5 +1,4 @@
-//! The share of the draws that each distribution should give to each item: formulas of their own,
-//! and not the code that draws.
+//! Intended shares of items in each distribution, by formulas independent of the drawing code.
 
 use std::sync::Arc;
 
@@ -7,8 +6,7 @@ use crate::skew::{DrawnKeys, KeyBins};
 
 use super::{Distribution, Shape, density, integral};
 
-/// Uniform draws up to which the law of their mean is summed exactly; beyond, terms that cancel each
-/// other would leave too few digits.
+/// Uniform draws whose mean is summed exactly; beyond, cancellation leaves too few digits.
 const EXACT_MOST: u32 = 16;
 
 /// Terms of Zipf's law that are summed one by one.
@@ -43,8 +41,8 @@ impl Distribution {
     }
 }
 
-/// The probability that the mean of `n` uniform draws is below `mean`: the law of Irwin and Hall; for
-/// many draws the normal one with Edgeworth's first correction.
+/// The probability that the mean of `n` uniform draws is below `mean`: Irwin and Hall's law; for many
+/// draws the normal law with Edgeworth's first correction.
 fn bell_below(mean: f64, n: u32) -> f64 {
     if mean > 0.5 {
         // It is symmetric, and the sum is short on this side.

@@ -1,4 +1,4 @@
-//! Known answers: deciles of the published generators, and the exact law if there is one.
+//! Known answers: deciles of published generators, and exact laws where there are any.
 
 use dyno_units::Seed;
 use proptest::prelude::*;

@@ -1,14 +1,11 @@
-//! The twelve consistency conditions of clause 3.3.2, each as one statement that counts its
-//! violations, on every product.
+//! The twelve consistency conditions of clause 3.3.2, each a statement that counts violations, on
+//! every product.
 //!
-//! They are written over whole sets of rows: each reads its tables once, however many warehouses
-//! there are, and each is one statement, so that what it compares is of one moment. Where SQLite
-//! keeps money as floating-point numbers, sums differ by rounding; a difference of half a cent and
-//! more is a violation.
-//!
-//! Condition 11 as the specification has it (orders less new orders are 2100 in each district) is
-//! one of the population: each delivery changes it. Here it is 2100 and the deliveries that
-//! customers have received, which is the same before the first delivery and holds after it.
+//! Each reads its tables once as sets, however many warehouses there are, in one statement and
+//! hence at one moment. SQLite keeps money as floating-point numbers, whose sums differ by
+//! rounding: only half a cent or more is a violation. Condition 11 of the specification (orders
+//! less new orders are 2100 in each district) holds only for the population, as deliveries change
+//! it: here it is 2100 plus the deliveries that customers received.
 
 use super::super::rows::TableId;
 use super::super::settings::Sizes;

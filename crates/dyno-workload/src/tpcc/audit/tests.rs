@@ -1,4 +1,4 @@
-//! What the audit makes of answers that are right, and of such that are not.
+//! Audits of right and wrong answers.
 
 use dyno_units::Seed;
 

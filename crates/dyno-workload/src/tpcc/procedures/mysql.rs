@@ -1,6 +1,5 @@
-//! The procedures for MariaDB and MySQL.
-//!
-//! MySQL has no CREATE OR REPLACE PROCEDURE, so each is dropped first.
+//! The procedures for MariaDB and MySQL. Each is dropped first, as MySQL has no CREATE OR REPLACE
+//! PROCEDURE.
 
 /// In the order of the kinds.
 pub(super) const CALLS: [&str; 5] = [
@@ -70,8 +69,7 @@ BEGIN
     SELECT v_rolled_back, v_order, v_total * (1 - v_discount) * (1 + v_w_tax + v_d_tax);
 END";
 
-/// Of several customers of a name the one in the middle by first name, rounded up: they are
-/// counted, and those before it skipped.
+/// Of a name, the middle customer by first name, rounded up.
 const PAYMENT: &str = "(p_w INT, p_d INT, p_c_w INT, p_c_d INT, p_c INT, p_name VARCHAR(16),
     p_cents INT)
 BEGIN

@@ -1,4 +1,4 @@
-//! The procedures and functions for PostgreSQL (11 and later: procedures that can roll back).
+//! Procedures and functions for PostgreSQL 11 and later, whose procedures can roll back.
 
 /// In the order of the kinds.
 pub(super) const CALLS: [&str; 5] = [

@@ -1,5 +1,4 @@
-//! A whole trial that an agent runs: the study is read again here, and the trial of that number is run as `dyno run`
-//! would run it on this machine.
+//! A whole trial on an agent's host: reads the study again and runs one trial of it as `dyno run` would.
 
 use std::fs;
 use std::path::{Component, Path};
@@ -48,7 +47,6 @@ fn begin(
     let folder = lab.keeper.make_folder("study")?;
     let report = in_folder(order, &mut lab, &folder, tell);
     let removed = lab.keeper.remove_folder(&folder);
-    // What cannot be inspected is reported when it is needed.
     let _ = DataSets::of(&lab.keeper).clean(&lab.data_sets, lab.clock.unix_millis());
     let report = report?;
     removed?;
@@ -77,7 +75,7 @@ fn in_folder(
     lab.catalog = catalog;
     lab.products = known;
     let only = Plan { variants: vec![variant.clone()], trials: Vec::new(), ..plan.clone() };
-    // Everything is on this machine now.
+    // Seen from the agent, everything is on this machine.
     study.design.trial_hosts.clear();
     study.design.reuse = order.reuse;
     check(lab, &only, &study, order.fetch)?;

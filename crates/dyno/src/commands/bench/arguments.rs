@@ -12,17 +12,15 @@ use dyno_workload::catalog::{Catalog, WorkloadSpec};
 use super::{job, search};
 use crate::examples;
 
-/// Headings of the help, in their order.
+/// Headings of `--help`, in this order.
 const DATABASE: &str = "Database";
 const LOAD: &str = "Load";
 pub(super) const SEARCH: &str = "Search for the highest load";
-/// Options of a job.
 pub(super) const JOB: &str = "Job";
 const TIME: &str = "Time";
 const RECORD: &str = "Record and output";
 const WORKLOAD: &str = "Options of the workload";
 
-/// The subcommand `bench`.
 pub(crate) fn command() -> Command {
     Command::new("bench")
         .about("Run one trial of a workload or job without a study file")
@@ -40,7 +38,7 @@ pub(crate) fn command() -> Command {
         .subcommands(job::commands())
 }
 
-/// What sends nothing is `dyno watch`.
+/// Workloads without load are for `dyno watch`.
 fn is_load(workload: &&WorkloadSpec) -> bool {
     workload.target != Target::Anything
 }
@@ -65,7 +63,7 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
-/// An option `--on`: completions propose the products, and any URL is taken.
+/// Completions propose the products; any URL is accepted.
 fn on(target: Target) -> Arg {
     let products = dyno_lab::products();
     let names: Vec<&str> =
@@ -74,7 +72,6 @@ fn on(target: Target) -> Arg {
     proposing(on.required(true), owned(names))
 }
 
-/// The help of an option that names a database: one of these products, or a server.
 pub(crate) fn on_help(products: &[&str]) -> String {
     match products {
         [only] => (*only).to_owned(),
@@ -89,12 +86,11 @@ fn owned(words: Vec<&str>) -> Vec<String> {
     words.into_iter().map(str::to_owned).collect()
 }
 
-/// An option of which completions propose these words, and which takes others, too.
+/// Completions propose these words; others are accepted.
 pub(super) fn proposing(option: Arg, words: Vec<String>) -> Arg {
     option.value_parser(Proposed(words)).hide_possible_values(true)
 }
 
-/// Storage engines of all products.
 fn engines() -> Vec<String> {
     let products = dyno_lab::products();
     let mut engines: Vec<String> =
@@ -131,7 +127,6 @@ pub(super) fn database_arguments(target: Target) -> Vec<Arg> {
     arguments.map(|argument| argument.help_heading(DATABASE)).into()
 }
 
-/// The options that say how hard the load is, but for those of a search.
 pub(super) fn load_arguments() -> Vec<Arg> {
     let arguments = [
         option(
@@ -231,7 +226,6 @@ pub(super) fn workload_argument(spec: &OptionSpec) -> Arg {
     }
 }
 
-/// The help of an option, with the words that it takes.
 fn with_words(spec: &OptionSpec) -> String {
     match &spec.kind {
         OptionKind::Word(words) => {
@@ -242,7 +236,7 @@ fn with_words(spec: &OptionSpec) -> String {
     }
 }
 
-/// Takes any text, and has words for completions.
+/// Accepts any text; the words are for completions.
 #[derive(Clone)]
 struct Proposed(Vec<String>);
 
@@ -263,12 +257,11 @@ impl TypedValueParser for Proposed {
     }
 }
 
-/// The words for completions, for options that clap derives.
+/// For completions of options that clap derives.
 pub(crate) fn products() -> impl TypedValueParser<Value = String> {
     Proposed(owned(Products::built_in().names()))
 }
 
-/// The same of workloads.
 pub(crate) fn workloads() -> impl TypedValueParser<Value = String> {
     let catalog = Catalog::built_in();
     Proposed(owned(catalog.workloads().iter().map(|workload| workload.name.as_ref()).collect()))

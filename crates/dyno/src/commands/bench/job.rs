@@ -1,4 +1,4 @@
-//! `dyno bench create-index` and the like: jobs that have a name of their own, and what they came to.
+//! Jobs that `dyno bench` knows by name, such as `dyno bench create-index`.
 
 use anyhow::bail;
 use clap::{Arg, ArgGroup, ArgMatches, Command};
@@ -14,17 +14,14 @@ use super::{is_given, search, text};
 use crate::examples;
 use crate::written::Written;
 
-/// A job that `dyno bench` knows by name.
 pub(super) struct NamedJob {
-    /// The name of its subcommand.
     pub(super) name: &'static str,
     about: &'static str,
-    /// The workload on whose tables it works, and which is the load beside it.
+    /// Its tables are what the job works on; it is also the load beside the job.
     pub(super) workload: &'static str,
     work: Work,
 }
 
-/// All of them.
 const JOBS: &[NamedJob] = &[
     NamedJob {
         name: "create-index",
@@ -59,17 +56,14 @@ const JOBS: &[NamedJob] = &[
     },
 ];
 
-/// Options of a load that are nothing to a job that runs alone.
 const OF_LOADS: [&str; 5] = ["clients", "rate", "arrivals", "duration", "start-after"];
-/// Options that make no sense beside a job: it has an end, and runs once.
+/// Options that a job never has: it has an end, and runs once.
 const NOT_OF_JOBS: [&str; 2] = ["until-steady", "run-off"];
 
-/// The job with this name; none if it is a workload.
 pub(super) fn find(name: &str) -> Option<&'static NamedJob> {
     JOBS.iter().find(|job| job.name == name)
 }
 
-/// The subcommands.
 pub(super) fn commands() -> impl Iterator<Item = Command> {
     JOBS.iter().map(|job| {
         let catalog = Catalog::built_in();
@@ -113,11 +107,7 @@ fn job_arguments(job: &NamedJob) -> Vec<Arg> {
 }
 
 impl NamedJob {
-    /// Writes the table `[job.NAME]`; `product` is that of a server that Dyno starts, none for others.
-    ///
-    /// # Errors
-    ///
-    /// When an option of the load is given, and there is none; or the server cannot do it.
+    /// `product` is that of a server that Dyno starts. Fails for options of a missing load or job.
     pub(super) fn write(
         &self,
         study: &mut Written,
@@ -145,7 +135,7 @@ impl NamedJob {
     }
 }
 
-/// What the jobs of a step came to; null where it has none.
+/// Null without jobs.
 pub(super) fn result(trial: &TrialSummary, step: &StepSummary) -> Value {
     if step.activities.is_empty() {
         return Value::Null;
@@ -176,7 +166,7 @@ pub(super) fn result(trial: &TrialSummary, step: &StepSummary) -> Value {
     })
 }
 
-/// The same for a person; nothing where there is no job.
+/// Empty without jobs.
 pub(super) fn lines(job: &Value) -> String {
     let word = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let activities = job["activities"].as_array().into_iter().flatten().map(|activity| {
@@ -196,7 +186,7 @@ pub(super) fn lines(job: &Value) -> String {
     activities.chain(figures).collect()
 }
 
-/// Why a job that was to be measured was not; none if each came to its end.
+/// None if all jobs finished.
 pub(super) fn unfinished(steps: &[StepSummary]) -> Option<String> {
     let mut activities = steps.iter().flat_map(|step| &step.activities);
     let unfinished = activities.find(|activity| !activity.is_done)?;

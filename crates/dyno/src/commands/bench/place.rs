@@ -1,4 +1,4 @@
-//! Where the record of a bench goes: a folder the user named, or one that is removed at the end.
+//! The folder of a bench's record: named by the user, or removed at the end.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,14 @@ pub(super) struct Place {
     passing: Option<Passing>,
 }
 
-/// A folder that is removed with this; what a killed Dyno leaves there, the next bench removes.
+/// Removed on drop; the next bench removes what a killed Dyno leaves.
 struct Passing {
     keeper: Arc<Keeper>,
     folder: PathBuf,
 }
 
 impl Place {
-    /// The folder that is named, or one of Dyno's own. That is never in a data folder which the
-    /// user chose: the record is small, and tells of a disk that is full.
+    /// Never on a data disk: the record is small, and has to report that the disk is full.
     pub(super) fn choose(named: Option<&String>, lab: &Lab) -> anyhow::Result<Place> {
         if let Some(path) = named {
             return Ok(Place { path: PathBuf::from(path), passing: None });
@@ -34,7 +33,7 @@ impl Place {
         } else {
             let keeper = Keeper::new(&root)
                 .context("the record cannot be kept; choose a folder for it with --out")?;
-            // Of the keeper of servers the run does it.
+            // The run does this for the servers' keeper.
             keeper.end_leftovers(lab.clock.as_ref());
             Arc::new(keeper)
         };
@@ -46,22 +45,21 @@ impl Place {
         Ok(Place { path, passing: Some(Passing { keeper, folder }) })
     }
 
-    /// The folder of the record, which may not be there yet.
+    /// May not exist yet.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the user named it.
     pub(super) fn is_named(&self) -> bool {
         self.passing.is_none()
     }
 
-    /// Keeps the record after all; returns where it is now.
+    /// Returns the record's new place.
     pub(super) fn keep(&self) -> anyhow::Result<PathBuf> {
         let Some(Passing { keeper, folder }) = &self.passing else { return Ok(self.path.clone()) };
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let kept = keeper.root().join(format!("failed-{name}"));
-        // Unlike the folder it comes from, the one it goes to may be open to others.
+        // Others may read the folder that the record moves to.
         std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(0o700))
             .and_then(|()| std::fs::rename(&self.path, &kept))
             .with_context(|| format!("cannot keep the record as {}", kept.display()))?;
@@ -70,12 +68,10 @@ impl Place {
 }
 
 const FAILED: &str = "failed-bench";
-/// The most of them that are kept, and for how many days.
 const FAILED_MOST: usize = 20;
 const FAILED_DAYS: u64 = 30;
 
-/// Removes records of failed benches that are too many or too old: folders of that name in Dyno's own
-/// folder which hold a record, the youngest ones left.
+/// Of folders with this name and a record in them, removes the oldest beyond the limits.
 fn clean_failed(root: &Path, now_unix_ms: u64) {
     let Ok(entries) = std::fs::read_dir(root) else { return };
     let mut kept: Vec<(u64, PathBuf)> = entries
@@ -91,7 +87,6 @@ fn clean_failed(root: &Path, now_unix_ms: u64) {
     let oldest = now_unix_ms.saturating_sub(FAILED_DAYS * 24 * 3600 * 1000);
     for (nth, (began, path)) in kept.iter().enumerate() {
         if nth >= FAILED_MOST || *began < oldest {
-            // What cannot be removed is tried again the next time.
             let _ = std::fs::remove_dir_all(path);
         }
     }
@@ -100,7 +95,7 @@ fn clean_failed(root: &Path, now_unix_ms: u64) {
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(Passing { keeper, folder }) = &self.passing {
-            // What stays behind is found and removed by the next bench.
+            // The next bench removes what stays behind.
             let _ = keeper.remove_folder(folder);
         }
     }

@@ -1,4 +1,4 @@
-//! What a trial of `dyno bench` came to: as JSON, and for a person.
+//! The result of a trial of `dyno bench`, as JSON and as text.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const RESPONSE_TIMES: [(&str, MetricId); 6] = [
     ("max", metrics::RESPONSE_MAX),
 ];
 
-/// The result as JSON; docs/bench-json.md describes the fields.
+/// docs/bench-json.md describes the fields.
 pub(super) fn of(
     run: &Run,
     trial: &TrialSummary,
@@ -70,7 +70,7 @@ pub(super) fn of(
     Ok(result)
 }
 
-/// Why the result should be trusted less. That one trial has no bounds is said anyway.
+/// Without the caveat that one trial has no bounds, which the text states anyway.
 fn caveats(findings: &Findings) -> Value {
     let caveats = findings.caveats.iter();
     let shown =
@@ -186,7 +186,7 @@ fn decoded(histogram: &EncodedHistogram) -> anyhow::Result<Histogram<u64>> {
     histogram.decode().context("a histogram is damaged")
 }
 
-/// Mean and percentiles, in microseconds; null if there are too few values for one.
+/// In microseconds; null where there are too few values.
 fn times(histogram: &Histogram<u64>) -> Value {
     let known = metrics::statistics(histogram);
     json!(known.map(|(name, value)| (name, value.ok())).into_iter().collect::<BTreeMap<_, _>>())
@@ -235,7 +235,6 @@ pub(super) fn text(result: &Value) -> String {
             job::lines(&result["job"]),
             audit(&result["audit"])
         ),
-        // What was sought comes first, how it was found last.
         None => {
             let search = &result["search"];
             search::headline(search) + &summary(result) + &search::text(search)
@@ -244,28 +243,25 @@ pub(super) fn text(result: &Value) -> String {
     text + &caveats_text(&result["caveats"])
 }
 
-/// Whether there was a job, and no load beside it.
+/// A job without a load.
 fn is_alone(result: &Value) -> bool {
     !result["job"].is_null() && result["kinds"].as_array().is_none_or(Vec::is_empty)
 }
 
-/// The first line: what ran on what.
 fn heading(result: &Value) -> String {
     let word = |name: &str| result[name].as_str().unwrap_or_default();
     format!("{} on {}\n", word("workload"), word("database"))
 }
 
-/// The keys of a study of which an advice may speak, which are options here.
+/// Keys in the report's advice that are options here.
 const KEYS_OF_OPTIONS: [&str; 7] =
     ["duration", "warm_up", "workers", "clients", "statement_timeout", "until_steady", "run_off"];
-/// Keys that a bench has no option for.
 const KEYS_OF_STUDIES: [&str; 2] = ["generator_cpus", "server_cpus"];
 
-/// Where the keys of an advice stand, if there is a study.
+/// Follows keys in advice about a study.
 const OF_A_STUDY: &str = " in the study's `[design]`";
 
-/// An advice for whoever typed a command line: options by their names, and that what only a study can do
-/// takes one.
+/// Rewrites advice for a command line: options by their names, and a hint that some keys need a study.
 fn for_command_line(advice: &str) -> String {
     let mut advice = advice.replace(OF_A_STUDY, "");
     for key in KEYS_OF_OPTIONS {
@@ -290,7 +286,7 @@ fn caveats_text(caveats: &Value) -> String {
     caveats.as_array().into_iter().flatten().map(line).collect()
 }
 
-/// The result of a workload with steps of its own: a line for each step.
+/// For a workload with steps of its own: a line for each step.
 fn steps_text(result: &Value, steps: &[Value]) -> String {
     let mut lines = format!(
         "{} on {} (one trial, so no CI)\n{:<12} {:>42} {:>10} {:>10} {:>12}  outcomes\n",
@@ -347,7 +343,7 @@ fn summary(result: &Value) -> String {
     let fixed = |pointer: &str, digits: usize| {
         number(pointer).map_or("unknown".to_owned(), |value| format!("{value:.digits$}"))
     };
-    // Too few transactions for a percentile leave none.
+    // None with too few transactions for a percentile.
     let time = |pointer: &str| {
         let in_words = |us: f64| dyno_units::Nanoseconds((us * 1e3) as u64).to_string();
         number(pointer).map_or("–".to_owned(), in_words)
@@ -389,7 +385,6 @@ fn summary(result: &Value) -> String {
         time("/response_time_us/p50"),
         time("/response_time_us/p95"),
         time("/response_time_us/p99"),
-        // As the report has it: where there are enough transactions for one.
         number("/response_time_us/p999")
             .map_or(String::new(), |_| format!(", p99.9 {}", time("/response_time_us/p999"))),
         time("/response_time_us/max"),
@@ -413,8 +408,7 @@ fn no_headroom(why: &Value) -> String {
     }
 }
 
-/// TPC-C's throughput by the name that the field has for it, with the mode without which it says
-/// little.
+/// TPC-C's throughput, under the field's usual name and with the mode that gives it meaning.
 fn new_orders(step: &Value, options: &BTreeMap<String, String>, planned: &StepRecord) -> Value {
     let kinds = step["kinds"].as_array().into_iter().flatten();
     let mut new_orders = kinds.filter(|kind| kind["name"] == "new_order");
@@ -504,7 +498,7 @@ mod tests {
             "Use `server_cpus`.",
             "Use `server_cpus`. These are keys of a study: --print-study prints this bench as one.",
         );
-        // Each of them is an option indeed.
+        // Each is an option.
         let command = crate::commands::bench::command();
         let workload = command.find_subcommand("oltp_read_only").expect("it is a workload");
         for key in KEYS_OF_OPTIONS {

@@ -1,4 +1,4 @@
-//! `dyno bench --find-rate`, `--find-clients`: what is asked, and how the search is printed.
+//! `dyno bench --find-rate` and `--find-clients`: options and output.
 
 use clap::{Arg, ArgGroup, Command};
 use dyno_record::{EventKind, Manifest, SearchSummary, StepSummary};
@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 
 use super::arguments::SEARCH;
 
-/// The name of the group of options that make the load an open one.
+/// The group of options that make the load an open one.
 pub(super) const OPEN: &str = "open";
 
-/// Adds the options of a search.
 pub(super) fn with_options(command: Command) -> Command {
     let option = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help).help_heading(SEARCH)
@@ -36,7 +35,7 @@ pub(super) fn with_options(command: Command) -> Command {
         .mut_arg("find-clients", |arg| arg.conflicts_with("rate"))
 }
 
-/// Adds what a search found to the result of a trial, whose numbers are those of the found level.
+/// The numbers of the result are those of the level found.
 pub(super) fn add_to(result: &mut Value, manifest: &Manifest, step: &StepSummary) {
     let (Some(asked), Some(search)) = (&manifest.steps[step.step].search, &step.search) else {
         return;
@@ -70,12 +69,11 @@ pub(super) fn add_to(result: &mut Value, manifest: &Manifest, step: &StepSummary
     });
 }
 
-/// The probes that a search has made so far: what there is of one that the user stops.
+/// Kept for a search that the user stops.
 #[derive(Default)]
 pub(super) struct Probes(Vec<Value>);
 
 impl Probes {
-    /// Keeps an event that is a probe's end.
     pub(super) fn on_event(&mut self, event: &EventKind, manifest: &Manifest) {
         let EventKind::LoadProbed { step, level, throughput, limited_us, broken_by, .. } = event
         else {
@@ -93,7 +91,7 @@ impl Probes {
         }));
     }
 
-    /// The search as far as it got; none where no probe ended, or it is none.
+    /// None if no probe ended, or there is no search.
     pub(super) fn unfinished(self, manifest: &Manifest) -> Option<Value> {
         let asked = manifest.steps.first()?.search.as_ref()?;
         if self.0.is_empty() {
@@ -115,13 +113,12 @@ impl Probes {
     }
 }
 
-/// The level that the summary's numbers belong to.
 fn measured_level(search: &SearchSummary) -> Option<f64> {
     let measured = search.probes.iter().filter(|probe| probe.load.is_some());
     search.found.or_else(|| measured.map(|probe| probe.level).reduce(f64::min))
 }
 
-/// What a search found, in the one sentence that comes first; empty where there was none.
+/// Empty without a search.
 pub(super) fn headline(search: &Value) -> String {
     if search.is_null() {
         return String::new();
@@ -129,7 +126,7 @@ pub(super) fn headline(search: &Value) -> String {
     format!("{}\n", sentence(search, search["sought"] == "rate"))
 }
 
-/// The probes of a search as a table; empty where there was none.
+/// Empty without a search.
 pub(super) fn text(search: &Value) -> String {
     if search.is_null() {
         return String::new();
@@ -179,7 +176,6 @@ fn sentence(search: &Value, is_rate: bool) -> String {
     format!("{what} with {limit}: {answer} (precision {precision} %; one trial, no CI){unsettled}")
 }
 
-/// What the probes of a search say that was stopped.
 fn so_far(search: &Value) -> String {
     let is_rate = search["sought"] == "rate";
     let name = if is_rate { "offered" } else { "clients" };

@@ -1,4 +1,4 @@
-//! The study that a bench is: its options as keys.
+//! Writes the options of a bench as a study.
 
 use anyhow::{Context, bail};
 use clap::ArgMatches;
@@ -12,9 +12,8 @@ use crate::commands::products;
 use crate::hints;
 use crate::written::{Written, scalar};
 
-/// Options that are numbers, or texts such as `2k`.
+/// Options that are numbers or texts such as `2k`.
 const NUMBERS: [&str; 5] = ["clients", "rate", "workers", "retries", "seed"];
-/// Options that are texts: times, limits, words, folders.
 const TEXTS: [&str; 9] = [
     "find_rate",
     "find_clients",
@@ -27,11 +26,7 @@ const TEXTS: [&str; 9] = [
     "data_folder",
 ];
 
-/// Reads the study, and returns it with its text.
-///
-/// # Errors
-///
-/// What is wrong with the options.
+/// Returns the study with its text; fails if an option is wrong.
 pub(super) fn read(workload: &str, matches: &ArgMatches) -> anyhow::Result<(Study, String)> {
     if let Some(several) = text(matches, "clients").filter(|text| text.contains([',', '.'])) {
         bail!(
@@ -41,7 +36,7 @@ pub(super) fn read(workload: &str, matches: &ArgMatches) -> anyhow::Result<(Stud
     }
     let mut written = written(workload, matches, true)?;
     let mut study = written.read()?;
-    // Steps that the workload defines itself have no warm-up, unless one is asked for.
+    // Steps that the workload defines have a warm-up only on request.
     let has_own_steps = matches!(study.design.loads[..], [LoadLevel::Own(_), ..]);
     if has_own_steps && !is_given(matches, "warm-up") {
         written = self::written(workload, matches, false)?;
@@ -50,7 +45,7 @@ pub(super) fn read(workload: &str, matches: &ArgMatches) -> anyhow::Result<(Stud
     Ok((study, written.text().to_owned()))
 }
 
-/// The text of a study for whoever wants to run it from a file.
+/// For `--print-study`; names the variables that stand for passwords.
 pub(super) fn printed(study: &str) -> String {
     let hidden = crate::secrets::variables(study);
     let hidden = hidden.iter().filter(|name| name.starts_with("DYNO_SECRET"));
@@ -102,7 +97,7 @@ fn database(study: &mut Written, on: &str, matches: &ArgMatches) -> anyhow::Resu
             "--on: `{product}` is built into Dyno and has no versions to choose from; write --on {product}"
         );
     }
-    // A table's name holds no slash.
+    // A table's name cannot contain a slash.
     let name = scheme.unwrap_or(product);
     study.table(&["database", name]);
     study.line_of("--on", if scheme.is_some() { "url" } else { "product" }, product);
@@ -127,7 +122,7 @@ fn database(study: &mut Written, on: &str, matches: &ArgMatches) -> anyhow::Resu
     Ok(())
 }
 
-/// The value of an option of the workload: a number as such, where a study takes one.
+/// Numbers stay numbers where a study expects them.
 fn option_value(option: &OptionSpec, text: &str) -> Value {
     match option.kind {
         OptionKind::Size | OptionKind::Word(_) | OptionKind::Counts | OptionKind::Text => {
@@ -151,7 +146,7 @@ fn design(study: &mut Written, matches: &ArgMatches) {
             study.line(key, &**value);
         }
     }
-    // On a server that runs already, tables are always populated.
+    // Tables on a running server are always populated.
     let is_url = text(matches, "on").is_some_and(|on| on.contains("://"));
     if matches.get_flag("no-reuse") && !is_url {
         study.line_of("--no-reuse", "reuse", false);

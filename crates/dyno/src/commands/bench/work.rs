@@ -1,4 +1,4 @@
-//! What the jobs that `dyno bench` knows by name do.
+//! The work of the jobs that `dyno bench` knows by name.
 
 use anyhow::{anyhow, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches};
@@ -8,31 +8,24 @@ use super::arguments;
 use super::text;
 use crate::written::{Written, scalar};
 
-/// What a job does.
 pub(super) enum Work {
-    /// These statements, unless others are given.
     Statements(&'static [&'static str]),
-    /// A dump of the workload's tables, by the product's fastest way that Dyno knows.
+    /// Of the workload's tables, by the product's fastest way that Dyno knows.
     Dump,
-    /// The same tables out of such a dump.
     Restore,
-    /// The rows of a table into another one that inherits from the same parent, in batches.
+    /// Moves the rows of a table to another child of the same parent, in batches.
     Inheritance,
 }
 
-/// Rows of a batch of a migration.
 const BATCH: &str = "1000";
-/// The pause between its batches.
 const PAUSE: &str = "200ms";
-/// Threads of a dump or restore.
 const THREADS: &str = "2";
-/// Most threads of a dump or restore.
 const THREADS_MOST: u32 = 1000;
-/// Accounts of pgbench for each of its scale.
+/// Per unit of pgbench's scale.
 const ACCOUNTS: u64 = 100_000;
 
 impl Work {
-    /// What the load does meanwhile, unless it is given.
+    /// Default of what the load does meanwhile.
     pub(super) fn load(&self) -> &'static str {
         match self {
             Work::Inheritance => "until-done",
@@ -40,7 +33,7 @@ impl Work {
         }
     }
 
-    /// What the load may do meanwhile. Tables that are being restored are not there.
+    /// Allowed values; tables that are being restored cannot be loaded.
     pub(super) fn loads(&self) -> &'static [&'static str] {
         match self {
             Work::Restore => &[],
@@ -48,7 +41,6 @@ impl Work {
         }
     }
 
-    /// Its own options.
     pub(super) fn arguments(&self) -> Vec<Arg> {
         let option =
             |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
@@ -83,11 +75,8 @@ impl Work {
         }
     }
 
-    /// Writes its keys of the table `[job.NAME]`; `product` is that of a server that Dyno starts.
-    ///
-    /// # Errors
-    ///
-    /// When the server cannot do it, or an option is wrong.
+    /// `product` is that of a server that Dyno starts. Fails if the server lacks the job, or for a
+    /// wrong option.
     pub(super) fn write(
         &self,
         study: &mut Written,
@@ -127,7 +116,7 @@ impl Work {
     }
 }
 
-/// A command of a shell, which puts the variables of its environment in.
+/// The shell expands the variables of its environment.
 fn shell(line: &str) -> Vec<String> {
     ["sh", "-c", line].map(str::to_owned).into()
 }
@@ -144,7 +133,6 @@ fn programs(matches: &ArgMatches, product: Option<&dyn Product>) -> anyhow::Resu
     product.and_then(dump).ok_or_else(|| refusal(&|product| dump(product).is_some()))
 }
 
-/// Says which products can do a job.
 fn refusal(can: &dyn Fn(&dyn Product) -> bool) -> anyhow::Error {
     let products = dyno_lab::products();
     let names = products.names().into_iter();

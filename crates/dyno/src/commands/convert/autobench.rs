@@ -1,8 +1,8 @@
 //! autobench.conf, with which RonDB's scripts (`bench_run.sh` of dbt2-0.37.50) run sysbench.
 //!
-//! What a name means and what it is without a line of its own follows those scripts: sysbench runs once for
-//! each number of threads, `NUM_TEST_RUNS` times, without a warm-up; instance i of `SYSBENCH_INSTANCES`
-//! loads server i (counted around) in the catalog `SYSBENCH_DB` with `_i` behind it.
+//! Meanings and defaults follow those scripts: sysbench runs once for each number of threads,
+//! `NUM_TEST_RUNS` times, without a warm-up; instance i of `SYSBENCH_INSTANCES` loads server i (modulo
+//! their number) in the catalog `SYSBENCH_DB` with `_i` appended.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,7 @@ use super::shell::{self, Line};
 use super::{Converted, reasons};
 use crate::written::Written;
 
-/// The names of options of range scans and point selects, as a study and as the file has them, with what the
-/// scripts take for them.
+/// Options of range scans and point selects: name in a study, name in the file, the scripts' default.
 const MIX: [(&str, &str, u64); 6] = [
     ("point_selects", "SB_POINT_SELECTS", 10),
     ("range_size", "SB_RANGE_SIZE", 100),
@@ -27,32 +26,28 @@ const MIX: [(&str, &str, u64); 6] = [
 const NO_RANGES: [(&str, u64); 4] =
     [("simple_ranges", 0), ("sum_ranges", 0), ("order_ranges", 0), ("distinct_ranges", 0)];
 
-/// Most instances, servers and numbers of threads that are taken.
+/// Limit of instances, servers and thread counts.
 const MANY: u64 = 1000;
 
 struct Conf {
     lines: Vec<Line>,
-    /// Names that the study says the same as.
+    /// Names with a counterpart in the study.
     translated: BTreeSet<&'static str>,
-    /// Why others are not translated, if there is more to say than [`reasons::of`].
+    /// Reasons for lines left out, where there is more to say than [`reasons::of`].
     left: Vec<(&'static str, String)>,
     remarks: Vec<String>,
 }
 
 struct Servers {
-    /// Those that are loaded: host and port.
+    /// Host and port.
     loaded: Vec<(String, u64)>,
-    /// Whether they are over the same data, so that they are one database.
+    /// Servers of one database with the same data.
     are_one: bool,
-    /// Instances of sysbench on each or, if they are one database, on all of them.
+    /// On each server or, for one database, on all together.
     instances: u64,
 }
 
-/// The study that says the same as an autobench.conf.
-///
-/// # Errors
-///
-/// What is wrong with the file; that it is not about sysbench.
+/// Fails if the file is wrong or not about sysbench.
 pub(super) fn convert(text: &str) -> Result<Converted, String> {
     let lines = shell::lines(text)?;
     let mut conf =
@@ -76,7 +71,7 @@ pub(super) fn convert(text: &str) -> Result<Converted, String> {
 }
 
 impl Conf {
-    /// The last line that sets a name to something.
+    /// The last assignment counts.
     fn line(&self, name: &str) -> Option<(usize, &str)> {
         let mut lines = self.lines.iter().rev();
         let line = lines.find(|line| line.name == name)?;
@@ -84,14 +79,13 @@ impl Conf {
         (!value.is_empty()).then_some((line.number, value))
     }
 
-    /// A value that the study will say the same as.
+    /// Takes a value that the study will express.
     fn text(&mut self, name: &'static str) -> Option<String> {
         let value = self.line(name)?.1.to_owned();
         self.translated.insert(name);
         Some(value)
     }
 
-    /// A whole number that the study will say the same as.
     fn count(&mut self, name: &'static str, default: u64) -> Result<u64, String> {
         let Some((number, value)) = self.line(name) else { return Ok(default) };
         let count = value.parse().map_err(|_| {
@@ -101,12 +95,12 @@ impl Conf {
         Ok(count)
     }
 
-    /// Whether a name is set to `yes`; what is not set is not.
+    /// Unset is no.
     fn is_yes(&mut self, name: &'static str) -> bool {
         self.text(name).is_some_and(|value| value.eq_ignore_ascii_case("yes"))
     }
 
-    /// The items of a list with semicolons.
+    /// Split at semicolons.
     fn list(&mut self, name: &'static str, default: &str) -> Vec<String> {
         let text = self.text(name).unwrap_or_else(|| default.to_owned());
         let items = text.split([';', ' ']).filter(|item| !item.is_empty());
@@ -264,7 +258,7 @@ impl Conf {
         Ok(())
     }
 
-    /// The workload of `oltp_nontrx`, which has statements of one kind alone.
+    /// `oltp_nontrx` runs statements of a single kind.
     fn nontrx(&mut self) -> Result<&'static str, String> {
         let mode = self.text("SB_NONTRX_MODE").unwrap_or_else(|| "insert".to_owned());
         Ok(match mode.as_str() {
@@ -283,7 +277,7 @@ impl Conf {
         for (option, name, default) in MIX {
             study.fixed(option, whole(self.count(name, default)?));
         }
-        // 0 stands for one key in a point select, by `=`.
+        // 0 means one key in a point select, by `=`.
         let keys = self.count("SB_USE_IN_STATEMENT", 0)?.max(1);
         if keys > 1 {
             study.fixed("point_select_keys", whole(keys));
@@ -334,7 +328,7 @@ impl Conf {
             );
             return;
         }
-        // Each instance of sysbench is on one host, and a server has so many of them.
+        // Each instance of sysbench needs its own host.
         let n_all = names.len();
         names.truncate(servers.instances as usize);
         let port = self.text("SSH_PORT").map_or(String::new(), |port| format!(" -p {port}"));
@@ -414,7 +408,7 @@ impl Conf {
         Ok(())
     }
 
-    /// Under a rate, the number of clients is what may be in flight, and the largest one is enough.
+    /// With a rate, clients only limit what is in flight: the largest number is enough.
     fn write_rate(&mut self, study: &mut Written, rate: u64, clients: &[Value]) {
         study.fixed("rate", whole(rate));
         let most = clients.iter().filter_map(Value::as_integer).max().unwrap_or(1);
@@ -427,7 +421,6 @@ impl Conf {
         }
     }
 
-    /// The study with comments on all that it does not say.
     fn finish(self, study: &str) -> Converted {
         let mut out = "# Converted from an autobench.conf of RonDB's scripts.\n".to_owned();
         for remark in &self.remarks {
@@ -474,12 +467,12 @@ impl Conf {
     }
 }
 
-/// A whole number as a study has it; what is larger is refused when the study is read.
+/// The study's parser refuses larger numbers.
 fn whole(number: u64) -> Value {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// A part of a URL, with what has a meaning there written as its bytes.
+/// Percent-encodes a part of a URL.
 fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
@@ -490,7 +483,7 @@ fn encoded(text: &str) -> String {
     text.bytes().map(byte).collect()
 }
 
-/// CPUs as `taskset -c` and `numactl` have them: `0-3,8`. None if it is something else.
+/// A list as in `taskset -c` and `numactl`: `0-3,8`.
 fn cpus(text: &str) -> Option<Vec<i64>> {
     let mut all = Vec::new();
     for part in text.split([',', ';']) {

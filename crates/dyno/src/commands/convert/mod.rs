@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow};
 
 use crate::{End, terminal, usage_error};
 
-/// Longest configuration that is read, in bytes.
+/// In bytes.
 const BYTES_MOST: u64 = 1 << 20;
 
 /// Options of `dyno convert`.
@@ -22,25 +22,23 @@ pub(crate) struct ConvertOptions {
     file: PathBuf,
 }
 
-/// A study that was made of a configuration.
 #[derive(Debug)]
 struct Converted {
-    /// The study file. What could not be translated stands in comments at its end.
+    /// Ends with comments on what could not be translated.
     study: String,
-    /// How many lines of the configuration the study says the same as.
+    /// Lines with a counterpart in the study.
     n_translated: usize,
-    /// How many it has a comment on instead.
+    /// Lines with a comment instead.
     n_left: usize,
 }
 
-/// Prints the study.
 pub(crate) fn run(options: &ConvertOptions) -> anyhow::Result<End> {
     let name = options.file.display();
     let converted = read(options)
         .and_then(|text| autobench::convert(&text).map_err(|why| anyhow!(why)))
         .with_context(|| format!("cannot convert {name}"))
         .map_err(usage_error)?;
-    // What the parser refuses, such as a number that is too large, is shown and not printed as a study.
+    // A study that the parser refuses, for example for too large a number, is not printed.
     if super::parse_study(&format!("the study made of {name}"), &converted.study).is_none() {
         return Ok(End::Misused);
     }

@@ -1,6 +1,6 @@
 //! Why a line of autobench.conf has no counterpart in a study.
 
-/// Names, or with a `*` at the end the beginnings of names, of one reason.
+/// Names, or prefixes that end in `*`, with the reason.
 const REASONS: &[(&[&str], &str)] = &[
     (
         &["NDB_*", "NDBD_*", "USE_NDBMTD", "USE_NDB_O_DIRECT", "CLUSTER_HOME", "USE_SHM"],

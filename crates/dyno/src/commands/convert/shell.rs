@@ -4,19 +4,15 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    /// Its number in the file, from 1.
+    /// From 1.
     pub(super) number: usize,
-    /// The name that is set; empty if the line sets none.
+    /// Empty if the line sets no name.
     pub(super) name: String,
-    /// Its value, or why that is not known.
+    /// Or why it is unknown.
     pub(super) value: Result<String, &'static str>,
 }
 
-/// All lines but empty ones and comments.
-///
-/// # Errors
-///
-/// A quote that does not end on its line.
+/// Without empty lines and comments. Fails at a quote that does not end on its line.
 pub(super) fn lines(text: &str) -> Result<Vec<Line>, String> {
     let mut known = BTreeMap::new();
     let mut lines = Vec::new();
@@ -47,7 +43,7 @@ pub(super) fn lines(text: &str) -> Result<Vec<Line>, String> {
     Ok(lines)
 }
 
-/// What a value means; inside, why only a shell can tell.
+/// The inner error says why only a shell can tell.
 fn value_of(
     text: &str,
     known: &BTreeMap<String, String>,
@@ -57,7 +53,7 @@ fn value_of(
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match (c, quote) {
-            // Whoever copies from a page of a manual gets its quotes.
+            // Text copied from a manual's web page has its quotes.
             ('"' | '“' | '”', None) => quote = Some('"'),
             ('"' | '“' | '”', Some('"')) => quote = None,
             ('\'', None) => quote = Some('\''),

@@ -1,4 +1,4 @@
-//! The gate's word in its formats: text, Markdown, JSON, an annotation, JUnit XML.
+//! The gate's verdict as text, Markdown, JSON, a GitHub annotation, JUnit XML.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use serde_json::json;
 
 const HEADINGS: [&str; 5] = ["variant", "metric", "difference", "worst case", "verdict"];
 
-/// From this harm on, in percent, a factor is easier to read.
+/// Harm in percent from which a factor is easier to read.
 const FACTOR_FROM: f64 = 900.0;
 
-/// Harm in percent that is written as 0.0 %.
+/// In percent; written as 0.0 %.
 const NOTHING: f64 = 0.05;
 
-/// Harm in percent as a difference: `1.9 % better`, `× 21`.
+/// `1.9 % better`, `× 21`.
 fn difference(harm: Option<f64>) -> String {
     match harm {
         None => "–".to_owned(),
@@ -24,7 +24,7 @@ fn difference(harm: Option<f64>) -> String {
     }
 }
 
-/// The most harm that is not excluded.
+/// The upper bound of harm.
 fn worst_case(limit: Option<f64>) -> String {
     match limit {
         None => "–".to_owned(),
@@ -34,7 +34,7 @@ fn worst_case(limit: Option<f64>) -> String {
     }
 }
 
-/// Where a row was measured: `new at 8 clients`.
+/// `new at 8 clients`.
 fn place(findings: &Findings, row: &GateRow) -> String {
     format!("{} at {}", findings.variants[row.variant].name, findings.steps[row.step].name)
 }
@@ -94,7 +94,7 @@ pub(super) fn markdown(findings: &Findings, gate: &Gate) -> String {
     text
 }
 
-/// Variants and steps by their names: who reads this has no list of them.
+/// By names, as readers have no list of variants and steps.
 pub(super) fn json(findings: &Findings, gate: &Gate, folder: &Path) -> anyhow::Result<String> {
     let variant = |at: usize| &findings.variants[at].name;
     let rows = findings.gate_rows.iter().map(|row| {
@@ -129,7 +129,7 @@ pub(super) fn json(findings: &Findings, gate: &Gate, folder: &Path) -> anyhow::R
     Ok(serde_json::to_string_pretty(&value)? + "\n")
 }
 
-/// One annotation: newlines and what has a meaning in a command are encoded as GitHub wants it.
+/// Newlines and special characters are encoded as GitHub requires.
 pub(super) fn github(gate: &Gate) -> String {
     let encoded = gate.to_string().replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let level = match gate {
@@ -140,8 +140,8 @@ pub(super) fn github(gate: &Gate) -> String {
     format!("::{level} title=dyno gate::{encoded}\n")
 }
 
-/// JUnit XML: a test case for each comparison, and a first one for the whole gate. What is worse is a
-/// failure, what was required and is not decided an error, what was neither is skipped.
+/// Worse is a failure, required but undecided an error, neither is skipped; the first case is the
+/// gate.
 pub(super) fn junit(findings: &Findings, gate: &Gate) -> String {
     let gate_outcome = match gate {
         Gate::NoWorse => None,
@@ -181,8 +181,7 @@ pub(super) fn junit(findings: &Findings, gate: &Gate) -> String {
     xml + "</testsuite>\n"
 }
 
-/// A text in XML, in an attribute or between tags. Control characters, which XML 1.0 does not have,
-/// become blanks.
+/// For attributes and text. Control characters, which XML 1.0 lacks, become blanks.
 fn in_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -4,8 +4,7 @@ use dyno_record::Run;
 
 use super::{FORMATS, Found, INTERVALS_MOST, record};
 
-/// A text is read as each format that it might be in. What is read becomes a record that can be read again, and is
-/// reported.
+/// Reads a text in each format that it may have; the resulting record can be read and reported.
 pub fn import(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     for format in &FORMATS {

@@ -1,4 +1,4 @@
-//! Logs of HammerDB's TPROC-C: the line with its result, and what is around it.
+//! Logs of HammerDB's TPROC-C: the result line and its surroundings.
 
 use dyno_units::Direction::Higher;
 use dyno_units::{Metric, Unit, metric};
@@ -61,12 +61,11 @@ fn read(text: &str, _rate: Option<f64>) -> Result<Found, ReadError> {
     Ok(runs.into())
 }
 
-/// New orders and transactions per minute: `M NOPM from N PostgreSQL TPM`, before version 4 `N PostgreSQL TPM at M
-/// NOPM`.
+/// `M NOPM from N PostgreSQL TPM`, before version 4 `N PostgreSQL TPM at M NOPM`.
 fn rates(result: &str) -> (Option<u64>, Option<f64>) {
     let before = |unit: &str| result.split_once(unit).map(|(front, _)| front.split(' ').rev());
     let nopm = before(" NOPM").and_then(|mut words| words.next()?.parse().ok());
-    // Between the number and its unit is the name of the product.
+    // The product's name stands between number and unit.
     let tpm = before(" TPM").and_then(|mut words| words.find_map(|word| word.parse::<u64>().ok()));
     (nopm, tpm.map(|tpm| tpm as f64))
 }
@@ -105,7 +104,7 @@ Vuser 1:TEST RESULT : System achieved 12000 NOPM from 27600 PostgreSQL TPM
         check("26155 NOPM from 60501 SQL Server TPM", Some((26155, 60501.0)));
         check("0 Oracle TPM at 27975 NOPM", Some((27975, 0.0)));
         check("41 Db2 TPM at 7 NOPM", Some((7, 41.0)));
-        // Another number is not taken for one that cannot be read.
+        // An unreadable number is not replaced by another.
         check("60,000 MySQL TPM at 13,200 NOPM", None);
         assert_eq!(rates("60000 PostgreSQL TPM").0, None);
     }

@@ -1,8 +1,8 @@
 //! Output of iibench.py, the Insert Benchmark's client: one line of 17 columns for each interval.
 //!
-//! The columns are, between tabs: seconds of the interval and of the run; rows inserted per second, in
-//! the interval and in the run; the same of rows deleted and of queries; the longest insert, delete and
-//! query of the interval in µs; rows inserted, rows deleted, queries so far; retries of the three.
+//! Columns, separated by tabs: seconds of the interval and of the run; inserts per second in the
+//! interval and in the run; the same for deletes and queries; longest insert, delete and query of the
+//! interval in µs; inserts, deletes and queries so far; retries of the three.
 
 use dyno_units::Direction::{Higher, Lower};
 use dyno_units::{Metric, Unit, metric};
@@ -32,7 +32,7 @@ const INSERT_MAX: Metric =
 
 const COLUMNS: usize = 17;
 
-/// The numbers of a line with a result; none of any other line.
+/// None for any other line.
 fn columns(line: &str) -> Option<[f64; COLUMNS]> {
     let values: Option<Vec<f64>> = line
         .split('\t')
@@ -41,7 +41,7 @@ fn columns(line: &str) -> Option<[f64; COLUMNS]> {
     values?.try_into().ok()
 }
 
-/// Reads the outputs of all clients of a run, one after the other: the time starts again with each.
+/// Outputs of all clients, concatenated: time starts again with each client.
 fn read(text: &str, _rate: Option<f64>) -> Result<Found, ReadError> {
     let mut clients: Vec<Vec<[f64; COLUMNS]>> = Vec::new();
     for line in text.lines().filter_map(columns) {

@@ -1,4 +1,4 @@
-//! What one run of another tool measured, as far as its output says so.
+//! What one run of another tool measured, as far as its output says.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,25 @@ use dyno_units::Metric;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured {
-    /// The tool with its version, where its output has one: `sysbench 1.0.20`.
+    /// With its version if known: `sysbench 1.0.20`.
     pub(super) tool: String,
-    /// Where it was read: the file, and the line if the file holds several runs.
+    /// The file, and the line if the file holds several runs.
     pub(super) place: String,
-    /// What was run, if the output says so.
     pub(super) workload: Option<String>,
-    /// Clients, threads, virtual users.
+    /// Clients, threads or virtual users.
     pub(super) clients: u64,
-    /// Offered rate in transactions per second, if there was one.
+    /// In transactions per second.
     pub(super) rate: Option<f64>,
     pub(super) seconds: f64,
     /// By kind of transaction; empty if the output does not count transactions.
     pub(super) kinds: Vec<Kind>,
-    /// Statements that read, wrote, and did something else.
+    /// Reads, writes, others.
     pub(super) statements: [u64; 3],
     pub(super) reconnects: u64,
     pub(super) retries: u64,
     /// Arrivals that were due and never sent.
     pub(super) missed: u64,
     pub(super) intervals: Vec<Interval>,
-    /// What else the output says, each with what it is.
     pub(super) figures: Vec<(Metric, f64)>,
 }
 
@@ -36,13 +34,13 @@ pub(super) struct Measured {
 pub(super) struct Kind {
     pub(super) name: String,
     pub(super) committed: u64,
-    /// How others ended, by the words of records.
+    /// By outcome, in the words of records.
     pub(super) failed: BTreeMap<&'static str, u64>,
-    /// Response times in nanoseconds, if the output has one for each commit.
+    /// None unless the output has a time for each commit.
     pub(super) times: Option<Times>,
 }
 
-/// Response and service times in nanoseconds, one for each commit.
+/// In nanoseconds, one for each commit.
 #[derive(Clone, Debug)]
 pub(super) struct Times {
     pub(super) response: Histogram<u64>,
@@ -56,7 +54,7 @@ impl Times {
     }
 
     pub(super) fn note(&mut self, response_ns: u64, service_ns: u64, n: u64) {
-        // The histograms grow, so that there is no value which they refuse.
+        // Growing histograms refuse no value.
         self.response.auto(true);
         self.service.auto(true);
         let _ = self.response.record_n(response_ns.max(1), n);
@@ -66,14 +64,14 @@ impl Times {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Interval {
-    /// Seconds since the run began.
+    /// From the start of the run.
     pub(super) start_s: f64,
     pub(super) length_s: f64,
     /// Commits per second.
     pub(super) throughput: f64,
     /// Failures per second.
     pub(super) errors: f64,
-    /// p50, p95, p99 and longest response time in microseconds; 0 where that is not known.
+    /// p50, p95, p99 and maximum in microseconds; 0 where unknown.
     pub(super) response_us: [f64; 4],
 }
 
@@ -82,7 +80,7 @@ impl Measured {
         self.kinds.iter().map(|kind| kind.committed).sum()
     }
 
-    /// Adds what came after the last interval that the tool printed, if that is half an interval or more.
+    /// Adds the rest after the last printed interval if it is at least half an interval long.
     pub(super) fn close_intervals(&mut self) {
         let Some(last) = self.intervals.last() else { return };
         let end = last.start_s + last.length_s;
@@ -102,7 +100,7 @@ impl Measured {
     }
 }
 
-/// The first number of a text, which may stand behind spaces: of `1234   (123.4 per sec.)` it is 1234.
+/// Leading spaces are skipped: 1234 for `1234   (123.4 per sec.)`.
 pub(super) fn number(text: &str) -> Option<f64> {
     let text = text.trim_start();
     let end = text.find(|c: char| !(c.is_ascii_digit() || ".-+eE".contains(c)));
@@ -116,7 +114,7 @@ pub(super) fn whole(text: &str) -> Option<u64> {
     text[..end.unwrap_or(text.len())].parse().ok()
 }
 
-/// What stands behind a label in a line: `total time:   10.0s` behind `total time:`.
+/// `   10.0s` for `total time:   10.0s` and `total time:`.
 pub(super) fn behind<'a>(line: &'a str, label: &str) -> Option<&'a str> {
     line.trim_start().strip_prefix(label)
 }
@@ -149,7 +147,7 @@ mod tests {
             run.close_intervals();
             run.intervals
         };
-        // 50 commits in the five seconds that are left.
+        // 50 commits in the remaining five seconds.
         let ended = run(15.0);
         assert_eq!((ended.len(), ended[1].start_s, ended[1].throughput), (2, 10.0, 10.0));
         assert_eq!(run(10.4).len(), 1);

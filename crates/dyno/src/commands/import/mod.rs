@@ -1,4 +1,4 @@
-//! `dyno import`: what other tools have printed, as a record that is reported and compared like any other.
+//! `dyno import`: output of other tools as a record, to report and compare like any other.
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
@@ -24,43 +24,35 @@ use crate::commands::report;
 use crate::{End, signals, terminal, usage_error};
 use measured::Measured;
 
-/// All formats, in the order in which they are tried.
+/// In the order in which they are tried.
 const FORMATS: [Format; 5] =
     [sysbench::FORMAT, pgbench::FORMAT, hammerdb::FORMAT, iibench::FORMAT, pgbench_log::FORMAT];
 
-/// The largest file that is read, in bytes.
+/// In bytes.
 const BYTES_MOST: u64 = 1 << 30;
-/// The most files of one command.
 const FILES_MOST: usize = 10_000;
-/// No run is longer: ten years, in seconds.
+/// Ten years, in seconds.
 const SECONDS_MOST: f64 = 10.0 * 366.0 * 86_400.0;
-/// Most intervals of a run: those of a week of seconds. A file of a record has a largest size.
+/// A week of seconds: files of a record are limited in size.
 const INTERVALS_MOST: usize = 7 * 86_400;
-/// The variant of files without a name.
 const NAMELESS: &str = "imported";
 
-/// A rate was offered, and the output does not say which.
 const NO_RATE: &str = "these transactions were sent at a rate (`-R`), which is not in the file: give it in transactions \
                        per second, as in `--rate 1000`";
 
-/// A format of other tools' output.
 struct Format {
-    /// As `--format` has it.
     name: &'static str,
-    /// What it is, in a sentence without its first capital and its full stop.
+    /// A description without capital and full stop.
     text: &'static str,
-    /// Whether a text seems to be in it.
     is_it: fn(&str) -> bool,
-    /// Reads all runs of a text, whose lines are not indented. The rate is that of runs whose output
-    /// has none and that had one.
+    /// Reads all runs of unindented lines. The rate is for runs that had one but do not print it.
     read: fn(&str, Option<f64>) -> Result<Found, ReadError>,
 }
 
-/// What was found in a text.
 #[derive(Debug, Default)]
 struct Found {
     runs: Vec<Measured>,
-    /// Runs without results, each with the reason.
+    /// Runs without results, with the reason.
     cut: Vec<ReadError>,
 }
 
@@ -78,7 +70,7 @@ impl Found {
         }
     }
 
-    /// Refuses a text of which no run has results.
+    /// Fails if no run has results.
     fn checked(mut self) -> Result<Found, ReadError> {
         match self.runs.is_empty() && !self.cut.is_empty() {
             true => Err(self.cut.swap_remove(0)),
@@ -87,7 +79,6 @@ impl Found {
     }
 }
 
-/// Why a text could not be read.
 #[derive(Debug)]
 struct ReadError {
     line: usize,
@@ -148,13 +139,11 @@ fn threshold(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "give a percentage below 100 %, such as 3%".to_owned())
 }
 
-/// A variant, and the files of its runs.
 struct Named {
     name: String,
     files: Vec<PathBuf>,
 }
 
-/// Imports the files, and writes the report.
 pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<End> {
     let clock = SystemClock::start();
     let variants = named(&options.files).map_err(usage_error)?;
@@ -175,7 +164,7 @@ pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<End> {
         now_unix_ms: clock.unix_millis(),
     };
     let plan = record::plan(&all, &order).map_err(usage_error)?;
-    // A record that has been begun becomes whole.
+    // A signal must not leave half a record.
     signals::on_first(|| {})?;
     record::write(&options.out, &plan)?;
     let n: usize = all.iter().map(|(_, runs)| runs.len()).sum();
@@ -184,11 +173,10 @@ pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-/// The files of each variant, in the order in which they are given.
 fn named(arguments: &[String]) -> anyhow::Result<Vec<Named>> {
     let mut variants: Vec<Named> = Vec::new();
     for argument in arguments {
-        // A path may hold an equals sign: then it is there as it is.
+        // An existing path may contain an equals sign.
         let (name, path) = match argument.split_once('=') {
             Some((name, path)) if !Path::new(argument).exists() => (name, path),
             _ => (NAMELESS, argument.as_str()),
@@ -211,7 +199,7 @@ fn named(arguments: &[String]) -> anyhow::Result<Vec<Named>> {
     Ok(variants)
 }
 
-/// The file, or the files of a folder in the order of their names.
+/// Files of a folder in the order of their names.
 fn files_of(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -232,7 +220,7 @@ fn files_of(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Sorts `run-2` before `run-10`: numbers are padded.
+/// A sort key that puts `run-2` before `run-10`.
 fn natural(name: &str) -> String {
     let mut out = String::new();
     let mut digits = String::new();
@@ -249,7 +237,7 @@ fn natural(name: &str) -> String {
     out
 }
 
-/// Files of one run: `X` with `X.1`, `X.2` …, or these alone; else each file is one.
+/// `X` with `X.1`, `X.2` … are one run, also without `X`; any other file is a run.
 fn groups(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
     let stem = |file: &Path| {
         let is_part = file.extension().is_some_and(|end| {
@@ -257,8 +245,8 @@ fn groups(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
         });
         if is_part { file.with_extension("") } else { file.to_owned() }
     };
-    // `pgbench_log.4711` is a whole name: its last part is the number of a process. It is one of several
-    // parts only if others have the same stem, one of which is numbered 1.
+    // `pgbench_log.4711` ends in a process id: it is a part only if a file with its stem is numbered
+    // 1.
     let all: HashSet<&PathBuf> = files.iter().collect();
     let is_split = |stem: &Path| {
         let first = PathBuf::from(format!("{}.1", stem.display()));
@@ -278,7 +266,6 @@ fn groups(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
     groups
 }
 
-/// Reads files that are one run, or a file with one or several runs.
 fn read_group(
     group: &[PathBuf],
     format: Option<&str>,
@@ -286,7 +273,7 @@ fn read_group(
 ) -> anyhow::Result<Vec<record::Imported>> {
     let mut text = String::new();
     for file in group {
-        // Mails and Markdown indent what they quote.
+        // Mail and Markdown indent quotations.
         for line in contents(file)?.lines() {
             text += line.trim_start();
             text.push('\n');
@@ -332,7 +319,7 @@ fn read_group(
         .collect())
 }
 
-/// The text of a regular file; bytes that are not UTF-8 are replaced.
+/// Of a regular file; bytes that are not UTF-8 are replaced.
 fn contents(file: &Path) -> anyhow::Result<String> {
     let unreadable = || format!("cannot read {}", file.display());
     let is_regular =

@@ -1,4 +1,4 @@
-//! What pgbench prints: 9.6 to 18.
+//! Output of pgbench 9.6 to 18.
 
 use dyno_units::Direction::Lower;
 use dyno_units::{Metric, Unit, metric};
@@ -27,7 +27,7 @@ fn read(text: &str, rate: Option<f64>) -> Result<Found, ReadError> {
     let mut found = Found::default();
     let mut run = Run::default();
     for (idx, line) in text.lines().enumerate() {
-        // Progress lines come before it, and belong to the run that follows.
+        // Progress lines precede the run that they belong to.
         if line.starts_with("transaction type:") && run.kind.is_some() {
             let progress = std::mem::take(&mut run.next);
             let ended = std::mem::replace(&mut run, Run { progress, ..Run::default() });
@@ -45,10 +45,10 @@ fn read(text: &str, rate: Option<f64>) -> Result<Found, ReadError> {
     found.checked()
 }
 
-/// The course of a run, which is printed before its results.
+/// Printed before the results of a run.
 #[derive(Default)]
 struct Progress {
-    /// Where it begins, from 1.
+    /// From 1.
     line: usize,
     intervals: Vec<Interval>,
 }
@@ -74,9 +74,9 @@ struct Run {
     figures: Vec<(Metric, f64)>,
     has_lag: bool,
     progress: Progress,
-    /// Of the run after this one.
+    /// For the next run.
     next: Progress,
-    /// A line was read with which a run begins.
+    /// The last line was the first of a run.
     begins: bool,
 }
 
@@ -99,7 +99,7 @@ impl Run {
             return self.progress(rest, number_of_line, found);
         }
         let n = |label: &str| behind(line, label).and_then(whole);
-        // Behind `=`, and until version 10 also behind `:`.
+        // After `=`, until version 10 also after `:`.
         let of = |label: &str| {
             behind(line, label).and_then(|rest| number(rest.trim_start_matches([' ', '=', ':'])))
         };
@@ -107,13 +107,13 @@ impl Run {
             self.kind = Some(kind.trim().trim_matches(['<', '>']).to_owned());
         }
         self.clients = self.clients.or_else(|| n("number of clients:"));
-        // Behind a slash is how many were asked for.
+        // A slash and the requested number follow.
         self.processed = self.processed.or_else(|| n("number of transactions actually processed:"));
         self.failed += n("number of failed transactions:").unwrap_or(0);
         self.skipped += n("number of transactions skipped:").unwrap_or(0);
         self.retries += n("total number of retries:").unwrap_or(0);
         self.has_lag |= line.starts_with("rate limit schedule lag");
-        // Of two rates, the one without the time to connect.
+        // Of two rates, the one without connection time counts.
         if line.starts_with("tps") && (self.tps.is_none() || line.contains("excluding")) {
             self.tps = of("tps");
         }
@@ -138,11 +138,11 @@ impl Run {
         found: &mut Found,
     ) -> Result<(), ReadError> {
         let progress = if self.processed.is_some() { &mut self.next } else { &mut self.progress };
-        // Times since 1970 are longer than any run.
+        // A time since 1970 is longer than any run.
         let end_s = number(rest).filter(|end_s| *end_s > 0.0 && *end_s < SECONDS_MOST);
         let end_of = |last: &Interval| last.start_s + last.length_s;
         let goes_back = progress.intervals.last().is_some_and(|last| end_s <= Some(end_of(last)));
-        // If output goes to a file, the version is printed last, right before the results.
+        // In redirected output the version comes last, right before the results.
         if std::mem::take(&mut self.begins) || goes_back {
             found.cut.extend(progress.cut());
             progress.intervals.clear();
@@ -288,7 +288,7 @@ tps = 120.000000 (without initial connection time)
         };
         let text = include_str!("cases/pgbench-cut-then-whole.txt");
         check(text, &["line 2:"]);
-        // Without the lines with which a run begins, the time tells.
+        // Without a run's first lines, the time tells that it began.
         check(&text.replace("pgbench (16.4)\n", ""), &["line 1:"]);
         check(&text.replace("progress: 1.0 s, 10.0", "progress: 0.5 s, 10.0"), &["line 2:"]);
         let (version, rest) = RUN.split_once('\n').expect("it has lines");
@@ -296,7 +296,7 @@ tps = 120.000000 (without initial connection time)
         check(&format!("{RUN}{version}\n{progress}"), &["line 20:"]);
         check(&format!("{progress}{RUN}{progress}"), &["line 2:", "line 22:"]);
         check(&format!("{progress}{results}"), &[]);
-        // A file gets the version last.
+        // In a file, the version comes last.
         check(&format!("{progress}{version}\n{results}"), &[]);
     }
 

@@ -1,8 +1,8 @@
 //! Logs of pgbench with a line for each transaction (`-l`).
 //!
-//! A line is: client, number of the transaction, time in µs, script, end as seconds since 1970 and
-//! microseconds; then the lag behind the schedule in µs with `-R`, and the number of retries with
-//! `--max-tries`. The time is that since the transaction was due, so the lag is part of it.
+//! A line is: client, transaction number, time in µs, script, end as seconds since 1970 and
+//! microseconds; then the lag behind the schedule in µs with `-R`, and retries with `--max-tries`.
+//! The time counts from when the transaction was due: it includes the lag.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ pub(super) const FORMAT: Format = Format {
     read,
 };
 
-/// No log is of a longer run: a month, in seconds.
+/// A month, in seconds.
 const LOG_SECONDS_MOST: f64 = 31.0 * 86_400.0;
-/// More scripts than pgbench takes are no log of it, and each one is a histogram.
+/// pgbench's own limit; each script takes a histogram.
 const SCRIPTS_MOST: usize = 128;
-/// A lag behind the schedule reaches this many µs sooner or later; a number of retries does not.
+/// Tells retries from a lag in µs, which exceeds this sooner or later.
 const RETRIES_MOST: u64 = 1_000;
 
 struct Line<'a> {
@@ -45,7 +45,7 @@ impl Line<'_> {
         whole(nth)?;
         let ended_us = whole(seconds)?.checked_mul(1_000_000)?.checked_add(whole(us)?)?;
         let is_time = whole(time).is_some() || time.chars().all(|c| c.is_ascii_lowercase());
-        // A line of an aggregated log begins with a time since 1970.
+        // Lines of an aggregated log begin with a time since 1970.
         let is_client = whole(client)? < 1_000_000_000;
         let more = more.filter(|more| more.len() <= 2)?;
         (is_time && is_client).then_some(Line {
@@ -58,7 +58,7 @@ impl Line<'_> {
     }
 }
 
-/// Reads the log of a run, or those of its threads one after the other.
+/// Logs of a run's threads may be concatenated.
 fn read(text: &str, rate: Option<f64>) -> Result<Found, ReadError> {
     let mut log = Log::default();
     for (idx, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -72,8 +72,8 @@ fn read(text: &str, rate: Option<f64>) -> Result<Found, ReadError> {
     log.finish(rate).map(|run| vec![run].into())
 }
 
-/// What ended in one second: response times of commits in µs, and failures. A histogram for each of them
-/// would take the memory of ten thousand transactions.
+/// Commits' response times in µs and failures, by second of their end. A histogram for each second would
+/// take the memory of ten thousand transactions.
 #[derive(Default)]
 struct Second {
     times_us: Vec<u32>,
@@ -82,7 +82,7 @@ struct Second {
 
 #[derive(Default)]
 struct Log {
-    /// When it began, as far as the first transactions tell.
+    /// Estimated from the first transactions.
     began_us: Option<u64>,
     ended_us: u64,
     clients: std::collections::BTreeSet<u64>,
@@ -161,7 +161,7 @@ impl Log {
     }
 }
 
-/// The seconds of the run, counted from its beginning; those in which nothing ended are there, too.
+/// Counted from the start of the run, with seconds in which nothing ended.
 fn intervals(mut seconds: BTreeMap<u64, Second>, began_us: u64, ended_us: u64) -> Vec<Interval> {
     let all = began_us / 1_000_000..=ended_us / 1_000_000;
     let interval = |second: u64| {
@@ -171,7 +171,7 @@ fn intervals(mut seconds: BTreeMap<u64, Second>, began_us: u64, ended_us: u64) -
         let start_s = (start_us - began_us) as f64 / 1e6;
         let Second { mut times_us, failed } = seconds.remove(&second).unwrap_or_default();
         times_us.sort_unstable();
-        // The smallest time that is not below this share of them.
+        // The smallest time at or above this share.
         let at = |share: f64| {
             let nth = (share * times_us.len() as f64).ceil() as usize;
             times_us.get(nth.saturating_sub(1)).copied().map_or(0.0, f64::from)
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!((run.kinds[0].committed, run.kinds[1].failed["failed"]), (2, 1));
         let times = run.kinds[0].times.as_ref().expect("it has times");
         assert_eq!(times.response.len(), 2);
-        // The part of the first second, one without any end, and the last.
+        // Part of the first second, one without transactions, and the last.
         let shapes: Vec<(f64, f64)> = run
             .intervals
             .iter()

@@ -28,21 +28,19 @@ pub(super) struct Order<'a> {
     pub(super) now_unix_ms: u64,
 }
 
-/// The record of a run of Dyno's, before it is written.
 pub(super) struct Plan {
     pub(super) manifest: Manifest,
     pub(super) trials: Vec<TrialSummary>,
 }
 
-/// A load: clients, and the offered rate in thousandths of a transaction per second (whole numbers can be
-/// sorted).
+/// Clients, and the offered rate in thousandths of a transaction per second: integers sort.
 type Load = (u64, Option<u64>);
 
 fn load_of(run: &Measured) -> Load {
     (run.clients, run.rate.map(|rate| (rate * 1e3).round() as u64))
 }
 
-/// `16 clients`, and with a rate `500/s with 16 clients`.
+/// `16 clients`, `500/s with 16 clients`.
 fn load_name((clients, rate): Load) -> String {
     let clients =
         crate::commands::counted(usize::try_from(clients).unwrap_or(usize::MAX), "client");
@@ -52,7 +50,7 @@ fn load_name((clients, rate): Load) -> String {
     }
 }
 
-/// Lays the runs of all variants out as trials: the nth run of a variant at each load is its nth repetition.
+/// The nth run of a variant at each load becomes its nth repetition.
 pub(super) fn plan(
     variants: &[(String, Vec<Imported>)],
     order: &Order<'_>,
@@ -104,7 +102,7 @@ pub(super) fn plan(
         seed: 0,
         created_unix_ms: order.now_unix_ms,
         threshold: order.threshold,
-        // In which order they were made is not known, and so blocks cancel nothing.
+        // Their real order is unknown, so blocks cancel nothing.
         order: "sequential".to_owned(),
         steps: loads.iter().map(|load| step_record(*load, variants)).collect(),
         trials: trials
@@ -129,8 +127,7 @@ pub(super) fn plan(
     Ok(Plan { manifest, trials })
 }
 
-/// How many repetitions each variant has; an error names those that have more runs at one load than at
-/// another.
+/// Repetitions by variant. Fails if a variant has more runs at one load than at another.
 fn complete(variants: &[(String, Vec<Imported>)], loads: &[Load]) -> anyhow::Result<Vec<usize>> {
     let mut repetitions = Vec::new();
     for (name, runs) in variants {
@@ -157,7 +154,7 @@ fn complete(variants: &[(String, Vec<Imported>)], loads: &[Load]) -> anyhow::Res
     Ok(repetitions)
 }
 
-/// `sysbench 1.0.20 and pgbench 15.18`, each once.
+/// Each once: `sysbench 1.0.20 and pgbench 15.18`.
 fn tools<'a>(all: impl Iterator<Item = &'a str>) -> String {
     let mut tools: Vec<&str> = Vec::new();
     for tool in all {
@@ -207,7 +204,7 @@ fn step_record(load: Load, variants: &[(String, Vec<Imported>)]) -> StepRecord {
         clients: load.0,
         rate: load.1.map(|rate| rate as f64 / 1e3),
         stepped: None,
-        // sysbench and pgbench draw the times between arrivals from an exponential distribution.
+        // sysbench and pgbench draw exponential times between arrivals.
         arrivals: if load.1.is_some() { "poisson" } else { "closed" }.to_owned(),
         warm_up_s: 0.0,
         duration_s: here.map(|one| one.run.seconds).fold(0.0, f64::max),
@@ -230,7 +227,7 @@ fn trial(
             metrics.push(metric.clone());
         }
     }
-    // Its defaults are of a server that stores nothing.
+    // The default is a server that stores nothing.
     let of_product = ProductFacts { stores_data: true, ..ProductFacts::default() };
     TrialSummary {
         host: None,
@@ -271,7 +268,7 @@ fn summary(step: usize, run: &Measured) -> StepSummary {
         reads,
         writes,
         others,
-        // Arrivals that were served or missed; those in flight at the end are not known.
+        // Served or missed; those in flight at the end are unknown.
         due: if run.rate.is_some() { run.committed() + run.missed } else { 0 },
         missed: run.missed,
         retries: run.retries,
@@ -314,7 +311,7 @@ fn kind(kind: &Kind) -> KindSummary {
     }
 }
 
-/// Writes the record into a folder that holds none yet, whole or not at all: it is written beside it.
+/// All or nothing: written beside the folder, then renamed.
 pub(super) fn write(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
     let usage = |why: &str| {
         let shown = folder.display();
@@ -329,7 +326,7 @@ pub(super) fn write(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
         if dyno_record::is_being_written(&beside) {
             return Err(usage("another import is writing it"));
         }
-        // One that was killed has left it.
+        // Left by a killed import.
         fs::remove_dir_all(&beside)
             .with_context(|| format!("cannot remove {}", beside.display()))?;
     }
@@ -406,7 +403,7 @@ mod tests {
         let folder = above.path().join("run");
         let runs = vec![imported(8, 1), imported(8, 2)];
         let plan = plan(&[("old".to_owned(), runs)], &ORDER).expect("it is complete");
-        // Another one was killed after its first trial.
+        // Another import was killed after its first trial.
         let beside = above.path().join(".run.importing");
         let mut run = RunWriter::create(&beside, &plan.manifest).expect("it is empty");
         let writer = run.begin_trial(&plan.manifest.trials[0], "old").expect("it is planned");

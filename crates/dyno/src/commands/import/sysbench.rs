@@ -1,4 +1,4 @@
-//! Output of sysbench: 0.5, 1.0 and 1.1, of any of its tests.
+//! Output of sysbench 0.5, 1.0 and 1.1, from any of its tests.
 
 use dyno_units::Direction::{Higher, Lower};
 use dyno_units::{Metric, Unit, metric};
@@ -52,7 +52,7 @@ fn read(text: &str, _rate: Option<f64>) -> Result<Found, ReadError> {
 
 #[derive(Default)]
 struct Run {
-    /// Where it begins, from 1.
+    /// From 1.
     line: usize,
     version: Option<String>,
     threads: Option<u64>,
@@ -65,17 +65,17 @@ struct Run {
     errors: u64,
     reconnects: u64,
     seconds: Option<f64>,
-    /// Of latency, in milliseconds.
+    /// In milliseconds.
     mean: Option<f64>,
     max: Option<f64>,
-    /// The percentile and its value in milliseconds.
+    /// Percentile and value in milliseconds.
     percentile: Option<(f64, f64)>,
     times: Option<Times>,
     intervals: Vec<Interval>,
     fatal: Option<String>,
 }
 
-/// Which part of the output the line is of: `read:` is a count of queries in one and a rate in another.
+/// The part of the output: `read:` counts queries in one and is a rate in another.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Section {
     #[default]
@@ -254,7 +254,7 @@ impl Run {
     }
 }
 
-/// The metric of another percentile than the 95th.
+/// For percentiles other than the 95th.
 fn percentile(rank: f64) -> Metric {
     let id = format!("sysbench.latency_p{rank}");
     match dyno_units::MetricId::parse(&id) {
@@ -335,7 +335,7 @@ Threads fairness:
                 ("sysbench.queries_per_s", 1798.0),
             ]
         );
-        // Two that were printed, and the second that was left.
+        // Two printed intervals, and the remaining second.
         let starts: Vec<f64> = run.intervals.iter().map(|interval| interval.start_s).collect();
         assert_eq!(starts, [0.0, 2.0, 4.0]);
         assert_eq!((run.intervals[0].errors, run.intervals[1].response_us[1]), (1.5, 41100.0));

@@ -8,7 +8,7 @@ use dyno_units::MetricId;
 
 use super::*;
 
-/// A job that is a shell's script, with what `load` does meanwhile.
+/// `load` is what the load does meanwhile.
 fn script(script: &str, load: &str) -> String {
     format!(
         "command = ['sh', '-c', '''{script}''']\nload = '{load}'\n\
@@ -16,12 +16,10 @@ fn script(script: &str, load: &str) -> String {
     )
 }
 
-/// Runs one trial of so many seconds with this job on a server of this product.
 fn run_with(product: &str, seconds: u32, job: &str) -> Run {
     run_trials(product, (1, seconds), job)
 }
 
-/// The same with several trials.
 fn run_trials(product: &str, (trials, seconds): (u32, u32), job: &str) -> Run {
     let folder = tempfile::tempdir().unwrap();
     // The job may run as another user.
@@ -127,7 +125,6 @@ fn a_job_beside_the_load_is_stopped_when_that_ends() {
             (activity.ended.as_str(), activity.is_done),
             ("was stopped at the end of the measured time", false)
         );
-        // What it was doing is no result, even if it says that it succeeded.
         assert!(step.figures.is_empty(), "{:?}", step.figures);
     }
 }

@@ -1,4 +1,4 @@
-//! The study that watching is: its options as keys.
+//! Writes the options of `dyno watch` as a study.
 
 use dyno_study::Study;
 use dyno_units::Nanoseconds;
@@ -6,14 +6,10 @@ use dyno_units::Nanoseconds;
 use super::WatchOptions;
 use crate::written::Written;
 
-/// How long is watched until the user ends it, at most.
+/// Ten years: until the user ends it.
 const LONGEST: Nanoseconds = Nanoseconds::from_secs(10 * 365 * 24 * 3600);
 
-/// Reads the study, and returns it with its text.
-///
-/// # Errors
-///
-/// What is wrong with the options.
+/// Returns the study with its text; fails if an option is wrong.
 pub(super) fn read(options: &WatchOptions, title: &str) -> anyhow::Result<(Study, String)> {
     let mut written = Written::new(title);
     match &options.url {
@@ -80,7 +76,7 @@ mod tests {
         let host = Product::Private("host".to_owned());
         check(&[], &host, LONGEST.0 / 1_000_000_000, &[]);
         check(&["--pid", "7", "--for=1min"], &host, 60, &[("pid", "7")]);
-        // A server that is only observed needs no catalog.
+        // An observed server needs no catalog.
         let url = "mysql://me@h";
         let server = Product::Url(url.to_owned());
         check(&[url, "--every", "5s", "--for", "1h"], &server, 3600, &[("every", "5s")]);

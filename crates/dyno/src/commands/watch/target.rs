@@ -1,4 +1,4 @@
-//! What is watched, as the user sees it: a server by its URL, a process, or this host.
+//! What to watch: a server by its URL, a process, or this host.
 
 use anyhow::Context;
 use dyno_database::{Endpoint, LocalServer};
@@ -8,18 +8,18 @@ use super::WatchOptions;
 use crate::secrets;
 
 pub(super) struct Target {
-    /// For people; holds no password.
+    /// Without a password.
     pub(super) name: String,
-    /// Whether it is a server, and not only a process or this host.
+    /// False for a process or this host.
     pub(super) is_server: bool,
-    /// The process that the user named.
+    /// Named by the user.
     named: Option<RunningProcess>,
-    /// The process that was found at the server's address.
+    /// Found at the server's address.
     found: Option<RunningProcess>,
 }
 
 impl Target {
-    /// Finds what the user named; a server has to answer.
+    /// A server must answer.
     pub(super) fn find(options: &WatchOptions) -> anyhow::Result<Target> {
         let find = |pid| {
             let missing = || anyhow::anyhow!("--pid {pid}: there is no such process");
@@ -45,8 +45,7 @@ impl Target {
         self.named.is_some_and(|process| !process.is_alive())
     }
 
-    /// What to say where the process that was found at the server's address is there no more: the
-    /// server may come back there, as another process.
+    /// The process at the server's address has ended; the server may come back as another.
     pub(super) fn lost_process(&self) -> Option<String> {
         let process = self.found.filter(|process| !process.is_alive())?;
         Some(format!(
@@ -57,7 +56,7 @@ impl Target {
     }
 }
 
-/// Connects to the server of a URL; its process, if that is on this host.
+/// Connects to the server; returns its process if it is on this host.
 fn process_of(url: &str) -> anyhow::Result<Option<RunningProcess>> {
     let cannot = || format!("{} cannot be watched", dyno_units::redact_url(url));
     let endpoint = secrets::expand(url)

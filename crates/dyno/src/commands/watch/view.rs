@@ -1,5 +1,4 @@
-//! What is shown while something is watched: a table with curves at a terminal, plain lines
-//! elsewhere.
+//! The output of `dyno watch`: a table with curves at a terminal, plain lines elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,24 +10,23 @@ use crate::latest::Latest;
 use crate::live::{Curve, Panel, deferred, processes, short, with_unit};
 use crate::terminal;
 
-/// Readings over which the way of the debt is judged.
+/// Readings from which the trend of the debt is estimated.
 const SLOPE_READINGS: usize = 30;
 
-/// Characters of a curve, of a value and of a unit.
+/// In characters.
 const CURVE: usize = 40;
 const VALUE: usize = 8;
 const UNIT: usize = 12;
-/// The shortest curve that is worth its place, and the shortest part of a meaning.
+/// Below these lengths, curve and meaning are left out.
 const CURVE_LEAST: usize = 10;
 const MEANING_LEAST: usize = 30;
 
-/// What of a row fits beside each other: a curve that is cut short says more than the beginning of a
-/// sentence.
+/// Columns that fit side by side: a shortened curve says more than the start of a sentence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Columns {
-    /// Characters of a name.
+    /// In characters.
     name: usize,
-    /// Characters of a curve, 0 for none.
+    /// In characters; 0 for none.
     curve: usize,
     has_meaning: bool,
 }
@@ -36,7 +34,7 @@ struct Columns {
 impl Columns {
     fn for_names(names: &[&str], width: usize) -> Columns {
         let name = names.iter().map(|name| name.len()).max().unwrap_or(0);
-        // The last column of a terminal stays free, and each part has a blank before it.
+        // The terminal's last column stays free, and a blank precedes each part.
         let left = width.saturating_sub(1 + name + 1 + VALUE + 1 + UNIT + 1);
         let curve = if left < CURVE_LEAST { 0 } else { left.min(CURVE) };
         Columns { name, curve, has_meaning: left >= CURVE + 1 + MEANING_LEAST }
@@ -52,9 +50,9 @@ pub(super) struct View {
     panel: Panel,
     curves: BTreeMap<String, Curve>,
     latest: Latest,
-    /// Time between two readings.
+    /// Between readings.
     every: Nanoseconds,
-    /// What was noted already: several probes may have the same trouble.
+    /// Several probes may report the same problem.
     noted: BTreeSet<String>,
     has_server: bool,
 }
@@ -76,7 +74,7 @@ impl View {
         }
     }
 
-    /// Takes what was read at a moment, in nanoseconds of the observation's clock.
+    /// In nanoseconds of the observation's clock.
     pub(super) fn push(&mut self, at_ns: u64, values: &BTreeMap<String, f64>) {
         for (name, value) in values {
             if !self.known.contains_key(name) {
@@ -90,7 +88,7 @@ impl View {
         self.latest.take(at_ns, values);
     }
 
-    /// Tells something that stays.
+    /// Shows a message that stays.
     pub(super) fn note(&mut self, text: &str) {
         if self.noted.insert(text.to_owned()) {
             self.panel.wipe();
@@ -107,7 +105,7 @@ impl View {
         }
     }
 
-    /// The table is left where it is.
+    /// Leaves the table on the screen.
     pub(super) fn close(&mut self) {
         if self.is_table {
             terminal::say("");
@@ -131,8 +129,7 @@ impl View {
         lines
     }
 
-    /// The readings that have room, in their order: what has been zero all the time goes first, and
-    /// then what is last.
+    /// Readings that fit, in order; first those that were always zero go, then the last ones.
     fn shown(&self, height: usize) -> Vec<&str> {
         let mut names: Vec<&str> = self.curves.keys().map(String::as_str).collect();
         names.sort_by_key(|name| self.known[*name].row);
@@ -148,7 +145,7 @@ impl View {
         names
     }
 
-    /// CPU time by process, each called what it is here: there is no generator without load.
+    /// Names fit a watch: without load there is no generator.
     fn cpu(&self) -> Option<String> {
         let server = if self.has_server { "server" } else { "process" };
         let names = [("server", server), ("generator", "dyno"), ("rest", "other processes")];
@@ -161,7 +158,7 @@ impl View {
         deferred(&self.latest.current(), slope.map(|slope| slope / self.every.as_secs_f64()))
     }
 
-    /// That the server has reported nothing for a while, although it had before.
+    /// A message once a server that reported values stops doing so.
     fn silence(&self) -> Option<String> {
         let counters = [Role::Transactions, Role::Statements, Role::Uptime].map(Some);
         let is_of_server =

@@ -1,5 +1,5 @@
-//! The texts of each version it claims to read: real ones of MariaDB 10.11 and MySQL 9.7, the
-//! others written from documentation.
+//! Texts of each supported version: real ones of MariaDB 10.11 and MySQL 9.7, others written from
+//! documentation.
 
 use proptest::prelude::*;
 

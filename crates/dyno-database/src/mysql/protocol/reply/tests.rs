@@ -1,4 +1,4 @@
-//! Replies made by hand, cut anywhere, mutated anyhow.
+//! Hand-made replies, cut or mutated anywhere.
 
 use proptest::prelude::*;
 
@@ -127,8 +127,8 @@ fn several_results_are_one_reply() {
 
 #[test]
 fn longest_rows_go_on_in_the_next_packet() {
-    // A row of more than one packet, one of exactly one (an empty packet follows), one whose
-    // first byte looks like an end.
+    // A row of several packets, one of exactly one (an empty packet follows), one whose first byte
+    // looks like an end.
     let long = vec![0_u8; MAX_PAYLOAD + 10];
     let mut exact = vec![0_u8; MAX_PAYLOAD];
     let bytes = stream(&[&[1], DEFINITION, &long, &exact, &ok(0xfe, 0, 2, 0)]);

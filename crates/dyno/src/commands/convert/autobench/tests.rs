@@ -1,10 +1,9 @@
-//! Files as people have them, and what is made of each line.
+//! Real-life files, and the outcome of each line.
 
 use dyno_study::{Database, Product, Study};
 
 use super::*;
 
-/// A study that was converted: read by the parser of study files.
 #[track_caller]
 fn converted(text: &str) -> (Converted, Study) {
     let converted = convert(text).unwrap();
@@ -13,7 +12,6 @@ fn converted(text: &str) -> (Converted, Study) {
     (converted, study)
 }
 
-/// The reason that the study gives for a line.
 #[track_caller]
 fn check_left(converted: &Converted, line: usize, part: &str) {
     let start = format!("# line {line}, ");
@@ -21,7 +19,6 @@ fn check_left(converted: &Converted, line: usize, part: &str) {
     assert!(found.is_some_and(|text| text.contains(part)), "{part}: {}", converted.study);
 }
 
-/// A cluster of several SQL servers with as many load generators.
 const CLUSTER: &str = r#"# Ours, since spring
 USE_RONDB="yes"
 MYSQL_BIN_INSTALL_DIR="/srv/hops/mysql"
@@ -78,7 +75,6 @@ fn a_cluster_becomes_a_database_with_a_generator_for_each_server() {
     check_left(&converted, 25, "does not know");
     assert!(converted.study.contains("divided among the 2 servers"), "{}", converted.study);
     assert!(converted.study.contains("names = [\"gen1\", \"gen2\"]"), "{}", converted.study);
-    // All lines but the comment.
     assert_eq!((converted.n_translated, converted.n_left), (18, 6));
 }
 
