@@ -132,7 +132,8 @@ impl AnswerWriter<'_> {
             (Question::Backlog, Self::fallen_behind),
         ];
         let if_asked = if_asked.into_iter().filter(|(question, _)| is_asked(*question));
-        let others = always.into_iter().chain(if_asked.map(|(question, say)| (question, say(self))));
+        let others =
+            always.into_iter().chain(if_asked.map(|(question, say)| (question, say(self))));
         found.extend(others.filter_map(|(question, text)| Some((question, text?))));
         found.extend(self.cheapest().into_iter().map(|text| (Question::Cost, text)));
         found.extend(self.faults().into_iter().map(|text| (Question::Recovers, text)));

@@ -132,9 +132,8 @@ impl ServerFacts {
 
 /// A server that is up.
 pub trait Server: Send {
-    /// Without SQL it means nothing.
     fn dialect(&self) -> Dialect {
-        self.endpoint().and_then(|one| one.protocol.spec().dialect).unwrap_or(Dialect::Sqlite)
+        self.endpoint().and_then(|one| one.protocol.spec().dialect).unwrap_or(Dialect::WITHOUT_SQL)
     }
 
     fn connector(&self) -> Connector;

@@ -37,7 +37,10 @@ fn varied(study: &Study) -> Varied {
 /// Whether variants of one product and workload differ in what their commits survive.
 fn varies_durability(variants: &[Variant]) -> bool {
     let asked = |variant: &Variant| -> Vec<Option<SettingValue>> {
-        DURABILITY_SETTINGS.iter().map(|name| variant.database.settings.get(*name).cloned()).collect()
+        DURABILITY_SETTINGS
+            .iter()
+            .map(|name| variant.database.settings.get(*name).cloned())
+            .collect()
     };
     variants.iter().any(|one| {
         let is_alike = |other: &&Variant| {
@@ -73,7 +76,9 @@ impl Words<'_> {
             Question::Worse => format!("whether any {varied} is worse in {metric}{against}"),
             Question::Same => {
                 let threshold = self.study.design.threshold * 100.0;
-                format!("whether {varied} makes a difference of more than {threshold} % in {metric}{against}")
+                format!(
+                    "whether {varied} makes a difference of more than {threshold} % in {metric}{against}"
+                )
             }
             Question::Scales => match varied_members(self.study) {
                 Some(factor) => format!("how throughput grows with {factor}"),
@@ -81,7 +86,9 @@ impl Words<'_> {
             },
             Question::Linear => format!("whether throughput grows at least linearly with {varied}"),
             Question::Saturates => "from how many clients on response time turns up".to_owned(),
-            Question::Limit => format!("how much load each {varied} carries within {}", self.limits()),
+            Question::Limit => {
+                format!("how much load each {varied} carries within {}", self.limits())
+            }
             Question::Cost => "what a million transactions cost".to_owned(),
             Question::Reads => "how often the data disk is read for a transaction".to_owned(),
             Question::Space => format!("which {varied} takes the least disk space"),

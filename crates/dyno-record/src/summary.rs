@@ -529,7 +529,9 @@ mod tests {
             kinds: vec![KindSummary {
                 name: "order".to_owned(),
                 outcomes: outcomes.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
-                ..KindSummary::default()
+                response: EncodedHistogram::default(),
+                service: EncodedHistogram::default(),
+                commits_100ms: None,
             }],
             ..StepSummary::default()
         };

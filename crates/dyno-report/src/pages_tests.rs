@@ -367,17 +367,6 @@ fn pages_and_texts_stay_as_they_are() {
 }
 
 #[test]
-fn pages_and_texts_of_changed_findings_stay_as_they_are() {
-    let (findings, runs) = everything();
-    let times = times(&findings, &runs);
-    let mut digests = Digests::default();
-    for (name, findings) in all_changed(&findings) {
-        digests.add(&name, &findings, &runs, &times);
-    }
-    expect_file!["../tests/golden/pages-findings.txt"].assert_eq(&digests.lines());
-}
-
-#[test]
 fn pages_of_changed_records_stay_as_they_are() {
     let (findings, runs) = everything();
     let run = &runs[0];

@@ -86,6 +86,8 @@ pub(crate) enum Shape {
     Vary,
     Baseline,
     Levels(&'static Shape),
+    /// One of these, or a list of them.
+    OneOrMore(&'static Shape),
     SettingLevels,
     OptionLevels,
     SettingValues,
@@ -303,7 +305,7 @@ const DESIGN_ONLY: &[Key] = &[
              \"debt\" read InnoDB's status, which takes InnoDB's latches.",
         )
         .example("[\"responsiveness\", \"innodb\"]"),
-    key("question", Shape::Levels(&Shape::Words(&Question::WORDS)))
+    key("question", Shape::OneOrMore(&Shape::Words(&Question::WORDS)))
         .help(
             "What the answer says first, or a list of it; told by what the study varies if not given. \
              best: which variant is best. worse, same: whether any is worse than its baseline, or differs. \

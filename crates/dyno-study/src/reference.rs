@@ -136,6 +136,7 @@ fn type_of(shape: &Shape, vocabulary: &Vocabulary) -> String {
         Shape::Urls => "list of strings".to_owned(),
         Shape::Texts => "string, or list of strings".to_owned(),
         Shape::Levels(inner) => format!("list: {}", type_of(inner, vocabulary)),
+        Shape::OneOrMore(inner) => format!("{}, or a list of them", type_of(inner, vocabulary)),
         Shape::Settings | Shape::SettingValues => "table: string, number or boolean".to_owned(),
         Shape::SettingLevels | Shape::OptionLevels => "table of lists".to_owned(),
         Shape::OptionValues => "table of values".to_owned(),

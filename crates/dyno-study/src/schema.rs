@@ -121,6 +121,10 @@ fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         Shape::Percentage => json!({ "type": "string", "pattern": PERCENTAGE }),
         Shape::Cpus => levels(&json!({ "type": "integer", "minimum": 0 })),
         Shape::Levels(inner) => levels(&self::shape(inner, vocabulary)),
+        Shape::OneOrMore(inner) => {
+            let one = self::shape(inner, vocabulary);
+            json!({ "anyOf": [one, levels(&one)] })
+        }
         _ => table_shape(shape, vocabulary),
     }
 }

@@ -89,7 +89,6 @@ impl SettingRules for Settings {
 struct Rules {
     workload: WorkloadSpec,
     products: Products,
-    /// The last planned workload with its inputs: each is asked several questions.
 }
 
 impl fmt::Debug for Rules {

@@ -15,9 +15,8 @@ impl AnswerWriter<'_> {
     /// work. The correction for the number of comparisons is in their verdicts.
     pub(super) fn against_baselines(&self, question: Question) -> Option<String> {
         let variants = self.compared_variants();
-        let is_main = |c: &&Comparison| {
-            variants.contains(&c.variant) && c.metric == self.main_metric(c.step)
-        };
+        let is_main =
+            |c: &&Comparison| variants.contains(&c.variant) && c.metric == self.main_metric(c.step);
         let all: Vec<&Comparison> = self.findings.comparisons.iter().filter(is_main).collect();
         let is_one = variants.len() < 2 && self.own_steps().is_none();
         if is_one || all.len() < 2 || self.is_mismatched() {
@@ -113,12 +112,51 @@ mod tests {
     #[test]
     fn a_baseline_is_answered_against() {
         use Question::{Same, Worse};
-        check(Worse, 5, &[&[1e3, 2e3], &[900.0, 2e3], &[1e3, 3e3]], &expect![[""]]);
-        check(Worse, 10, &[&[1e3, 2e3], &[1e3, 2e3], &[1e3, 3e3]], &expect![[""]]);
-        check(Worse, 3, &[&[1e3, 2e3], &[1010.0, 2e3], &[1e3, 2050.0]], &expect![[""]]);
-        check(Worse, 1, &[&[1e3, 2e3], &[900.0, 2e3], &[1e3, 2e3]], &expect![[""]]);
-        check(Same, 10, &[&[1e3, 2e3], &[1e3, 2e3], &[1e3, 2e3]], &expect![[""]]);
-        check(Same, 3, &[&[1e3, 2e3], &[1010.0, 2e3], &[1e3, 2e3]], &expect![[""]]);
-        check(Same, 5, &[&[1e3, 2e3], &[900.0, 2e3], &[1e3, 2e3]], &expect![[""]]);
+        check(
+            Worse,
+            5,
+            &[&[1e3, 2e3], &[900.0, 2e3], &[1e3, 3e3]],
+            &expect![
+                "Relative to 16, 17 is slower at 4 clients (−10.1 %, −11.2 to −8.8 %); 18 is faster at 8 clients (+49.4 %, +47.5 to +51.4 %)."
+            ],
+        );
+        check(
+            Worse,
+            10,
+            &[&[1e3, 2e3], &[1e3, 2e3], &[1e3, 3e3]],
+            &expect![
+                "No variant is slower than 16 by more than 3 %; 18 is faster at 8 clients (+50.0 %, +48.7 to +51.3 %)."
+            ],
+        );
+        check(
+            Worse,
+            3,
+            &[&[1e3, 2e3], &[1010.0, 2e3], &[1e3, 2050.0]],
+            &expect!["No variant is shown to be slower than 16; undecided in 1 of 4 comparisons."],
+        );
+        check(
+            Worse,
+            1,
+            &[&[1e3, 2e3], &[900.0, 2e3], &[1e3, 2e3]],
+            &expect!["One repetition cannot show a difference. Raise `repetitions` to at least 3."],
+        );
+        check(
+            Same,
+            10,
+            &[&[1e3, 2e3], &[1e3, 2e3], &[1e3, 2e3]],
+            &expect!["No variant differs from 16 by more than 3 %."],
+        );
+        check(
+            Same,
+            3,
+            &[&[1e3, 2e3], &[1010.0, 2e3], &[1e3, 2e3]],
+            &expect!["No variant differs from 16 by more than 3 %."],
+        );
+        check(
+            Same,
+            5,
+            &[&[1e3, 2e3], &[900.0, 2e3], &[1e3, 2e3]],
+            &expect!["Relative to 16, 17 is slower at 4 clients (−10.1 %, −11.2 to −8.8 %)."],
+        );
     }
 }

@@ -7,7 +7,7 @@ use super::AnswerWriter;
 use super::compared::MORE_REPETITIONS as MORE;
 use super::ranking::{Ranked, Standing};
 use crate::numbers::{self, EffectStyle};
-use crate::words::{capital, ci, list, share, size};
+use crate::words::{ci, list, share, size};
 use crate::{Direction, Metric, MetricId, Verdict, metrics};
 
 pub(super) const NAMED_MOST: usize = 3;
@@ -72,10 +72,10 @@ impl AnswerWriter<'_> {
         let tied = self.named(&tied);
         match n_behind {
             0 => format!(
-                "Undecided which is {best_is} {place}: {had} but is not shown to be {better} than {tied}."
+                "Undecided which is {best_is} {place}: {had}, not shown to be {better} than {tied}."
             ),
             _ => format!(
-                "Undecided which is {best_is} {place}: {had} but is not shown to be {better} than \
+                "Undecided which is {best_is} {place}: {had}, not shown to be {better} than \
                  {tied}{behind}."
             ),
         }

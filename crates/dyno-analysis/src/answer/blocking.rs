@@ -19,7 +19,8 @@ impl AnswerWriter<'_> {
         };
         let all: Vec<&Comparison> = variants.iter().filter_map(of_variant).collect();
         let is_worse = |c: &&&Comparison| c.verdict == Verdict::Worse;
-        let worst = *all.iter().filter(is_worse).max_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+        let worst =
+            *all.iter().filter(is_worse).max_by(|a, b| distance(a).total_cmp(&distance(b)))?;
         let of_verdict = |verdict: Verdict| -> Vec<usize> {
             let is_it = |c: &&&Comparison| c.verdict == verdict && c.variant != worst.variant;
             all.iter().filter(is_it).map(|c| c.variant).collect()
@@ -115,7 +116,7 @@ mod tests {
             Question::Best,
             &[2.0, 2.0, 600.0],
             &expect![[r#"
-                At 1000/s offered, without had the shortest p95 response time (3.87 ms) but was not significantly better than skips; the other was worse.
+                Undecided which is best at 1000/s offered: without had the shortest p95 response time (3.87 ms), not shown to be better than skips; the other measured worse.
                 skips vs. without: p95 response time 1.00× (95 % CI 0.988–1.02×, n = 5), no difference."#]],
         );
     }

@@ -72,6 +72,9 @@ mod tests {
             level_left: None,
             ..one
         };
-        check(&[&single], "Volume dipping was slowed down 1 time: 0 detected as stalls; no other stalls.");
+        check(
+            &[&single],
+            "Volume dipping was slowed down 1 time: 0 detected as stalls; no other stalls.",
+        );
     }
 }

@@ -83,9 +83,8 @@ impl AnswerWriter<'_> {
             .filter_map(|group| Some(format!("{} in {}", decided(group)?, group.name)))
             .collect();
         let free = names(&|group| group.effect.1 == Verdict::NoDifference);
-        let open = names(&|group| {
-            !matches!(group.effect.1, Verdict::Worse | Verdict::NoDifference)
-        });
+        let open =
+            names(&|group| !matches!(group.effect.1, Verdict::Worse | Verdict::NoDifference));
         if cut.is_empty() && free.is_empty() {
             return Some(format!(
                 "Undecided how much throughput syncing every commit costs in {}.",
@@ -171,9 +170,8 @@ impl AnswerWriter<'_> {
             }
         }
         // Groups of one product, which differ in their workloads, are told apart by their variants.
-        let is_named_alike = |group: &Group| {
-            groups.iter().filter(|other| other.name == group.name).count() > 1
-        };
+        let is_named_alike =
+            |group: &Group| groups.iter().filter(|other| other.name == group.name).count() > 1;
         let alike: Vec<bool> = groups.iter().map(is_named_alike).collect();
         for (group, _) in groups.iter_mut().zip(alike).filter(|(_, is_alike)| *is_alike) {
             group.name = self.name(group.safe.variant).to_owned();

@@ -136,7 +136,9 @@ impl AnswerWriter<'_> {
                 let more = super::compared::MORE_REPETITIONS;
                 return Some(format!("One repetition cannot rank variants at {main}. {more}."));
             }
-            return Some(format!("Undecided which is best at {main}; each step does different work."));
+            return Some(format!(
+                "Undecided which is best at {main}; each step does different work."
+            ));
         }
         let is_part = main.len() < steps.len();
         if let ([(variant, won)], true, true) = (best.as_slice(), open.is_empty(), is_part) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::AnswerWriter;
 use crate::requirements::RequirementOutcome::{Inconclusive, Met, NotMet};
 use crate::words::{list, loads};
-use crate::{Estimate, RequirementFacts, RequirementOutcome, metrics, numbers};
+use crate::{Estimate, RequirementFacts, RequirementOutcome, StepFacts, metrics, numbers};
 
 const NAMED_MOST: usize = 4;
 
@@ -65,7 +65,13 @@ impl AnswerWriter<'_> {
     pub(super) fn within_limits(&self) -> Option<String> {
         let all = &self.findings.requirements;
         let steps = &self.findings.steps;
-        if all.is_empty() || steps.iter().any(|step| step.search.is_some() || step.own.is_some()) {
+        let is_load = |step: &StepFacts| {
+            let is_judged_by_work = [metrics::THROUGHPUT, metrics::RESPONSE_P95];
+            step.search.is_none()
+                && step.own.is_none()
+                && is_judged_by_work.contains(&step.main_metric)
+        };
+        if all.is_empty() || !steps.iter().all(is_load) {
             return None;
         }
         let mut limits: Vec<&str> = all.iter().map(|one| one.text.as_str()).collect();
@@ -152,9 +158,29 @@ mod tests {
 
     #[test]
     fn what_fits_within_the_limit_is_said_for_each_variant() {
-        check(4_000.0, &expect![[""]]);
-        check(1_200.0, &expect![[""]]);
-        check(1_050.0, &expect![[""]]);
-        check(100.0, &expect![[""]]);
+        check(
+            4_000.0,
+            &expect![[r#"
+            Highest throughput shown within mean ≤ the limit: pooled 5,990 transactions/s at 16 clients; alone 2,000/s at 4 clients.
+            Required: mean ≤ the limit: not met by alone (16 clients); met everywhere else."#]],
+        );
+        check(
+            1_200.0,
+            &expect![[r#"
+            No variant met mean ≤ the limit at any load level.
+            Required: mean ≤ the limit: not met by alone (all 3 load levels) and pooled (all 3 load levels)."#]],
+        );
+        check(
+            1_050.0,
+            &expect![[r#"
+            No variant met mean ≤ the limit at any load level.
+            Required: mean ≤ the limit: not met by alone (all 3 load levels) and pooled (all 3 load levels)."#]],
+        );
+        check(
+            100.0,
+            &expect![[r#"
+            No variant met mean ≤ the limit at any load level.
+            Required: mean ≤ the limit: not met by alone (all 3 load levels) and pooled (all 3 load levels)."#]],
+        );
     }
 }

@@ -65,9 +65,8 @@ impl AnswerWriter<'_> {
     /// variant leave open, of several the outermost ends. None unless each of them has an interval around zero:
     /// one beside zero, undecided only by the correction for the number of comparisons, would read as decided.
     fn may_be(&self, comparisons: &[&Comparison]) -> Option<String> {
-        let around_zero = |c: &&Comparison| {
-            bounds(&c.relative).filter(|(low, high)| *low < 0.0 && *high > 0.0)
-        };
+        let around_zero =
+            |c: &&Comparison| bounds(&c.relative).filter(|(low, high)| *low < 0.0 && *high > 0.0);
         let ends: Vec<(f64, f64)> = comparisons.iter().map(around_zero).collect::<Option<_>>()?;
         let low = ends.iter().map(|(low, _)| *low).min_by(f64::total_cmp)?;
         let high = ends.iter().map(|(_, high)| *high).max_by(f64::total_cmp)?;

@@ -24,10 +24,8 @@ impl AnswerWriter<'_> {
             let what = format!("some kinds of transactions hardly committed: {}", row.measured);
             self.failed_audit(&is_of_kinds, &what)
         });
-        let tables = self.failed_audit(
-            &|row| !is_of_kinds(row),
-            "the tables do not contain what was committed",
-        );
+        let tables = self
+            .failed_audit(&|row| !is_of_kinds(row), "the tables do not contain what was committed");
         kinds.into_iter().chain(tables).collect()
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use dyno_units::reading::prelude::*;
 
-use super::{Probe, Readings, insert, levels};
+use super::{Probe, insert, levels};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
@@ -35,6 +35,7 @@ pub(super) fn probe(folder: PathBuf) -> Box<dyn Probe> {
 mod tests {
     use dyno_units::Nanoseconds;
 
+    use super::super::Readings;
     use super::*;
 
     #[test]

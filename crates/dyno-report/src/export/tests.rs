@@ -12,7 +12,7 @@ fn tables_are_whole_and_rectangular() {
     let (findings, runs) = fixture::three_variants();
     let tables = tables(&findings, &runs, &Times::default());
     let names: Vec<&str> = tables.iter().map(|t| t.name).collect();
-    assert_eq!(names, ["estimates", "comparisons", "trials", "seconds"]);
+    assert_eq!(names, ["estimates", "comparisons", "trials", "seconds", "columns"]);
     for table in &tables {
         assert!(!table.is_empty(), "{}", table.name);
         assert!(table.columns.iter().all(|c| c.values.len() == table.len()), "{}", table.name);
@@ -54,9 +54,7 @@ fn csv_and_json_lines_have_every_row() {
         assert!(rows.iter().all(|row| row.is_object()));
     }
     let all = tables(&findings, &runs, &Times::default());
-    assert!(
-        csv(&all[3]).starts_with("run,trial,variant,repetition,step,second,phase,throughput")
-    );
+    assert!(csv(&all[3]).starts_with("run,trial,variant,repetition,step,second,phase,throughput"));
 }
 
 #[test]

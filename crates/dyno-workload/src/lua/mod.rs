@@ -14,7 +14,7 @@ mod tests;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dyno_model::{Name, StepRequest, WorkloadStep};
+use dyno_model::{Name, StepRequest};
 use dyno_sysbench::{OptionValue, Program};
 use dyno_units::Nanoseconds;
 

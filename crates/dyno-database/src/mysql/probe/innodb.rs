@@ -149,6 +149,10 @@ impl Probe for InnodbProbe {
         registered().into()
     }
 
+    fn name(&self) -> &str {
+        "innodb"
+    }
+
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
         let Some(values) = status(&mut self.asker, now) else { return };
         if let Some(percent) = self.limit.percent(&mut self.asker, now, &values) {

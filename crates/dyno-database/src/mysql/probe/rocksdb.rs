@@ -152,6 +152,10 @@ impl Probe for RocksDbProbe {
         registered().into()
     }
 
+    fn name(&self) -> &str {
+        "rocksdb"
+    }
+
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
         // Without the engine there is no such view, and nothing more is asked.
         let Some(rows) = self.asker.rows(now, ASK_FAMILIES) else { return };

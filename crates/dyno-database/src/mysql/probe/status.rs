@@ -191,6 +191,10 @@ impl Probe for StatusProbe {
         registered().into()
     }
 
+    fn name(&self) -> &str {
+        "mysql"
+    }
+
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
         let Some(rows) = self.asker.rows(now, "SHOW GLOBAL STATUS") else { return };
         let values = wanted_numbers(&rows);

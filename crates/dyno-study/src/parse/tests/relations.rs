@@ -45,7 +45,104 @@ fn what_a_server_that_runs_already_cannot_have() {
             with("database", "url = 'mysql://u@h/d'\nproduct = 'mariadb'", "memory = '1GiB'"),
             with("database", "product = 'mariadb'\nurl = 'mysql://u@h/d'", "memory = '1GiB'"),
         ],
-        expect![[""]],
+        expect![[r#"
+            trials_on: `trials_on` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            engine: `engine` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            programs: `programs` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            from: `from` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            memory: `memory` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            swap: `swap` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            cpu_weight: `cpu_weight` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            x: `kernel` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            log_volume: `log_volume` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            'x': unknown volume `x`
+                there is no `[volume.x]`
+                there are none
+            replicas: `replicas` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            replication: `replication` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            reads_on: `reads_on` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            x: `replica_settings` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            cluster: `cluster` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            nodes: `nodes` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            load_on: `load_on` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            shards: `shards` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            shard_by: `shard_by` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            x: `router_settings` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            product: `behind` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            x: `member_cpus` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            x: `member_memory` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            data: `data` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            on: `on` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            servers: `servers` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            x: setting `x` cannot be changed on database `a`, given by `url`
+                Dyno does not change a server that it did not start
+                set it on the server yourself, or use `product` instead of `url`
+            replicas: `replicas` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            shards: `shards` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            data: `data` cannot be combined with `url`
+                only for servers that Dyno starts
+                use `product` instead of `url`, or leave this key out
+            product: `product` and `url` cannot be combined
+                these two are mutually exclusive
+                `product` is a server that Dyno starts, `url` one that is already running
+            url: `product` and `url` cannot be combined
+                these two are mutually exclusive
+                `product` is a server that Dyno starts, `url` one that is already running
+        "#]],
     );
 }
 
@@ -70,7 +167,149 @@ fn what_a_product_does_not_have() {
     let of = |product: &'static str| keys.map(|keys| with("database", product, keys));
     check(
         [of("product = 'sqlite'"), of("product = 'clickhouse'")].into_iter().flatten(),
-        expect![[""]],
+        expect![[r#"
+            version: `version` cannot be combined with product `sqlite`
+                this product is built into Dyno
+                leave this key out
+            programs: `programs` cannot be combined with product `sqlite`
+                this product is built into Dyno
+                leave this key out
+            from: `from` and `programs` cannot be combined
+                these two are mutually exclusive
+                `programs` names the folder; leave `from` out
+            from: `from` cannot be combined with product `sqlite`
+                this product is built into Dyno
+                leave this key out
+            image: `image` cannot be combined with product `sqlite`
+                this product is built into Dyno
+                leave this key out
+            memory: `memory` cannot be combined with product `sqlite`
+                this product is built into Dyno
+                leave this key out
+            swap: `swap` cannot be combined with product `sqlite`
+                this product is built into Dyno
+                leave this key out
+            cpu_weight: `cpu_weight` cannot be combined with product `sqlite`
+                this product is built into Dyno
+                leave this key out
+            x: `member_cpus` cannot be combined with product `sqlite`
+                this product is built into Dyno
+                leave this key out
+            x: `member_memory` cannot be combined with product `sqlite`
+                this product is built into Dyno
+                leave this key out
+            replicas: product `sqlite` has no replicas
+                its servers cannot replicate from each other
+                leave this key out, or choose another product
+            replication: product `sqlite` has no replicas
+                its servers cannot replicate from each other
+                leave this key out, or choose another product
+            x: product `sqlite` has no replicas
+                its servers cannot replicate from each other
+                leave this key out, or choose another product
+            shards: product `sqlite` has no shards
+                there is no router for its servers
+                leave this key out, or choose another product
+            'pgbouncer': `pgbouncer` cannot be placed in front of `sqlite`
+                it speaks the protocol of postgresql
+                leave `behind` out, or choose postgresql
+            shard_by: product `sqlite` has no shards
+                there is no router for its servers
+                leave this key out, or choose another product
+            x: product `sqlite` has no shards
+                there is no router for its servers
+                leave this key out, or choose another product
+            on: product `sqlite` cannot be started on other hosts
+                no client on another machine could connect to it
+                choose another product, or start the server there yourself and give its `url`
+            'x': there is no host `x`
+                no [host.NAME] table has this name
+                there are none
+            image: `image` cannot be combined with product `sqlite`
+                this product is built into Dyno
+                leave this key out
+            replicas: product `sqlite` has no replicas
+                its servers cannot replicate from each other
+                leave this key out, or choose another product
+            memory: `memory` cannot be combined with product `sqlite`
+                this product is built into Dyno
+                leave this key out
+            programs: `programs` cannot be combined with product `sqlite`
+                this product is built into Dyno
+                leave this key out
+            more_urls: `more_urls` works only with `url`
+                these servers are already running
+                to start several servers, configure a cluster, replicas or shards
+            sql_servers: `sql_servers` works only with `url`
+                these servers are already running
+                to start several servers, configure a cluster, replicas or shards
+            keep_tables: `keep_tables` works only with `url`
+                a server that Dyno starts is removed together with its tables
+    
+            allow_existing_tables: `allow_existing_tables` works only with `url`
+                a server that Dyno starts has no other tables
+    
+            swap: `swap` cannot be combined with product `sqlite`
+                this product is built into Dyno
+                leave this key out
+            swap: `swap` needs `memory`
+                swap is what the server may use beyond its memory
+                set the limit of its memory, such as memory = "1GiB"
+            nodes: `nodes` needs a `cluster`
+                this database has one server
+                add cluster = "…", or leave this key out
+            load_on: `load_on` needs a `cluster`
+                this database has one server
+                add cluster = "…", or leave this key out
+            from: `from` and `programs` cannot be combined
+                these two are mutually exclusive
+                `programs` names the folder; leave `from` out
+            image: product `clickhouse` cannot be started from an image
+                its servers do not run in containers
+                leave this key out
+            shards: product `clickhouse` has no shards
+                there is no router for its servers
+                leave this key out, or choose another product
+            'pgbouncer': `pgbouncer` cannot be placed in front of `clickhouse`
+                it speaks the protocol of postgresql
+                leave `behind` out, or choose postgresql
+            shard_by: product `clickhouse` has no shards
+                there is no router for its servers
+                leave this key out, or choose another product
+            x: product `clickhouse` has no shards
+                there is no router for its servers
+                leave this key out, or choose another product
+            on: product `clickhouse` cannot be started on other hosts
+                no client on another machine could connect to it
+                choose another product, or start the server there yourself and give its `url`
+            'x': there is no host `x`
+                no [host.NAME] table has this name
+                there are none
+            image: product `clickhouse` cannot be started from an image
+                its servers do not run in containers
+                leave this key out
+            more_urls: `more_urls` works only with `url`
+                these servers are already running
+                to start several servers, configure a cluster, replicas or shards
+            sql_servers: `sql_servers` works only with `url`
+                these servers are already running
+                to start several servers, configure a cluster, replicas or shards
+            keep_tables: `keep_tables` works only with `url`
+                a server that Dyno starts is removed together with its tables
+    
+            allow_existing_tables: `allow_existing_tables` works only with `url`
+                a server that Dyno starts has no other tables
+    
+            swap: `swap` needs `memory`
+                swap is what the server may use beyond its memory
+                set the limit of its memory, such as memory = "1GiB"
+            nodes: `nodes` needs a `cluster`
+                this database has one server
+                add cluster = "…", or leave this key out
+            load_on: `load_on` needs a `cluster`
+                this database has one server
+                add cluster = "…", or leave this key out
+        "#]],
     );
 }
 
@@ -94,7 +333,155 @@ fn what_keys_of_a_private_server_exclude() {
         "image = 'x'; replicas = 0; shards = 0; swap = '1GiB'",
         "swap = '1GiB'",
     ];
-    check(keys.map(|keys| with("database", "product = 'mariadb'", keys)), expect![[""]]);
+    check(
+        keys.map(|keys| with("database", "product = 'mariadb'", keys)),
+        expect![[r#"
+        reads_on: `reads_on` and `behind` cannot be combined
+            clients connect to the pooler or proxy in front of the primary
+            leave one of the two out
+        replicas: `replicas` and `cluster` cannot be combined
+            not for the nodes of a cluster
+            leave one of the two out
+        log_volume: `log_volume` and `cluster` cannot be combined
+            not for the nodes of a cluster
+            leave one of the two out
+        'x': unknown volume `x`
+            there is no `[volume.x]`
+            there are none
+        replicas: `replicas` and `cluster` cannot be combined
+            not for the nodes of a cluster
+            leave one of the two out
+        replicas: `replicas` and `shards` cannot be combined
+            not for shards behind a router
+            leave one of the two out
+        cluster: `cluster` and `shards` cannot be combined
+            not for shards behind a router
+            leave one of the two out
+        product: `behind` and `shards` cannot be combined
+            not for shards behind a router
+            leave one of the two out
+        product: `behind` and `shards` cannot be combined
+            not for shards behind a router
+            leave one of the two out
+        servers: `servers` needs `on`
+            each independent server needs a host of its own
+            name the [host.NAME] table with on = "…"; to start several servers on one machine, configure a cluster, replicas or shards
+        'x': there is no host `x`
+            no [host.NAME] table has this name
+            there are none
+        servers: `servers` and `replicas` cannot be combined
+            independent servers are no members of one deployment
+            leave one of the two out
+        replicas: `replicas` and `cluster` cannot be combined
+            not for the nodes of a cluster
+            leave one of the two out
+        'x': there is no host `x`
+            no [host.NAME] table has this name
+            there are none
+        servers: `servers` and `behind` cannot be combined
+            independent servers are no members of one deployment
+            leave one of the two out
+        'x': there is no host `x`
+            no [host.NAME] table has this name
+            there are none
+        image: `image` and `on` cannot be combined
+            a server in a container has no network by which other machines could reach it
+            leave `image` out: the programs that are installed on the hosts are used
+        memory: `memory` and `image` cannot be combined
+            the container engine, not Dyno, makes the control group of a container
+            leave one of the two out
+        memory: `memory` and `on` cannot be combined
+            it is set on the machine that runs the study, and not on hosts
+            leave one of the two out, or run whole trials on hosts with `trials_on`
+        swap: `swap` and `on` cannot be combined
+            it is set on the machine that runs the study, and not on hosts
+            leave one of the two out, or run whole trials on hosts with `trials_on`
+        cpu_weight: `cpu_weight` and `image` cannot be combined
+            the container engine, not Dyno, makes the control group of a container
+            leave one of the two out
+        cpu_weight: `cpu_weight` and `on` cannot be combined
+            it is set on the machine that runs the study, and not on hosts
+            leave one of the two out, or run whole trials on hosts with `trials_on`
+        data: `data` and `on` cannot be combined
+            data sets are kept on the machine that runs the study
+            leave one of the two out, or run whole trials on hosts with `trials_on`
+        shards: `shards` and `image` cannot be combined
+            the container has no network, by which such servers reach each other
+            leave one of the two out
+        shards: `shards` and `on` cannot be combined
+            the router reaches its shards through sockets of one machine
+            leave one of the two out
+        shard_by: `shard_by` and `on` cannot be combined
+            the router reaches its shards through sockets of one machine
+            leave one of the two out
+        fetch: `fetch` and `on` cannot be combined
+            programs are not fetched to hosts
+            leave `fetch` out, and install the programs on the hosts
+        x: `kernel` and `on` cannot be combined
+            it is set on the machine that runs the study, and not on hosts
+            leave one of the two out, or run whole trials on hosts with `trials_on`
+        x: `router_settings` and `on` cannot be combined
+            the router reaches its shards through sockets of one machine
+            leave one of the two out
+        x: `member_cpus` and `on` cannot be combined
+            it is set on the machine that runs the study, and not on hosts
+            leave one of the two out, or run whole trials on hosts with `trials_on`
+        x: `member_memory` and `image` cannot be combined
+            the container engine, not Dyno, makes the control group of a container
+            leave one of the two out
+        x: `member_memory` and `on` cannot be combined
+            it is set on the machine that runs the study, and not on hosts
+            leave one of the two out, or run whole trials on hosts with `trials_on`
+        'x': there is no host `x`
+            no [host.NAME] table has this name
+            there are none
+        from: `from` and `programs` cannot be combined
+            these two are mutually exclusive
+            `programs` names the folder; leave `from` out
+        programs: `programs` and `image` cannot be combined
+            an image has its own programs
+            leave one of the two out
+        from: `from` and `image` cannot be combined
+            an image has its own programs
+            leave one of the two out
+        from: `from` and `programs` cannot be combined
+            these two are mutually exclusive
+            `programs` names the folder; leave `from` out
+        replicas: `replicas` and `cluster` cannot be combined
+            not for the nodes of a cluster
+            leave one of the two out
+        replicas: `replicas` and `image` cannot be combined
+            the container has no network, by which such servers reach each other
+            leave one of the two out
+        replicas: `replicas` and `shards` cannot be combined
+            not for shards behind a router
+            leave one of the two out
+        cluster: `cluster` and `image` cannot be combined
+            the container has no network, by which such servers reach each other
+            leave one of the two out
+        cluster: `cluster` and `shards` cannot be combined
+            not for shards behind a router
+            leave one of the two out
+        shards: `shards` and `image` cannot be combined
+            the container has no network, by which such servers reach each other
+            leave one of the two out
+        memory: `memory` and `image` cannot be combined
+            the container engine, not Dyno, makes the control group of a container
+            leave one of the two out
+        x: `member_memory` and `image` cannot be combined
+            the container engine, not Dyno, makes the control group of a container
+            leave one of the two out
+        cpu_weight: `cpu_weight` and `image` cannot be combined
+            the container engine, not Dyno, makes the control group of a container
+            leave one of the two out
+        swap: `swap` needs `memory`
+            swap is what the server may use beyond its memory
+            set the limit of its memory, such as memory = "1GiB"
+        swap: `swap` needs `memory`
+            swap is what the server may use beyond its memory
+            set the limit of its memory, such as memory = "1GiB"
+    "#]],
+    );
 }
 
 #[test]
@@ -125,5 +512,93 @@ fn what_keys_of_other_tables_need_and_exclude() {
     let of = |kind: &'static str| move |keys: &'static str| with(kind, "", keys);
     let all = jobs.map(of("job")).into_iter().chain(faults.map(of("fault")));
     let all = all.chain(volumes.map(of("volume"))).chain(probes.map(of("probe")));
-    check(all, expect![[""]]);
+    check(
+        all,
+        expect![[r#"
+        a: `[job.a]` does nothing
+            neither `sql` nor `command`
+            add sql = "…" or command = ["…"]
+        command: `sql` and `command` cannot be combined
+            these two are mutually exclusive
+            make them two jobs
+        sql: `sql` and `command` cannot be combined
+            these two are mutually exclusive
+            make them two jobs
+        at_once: `at_once` has no effect without `sql`
+            only with it
+    
+        repeat: `repeat` has no effect without `sql`
+            only with it
+    
+        other_database: `other_database` has no effect without `command`
+            statements are sent to the database that is measured
+    
+        x: `figures` has no effect without `command`
+            only with it
+    
+        y: `figures` has no effect without `command`
+            only with it
+    
+        a: `[fault.a]` does not say what happens
+            no `do`
+            add do = "kill", "stop", "restart" or "isolate"
+        a: `[fault.a]` does not say when it happens
+            no `at`
+            add at = "30s"
+        for: `for` has no effect here
+            only with do = "stop" or "isolate"
+    
+        a: `[fault.a]` does not say how long the server is suspended
+            no `for`
+            add for = "5s"; to leave a server down instead, use do = "kill"
+        start_after: `start_after` and `then` exclude each other
+            a primary that was replaced stays down until the end of the measured time
+    
+        start_after: `start_after` has no effect here
+            only with do = "kill"
+    
+        then: `then` has no effect here
+            only with do = "kill"
+    
+        a: `[fault.a]` does not say how long the node is isolated
+            no `for`
+            add for = "5s"
+        a: `[fault.a]` does not say when it happens
+            no `at`
+            add at = "30s"
+        then: `then` has no effect here
+            only with do = "kill"
+    
+        every: `every` and `then` exclude each other
+            a primary that was replaced stays down until the end of the measured time
+    
+        every: `every` and `then` exclude each other
+            a primary that was replaced stays down until the end of the measured time
+    
+        start_after: `start_after` and `then` exclude each other
+            a primary that was replaced stays down until the end of the measured time
+    
+        a: `[volume.a]` has neither a size nor a device
+            neither `size` nor `device`
+            add size = "8GiB", or device = "/dev/…"
+        device: `size` and `device` cannot be combined
+            these two are mutually exclusive
+            `size` is for an image file that Dyno creates, `device` for a real device
+        size: `size` and `device` cannot be combined
+            these two are mutually exclusive
+            `size` is for an image file that Dyno creates, `device` for a real device
+        a: `[volume.a]` names no filesystem
+            no `filesystem`
+            add filesystem = "…", one of ext4, xfs, btrfs, zfs, tmpfs
+        a: `[probe.a]` reads nothing
+            neither `command` nor `sql`
+            add command = ["…"] or sql = "…"
+        sql: `command` and `sql` cannot be combined
+            these two are mutually exclusive
+            make them two probes
+        command: `command` and `sql` cannot be combined
+            these two are mutually exclusive
+            make them two probes
+    "#]],
+    );
 }

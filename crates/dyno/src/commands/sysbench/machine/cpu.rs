@@ -9,7 +9,7 @@ use super::{Client, Spec, Stretch, Test};
 pub(super) const SPEC: Spec = Spec {
     name: "cpu",
     options: "\
-  --cpu-max-prime=N upper limit for primes generator [10000]
+\x20 --cpu-max-prime=N upper limit for primes generator [10000]
 ",
     make: |options| {
         let limit = options.number("cpu_max_prime");

@@ -22,7 +22,7 @@ use crate::terminal;
 pub(super) const SPEC: Spec = Spec {
     name: "fileio",
     options: "\
-  --file-num=N                  number of files to create [128]
+\x20 --file-num=N                  number of files to create [128]
   --file-block-size=N           block size to use in all IO operations [16384]
   --file-total-size=SIZE        total size of files to create [2G]
   --file-test-mode=STRING       test mode {seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw}

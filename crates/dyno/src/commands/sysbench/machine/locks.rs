@@ -13,7 +13,7 @@ const LOCKS_MOST: u64 = 1 << 26;
 pub(super) const THREADS: Spec = Spec {
     name: "threads",
     options: "\
-  --thread-yields=N number of yields to do per request [1000]
+\x20 --thread-yields=N number of yields to do per request [1000]
   --thread-locks=N  number of locks per thread [8]
 ",
     make: |options| {
@@ -27,7 +27,7 @@ pub(super) const THREADS: Spec = Spec {
 pub(super) const MUTEX: Spec = Spec {
     name: "mutex",
     options: "\
-  --mutex-num=N   total size of mutex array [4096]
+\x20 --mutex-num=N   total size of mutex array [4096]
   --mutex-locks=N number of mutex locks to do per thread [50000]
   --mutex-loops=N number of empty loops to do outside mutex lock [10000]
 ",

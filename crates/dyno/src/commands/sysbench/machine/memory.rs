@@ -16,7 +16,7 @@ const BLOCK_MOST: u64 = 1 << 34;
 pub(super) const SPEC: Spec = Spec {
     name: "memory",
     options: "\
-  --memory-block-size=SIZE    size of memory block for test [1K]
+\x20 --memory-block-size=SIZE    size of memory block for test [1K]
   --memory-total-size=SIZE    total size of data to transfer [100G]
   --memory-scope=STRING       memory access scope {global,local} [global]
   --memory-hugetlb[=on|off]   allocate memory from HugeTLB pool [off]
