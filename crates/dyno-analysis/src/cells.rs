@@ -39,20 +39,17 @@ impl Measured {
 
 /// Of every finished trial, in order.
 pub(crate) fn measure_all(joined: &Joined<'_>) -> Vec<Measured> {
-    let mut all = Vec::new();
-    for trial in &joined.trials {
-        for step in 0..joined.steps.len() {
-            let Some(source) = joined.source(trial, step) else { continue };
-            all.push(Measured {
-                variant: trial.variant,
-                step,
-                block: trial.block,
-                values: source.values().collect(),
-                committed: committed(source.summary),
-                kinds: by_kind(source.summary),
-            });
-        }
-    }
+    let all = joined.measured_steps().filter_map(|(trial, step, summary)| {
+        Some(Measured {
+            variant: trial.variant,
+            step,
+            block: trial.block,
+            values: joined.source(trial, step)?.values().collect(),
+            committed: committed(summary),
+            kinds: by_kind(summary),
+        })
+    });
+    let mut all: Vec<Measured> = all.collect();
     without_partial_quantiles(&mut all);
     all
 }
@@ -173,7 +170,7 @@ pub(crate) fn largest(values: Vec<f64>, unit: &str) -> Estimate {
     described(values, unit, (value, Mean::Geometric), (None, NoBounds::Largest))
 }
 
-fn described(
+pub(crate) fn described(
     values: Vec<f64>,
     unit: &str,
     (value, mean): (f64, Mean),
@@ -202,36 +199,19 @@ pub(crate) fn estimate_signed(values: Vec<f64>, unit: &str, confidence: f64) -> 
 
 /// For each variant and step that a finished trial measured.
 pub(crate) fn cells(joined: &Joined<'_>, measured: &[Measured], levels: &Levels<'_>) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for variant in 0..joined.variants.len() {
-        for step in 0..joined.steps.len() {
-            let is_here = |m: &&Measured| (m.variant, m.step) == (variant, step);
-            let here: Vec<&Measured> = measured.iter().filter(is_here).collect();
-            if !here.is_empty() {
-                cells.push(cell(joined, &here, &levels.of_cells(variant)));
-            }
-        }
-    }
-    cells
+    let cells = joined.measured_cells();
+    let cells =
+        cells.map(|(variant, step, _)| (at(measured, variant, step), levels.of_cells(variant)));
+    cells.map(|(here, rule)| cell(joined, &here, &rule)).collect()
+}
+
+pub(crate) fn at(measured: &[Measured], variant: usize, step: usize) -> Vec<&Measured> {
+    measured.iter().filter(|m| (m.variant, m.step) == (variant, step)).collect()
 }
 
 fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
     let (variant, step) = (here[0].variant, here[0].step);
-    let mut cell = Cell {
-        variant,
-        step,
-        metrics: BTreeMap::new(),
-        absent: BTreeMap::new(),
-        few_beyond: BTreeMap::new(),
-        outcomes: BTreeMap::new(),
-        missed: 0,
-        retries: 0,
-        kinds: BTreeMap::new(),
-        spectrum: Vec::new(),
-        time: Vec::new(),
-        ended_by: BTreeMap::new(),
-        settled: Vec::new(),
-    };
+    let mut cell = Cell { variant, step, ..Cell::default() };
     let committed_least = here.iter().map(|m| m.committed).min().unwrap_or(0);
     for metric in joined.metrics.iter() {
         let id = metric.id;

@@ -7,7 +7,7 @@ mod others;
 use dyno_record::{StepRecord, new_histogram};
 use dyno_units::{Direction, Metric, MetricId, Seed};
 
-use crate::cells::Measured;
+use crate::cells::{Measured, at, described};
 use crate::findings::WIDEST_BOUNDS;
 use crate::join::Joined;
 use crate::metrics::{self, quantile};
@@ -129,56 +129,41 @@ fn difference_estimate(
     unit: &str,
 ) -> Estimate {
     let values = samples.own_differences();
+    let center = (mean(&values), Mean::Arithmetic);
     let bounds = effect.map(|effect| effect.bounds(confidence));
+    let found = described(values, unit, center, (bounds, NoBounds::OneRepetition));
+    Estimate { n: samples.n(), ..found }
+}
+
+/// Each of its numbers by a function.
+fn mapped(estimate: Estimate, unit: &str, of: impl Fn(f64) -> f64) -> Estimate {
     Estimate {
-        value: mean(&values),
-        low: bounds.map(|(low, _)| low),
-        high: bounds.map(|(_, high)| high),
-        n: samples.n(),
-        min: values.iter().copied().fold(f64::INFINITY, f64::min),
-        max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        value: of(estimate.value),
+        low: estimate.low.map(&of),
+        high: estimate.high.map(&of),
+        min: of(estimate.min),
+        max: of(estimate.max),
         unit: unit.to_owned(),
-        values,
-        no_bounds: effect.is_none().then_some(NoBounds::OneRepetition),
-        mean: Mean::Arithmetic,
+        values: estimate.values.iter().map(|value| of(*value)).collect(),
+        ..estimate
     }
 }
 
 /// Of the baseline.
 fn in_percent(logarithmic: Estimate) -> Estimate {
-    let percent = |log: f64| log.exp_m1() * 100.0;
     let bounds = logarithmic.low.zip(logarithmic.high);
-    let is_too_wide = bounds.is_some_and(|(low, high)| high - low > WIDEST_BOUNDS.ln());
-    let shown = bounds.filter(|_| !is_too_wide);
-    Estimate {
-        value: percent(logarithmic.value),
-        low: shown.map(|(low, _)| percent(low)),
-        high: shown.map(|(_, high)| percent(high)),
-        no_bounds: is_too_wide.then_some(NoBounds::TooWide).or(logarithmic.no_bounds),
-        mean: Mean::Geometric,
-        min: percent(logarithmic.min),
-        max: percent(logarithmic.max),
-        unit: "%".to_owned(),
-        values: logarithmic.values.into_iter().map(percent).collect(),
-        n: logarithmic.n,
+    let mut found = mapped(logarithmic, "%", |log| log.exp_m1() * 100.0);
+    found.mean = Mean::Geometric;
+    if bounds.is_some_and(|(low, high)| high - low > WIDEST_BOUNDS.ln()) {
+        (found.low, found.high, found.no_bounds) = (None, None, Some(NoBounds::TooWide));
     }
+    found
 }
 
 /// In the metric's unit, as a share of the baseline's geometric mean, taken as known. A difference
 /// of arithmetic means could contradict the ratio.
 fn in_units(relative: &Estimate, base: f64, unit: &str) -> Estimate {
-    let of = |percent: f64| base * percent / 100.0;
-    Estimate {
-        value: of(relative.value),
-        low: relative.low.map(of),
-        high: relative.high.map(of),
-        n: relative.n,
-        min: of(relative.min),
-        max: of(relative.max),
-        unit: unit.to_owned(),
-        values: relative.values.iter().map(|value| of(*value)).collect(),
-        ..relative.clone()
-    }
+    mapped(relative.clone(), unit, |percent| base * percent / 100.0)
 }
 
 /// The ratio of the means, without logarithms and bounds; `None` if the baseline's mean is zero.
@@ -189,18 +174,8 @@ fn without_logs(samples: &Samples) -> Option<Estimate> {
         return None;
     }
     let values: Vec<f64> = ours.iter().map(|our| (our / base - 1.0) * 100.0).collect();
-    Some(Estimate {
-        value: mean(&values),
-        low: None,
-        high: None,
-        n: samples.n(),
-        min: values.iter().copied().fold(f64::INFINITY, f64::min),
-        max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        unit: "%".to_owned(),
-        values,
-        no_bounds: Some(NoBounds::Zero),
-        mean: Mean::Arithmetic,
-    })
+    let center = (mean(&values), Mean::Arithmetic);
+    Some(Estimate { n: samples.n(), ..described(values, "%", center, (None, NoBounds::Zero)) })
 }
 
 /// The instrument's standard deviation of a logarithm: that of a uniform value in a histogram
@@ -262,6 +237,12 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
+    pub(crate) fn at(mut self, (variant, baseline, step): (usize, usize, usize)) -> Draft {
+        let comparison = &mut self.comparison;
+        (comparison.variant, comparison.baseline, comparison.step) = (variant, baseline, step);
+        self
+    }
+
     /// Uses the common error of the family. `rule` is the comparison's own.
     pub(crate) fn pool(&mut self, error: PooledError, rule: &Rule) {
         let (Some(own), Some(logs)) = (self.effect, &self.logs) else { return };
@@ -320,11 +301,9 @@ pub(crate) fn drafts(
             let seed = seed.derive("comparison", drafts.len() as u64);
             let rule = levels.of(variant);
             let found = draft(&samples, (metric, &joined.steps[step]), &rule, seed);
-            drafts.extend(found.map(|mut draft| {
-                let comparison = &mut draft.comparison;
-                (comparison.variant, comparison.baseline) = (variant, baseline);
-                comparison.step = step;
-                comparison.is_main = joined.main[step] == metric.id;
+            drafts.extend(found.map(|draft| {
+                let mut draft = draft.at((variant, baseline, step));
+                draft.comparison.is_main = joined.main[step] == metric.id;
                 draft
             }));
         }
@@ -357,9 +336,8 @@ fn values_of(
     step: usize,
     metric: MetricId,
 ) -> Vec<(u32, f64)> {
-    let is_here = |m: &&Measured| (m.variant, m.step) == (variant, step);
     let value = |m: &Measured| m.value(metric).map(|value| (m.block, value));
-    measured.iter().filter(is_here).filter_map(value).collect()
+    at(measured, variant, step).into_iter().filter_map(value).collect()
 }
 
 /// Without place and verdict; `None` if nothing can be compared.

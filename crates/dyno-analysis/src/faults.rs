@@ -7,7 +7,7 @@ use dyno_record::{Fault, StepSummary};
 use serde::{Deserialize, Serialize};
 
 use crate::join::Joined;
-use crate::metrics::Value;
+use crate::metrics::{DESIGNED, Value};
 use crate::stalls::Bins;
 use crate::statistics::{mean, median};
 
@@ -65,12 +65,10 @@ pub struct FaultFacts {
 /// In the order of trials, steps and times.
 pub(crate) fn faults(joined: &Joined<'_>) -> Vec<FaultFacts> {
     let mut all = Vec::new();
-    for trial in &joined.trials {
-        for step in 0..joined.steps.len() {
-            let of_step = trial.step(step).map(of_summary).unwrap_or_default();
-            let (variant, trial) = (trial.variant, trial.number);
-            all.extend(of_step.into_iter().map(|one| FaultFacts { variant, step, trial, ..one }));
-        }
+    for (trial, step, summary) in joined.measured_steps() {
+        let (variant, trial) = (trial.variant, trial.number);
+        let of_step = of_summary(summary).into_iter();
+        all.extend(of_step.map(|one| FaultFacts { variant, step, trial, ..one }));
     }
     all
 }
@@ -204,7 +202,7 @@ fn lost(fault: &Fault) -> Option<(u64, u64)> {
 fn error_classes(summary: &StepSummary) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
     for (outcome, n) in summary.kinds.iter().flat_map(|kind| &kind.outcomes) {
-        if !["committed", "rolled_back"].contains(&outcome.as_str()) && *n > 0 {
+        if !DESIGNED.contains(&outcome.as_str()) && *n > 0 {
             *all.entry(outcome.clone()).or_default() += n;
         }
     }

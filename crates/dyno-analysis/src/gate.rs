@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 use crate::cells::Measured;
 use crate::compare::{Levels, drafts};
 use crate::detect::{
-    DESIGNED, TRANSIENT, TRANSIENT_MOST, is_cached_on_one_side, is_durability_varied, limited_share,
+    is_cached_on_one_side, is_durability_unlike, is_durability_varied, limited_share,
 };
 use crate::join::Joined;
+use crate::metrics::{self, DESIGNED, TRANSIENT, TRANSIENT_MOST};
 use crate::statistics::Effect;
-use crate::words::{list, percent};
-use crate::{Cell, Direction, Findings, MetricId, MetricRole, TrialFacts, metrics};
+use crate::words::{cut, list, percent};
+use crate::{Cell, Direction, Findings, MetricId, MetricRole, TrialFacts};
 
 pub use decide::{GateCall, GateDecision, GateInput, decide_gate, gate_calls};
 
@@ -68,9 +69,8 @@ impl Gate {
             Gate::Worse(reasons) | Gate::Inconclusive(reasons) if reasons.len() > 1 => {
                 let text = self.to_string();
                 let verdict = text.split(": ").next().unwrap_or_default();
-                let mut lines = self.reasons();
-                let n_more = reasons.len() - lines.len();
-                lines.extend((n_more > 0).then(|| format!("{n_more} more")));
+                let mut lines = reasons.clone();
+                cut(&mut lines, REASONS_NAMED, "");
                 format!("{verdict}:\n  {}", lines.join("\n  "))
             }
             gate => gate.to_string(),
@@ -89,11 +89,9 @@ impl std::fmt::Display for Gate {
 }
 
 fn first_of(reasons: &[String]) -> String {
-    let named = reasons.iter().take(REASONS_NAMED).map(String::as_str).collect::<Vec<_>>();
-    match reasons.len().saturating_sub(REASONS_NAMED) {
-        0 => named.join("; "),
-        more => format!("{}; and {more} more", named.join("; ")),
-    }
+    let mut named = reasons.to_vec();
+    cut(&mut named, REASONS_NAMED, "and ");
+    named.join("; ")
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -207,12 +205,9 @@ impl Judged<'_> {
     }
 
     fn only_in(&self, run: &str, variants: Vec<usize>) -> Option<String> {
-        let mut names: Vec<&str> = variants.iter().map(|variant| self.name(*variant)).collect();
-        let more = format!("{} more", names.len().saturating_sub(NAMES_MOST));
-        if names.len() > NAMES_MOST {
-            names.truncate(NAMES_MOST);
-            names.push(&more);
-        }
+        let mut names: Vec<String> =
+            variants.iter().map(|variant| self.name(*variant).to_owned()).collect();
+        cut(&mut names, NAMES_MOST, "");
         let are = if names.len() == 1 { "is" } else { "are" };
         (!names.is_empty()).then(|| format!("{} {are} in the {run} run only", list(&names)))
     }
@@ -334,7 +329,9 @@ impl Judged<'_> {
             reasons.extend(self.doubts_of_attempts(side, step));
         }
         reasons.extend(self.one_sided((variant, baseline), step));
-        if self.is_durability_different(variant, baseline) {
+        let pair = (variant, baseline);
+        // By accident, not because the study varies it.
+        if is_durability_unlike(self.findings, pair) && !is_durability_varied(self.joined, pair) {
             reasons.push(format!(
                 "commits of {} and {} are not equally durable",
                 self.name(variant),
@@ -342,8 +339,7 @@ impl Judged<'_> {
             ));
         }
         // Within a run both sides had the same data, cache and place: that difference is judged.
-        if self.joined.n_first > 0
-            && is_cached_on_one_side(self.joined, self.findings, (variant, baseline), step)
+        if self.joined.n_first > 0 && is_cached_on_one_side(self.joined, self.findings, pair, step)
         {
             reasons.push(format!(
                 "the data are cached on one side only: {}",
@@ -413,13 +409,5 @@ impl Judged<'_> {
             }
         }
         reasons
-    }
-
-    /// By accident, not because the study varies it.
-    fn is_durability_different(&self, a: usize, b: usize) -> bool {
-        let promise = |idx: usize| self.findings.variants[idx].durability.as_str();
-        let is_asked = is_durability_varied(self.joined, (a, b));
-        let is_known = !promise(a).is_empty() && !promise(b).is_empty();
-        is_known && promise(a) != promise(b) && !is_asked
     }
 }

@@ -130,17 +130,14 @@ pub(crate) fn hosts(joined: &Joined<'_>) -> Vec<HostFacts> {
     let mut all: BTreeMap<(usize, usize, usize), Vec<OfTrial<'_>>> = BTreeMap::new();
     // Lost hosts are replaced by others.
     let mut names: Vec<&str> = Vec::new();
-    for trial in &joined.trials {
-        for step in 0..joined.steps.len() {
-            let Some(summary) = trial.step(step) else { continue };
-            for host in &summary.hosts {
-                let known = names.iter().position(|name| *name == host.name);
-                let idx = known.unwrap_or_else(|| {
-                    names.push(&host.name);
-                    names.len() - 1
-                });
-                all.entry((trial.variant, step, idx)).or_default().push((host, summary));
-            }
+    for (trial, step, summary) in joined.measured_steps() {
+        for host in &summary.hosts {
+            let known = names.iter().position(|name| *name == host.name);
+            let idx = known.unwrap_or_else(|| {
+                names.push(&host.name);
+                names.len() - 1
+            });
+            all.entry((trial.variant, step, idx)).or_default().push((host, summary));
         }
     }
     all.into_iter().map(|((variant, step, _), trials)| facts((variant, step), &trials)).collect()

@@ -21,6 +21,7 @@ use crate::metrics::{self, Metrics};
 
 use matching::{Difference, Matched, distinctive_levels, level};
 
+#[derive(Default)]
 pub(crate) struct Joined<'a> {
     /// Baselines are indexes into this list.
     pub(crate) variants: Vec<VariantRecord>,
@@ -108,23 +109,13 @@ impl<'a> Joined<'a> {
 
     pub(crate) fn new(runs: &'a [Run], matching: Matching) -> Joined<'a> {
         let mut joined = Joined {
-            variants: Vec::new(),
-            steps: Vec::new(),
-            trials: Vec::new(),
-            finished: Vec::new(),
-            machines: Vec::new(),
-            cpus: Vec::new(),
             interleaved: runs.iter().all(|run| run.manifest.order == "interleaved"),
             has_bound_cpus: runs.iter().all(|run| {
                 let is_bound = |key| run.manifest.design.get(key).is_some_and(|cpus| cpus != "all");
                 is_bound("generator_cpus") && is_bound("server_cpus")
             }),
-            mismatches: Vec::new(),
-            metrics: Metrics::default(),
-            main: Vec::new(),
             n_runs: runs.len(),
-            of_runs: Vec::new(),
-            n_first: 0,
+            ..Joined::default()
         };
         let mut sources: Vec<Source> = Vec::new();
         for (run_idx, run) in runs.iter().enumerate() {
@@ -165,6 +156,27 @@ impl<'a> Joined<'a> {
             &self.variants[trial.variant],
             server,
         ))
+    }
+
+    /// Each step that a trial measured, in order.
+    pub(crate) fn measured_steps(
+        &self,
+    ) -> impl Iterator<Item = (&JoinedTrial<'a>, usize, &'a StepSummary)> {
+        let steps = 0..self.steps.len();
+        let of = move |trial| steps.clone().map(move |step| (trial, step));
+        let all = self.trials.iter().flat_map(of);
+        all.filter_map(|(trial, step)| Some((trial, step, trial.step(step)?)))
+    }
+
+    /// Variants and steps that some trial measured.
+    pub(crate) fn measured_cells(
+        &self,
+    ) -> impl Iterator<Item = (usize, usize, Vec<&'a StepSummary>)> {
+        let steps = 0..self.steps.len();
+        let of = move |variant| steps.clone().map(move |step| (variant, step));
+        let all = (0..self.variants.len()).flat_map(of);
+        let all = all.map(|(variant, step)| (variant, step, self.summaries(variant, step)));
+        all.filter(|(.., summaries)| !summaries.is_empty())
     }
 
     /// Of finished trials, in order.

@@ -316,10 +316,6 @@ impl<'a> Source<'a> {
         self.response.get_or_init(all).as_ref().map_err(Clone::clone)
     }
 
-    fn committed(&self) -> u64 {
-        committed(self.summary)
-    }
-
     fn found(&self, metric: MetricId) -> Value {
         let sought = self.step.search.as_ref().filter(|asked| searches::metric(asked) == metric)?;
         let search = self.summary.search.as_ref()?;
@@ -344,7 +340,7 @@ impl<'a> Source<'a> {
         if self.summary.imported.is_some() && self.summary.kinds.is_empty() {
             return None;
         }
-        self.has_load().then(|| Ok(self.committed() as f64 / self.summary.measured_s))
+        self.has_load().then(|| Ok(committed(self.summary) as f64 / self.summary.measured_s))
     }
 
     /// For steps that end by quota, and trials done in time.
@@ -357,7 +353,7 @@ impl<'a> Source<'a> {
 
     /// For a watched server, if it counts transactions.
     fn per_transaction(&self, total: Result<f64, String>) -> Value {
-        let value = total.and_then(|total| match self.committed() {
+        let value = total.and_then(|total| match committed(self.summary) {
             0 => Err(NOTHING_COMMITTED.to_owned()),
             n => Ok(total / n as f64),
         });
@@ -405,6 +401,13 @@ impl<'a> Source<'a> {
         self.per_transaction(rate.map(|rate| rate * self.summary.measured_s))
     }
 }
+
+pub(crate) const DESIGNED: [&str; 2] = ["committed", "rolled_back"];
+/// A retry may mend them, or a workload with random keys produces them.
+pub(crate) const TRANSIENT: [&str; 4] =
+    ["deadlock", "serialization", "lock_timeout", "duplicate_key"];
+/// Rarer transient errors are ordinary.
+pub(crate) const TRANSIENT_MOST: f64 = 0.001;
 
 pub(crate) fn has_load(step: &StepRecord) -> bool {
     step.clients > 0

@@ -4,8 +4,8 @@ use dyno_record::{SearchRecord, SearchSummary, StepRecord};
 
 use crate::join::Joined;
 use crate::numbers::Unit as NumberUnit;
-use crate::words::{count, list};
-use crate::{Caveat, CaveatKind, Findings, MetricId, ProbeFacts, StepSearch, TrialSearch, metrics};
+use crate::words::count;
+use crate::{MetricId, ProbeFacts, StepSearch, TrialSearch, metrics};
 
 pub(crate) fn step_search(step: &StepRecord) -> Option<StepSearch> {
     step.search.as_ref().map(|search| StepSearch {
@@ -61,73 +61,26 @@ pub(crate) fn resolution(step: &StepRecord, typical: f64) -> f64 {
 }
 
 pub(crate) fn searches(joined: &Joined<'_>) -> Vec<TrialSearch> {
-    let mut all = Vec::new();
-    for trial in &joined.trials {
-        for step in 0..joined.steps.len() {
-            let Some(search) = trial.step(step).and_then(|summary| summary.search.as_ref()) else {
-                continue;
-            };
-            let facts = |probe: &dyno_record::LoadProbe| ProbeFacts {
-                level: probe.level,
-                throughput: probe.throughput,
-                limited_us: probe.limited_us,
-                held: probe.held,
-                broken_by: probe.broken_by.clone(),
-            };
-            all.push(TrialSearch {
-                variant: trial.variant,
-                step,
-                repetition: trial.repetition,
-                found: search.found,
-                lowest_broken: search.lowest_broken,
-                settled: search.settled,
-                probes: search.probes.iter().map(facts).collect(),
-            });
-        }
-    }
-    all
-}
-
-/// Without a load that holds, or one that breaks, or an end.
-pub(crate) fn unsettled(findings: &Findings) -> Option<Caveat> {
-    let is_doubtful =
-        |one: &&TrialSearch| one.found.is_none() || one.lowest_broken.is_none() || !one.settled;
-    let doubtful: Vec<&TrialSearch> = findings.searches.iter().filter(is_doubtful).collect();
-    if doubtful.is_empty() {
-        return None;
-    }
-    let with = |pick: &dyn Fn(&TrialSearch) -> bool, what: &str| {
-        let n = doubtful.iter().filter(|one| pick(one)).count();
-        (n > 0)
-            .then(|| format!("{} {what}", count(n as u64, "search").replace("searchs", "searches")))
+    let facts = |probe: &dyno_record::LoadProbe| ProbeFacts {
+        level: probe.level,
+        throughput: probe.throughput,
+        limited_us: probe.limited_us,
+        held: probe.held,
+        broken_by: probe.broken_by.clone(),
     };
-    let parts: Vec<String> = [
-        with(&|one| one.found.is_none(), "found no load that met the limit twice"),
-        with(
-            &|one| one.found.is_some() && one.lowest_broken.is_none(),
-            "stopped at the highest load allowed",
-        ),
-        with(&|one| !one.settled, "still had contradictory probes at the end"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let mut variants: Vec<usize> = doubtful.iter().map(|one| one.variant).collect();
-    variants.sort_unstable();
-    variants.dedup();
-    let mut steps: Vec<usize> = doubtful.iter().map(|one| one.step).collect();
-    steps.sort_unstable();
-    steps.dedup();
-    Some(Caveat {
-        kind: CaveatKind::UnsettledSearch,
-        message: format!("Some searches are incomplete: {}.", list(&parts)),
-        advice: "If no load met the limit, choose one that a single transaction can meet. If the search \
-                 stopped at the highest load, its value is a lower bound: raise `clients`. If probes \
-                 contradict each other, increase `duration`."
-            .to_owned(),
-        variants,
-        steps,
-    })
+    let steps = joined.measured_steps().filter_map(|(trial, step, summary)| {
+        let search = summary.search.as_ref()?;
+        Some(TrialSearch {
+            variant: trial.variant,
+            step,
+            repetition: trial.repetition,
+            found: search.found,
+            lowest_broken: search.lowest_broken,
+            settled: search.settled,
+            probes: search.probes.iter().map(facts).collect(),
+        })
+    });
+    steps.collect()
 }
 
 /// For a search that found none that held.

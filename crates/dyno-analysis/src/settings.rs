@@ -5,72 +5,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::join::Joined;
 use crate::{SettingDifference, VariantFacts};
 
-/// Differ from server to server by themselves. `*` at either end stands for anything.
-const IGNORED: &[&str] = &[
-    // Locations and names.
-    "*dir",
-    "*_directory",
-    "*_directories",
-    "*_path",
-    "*_file",
-    "*_basename",
-    "log_bin_index",
-    "relay_log_index",
-    "port",
-    "*_port",
-    "*socket",
-    "bind_address",
-    "listen_addresses",
-    "hostname",
-    "cluster_name",
-    "application_name",
-    "report_host",
-    "server_id",
-    "server_uuid",
-    "system_identifier",
-    "wsrep_node_*",
-    "log_error",
-    "log_filename",
-    "secure_file_priv",
-    "ssl_ca",
-    "ssl_cert",
-    "ssl_key",
-    "tls_*_key",
-    // Change by themselves.
-    "timestamp",
-    "uptime*",
-    "pseudo_thread_id",
-    "rand_seed*",
-    "last_insert_id",
-    "insert_id",
-    "identity",
-    "error_count",
-    "warning_count",
-    "last_gtid",
-    "gtid_*",
-    "in_transaction",
-    "data_version",
-    "schema_version",
-    "page_count",
-    "freelist_count",
-    "transaction_deferrable",
-    "transaction_read_only",
-    "external_user",
-    "proxy_user",
-];
+/// Locations and names, which differ from server to server. `*` stands for anything.
+const PLACES: &str = "\
+    *dir *_directory *_directories *_path *_file *_basename log_bin_index relay_log_index port \
+    *_port *socket bind_address listen_addresses hostname cluster_name application_name \
+    report_host server_id server_uuid system_identifier wsrep_node_* log_error log_filename \
+    secure_file_priv ssl_ca ssl_cert ssl_key tls_*_key";
+
+/// Settings that change by themselves.
+const CHANGING: &str = "\
+    timestamp uptime* pseudo_thread_id rand_seed* last_insert_id insert_id identity error_count \
+    warning_count last_gtid gtid_* in_transaction data_version schema_version page_count \
+    freelist_count transaction_deferrable transaction_read_only external_user proxy_user";
 
 fn is_ignored(name: &str) -> bool {
     let name = name.to_lowercase();
-    let fits = |pattern: &&&str| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+    let fits = |pattern: &str| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
         (Some(tail), _) => name.ends_with(tail),
         (_, Some(head)) => name.starts_with(head),
         // `tls_*_key`: a star in the middle.
         _ => match pattern.split_once('*') {
             Some((head, tail)) => name.starts_with(head) && name.ends_with(tail),
-            None => name == **pattern,
+            None => name == pattern,
         },
     };
-    IGNORED.iter().any(|pattern| fits(&pattern))
+    PLACES.split(' ').chain(CHANGING.split(' ')).any(fits)
 }
 
 /// In force in variants that have them, or as asked for. Left out are ignored ones, those that

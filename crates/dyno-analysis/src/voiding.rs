@@ -14,20 +14,19 @@ use dyno_units::reading::known;
 use crate::attribution::readings::mean_rate;
 use crate::trial_hosts::{environment_of, machine_of};
 use crate::words::{count, list, seconds};
-use crate::{Caveat, CaveatKind};
 
 /// In seconds; the host is read once a second, so shorter steps tell nothing.
 const STEP_LEAST_S: f64 = 1.0;
 
 /// By trial; `None` if not read.
 #[derive(Clone, Copy, Debug, Default)]
-struct Disturbance {
+pub(crate) struct Disturbance {
     /// Share of all CPUs that the hypervisor gave to others.
-    steal: Option<f64>,
+    pub(crate) steal: Option<f64>,
     /// Share of all CPUs that other processes used in user mode.
-    others: Option<f64>,
+    pub(crate) others: Option<f64>,
     /// Seconds of the canary before the trial.
-    canary: Option<f64>,
+    pub(crate) canary: Option<f64>,
 }
 
 impl Disturbance {
@@ -102,33 +101,24 @@ pub fn void_blocks(run: &Run) -> Vec<(u32, Vec<String>)> {
     void.into_iter().take(left).collect()
 }
 
-/// For discarding a trial; `None` if not read.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Limits {
-    pub(crate) steal: Option<f64>,
-    pub(crate) others: Option<f64>,
-    pub(crate) canary: Option<f64>,
-    /// No more blocks of the run may be discarded.
-    pub(crate) is_last: bool,
-}
-
-/// By the quietest kept trial of its variant on its machine; empty if its run discards nothing.
-pub(crate) fn limits(runs: &[Run], kept: &TrialSummary) -> Limits {
+/// For discarding a trial, by the quietest kept one of its variant on its machine, and whether no
+/// more blocks of the run may be discarded; empty if its run discards nothing.
+pub(crate) fn limits(runs: &[Run], kept: &TrialSummary) -> (Disturbance, bool) {
     let of = |run: &&Run| run.trials.iter().any(|trial| std::ptr::eq(trial, kept));
-    let Some(run) = runs.iter().find(of) else { return Limits::default() };
-    let Some(rule) = &run.manifest.voiding else { return Limits::default() };
+    let Some(run) = runs.iter().find(of) else { return Default::default() };
+    let Some(rule) = &run.manifest.voiding else { return Default::default() };
     let is_alike = |trial: &&TrialSummary| {
         trial.variant == kept.variant && machine_of(trial) == machine_of(kept)
     };
     let alike = run.trials.iter().filter(is_alike);
     let read = |trial| Disturbance::of(trial, environment_of(trial, &run.manifest).cpus);
     let least = alike.map(read).reduce(Disturbance::quieter).unwrap_or_default();
-    Limits {
+    let limits = Disturbance {
         steal: least.steal.map(|share| share + rule.steal),
         others: least.others.map(|share| share + rule.others),
         canary: least.canary.map(|seconds| seconds * (1.0 + rule.canary)),
-        is_last: is_at_limit(run),
-    }
+    };
+    (limits, is_at_limit(run))
 }
 
 fn is_at_limit(run: &Run) -> bool {
@@ -144,9 +134,6 @@ fn rule_broken(
     found: &Disturbance,
     quietest: &Disturbance,
 ) -> Option<String> {
-    let beyond = |found: Option<f64>, least: Option<f64>, most: f64| {
-        found.zip(least).filter(|(found, least)| found - least > most)
-    };
     let whole = |share: f64| format!("{:.0} %", share * 100.0);
     // A value and its exceeded limit must not look alike.
     let both = |found: f64, limit: f64| match whole(found) == whole(limit) {
@@ -154,17 +141,15 @@ fn rule_broken(
         false => [found, limit].map(whole),
     };
     let mut parts = Vec::new();
-    if let Some((found, least)) = beyond(found.steal, quietest.steal, rule.steal) {
-        let [found, limit] = both(found, least + rule.steal);
-        let least = whole(least);
-        parts.push(format!("CPU steal was {found} (limit {limit}; {least} in {QUIETEST})"));
-    }
-    if let Some((found, least)) = beyond(found.others, quietest.others, rule.others) {
-        let [found, limit] = both(found, least + rule.others);
-        let least = whole(least);
-        parts.push(format!(
-            "other processes used {found} of the CPUs in user mode (limit {limit}; {least} in {QUIETEST})"
-        ));
+    let others = ("other processes used", " of the CPUs in user mode");
+    for (found, least, most, (used, of)) in [
+        (found.steal, quietest.steal, rule.steal, ("CPU steal was", "")),
+        (found.others, quietest.others, rule.others, others),
+    ] {
+        let both_known = found.zip(least).filter(|(found, least)| found - least > most);
+        let Some((found, least)) = both_known else { continue };
+        let ([found, limit], least) = (both(found, least + most), whole(least));
+        parts.push(format!("{used} {found}{of} (limit {limit}; {least} in {QUIETEST})"));
     }
     if let Some((found, least)) = found.canary.zip(quietest.canary)
         && found > least * (1.0 + rule.canary)
@@ -176,7 +161,7 @@ fn rule_broken(
     (!parts.is_empty()).then(|| list(&parts))
 }
 
-const PROBE: &str = "the CPU probe";
+pub(crate) const PROBE: &str = "the CPU probe";
 
 /// If a run discarded as many blocks as allowed, says that later disturbed ones were kept.
 fn at_limit(runs: &[Run]) -> String {
@@ -284,14 +269,15 @@ fn suspicion(runs: &[Run]) -> String {
 
 const REASONS_MOST: usize = 4;
 
-/// Names void blocks, reasons, and whether more would be void; readers see `before` first.
-pub(crate) fn caveat(void: &[VoidBlock], runs: &[Run], before: &[Caveat]) -> Option<Caveat> {
-    if void.is_empty() {
-        return None;
-    }
-    let is_defined = before.iter().any(|caveat| caveat.message.contains(PROBE));
+/// Message and advice: void blocks, reasons, and whether more would be void.
+pub(crate) fn in_words(
+    void: &[VoidBlock],
+    runs: &[Run],
+    is_probe_defined: bool,
+) -> Option<(String, String)> {
+    void.first()?;
     let is_used = void.iter().flat_map(|one| one.why.first()).any(|why| why.contains(PROBE));
-    let definition = match (is_used, is_defined) {
+    let definition = match (is_used, is_probe_defined) {
         (true, true) => " The probe's time before the trial is used.",
         (true, false) => {
             " The CPU probe is a fixed piece of CPU work, timed before and after each trial; the time before \
@@ -318,28 +304,23 @@ pub(crate) fn caveat(void: &[VoidBlock], runs: &[Run], before: &[Caveat]) -> Opt
     if let Some(rest) = void.len().checked_sub(REASONS_MOST).filter(|rest| *rest > 0) {
         reasons.push(format!("{rest} more blocks"));
     }
-    Some(Caveat {
-        kind: CaveatKind::NoisyHost,
-        message: format!(
-            "{} and run again (a block is one trial of each variant) because the host was much busier \
-             than in the quietest trial of the same variant. {}.{definition}{}",
-            match void.len() {
-                1 => "1 block was discarded".to_owned(),
-                n => format!("{n} blocks were discarded"),
-            },
-            reasons.join(". "),
-            by_variant(runs)
-        ),
-        advice: format!(
-            "Discarded blocks do not contribute to any result. They are chosen from host readings alone, \
-             without regard to throughput and response times, so a block that was kept may show worse results \
-             than one that was discarded.{}{} `void_blocks = \"keep\"` in the study turns this rule off.",
-            at_limit(runs),
-            suspicion(runs)
-        ),
-        variants: Vec::new(),
-        steps: Vec::new(),
-    })
+    let were = if void.len() == 1 { "was" } else { "were" };
+    let message = format!(
+        "{} {were} discarded and run again (a block is one trial of each variant) because the host \
+         was much busier than in the quietest trial of the same variant. {}.{definition}{}",
+        count(void.len() as u64, "block"),
+        reasons.join(". "),
+        by_variant(runs)
+    );
+    let advice = format!(
+        "Discarded blocks do not contribute to any result. They are chosen from host readings \
+         alone, without regard to throughput and response times, so a block that was kept may show \
+         worse results than one that was discarded.{}{} `void_blocks = \"keep\"` in the study \
+         turns this rule off.",
+        at_limit(runs),
+        suspicion(runs)
+    );
+    Some((message, advice))
 }
 
 #[cfg(test)]

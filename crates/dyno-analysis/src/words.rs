@@ -88,6 +88,15 @@ pub(crate) fn list<T: AsRef<str>>(items: &[T]) -> String {
     }
 }
 
+/// Names so many: `a`, `b`, `and 3 more`.
+pub(crate) fn cut(words: &mut Vec<String>, most: usize, and: &str) {
+    let more = words.len().saturating_sub(most);
+    if more > 0 {
+        words.truncate(most);
+        words.push(format!("{and}{more} more"));
+    }
+}
+
 /// With the noun of numbers said once: `1, 2 and 4 clients`.
 pub(crate) fn loads<T: AsRef<str>>(names: &[T]) -> String {
     let number = |name: &T| -> Option<String> {

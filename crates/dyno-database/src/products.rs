@@ -36,6 +36,9 @@ const FAMILIES: &[&Family] = &[
     &crate::files::FAMILY,
 ];
 
+/// The dialect of what runs inside Dyno's own process; where there is no SQL, it means nothing.
+pub(crate) const EMBEDDED: Dialect = Dialect::Sqlite;
+
 /// The contents of a product folder: products that share code.
 pub(crate) struct Family {
     pub(crate) products: fn() -> Vec<Arc<dyn Product>>,

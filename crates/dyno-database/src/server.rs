@@ -13,6 +13,7 @@ use dyno_units::{Clock, SettingValue};
 use dyno_workload::{ConnectError, Connection, Connector, Dialect, StatementError};
 
 use crate::private::OwnServer;
+use crate::products::EMBEDDED;
 use crate::protocol::NO_DEBT;
 use crate::waiting::SET_UP_LIMIT;
 use crate::{
@@ -133,7 +134,7 @@ impl ServerFacts {
 /// A server that is up.
 pub trait Server: Send {
     fn dialect(&self) -> Dialect {
-        self.endpoint().and_then(|one| one.protocol.spec().dialect).unwrap_or(Dialect::WITHOUT_SQL)
+        self.endpoint().and_then(|one| one.protocol.spec().dialect).unwrap_or(EMBEDDED)
     }
 
     fn connector(&self) -> Connector;

@@ -388,17 +388,12 @@ impl Keeper {
         if groups.is_empty() {
             return Ok(groups);
         }
-        {
-            let mut owner_files = self.owner_files();
-            let (_, mut owner) = Owner::read(folder)?;
-            // A restarted server joins the groups of its first process.
-            if owner.groups == groups {
-                return Ok(groups);
-            }
-            owner.groups.clone_from(&groups);
-            owner_files.insert(folder.to_owned(), owner.write()?);
+        let before =
+            self.amend(folder, |owner| std::mem::replace(&mut owner.groups, groups.clone()))?;
+        // A restarted server joins the groups of its first process.
+        if before != groups {
+            group::make(Path::new(group::ROOT), &groups, limits)?;
         }
-        group::make(Path::new(group::ROOT), &groups, limits)?;
         Ok(groups)
     }
 
@@ -548,18 +543,27 @@ impl Keeper {
 
     /// Also removes processes that have ended.
     fn note(&self, folder: &Path, pid: i32, after_crash: Option<&AfterCrash>) -> Result<()> {
+        self.amend(folder, |owner| {
+            owner.processes.retain(|process| process.is_alive(&self.proc_root));
+            // It may have ended already.
+            let stat = ProcessStat::read(&self.proc_root, pid);
+            owner.processes.extend(stat.map(|stat| stat.identity()));
+            if let Some(after_crash) = after_crash {
+                owner.after_crash = Some(after_crash.clone());
+            }
+        })
+    }
+
+    /// Changes a folder's owner file.
+    fn amend<T>(&self, folder: &Path, change: impl FnOnce(&mut Owner) -> T) -> Result<T> {
         let mut owner_files = self.owner_files();
         let (_, mut owner) = Owner::read(folder)?;
-        owner.processes.retain(|process| process.is_alive(&self.proc_root));
-        // It may have ended already.
-        if let Some(stat) = ProcessStat::read(&self.proc_root, pid) {
-            owner.processes.push(stat.identity());
+        let before = owner.clone();
+        let result = change(&mut owner);
+        if owner != before {
+            owner_files.insert(folder.to_owned(), owner.write()?);
         }
-        if let Some(after_crash) = after_crash {
-            owner.after_crash = Some(after_crash.clone());
-        }
-        owner_files.insert(folder.to_owned(), owner.write()?);
-        Ok(())
+        Ok(result)
     }
 }
 

@@ -406,9 +406,6 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Of servers to which no SQL is sent.
-    pub const WITHOUT_SQL: Dialect = Dialect::Sqlite;
-
     pub const ALL: [Dialect; 4] =
         [Dialect::MySql, Dialect::PostgreSql, Dialect::Sqlite, Dialect::ClickHouse];
 

@@ -11,17 +11,9 @@ use crate::{head, percent};
 const STUDIES: u32 = 4_000;
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = [
-        "study",
-        "n",
-        "δ",
-        "noise",
-        "no effect: no difference",
-        "no effect: false alarm",
-        "an effect of δ is found",
-        "an effect of δ: no difference",
-    ];
-    head(out, &columns, 1)?;
+    let columns = "study | n | δ | noise | no effect: no difference | no effect: false alarm | an \
+        effect of δ is found | an effect of δ: no difference";
+    head(out, columns, 1)?;
     for (name, n, threshold, noises) in [
         ("bench-top.toml", 12, 0.1, [0.02, 0.05, 0.08, 0.1]),
         ("full.toml", 20, 0.03, [0.01, 0.02, 0.03, 0.05]),

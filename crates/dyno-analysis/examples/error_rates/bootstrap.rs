@@ -11,7 +11,7 @@ const SAMPLES: u32 = 4_000;
 const RESAMPLES: usize = 2_000;
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    head(out, &["n", "Student", "percentile bootstrap", "range of the values"], 0)?;
+    head(out, "n | Student | percentile bootstrap | range of the values", 0)?;
     for n in [3_usize, 5, 10, 20] {
         let mut random = Seed(31).derive("bootstrap", n as u64).stream();
         let (mut student, mut bootstrap, mut range) = (0, 0, 0);

@@ -3,10 +3,11 @@
 use std::io::Write;
 
 use dyno_analysis::statistics::{
-    Call, Effect, bounds_of_geometric_mean, calls_at, geometric_mean, mean, pooled_errors,
+    Call, Effect, bounds_of_geometric_mean, calls_at, geometric_mean, mean,
 };
 use dyno_units::{RandomStream, Seed};
 
+use crate::noise::{calls_shifted, effects};
 use crate::{RULE, head, percent};
 
 const STUDIES: u32 = 4_000;
@@ -18,27 +19,11 @@ fn study((variants, blocks): (usize, usize), random: &mut RandomStream) -> Vec<V
     (0..variants).map(|_| of()).collect()
 }
 
-fn effect(table: &[Vec<Vec<f64>>], variant: usize) -> Effect {
-    let pairs = table[variant][0].iter().zip(&table[0][0]);
-    let differences: Vec<f64> = pairs.map(|(a, b)| a - b).collect();
-    let own = Effect::paired(&differences, 0.0).expect("pairs");
-    match pooled_errors(table) {
-        Some(errors) => own.with_error(errors[variant - 1][0]),
-        None => own,
-    }
-}
-
 /// Cost of safe commits where there is none: the fastest of several unsafe variants against one.
 pub(crate) fn durability(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = [
-        "variants that do not sync",
-        "n",
-        "a cost is said (Dyno)",
-        "CI covers",
-        "as a single test: a cost is said",
-        "CI covers",
-    ];
-    head(out, &columns, 0)?;
+    let columns = "variants that do not sync | n | a cost is said (Dyno) | CI covers | as a single \
+        test: a cost is said | CI covers";
+    head(out, columns, 0)?;
     for unsynced in [1, 2, 3, 6] {
         for blocks in [3, 5, 10] {
             let mut random = Seed(43).derive("safe", (unsynced * 100 + blocks) as u64).stream();
@@ -47,7 +32,7 @@ pub(crate) fn durability(out: &mut dyn Write) -> std::io::Result<()> {
                 let table = study((unsynced + 1, blocks), &mut random);
                 let value = |variant: &usize| mean(&table[*variant][0]);
                 let fastest = (1..=unsynced).max_by(|a, b| value(a).total_cmp(&value(b)));
-                let effect = effect(&table, fastest.expect("there is one"));
+                let effect = effects(&table, true)[fastest.expect("there is one") - 1];
                 for (rule, pairs) in [unsynced as f64, 1.0].into_iter().enumerate() {
                     let level = (1.0 - RULE.confidence) / pairs;
                     let call = calls_at(&[(Some(effect), level)], &RULE)[0].0;
@@ -67,8 +52,7 @@ pub(crate) fn durability(out: &mut dyn Write) -> std::io::Result<()> {
 
 /// "Superlinear at N" where growth is linear.
 pub(crate) fn growth(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = ["levels", "n", "superlinear somewhere (Dyno)", "by single intervals"];
-    head(out, &columns, 0)?;
+    head(out, "levels | n | superlinear somewhere (Dyno) | by single intervals", 0)?;
     for levels in [1, 2, 3, 4, 7] {
         for blocks in [3, 5, 10] {
             let mut random = Seed(47).derive("growth", (levels * 100 + blocks) as u64).stream();
@@ -76,14 +60,10 @@ pub(crate) fn growth(out: &mut dyn Write) -> std::io::Result<()> {
             for _ in 0..STUDIES {
                 // The expected growth is taken out.
                 let table = study((levels + 1, blocks), &mut random);
-                let effects: Vec<(Option<Effect>, f64)> = (1..=levels)
-                    .map(|level| (Some(effect(&table, level)), 1.0 - RULE.confidence))
-                    .collect();
-                let calls = calls_at(&effects, &RULE);
+                let effects = effects(&table, true);
+                let calls = calls_shifted(&effects, 1, 0.0);
                 said[0] += u32::from(calls.iter().any(|(call, _)| *call == Call::Higher));
-                let is_above = |effect: &(Option<Effect>, f64)| {
-                    effect.0.is_some_and(|effect| effect.bounds(RULE.confidence).0 > 0.0)
-                };
+                let is_above = |effect: &Effect| effect.bounds(RULE.confidence).0 > 0.0;
                 said[1] += u32::from(effects.iter().any(is_above));
             }
             let shares: Vec<String> = said.iter().map(|n| percent(*n, STUDIES)).collect();
@@ -95,14 +75,9 @@ pub(crate) fn growth(out: &mut dyn Write) -> std::io::Result<()> {
 
 /// Its true recall is too low.
 pub(crate) fn recall(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = [
-        "n",
-        "recall is truly too low (Dyno)",
-        "by the mean",
-        "steps slower than the fastest that truly has it (Dyno)",
-        "by the mean",
-    ];
-    head(out, &columns, 0)?;
+    let columns = "n | recall is truly too low (Dyno) | by the mean | steps slower than the \
+        fastest that truly has it (Dyno) | by the mean";
+    head(out, columns, 0)?;
     const ASKED: f64 = 0.95;
     // From the fastest step to the slowest; recall differs by 0.25 points between steps.
     let truths: Vec<f64> = (0..12).map(|step| 0.940 + 0.0025 * f64::from(step) + 0.001).collect();

@@ -86,16 +86,9 @@ fn by_intervals(table: &[Vec<Vec<f64>>]) -> Option<usize> {
 }
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = [
-        "load levels",
-        "blocks differ by",
-        "n",
-        "10 % cheaper: is cheapest (Dyno)",
-        "by intervals",
-        "all cost the same: one is cheapest (Dyno)",
-        "by intervals",
-    ];
-    head(out, &columns, 0)?;
+    let columns = "load levels | blocks differ by | n | 10 % cheaper: is cheapest (Dyno) | by \
+        intervals | all cost the same: one is cheapest (Dyno) | by intervals";
+    head(out, columns, 0)?;
     for (levels, drift) in [(1, 0.0), (1, 0.03), (1, 0.08), (4, 0.0), (4, 0.08)] {
         for blocks in [3, 5, 10] {
             let mut random = Seed(41).derive("cost", (levels * 1000 + blocks) as u64).stream();

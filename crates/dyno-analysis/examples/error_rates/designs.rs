@@ -8,10 +8,8 @@ use crate::{RULE, head};
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
     let repetitions = [2, 3, 4, 5, 6, 8, 10, 20];
-    let titles: Vec<String> = repetitions.iter().map(|n| format!("n = {n}")).collect();
-    let mut columns = vec!["variants × steps", "noise"];
-    columns.extend(titles.iter().map(String::as_str));
-    head(out, &columns, 2)?;
+    let columns = repetitions.map(|n| format!(" | n = {n}")).concat();
+    head(out, &format!("variants × steps | noise{columns}"), 2)?;
     for (variants, steps) in [(1, 1), (1, 4), (3, 1), (3, 4), (5, 4), (7, 6)] {
         for noise in [0.01, 0.02, 0.03, 0.08] {
             let mut cells = vec![format!("{variants} × {steps}"), format!("{} %", noise * 100.0)];

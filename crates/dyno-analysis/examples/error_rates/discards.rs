@@ -35,9 +35,7 @@ fn block(counts: Counts, random: &mut RandomStream) -> (f64, bool) {
 }
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns =
-        ["discarded by", "n", "bias of the effect", "effect CI covers", "CI's half width"];
-    head(out, &columns, 1)?;
+    head(out, "discarded by | n | bias of the effect | effect CI covers | CI's half width", 1)?;
     // In the long run.
     let truth = -0.02;
     for (counts, name) in [

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use dyno_analysis::statistics::{Effect, Rule, pooled_errors};
+use dyno_analysis::statistics::{Effect, Rule};
 use dyno_analysis::{GateCall, GateInput, gate_calls};
 use dyno_units::{RandomStream, Seed};
 
@@ -33,22 +33,8 @@ fn trials(setup: Setup, noise: f64, random: &mut RandomStream) -> Vec<Vec<f64>> 
 /// By step, for a candidate worse by `harm`.
 fn effects(setup: Setup, (noise, harm): (f64, f64), random: &mut RandomStream) -> Vec<Effect> {
     let table = vec![trials(setup, noise, random), trials(setup, noise, random)];
-    let errors = if setup.paired { pooled_errors(&table) } else { None };
-    let of = |step: usize| {
-        let (ours, theirs) = (&table[1][step], &table[0][step]);
-        let differences: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a - b).collect();
-        let own = match setup.paired {
-            true => Effect::paired(&differences, 0.0),
-            false => Effect::welch(ours, theirs, 0.0),
-        };
-        let own = own.expect("two repetitions at least");
-        let own = match &errors {
-            Some(errors) => own.with_error(errors[0][step]),
-            None => own,
-        };
-        Effect { value: own.value + harm, ..own }
-    };
-    (0..setup.steps).map(of).collect()
+    let worse = |own: Effect| Effect { value: own.value + harm, ..own };
+    crate::noise::effects(&table, setup.paired).into_iter().map(worse).collect()
 }
 
 /// Gates that pass, and that say worse. The harm is at one step only.
@@ -89,19 +75,9 @@ fn rates_of(setup: Setup, harm: f64, (rule, studies): (&Rule, u32)) -> (u32, u32
 }
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = [
-        "builds",
-        "steps",
-        "noise",
-        "shift",
-        "n",
-        "same: no worse",
-        "same: worse",
-        "threshold worse: passes",
-        "twice the threshold: passes",
-        "twice the threshold: worse",
-    ];
-    head(out, &columns, 1)?;
+    let columns = "builds | steps | noise | shift | n | same: no worse | same: worse | threshold \
+        worse: passes | twice the threshold: passes | twice the threshold: worse";
+    head(out, columns, 1)?;
     for (paired, shift) in [(true, 0.0), (false, 0.0), (false, 0.01), (false, 0.02)] {
         for (steps, noise) in [(1, 0.01), (4, 0.01), (1, 0.02), (4, 0.02)] {
             if shift > 0.0 && noise > 0.01 {
@@ -132,7 +108,7 @@ const TRIED: u32 = 10_000;
 
 /// With which 80 of 100 gates of an equally good build pass.
 pub(crate) fn repetitions(out: &mut dyn Write) -> std::io::Result<()> {
-    head(out, &["noise", "load levels", "3 %", "5 %", "10 %"], 0)?;
+    head(out, "noise | load levels | 3 % | 5 % | 10 %", 0)?;
     for noise in [0.005, 0.01, 0.02, 0.03, 0.05] {
         for steps in [1, 4] {
             let needed = [0.03, 0.05, 0.1].map(|threshold| {

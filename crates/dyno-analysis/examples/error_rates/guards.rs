@@ -2,11 +2,12 @@
 
 use std::io::Write;
 
-use dyno_analysis::statistics::{Call, Effect, calls_at, incomplete_beta, t_two_sided_p, variance};
+use dyno_analysis::statistics::{Call, incomplete_beta, t_two_sided_p, variance};
 use dyno_units::Seed;
 
 use crate::noise::{
-    Noise, Order, STEPS, STUDIES, Setup, VARIANTS, WITH_EFFECT, effects, is_difference, study,
+    Noise, Order, STEPS, STUDIES, Setup, VARIANTS, WITH_EFFECT, calls_shifted, effects,
+    is_difference, study,
 };
 use crate::{RULE, head, percent};
 
@@ -70,20 +71,11 @@ fn line(setup: Setup, guard: Guard) -> (u32, u32, u32) {
         let table = study(setup, &mut random);
         let none = effects(&table, true);
         let found = |shift: f64| -> Vec<usize> {
-            let shifted: Vec<(Option<Effect>, f64)> = none
-                .iter()
-                .enumerate()
-                .map(|(i, own)| {
-                    let value = own.value + if i / STEPS + 1 == WITH_EFFECT { shift } else { 0.0 };
-                    (Some(Effect { value, ..*own }), 1.0 - RULE.confidence)
-                })
-                .collect();
-            let is_found = |i: &usize, call: Call| {
-                let value = shifted[*i].0.map_or(0.0, |effect| effect.value);
+            let is_found = |&(i, (call, value)): &(usize, (Call, f64))| {
                 is_difference(call) && !guard.withholds(&table, (i / STEPS + 1, i % STEPS), value)
             };
-            let calls = calls_at(&shifted, &RULE).into_iter().enumerate();
-            calls.filter(|(i, (call, _))| is_found(i, *call)).map(|(i, _)| i).collect()
+            let calls = calls_shifted(&none, STEPS, shift).into_iter().enumerate();
+            calls.filter(is_found).map(|(i, _)| i).collect()
         };
         let of_effect = |found: Vec<usize>| {
             found.into_iter().filter(|i| i / STEPS + 1 == WITH_EFFECT).count() as u32
@@ -96,7 +88,7 @@ fn line(setup: Setup, guard: Guard) -> (u32, u32, u32) {
 }
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    head(out, &["noise", "n", "guard", "false alarm", "+5 % found", "+10 % found"], 3)?;
+    head(out, "noise | n | guard | false alarm | +5 % found | +10 % found", 3)?;
     let noises = [Noise::BimodalVariant, Noise::WideBimodalVariant, Noise::Normal];
     let guards = [Guard::None, Guard::Spread, Guard::OwnPairs, Guard::BelowThreshold];
     for (noise, repetitions) in noises.into_iter().flat_map(|noise| [(noise, 3), (noise, 4)]) {

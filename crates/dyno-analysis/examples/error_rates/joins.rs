@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
-use dyno_analysis::statistics::{Call, Effect, calls_at, decide, pooled_errors};
+use dyno_analysis::statistics::{Call, Effect, calls_at, decide};
 use dyno_analysis::stopping::share_of_look;
 use dyno_units::Seed;
 
+use crate::noise::{effects, is_difference};
 use crate::{RULE, head, percent};
 
 const STUDIES: u32 = 4_000;
@@ -34,8 +35,7 @@ fn alarms(
             let decided = |call: Call| (call != Call::Undecided).then_some(call);
             by_naive = by_naive.or_else(|| decided(call(1.0)));
             by_looks = by_looks.or_else(|| decided(call(share_of_look(look as u32 + 1))));
-            let is_alarm =
-                |call: Option<Call>| u32::from(matches!(call, Some(Call::Higher | Call::Lower)));
+            let is_alarm = |call: Option<Call>| u32::from(call.is_some_and(is_difference));
             naive[look] += is_alarm(by_naive);
             looked[look] += is_alarm(by_looks);
             more = grow(&effect);
@@ -60,19 +60,11 @@ fn alarms_extended(noise: f64, first: u32, more: u32) -> ([u32; RUNS_MOST], [u32
             for values in table.iter_mut().flatten() {
                 values.extend((0..n).map(|_| noise * random.normal()));
             }
-            let errors = pooled_errors(&table).expect("three blocks of four variants");
-            let effect = |variant: usize| {
-                let pairs = table[variant][0].iter().zip(&table[0][0]);
-                let differences: Vec<f64> = pairs.map(|(ours, theirs)| ours - theirs).collect();
-                let own = Effect::paired(&differences, 0.0).expect("three pairs");
-                own.with_error(errors[variant - 1][0])
-            };
+            let effects = effects(&table, true);
             let is_alarm = |share: f64| {
                 let level = share * (1.0 - RULE.confidence);
-                let family: Vec<_> =
-                    (1..EXTENDED_VARIANTS).map(|v| (Some(effect(v)), level)).collect();
-                let calls = calls_at(&family, &RULE);
-                calls.iter().any(|(call, _)| matches!(call, Call::Higher | Call::Lower))
+                let family: Vec<_> = effects.iter().map(|own| (Some(*own), level)).collect();
+                calls_at(&family, &RULE).iter().any(|(call, _)| is_difference(*call))
             };
             by_naive |= is_alarm(1.0);
             by_looks |= is_alarm(share_of_look(look as u32 + 1));
@@ -87,7 +79,7 @@ const LOOKED_AT: u32 = 20_000;
 
 /// At the full level: what sequential stopping (METHOD 7.1) avoids.
 pub(crate) fn looks(out: &mut dyn Write) -> std::io::Result<()> {
-    head(out, &["a test at 5 % after each of", "finds a difference where there is none"], 1)?;
+    head(out, "a test at 5 % after each of | finds a difference where there is none", 1)?;
     for most in [10, 20, 40] {
         let mut random = Seed(41).derive("looks", most as u64).stream();
         let mut alarms = 0;
@@ -102,9 +94,7 @@ pub(crate) fn looks(out: &mut dyn Write) -> std::io::Result<()> {
 }
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns =
-        ["how", "noise", "judged", "1 run", "at most 2", "at most 3", "at most 5", "at most 10"];
-    head(out, &columns, 3)?;
+    head(out, "how | noise | judged | 1 run | at most 2 | at most 3 | at most 5 | at most 10", 3)?;
     let needed = |effect: &Effect| {
         let decision = decide(&[Some(*effect)], &RULE)[0];
         decision.repetitions_needed.unwrap_or(3).clamp(3, 40)

@@ -26,15 +26,9 @@ fn done(offered: Offered, share: f64, random: &mut RandomStream) -> Vec<f64> {
 }
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = [
-        "statements per second and client",
-        "clients",
-        "the server manages",
-        "window",
-        "seconds kept (Dyno)",
-        "each second by itself (before)",
-    ];
-    head(out, &columns, 0)?;
+    let columns = "statements per second and client | clients | the server manages | window | \
+        seconds kept (Dyno) | each second by itself (before)";
+    head(out, columns, 0)?;
     for (each, clients) in [(2.0, 1.0), (2.0, 4.0), (20.0, 1.0), (200.0, 4.0)] {
         for share in [0.5, 0.8, 0.9, 1.0] {
             let offered = Offered { statements: each * clients, clients };

@@ -38,11 +38,11 @@ pub(crate) fn percent(hits: u32, of: u32) -> String {
     format!("{:.1} %", 100.0 * f64::from(hits) / f64::from(of))
 }
 
-pub(crate) fn head(out: &mut dyn Write, columns: &[&str], words: usize) -> std::io::Result<()> {
-    writeln!(out, "| {} |", columns.join(" | "))?;
+/// `columns` as in Markdown; the first `words` are no numbers.
+pub(crate) fn head(out: &mut dyn Write, columns: &str, words: usize) -> std::io::Result<()> {
     let rule = |i: usize| if i < words { "---" } else { "--:" };
-    let rules: Vec<&str> = (0..columns.len()).map(rule).collect();
-    writeln!(out, "|{}|", rules.join("|"))
+    let rules: Vec<&str> = (0..columns.split(" | ").count()).map(rule).collect();
+    writeln!(out, "| {columns} |\n|{}|", rules.join("|"))
 }
 
 type Table = fn(&mut dyn Write) -> std::io::Result<()>;

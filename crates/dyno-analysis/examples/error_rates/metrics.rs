@@ -2,19 +2,16 @@
 
 use std::io::Write;
 
-use dyno_analysis::statistics::calls_at;
 use dyno_units::Seed;
 
-use crate::noise::{Noise, Order, Setup, effects, is_difference, study};
-use crate::{RULE, head, percent};
+use crate::noise::{Noise, Order, Setup, effects, has_difference, study};
+use crate::{head, percent};
 
 const STUDIES: u32 = 4_000;
 const FAMILIES: [usize; 4] = [1, 5, 9, 14];
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns =
-        ["noise variance that all metrics share", "n", "1 metric", "5 metrics", "9", "14"];
-    head(out, &columns, 0)?;
+    head(out, "noise variance that all metrics share | n | 1 metric | 5 metrics | 9 | 14", 0)?;
     for shared in [0.0_f64, 0.5, 0.8] {
         for repetitions in [3, 5, 10] {
             let setup = Setup::new(Noise::Normal, Order::Interleaved, repetitions);
@@ -29,10 +26,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
                     for (own, common) in values.zip(common.iter().flatten().flatten()) {
                         *own = shared.sqrt() * common + (1.0 - shared).sqrt() * *own;
                     }
-                    let level = 1.0 - RULE.confidence;
-                    let effects: Vec<_> =
-                        effects(&table, true).into_iter().map(|e| (Some(e), level)).collect();
-                    calls_at(&effects, &RULE).iter().any(|(call, _)| is_difference(*call))
+                    has_difference(&effects(&table, true))
                 };
                 let most = FAMILIES[FAMILIES.len() - 1];
                 let first = (0..most).find(|metric| is_alarm(*metric)).unwrap_or(most);

@@ -21,15 +21,9 @@ fn is_decided(effect: Effect) -> bool {
 }
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = [
-        "true effect",
-        "noise",
-        "first run",
-        "median of the number asked for",
-        "a new run of that size reaches a verdict, if the truth is what was measured",
-        "whatever the truth is",
-    ];
-    head(out, &columns, 0)?;
+    let columns = "true effect | noise | first run | median of the number asked for | a new run of \
+        that size reaches a verdict, if the truth is what was measured | whatever the truth is";
+    head(out, columns, 0)?;
     for (effect, noise) in [(0.0, 0.03), (0.02, 0.03), (0.05, 0.03), (0.05, 0.02), (0.1, 0.08)] {
         let mut random = Seed(13).derive("needed", (effect * 1e3) as u64).stream();
         let (mut asked, mut as_measured, mut in_truth) = (Vec::new(), 0, 0);

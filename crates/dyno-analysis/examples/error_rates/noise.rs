@@ -1,7 +1,9 @@
 //! Simulated studies: kinds of noise, also unequal among variants, and orders of trials.
 
-use dyno_analysis::statistics::{Call, Effect, pooled_error_unguarded, pooled_errors};
+use dyno_analysis::statistics::{Call, Effect, calls_at, pooled_error_unguarded, pooled_errors};
 use dyno_units::RandomStream;
+
+use crate::RULE;
 
 pub(crate) const STUDIES: u32 = 4_000;
 /// With the steps, a family of 12 comparisons; the baseline is first.
@@ -278,6 +280,22 @@ pub(crate) fn effects_with(
         }
     }
     effects
+}
+
+/// With their values; `shift` is added to those of the variant with an effect.
+pub(crate) fn calls_shifted(effects: &[Effect], steps: usize, shift: f64) -> Vec<(Call, f64)> {
+    let shifted = |(i, own): (usize, &Effect)| {
+        let value = own.value + if i / steps + 1 == WITH_EFFECT { shift } else { 0.0 };
+        Effect { value, ..*own }
+    };
+    let shifted: Vec<Effect> = effects.iter().enumerate().map(shifted).collect();
+    let levels: Vec<_> = shifted.iter().map(|own| (Some(*own), 1.0 - RULE.confidence)).collect();
+    let calls = calls_at(&levels, &RULE).into_iter().map(|(call, _)| call);
+    calls.zip(shifted.iter().map(|own| own.value)).collect()
+}
+
+pub(crate) fn has_difference(effects: &[Effect]) -> bool {
+    calls_shifted(effects, 1, 0.0).iter().any(|(call, _)| is_difference(*call))
 }
 
 pub(crate) fn is_difference(call: Call) -> bool {

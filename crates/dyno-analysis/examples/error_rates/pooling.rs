@@ -2,14 +2,14 @@
 
 use std::io::Write;
 
-use dyno_analysis::statistics::{Effect, calls_at};
+use dyno_analysis::statistics::Effect;
 use dyno_units::Seed;
 
 use crate::noise::{
-    Errors, Noise, Order, STEPS, STUDIES, Setup, VARIANTS, WITH_EFFECT, effects_with,
-    is_difference, study,
+    Errors, Noise, Order, STEPS, STUDIES, Setup, VARIANTS, WITH_EFFECT, calls_shifted,
+    effects_with, is_difference, study,
 };
-use crate::{RULE, head, percent};
+use crate::{head, percent};
 
 #[derive(Default)]
 struct Tally {
@@ -21,26 +21,13 @@ struct Tally {
 }
 
 fn found(effects: &[Effect], steps: usize, shift: f64) -> Vec<bool> {
-    let shifted = |(i, own): (usize, &Effect)| {
-        let value = own.value + if i / steps + 1 == WITH_EFFECT { shift } else { 0.0 };
-        (Some(Effect { value, ..*own }), 1.0 - RULE.confidence)
-    };
-    let shifted: Vec<_> = effects.iter().enumerate().map(shifted).collect();
-    calls_at(&shifted, &RULE).into_iter().map(|(call, _)| is_difference(call)).collect()
+    calls_shifted(effects, steps, shift).into_iter().map(|(call, _)| is_difference(call)).collect()
 }
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = [
-        "noise",
-        "variants × load levels",
-        "n",
-        "error variance",
-        "false alarm",
-        "+5 % found",
-        "+10 % found",
-        "standard error, × that without guard",
-    ];
-    head(out, &columns, 2)?;
+    let columns = "noise | variants × load levels | n | error variance | false alarm | +5 % found \
+        | +10 % found | standard error, × that without guard";
+    head(out, columns, 2)?;
     let of = |noise, repetitions| Setup::new(noise, Order::Interleaved, repetitions);
     let mut setups = Vec::new();
     for (noise, all) in [

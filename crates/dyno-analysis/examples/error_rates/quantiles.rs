@@ -2,11 +2,12 @@
 
 use std::io::Write;
 
-use dyno_analysis::statistics::{Effect, calls_at, mean, pooled_errors, variance};
+use dyno_analysis::statistics::{Effect, mean, variance};
 use dyno_record::new_histogram;
 use dyno_units::{RandomStream, Seed};
 
-use crate::{RULE, head, percent};
+use crate::noise::{effects, has_difference};
+use crate::{head, percent};
 
 const STUDIES: u32 = 400;
 const VARIANTS: usize = 3;
@@ -27,8 +28,7 @@ fn quantile(of: f64, random: &mut RandomStream) -> f64 {
 }
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = ["metric", "n", "false alarm", "effect CI covers", "cell CI covers"];
-    head(out, &columns, 1)?;
+    head(out, "metric | n | false alarm | effect CI covers | cell CI covers", 1)?;
     for (name, of) in [("p95", 0.95), ("p99", 0.99)] {
         // The mean over many trials.
         let mut random = Seed(17).derive(name, 0).stream();
@@ -40,22 +40,9 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
             for _ in 0..STUDIES {
                 let mut trials = || (0..n).map(|_| quantile(of, &mut random)).collect::<Vec<f64>>();
                 let table: Vec<Vec<Vec<f64>>> = (0..VARIANTS).map(|_| vec![trials()]).collect();
-                let errors = pooled_errors(&table);
-                let mut effects = Vec::new();
-                for variant in 1..VARIANTS {
-                    let pairs = table[variant][0].iter().zip(&table[0][0]);
-                    let differences: Vec<f64> = pairs.map(|(a, b)| a - b).collect();
-                    let own = Effect::paired(&differences, 0.0).expect("pairs");
-                    let error = errors.as_ref().map(|errors| errors[variant - 1][0]);
-                    let effect = error.map_or(own, |error| own.with_error(error));
-                    covered += u32::from(effect.p_value() > 0.05);
-                    effects.push((Some(effect), 1.0 - RULE.confidence));
-                }
-                let is_difference = |(call, _): &(dyno_analysis::statistics::Call, Option<f64>)| {
-                    use dyno_analysis::statistics::Call;
-                    matches!(call, Call::Higher | Call::Lower)
-                };
-                alarms += u32::from(calls_at(&effects, &RULE).iter().any(is_difference));
+                let effects = effects(&table, true);
+                covered += effects.iter().filter(|effect| effect.p_value() > 0.05).count() as u32;
+                alarms += u32::from(has_difference(&effects));
                 let cell = &table[0][0];
                 let own = Effect {
                     value: mean(cell) - truth,

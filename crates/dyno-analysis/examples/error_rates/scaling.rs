@@ -21,17 +21,9 @@ fn response(clients: u64) -> f64 {
 }
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = [
-        "clients",
-        "noise",
-        "n",
-        "one level is said",
-        "two are",
-        "none is",
-        "of what is said: the right one is among them",
-        "first neighbours whose means turn (before): the right one",
-    ];
-    head(out, &columns, 1)?;
+    let columns = "clients | noise | n | one level is said | two are | none is | of what is said: \
+        the right one is among them | first neighbours whose means turn (before): the right one";
+    head(out, columns, 1)?;
     for (name, clients) in CLIENTS {
         for noise in [0.03, 0.08] {
             for blocks in [3, 5] {

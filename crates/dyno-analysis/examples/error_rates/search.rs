@@ -2,11 +2,10 @@
 
 use std::io::Write;
 
-use dyno_analysis::statistics::{
-    Call, Effect, bounds_of_geometric_mean, calls_at, mean, t_quantile, variance,
-};
+use dyno_analysis::statistics::{Effect, bounds_of_geometric_mean, mean, t_quantile, variance};
 use dyno_units::{RandomStream, Seed};
 
+use crate::noise::has_difference;
 use crate::{RULE, head, percent};
 
 // The laboratory's own search, which knows only levels and outcomes.
@@ -61,16 +60,10 @@ struct Tally {
 }
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = [
-        "error of a probe's p99",
-        "n",
-        "CI covers (Dyno)",
-        "lower end, grid term divided by n (before): CI covers",
-        "bias of the middle",
-        "7 % more: effect CI covers",
-        "same load: better or worse",
-    ];
-    head(out, &columns, 0)?;
+    let columns = "error of a probe's p99 | n | CI covers (Dyno) | lower end, grid term divided by \
+        n (before): CI covers | bias of the middle | 7 % more: effect CI covers | same load: \
+        better or worse";
+    head(out, columns, 0)?;
     let resolution = PRECISION.ln_1p() / 12_f64.sqrt();
     for error in [0.03, 0.10, 0.25] {
         for blocks in [3, 5, 10] {
@@ -134,8 +127,6 @@ impl Tally {
         };
         let (low, high) = effect(other, ours).bounds(RULE.confidence);
         self.effect += u32::from(low <= 1.07_f64.ln() && 1.07_f64.ln() <= high);
-        let null = effect(same, ours);
-        let call = calls_at(&[(Some(null), 1.0 - RULE.confidence)], &RULE)[0].0;
-        self.alarms += u32::from(matches!(call, Call::Higher | Call::Lower));
+        self.alarms += u32::from(has_difference(&[effect(same, ours)]));
     }
 }

@@ -2,10 +2,13 @@
 
 use std::io::Write;
 
-use dyno_analysis::statistics::{Call, Effect, Rule, calls_at};
+use dyno_analysis::statistics::{Call, Effect, calls_at};
 use dyno_analysis::stopping::{Series, levels, looks, settle};
 use dyno_record::StoppingRecord;
 use dyno_units::{RandomStream, Seed};
+
+use crate::noise::is_difference;
+use crate::{RULE, head};
 
 const STUDIES: u32 = 4_000;
 const FIRST: u32 = 400;
@@ -16,7 +19,6 @@ const MEMORY: f64 = 0.7;
 /// Standard deviations.
 const TRIAL_NOISE: f64 = 0.015;
 const BLOCK_DRIFT: f64 = 0.03;
-const RULE: Rule = Rule { threshold: 0.03, confidence: 0.95 };
 
 #[derive(Clone, Copy)]
 struct Design {
@@ -122,16 +124,12 @@ fn percent(n: u32, of: u32) -> f64 {
 }
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    writeln!(
-        out,
-        "| design | false verdict, of 400 | of 4,000 | +5 % found, of 400 | of 4,000 | CIs that contain \
-         the true effect | trials saved: no effect | +5 % | ±30 % |"
-    )?;
-    writeln!(out, "|---|--:|--:|--:|--:|--:|--:|--:|--:|")?;
+    let columns = "design | false verdict, of 400 | of 4,000 | +5 % found, of 400 | of 4,000 | CIs \
+        that contain the true effect | trials saved: no effect | +5 % | ±30 %";
+    head(out, columns, 1)?;
     let designs = [(5, 5), (10, 10), (20, 20), (3, 10), (3, 20), (5, 40)];
     for design in designs.map(|(min, max)| Design { min, max }) {
-        let is_difference = |call: &Call| matches!(call, Call::Higher | Call::Lower);
-        let none = tally(&[0.0; 4], design, |calls| calls.iter().any(is_difference));
+        let none = tally(&[0.0; 4], design, |calls| calls.iter().any(|call| is_difference(*call)));
         let five = 1.05_f64.ln();
         let some = tally(&[0.0, five, 0.0, 0.0], design, |calls| calls[0] == Call::Higher);
         let large = 1.3_f64.ln();

@@ -37,17 +37,9 @@ fn not_steady(seconds: u32, noise: (f64, f64), slope: f64) -> u32 {
 }
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = [
-        "seconds",
-        "no change, φ = 0",
-        "φ = 0.5",
-        "φ = 0.8",
-        "φ = 0.9",
-        "slope of 5 %",
-        "10 %",
-        "20 %",
-    ];
-    head(out, &columns, 0)?;
+    let columns = "seconds | no change, φ = 0 | φ = 0.5 | φ = 0.8 | φ = 0.9 | slope of 5 % | 10 % \
+        | 20 %";
+    head(out, columns, 0)?;
     for seconds in [20, 30, 60, 300] {
         let none = [0.0, 0.5, 0.8, 0.9].map(|memory| not_steady(seconds, (0.06, memory), 0.0));
         let some = [0.05, 0.1, 0.2].map(|slope| not_steady(seconds, (0.03, 0.5), slope));

@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use dyno_analysis::statistics::{Call, Effect, calls_at, mean, variance};
+use dyno_analysis::statistics::{Call, Effect, mean, variance};
 use dyno_units::{RandomStream, Seed};
 
 use crate::noise::{
-    Noise, Order, STEPS, STUDIES, Setup, WITH_EFFECT, effects, is_difference, study,
+    Noise, Order, STEPS, STUDIES, Setup, WITH_EFFECT, calls_shifted, effects, is_difference, study,
 };
 use crate::{RULE, head, percent};
 
@@ -31,16 +31,7 @@ impl Tally {
     fn add(&mut self, setup: Setup, random: &mut RandomStream) {
         let table = study(setup, random);
         let none = effects(&table, setup.order.is_paired());
-        let calls = |effect: f64| -> Vec<(Call, f64)> {
-            let shifted = |(i, own): (usize, &Effect)| {
-                let is_it = i / STEPS + 1 == WITH_EFFECT;
-                let value = own.value + if is_it { effect } else { 0.0 };
-                (Some(Effect { value, ..*own }), 1.0 - RULE.confidence)
-            };
-            let shifted: Vec<_> = none.iter().enumerate().map(shifted).collect();
-            let called = calls_at(&shifted, &RULE).into_iter().zip(&shifted);
-            called.map(|((call, _), (effect, _))| (call, effect.map_or(0.0, |e| e.value))).collect()
-        };
+        let calls = |effect: f64| calls_shifted(&none, STEPS, effect);
         let of_effect = (WITH_EFFECT - 1) * STEPS..WITH_EFFECT * STEPS;
         let without = calls(0.0);
         self.studies += 1;
@@ -95,20 +86,9 @@ impl Tally {
 }
 
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = [
-        "noise",
-        "order",
-        "n",
-        "false alarm",
-        "no difference",
-        "+5 % found",
-        "+10 % found",
-        "missed threshold",
-        "effect CI covers",
-        "cell CI covers",
-        "+5 % is reported as × 5 %",
-    ];
-    head(out, &columns, 2)?;
+    let columns = "noise | order | n | false alarm | no difference | +5 % found | +10 % found | \
+        missed threshold | effect CI covers | cell CI covers | +5 % is reported as × 5 %";
+    head(out, columns, 2)?;
     let alike = [Noise::Normal, Noise::Skewed, Noise::Disturbed];
     let heteroscedastic = [
         Noise::NoisyVariant,

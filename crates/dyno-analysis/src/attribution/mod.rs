@@ -71,34 +71,23 @@ pub(crate) fn attribution(
     cpus: u32,
     levels: &Levels<'_>,
 ) -> Vec<AttributionFacts> {
-    let mut all = Vec::new();
-    for variant in 0..joined.variants.len() {
+    let of_cell = |(variant, step, summaries): (usize, usize, Vec<&StepSummary>)| {
         let rule = &levels.of_cells(variant);
-        for step in 0..joined.steps.len() {
-            let summaries = joined.summaries(variant, step);
-            if summaries.is_empty() {
-                continue;
-            }
-            let resources = uses::resources(&summaries);
-            // The Insert Benchmark's own tables have these columns.
-            let has_own = joined.variants[variant].workload == insert_benchmark::WORKLOAD;
-            let mut attribution = AttributionFacts {
-                variant,
-                step,
-                uses: resources.iter().map(|r| use_of(r, &summaries, (rule, cpus))).collect(),
-                field_names: if has_own {
-                    Vec::new()
-                } else {
-                    field::field_names(&summaries, cpus, rule)
-                },
-            };
-            if joined.product_facts(variant).in_process {
-                without_server(&mut attribution);
-            }
-            all.push(attribution);
+        let resources = uses::resources(&summaries);
+        // The Insert Benchmark's own tables have these columns.
+        let has_own = joined.variants[variant].workload == insert_benchmark::WORKLOAD;
+        let field_names = match has_own {
+            true => Vec::new(),
+            false => field::field_names(&summaries, cpus, rule),
+        };
+        let uses = resources.iter().map(|r| use_of(r, &summaries, (rule, cpus))).collect();
+        let mut attribution = AttributionFacts { variant, step, uses, field_names };
+        if joined.product_facts(variant).in_process {
+            without_server(&mut attribution);
         }
-    }
-    all
+        attribution
+    };
+    joined.measured_cells().map(of_cell).collect()
 }
 
 /// For a database in the generator's process: its use is part of the generator's.

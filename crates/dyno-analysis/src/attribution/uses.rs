@@ -8,14 +8,16 @@ use super::readings::{mean_rate, mean_rate_of_all};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Origin {
-    /// Mean of a reading, times a factor.
-    Reading(&'static str, f64),
+    /// The mean.
+    Reading(&'static str),
     Sum(&'static str, &'static str),
     All(&'static str),
     /// Over engines; of each the first pattern that the record has.
     Engines(&'static [&'static [&'static str]]),
     Statements,
 }
+
+use Origin::{All, Engines, Reading, Statements, Sum};
 
 #[derive(Clone, Debug)]
 pub(super) struct Resource {
@@ -38,82 +40,62 @@ const FSYNCS: &[&[&str]] = &[
 
 /// Asked of every record, in the order in which readers look for them.
 const RESOURCES: [(&str, &str, &str, Origin); 21] = [
-    ("cpu.server", "CPU of the server", "µs", Origin::Reading(known::SERVER_CPU, 1e6)),
+    ("cpu.server", "CPU of the server", "µs", Reading(known::SERVER_CPU)),
     (
         "cpu.server.foreground",
         "CPU of the server's foreground (client) threads",
         "µs",
-        Origin::Reading(known::SERVER_FOREGROUND_CPU, 1e6),
+        Reading(known::SERVER_FOREGROUND_CPU),
     ),
     (
         "cpu.server.background",
         "CPU of the server's background threads",
         "µs",
-        Origin::Reading(known::SERVER_BACKGROUND_CPU, 1e6),
+        Reading(known::SERVER_BACKGROUND_CPU),
     ),
-    (
-        "cpu.generator",
-        "CPU of the load generator",
-        "µs",
-        Origin::Reading(known::GENERATOR_CPU, 1e6),
-    ),
+    ("cpu.generator", "CPU of the load generator", "µs", Reading(known::GENERATOR_CPU)),
     (
         "cpu.rest",
         "CPU of everything else (other programs, kernel threads, interrupts)",
         "µs",
-        Origin::Reading(known::REST_CPU, 1e6),
+        Reading(known::REST_CPU),
     ),
-    ("cpu.machine", "CPU of the whole machine", "µs", Origin::Reading(known::CPU_BUSY, 1e6)),
-    (
-        "context_switches",
-        "context switches of the machine",
-        "",
-        Origin::Reading(known::CONTEXT_SWITCHES, 1.0),
-    ),
+    ("cpu.machine", "CPU of the whole machine", "µs", Reading(known::CPU_BUSY)),
+    ("context_switches", "context switches of the machine", "", Reading(known::CONTEXT_SWITCHES)),
     (
         "context_switches.server",
         "context switches of the server",
         "",
-        Origin::Sum(known::SERVER_VOLUNTARY_SWITCHES, known::SERVER_INVOLUNTARY_SWITCHES),
+        Sum(known::SERVER_VOLUNTARY_SWITCHES, known::SERVER_INVOLUNTARY_SWITCHES),
     ),
-    ("reads", "reads from all disks (whole machine)", "", Origin::Reading(known::DISK_READS, 1.0)),
-    ("read_bytes", "bytes read from all disks", "B", Origin::Reading(known::DISK_READ_BYTES, 1.0)),
-    ("writes", "writes to all disks", "", Origin::Reading(known::DISK_WRITES, 1.0)),
-    (
-        "written_bytes",
-        "bytes written to all disks",
-        "B",
-        Origin::Reading(known::DISK_WRITE_BYTES, 1.0),
-    ),
-    ("reads.data", "reads from the data disk", "", Origin::Reading(known::DATA_DISK_READS, 1.0)),
-    ("writes.data", "writes to the data disk", "", Origin::Reading(known::DATA_DISK_WRITES, 1.0)),
+    ("reads", "reads from all disks (whole machine)", "", Reading(known::DISK_READS)),
+    ("read_bytes", "bytes read from all disks", "B", Reading(known::DISK_READ_BYTES)),
+    ("writes", "writes to all disks", "", Reading(known::DISK_WRITES)),
+    ("written_bytes", "bytes written to all disks", "B", Reading(known::DISK_WRITE_BYTES)),
+    ("reads.data", "reads from the data disk", "", Reading(known::DATA_DISK_READS)),
+    ("writes.data", "writes to the data disk", "", Reading(known::DATA_DISK_WRITES)),
     (
         "read_bytes.server",
         "bytes read from disks by the server",
         "B",
-        Origin::Reading(known::SERVER_DISK_READ_BYTES, 1.0),
+        Reading(known::SERVER_DISK_READ_BYTES),
     ),
     (
         "written_bytes.server",
         "bytes written to disks by the server",
         "B",
-        Origin::Reading(known::SERVER_DISK_WRITE_BYTES, 1.0),
+        Reading(known::SERVER_DISK_WRITE_BYTES),
     ),
-    ("fsyncs", "synchronous writes, as counted by the engine", "", Origin::Engines(FSYNCS)),
-    ("flushes", "cache flushes of all disks", "", Origin::Reading(known::DISK_FLUSHES, 1.0)),
+    ("fsyncs", "synchronous writes, as counted by the engine", "", Engines(FSYNCS)),
+    ("flushes", "cache flushes of all disks", "", Reading(known::DISK_FLUSHES)),
     (
         "network_received_bytes",
         "bytes received, all interfaces",
         "B",
-        Origin::All(known::NETWORK_RECEIVED_BYTES),
+        All(known::NETWORK_RECEIVED_BYTES),
     ),
-    (
-        "network_sent_bytes",
-        "bytes sent, all interfaces",
-        "B",
-        Origin::All(known::NETWORK_SENT_BYTES),
-    ),
-    ("statements", "statements", "", Origin::Statements),
+    ("network_sent_bytes", "bytes sent, all interfaces", "B", All(known::NETWORK_SENT_BYTES)),
+    ("statements", "statements", "", Statements),
 ];
 
 pub(super) fn resources(summaries: &[&StepSummary]) -> Vec<Resource> {
@@ -136,7 +118,7 @@ pub(super) fn resources(summaries: &[&StepSummary]) -> Vec<Resource> {
         title: format!("CPU of the server's threads “{kind}”"),
         name: format!("cpu.server.thread.{kind}"),
         unit: "µs",
-        origin: Origin::Reading("", 1e6),
+        origin: Reading(""),
         reading: Some(reading),
     };
     let behind = all.iter().position(|r| r.name == "cpu.generator").unwrap_or(all.len());
@@ -149,25 +131,24 @@ impl Resource {
     /// In its unit.
     pub(super) fn per_second(&self, summary: &StepSummary) -> Result<f64, String> {
         match self.origin {
-            Origin::Reading(reading, factor) => {
-                let reading = self.reading.as_deref().unwrap_or(reading);
-                let rate = mean_rate(summary, reading);
+            Reading(reading) => {
+                let rate = mean_rate(summary, self.reading.as_deref().unwrap_or(reading));
                 let rate = match (rate, self.name.as_str(), summary.server_cpu_s) {
-                    (Err(_), "cpu.server", Some(cpu_s)) => Ok(cpu_s / summary.measured_s),
-                    (rate, ..) => rate,
+                    (Err(_), "cpu.server", Some(cpu_s)) => cpu_s / summary.measured_s,
+                    (rate, ..) => rate?,
                 };
-                Ok(rate? * factor)
+                Ok(if self.unit == "µs" { rate * 1e6 } else { rate })
             }
-            Origin::Sum(a, b) => Ok(mean_rate(summary, a)? + mean_rate(summary, b)?),
-            Origin::All(pattern) => mean_rate_of_all(summary, pattern),
-            Origin::Engines(engines) => {
+            Sum(a, b) => Ok(mean_rate(summary, a)? + mean_rate(summary, b)?),
+            All(pattern) => mean_rate_of_all(summary, pattern),
+            Engines(engines) => {
                 let sum_of = |patterns: &&[&str]| {
                     patterns.iter().find_map(|pattern| mean_rate_of_all(summary, pattern).ok())
                 };
                 let none = || "the engine has no counter for them".to_owned();
                 engines.iter().filter_map(sum_of).reduce(|a, b| a + b).ok_or_else(none)
             }
-            Origin::Statements => match statements(summary) {
+            Statements => match statements(summary) {
                 0 => Err("no statements were counted".to_owned()),
                 n => Ok(n as f64 / summary.measured_s),
             },
@@ -176,13 +157,13 @@ impl Resource {
 
     pub(super) fn source(&self, summaries: &[&StepSummary]) -> String {
         match self.origin {
-            Origin::Reading(reading, _) => {
+            Reading(reading) => {
                 let reading = self.reading.as_deref().unwrap_or(reading);
                 format!("mean of `{reading}`")
             }
-            Origin::Sum(a, b) => format!("mean of `{a}` + mean of `{b}`"),
-            Origin::All(pattern) => format!("sum over interfaces of the mean of `{pattern}`"),
-            Origin::Engines(engines) => {
+            Sum(a, b) => format!("mean of `{a}` + mean of `{b}`"),
+            All(pattern) => format!("sum over interfaces of the mean of `{pattern}`"),
+            Engines(engines) => {
                 let has = |pattern: &&&str| {
                     let names = summaries.iter().flat_map(|s| s.readings.keys());
                     names.into_iter().any(|name| fits(pattern, name))
@@ -195,7 +176,7 @@ impl Resource {
                     false => means.join(" + "),
                 }
             }
-            Origin::Statements => "statements ÷ measured seconds".to_owned(),
+            Statements => "statements ÷ measured seconds".to_owned(),
         }
     }
 }

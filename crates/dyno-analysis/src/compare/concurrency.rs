@@ -37,10 +37,10 @@ pub(crate) fn concurrency(
             }
             let throughput = joined.metrics.get(metrics::THROUGHPUT);
             let at = (throughput, &joined.steps[steps[0]]);
-            let Some(mut one) = draft(&samples, at, &levels.of(variant), Seed(1)) else { continue };
-            (one.comparison.variant, one.comparison.baseline) = pair;
-            drafts.push(one);
-            places.push(place);
+            if let Some(one) = draft(&samples, at, &levels.of(variant), Seed(1)) {
+                drafts.push(one.at((variant, baseline, 0)));
+                places.push(place);
+            }
         }
     }
     let errors = CommonError::new(joined, levels, GROUPS.len(), |variant, place| {

@@ -40,9 +40,9 @@ pub(crate) fn other_effects(
             for (variant, baseline) in pairs.filter(is_other) {
                 let (ours, theirs) = (&of_variants[variant], &of_variants[baseline]);
                 let samples = Samples::new(ours, theirs, joined.interleaved);
-                let pair = Pair { variant, baseline, step, metric };
                 let confidence = confidence(joined, (variant, baseline), levels);
-                all.extend(pair.effect(joined, &samples, errors.as_ref(), confidence));
+                let of = (variant, baseline, step, metric);
+                all.extend(effect(joined, of, &samples, errors.as_ref(), confidence));
             }
         }
     }
@@ -56,39 +56,28 @@ fn confidence(joined: &Joined<'_>, (one, other): (usize, usize), levels: &Levels
     }
 }
 
-struct Pair {
-    variant: usize,
-    baseline: usize,
-    step: usize,
-    metric: MetricId,
-}
-
-impl Pair {
-    /// In percent; `None` unless all values are above zero.
-    fn effect(
-        self,
-        joined: &Joined<'_>,
-        samples: &Samples,
-        errors: Option<&CommonError>,
-        confidence: f64,
-    ) -> Option<OtherEffect> {
-        let Pair { variant, baseline, step, metric } = self;
-        let (ours, theirs) = samples.taking_part();
-        if ours.is_empty() || theirs.is_empty() {
-            return None;
-        }
-        let logs = samples.logs()?;
-        let center = geometric_mean(&[&ours[..], &theirs[..]].concat());
-        let resolution =
-            center.map_or(0.0, |center| resolution(metric, &joined.steps[step], center));
-        let error = errors.filter(|_| samples.pairs.is_some());
-        let error = error.and_then(|errors| errors.of((variant, baseline), step));
-        let own = logs.effect(resolution);
-        let effect = own.map(|own| error.map_or(own, |error| own.with_error(error)));
-        let relative = in_percent(difference_estimate(&logs, effect, confidence, ""));
-        let (percent, low, high, n) = (relative.value, relative.low, relative.high, relative.n);
-        Some(OtherEffect { variant, baseline, step, metric, percent, low, high, n })
+/// In percent; `None` unless all values are above zero.
+fn effect(
+    joined: &Joined<'_>,
+    (variant, baseline, step, metric): (usize, usize, usize, MetricId),
+    samples: &Samples,
+    errors: Option<&CommonError>,
+    confidence: f64,
+) -> Option<OtherEffect> {
+    let (ours, theirs) = samples.taking_part();
+    if ours.is_empty() || theirs.is_empty() {
+        return None;
     }
+    let logs = samples.logs()?;
+    let center = geometric_mean(&[&ours[..], &theirs[..]].concat());
+    let resolution = center.map_or(0.0, |center| resolution(metric, &joined.steps[step], center));
+    let error = errors.filter(|_| samples.pairs.is_some());
+    let error = error.and_then(|errors| errors.of((variant, baseline), step));
+    let own = logs.effect(resolution);
+    let effect = own.map(|own| error.map_or(own, |error| own.with_error(error)));
+    let relative = in_percent(difference_estimate(&logs, effect, confidence, ""));
+    let (percent, low, high, n) = (relative.value, relative.low, relative.high, relative.n);
+    Some(OtherEffect { variant, baseline, step, metric, percent, low, high, n })
 }
 
 #[cfg(test)]

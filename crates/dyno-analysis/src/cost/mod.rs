@@ -4,7 +4,7 @@ use dyno_record::Price;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{At, Ranker, Standing};
-use crate::cells::{Measured, estimate};
+use crate::cells::{at, estimate};
 use crate::statistics::mean;
 use crate::{Cell, Estimate, NoBounds, metrics};
 
@@ -43,8 +43,7 @@ pub(crate) fn cost(cells: &[Cell], ranker: &Ranker<'_>) -> Vec<CostFacts> {
         let rule = levels.of_cells(cell.variant);
         let price = joined.variants[cell.variant].price_per_hour.clone();
         let price = price.filter(|price| price.amount > 0.0);
-        let is_here = |m: &&Measured| (m.variant, m.step) == (cell.variant, cell.step);
-        let here: Vec<&Measured> = measured.iter().filter(is_here).collect();
+        let here = at(measured, cell.variant, cell.step);
         let rates: Vec<f64> = here.iter().filter_map(|m| m.value(metrics::THROUGHPUT)).collect();
         // A trial without commits costs as much as any other. Money for a million has no value for
         // it, so all trials together give it, without bounds.
@@ -82,8 +81,7 @@ pub(crate) fn cost(cells: &[Cell], ranker: &Ranker<'_>) -> Vec<CostFacts> {
             work_per_cpu_s: (!per_cpu.is_empty())
                 .then(|| estimate(per_cpu, "1/CPU s", rule.confidence)),
             price_per_hour: price,
-            on_frontier: None,
-            dominated: None,
+            ..CostFacts::default()
         }
     };
     let mut all: Vec<CostFacts> = cells.iter().map(of_cell).collect();
@@ -133,9 +131,9 @@ fn draw_frontier(all: &mut [CostFacts], cells: &[Cell], ranker: &Ranker<'_>) {
             .max_by(|a, b| a.throughput.value.total_cmp(&b.throughput.value));
         // The fastest was chosen among these.
         let n_choices = rivals.iter().filter(|rival| rival.price <= here.price).count();
-        let at = |variant: usize| At { variant, step: own.step, log_factor: 0.0 };
+        let place = |variant: usize| At { variant, step: own.step, log_factor: 0.0 };
         let dominated = fastest.map(|rival| {
-            let (them, us) = ((at(rival.variant), n_choices), [at(own.variant)]);
+            let (them, us) = ((place(rival.variant), n_choices), [place(own.variant)]);
             let standing = ranker.stand_against(metrics::THROUGHPUT, them, &us);
             Dominated { by: rival.variant, surely: standing == Standing::Behind }
         });

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use dyno_record::{RunOff, StepSummary};
 use dyno_units::Reading;
 use dyno_units::reading::{Role, Topic};
@@ -73,19 +75,14 @@ pub struct RunOffFacts {
 
 pub(crate) fn debt(joined: &Joined<'_>, levels: &Levels<'_>) -> Vec<DebtFacts> {
     let mut all = Vec::new();
-    for variant in 0..joined.variants.len() {
+    for (variant, step, summaries) in joined.measured_cells() {
         let rule = levels.of_cells(variant);
-        for step in 0..joined.steps.len() {
-            let summaries = joined.summaries(variant, step);
-            let mut names: Vec<&String> =
-                summaries.iter().flat_map(|summary| summary.readings.keys()).collect();
-            names.sort();
-            names.dedup();
-            for name in names {
-                let meaning = joined.meaning(variant, name);
-                if let Some(reading) = meaning.filter(|reading| reading.topic == Topic::Debt) {
-                    all.extend(of_reading(&summaries, (variant, step), (name, reading), &rule));
-                }
+        let names: BTreeSet<&String> =
+            summaries.iter().flat_map(|summary| summary.readings.keys()).collect();
+        for name in names {
+            let meaning = joined.meaning(variant, name);
+            if let Some(reading) = meaning.filter(|reading| reading.topic == Topic::Debt) {
+                all.extend(of_reading(&summaries, (variant, step), (name, reading), &rule));
             }
         }
     }

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use dyno_record::StepSummary;
 
-use crate::join::Joined;
+use super::{At, Evidence, Found, Place};
 use crate::words::{count, number, seconds, share};
-use crate::{Caveat, CaveatKind, Findings, StallFacts};
-
-use super::{Place, place_name, places, sorted};
+use crate::{Findings, StallFacts};
 
 /// Share of arrivals that means overload, as in a search (METHOD 2.6).
 const OVERLOAD_LEAST: f64 = 0.01;
@@ -26,44 +24,33 @@ impl Arrivals<'_> {
     }
 }
 
-pub(super) fn missed_arrivals(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
-    let all = places(joined);
-    let mut by_place: BTreeMap<(usize, usize), Arrivals<'_>> = BTreeMap::new();
-    for Place { variant, step, summary, .. } in &all {
-        let arrivals = by_place.entry((*variant, *step)).or_default();
+pub(super) fn arrivals(seen: &Evidence<'_>) -> Option<Found> {
+    let mut by_place: BTreeMap<At, Arrivals<'_>> = BTreeMap::new();
+    for Place { at, summary, .. } in &seen.places {
+        let arrivals = by_place.entry(*at).or_default();
         arrivals.missed += summary.missed;
         arrivals.due += summary.due;
         arrivals.summaries.push(summary);
     }
     by_place.retain(|_, arrivals| arrivals.missed > 0);
-    let (&(variant, step), worst) =
-        by_place.iter().max_by(|(_, a), (_, b)| a.share().total_cmp(&b.share()))?;
-    Some(Caveat {
-        kind: CaveatKind::MissedArrivals,
-        message: if worst.missed >= worst.due {
-            format!(
-                "None of the {} arrivals that were due in the measured time were sent ({}): the \
-                 transactions that committed had been due during the warm-up. The response times are those of a growing \
-                 backlog, and say nothing about the server.",
-                worst.due,
-                place_name(findings, variant, step),
-            )
-        } else {
-            format!(
-                "{}{} of the arrivals were never sent ({}: {} of {}{}). They have no response time, so the \
-             percentiles are too low.",
-                if by_place.len() > 1 { "Up to " } else { "" },
-                share(worst.share()),
-                place_name(findings, variant, step),
-                worst.missed,
-                worst.due,
-                when(&worst.summaries),
-            )
-        },
-        advice: advice(findings, (variant, step), worst),
-        variants: sorted(by_place.keys().map(|(variant, _)| *variant)),
-        steps: sorted(by_place.keys().map(|(_, step)| *step)),
-    })
+    let (&at, worst) = by_place.iter().max_by(|(_, a), (_, b)| a.share().total_cmp(&b.share()))?;
+    let (Arrivals { missed, due, .. }, place) = (worst, seen.place(at));
+    let message = if missed >= due {
+        format!(
+            "None of the {due} arrivals that were due in the measured time were sent ({place}): \
+             the transactions that committed had been due during the warm-up. The response times \
+             are those of a growing backlog, and say nothing about the server.",
+        )
+    } else {
+        format!(
+            "{}{} of the arrivals were never sent ({place}: {missed} of {due}{}). They have no \
+             response time, so the percentiles are too low.",
+            if by_place.len() > 1 { "Up to " } else { "" },
+            share(worst.share()),
+            when(&worst.summaries),
+        )
+    };
+    Found::at(message, by_place.keys().copied()).advise(advice(seen.findings, at, worst))
 }
 
 /// A stall explains arrivals missed at the end if it ended at most so many times its length before.
@@ -95,7 +82,7 @@ fn seconds_with_missed(summaries: &[&StepSummary]) -> (usize, usize, usize) {
     (with, at_end, all)
 }
 
-fn advice(findings: &Findings, at: (usize, usize), worst: &Arrivals<'_>) -> String {
+fn advice(findings: &Findings, at: At, worst: &Arrivals<'_>) -> String {
     let measured_s = worst.summaries.iter().map(|summary| summary.measured_s).fold(0.0, f64::max);
     let (with, at_end, _) = seconds_with_missed(&worst.summaries);
     let can_explain = |stall: &&StallFacts| {

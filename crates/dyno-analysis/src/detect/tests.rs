@@ -6,7 +6,19 @@ use super::*;
 use crate::fixtures::{fail, run};
 use crate::{Options, analyse};
 
+mod dead_end;
+mod differences;
+mod hosts;
+mod imported;
+mod in_memory;
+mod joined;
+mod not_on_disk;
+mod steadiness;
 mod texts;
+mod throttled;
+mod uncompressed;
+mod unserved;
+mod user_space;
 
 /// No caveats.
 pub(super) fn sound() -> Run {

@@ -6,6 +6,7 @@ use dyno_record::StepSummary;
 
 use super::{InsertBenchmarkCell, QUERIES};
 use crate::attribution::field_names;
+use crate::kinds::seconds_of_kinds;
 use crate::statistics::Rule;
 
 /// Before `tag` (the configuration's name).
@@ -86,13 +87,10 @@ fn reached(summaries: &[&StepSummary], kinds: &[&str], share: f64) -> Option<f64
 }
 
 fn of_trial(summary: &StepSummary, kinds: &[&str], share: f64) -> Option<f64> {
-    let own: Vec<Vec<f64>> =
-        kinds.iter().filter_map(|kind| crate::stalls::seconds_of_kind(summary, kind)).collect();
+    let mut seconds = seconds_of_kinds(summary, kinds);
     // The last second of a step is not whole.
     let n = (summary.measured_s + 0.05) as usize;
-    let n = n.min(own.iter().map(|seconds| seconds.len() + 1).max()?);
-    let at = |i: usize| own.iter().map(|seconds| seconds.get(i).copied().unwrap_or(0.0)).sum();
-    let mut seconds: Vec<f64> = (0..n).map(at).collect();
+    seconds.resize(n.min(seconds.len() + 1), 0.0);
     if seconds.len() < SECONDS_LEAST {
         return None;
     }

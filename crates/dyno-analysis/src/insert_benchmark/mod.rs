@@ -96,21 +96,15 @@ pub(crate) fn insert_benchmark(
     levels: &Levels<'_>,
 ) -> Vec<InsertBenchmarkCell> {
     let mut cells = Vec::new();
-    for (variant, record) in joined.variants.iter().enumerate() {
-        if record.workload != WORKLOAD {
-            continue;
-        }
+    let is_own = |variant: usize| joined.variants[variant].workload == WORKLOAD;
+    for (variant, step, summaries) in joined.measured_cells().filter(|(v, ..)| is_own(*v)) {
         let rule = levels.of_cells(variant);
-        for (step, facts) in joined.steps.iter().enumerate() {
-            let summaries = joined.summaries(variant, step);
-            if !summaries.is_empty() {
-                let place = InsertBenchmarkCell { variant, step, ..InsertBenchmarkCell::default() };
-                let before = rows_before(joined, variant, step);
-                let mut cell = cell(place, (facts, record), (&summaries, &before), &rule);
-                cell.columns = author::columns(&cell, &summaries, (joined.cpus[variant], &rule));
-                cells.push(cell);
-            }
-        }
+        let place = InsertBenchmarkCell { variant, step, ..InsertBenchmarkCell::default() };
+        let before = rows_before(joined, variant, step);
+        let of = (&joined.steps[step], &joined.variants[variant]);
+        let mut cell = cell(place, of, (&summaries, &before), &rule);
+        cell.columns = author::columns(&cell, &summaries, (joined.cpus[variant], &rule));
+        cells.push(cell);
     }
     let main: Vec<_> =
         cells.iter().map(|cell| (cell.variant, cell.step, main_rate(cell))).collect();

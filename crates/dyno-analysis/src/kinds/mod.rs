@@ -6,7 +6,7 @@ use dyno_record::{OwnStepRecord, RoleRecord, StepRecord, StepSummary};
 use dyno_units::Seed;
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{Measured, estimate, estimate_metric};
+use crate::cells::{Measured, at, estimate, estimate_metric};
 use crate::compare::{
     CommonError, Draft, Levels, Samples, decide_family, draft, pool, resolution_of_class,
 };
@@ -87,40 +87,32 @@ fn value(measured: &Measured, kind: &str, metric: MetricId) -> Option<f64> {
     measured.kinds.iter().find(|own| own.name == kind)?.values.get(&metric).copied()
 }
 
-fn at(measured: &[Measured], variant: usize, step: usize) -> Vec<&Measured> {
-    measured.iter().filter(|m| (m.variant, m.step) == (variant, step)).collect()
-}
-
 pub(crate) fn kinds(
     joined: &Joined<'_>,
     measured: &[Measured],
     levels: &Levels<'_>,
 ) -> Vec<KindCell> {
     let mut all = Vec::new();
-    for (variant, asked) in joined.variants.iter().enumerate() {
+    for (variant, step, summaries) in joined.measured_cells() {
+        let (asked, record) = (&joined.variants[variant], &joined.steps[step]);
         let rule = levels.of_cells(variant);
-        for (step, record) in joined.steps.iter().enumerate() {
-            let here = at(measured, variant, step);
-            if !is_apart(record, &here) {
-                continue;
-            }
-            let summaries = joined.summaries(variant, step);
-            // Equal for all kinds that a role names.
-            let mut of_roles: BTreeMap<&str, Option<OfferedFacts>> = BTreeMap::new();
-            for kind in names(&here) {
-                let place = KindCell { variant, step, kind, ..KindCell::default() };
-                let mut cell = of_kind(place, (&here, &summaries), &rule);
-                let role = record.own_of(asked).and_then(|own| role_of(own, &cell.kind));
-                cell.role = role.map(|role| role.name.clone());
-                let offer = |role| offered(role, &cell.kind, &here, &summaries, &rule);
-                cell.offered = role.and_then(|role| match role.kinds.is_empty() {
-                    true => offer(role),
-                    false => {
-                        of_roles.entry(role.name.as_str()).or_insert_with(|| offer(role)).clone()
-                    }
-                });
-                all.push(cell);
-            }
+        let here = at(measured, variant, step);
+        if !is_apart(record, &here) {
+            continue;
+        }
+        // Equal for all kinds that a role names.
+        let mut of_roles: BTreeMap<&str, Option<OfferedFacts>> = BTreeMap::new();
+        for kind in names(&here) {
+            let place = KindCell { variant, step, kind, ..KindCell::default() };
+            let mut cell = of_kind(place, (&here, &summaries), &rule);
+            let role = record.own_of(asked).and_then(|own| role_of(own, &cell.kind));
+            cell.role = role.map(|role| role.name.clone());
+            let offer = |role| offered(role, &cell.kind, &here, &summaries, &rule);
+            cell.offered = role.and_then(|role| match role.kinds.is_empty() {
+                true => offer(role),
+                false => of_roles.entry(role.name.as_str()).or_insert_with(|| offer(role)).clone(),
+            });
+            all.push(cell);
         }
     }
     all
@@ -194,7 +186,7 @@ fn offered(
 }
 
 /// By whole second; empty if the record does not tell.
-fn seconds_of_kinds(summary: &StepSummary, kinds: &[&str]) -> Vec<f64> {
+pub(crate) fn seconds_of_kinds(summary: &StepSummary, kinds: &[&str]) -> Vec<f64> {
     let mut all: Vec<f64> = Vec::new();
     for own in kinds.iter().filter_map(|kind| crate::stalls::seconds_of_kind(summary, kind)) {
         all.resize(all.len().max(own.len()), 0.0);
@@ -230,13 +222,11 @@ pub(crate) fn kind_comparisons(
                     };
                     let samples =
                         Samples::new(&values(&ours), &values(&theirs), joined.interleaved);
-                    let place = (facts, &joined.steps[step]);
-                    let Some(mut one) = draft(&samples, place, &levels.of(variant), seed) else {
-                        continue;
-                    };
-                    set_place(&mut one, (variant, baseline, step));
-                    drafts.push(one);
-                    of.push((step, kind));
+                    let of_step = (facts, &joined.steps[step]);
+                    if let Some(one) = draft(&samples, of_step, &levels.of(variant), seed) {
+                        drafts.push(one.at((variant, baseline, step)));
+                        of.push((step, kind));
+                    }
                 }
             }
         }
@@ -264,9 +254,4 @@ fn pool_kinds(
         at(measured, variant, *step).iter().filter_map(value_of).collect()
     });
     pool(drafts, &places, errors.as_ref(), levels);
-}
-
-fn set_place(draft: &mut Draft, (variant, baseline, step): (usize, usize, usize)) {
-    let comparison = &mut draft.comparison;
-    (comparison.variant, comparison.baseline, comparison.step) = (variant, baseline, step);
 }

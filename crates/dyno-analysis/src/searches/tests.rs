@@ -4,7 +4,7 @@ use dyno_record::{Run, SearchSummary};
 
 use super::*;
 use crate::fixtures::{self, wobble};
-use crate::{Findings, Options, Verdict, analyse};
+use crate::{CaveatKind, Findings, Options, Verdict, analyse};
 
 /// `found` gets variant and repetition, and returns the lower end of a bracket of 5 % or a client.
 fn searched(

@@ -99,30 +99,27 @@ pub fn settle(series: &Series, stopping: &StoppingRecord, rule: &Rule) -> Vec<Op
 /// For comparisons at the end of the run: that of a look if the variant was settled at one, or has
 /// fewer repetitions than others; else that of the end.
 pub fn levels(series: &Series, stopping: &StoppingRecord, rule: &Rule) -> Vec<f64> {
-    let most = series.repetitions.iter().copied().max().unwrap_or(0);
-    let of = |(why, repetitions): (Option<Why>, &u32)| {
-        let is_at_a_look = matches!(why, Some(Why::Decided(_) | Why::CannotWin(_)));
-        let is_behind = *repetitions < most;
-        if is_at_a_look || is_behind {
-            level_of_a_look(stopping, rule)
-        } else {
-            level_of_the_end(stopping, rule)
-        }
-    };
-    settle(series, stopping, rule).into_iter().zip(&series.repetitions).map(of).collect()
+    let is_at_a_look = |why: &Option<Why>| matches!(why, Some(Why::Decided(_) | Why::CannotWin(_)));
+    levels_by(series, stopping, rule, is_at_a_look)
 }
 
 /// For bounds of a variant's own estimates: that of the look at which it was stopped, for any
 /// reason, or of the end. All looks' levels add up to 1 − confidence, so bounds hold either way.
 pub fn levels_of_cells(series: &Series, stopping: &StoppingRecord, rule: &Rule) -> Vec<f64> {
+    levels_by(series, stopping, rule, |why| !matches!(why, None | Some(Why::AllDone)))
+}
+
+fn levels_by(
+    series: &Series,
+    stopping: &StoppingRecord,
+    rule: &Rule,
+    is_stopped: fn(&Option<Why>) -> bool,
+) -> Vec<f64> {
     let most = series.repetitions.iter().copied().max().unwrap_or(0);
-    let of = |(why, repetitions): (Option<Why>, &u32)| {
-        let is_stopped = !matches!(why, None | Some(Why::AllDone));
-        if is_stopped || *repetitions < most {
-            level_of_a_look(stopping, rule)
-        } else {
-            level_of_the_end(stopping, rule)
-        }
+    let of = |(why, repetitions): (Option<Why>, &u32)| match is_stopped(&why) || *repetitions < most
+    {
+        true => level_of_a_look(stopping, rule),
+        false => level_of_the_end(stopping, rule),
     };
     settle(series, stopping, rule).into_iter().zip(&series.repetitions).map(of).collect()
 }

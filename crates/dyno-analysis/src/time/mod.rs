@@ -1,6 +1,5 @@
 //! Whether a trial's throughput by second was steady, and how it was not (METHOD.md, section 5.1).
 
-pub(crate) mod caveats;
 mod noise;
 mod period;
 mod segments;
@@ -86,14 +85,9 @@ pub fn judge(trial: u32, throughput: &[f64], threshold: f64) -> TimeFacts {
     let mut facts = TimeFacts {
         trial,
         seconds: throughput.len() as u32,
-        steadiness: Steadiness::TooShort,
-        warm_up_s: None,
-        trend_percent: None,
-        changes: Vec::new(),
-        period: None,
         stalls: stalls::stalls(throughput),
         score: score(throughput),
-        steady_from_s: None,
+        ..TimeFacts::default()
     };
     if throughput.len() < SECONDS_LEAST || throughput.iter().any(|v| !v.is_finite()) {
         return facts;

@@ -5,7 +5,7 @@ use dyno_units::Seed;
 
 use super::*;
 use crate::fixtures::{run, wobble};
-use crate::{Options, Verdict, analyse};
+use crate::{Caveat, Options, Verdict, analyse};
 
 /// Two variants at one step, `b` 20 % faster than `a`, with the rule on.
 fn quiet(repetitions: u32, repeats_max: u32) -> Run {

@@ -11,7 +11,6 @@ use dyno_units::Nanoseconds;
 use rustix::process::{Resource, getrlimit};
 
 use super::files::Access;
-use super::owner::Owner;
 use super::{
     ANSWER_LIMIT, Answer, FOLDER_MARK, Keeper, KeptProcess, ProcessSpec, files, leftovers,
     open_log, random_token,
@@ -211,15 +210,11 @@ impl Keeper {
 
     /// In the folder's owner file; returns the label's value.
     fn note_containers(&self, folder: &Path, engine: &Engine) -> Result<String> {
-        let mut owner_files = self.owner_files();
-        let (_, mut owner) = Owner::read(folder)?;
-        if let Some(note) = owner.containers.as_ref().filter(|note| note.engine == *engine) {
-            return Ok(note.token.clone());
-        }
-        let token = fresh_token()?;
-        owner.containers = Some(ContainersNote { engine: engine.clone(), token: token.clone() });
-        owner_files.insert(folder.to_owned(), owner.write()?);
-        Ok(token)
+        let fresh = ContainersNote { engine: engine.clone(), token: fresh_token()? };
+        self.amend(folder, |owner| {
+            let noted = owner.containers.take().filter(|note| note.engine == *engine);
+            owner.containers.insert(noted.unwrap_or(fresh)).token.clone()
+        })
     }
 }
 

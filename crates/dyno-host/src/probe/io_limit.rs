@@ -9,25 +9,18 @@ use dyno_units::reading::prelude::*;
 use super::{Probe, Readings, counting, growth, insert};
 use crate::cgroup::{Groups, group_folders};
 use crate::kernel_text;
+use crate::volume::{V1_FILES, V2_WORDS};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
     reading("data_disk.limit_used_pct", Percent, "Use of the limit of the data disk", "operations or bytes per second that passed the limit set for the data disk, as a share of that limit; for the most heavily used of its components (reads, writes, bytes read, bytes written); flushes count as writes").chart_if_moving(Topic::Disk, 10).moves(StallCause::Disk, Movement::From(90)),
 ];
 
-/// Reads, writes, bytes read, bytes written: limits or counts.
+/// Of reads, writes, bytes read and bytes written, in the order of [`V1_FILES`] or [`V2_WORDS`].
 type Parts<T> = [T; 4];
 
-/// In the order of the parts.
-const V1_LIMITS: Parts<&str> = [
-    "blkio.throttle.read_iops_device",
-    "blkio.throttle.write_iops_device",
-    "blkio.throttle.read_bps_device",
-    "blkio.throttle.write_bps_device",
-];
-/// In `io.max` and `io.stat`, in the same order.
-const V2_LIMITS: Parts<&str> = ["riops", "wiops", "rbps", "wbps"];
-const V2_COUNTS: Parts<&str> = ["rios", "wios", "rbytes", "wbytes"];
+/// In the order of [`V2_WORDS`].
+const V2_COUNTS: Parts<&str> = ["rbytes", "wbytes", "rios", "wios"];
 
 struct Limited {
     group: Groups,
@@ -39,7 +32,7 @@ struct Limited {
 pub(super) fn probe(root: &Path, disk: &str, server: Option<i32>) -> Option<Box<dyn Probe>> {
     let device = fs::read_to_string(root.join("sys/block").join(disk).join("dev")).ok()?;
     let v1 = root.join("sys/fs/cgroup/blkio");
-    let group = match v1.join(V1_LIMITS[0]).exists() {
+    let group = match v1.join(V1_FILES[0].0).exists() {
         true => Groups::V1(v1),
         false => {
             let process = server.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
@@ -72,13 +65,13 @@ impl Limited {
 
     fn limits(&self) -> Parts<Option<u64>> {
         match &self.group {
-            Groups::V1(folder) => V1_LIMITS.map(|file| {
+            Groups::V1(folder) => V1_FILES.map(|(file, _)| {
                 let text = fs::read_to_string(folder.join(file)).ok()?;
                 self.line(&text)?.trim().parse().ok()
             }),
             Groups::V2(folder) => {
                 let text = fs::read_to_string(folder.join("io.max")).unwrap_or_default();
-                V2_LIMITS.map(|word| value(self.line(&text)?, word))
+                V2_WORDS.map(|(word, _)| value(self.line(&text)?, word))
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::keeper::GROUP_PREFIX;
 use crate::storage::write_setting;
 
 /// Files of version 1, each with its part of a limit.
-const V1_FILES: [(&str, Part); 4] = [
+pub(crate) const V1_FILES: [(&str, Part); 4] = [
     ("blkio.throttle.read_iops_device", |limit| limit.read_iops),
     ("blkio.throttle.write_iops_device", |limit| limit.write_iops),
     ("blkio.throttle.read_bps_device", |limit| limit.read_bandwidth),
@@ -21,14 +21,14 @@ const V1_FILES: [(&str, Part); 4] = [
 ];
 
 /// Words of `io.max`, each with its part of a limit.
-const V2_WORDS: [(&str, Part); 4] = [
+pub(crate) const V2_WORDS: [(&str, Part); 4] = [
     ("rbps", |limit| limit.read_bandwidth),
     ("wbps", |limit| limit.write_bandwidth),
     ("riops", |limit| limit.read_iops),
     ("wiops", |limit| limit.write_iops),
 ];
 
-type Part = fn(&IoLimit) -> Option<u64>;
+pub(crate) type Part = fn(&IoLimit) -> Option<u64>;
 
 impl Groups {
     /// Fails if this machine has none.

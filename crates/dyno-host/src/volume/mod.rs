@@ -24,6 +24,7 @@ pub use check::volume_problems;
 use dismantle::Notes;
 pub(crate) use dismantle::dismantle;
 use filesystem::{Filesystem, MadeBy};
+pub(crate) use limit::{V1_FILES, V2_WORDS};
 use loop_device::BlockDevice;
 pub use spec::{Backing, Dips, IoLimit, VolumeSpec};
 pub(crate) use tool::Tools;

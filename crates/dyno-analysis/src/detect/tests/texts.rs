@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use dyno_record::{
-    AuditRow, BuildFacts, Canary, ClockFacts, ClockReading, EncodedHistogram, HostSummary,
-    ImportedFrom, LevelRecord, MemberFacts, OwnStepRecord, PlaceFacts, ProductFacts, Run, RunOff,
+    AuditRow, BuildFacts, Canary, ClockFacts, ClockReading, EncodedHistogram, ImportedFrom,
+    LevelRecord, MemberFacts, OwnStepRecord, PlaceFacts, ProductFacts, Run, RunOff,
     SCHEDULING_GROUP, SearchRecord, SearchSummary, Settled, StepSummary, StoppingRecord,
     TrialSummary, VoidBlock, VoidingRecord, new_histogram,
 };
@@ -14,6 +14,7 @@ use dyno_units::reading::prelude::*;
 use dyno_units::{MetricId, Seed};
 use expect_test::expect_file;
 
+use super::hosts::spread;
 use super::{add_outcome, forget_durability, place, sound};
 use crate::fixtures::{fail, register, run, step_summary, wobble};
 use crate::{Caveat, CaveatKind, Findings, Options, analyse, analyse_against};
@@ -82,27 +83,6 @@ const GENERATORS: [Spoilt; 8] = [
         run.trials.iter_mut().for_each(|trial| trial.server.transport = "simulated".to_owned());
     }),
 ];
-
-/// A third of the load each.
-fn spread(run: &mut Run) {
-    for step in run.trials.iter_mut().flat_map(|trial| &mut trial.steps) {
-        let n = step.kinds[0].outcomes["committed"];
-        let host = |name: &str| {
-            let mut kinds = step.kinds.clone();
-            kinds[0].outcomes.insert("committed".to_owned(), n / 3);
-            HostSummary {
-                name: name.to_owned(),
-                clients: 2,
-                generator: step.generator.clone(),
-                kinds,
-                due: n / 3,
-                clock: Some(ClockFacts { bound_us: 50.0, ..ClockFacts::default() }),
-                ..HostSummary::default()
-            }
-        };
-        step.hosts = ["x", "y", "z"].map(host).to_vec();
-    }
-}
 
 const HOSTS: [Spoilt; 9] =
     [

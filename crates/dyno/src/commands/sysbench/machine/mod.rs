@@ -356,3 +356,18 @@ impl Reports<'_> {
         self.base = mark;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use dyno_sysbench::{declared, options_text};
+
+    use super::TESTS;
+
+    #[test]
+    fn the_help_of_each_test_declares_all_of_its_options() {
+        for test in &TESTS {
+            let shown = options_text(&declared(test.options)).replace('_', "-");
+            assert_eq!(shown, test.options.replace('_', "-"), "{}", test.name);
+        }
+    }
+}
