@@ -67,7 +67,7 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     }
     let asked = dyno_lab::questions_in_words(study, &plan).join("; and ");
     let guessed = match study.design.questions.is_empty() {
-        true => " (a guess by what is varied: `question` in `[design]` says another)",
+        true => " (inferred from what is varied; set `question` in [design] to ask something else)",
         false => "",
     };
     terminal::out(&format!(

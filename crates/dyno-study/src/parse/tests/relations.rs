@@ -11,8 +11,8 @@ fn check(sources: impl IntoIterator<Item = String>, expected: Expect) {
     let mut said = String::new();
     for source in sources {
         for one in parse(&source, &vocabulary()).err().unwrap_or_default() {
-            let (at, help) = (&source[one.span], one.help.unwrap_or_default());
-            said += &format!("{at}: {}\n    {}\n    {help}\n", one.message, one.label);
+            said += &format!("{}: {}\n    {}\n", &source[one.span], one.message, one.label);
+            said.extend(one.help.map(|help| format!("    {help}\n")));
         }
     }
     expected.assert_eq(&said);
@@ -245,10 +245,8 @@ fn what_a_product_does_not_have() {
                 to start several servers, configure a cluster, replicas or shards
             keep_tables: `keep_tables` works only with `url`
                 a server that Dyno starts is removed together with its tables
-    
             allow_existing_tables: `allow_existing_tables` works only with `url`
                 a server that Dyno starts has no other tables
-    
             swap: `swap` cannot be combined with product `sqlite`
                 this product is built into Dyno
                 leave this key out
@@ -296,10 +294,8 @@ fn what_a_product_does_not_have() {
                 to start several servers, configure a cluster, replicas or shards
             keep_tables: `keep_tables` works only with `url`
                 a server that Dyno starts is removed together with its tables
-    
             allow_existing_tables: `allow_existing_tables` works only with `url`
                 a server that Dyno starts has no other tables
-    
             swap: `swap` needs `memory`
                 swap is what the server may use beyond its memory
                 set the limit of its memory, such as memory = "1GiB"
@@ -526,19 +522,14 @@ fn what_keys_of_other_tables_need_and_exclude() {
             make them two jobs
         at_once: `at_once` has no effect without `sql`
             only with it
-    
         repeat: `repeat` has no effect without `sql`
             only with it
-    
         other_database: `other_database` has no effect without `command`
             statements are sent to the database that is measured
-    
         x: `figures` has no effect without `command`
             only with it
-    
         y: `figures` has no effect without `command`
             only with it
-    
         a: `[fault.a]` does not say what happens
             no `do`
             add do = "kill", "stop", "restart" or "isolate"
@@ -547,19 +538,15 @@ fn what_keys_of_other_tables_need_and_exclude() {
             add at = "30s"
         for: `for` has no effect here
             only with do = "stop" or "isolate"
-    
         a: `[fault.a]` does not say how long the server is suspended
             no `for`
             add for = "5s"; to leave a server down instead, use do = "kill"
         start_after: `start_after` and `then` exclude each other
             a primary that was replaced stays down until the end of the measured time
-    
         start_after: `start_after` has no effect here
             only with do = "kill"
-    
         then: `then` has no effect here
             only with do = "kill"
-    
         a: `[fault.a]` does not say how long the node is isolated
             no `for`
             add for = "5s"
@@ -568,16 +555,12 @@ fn what_keys_of_other_tables_need_and_exclude() {
             add at = "30s"
         then: `then` has no effect here
             only with do = "kill"
-    
         every: `every` and `then` exclude each other
             a primary that was replaced stays down until the end of the measured time
-    
         every: `every` and `then` exclude each other
             a primary that was replaced stays down until the end of the measured time
-    
         start_after: `start_after` and `then` exclude each other
             a primary that was replaced stays down until the end of the measured time
-    
         a: `[volume.a]` has neither a size nor a device
             neither `size` nor `device`
             add size = "8GiB", or device = "/dev/…"
