@@ -144,13 +144,21 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
 
 /// What is asked: what the first run says, except where several runs that were joined vary something together.
 fn questions(runs: &[Run], joined: &Joined<'_>, findings: &Findings) -> Vec<Question> {
-    let said = runs.first().map_or(&[][..], |run| &run.manifest.questions);
-    if let ([_], [_, ..]) = (runs, said) {
-        return said.to_vec();
+    // A record may name one any number of times.
+    let mut said: Vec<Question> = Vec::new();
+    for question in runs.first().into_iter().flat_map(|run| &run.manifest.questions) {
+        if !said.contains(question) {
+            said.push(*question);
+        }
     }
-    match (varied(joined, findings).question(), said) {
-        (Question::Best, [_, ..]) => said.to_vec(),
-        (told, _) => vec![told],
+    let agree = runs.iter().all(|run| run.manifest.questions == runs[0].manifest.questions);
+    let is_usual = said == [Question::Best];
+    if !said.is_empty() && (runs.len() == 1 || agree && !is_usual) {
+        return said;
+    }
+    match varied(joined, findings).question() {
+        Question::Best if !said.is_empty() => said,
+        inferred => vec![inferred],
     }
 }
 

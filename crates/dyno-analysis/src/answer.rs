@@ -59,16 +59,19 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
         return answer;
     }
     let against = writer.against_the_first_run().or_else(|| writer.vectors());
+    let mut unanswered = None;
     let (question, headline, mut statements, support) = match against {
         Some((headline, lines)) => (Question::Best, headline, Vec::new(), Some(lines)),
         None => {
-            let mut statements = writer.statements();
-            let (question, headline) = statements.remove(0);
-            let others = statements.into_iter().map(|(_, text)| text).collect();
-            (question, writer.with_tpcc_mode(headline), others, None)
+            let (questions, mut statements): (Vec<Question>, Vec<String>) =
+                writer.statements().into_iter().unzip();
+            unanswered = writer.unanswered(&questions);
+            let headline = statements.remove(0);
+            (questions[0], writer.with_tpcc_mode(headline), statements, None)
         }
     };
     let mut lines = writer.failed_audits();
+    lines.extend(unanswered);
     lines.extend(writer.required());
     if question == Question::Durability {
         // What each level costs is what was asked for: everything else that is said gives way.
@@ -95,6 +98,12 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
     Answer { headline, note, lines, details, against: writer.safe_one() }
 }
 
+/// Whether a question is answered by a comparison of variants.
+fn compares(question: Question) -> bool {
+    use Question::{Best, Blocks, Durability, Limit, Linear, Same, Worse};
+    matches!(question, Best | Worse | Same | Linear | Limit | Durability | Blocks)
+}
+
 struct AnswerWriter<'a> {
     findings: &'a Findings,
     ranker: &'a Ranker<'a>,
@@ -104,25 +113,22 @@ impl AnswerWriter<'_> {
     /// What can be said, the headline first; never empty. What is asked comes first.
     fn statements(&self) -> Vec<(Question, String)> {
         let asked = &self.findings.questions;
-        let is_asked = |question: Question| asked.contains(&question);
-        let compared = |question: &Question| {
-            let text = match question {
-                Question::Best => Some(self.fastest()),
-                Question::Durability => self.cost_of_safety(),
-                Question::Blocks => self.blocked(),
-                Question::Linear => self.linear(),
-                Question::Worse | Question::Same => self.against_baselines(*question),
-                Question::Limit => self.within_limits(),
-                _ => None,
-            };
-            Some((*question, text?))
+        let place = |question: Question| {
+            asked.iter().position(|one| *one == question).unwrap_or(usize::MAX)
         };
-        let mut found: Vec<(Question, String)> = asked.iter().filter_map(compared).collect();
-        if found.is_empty() {
-            found.push((Question::Best, self.fastest()));
+        let mut found: Vec<(usize, Question, String)> = Vec::new();
+        for question in asked.iter().filter(|question| compares(**question)) {
+            let said = self.compared(*question).map(|text| (*question, text));
+            // Where there is no such sentence, the usual one says how the variants compare.
+            let has_usual = found.iter().any(|(_, of, _)| *of == Question::Best);
+            let usual = || (!has_usual).then(|| (Question::Best, self.fastest()));
+            found.extend(said.or_else(usual).map(|(of, text)| (place(*question), of, text)));
         }
-        let grown = if is_asked(Question::Scales) { self.grown() } else { None };
-        let always = [(Question::Scales, grown.or_else(|| self.scaling()))];
+        if found.is_empty() {
+            found.push((usize::MAX, Question::Best, self.fastest()));
+        }
+        let is_asked = |question: &Question| asked.contains(question);
+        let grown = if is_asked(&Question::Scales) { self.grown() } else { None };
         let if_asked: [(Question, fn(&Self) -> Option<String>); 6] = [
             (Question::Saturates, Self::saturation),
             (Question::Steady, Self::evenness),
@@ -131,15 +137,43 @@ impl AnswerWriter<'_> {
             (Question::Snapshots, Self::snapshots),
             (Question::Backlog, Self::fallen_behind),
         ];
-        let if_asked = if_asked.into_iter().filter(|(question, _)| is_asked(*question));
-        let others =
-            always.into_iter().chain(if_asked.map(|(question, say)| (question, say(self))));
-        found.extend(others.filter_map(|(question, text)| Some((question, text?))));
-        found.extend(self.cheapest().into_iter().map(|text| (Question::Cost, text)));
-        found.extend(self.faults().into_iter().map(|text| (Question::Recovers, text)));
-        let place = |question: Question| asked.iter().position(|one| *one == question);
-        found.sort_by_key(|(question, _)| place(*question).unwrap_or(usize::MAX));
-        found
+        let if_asked = if_asked.into_iter().filter(|(question, _)| is_asked(question));
+        let if_asked = if_asked.filter_map(|(question, say)| Some((question, say(self)?)));
+        let scaling = grown.or_else(|| self.scaling());
+        let others = scaling.into_iter().map(|text| (Question::Scales, text)).chain(if_asked);
+        found.extend(others.map(|(question, text)| (place(question), question, text)));
+        let costs = self.cheapest().into_iter().map(|text| (Question::Cost, text));
+        let faults = self.faults().into_iter().map(|text| (Question::Recovers, text));
+        found.extend(costs.chain(faults).map(|(of, text)| (place(of), of, text)));
+        found.sort_by_key(|(place, ..)| *place);
+        found.dedup_by(|(.., one), (.., other)| one == other);
+        found.into_iter().map(|(_, question, text)| (question, text)).collect()
+    }
+
+    /// How the variants compare, in the form that a question asks for.
+    fn compared(&self, question: Question) -> Option<String> {
+        match question {
+            Question::Best => Some(self.fastest()),
+            Question::Durability => self.cost_of_safety(),
+            Question::Blocks => self.blocked(),
+            Question::Linear => self.linear(),
+            Question::Worse | Question::Same => self.against_baselines(question),
+            Question::Limit => self.within_limits(),
+            _ => None,
+        }
+    }
+
+    /// The questions that what was measured cannot answer; where variants are compared, the usual sentence
+    /// answers.
+    fn unanswered(&self, answered: &[Question]) -> Option<String> {
+        let is_open = |question: &&Question| {
+            let has_usual = compares(**question) && **question != Question::Linear;
+            !has_usual && !answered.contains(question)
+        };
+        let open = self.findings.questions.iter().filter(is_open);
+        let words: Vec<String> = open.map(|question| format!("`{}`", question.word())).collect();
+        (!words.is_empty())
+            .then(|| format!("Not answered, as the run lacks what they need: {}.", list(&words)))
     }
 
     fn fastest(&self) -> String {

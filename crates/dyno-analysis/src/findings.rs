@@ -26,7 +26,7 @@ use crate::vectors::VectorFacts;
 pub struct Findings {
     pub format: u32,
     pub title: String,
-    /// What is asked, the first first: told by what was varied where the study did not say so.
+    /// Most important first; inferred from what was varied where the study did not say so.
     #[serde(default)]
     pub questions: Vec<Question>,
     pub answer: Answer,

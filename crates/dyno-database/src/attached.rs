@@ -30,17 +30,19 @@ pub(crate) trait Hold: Send {
     fn remove(self: Box<Self>, endpoint: &Endpoint) -> Result<(), DeployError>;
 }
 
-/// Goes on with another connection in the place of one that is lost: why it is down, if there is none.
+/// Replaces a lost connection; returns why the server is down if none can be opened.
 pub(crate) fn replaced<C>(
     guard: &mut C,
     reason: impl fmt::Display,
     opened: Result<C, impl fmt::Display>,
 ) -> Option<String> {
     match opened {
-        Ok(connection) => *guard = connection,
-        Err(error) => return Some(format!("{reason}; {error}")),
+        Ok(connection) => {
+            *guard = connection;
+            None
+        }
+        Err(error) => Some(format!("{reason}; {error}")),
     }
-    None
 }
 
 /// Nothing: nothing was made in it.

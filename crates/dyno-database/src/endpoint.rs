@@ -139,7 +139,8 @@ pub enum TlsMode {
     },
 }
 
-/// A text that is never shown, and is wiped from memory when it is dropped.
+/// A text that is never shown, and is wiped from memory when it is dropped. Serialized in clear: only messages to
+/// agents hold one, and no record.
 #[derive(Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Secret(String);
 

@@ -73,8 +73,8 @@ impl Running {
 /// A text without the server's password: some programs write down what they are configured with.
 fn without_password(text: &str, password: Option<&Secret>) -> String {
     match password {
-        Some(password) => text.replace(password.reveal(), "***"),
-        None => text.to_owned(),
+        Some(password) if !password.reveal().is_empty() => text.replace(password.reveal(), "***"),
+        _ => text.to_owned(),
     }
 }
 
@@ -161,7 +161,11 @@ impl Server for Running {
 
     fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
         match self.can_keep_data {
-            true => self.own.stop_and_keep_data(to, self.tidy),
+            true => {
+                let Running { own, endpoint, tidy, .. } = *self;
+                let kept = own.stop_and_keep_data(to, tidy);
+                kept.map_err(|error| concealed(error, endpoint.password.as_ref()))
+            }
             false => Err(DeployError::new(NOT_MOVED)),
         }
     }

@@ -354,11 +354,11 @@ impl Keeper {
             Some(image) => self.spawn_client(folder, spec, image)?.0,
             None => self.spawn(folder, spec)?,
         };
-        let ended = retry(clock, (limit, kept::POLL), || process.ended(), Option::is_some);
+        retry(clock, (limit, kept::POLL), || process.ended(), Option::is_some);
         if process.status().is_some_and(|status| status.success()) {
             return Ok(());
         }
-        let how = ended.unwrap_or_else(|| {
+        let how = process.ended().unwrap_or_else(|| {
             let _ = process.stop("KILL", clock, Nanoseconds::SECOND);
             format!("did not finish within {limit} and was killed")
         });

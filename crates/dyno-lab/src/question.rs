@@ -75,7 +75,7 @@ impl Words<'_> {
             },
             Question::Worse => format!("whether any {varied} is worse in {metric}{against}"),
             Question::Same => {
-                let threshold = self.study.design.threshold * 100.0;
+                let threshold = (self.study.design.threshold * 1e5).round() / 1e3;
                 format!(
                     "whether {varied} makes a difference of more than {threshold} % in {metric}{against}"
                 )
@@ -84,7 +84,7 @@ impl Words<'_> {
                 Some(factor) => format!("how throughput grows with {factor}"),
                 None => "how throughput grows with the number of clients".to_owned(),
             },
-            Question::Linear => format!("whether throughput grows at least linearly with {varied}"),
+            Question::Linear => format!("whether throughput grows faster than {varied}"),
             Question::Saturates => "from how many clients on response time turns up".to_owned(),
             Question::Limit => {
                 format!("how much load each {varied} carries within {}", self.limits())
@@ -115,7 +115,7 @@ impl Words<'_> {
         }
     }
 
-    /// The metric by which most steps are judged.
+    /// The metric by which the first step is judged.
     fn metric(&self) -> &'static str {
         let Some(step) = self.plan.steps.first() else { return "throughput" };
         match &step.load {

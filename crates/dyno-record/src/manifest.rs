@@ -16,8 +16,7 @@ pub struct Manifest {
     pub seed: u64,
     /// Milliseconds since 1970 UTC.
     pub created_unix_ms: u64,
-    /// What the study asks, the first first; told by what it varies where it does not say so. Empty in records
-    /// of before.
+    /// Most important first; inferred from what varies where the study does not say so. Empty in older records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<Question>,
     /// Smallest effect that matters, as a fraction.

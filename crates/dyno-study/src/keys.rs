@@ -307,14 +307,14 @@ const DESIGN_ONLY: &[Key] = &[
         .example("[\"responsiveness\", \"innodb\"]"),
     key("question", Shape::OneOrMore(&Shape::Words(&Question::WORDS)))
         .help(
-            "What the answer says first, or a list of it; told by what the study varies if not given. \
+            "What the answer is about, or a list of it, most important first; inferred from what varies if not given. \
              best: which variant is best. worse, same: whether any is worse than its baseline, or differs. \
              scales, linear: how throughput grows with clients, or with a number that is varied. \
              saturates: from how many clients on response time turns up. limit: how much load fits \
-             within `require`. cost: money per million transactions. reads: disk reads per \
+             within `require` or the limit of a search. cost: money per million transactions. reads: disk reads per \
              transaction. space: disk space. durability: the price of syncing every commit. snapshots: \
              how long they take. backlog: work that engines put off. blocks: whether a job holds up the \
-             load. recovers: how long a fault lasts. steady: how much throughput varies. It changes \
+             load. recovers: how long nothing commits after a fault. steady: how much throughput varies. It changes \
              nothing that is measured.",
         )
         .example("[\"best\", \"space\"]"),

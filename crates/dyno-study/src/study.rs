@@ -414,7 +414,7 @@ pub struct WorkloadChoice {
 /// The `[design]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Design {
-    /// What is asked, the first first; empty where the study does not say so.
+    /// Most important first; empty where the study does not say so.
     pub questions: Vec<Question>,
     /// Factors that make variants, in file order.
     pub factors: Vec<Factor>,

@@ -13,7 +13,7 @@ pub enum Question {
     Same,
     /// How does throughput grow with clients, or with the number of members that is varied?
     Scales,
-    /// Does throughput grow at least as fast as the number that is varied?
+    /// Does throughput grow faster than the number that is varied?
     Linear,
     /// From how many clients on does response time turn up?
     Saturates,
@@ -91,10 +91,16 @@ pub struct Varied {
 
 impl Varied {
     /// Whether the levels of a factor are numbers of members.
-    pub fn is_of_members<'a>(factor: &str, mut levels: impl Iterator<Item = &'a str>) -> bool {
+    pub fn is_of_members<'a>(factor: &str, levels: impl Iterator<Item = &'a str>) -> bool {
+        let levels: Vec<&str> = levels.collect();
+        let is_number = |level: &&str| level.parse::<u64>().is_ok();
+        Varied::counts_members(factor) && levels.len() > 1 && levels.iter().all(is_number)
+    }
+
+    /// Whether a factor is a number of members by its name, with or without what stands before the last dot.
+    pub fn counts_members(factor: &str) -> bool {
         let name = factor.rsplit('.').next().unwrap_or(factor);
-        let is_number = |level: &str| level.parse::<u64>().is_ok();
-        matches!(name, "servers" | "shards" | "nodes" | "replicas") && levels.all(is_number)
+        matches!(name, "servers" | "shards" | "nodes" | "replicas")
     }
 
     pub fn question(&self) -> Question {
@@ -144,7 +150,8 @@ mod tests {
         check(|one| one.jobs = true, Question::Blocks);
         check(|one| (one.faults, one.durability) = (true, true), Question::Recovers);
         assert!(Varied::is_of_members("database.servers", ["1", "3"].into_iter()));
-        assert!(!Varied::is_of_members("option.shards_of", ["1"].into_iter()));
-        assert!(!Varied::is_of_members("database.replicas", ["few"].into_iter()));
+        assert!(!Varied::is_of_members("database.servers", ["1"].into_iter()));
+        assert!(!Varied::is_of_members("option.shards_of", ["1", "2"].into_iter()));
+        assert!(!Varied::is_of_members("database.replicas", ["few", "2"].into_iter()));
     }
 }

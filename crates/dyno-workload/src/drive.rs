@@ -49,7 +49,7 @@ pub trait Pace {
     /// The client retries at once: failure and retry count, and it stays in flight.
     fn retried_at_once(&self, _kind: usize, _tally: Tally, _error: &StatementError) {}
 
-    /// The transaction of the last [`Pace::poll_due`]; the time if there is no schedule.
+    /// When the transaction of the last [`Pace::poll_due`] was due; now, without a schedule.
     fn due(&self) -> Nanoseconds {
         self.latest()
     }

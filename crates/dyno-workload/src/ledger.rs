@@ -85,7 +85,7 @@ impl Ledger {
         Some(format!("SELECT {}, {found}", all.join(" + ")))
     }
 
-    /// In the answer to [`Ledger::query`]; none if more are known than clients noted.
+    /// Confirmed transactions missing from the answer to [`Ledger::query`]; none if more are known than clients noted.
     pub(crate) fn lost(&self, answer: &TextRows, acknowledged: u64) -> Option<u64> {
         let confirmed = self.noted().confirmed;
         if confirmed < acknowledged {

@@ -229,14 +229,14 @@ pub fn ks_distance(counts: &[u64], expected: &[f64]) -> f64 {
     most
 }
 
-/// Within this distance in all but 7 of a million cases: √(ln(2/α)/2n), the bound of Dvoretzky,
+/// Bound of the distance in all but 7 of a million cases: √(ln(2/α)/2n), the bound of Dvoretzky,
 /// Kiefer and Wolfowitz with Massart's constant (1990), valid for every n, and on the safe side for
 /// bins.
 pub fn ks_limit(n: u64) -> f64 {
     (LN_TWO_PER_ALPHA / (2.0 * n.max(1) as f64)).sqrt().min(1.0)
 }
 
-/// Of hits among `n` tries of probability `p` from n·p, in all but 7 of a million cases.
+/// How far hits among `n` tries of probability `p` are from n·p, in all but 7 of a million cases.
 pub fn share_tolerance(n: u64, p: f64) -> f64 {
     sum_tolerance(n, p * (1.0 - p), 1.0)
 }

@@ -3,8 +3,9 @@
 use dyno_units::Question;
 
 use super::AnswerWriter;
+use super::compared::is_nothing;
 use super::pair::distance;
-use crate::words::{count, share};
+use crate::words::{ci, count, share};
 use crate::{Comparison, Verdict, metrics};
 
 /// Decided comparisons that are named, for each direction.
@@ -62,20 +63,25 @@ impl AnswerWriter<'_> {
         })
     }
 
-    /// `b is slower at 8 clients (0.910×, 0.880–0.940×)`, the largest first; none if there are none.
+    /// `b is slower at 8 clients (0.910×, 95 % CI 0.880–0.940×, n = 5)`, the largest first; none if there are none.
     fn decided(&self, all: &[&Comparison], word: &str) -> Option<String> {
         let named = all.iter().take(NAMED_MOST).enumerate().map(|(nth, c)| {
+            let (name, at) = (self.name(c.variant), self.at(c.step));
+            if is_nothing(c) {
+                return format!("{name} committed nothing {at}");
+            }
             let style = self.findings.effect_style(c.metric);
             let interval = style.interval(&c.relative);
-            let interval = interval.map_or(String::new(), |interval| format!(", {interval}"));
-            let verb = if nth == 0 { format!(" is {word}") } else { String::new() };
-            let (name, at) = (self.name(c.variant), self.at(c.step));
-            format!("{name}{verb} {at} ({}{interval})", style.show(c.relative.value))
+            let interval = match nth {
+                0 => ci(&c.relative, self.findings.confidence, interval),
+                _ => interval.unwrap_or_else(|| "no CI".to_owned()),
+            };
+            format!("{name} is {word} {at} ({}, {interval})", style.show(c.relative.value))
         });
         let named: Vec<String> = named.collect();
         let more = match all.len().saturating_sub(NAMED_MOST) {
             0 => String::new(),
-            n => format!(" and {n} more"),
+            n => format!(" and in {}", count(n as u64, "more comparison")),
         };
         (!named.is_empty()).then(|| format!("{}{more}", named.join(", ")))
     }
@@ -117,7 +123,7 @@ mod tests {
             5,
             &[&[1e3, 2e3], &[900.0, 2e3], &[1e3, 3e3]],
             &expect![
-                "Relative to 16, 17 is slower at 4 clients (−10.1 %, −11.2 to −8.8 %); 18 is faster at 8 clients (+49.4 %, +47.5 to +51.4 %)."
+                "Relative to 16, 17 is slower at 4 clients (−10.1 %, 95 % CI −11.2 to −8.8 %, n = 5); 18 is faster at 8 clients (+49.4 %, 95 % CI +47.5 to +51.4 %, n = 5)."
             ],
         );
         check(
@@ -125,7 +131,7 @@ mod tests {
             10,
             &[&[1e3, 2e3], &[1e3, 2e3], &[1e3, 3e3]],
             &expect![
-                "No variant is slower than 16 by more than 3 %; 18 is faster at 8 clients (+50.0 %, +48.7 to +51.3 %)."
+                "No variant is slower than 16 by more than 3 %; 18 is faster at 8 clients (+50.0 %, 95 % CI +48.7 to +51.3 %, n = 10)."
             ],
         );
         check(
@@ -156,7 +162,9 @@ mod tests {
             Same,
             5,
             &[&[1e3, 2e3], &[900.0, 2e3], &[1e3, 2e3]],
-            &expect!["Relative to 16, 17 is slower at 4 clients (−10.1 %, −11.2 to −8.8 %)."],
+            &expect![
+                "Relative to 16, 17 is slower at 4 clients (−10.1 %, 95 % CI −11.2 to −8.8 %, n = 5)."
+            ],
         );
     }
 }

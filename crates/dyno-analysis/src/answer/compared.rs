@@ -269,6 +269,9 @@ impl AnswerWriter<'_> {
 
     /// Which verdicts the study was made for, where there are others.
     pub(super) fn exploratory(&self) -> Option<String> {
+        if !self.findings.questions.iter().any(|question| super::compares(*question)) {
+            return None;
+        }
         let is_main = |c: &&Comparison| c.metric == self.main_metric(c.step);
         let mut mains: Vec<&str> = Vec::new();
         for c in self.findings.comparisons.iter().filter(is_main) {

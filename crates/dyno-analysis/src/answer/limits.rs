@@ -71,13 +71,14 @@ impl AnswerWriter<'_> {
                 && step.own.is_none()
                 && is_judged_by_work.contains(&step.main_metric)
         };
-        if all.is_empty() || !steps.iter().all(is_load) {
+        if all.is_empty() || self.is_mismatched() || !steps.iter().all(is_load) {
             return None;
         }
         let mut limits: Vec<&str> = all.iter().map(|one| one.text.as_str()).collect();
         limits.dedup();
         limits.sort_unstable();
         limits.dedup();
+        let them = if limits.len() > 1 { "them" } else { "it" };
         let limits = list(&limits);
         let mut is_met: BTreeMap<(usize, usize), bool> = BTreeMap::new();
         for one in all {
@@ -119,11 +120,13 @@ impl AnswerWriter<'_> {
             measured.iter().filter(is_without).map(|v| self.name(*v)).collect();
         let without = match without.as_slice() {
             [] => String::new(),
-            [only] => format!("; {only} is not shown to meet it {place}"),
-            several => format!("; {} are not shown to meet it {place}", list(several)),
+            [only] => format!("; {only} is not shown to meet {them} {place}"),
+            several => format!("; {} are not shown to meet {them} {place}", list(several)),
         };
+        // A single repetition shows nothing.
+        let shown = if found.iter().all(|(.., rate)| rate.n > 1) { "shown" } else { "measured" };
         Some(format!(
-            "Highest throughput shown within {limits}: {}{more}{without}.",
+            "Highest throughput {shown} within {limits}: {}{more}{without}.",
             parts.join("; ")
         ))
     }

@@ -1,5 +1,7 @@
 //! The sentence on whether throughput grows faster than what is varied: shards, workers, threads.
 
+use dyno_units::Varied;
+
 use super::{AnswerWriter, At};
 use crate::numbers::EffectStyle;
 use crate::statistics::{Call, Effect, calls_at};
@@ -18,6 +20,8 @@ enum Growth {
 
 struct Grown<'a> {
     level: f64,
+    /// The baseline's level.
+    least: f64,
     /// Multiple of the baseline's.
     multiple: f64,
     comparison: &'a Comparison,
@@ -25,7 +29,8 @@ struct Grown<'a> {
 
 impl AnswerWriter<'_> {
     /// Whether throughput at the last step grows faster than the one number that is varied, against the variant
-    /// with the least of it; none if not exactly one is varied, or the baseline is another variant.
+    /// with the least of it; none if not exactly one is varied, the baseline is another variant, or the step is
+    /// not judged by throughput.
     pub(super) fn linear(&self) -> Option<String> {
         let (factor, all) = self.grown_with_number()?;
         let verdicts = self.growths(&all);
@@ -50,14 +55,14 @@ impl AnswerWriter<'_> {
     /// What more of the one number that is varied brings, by the same comparisons.
     pub(super) fn grown(&self) -> Option<String> {
         let (factor, all) = self.grown_with_number()?;
-        let first = all.first()?;
+        let first = all.first().filter(|_| Varied::counts_members(factor))?;
         let place = match self.findings.steps.len() {
             1 => String::new(),
             _ => format!(" {}", self.at(first.comparison.step)),
         };
         let is_open = all.iter().all(|one| one.comparison.verdict == Verdict::Inconclusive);
         let numbers = self.growth_in_numbers(&all);
-        let least = first.level / first.multiple;
+        let least = first.least;
         Some(match is_open {
             true => format!(
                 "Undecided whether throughput{place} grows with the number of {factor}, relative to \
@@ -72,6 +77,9 @@ impl AnswerWriter<'_> {
     fn grown_with_number(&self) -> Option<(&str, Vec<Grown<'_>>)> {
         let (factor, levels) = self.only_number()?;
         let step = self.findings.steps.len().checked_sub(1)?;
+        if self.main_metric(step) != metrics::THROUGHPUT || self.is_mismatched() {
+            return None;
+        }
         let mut all = Vec::new();
         for variant in self.compared_variants() {
             let comparisons = self.comparisons_of(variant, metrics::THROUGHPUT);
@@ -80,7 +88,7 @@ impl AnswerWriter<'_> {
             if least <= 0.0 || level <= least {
                 return None;
             }
-            all.push(Grown { level, multiple: level / least, comparison });
+            all.push(Grown { level, least, multiple: level / least, comparison });
         }
         all.sort_by(|a, b| a.level.total_cmp(&b.level));
         (!all.is_empty()).then_some((factor, all))
@@ -94,8 +102,9 @@ impl AnswerWriter<'_> {
             .enumerate()
             .map(|(nth, one)| {
                 let effect = &one.comparison.relative;
-                let word = match nth {
-                    0 => format!("{} CI ", share(self.findings.confidence)),
+                let word = match (nth, effect.n) {
+                    (0, 2) => "two repetitions: ".to_owned(),
+                    (0, _) => format!("{} CI ", share(self.findings.confidence)),
                     _ => String::new(),
                 };
                 let interval = style.interval(effect).map_or("no CI".to_owned(), |ci| word + &ci);

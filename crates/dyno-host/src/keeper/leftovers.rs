@@ -153,8 +153,11 @@ fn end_one(keeper: &Keeper, folder: &Path, clock: &dyn Clock) -> Vec<String> {
     let mut messages = match standing {
         Standing::Dead => end_processes(keeper, &owner, clock),
         // A machine that shares this disk has another boot too, and may be writing.
-        _ if is_newer(folder, &file, keeper.me.boot_unix_s) => return Vec::new(),
-        _ => Vec::new(),
+        Standing::EarlierBoot if is_newer(folder, &file, keeper.me.boot_unix_s) => {
+            return Vec::new();
+        }
+        Standing::EarlierBoot => Vec::new(),
+        Standing::Ours | Standing::MayLive => return Vec::new(),
     };
     messages.push(match remove_leftover(keeper, &owner, clock) {
         Ok(()) => format!("removed {}, left over by an earlier run", folder.display()),

@@ -1,5 +1,5 @@
 //! ZFS: a pool with one dataset on the volume's device, by the kernel's module or zfs-fuse. A pool
-//! is destroyed only if its name and its random token are noted in the volume's folder. zfs-fuse
+//! is destroyed only if the volume's folder notes its name and the random token that it carries. zfs-fuse
 //! runs once on a machine: Dyno starts it if it does not run, with the mark of the volume's folder,
 //! so that a later run can end it; one started by somebody else is used and left running.
 

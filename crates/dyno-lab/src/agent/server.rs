@@ -204,8 +204,12 @@ impl Keeping {
         match order {
             ServerOrder::Provide(order) => self.provide(&order),
             ServerOrder::Volume { volume, act } => {
-                let server = self.running.as_ref().ok_or_else(no_server)?;
-                act.on(self.volume(volume)?, &server.processes())?;
+                // Dips come while the load is measured: no process is looked up for them.
+                let processes = match act {
+                    VolumeAct::Bind => self.running.as_ref().ok_or_else(no_server)?.processes(),
+                    _ => Vec::new(),
+                };
+                act.on(self.volume(volume)?, &processes)?;
                 if let VolumeAct::Bind | VolumeAct::Lift = act {
                     // The group whose limit is read may be another one now.
                     self.watch_server(Vec::new());
@@ -372,11 +376,19 @@ impl Keeping {
 
     fn provide(&mut self, order: &ProvideOrder) -> Result<ServerDone, DeployError> {
         let keeper = self.keeper(order.data_folder.as_deref())?;
-        // What was made before something fails is released in the end.
-        let place = self.place.insert(Place::under(&keeper));
+        let mut place = Place::under(&keeper);
         let specs = [order.data.as_ref(), order.logs.as_ref()];
-        self.volumes = volume::provide(place, specs, &self.clock)?;
-        Ok(ServerDone::Provided(Box::new(recorded_place(place.facts()))))
+        let made = volume::provide(&mut place, specs, &self.clock);
+        let facts = place.facts();
+        self.place = Some(place);
+        match made {
+            Ok(volumes) => self.volumes = volumes,
+            Err(error) => {
+                let _ = self.release();
+                return Err(error.into());
+            }
+        }
+        Ok(ServerDone::Provided(Box::new(recorded_place(facts))))
     }
 
     fn volume(&self, number: usize) -> Result<&Volume, DeployError> {

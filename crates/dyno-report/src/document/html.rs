@@ -157,7 +157,7 @@ fn table(out: &mut Markup, table: &Table) {
         table.columns.iter().for_each(|column| head(out, column));
         out.raw("</tr></thead>");
     }
-    // What is looked things up in has a body for each group of rows.
+    // A table to look things up in has a body for each group of rows.
     let has_bodies = table.scroll == GROUPED;
     out.raw(if has_bodies { "" } else { "<tbody>" });
     for (idx, row) in table.rows.iter().enumerate() {

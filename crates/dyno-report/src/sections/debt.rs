@@ -41,9 +41,12 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     );
     let panel = |(step, trials): (usize, &Vec<TrialStep<'_>>)| {
         let own: Vec<&DebtFacts> = facts.iter().copied().filter(|d| d.step == step).collect();
+        if own.is_empty() {
+            return None;
+        }
         let mut blocks = Vec::from(table(view, &own));
         blocks.push(charts(&Panel { view, step, trials, points }, &own));
-        (!own.is_empty()).then(|| parts::panel(view, step, blocks))
+        Some(parts::panel(view, step, blocks))
     };
     let section = section.with(steps.iter().enumerate().filter_map(panel));
     Some(section.with(run_off(view, &run_offs, &meanings(runs))))

@@ -107,7 +107,8 @@ impl Relation {
         let other = self.with.iter().find(is_given);
         let is_broken = (self.with.is_empty() || other.is_some())
             && self.also.iter().all(|key| is_given(&key))
-            && !self.without.iter().any(|key| is_given(&key))
+            // Also what says nothing, such as `at = 0`, is no missing key.
+            && !self.without.iter().any(|key| given(raw, key, &[]).is_some())
             && self.product.is_none_or(|holds| word.is_some_and(holds));
         if !is_broken {
             return;

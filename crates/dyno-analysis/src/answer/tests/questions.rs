@@ -207,3 +207,29 @@ fn the_title_has_no_part_in_the_answer() {
         assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:#?}");
     }
 }
+
+#[test]
+fn several_questions_are_answered_in_their_order() {
+    let answer = |questions: &[Question]| {
+        let mut run = asked(Question::Scales, &["a", "b"], 5, 1.5);
+        run.manifest.questions = questions.to_vec();
+        analyse(&[run], &Options::default()).answer
+    };
+    let both = answer(&[Question::Worse, Question::Scales]);
+    assert!(both.headline.starts_with("b is faster than a at all 3"), "{}", both.headline);
+    assert!(both.lines[0].starts_with("Highest speed-up"), "{:?}", both.lines);
+    let scales = answer(&[Question::Scales, Question::Worse]);
+    assert_eq!([&scales.headline, &scales.lines[0]], [&both.lines[0], &both.headline]);
+    // A record of another origin may repeat one.
+    assert_eq!(answer(&[Question::Worse; 100_000]), answer(&[Question::Worse]));
+}
+
+#[test]
+fn a_question_without_data_is_said_to_have_no_answer() {
+    let mut run = asked(Question::Best, &["a", "b"], 5, 1.5);
+    run.manifest.questions = vec![Question::Linear, Question::Space];
+    let answer = analyse(&[run], &Options::default()).answer;
+    assert!(answer.headline.starts_with("b is 49.9 % faster"), "{}", answer.headline);
+    expect!["Not answered, as the run lacks what they need: `linear` and `space`."]
+        .assert_eq(&answer.lines[0]);
+}

@@ -2,7 +2,6 @@
 //! MySQL's performance schema. They have placeholders for values, whose meaning follows from their place: the
 //! column that they are compared with, assigned or inserted into, LIMIT, and so on. Values are drawn from the
 //! column's present ones. Statements with unexplained values are left out.
-//! then drawn from those that the column has now. Statements whose values cannot be explained are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
