@@ -6,7 +6,7 @@ use dyno_record::StepSummary;
 use dyno_units::{Metric, MetricId, Unit};
 
 use crate::compare::{Levels, resolution};
-use crate::findings::{Mean, NoBounds, WIDEST_BOUNDS};
+use crate::facts::{Mean, NoBounds, WIDEST_BOUNDS};
 use crate::join::Joined;
 use crate::metrics::{self, Statistic, committed, committed_of, merged, response_statistics};
 use crate::numbers::unit_of;

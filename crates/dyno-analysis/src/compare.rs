@@ -8,7 +8,7 @@ use dyno_record::{StepRecord, new_histogram};
 use dyno_units::{Direction, Metric, MetricId, Seed};
 
 use crate::cells::{Measured, at, described};
-use crate::findings::WIDEST_BOUNDS;
+use crate::facts::WIDEST_BOUNDS;
 use crate::join::Joined;
 use crate::metrics::{self, quantile};
 use crate::numbers::unit_of;

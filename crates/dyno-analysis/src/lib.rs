@@ -11,6 +11,7 @@ mod compare;
 pub mod cost;
 pub mod debt;
 mod detect;
+pub mod facts;
 pub mod faults;
 pub mod findings;
 #[cfg(test)]
@@ -45,12 +46,13 @@ pub use caveat::{Caveat, CaveatKind};
 pub use detect::is_imported;
 pub use dyno_record::CommitSafety;
 pub use dyno_units::{Direction, Metric, MetricId, MetricRole};
-pub use faults::FaultFacts;
-pub use findings::{
-    Answer, Cell, Comparison, ConcurrencyGroup, Estimate, Findings, GroupComparison, Mean,
-    NoBounds, OtherEffect, Pooled, ProbeFacts, SettingDifference, StepFacts, StepSearch,
-    TrialFacts, TrialSearch, VariantFacts, Verdict,
+pub use facts::{
+    Cell, Comparison, ConcurrencyGroup, Estimate, GroupComparison, Mean, NoBounds, OtherEffect,
+    Pooled, ProbeFacts, SettingDifference, StepFacts, StepSearch, TrialFacts, TrialSearch,
+    VariantFacts, Verdict,
 };
+pub use faults::FaultFacts;
+pub use findings::{Answer, Findings};
 pub use gate::{Gate, GateCall, GateDecision, GateInput, GateRow, decide_gate, gate_calls};
 pub use join::{same_runs, unlike_metrics};
 pub use metrics::Metrics;

@@ -13,7 +13,7 @@
 use dyno_units::{self as units, Metric};
 
 use crate::Estimate;
-use crate::findings::{NoBounds, WIDEST_BOUNDS};
+use crate::facts::{NoBounds, WIDEST_BOUNDS};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unit {
