@@ -2,7 +2,8 @@
 
 use dyno_record::{LevelRecord, SCHEDULING_GROUP, TrialSummary, VariantRecord};
 
-use super::{At, Evidence, Found, storage};
+use super::found::{At, Evidence, Found};
+use super::storage;
 use crate::attribution::AttributionFacts;
 use crate::join::Joined;
 use crate::statistics::median;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dyno_record::AuditRow;
 use dyno_units::Nanoseconds;
 
-use super::{At, Evidence, Found, Place};
+use super::found::{At, Evidence, Found, Place};
 use crate::attribution::readings::mean_rate;
 use crate::cells::Measured;
 use crate::metrics::{self, DESIGNED, TRANSIENT, TRANSIENT_MOST, quantile};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{At, Evidence, Found};
+use super::found::{At, Evidence, Found};
 use crate::cells::Measured;
 use crate::metrics;
 use crate::statistics::{mean, t_two_sided_p};

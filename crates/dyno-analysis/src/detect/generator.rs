@@ -3,7 +3,7 @@
 use dyno_record::ProductFacts;
 use dyno_units::reading::known;
 
-use super::{Evidence, Found, Place};
+use super::found::{Evidence, Found, Place};
 use crate::attribution::readings::mean_rate;
 use crate::join::{Joined, JoinedTrial};
 use crate::words::{list, share};

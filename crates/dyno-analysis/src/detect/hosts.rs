@@ -1,7 +1,7 @@
 //! Generating hosts that were a limit, lagged, did another share, or had uncertain clocks.
 
+use super::found::{Evidence, Found};
 use super::generator::{BUSY_MOST, RUN_QUEUE_MOST};
-use super::{Evidence, Found};
 use crate::hosts::HostFacts;
 use crate::words::{seconds, share};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Evidence, Found, sorted};
+use super::found::{Evidence, Found, sorted};
 use crate::trial_hosts::{TrialHostFacts, machine_of};
 use crate::words::{cut, list};
 

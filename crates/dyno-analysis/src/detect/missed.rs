@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dyno_record::StepSummary;
 
-use super::{At, Evidence, Found, Place};
+use super::found::{At, Evidence, Found, Place};
 use crate::words::{count, number, seconds, share};
 use crate::{Findings, StallFacts};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dyno_record::StepSummary;
 use dyno_units::reading::known;
 
-use super::{Evidence, Found, Place};
+use super::found::{Evidence, Found, Place};
 use crate::attribution::readings::mean_rate;
 use crate::join::JoinedTrial;
 use crate::statistics::median;

@@ -1,8 +1,8 @@
 //! All caveats in their order: where each is found, what it says, and what it advises.
 
+use super::found::Row;
 use super::{
-    Row, alike, attempts, course, generator, hosts, machines, missed, noise, runs, steadiness,
-    storage,
+    alike, attempts, course, generator, hosts, machines, missed, noise, runs, steadiness, storage,
 };
 use crate::CaveatKind as Kind;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Evidence, Found, sorted};
+use super::found::{Evidence, Found, sorted};
 use crate::words::list;
 use crate::{CaveatKind, Findings};
 

@@ -2,7 +2,7 @@
 
 use dyno_units::reading::{Role, known};
 
-use super::{At, Evidence, Found, Place};
+use super::found::{At, Evidence, Found, Place};
 use crate::attribution::readings::measured_values;
 use crate::scaling::LawMiss;
 use crate::time::{Steadiness, TimeFacts};
@@ -103,7 +103,7 @@ pub(super) fn stalls(seen: &Evidence<'_>) -> Option<Found> {
 
 /// `, only insert`, if others went on.
 pub(super) fn of_kinds(workload: &str, cell: &Cell, stalls: &[&StallFacts]) -> String {
-    let kinds = super::sorted(stalls.iter().flat_map(|stall| &stall.kinds));
+    let kinds = super::found::sorted(stalls.iter().flat_map(|stall| &stall.kinds));
     let ran = cell.kinds.values().filter(|n| **n > 0).count();
     if kinds.is_empty() || kinds.len() >= ran {
         return String::new();

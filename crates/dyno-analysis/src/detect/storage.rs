@@ -2,7 +2,7 @@
 
 use dyno_record::{PlaceFacts, TrialSummary};
 
-use super::{At, Evidence, Found, Place, sorted};
+use super::found::{At, Evidence, Found, Place, sorted};
 use crate::join::{Joined, JoinedTrial};
 use crate::metrics;
 use crate::words::list;

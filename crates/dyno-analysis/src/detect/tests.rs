@@ -4,7 +4,7 @@ use dyno_record::{Environment, Run, TrialHost};
 
 use super::*;
 use crate::fixtures::{fail, run};
-use crate::{Options, analyse};
+use crate::{CaveatKind, Options, analyse};
 
 mod dead_end;
 mod differences;
