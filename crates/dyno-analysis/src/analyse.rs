@@ -28,7 +28,7 @@ use crate::stopping;
 use crate::trial_hosts::trial_hosts;
 use crate::vectors::vectors;
 use crate::volume;
-use crate::words::begin;
+use crate::words::{begin, distinct};
 use crate::{Answer, CaveatKind, ConcurrencyGroup, Findings, StepFacts, TrialFacts, VariantFacts};
 
 const FORMAT: u32 = 1;
@@ -145,12 +145,8 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
 /// What is asked: what the first run says, except where several runs that were joined vary something together.
 fn questions(runs: &[Run], joined: &Joined<'_>, findings: &Findings) -> Vec<Question> {
     // A record may name one any number of times.
-    let mut said: Vec<Question> = Vec::new();
-    for question in runs.first().into_iter().flat_map(|run| &run.manifest.questions) {
-        if !said.contains(question) {
-            said.push(*question);
-        }
-    }
+    let first = runs.first().into_iter().flat_map(|run| &run.manifest.questions);
+    let said: Vec<Question> = distinct(first.copied());
     let agree = runs.iter().all(|run| run.manifest.questions == runs[0].manifest.questions);
     let is_usual = said == [Question::Best];
     if !said.is_empty() && (runs.len() == 1 || agree && !is_usual) {
@@ -286,17 +282,7 @@ fn trial_facts(trial: &JoinedTrial<'_>) -> TrialFacts {
         repetition: trial.repetition,
         block: trial.block,
         state: "missing".to_owned(),
-        message: None,
-        server_log: Vec::new(),
-        rows: 0,
-        populate_s: 0.0,
-        is_reused: false,
-        bytes: None,
-        bytes_after: None,
-        began_unix_ms: None,
-        ended_unix_ms: None,
-        is_rerun: false,
-        audit: Vec::new(),
+        ..TrialFacts::default()
     };
     if let Some(summary) = trial.summary {
         facts.rows = summary.data.rows;

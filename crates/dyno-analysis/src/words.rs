@@ -77,15 +77,51 @@ pub(crate) fn count(n: u64, noun: &str) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(crate) fn list<T: AsRef<str>>(items: &[T]) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.as_ref().to_owned(),
-        [rest @ .., last] => {
-            let rest: Vec<&str> = rest.iter().map(AsRef::as_ref).collect();
-            format!("{} and {}", rest.join(", "), last.as_ref())
+pub(crate) fn list<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
+    let mut items: Vec<T> = items.into_iter().collect();
+    match (items.pop(), items.as_slice()) {
+        (None, _) => String::new(),
+        (Some(only), []) => only.as_ref().to_owned(),
+        (Some(last), rest) => format!("{} and {}", joined(rest, ", "), last.as_ref()),
+    }
+}
+
+pub(crate) fn joined<T: AsRef<str>>(items: impl IntoIterator<Item = T>, between: &str) -> String {
+    let mut text = String::new();
+    for (nth, item) in items.into_iter().enumerate() {
+        text += if nth > 0 { between } else { "" };
+        text += item.as_ref();
+    }
+    text
+}
+
+/// In the order in which they come first.
+pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    grouped(items.into_iter().map(|item| (item, ()))).into_iter().map(|(item, _)| item).collect()
+}
+
+/// With equal keys together, in the order in which these come first.
+pub(crate) fn grouped<K: PartialEq, V>(
+    items: impl IntoIterator<Item = (K, V)>,
+) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in items {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(value),
+            None => groups.push((key, vec![value])),
         }
     }
+    groups
+}
+
+/// `; 3 more`; empty if there are none.
+pub(crate) fn more(n: usize, between: &str) -> String {
+    if n > 0 { format!("{between}{n} more") } else { String::new() }
+}
+
+/// `Index built: a in 5 s.`; none if there is nothing to say.
+pub(crate) fn said(what: &str, text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| format!("{what}: {text}."))
 }
 
 /// Names so many: `a`, `b`, `and 3 more`.
@@ -98,7 +134,8 @@ pub(crate) fn cut(words: &mut Vec<String>, most: usize, and: &str) {
 }
 
 /// With the noun of numbers said once: `1, 2 and 4 clients`.
-pub(crate) fn loads<T: AsRef<str>>(names: &[T]) -> String {
+pub(crate) fn loads<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
+    let names: Vec<T> = names.into_iter().collect();
     let number = |name: &T| -> Option<String> {
         let name = name.as_ref();
         let number = name.strip_suffix(" clients").or_else(|| name.strip_suffix(" client"))?;
@@ -106,7 +143,7 @@ pub(crate) fn loads<T: AsRef<str>>(names: &[T]) -> String {
     };
     let numbers: Option<Vec<String>> = names.iter().map(number).collect();
     match numbers {
-        Some(numbers) if numbers.len() > 1 => format!("{} clients", list(&numbers)),
+        Some(numbers) if numbers.len() > 1 => format!("{} clients", list(numbers)),
         _ => list(names),
     }
 }
@@ -184,7 +221,7 @@ mod tests {
 
     #[test]
     fn lists() {
-        check(list::<&str>(&[]), "");
+        check(list([""; 0]), "");
         check(list(&["a"]), "a");
         check(list(&["a", "b", "c"]), "a, b and c");
         check(count(1, "trial") + &count(2, "step"), "1 trial2 steps");

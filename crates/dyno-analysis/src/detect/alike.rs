@@ -7,7 +7,7 @@ use super::storage;
 use crate::attribution::AttributionFacts;
 use crate::join::Joined;
 use crate::statistics::median;
-use crate::words::{bytes, cut, list, share};
+use crate::words::{bytes, cut, grouped, joined, list, share};
 use crate::{Cell, Findings};
 
 /// As a share.
@@ -52,16 +52,11 @@ pub(crate) fn is_durability_varied(joined: &Joined<'_>, (one, other): (usize, us
 
 /// `every commit is synced (a, b); not synced (c)`
 fn by_durability(findings: &Findings) -> String {
-    let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
-    for variant in findings.variants.iter().filter(|variant| !variant.durability.is_empty()) {
-        match kinds.iter_mut().find(|(durability, _)| *durability == variant.durability) {
-            Some((_, names)) => names.push(&variant.name),
-            None => kinds.push((&variant.durability, vec![&variant.name])),
-        }
-    }
-    let kinds =
-        kinds.iter().map(|(durability, names)| format!("{durability} ({})", names.join(", ")));
-    kinds.collect::<Vec<_>>().join("; ")
+    let variants = findings.variants.iter().filter(|variant| !variant.durability.is_empty());
+    let kinds = grouped(variants.map(|variant| (&variant.durability, variant.name.as_str())));
+    let kind =
+        |(durability, names): &(&String, Vec<&str>)| format!("{durability} ({})", names.join(", "));
+    joined(kinds.iter().map(kind), "; ")
 }
 
 /// `what` gives both sides of a pair.
@@ -148,7 +143,7 @@ pub(super) fn protocols(seen: &Evidence<'_>) -> Option<Found> {
     };
     let in_words = |(transport, protocol): (&str, String)| {
         let parts = [transport, protocol.as_str()].into_iter().filter(|part| !part.is_empty());
-        list(&parts.collect::<Vec<_>>())
+        list(parts)
     };
     differing(seen, |idx, baseline| {
         let (ours, theirs) = (parts(idx)?, parts(baseline)?);
@@ -354,7 +349,7 @@ fn unexpected_caching(seen: &Evidence<'_>) -> Option<Found> {
         ),
     ];
     let advice = advice.into_iter().filter_map(|(is_so, text)| is_so.then_some(text));
-    found.advise(advice.collect::<Vec<_>>().join(" "))
+    found.advise(joined(advice, " "))
 }
 
 #[cfg(test)]

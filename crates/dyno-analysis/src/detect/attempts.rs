@@ -64,12 +64,8 @@ pub(super) fn errors(seen: &Evidence<'_>) -> Option<Found> {
         Some(example) => format!("{} (“{}”)", outcome.replace('_', " "), shortened(example)),
         None => outcome.replace('_', " "),
     });
-    let words = format!(
-        "{} of them ({}). Outcomes: {}",
-        share(most),
-        seen.place(worst),
-        list(&parts.collect::<Vec<_>>())
-    );
+    let words =
+        format!("{} of them ({}). Outcomes: {}", share(most), seen.place(worst), list(parts));
     let found = Found::at(words, attempts.keys().copied());
     if outcomes.iter().all(|outcome| TRANSIENT.contains(outcome)) {
         return found.advise(
@@ -276,8 +272,7 @@ fn short_quantiles(measured: &[Measured]) -> Vec<Short<'_>> {
 pub(super) fn short(seen: &Evidence<'_>) -> Option<Found> {
     let short = short_quantiles(seen.measured);
     let (first, last) = (short.first()?, short.last()?);
-    let parts =
-        |tell: &dyn Fn(&Short<'_>) -> String| list(&short.iter().map(tell).collect::<Vec<_>>());
+    let parts = |tell: &dyn Fn(&Short<'_>) -> String| list(short.iter().map(tell));
     let (s, rests) = if short.len() == 1 { ("", "rests") } else { ("s", "rest") };
     let trial = if seen.measured.len() > 1 { "the trial with the fewest" } else { "the trial" };
     let beyond = parts(&|one| {

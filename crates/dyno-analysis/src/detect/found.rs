@@ -98,7 +98,7 @@ impl Evidence<'_> {
     }
 
     pub(super) fn names(&self, variants: impl IntoIterator<Item = usize>) -> String {
-        list(&variants.into_iter().map(|idx| self.variant(idx)).collect::<Vec<_>>())
+        list(variants.into_iter().map(|idx| self.variant(idx)))
     }
 
     /// Where it was: `a at 4 clients`.

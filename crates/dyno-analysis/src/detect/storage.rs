@@ -5,7 +5,7 @@ use dyno_record::{PlaceFacts, TrialSummary};
 use super::found::{At, Evidence, Found, Place, sorted};
 use crate::join::{Joined, JoinedTrial};
 use crate::metrics;
-use crate::words::list;
+use crate::words::{distinct, list};
 
 /// One client syncs at most once in a turn; the fastest disks turn 15 000 times a minute.
 const TURNS_MOST: f64 = 250.0;
@@ -103,14 +103,8 @@ fn not_on_disk(
     let those = seen.places.iter().filter_map(|place| Some((place.at, io(seen.joined, place)?)));
     let those: Vec<(At, Io<'_>)> = those.filter(|(_, io)| is_such(io)).collect();
     let (_, first) = those.first()?;
-    let mut names: Vec<&str> = Vec::new();
-    for ((variant, _), _) in &those {
-        let name = seen.variant(*variant);
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let words = format!("{}{}", head(first.volume), list(&names));
+    let names = list(distinct(those.iter().map(|((variant, _), _)| seen.variant(*variant))));
+    let words = format!("{}{names}", head(first.volume));
     Some(Found::at(words, those.iter().map(|(at, _)| *at)))
 }
 

@@ -13,6 +13,7 @@ use crate::compare::{
 use crate::join::Joined;
 use crate::kept::{KEPT, KeptSeconds, Offered};
 use crate::statistics::{Rule, geometric_mean};
+use crate::words::distinct;
 use crate::{Comparison, Estimate, MetricId, Metrics, metrics};
 
 #[cfg(test)]
@@ -74,13 +75,9 @@ fn is_apart(step: &StepRecord, here: &[&Measured]) -> bool {
 
 /// In some trial of a cell, in the order of the workload.
 fn names(here: &[&Measured]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for kind in here.iter().flat_map(|m| &m.kinds) {
-        if kind.values[&metrics::THROUGHPUT] > 0.0 && !names.contains(&kind.name) {
-            names.push(kind.name.clone());
-        }
-    }
-    names
+    let kinds = here.iter().flat_map(|m| &m.kinds);
+    let ran = kinds.filter(|kind| kind.values[&metrics::THROUGHPUT] > 0.0);
+    distinct(ran.map(|kind| kind.name.clone()))
 }
 
 fn value(measured: &Measured, kind: &str, metric: MetricId) -> Option<f64> {
