@@ -1,6 +1,6 @@
 //! Estimates of one variant at one step over all repetitions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_record::StepSummary;
 use dyno_units::{Metric, MetricId, Unit};
@@ -207,6 +207,23 @@ pub(crate) fn cells(joined: &Joined<'_>, measured: &[Measured], levels: &Levels<
 
 pub(crate) fn at(measured: &[Measured], variant: usize, step: usize) -> Vec<&Measured> {
     measured.iter().filter(|m| (m.variant, m.step) == (variant, step)).collect()
+}
+
+/// Values at each of these steps of the variant's trials that have all of them, by block.
+pub(crate) fn by_block(
+    measured: &[Measured],
+    variant: usize,
+    steps: &[usize],
+    metric: MetricId,
+) -> Vec<(u32, Vec<f64>)> {
+    let own = || measured.iter().filter(|m| m.variant == variant);
+    let blocks: BTreeSet<u32> = own().map(|m| m.block).collect();
+    let of = |block: u32| {
+        let value =
+            |step: &usize| own().find(|m| (m.step, m.block) == (*step, block))?.value(metric);
+        Some((block, steps.iter().map(value).collect::<Option<Vec<f64>>>()?))
+    };
+    blocks.into_iter().filter_map(of).collect()
 }
 
 fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {

@@ -303,18 +303,20 @@ impl EffectStyle {
 
     /// `−12.3 % (−13.4 to −11.2)`, `2.31× (2.23–2.39)`
     pub fn with_ci(self, relative: &Estimate) -> String {
-        let (value, spread) = self.value_and_spread(relative);
-        if spread.is_empty() { value } else { format!("{value} {spread}") }
+        self.written(relative).whole()
     }
 
     /// The parts of [`EffectStyle::with_ci`].
     pub fn value_and_spread(self, relative: &Estimate) -> (String, String) {
-        let written = Written::new(relative, &|value, digits| self.show_digits(value, digits));
-        (written.value, written.interval.map_or(String::new(), |text| in_brackets(&text)))
+        self.written(relative).parts()
     }
 
     pub fn interval(self, relative: &Estimate) -> Option<String> {
-        Written::new(relative, &|value, digits| self.show_digits(value, digits)).interval
+        self.written(relative).interval
+    }
+
+    fn written(self, relative: &Estimate) -> Written {
+        Written::new(relative, &|value, digits| self.show_digits(value, digits))
     }
 }
 
@@ -387,12 +389,17 @@ impl Written {
 
     fn of(estimate: &Estimate) -> Written {
         match Unit::of(estimate) {
-            Unit::Effect => {
-                let style = EffectStyle::of([estimate]);
-                Written::new(estimate, &|value, digits| style.show_digits(value, digits))
-            }
+            Unit::Effect => EffectStyle::of([estimate]).written(estimate),
             unit => Written::new(estimate, &|value, digits| unit.show_digits(value, digits)),
         }
+    }
+    fn parts(self) -> (String, String) {
+        (self.value, self.interval.map_or(String::new(), |text| in_brackets(&text)))
+    }
+
+    fn whole(self) -> String {
+        let (value, spread) = self.parts();
+        if spread.is_empty() { value } else { format!("{value} {spread}") }
     }
 }
 
@@ -422,14 +429,12 @@ pub fn value(estimate: &Estimate) -> String {
 
 /// `41,200/s (40,800–41,700)`; for two repetitions `392/s (380 and 404)`.
 pub fn with_ci(estimate: &Estimate) -> String {
-    let (value, spread) = value_and_spread(estimate);
-    if spread.is_empty() { value } else { format!("{value} {spread}") }
+    Written::of(estimate).whole()
 }
 
 /// The parts of [`with_ci`].
 pub fn value_and_spread(estimate: &Estimate) -> (String, String) {
-    let written = Written::of(estimate);
-    (written.value, written.interval.map_or(String::new(), |text| in_brackets(&text)))
+    Written::of(estimate).parts()
 }
 
 /// To follow a value: without the unit of rates, effects, ratios and work per unit; times, sizes

@@ -11,7 +11,7 @@ pub use limit::UnderLimit;
 pub(crate) use limit::under_limit;
 pub use usl::Usl;
 
-use crate::cells::{Measured, estimate};
+use crate::cells::{Measured, by_block, estimate};
 use crate::compare::Levels;
 use crate::statistics::{Rule, mean};
 use crate::{Cell, Estimate, MetricId, StepFacts, metrics};
@@ -209,20 +209,13 @@ fn multiples(
 
 /// Of all repetitions that have all loads.
 fn turn(variant: usize, loads: &[ScalingLoad], measured: &[Measured]) -> Turn {
-    let own = measured.iter().filter(|m| m.variant == variant);
-    let mut blocks: Vec<u32> = own.map(|m| m.block).collect();
-    blocks.sort_unstable();
-    blocks.dedup();
-    let times = |block: u32| -> Option<Vec<(u64, f64)>> {
-        let point = |load: &ScalingLoad| {
-            let is_it = |m: &&Measured| (m.variant, m.step, m.block) == (variant, load.step, block);
-            let value = measured.iter().find(is_it)?.value(metrics::RESPONSE_MEAN)?;
-            (value > 0.0).then_some((load.clients, value))
-        };
-        loads.iter().map(point).collect()
+    let steps: Vec<usize> = loads.iter().map(|load| load.step).collect();
+    let all = by_block(measured, variant, &steps, metrics::RESPONSE_MEAN).into_iter();
+    let of = |(_, times): (u32, Vec<f64>)| {
+        let times: Vec<(u64, f64)> = loads.iter().map(|load| load.clients).zip(times).collect();
+        times.iter().all(|(_, time)| *time > 0.0).then(|| turn_of(&times))
     };
-    let turns: Vec<Option<usize>> =
-        blocks.into_iter().filter_map(|block| Some(turn_of(&times(block)?))).collect();
+    let turns: Vec<Option<usize>> = all.filter_map(of).collect();
     let at = |idx: usize| loads[idx].clients;
     let (least, most) = (turns.iter().min(), turns.iter().max());
     match least.copied().zip(most.copied()) {
@@ -253,20 +246,13 @@ fn law(
     measured: &[Measured],
     rule: &Rule,
 ) -> Option<ScalingLaw> {
-    let mut blocks: Vec<u32> =
-        measured.iter().filter(|m| m.variant == variant).map(|m| m.block).collect();
-    blocks.sort_unstable();
-    blocks.dedup();
-    let mut laws = Vec::new();
-    for block in blocks {
-        let point = |load: &ScalingLoad| {
-            let is_it = |m: &&Measured| (m.variant, m.step, m.block) == (variant, load.step, block);
-            let value = measured.iter().find(is_it)?.value(metrics::THROUGHPUT)?;
-            Some((load.clients as f64, value))
-        };
-        let points: Option<Vec<(f64, f64)>> = loads.iter().map(point).collect();
-        laws.extend(points.and_then(|points| Usl::fit(&points)));
-    }
+    let steps: Vec<usize> = loads.iter().map(|load| load.step).collect();
+    let all = by_block(measured, variant, &steps, metrics::THROUGHPUT).into_iter();
+    let fit = |(_, rates): (u32, Vec<f64>)| {
+        let clients = loads.iter().map(|load| load.clients as f64);
+        Usl::fit(&clients.zip(rates).collect::<Vec<_>>())
+    };
+    let laws: Vec<Usl> = all.filter_map(fit).collect();
     if laws.is_empty() {
         return None;
     }

@@ -1,5 +1,7 @@
 //! Dips made on purpose, by lowering a device's limit, against the stalls that were found.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::StallFacts;
@@ -39,9 +41,7 @@ pub(crate) fn made_dips(joined: &Joined<'_>, stalls: &[StallFacts]) -> Vec<MadeD
                 (stall.variant, stall.step, stall.trial) == (trial.variant, step, trial.number)
             };
             let stalls: Vec<&StallFacts> = stalls.iter().filter(is_here).collect();
-            let mut volumes: Vec<&str> = summary.dips.iter().map(|dip| &*dip.volume).collect();
-            volumes.sort_unstable();
-            volumes.dedup();
+            let volumes: BTreeSet<&str> = summary.dips.iter().map(|dip| &*dip.volume).collect();
             for volume in volumes {
                 let dips = summary.dips.iter().filter(|dip| dip.volume == volume);
                 let times: Vec<(f64, f64)> =
