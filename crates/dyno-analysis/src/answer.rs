@@ -6,39 +6,28 @@
 //! A sentence says no more than its verdict. "Measured highest" is said of observed means; "is
 //! fastest", "better" and "worse" only of comparisons that were decided.
 
-mod against;
-mod ahead;
-mod backlog;
-mod baselines;
 mod best;
-mod blocking;
-mod compared;
-mod contests;
-mod course;
-mod dips;
 mod durability;
 mod faults;
-mod field;
+mod figures;
+mod grammar;
+mod growth;
 mod limits;
-mod linear;
-mod pair;
-mod price;
+mod lines;
 mod ranking;
-mod reads;
-mod scaling;
-mod storage;
-mod support;
 mod vectors;
+mod versus;
 mod watched;
 
-pub(crate) use ahead::At;
-pub(crate) use ranking::{Ranker, Standing};
+pub(crate) use ranking::{At, Ranker, Standing};
 pub use watched::is_watched;
+
+use std::collections::BTreeSet;
 
 use dyno_units::Question;
 
 use crate::numbers::value;
-use crate::words::{ci_of, count, list, rate, share};
+use crate::words::{capital, count, distinct, list, rate, said, share};
 use crate::{
     Answer, CaveatKind, Cell, Comparison, Estimate, Findings, Metric, MetricId, MetricRole,
     StepSearch, metrics,
@@ -49,6 +38,9 @@ const LINES_MOST: usize = 5;
 
 /// Sentences about comparisons; the others are in the tables.
 const DETAILS_MOST: usize = 24;
+
+/// Variants or load levels that are named one by one; of more, the number is said.
+const NAMED_MOST: usize = 3;
 
 pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
     let writer = AnswerWriter { findings, ranker };
@@ -171,9 +163,8 @@ impl AnswerWriter<'_> {
             !has_usual && !answered.contains(question)
         };
         let open = self.findings.questions.iter().filter(is_open);
-        let words: Vec<String> = open.map(|question| format!("`{}`", question.word())).collect();
-        (!words.is_empty())
-            .then(|| format!("Not answered, as the run lacks what they need: {}.", list(&words)))
+        let words = list(open.map(|question| format!("`{}`", question.word())));
+        said("Not answered, as the run lacks what they need", &words)
     }
 
     fn fastest(&self) -> String {
@@ -309,14 +300,11 @@ impl AnswerWriter<'_> {
 
     fn descriptions(&self) -> Vec<String> {
         let has_baseline = self.findings.variants.iter().any(|v| v.baseline.is_some());
-        let mut variants: Vec<usize> = self.findings.cells.iter().map(|c| c.variant).collect();
-        variants.sort_unstable();
-        variants.dedup();
-        let said = usize::from(!has_baseline);
-        let mut lines: Vec<String> =
-            variants.iter().skip(said).map(|variant| self.description(*variant)).collect();
-        if let [only] = variants[..] {
-            lines.extend(self.values_of(only));
+        let variants: BTreeSet<usize> = self.findings.cells.iter().map(|c| c.variant).collect();
+        let others = variants.iter().skip(usize::from(!has_baseline));
+        let mut lines: Vec<String> = others.map(|variant| self.description(*variant)).collect();
+        if variants.len() == 1 {
+            lines.extend(variants.into_iter().flat_map(|only| self.values_of(only)));
         }
         lines
     }
@@ -346,20 +334,16 @@ impl AnswerWriter<'_> {
 
     fn over_offered_rates(&self, variant: usize, cells: &[&Cell]) -> String {
         let name = self.name(variant);
-        let with_p95: Vec<&Cell> = cells
-            .iter()
-            .filter(|cell| cell.metrics.contains_key(&metrics::RESPONSE_P95))
-            .copied()
-            .collect();
-        let p95 = |cell: &Cell| {
-            let value = value(&cell.metrics[&metrics::RESPONSE_P95]);
-            format!("{value} {}", self.at(cell.step))
+        let p95 = |cell: &&Cell| {
+            let value = value(cell.metrics.get(&metrics::RESPONSE_P95)?);
+            Some(format!("{value} {}", self.at(cell.step)))
         };
-        match with_p95.as_slice() {
+        let all: Vec<String> = cells.iter().filter_map(p95).collect();
+        match all.as_slice() {
             [] => format!("{name} committed no transaction."),
-            [only] => format!("The p95 response time of {name} is {}.", p95(only)),
+            [only] => format!("The p95 response time of {name} is {only}."),
             [first, .., last] => {
-                format!("The p95 response time of {name} is {} and {}.", p95(first), p95(last))
+                format!("The p95 response time of {name} is {first} and {last}.")
             }
         }
     }
@@ -404,42 +388,27 @@ impl AnswerWriter<'_> {
     }
 
     fn values_of(&self, variant: usize) -> Vec<String> {
-        let confidence = self.findings.confidence;
         let line = |cell: &Cell| {
-            let parts: Vec<String> = [self.main_metric(cell.step), metrics::RESPONSE_P95]
-                .into_iter()
-                .enumerate()
-                .filter(|(i, metric)| *i == 0 || *metric != self.main_metric(cell.step))
-                .filter_map(|(_, metric)| {
-                    let estimate = cell.metrics.get(&metric).filter(|e| e.max > 0.0)?;
-                    let (title, value) = (self.title(metric), self.value_named(metric, estimate));
-                    Some(format!("{title} {value} ({})", ci_of(estimate, confidence)))
-                })
-                .collect();
-            let step = crate::words::capital(&self.at(cell.step));
-            (!parts.is_empty()).then(|| format!("{step}: {}.", list(&parts)))
+            let value = |metric: MetricId| {
+                let estimate = cell.metrics.get(&metric).filter(|e| e.max > 0.0)?;
+                let (title, value) = (self.title(metric), self.value_named(metric, estimate));
+                Some(format!("{title} {value} ({})", self.ci_of(estimate)))
+            };
+            let both = distinct([self.main_metric(cell.step), metrics::RESPONSE_P95]);
+            said(&capital(&self.at(cell.step)), &list(both.into_iter().filter_map(value)))
         };
         self.findings.cells.iter().filter(|cell| cell.variant == variant).filter_map(line).collect()
     }
 
     fn unmeasured(&self) -> Option<String> {
         let has_cell = |variant: usize| self.findings.cells.iter().any(|c| c.variant == variant);
-        let names: Vec<&str> = (0..self.findings.variants.len())
-            .filter(|&variant| !has_cell(variant))
-            .map(|variant| self.name(variant))
-            .collect();
-        let (have, them) = if names.len() == 1 { ("has", "it") } else { ("have", "them") };
-        (!names.is_empty()).then(|| {
-            format!("{} {have} no finished trial, so nothing is known about {them}.", list(&names))
+        let all = 0..self.findings.variants.len();
+        let without: Vec<usize> = all.filter(|variant| !has_cell(*variant)).collect();
+        let (have, them) = if without.len() == 1 { ("has", "it") } else { ("have", "them") };
+        (!without.is_empty()).then(|| {
+            let names = self.named(&without, without.len());
+            format!("{names} {have} no finished trial, so nothing is known about {them}.")
         })
-    }
-}
-
-fn shorten(details: &mut Vec<String>, noun: &str) {
-    if details.len() > DETAILS_MOST {
-        let n_more = details.len() - (DETAILS_MOST - 1);
-        details.truncate(DETAILS_MOST - 1);
-        details.push(format!("{} more in the tables.", count(n_more as u64, noun)));
     }
 }
 

@@ -276,6 +276,13 @@ pub enum Verdict {
     Inconclusive,
 }
 
+impl Verdict {
+    /// That there is a difference.
+    pub(crate) fn is_decided(self) -> bool {
+        matches!(self, Verdict::Better | Verdict::Worse)
+    }
+}
+
 /// Over all steps of low, or of high, concurrency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupComparison {

@@ -1,45 +1,65 @@
 //! The headline of several variants: which is best. "Is fastest" needs a best mean clearly ahead of
-//! all others and, at every step, better than the baseline; else the rivals are named.
+//! all others and, at every step, better than the baseline; else the rivals are named. Also of each
+//! contest, of steps that do different work, and by cost.
 
-use dyno_units::Unit;
-
-use super::AnswerWriter;
-use super::compared::MORE_REPETITIONS as MORE;
+use super::grammar::{MORE_REPETITIONS as MORE, is_duration};
 use super::ranking::{Ranked, Standing};
-use crate::numbers::{self, EffectStyle};
-use crate::words::{ci, list, share, size};
-use crate::{Direction, Metric, MetricId, Verdict, metrics};
+use super::{AnswerWriter, At, NAMED_MOST};
+use crate::cost::CostFacts;
+use crate::insert_benchmark::InsertBenchmarkCell;
+use crate::numbers::{EffectStyle, Unit, value};
+use crate::words::{capital, distinct, grouped, joined, list, more, number, share, size};
+use crate::{Direction, Estimate, MetricId, Verdict, metrics};
 
-pub(super) const NAMED_MOST: usize = 3;
+/// Parts of the headline; of more, winners are counted.
+const PARTS_MOST: usize = 3;
+
+const MAIN_STEPS: usize = 3;
+
+const RANKED_MOST: usize = 4;
+
+const OTHERS_NAMED: usize = 2;
+
+/// Variants with one baseline: the best is sought for each, never across them.
+struct Contest {
+    /// The levels that only they share.
+    name: String,
+    variants: Vec<usize>,
+}
+
+#[derive(PartialEq)]
+enum Outcome {
+    /// By the levels that distinguish it.
+    Best(String),
+    /// The first of several variants is not ahead of all others: what is said of them, and of two the
+    /// levels that they do not share.
+    Open(&'static str, Option<String>),
+    /// There is one repetition, which ranks nothing.
+    Single,
+}
 
 impl AnswerWriter<'_> {
     pub(super) fn best_of_several(&self) -> String {
-        if let Some(text) = self.own_steps() {
-            return text;
-        }
-        if let Some(text) = self.best_by_contest() {
+        if let Some(text) = self.own_steps().or_else(|| self.best_by_contest()) {
             return text;
         }
         let (metric, steps) = self.main_metric_and_steps();
         let ranked = self.ranker.rank(metric, &steps);
-        let Some(best) = ranked.first() else {
-            return format!(
-                "No variant committed transactions at every {}.",
-                self.findings.step_noun()
-            );
+        let Some((best, others)) = ranked.split_first() else {
+            let noun = self.findings.step_noun();
+            return format!("No variant committed transactions at every {noun}.");
         };
         let place = self.place(&steps);
-        let name = self.name(best.variant);
-        let value = self.value_named(metric, &best.mean);
-        let others = &ranked[1..];
-        let of = |standings: &[Standing]| -> Vec<&Ranked> {
-            others.iter().filter(|ranked| standings.contains(&ranked.standing)).collect()
+        let of = |standings: &[Standing]| -> Vec<usize> {
+            let such = others.iter().filter(|ranked| standings.contains(&ranked.standing));
+            such.map(|ranked| ranked.variant).collect()
         };
         let (tied, single) = (of(&[Standing::Same, Standing::Tied]), of(&[Standing::Single]));
         let n_behind = others.len() - tied.len() - single.len();
         if tied.is_empty() && single.is_empty() {
-            return self.winner(best, &ranked, (metric, &steps, &place));
+            return self.winner(&ranked, (metric, &steps, &place));
         }
+        let (name, value) = (self.name(best.variant), self.value_named(metric, &best.mean));
         let had =
             format!("{name} had the {} {} ({value})", self.extreme(metric), self.title(metric));
         let (best_is, better, worse) = match metric {
@@ -53,15 +73,13 @@ impl AnswerWriter<'_> {
             n => format!("; the remaining {n} measured {worse}"),
         };
         if !single.is_empty() {
-            return match tied.is_empty() && n_behind == 0 {
-                true => format!("One repetition cannot rank variants {place}: {had}. {MORE}."),
-                false => {
-                    let single = self.named(&single);
-                    format!("One repetition cannot rank {single} {place}: {had}{behind}. {MORE}.")
-                }
+            let single = match single.len() == others.len() {
+                true => "variants".to_owned(),
+                false => self.named(&single, NAMED_MOST),
             };
+            return format!("One repetition cannot rank {single} {place}: {had}{behind}. {MORE}.");
         }
-        if n_behind == 0 && tied.iter().all(|ranked| ranked.standing == Standing::Same) {
+        if others.iter().all(|ranked| ranked.standing == Standing::Same) {
             let threshold = share(self.findings.threshold);
             let others = match others {
                 [only] => format!("{} does not differ", self.name(only.variant)),
@@ -69,16 +87,10 @@ impl AnswerWriter<'_> {
             };
             return format!("No winner {place}: {had}, but {others} by more than {threshold}.");
         }
-        let tied = self.named(&tied);
-        match n_behind {
-            0 => format!(
-                "Undecided which is {best_is} {place}: {had}, not shown to be {better} than {tied}."
-            ),
-            _ => format!(
-                "Undecided which is {best_is} {place}: {had}, not shown to be {better} than \
-                 {tied}{behind}."
-            ),
-        }
+        let tied = self.named(&tied, NAMED_MOST);
+        format!(
+            "Undecided which is {best_is} {place}: {had}, not shown to be {better} than {tied}{behind}."
+        )
     }
 
     /// `at 4 clients`, `on average over all 3 loads`.
@@ -91,19 +103,17 @@ impl AnswerWriter<'_> {
 
     fn winner(
         &self,
-        best: &Ranked,
         ranked: &[Ranked],
         (metric, steps, place): (MetricId, &[usize], &str),
     ) -> String {
+        let best = &ranked[0];
         if let Some(text) = self.winner_at_two(best.variant, metric, steps) {
             return text;
         }
-        let name = self.name(best.variant);
-        let value = self.value_named(metric, &best.mean);
-        let is_best = if self.is_better_at_every_step(best.variant) {
-            self.is_best(metric)
-        } else {
-            format!("has the {} mean {}", self.extreme(metric), self.title(metric))
+        let (name, value) = (self.name(best.variant), self.value_named(metric, &best.mean));
+        let is_best = match self.is_better_at_every_step(best.variant) {
+            true => self.is_best(metric),
+            false => format!("has the {} mean {}", self.extreme(metric), self.title(metric)),
         };
         // Its baseline; for a baseline the next variant.
         let baseline = self.findings.variants[best.variant].baseline;
@@ -115,15 +125,11 @@ impl AnswerWriter<'_> {
             // For one load level, the line below has the interval.
             let interval = match steps.len() {
                 1 => String::new(),
-                _ => {
-                    let interval = style.interval(&relative);
-                    format!(" ({})", ci(&relative, self.findings.confidence, interval))
-                }
+                _ => format!(" ({})", self.effect_ci(&relative, style)),
             };
             Some(match style {
                 EffectStyle::Ratio => {
-                    let effect = EffectStyle::Ratio.show(relative.value);
-                    format!(", {effect} that of {other}{interval}")
+                    format!(", {} that of {other}{interval}", style.show(relative.value))
                 }
                 EffectStyle::Percent if baseline.is_none() => {
                     // Relative to the baseline, as the comparisons below.
@@ -151,7 +157,12 @@ impl AnswerWriter<'_> {
             Some((comparison?, self.cell(best, step)?.metrics.get(&metric)?))
         };
         let ((a, a_value), (b, b_value)) = (at(*first)?, at(*second)?);
-        if !self.is_better_at_every_step(best) {
+        let is_first = |step: &usize| {
+            let ranked = self.ranker.rank(metric, &[*step]);
+            let is_best = ranked.first().is_some_and(|first| first.variant == best);
+            is_best && others_are(Standing::Behind, &ranked)
+        };
+        if !self.is_better_at_every_step(best) || !steps.iter().all(is_first) {
             return None;
         }
         let style = self.style_of(&[a, b]);
@@ -170,16 +181,6 @@ impl AnswerWriter<'_> {
             2 => format!("; {text}"),
             _ => format!(", {text}"),
         });
-        let is_first = |step: &usize| {
-            let ranked = self.ranker.rank(metric, &[*step]);
-            let is_behind = |r: &Ranked| r.standing == Standing::Behind;
-            ranked.split_first().is_some_and(|(first, others)| {
-                first.variant == best && others.iter().all(is_behind)
-            })
-        };
-        if !steps.iter().all(is_first) {
-            return None;
-        }
         Some(format!(
             "{} {}: {} {} ({} {of} {}{spread}) and {} {} ({}{beside}).",
             self.name(best),
@@ -188,18 +189,10 @@ impl AnswerWriter<'_> {
             self.at(*first),
             style.show(a.relative.value),
             self.name(baseline),
-            numbers::value(b_value),
+            value(b_value),
             self.at(*second),
             style.show(b.relative.value),
         ))
-    }
-
-    /// `b, c and d`, `7 others`.
-    fn named(&self, tied: &[&Ranked]) -> String {
-        if tied.len() > NAMED_MOST {
-            return format!("{} others", tied.len());
-        }
-        list(&tied.iter().map(|ranked| self.name(ranked.variant)).collect::<Vec<_>>())
     }
 
     /// By the comparisons with its baseline; if it is the baseline, those of its rivals.
@@ -211,7 +204,7 @@ impl AnswerWriter<'_> {
             && of_rivals.filter(|c| c.baseline == best).all(|c| c.verdict == Verdict::Worse)
     }
 
-    pub(super) fn is_best(&self, metric: MetricId) -> String {
+    fn is_best(&self, metric: MetricId) -> String {
         match metric {
             metrics::THROUGHPUT => "is fastest".to_owned(),
             metrics::RATE_AT_LIMIT => "sustains the highest rate".to_owned(),
@@ -228,10 +221,355 @@ impl AnswerWriter<'_> {
             (_, false) => "lowest",
         }
     }
+
+    /// In the study's order; none with one baseline, or if nothing varied distinguishes them.
+    fn contests(&self) -> Vec<Contest> {
+        let variants = self.findings.variants.iter().enumerate();
+        let groups = grouped(variants.map(|(idx, facts)| (facts.baseline.unwrap_or(idx), idx)));
+        if groups.len() < 2 {
+            return Vec::new();
+        }
+        let contest = |(_, variants): (usize, Vec<usize>)| {
+            let name = self.common_levels(&variants)?;
+            Some(Contest { name, variants })
+        };
+        groups.into_iter().map(contest).collect::<Option<_>>().unwrap_or_default()
+    }
+
+    /// Contests with a workload each; none if some share one.
+    fn works(&self) -> Vec<Contest> {
+        let contests = self.contests();
+        let works = distinct(contests.iter().map(|contest| {
+            let facts = &self.findings.variants[contest.variants[0]];
+            (&facts.workload, &facts.options)
+        }));
+        if works.len() == contests.len() { contests } else { Vec::new() }
+    }
+
+    /// As in names: levels that these variants share and some other lacks.
+    fn common_levels(&self, own: &[usize]) -> Option<String> {
+        let all = &self.findings.variants;
+        let has = |idx: usize, level: &(String, String)| all[idx].levels.contains(level);
+        let is_common = |level: &&(String, String)| {
+            own.iter().all(|idx| has(*idx, level)) && (0..all.len()).any(|idx| !has(idx, level))
+        };
+        let levels = joined(all[own[0]].levels.iter().filter(is_common).map(shown), " · ");
+        (!levels.is_empty()).then_some(levels)
+    }
+
+    /// By the levels that differ within its contest.
+    fn within(&self, variant: usize, contest: &Contest) -> String {
+        let all = &self.findings.variants;
+        let differs = |(factor, level): &&(String, String)| {
+            contest.variants.iter().any(|idx| {
+                all[*idx].levels.iter().any(|(other, theirs)| other == factor && theirs != level)
+            })
+        };
+        let own = joined(all[variant].levels.iter().filter(differs).map(shown), " · ");
+        if own.is_empty() { self.name(variant).to_owned() } else { own }
+    }
+
+    /// `None` for a single contest, or if nothing is ranked.
+    fn best_by_contest(&self) -> Option<String> {
+        let contests = self.contests();
+        let (metric, steps) = self.main_metric_and_steps();
+        let place = self.place(&steps);
+        let mut outcomes = grouped(contests.iter().filter_map(|contest| {
+            let ranked = self.ranker.rank_of(&contest.variants, metric, &steps);
+            Some((self.outcome(contest, &ranked)?, contest.name.as_str()))
+        }));
+        // Decided ones first.
+        outcomes.sort_by_key(|(outcome, _)| !matches!(outcome, Outcome::Best(_)));
+        let (on, noun) = match self.works().is_empty() {
+            true => ("with", "combinations"),
+            false => ("on", "workloads"),
+        };
+        let on = |names: &[&str]| match names.len() {
+            n if n > NAMED_MOST => format!("{on} {n} of {} {noun}", contests.len()),
+            _ => format!("{on} {}", list(names)),
+        };
+        match outcomes.as_slice() {
+            [] => return None,
+            [(Outcome::Single, names)] => {
+                let names = on(names);
+                return Some(format!(
+                    "One repetition cannot rank variants {names} {place}. {MORE}."
+                ));
+            }
+            _ => {}
+        }
+        let part = |(nth, (outcome, names)): (usize, &(Outcome, Vec<&str>))| {
+            let names = on(names);
+            match outcome {
+                Outcome::Best(name) if nth == 0 => {
+                    format!("{name} {} {names}", self.is_best(metric))
+                }
+                Outcome::Best(name) => format!("{name} {names}"),
+                Outcome::Open(call, Some(pair)) => format!("{call} between {pair} {names}"),
+                Outcome::Open(call, None) => format!("{call} {names}"),
+                Outcome::Single => format!("one repetition cannot rank {names}"),
+            }
+        };
+        let mut parts: Vec<String> = outcomes.iter().enumerate().map(part).collect();
+        if parts.len() > PARTS_MOST {
+            let n_more = parts.drain(PARTS_MOST - 1..).count();
+            parts.push(format!("{n_more} more results below"));
+        }
+        Some(format!("{}, {}.", capital(&place), parts.join("; ")))
+    }
+
+    fn outcome(&self, contest: &Contest, ranked: &[Ranked]) -> Option<Outcome> {
+        let (first, others) = ranked.split_first()?;
+        let has = |standing: Standing| others.iter().any(|other| other.standing == standing);
+        Some(match () {
+            () if has(Standing::Same) || has(Standing::Tied) => {
+                let both = contest.variants.iter().map(|idx| self.within(*idx, contest));
+                let call = if has(Standing::Tied) { "undecided" } else { "no difference" };
+                Outcome::Open(call, (both.len() == 2).then(|| list(both)))
+            }
+            () if has(Standing::Single) => Outcome::Single,
+            // A variant that commits nothing has no rank, but is behind.
+            () if others.is_empty() && contest.variants.len() < 2 => return None,
+            () => Outcome::Best(self.within(first.variant, contest)),
+        })
+    }
+
+    /// Rate and unit: the Insert Benchmark's queries, indexed or inserted rows; else transactions.
+    fn own_estimate(&self, variant: usize, step: usize) -> Option<(&Estimate, &'static str)> {
+        let is_it = |c: &&InsertBenchmarkCell| (c.variant, c.step) == (variant, step);
+        let cell = self.findings.insert_benchmark.iter().find(is_it);
+        let found = cell.and_then(|cell| {
+            let queries = cell.queries.as_ref().map(|rate| (rate, "queries/s"));
+            let indexed = cell.indexed.as_ref().map(|rate| (rate, "rows indexed/s"));
+            let inserts = cell.inserts.as_ref().map(|rate| (rate, "rows/s"));
+            queries.or(indexed).or(inserts)
+        });
+        found.or_else(|| {
+            let rate = self.cell(variant, step)?.metrics.get(&metrics::THROUGHPUT)?;
+            Some((rate, "transactions/s"))
+        })
+    }
+
+    /// `104k rows/s`.
+    fn own_rate(&self, variant: usize, step: usize) -> String {
+        match self.own_estimate(variant, step) {
+            Some((rate, unit)) => format!("{} {unit}", Unit::Count.show(rate.value)),
+            None => "nothing committed".to_owned(),
+        }
+    }
+
+    /// The Insert Benchmark's load, inserts with indexes and heaviest queries; else the first few.
+    fn main_steps(&self) -> Vec<usize> {
+        let steps = 0..self.findings.steps.len();
+        let of = |step: usize| self.findings.insert_benchmark.iter().find(move |c| c.step == step);
+        let is_query = |step: &usize| of(*step).is_some_and(|c| c.queries.is_some());
+        let is_insert =
+            |step: &usize| of(*step).is_some_and(|c| c.inserts.is_some() && c.queries.is_none());
+        let inserts = steps.clone().filter(is_insert).take(2);
+        let main: Vec<usize> = inserts.chain(steps.clone().rfind(is_query)).collect();
+        if main.is_empty() { steps.take(MAIN_STEPS).collect() } else { main }
+    }
+
+    /// Several variants over steps of different work, one by one; `None` if steps are loads.
+    pub(super) fn own_steps(&self) -> Option<String> {
+        let steps = &self.findings.steps;
+        let is_own = steps.len() > 1 && steps.iter().any(|step| step.own.is_some());
+        if !is_own || self.compared_variants().is_empty() || self.is_mismatched() {
+            return None;
+        }
+        // With what they do at their best steps.
+        let (mut best, mut open, mut is_single) = (Vec::new(), Vec::new(), true);
+        let main = self.main_steps();
+        for &step in &main {
+            let ranked = self.ranker.rank(self.main_metric(step), &[step]);
+            let Some(first) = ranked.first() else { continue };
+            if ranked.len() < 2 || !others_are(Standing::Behind, &ranked) {
+                is_single &= others_are(Standing::Single, &ranked);
+                open.push(self.step(step));
+                continue;
+            }
+            let text = format!("{} ({})", self.step(step), self.own_rate(first.variant, step));
+            best.push((first.variant, text));
+        }
+        let (of_open, is_part) = (list(&open), main.len() < steps.len());
+        let name = |variant: &usize| self.name(*variant);
+        Some(match grouped(best).as_slice() {
+            [] if is_single && !open.is_empty() => {
+                format!("One repetition cannot rank variants at {of_open}. {MORE}.")
+            }
+            [] => format!("Undecided which is best at {of_open}; each step does different work."),
+            [(variant, won)] if open.is_empty() && is_part => match won.len() {
+                1 => format!("{} is fastest at the main step, {}.", name(variant), won[0]),
+                n => format!("{} is fastest at the {n} main steps: {}.", name(variant), list(won)),
+            },
+            best => {
+                let part = |(variant, steps): &(usize, Vec<String>)| {
+                    format!("{} is fastest at {}", name(variant), list(steps))
+                };
+                let open = (!open.is_empty()).then(|| format!("undecided at {of_open}"));
+                let of = if is_part { "Of the main steps: " } else { "" };
+                format!("{of}{}.", joined(best.iter().map(part).chain(open), "; "))
+            }
+        })
+    }
+
+    pub(super) fn own_step_lines(&self) -> Vec<String> {
+        self.main_steps().into_iter().filter_map(|step| self.own_step_line(step)).collect()
+    }
+
+    fn own_step_line(&self, step: usize) -> Option<String> {
+        let metric = self.main_metric(step);
+        let ranked = self.ranker.rank(metric, &[step]);
+        let (first, others) = ranked.split_first()?;
+        let (rate, _) = self.own_estimate(first.variant, step)?;
+        let named = others.iter().take(RANKED_MOST - 1);
+        let effects = named.filter_map(|other| {
+            let pair = (other.variant, first.variant);
+            Some((self.ranker.against(pair, metric, &[step])?.0, other))
+        });
+        let effects: Vec<(Estimate, &Ranked)> = effects.collect();
+        let style = EffectStyle::of(effects.iter().map(|(effect, _)| effect));
+        let behind = effects.iter().map(|(effect, other)| {
+            let tied = match other.standing {
+                Standing::First | Standing::Behind => "",
+                Standing::Single => " (one repetition)",
+                Standing::Same => ", no difference",
+                Standing::Tied => ", undecided",
+            };
+            format!("{} {}{tied}", self.name(other.variant), style.show(effect.value))
+        });
+        let (is_alone, title) = (effects.is_empty(), self.title(metric));
+        let (by, then) = match metric {
+            metrics::THROUGHPUT if is_alone => (String::new(), String::new()),
+            metrics::THROUGHPUT => (String::new(), "; then ".to_owned()),
+            _ if is_alone => (format!(" (ranked by {title})"), String::new()),
+            _ => (String::new(), format!("; then, by {title}, ")),
+        };
+        Some(format!(
+            "{}{by}: {} {} ({}){then}{}{}.",
+            self.step(step),
+            self.name(first.variant),
+            self.own_rate(first.variant, step),
+            self.ci_of(rate),
+            joined(behind, "; "),
+            more(others.len() - effects.len(), "; "),
+        ))
+    }
+
+    /// One variant over steps of the workload, each by itself; `None` if a step is a load.
+    pub(super) fn own_steps_of(&self, variant: usize) -> Option<String> {
+        let cells = self.findings.cells.iter().filter(|cell| cell.variant == variant);
+        let steps: Vec<usize> = cells.map(|cell| cell.step).collect();
+        if steps.is_empty() || steps.iter().any(|s| self.findings.steps[*s].own.is_none()) {
+            return None;
+        }
+        let main = self.main_steps().into_iter().filter(|step| steps.contains(step));
+        let parts =
+            list(main.map(|step| format!("{} {}", self.step(step), self.own_rate(variant, step))));
+        Some(format!("{}: {parts}.", self.name(variant)))
+    }
+
+    /// Each variant at its cheapest step, or the last if steps differ in work. A sentence for each
+    /// currency and workload: millions of transactions are comparable only within one.
+    pub(super) fn cheapest(&self) -> Vec<String> {
+        let price =
+            |facts: &CostFacts| facts.price_per_hour.as_ref().map(|one| one.currency.clone());
+        let currencies = distinct(self.findings.cost.iter().filter_map(price));
+        let has_own = self.findings.steps.iter().any(|step| step.own.is_some());
+        let last = self.findings.steps.len().saturating_sub(1);
+        let mut works: Vec<Vec<usize>> =
+            self.works().into_iter().map(|work| work.variants).collect();
+        if works.is_empty() {
+            works.push((0..self.findings.variants.len()).collect());
+        }
+        let of = |(variants, currency): (&Vec<usize>, &String)| {
+            let is_it = |facts: &&CostFacts| {
+                price(facts).as_ref() == Some(currency)
+                    && variants.contains(&facts.variant)
+                    && (!has_own || facts.step == last)
+            };
+            let priced: Vec<&CostFacts> = self.findings.cost.iter().filter(is_it).collect();
+            self.cheapest_of(&priced, currency)
+        };
+        let pairs = works.iter().flat_map(|work| currencies.iter().map(move |one| (work, one)));
+        pairs.filter_map(of).collect()
+    }
+
+    fn cheapest_of(&self, priced: &[&CostFacts], currency: &str) -> Option<String> {
+        // Cheapest step of each variant.
+        let mut best: Vec<(&CostFacts, f64)> = Vec::new();
+        for &facts in priced {
+            let Some(money) = &facts.money_per_million else { continue };
+            match best.iter_mut().find(|(own, _)| own.variant == facts.variant) {
+                Some(own) if money.value < own.1 => *own = (facts, money.value),
+                Some(_) => {}
+                None => best.push((facts, money.value)),
+            }
+        }
+        best.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+        let (&(first, least), others) = best.split_first()?;
+        let (name, at) = (self.name(first.variant), self.at(first.step));
+        let price = format!("{} {currency} per million transactions {at}", number(least));
+        if others.is_empty() {
+            return Some(format!("{name} costs {price}."));
+        }
+        let with = |wanted: Standing| -> Vec<usize> {
+            let such = |(other, _): &&(&CostFacts, f64)| {
+                self.cost_standing(first, other, priced) == wanted
+            };
+            others.iter().filter(such).map(|(other, _)| other.variant).collect()
+        };
+        let (single, tied) = (with(Standing::Single), with(Standing::Tied));
+        let named = others.iter().take(OTHERS_NAMED);
+        let named = list(
+            named.map(|(facts, money)| format!("{} {}", self.name(facts.variant), number(*money))),
+        );
+        let what = match single.len() == others.len() {
+            true => "variants".to_owned(),
+            false => self.named(&single, single.len()),
+        };
+        let rivals = self.named(&tied, OTHERS_NAMED);
+        Some(match tied.len() {
+            _ if !single.is_empty() => format!(
+                "One repetition cannot rank {what} by cost: {name} measured cheapest, {price}; {named}."
+            ),
+            0 => format!("{name} is cheapest: {price}; {named}."),
+            n if n == others.len() => {
+                format!("Undecided which is cheapest: {name} measured {price}; {named}.")
+            }
+            _ => format!(
+                "Undecided which is cheapest: {name} measured {price}, not shown to be cheaper than {rivals}."
+            ),
+        })
+    }
+
+    /// Whether `other` is dearer at all its steps. With equal prices this compares throughputs.
+    fn cost_standing(&self, first: &CostFacts, other: &CostFacts, all: &[&CostFacts]) -> Standing {
+        // Without work there is none for money.
+        let of = |variant: usize| {
+            let with_work = all.iter().filter(|facts| facts.money_per_million.is_some());
+            with_work.filter(move |facts| facts.variant == variant)
+        };
+        let at = |facts: &CostFacts| {
+            let price = facts.price_per_hour.as_ref()?.amount;
+            Some(At { variant: facts.variant, step: facts.step, log_factor: -price.ln() })
+        };
+        let Some(best) = at(first) else { return Standing::Tied };
+        let theirs: Vec<At> = of(other.variant).filter_map(|facts| at(facts)).collect();
+        let n_choices = of(first.variant).count();
+        self.ranker.stand_against(metrics::THROUGHPUT, (best, n_choices), &theirs)
+    }
 }
 
-/// Less of it is "shorter": a time that somebody waited, not CPU time.
-pub(super) fn is_duration(metric: &Metric) -> bool {
-    let is_time = matches!(metric.unit, Unit::Microseconds | Unit::Milliseconds | Unit::Seconds);
-    is_time && ![metrics::SERVER_CPU, metrics::GENERATOR_CPU].contains(&metric.id)
+/// Of all but the first.
+fn others_are(standing: Standing, ranked: &[Ranked]) -> bool {
+    ranked.iter().skip(1).all(|other| other.standing == standing)
+}
+
+/// A level as names of variants have it: with the last part of its factor's name, unless it is a name itself.
+fn shown((factor, level): &(String, String)) -> String {
+    match factor.rsplit_once('.') {
+        Some((_, key)) => format!("{key}={level}"),
+        None => level.clone(),
+    }
 }

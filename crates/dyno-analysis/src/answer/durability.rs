@@ -6,9 +6,10 @@ use dyno_record::CommitSafety;
 use dyno_units::Question;
 
 use super::AnswerWriter;
+use super::grammar::word;
 use super::ranking::Ranked;
 use crate::numbers::{self, EffectStyle};
-use crate::words::{ci, count, list, share, size};
+use crate::words::{count, distinct, joined, list, share, size};
 use crate::{Estimate, Verdict, metrics};
 
 const SETTINGS_MOST: usize = 2;
@@ -32,77 +33,67 @@ struct Group {
 
 fn in_throughput(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::NoDifference => "no difference",
-        Verdict::Inconclusive => "inconclusive",
         Verdict::Better => "faster",
         Verdict::Worse => "slower",
+        other => word(other),
+    }
+}
+
+/// Of losing data at a crash; none where every commit is synced.
+fn risk(safety: Option<CommitSafety>) -> Option<&'static str> {
+    match safety {
+        Some(CommitSafety::DataAtRisk) => Some("risks corruption"),
+        Some(CommitSafety::LastCommitsAtRisk) => Some("risks losing commits"),
+        _ => None,
     }
 }
 
 impl AnswerWriter<'_> {
-    pub(super) fn safety(&self, variant: usize) -> Option<CommitSafety> {
+    fn safety(&self, variant: usize) -> Option<CommitSafety> {
         self.findings.variants[variant].commit_safety
-    }
-
-    pub(super) fn is_less_durable(&self, variant: usize, other: usize) -> bool {
-        self.findings.is_less_durable(variant, other)
     }
 
     pub(super) fn cost_of_safety(&self) -> Option<String> {
         let (groups, place) = self.safety_groups()?;
-        let at = if groups.len() > 1 { String::new() } else { format!(" {place}") };
-        let decided = |group: &Group| match group.effect.1 {
-            Verdict::Worse => {
-                Some(format!("by {}{}", size(group.effect.0.value), self.interval_of(group)))
-            }
-            _ => None,
-        };
+        let cut =
+            |group: &Group| format!("{}{}", size(group.effect.0.value), self.interval_of(group));
         if let [only] = groups.as_slice() {
             let (safe, fast) = (self.name(only.safe.variant), self.name(only.fast.variant));
-            let cost = match (decided(only), only.effect.1) {
-                (Some(cost), _) => format!("cuts throughput {cost}"),
-                (None, Verdict::NoDifference) => "costs no measurable throughput".to_owned(),
+            let cost = match only.effect.1 {
+                Verdict::Worse => format!("cuts throughput by {}", cut(only)),
+                Verdict::NoDifference => "costs no measurable throughput".to_owned(),
                 _ => return None,
             };
-            let risk = match self.safety(only.fast.variant) {
-                Some(CommitSafety::DataAtRisk) => " (which risks corruption)",
-                Some(CommitSafety::LastCommitsAtRisk) => " (which risks losing commits)",
-                _ => "",
-            };
+            let risk = risk(self.safety(only.fast.variant));
+            let risk = risk.map_or(String::new(), |risk| format!(" (which {risk})"));
             return Some(format!(
-                "Syncing every commit {cost}{at}: {} with {safe}, {} with {fast}{risk}.",
+                "Syncing every commit {cost} {place}: {} with {safe}, {} with {fast}{risk}.",
                 self.value_named(metrics::THROUGHPUT, &only.safe.mean),
                 numbers::value(&only.fast.mean)
             ));
         }
-        let names = |is_it: &dyn Fn(&Group) -> bool| -> Vec<&str> {
-            groups.iter().filter(|group| is_it(group)).map(|group| group.name.as_str()).collect()
-        };
-        let cut: Vec<String> = groups
-            .iter()
-            .filter_map(|group| Some(format!("{} in {}", decided(group)?, group.name)))
-            .collect();
-        let free = names(&|group| group.effect.1 == Verdict::NoDifference);
-        let open =
-            names(&|group| !matches!(group.effect.1, Verdict::Worse | Verdict::NoDifference));
-        if cut.is_empty() && free.is_empty() {
+        let (mut cuts, mut free, mut open) = (Vec::new(), Vec::new(), Vec::new());
+        for group in &groups {
+            match group.effect.1 {
+                Verdict::Worse => cuts.push(format!("by {} in {}", cut(group), group.name)),
+                Verdict::NoDifference => free.push(&group.name),
+                _ => open.push(&group.name),
+            }
+        }
+        let open_in = list(&open);
+        if cuts.is_empty() && free.is_empty() {
             return Some(format!(
-                "Undecided how much throughput syncing every commit costs in {}.",
-                list(&open)
+                "Undecided how much throughput syncing every commit costs in {open_in}."
             ));
         }
-        let mut parts = Vec::new();
-        if !cut.is_empty() {
-            parts.push(format!("cuts throughput {}", list(&cut)));
-        }
-        if !free.is_empty() {
-            parts.push(format!("costs no measurable throughput in {}", list(&free)));
-        }
-        let open = match open.as_slice() {
-            [] => String::new(),
-            open => format!("; undecided in {}", list(open)),
+        let cuts = (!cuts.is_empty()).then(|| format!("cuts throughput {}", list(&cuts)));
+        let free = (!free.is_empty())
+            .then(|| format!("costs no measurable throughput in {}", list(&free)));
+        let open = match open.is_empty() {
+            true => String::new(),
+            false => format!("; undecided in {open_in}"),
         };
-        Some(format!("Syncing every commit {}{open}.", list(&parts)))
+        Some(format!("Syncing every commit {}{open}.", list(cuts.into_iter().chain(free))))
     }
 
     /// The headline's pair, if it was chosen, and that the lines below compare others, if they do.
@@ -111,11 +102,9 @@ impl AnswerWriter<'_> {
         let [only] = groups.as_slice() else { return None };
         let reference = self.reference(only);
         let is_below = [only.safe.variant, only.fast.variant].contains(&reference);
-        if is_below && only.n_pairs == 1 {
-            return None;
-        }
         let (safe, fast) = (self.name(only.safe.variant), self.name(only.fast.variant));
         let pair = match only.n_pairs {
+            1 if is_below => return None,
             1 => format!("{safe} with {fast}"),
             n => format!(
                 "the fastest variant that syncs every commit, {safe}, with the fastest that does not, {fast}; \
@@ -158,56 +147,49 @@ impl AnswerWriter<'_> {
         let records = &self.ranker.joined.variants;
         let key = |variant: usize| {
             let record = &records[variant];
-            (record.product.clone(), record.workload.clone(), record.options.clone())
+            (&record.product, &record.workload, &record.options)
         };
         let mut keys: Vec<_> = (0..records.len()).map(key).collect();
         keys.dedup();
-        let mut groups = Vec::new();
-        for one in &keys {
-            let own: Vec<usize> = (0..records.len()).filter(|v| key(*v) == *one).collect();
-            if let Some(group) = self.safety_group(&own, &steps) {
-                groups.push(group);
+        let groups = keys.into_iter().filter_map(|one| {
+            let own: Vec<usize> = (0..records.len()).filter(|v| key(*v) == one).collect();
+            self.safety_group(&own, &steps)
+        });
+        let mut groups: Vec<Group> = groups.collect();
+        // Groups of one product, which differ in their workloads, are told apart by their variants.
+        let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+        for group in &mut groups {
+            if names.iter().filter(|name| **name == group.name).count() > 1 {
+                group.name = self.name(group.safe.variant).to_owned();
             }
         }
-        // Groups of one product, which differ in their workloads, are told apart by their variants.
-        let is_named_alike =
-            |group: &Group| groups.iter().filter(|other| other.name == group.name).count() > 1;
-        let alike: Vec<bool> = groups.iter().map(is_named_alike).collect();
-        for (group, _) in groups.iter_mut().zip(alike).filter(|(_, is_alike)| *is_alike) {
-            group.name = self.name(group.safe.variant).to_owned();
-        }
         let is_few = (1..=GROUPS_MOST).contains(&groups.len());
-        let place = self.place(&steps);
-        is_few.then_some((groups, place))
+        is_few.then(|| (groups, self.place(&steps)))
     }
 
     fn safety_group(&self, own: &[usize], steps: &[usize]) -> Option<Group> {
         let records = &self.ranker.joined.variants;
         let names = self.ranker.joined.product_facts(*own.first()?).durability_settings;
-        let asked = |variant: usize| -> Vec<Option<&String>> {
-            names.iter().map(|name| records[variant].settings.get(name)).collect()
-        };
-        let is_asked_for = own.iter().any(|variant| asked(*variant) != asked(own[0]));
-        let of_group = |ranked: &Ranked| own.contains(&ranked.variant);
+        let asked = distinct(own.iter().map(|variant| -> Vec<Option<&String>> {
+            names.iter().map(|name| records[*variant].settings.get(name)).collect()
+        }));
         let mut ranked = self.ranker.rank(metrics::THROUGHPUT, steps);
-        ranked.retain(of_group);
+        ranked.retain(|ranked| own.contains(&ranked.variant));
+        // Sorted by mean, so the first of each is the fastest.
+        ranked.retain(|ranked| self.safety(ranked.variant).is_some());
         let is_safe = |r: &Ranked| self.safety(r.variant) == Some(CommitSafety::EveryCommit);
-        let is_unsafe = |r: &Ranked| {
-            self.safety(r.variant).is_some_and(|safety| safety > CommitSafety::EveryCommit)
-        };
-        let n_safe = ranked.iter().filter(|r| is_safe(r)).count();
-        let n_unsafe = ranked.iter().filter(|r| is_unsafe(r)).count();
-        let n_pairs = n_safe * n_unsafe;
-        // Both are sorted by mean, so the first is the fastest.
-        let safe = ranked.iter().position(is_safe)?;
-        let fast = ranked.iter().position(is_unsafe)?;
-        if !is_asked_for || fast > safe && ranked[fast].mean.value < ranked[safe].mean.value {
+        let (mut safe, mut fast): (Vec<Ranked>, Vec<Ranked>) =
+            ranked.into_iter().partition(is_safe);
+        let n_pairs = safe.len() * fast.len();
+        if n_pairs == 0 || asked.len() < 2 {
             return None;
         }
-        let pair = (ranked[safe].variant, ranked[fast].variant);
+        let (safe, fast) = (safe.swap_remove(0), fast.swap_remove(0));
+        if fast.mean.value < safe.mean.value {
+            return None;
+        }
+        let pair = (safe.variant, fast.variant);
         let effect = self.ranker.against_one_of(n_pairs, pair, metrics::THROUGHPUT, steps)?;
-        let fast = ranked.remove(fast);
-        let safe = ranked.into_iter().find(is_safe)?;
         let mut trials = self.ranker.joined.trials.iter().filter(|t| own.contains(&t.variant));
         let name = trials.find_map(|trial| Some(trial.finished()?.server.product.clone()))?;
         Some(Group { name, safe, fast, n_pairs, variants: own.to_vec(), effect })
@@ -235,54 +217,53 @@ impl AnswerWriter<'_> {
         let [group] = groups.as_slice() else {
             return Some(groups.iter().map(|group| self.group_line(group)).collect());
         };
-        let (metric, steps) = self.main_metric_and_steps();
         let reference = self.reference(group);
-        let mut ranked = self.ranker.rank(metric, &steps);
-        ranked.sort_by_key(|r| (self.safety(r.variant), r.variant != reference));
-        let effects: Vec<Option<(Estimate, Verdict)>> = ranked
-            .iter()
-            .map(|r| self.ranker.against((r.variant, reference), metric, &steps))
-            .collect();
-        let others = ranked.iter().zip(&effects).filter(|(r, _)| r.variant != reference);
+        let mut ranked = self.ranked_by_safety(reference);
+        ranked.sort_by_key(|(r, _)| (self.safety(r.variant), r.variant != reference));
+        let others = ranked.iter().filter(|(r, _)| r.variant != reference);
         let style = EffectStyle::of(others.filter_map(|(_, e)| e.as_ref()).map(|(e, _)| e));
-        let line = |(ranked, effect): (&Ranked, &Option<(Estimate, Verdict)>)| {
+        let line = |(ranked, effect): &(Ranked, Option<(Estimate, Verdict)>)| {
             let name = self.name(ranked.variant);
-            let safety = self.safety(ranked.variant)?.words();
-            let value = self.value_named(metric, &ranked.mean);
+            let safety = self.safety(ranked.variant);
             let against = match effect {
-                _ if ranked.variant == reference => {
-                    let confidence = self.findings.confidence;
-                    format!(" ({})", crate::words::ci_of(&ranked.mean, confidence))
-                }
+                _ if ranked.variant == reference => format!(" ({})", self.ci_of(&ranked.mean)),
                 Some((relative, verdict)) => {
-                    let interval = ci(relative, self.findings.confidence, style.interval(relative));
-                    let effect = style.show(relative.value);
-                    let ours = self.safety(ranked.variant);
-                    let durability = match self.safety(reference).cmp(&ours) {
-                        Ordering::Less => ", less durable",
-                        Ordering::Equal => ", equally durable",
-                        Ordering::Greater => ", more durable",
+                    let durability = match self.safety(reference).cmp(&safety) {
+                        Ordering::Less => "less",
+                        Ordering::Equal => "equally",
+                        Ordering::Greater => "more",
                     };
-                    let verdict = in_throughput(*verdict);
-                    let of = match style {
-                        EffectStyle::Ratio => format!("{effect} the baseline"),
-                        EffectStyle::Percent => format!("{effect} vs. the baseline"),
-                    };
-                    format!(", {of} ({interval}): {verdict}{durability}")
+                    let vs = if style == EffectStyle::Percent { " vs." } else { "" };
+                    format!(
+                        ", {}{vs} the baseline ({}): {}, {durability} durable",
+                        style.show(relative.value),
+                        self.effect_ci(relative, style),
+                        in_throughput(*verdict)
+                    )
                 }
                 None => String::new(),
             };
             let of_all = if ranked.variant == reference { ", the baseline" } else { "" };
-            let asked = self.asked(ranked.variant);
+            let (asked, safety) = (self.asked(ranked.variant), safety?.words());
+            let value = self.value_named(metrics::THROUGHPUT, &ranked.mean);
             Some(format!("{name}{of_all} ({asked}{safety}): {value}{against}."))
         };
-        let mut lines: Vec<String> = ranked.iter().zip(&effects).filter_map(line).collect();
+        let mut lines: Vec<String> = ranked.iter().filter_map(line).collect();
         if lines.len() > room && room > 0 {
-            let more = lines.len() - (room - 1);
-            lines.truncate(room - 1);
-            lines.push(format!("{} in the table below.", count(more as u64, "more variant")));
+            let n_more = lines.drain(room - 1..).count();
+            lines.push(format!("{} in the table below.", count(n_more as u64, "more variant")));
         }
         Some(lines)
+    }
+
+    /// All variants with a rank, each against `other`, by throughput.
+    fn ranked_by_safety(&self, other: usize) -> Vec<(Ranked, Option<(Estimate, Verdict)>)> {
+        let (metric, steps) = self.main_metric_and_steps();
+        let against = |ranked: Ranked| {
+            let effect = self.ranker.against((ranked.variant, other), metric, &steps);
+            (ranked, effect)
+        };
+        self.ranker.rank(metric, &steps).into_iter().map(against).collect()
     }
 
     /// Distinguishing settings that its name lacks: `journal_mode=wal, synchronous=full; `.
@@ -299,45 +280,35 @@ impl AnswerWriter<'_> {
         };
         let is_named =
             |name: &&String| of_variant.contains(&format!("{name}=")) || is_word(&own[*name]);
-        let names = own.keys().filter(differs).filter(|name| !is_named(name));
-        let asked: Vec<String> =
-            names.take(SETTINGS_MOST).map(|name| format!("{name}={}", own[name])).collect();
-        if asked.is_empty() { String::new() } else { format!("{}; ", asked.join(", ")) }
+        let names = own.keys().filter(differs).filter(|name| !is_named(name)).take(SETTINGS_MOST);
+        let asked = joined(names.map(|name| format!("{name}={}", own[name])), ", ");
+        if asked.is_empty() { asked } else { asked + "; " }
     }
 
     fn group_line(&self, group: &Group) -> String {
-        let (metric, steps) = self.main_metric_and_steps();
         let safe = group.safe.variant;
-        let mut others = self.ranker.rank(metric, &steps);
-        others.retain(|r| group.variants.contains(&r.variant) && r.variant != safe);
-        others.sort_by_key(|r| self.safety(r.variant));
-        let effects: Vec<Option<(Estimate, Verdict)>> =
-            others.iter().map(|r| self.ranker.against((r.variant, safe), metric, &steps)).collect();
-        let style = EffectStyle::of(effects.iter().flatten().map(|(effect, _)| effect));
-        let of = |(other, effect): (&Ranked, &Option<(Estimate, Verdict)>)| {
+        let mut others = self.ranked_by_safety(safe);
+        others.retain(|(r, _)| group.variants.contains(&r.variant) && r.variant != safe);
+        others.sort_by_key(|(r, _)| self.safety(r.variant));
+        let effects = others.iter().filter_map(|(_, effect)| effect.as_ref());
+        let style = EffectStyle::of(effects.map(|(effect, _)| effect));
+        let of = |(other, effect): &(Ranked, Option<(Estimate, Verdict)>)| {
             let (effect, verdict) = effect.as_ref()?;
-            let interval = ci(effect, self.findings.confidence, style.interval(effect));
-            let verdict = match verdict {
-                Verdict::NoDifference | Verdict::Inconclusive => {
-                    format!(", {}", in_throughput(*verdict))
-                }
-                Verdict::Better | Verdict::Worse => String::new(),
+            let verdict = match verdict.is_decided() {
+                true => String::new(),
+                false => format!(", {}", word(*verdict)),
             };
-            let risk = match self.safety(other.variant) {
-                Some(CommitSafety::DataAtRisk) => "; risks corruption",
-                Some(CommitSafety::LastCommitsAtRisk) => "; risks losing commits",
-                _ => "",
-            };
-            let shown = style.show(effect.value);
-            Some(format!("{shown} with {} ({interval}{verdict}{risk})", self.name(other.variant)))
+            let risk = risk(self.safety(other.variant));
+            let risk = risk.map_or(String::new(), |risk| format!("; {risk}"));
+            let (shown, ci) = (style.show(effect.value), self.effect_ci(effect, style));
+            Some(format!("{shown} with {} ({ci}{verdict}{risk})", self.name(other.variant)))
         };
-        let all: Vec<String> = others.iter().zip(&effects).filter_map(of).collect();
         format!(
             "{}: {} with {}, which syncs every commit; {}.",
             group.name,
-            self.value_named(metric, &group.safe.mean),
+            self.value_named(metrics::THROUGHPUT, &group.safe.mean),
             self.name(safe),
-            all.join("; "),
+            joined(others.iter().filter_map(of), "; "),
         )
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::AnswerWriter;
 use crate::requirements::RequirementOutcome::{Inconclusive, Met, NotMet};
-use crate::words::{list, loads};
-use crate::{Estimate, RequirementFacts, RequirementOutcome, StepFacts, metrics, numbers};
+use crate::words::{cut, joined, list, loads, more};
+use crate::{Estimate, RequirementOutcome, StepFacts, metrics, numbers};
 
 const NAMED_MOST: usize = 4;
 
@@ -14,50 +14,47 @@ const STEPS_NAMED: usize = 3;
 impl AnswerWriter<'_> {
     /// How each requirement came out, in a line.
     pub(super) fn required(&self) -> Vec<String> {
-        let all = &self.findings.requirements;
-        let mut texts: Vec<&str> = all.iter().map(|one| one.text.as_str()).collect();
+        let mut texts: Vec<&str> =
+            self.findings.requirements.iter().map(|one| one.text.as_str()).collect();
         texts.dedup();
         texts.truncate(super::LINES_MOST);
         let line = |text: &str| {
-            let of = |outcome: RequirementOutcome| -> Vec<String> {
-                let here = |one: &&RequirementFacts| one.text == text && one.outcome == outcome;
-                let places: Vec<(usize, usize)> =
-                    all.iter().filter(here).map(|one| (one.variant, one.step)).collect();
-                let mut variants: Vec<usize> = places.iter().map(|(variant, _)| *variant).collect();
-                variants.dedup();
-                let named = variants.iter().map(|variant| {
-                    let steps = places.iter().filter(|(of, _)| of == variant);
-                    let steps: Vec<String> = steps.map(|(_, step)| self.step(*step)).collect();
-                    let steps = match steps.len() {
-                        n if n > 1 && n == self.findings.steps.len() => self.all_steps(n),
-                        n if n > STEPS_NAMED => format!("{n} {}s", self.findings.step_noun()),
-                        _ => loads(&steps),
-                    };
-                    format!("{} ({steps})", self.name(*variant))
-                });
-                let mut named: Vec<String> = named.take(NAMED_MOST).collect();
-                if variants.len() > NAMED_MOST {
-                    named.push(format!("{} more", variants.len() - NAMED_MOST));
-                }
-                named
+            let of = |outcome: RequirementOutcome, word: &str| {
+                let named = self.with_outcome(text, outcome);
+                (!named.is_empty()).then(|| format!("{word} {named}"))
             };
-            let (broken, open) = (of(NotMet), of(Inconclusive));
-            let has_met = all.iter().any(|one| one.text == text && one.outcome == Met);
-            let mut parts = Vec::new();
-            if !broken.is_empty() {
-                parts.push(format!("not met by {}", list(&broken)));
-            }
-            if !open.is_empty() {
-                parts.push(format!("undecided for {}", list(&open)));
-            }
-            match (parts.is_empty(), has_met) {
-                (true, _) => parts.push("met everywhere".to_owned()),
-                (false, true) => parts.push("met everywhere else".to_owned()),
-                (false, false) => {}
-            }
-            format!("Required: {text}: {}.", parts.join("; "))
+            let (broken, open) = (of(NotMet, "not met by"), of(Inconclusive, "undecided for"));
+            let has_met = !self.with_outcome(text, Met).is_empty();
+            let met = match (broken.is_none() && open.is_none(), has_met) {
+                (true, _) => Some("met everywhere".to_owned()),
+                (false, true) => Some("met everywhere else".to_owned()),
+                (false, false) => None,
+            };
+            let parts = [broken, open, met].into_iter().flatten();
+            format!("Required: {text}: {}.", joined(parts, "; "))
         };
         texts.into_iter().map(line).collect()
+    }
+
+    /// `a (4 and 8 clients) and b (all 3 load levels)`; empty if there are none.
+    fn with_outcome(&self, text: &str, outcome: RequirementOutcome) -> String {
+        let here = self.findings.requirements.iter();
+        let here = here.filter(|one| one.text == text && one.outcome == outcome);
+        let places: Vec<(usize, usize)> = here.map(|one| (one.variant, one.step)).collect();
+        let mut variants: Vec<usize> = places.iter().map(|(variant, _)| *variant).collect();
+        variants.dedup();
+        let named = variants.iter().map(|variant| {
+            let steps = places.iter().filter(|(of, _)| of == variant).map(|(_, step)| *step);
+            let steps = match steps.clone().count() {
+                n if n > 1 && n == self.findings.steps.len() => self.all_steps(n),
+                n if n > STEPS_NAMED => format!("{n} {}s", self.findings.step_noun()),
+                _ => loads(steps.map(|step| self.step(step))),
+            };
+            format!("{} ({steps})", self.name(*variant))
+        });
+        let mut named: Vec<String> = named.collect();
+        cut(&mut named, NAMED_MOST, "");
+        list(named)
     }
 
     /// The highest throughput of each variant at the load levels where it is shown to meet all that the study
@@ -74,12 +71,9 @@ impl AnswerWriter<'_> {
         if all.is_empty() || self.is_mismatched() || !steps.iter().all(is_load) {
             return None;
         }
-        let mut limits: Vec<&str> = all.iter().map(|one| one.text.as_str()).collect();
-        limits.dedup();
-        limits.sort_unstable();
-        limits.dedup();
+        let limits: BTreeSet<&str> = all.iter().map(|one| one.text.as_str()).collect();
         let them = if limits.len() > 1 { "them" } else { "it" };
-        let limits = list(&limits);
+        let limits = list(limits);
         let mut is_met: BTreeMap<(usize, usize), bool> = BTreeMap::new();
         for one in all {
             *is_met.entry((one.variant, one.step)).or_insert(true) &= one.outcome == Met;
@@ -110,80 +104,18 @@ impl AnswerWriter<'_> {
             };
             format!("{} {value} {}", self.name(*variant), self.at(*step))
         };
-        let parts: Vec<String> = found.iter().take(NAMED_MOST).enumerate().map(part).collect();
-        let more = match found.len().saturating_sub(NAMED_MOST) {
-            0 => String::new(),
-            n => format!("; {n} more"),
-        };
+        let parts = joined(found.iter().take(NAMED_MOST).enumerate().map(part), "; ");
+        let more = more(found.len().saturating_sub(NAMED_MOST), "; ");
         let is_without = |v: &&usize| !found.iter().any(|(variant, ..)| variant == *v);
         let without: Vec<&str> =
             measured.iter().filter(is_without).map(|v| self.name(*v)).collect();
-        let without = match without.as_slice() {
-            [] => String::new(),
-            [only] => format!("; {only} is not shown to meet {them} {place}"),
-            several => format!("; {} are not shown to meet {them} {place}", list(several)),
+        let is_not = if without.len() == 1 { "is" } else { "are" };
+        let without = match without.is_empty() {
+            true => String::new(),
+            false => format!("; {} {is_not} not shown to meet {them} {place}", list(&without)),
         };
         // A single repetition shows nothing.
         let shown = if found.iter().all(|(.., rate)| rate.n > 1) { "shown" } else { "measured" };
-        Some(format!(
-            "Highest throughput {shown} within {limits}: {}{more}{without}.",
-            parts.join("; ")
-        ))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use dyno_record::RequirementRecord;
-    use dyno_units::Question;
-    use expect_test::{Expect, expect};
-
-    use crate::fixtures::{run, wobble};
-    use crate::{Options, analyse};
-
-    #[track_caller]
-    fn check(bound_us: f64, expected: &Expect) {
-        let rates = [[1000.0, 2000.0, 2200.0], [900.0, 3000.0, 6000.0]];
-        let mut run = run(&["alone", "pooled"], &[1, 4, 16], 3, |variant, step, repetition| {
-            rates[variant][step] * wobble(variant, step, repetition)
-        });
-        run.manifest.questions = vec![Question::Limit];
-        run.manifest.requirements = vec![RequirementRecord {
-            text: "mean ≤ the limit".to_owned(),
-            measure: "mean".to_owned(),
-            bound: bound_us,
-            is_in_own_unit: false,
-            is_least: None,
-        }];
-        let answer = analyse(&[run], &Options::default()).answer;
-        expected.assert_eq(&format!("{}\n{}", answer.headline, answer.lines[0]));
-    }
-
-    #[test]
-    fn what_fits_within_the_limit_is_said_for_each_variant() {
-        check(
-            4_000.0,
-            &expect![[r#"
-            Highest throughput shown within mean ≤ the limit: pooled 5,990 transactions/s at 16 clients; alone 2,000/s at 4 clients.
-            Required: mean ≤ the limit: not met by alone (16 clients); met everywhere else."#]],
-        );
-        check(
-            1_200.0,
-            &expect![[r#"
-            No variant met mean ≤ the limit at any load level.
-            Required: mean ≤ the limit: not met by alone (all 3 load levels) and pooled (all 3 load levels)."#]],
-        );
-        check(
-            1_050.0,
-            &expect![[r#"
-            No variant met mean ≤ the limit at any load level.
-            Required: mean ≤ the limit: not met by alone (all 3 load levels) and pooled (all 3 load levels)."#]],
-        );
-        check(
-            100.0,
-            &expect![[r#"
-            No variant met mean ≤ the limit at any load level.
-            Required: mean ≤ the limit: not met by alone (all 3 load levels) and pooled (all 3 load levels)."#]],
-        );
+        Some(format!("Highest throughput {shown} within {limits}: {parts}{more}{without}."))
     }
 }

@@ -1,14 +1,16 @@
-//! The best mean, and how the others stand against it.
+//! The best mean, and how the others stand against it: within blocks, with the error of the verdicts, as
+//! overlapping intervals say little.
 
 use dyno_units::Seed;
 
-use crate::cells::{Measured, estimate_metric};
+use crate::cells::{Measured, by_block, estimate_metric};
 use crate::compare::{
     CommonError, Levels, Samples, common_error, decide_drafts, draft, resolution,
 };
 use crate::join::Joined;
-use crate::statistics::{Rule, geometric_mean};
-use crate::{Direction, Estimate, MetricId, Verdict};
+use crate::searches;
+use crate::statistics::{Call, Effect, Rule, calls_at, geometric_mean};
+use crate::{Direction, Estimate, MetricId, Verdict, metrics};
 
 pub(crate) struct Ranker<'a> {
     pub(crate) joined: &'a Joined<'a>,
@@ -35,6 +37,15 @@ pub(crate) enum Standing {
     Behind,
 }
 
+/// Of one variant at its own step, for "is cheapest" and the like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At {
+    pub(crate) variant: usize,
+    pub(crate) step: usize,
+    /// Logarithm of a factor for the values: that of 1 / price where work for money is compared.
+    pub(crate) log_factor: f64,
+}
+
 type ByBlock<'a> = &'a [(u32, f64)];
 
 impl Ranker<'_> {
@@ -53,8 +64,14 @@ impl Ranker<'_> {
         let Some(&first) = steps.first() else { return Vec::new() };
         let of = |variant: usize| {
             let by_block = self.means(metric, variant, steps);
+            by_block.first()?;
             let values: Vec<f64> = by_block.iter().map(|(_, value)| *value).collect();
-            let mean = self.estimate(values, metric, (variant, first))?;
+            let typical = geometric_mean(&values).unwrap_or(0.0);
+            // A mean over steps is finer than this: on the safe side.
+            let resolution = resolution(metric, &self.joined.steps[first], typical);
+            let confidence = self.levels.of_cells(variant).confidence;
+            let metric = self.joined.metrics.get(metric);
+            let mean = estimate_metric(metric, values, confidence, resolution);
             Some((Ranked { variant, mean, standing: Standing::First }, by_block))
         };
         let mut all: Vec<_> = variants.iter().copied().filter_map(of).collect();
@@ -129,35 +146,8 @@ impl Ranker<'_> {
         variant: usize,
         steps: &[usize],
     ) -> Vec<(u32, f64)> {
-        let own: Vec<&Measured> = self.measured.iter().filter(|m| m.variant == variant).collect();
-        let mut blocks: Vec<u32> = own.iter().map(|m| m.block).collect();
-        blocks.sort_unstable();
-        blocks.dedup();
-        let of = |block: u32| {
-            let value = |step: &usize| {
-                own.iter().find(|m| (m.step, m.block) == (*step, block))?.value(metric)
-            };
-            let values: Option<Vec<f64>> = steps.iter().map(value).collect();
-            Some((block, geometric_mean(&values?).unwrap_or(0.0)))
-        };
-        blocks.into_iter().filter_map(of).collect()
-    }
-
-    fn estimate(
-        &self,
-        values: Vec<f64>,
-        metric: MetricId,
-        (variant, step): (usize, usize),
-    ) -> Option<Estimate> {
-        if values.is_empty() {
-            return None;
-        }
-        let typical = geometric_mean(&values).unwrap_or(0.0);
-        // A mean over steps is finer than this: on the safe side.
-        let resolution = resolution(metric, &self.joined.steps[step], typical);
-        let confidence = self.levels.of_cells(variant).confidence;
-        let metric = self.joined.metrics.get(metric);
-        Some(estimate_metric(metric, values, confidence, resolution))
+        let all = by_block(self.measured, variant, steps, metric).into_iter();
+        all.map(|(block, values)| (block, geometric_mean(&values).unwrap_or(0.0))).collect()
     }
 
     /// At the stricter level of the two, divided by `n_pairs`, with the common error of
@@ -187,5 +177,74 @@ impl Ranker<'_> {
     pub(super) fn strict_level(&self, (one, other): (usize, usize)) -> f64 {
         let level = |variant: usize| 1.0 - self.levels.of(variant).confidence;
         level(one).min(level(other))
+    }
+
+    /// `first` is at the best of `n_choices` steps, the others at any of theirs. They are behind if
+    /// each is, at the level divided by `n_choices` (Bonferroni); "all" needs no correction.
+    pub(crate) fn stand_against(
+        &self,
+        metric: MetricId,
+        (first, n_choices): (At, usize),
+        others: &[At],
+    ) -> Standing {
+        let mut found = Standing::Behind;
+        for other in others {
+            match self.log_ratio(metric, first, *other) {
+                Some(effect) => {
+                    let pair = (first.variant, other.variant);
+                    if !self.is_ahead(effect, pair, n_choices) {
+                        return Standing::Tied;
+                    }
+                }
+                None if self.n_common(metric, first, *other) < 2 => found = Standing::Single,
+                None => return Standing::Tied,
+            }
+        }
+        found
+    }
+
+    /// For a pair chosen among `n_choices`.
+    pub(super) fn is_ahead(&self, effect: Effect, pair: (usize, usize), n_choices: usize) -> bool {
+        let level = self.strict_level(pair) / n_choices.max(1) as f64;
+        let calls = calls_at(&[(Some(effect), level)], self.levels.rule);
+        matches!(calls.as_slice(), [(Call::Higher, _)])
+    }
+
+    /// Log ratio of two variants; `None` with one repetition, or with a zero. Has the common error
+    /// of comparisons; across two steps the largest of both steps' errors and that of its own
+    /// differences, as a block may change one step alone.
+    pub(super) fn log_ratio(&self, metric: MetricId, ours: At, theirs: At) -> Option<Effect> {
+        let values = |at: At| self.means(metric, at.variant, &[at.step]);
+        let (our_values, their_values) = (values(ours), values(theirs));
+        let samples = Samples::new(&our_values, &their_values, self.joined.interleaved);
+        let own = samples.log_effect(self.rounding(ours, theirs))?;
+        let errors = common_error(self.joined, self.measured, (metric, self.levels));
+        let pair = (ours.variant, theirs.variant);
+        let of_step = |step: usize| errors.as_ref()?.of(pair, step);
+        let error = of_step(ours.step).zip(of_step(theirs.step)).map(|(mut error, other)| {
+            error.variance = error.variance.max(other.variance);
+            if ours.step != theirs.step {
+                error.variance = error.variance.max(own.spread());
+            }
+            error
+        });
+        let effect =
+            error.filter(|_| samples.is_paired()).map_or(own, |error| own.with_error(error));
+        Some(Effect { value: effect.value + ours.log_factor - theirs.log_factor, ..effect })
+    }
+
+    fn rounding(&self, ours: At, theirs: At) -> f64 {
+        let of = |at: At| {
+            let values = self.means(metrics::THROUGHPUT, at.variant, &[at.step]);
+            let values: Vec<f64> = values.into_iter().map(|(_, value)| value).collect();
+            let typical = geometric_mean(&values).unwrap_or(1.0);
+            searches::resolution(&self.joined.steps[at.step], typical)
+        };
+        of(ours).max(of(theirs))
+    }
+
+    fn n_common(&self, metric: MetricId, ours: At, theirs: At) -> usize {
+        let n = |at: At| self.means(metric, at.variant, &[at.step]).len();
+        n(ours).min(n(theirs))
     }
 }

@@ -1,6 +1,17 @@
 //! Quotable sentences, word for word.
 
+mod against;
+mod backlog;
+mod baselines;
+mod blocking;
+mod course;
+mod dips;
+mod faults;
+mod limits;
+mod linear;
 mod questions;
+mod reads;
+mod storage;
 mod workloads;
 
 use dyno_record::Run;

@@ -4,175 +4,126 @@ use super::{AnswerWriter, At, Standing};
 use crate::metrics;
 use crate::numbers::{Unit, interval, value};
 use crate::vectors::{VectorFacts, VectorPoint, recall_text};
-use crate::words::{ci, ci_of, list};
+use crate::words::{joined, list, more, said, share};
 
 const NAMED_MOST: usize = 4;
+
+const WITHOUT_INTERPOLATION: &str = "Each is the fastest measured step whose recall is at least that by \
+    its whole CI, without interpolation";
 
 impl AnswerWriter<'_> {
     pub(super) fn vectors(&self) -> Option<(String, Vec<String>)> {
         let mut all: Vec<&VectorFacts> =
             self.findings.vectors.iter().filter(|facts| !facts.points.is_empty()).collect();
-        let first = all.first()?;
-        let recall = first.recall_asked;
+        let recall = all.first()?.recall_asked;
         if all.iter().any(|facts| facts.recall_asked.total_cmp(&recall).is_ne()) {
             return None;
         }
         all.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
-        let mut lines: Vec<String> =
-            [self.bounds(&all), self.missed(&all), self.built(&all), self.sizes(&all)]
-                .into_iter()
-                .flatten()
-                .collect();
-        lines.extend(self.scans(&all));
-        Some((self.at_recall(&all, recall), lines))
+        let each = |part: &dyn Fn(&VectorFacts) -> Option<String>| -> Vec<String> {
+            let text = |facts: &&VectorFacts| {
+                Some(format!("{} {}", self.name(facts.variant), part(facts)?))
+            };
+            all.iter().filter_map(text).take(NAMED_MOST).collect()
+        };
+        let bounds = each(&|facts| Some(self.ci_of(&facts.points[facts.reached?].rate)));
+        let missed = each(&|facts| self.most_recall(facts).filter(|_| facts.reached.is_none()));
+        let built = each(&|facts| {
+            let time = facts.build.as_ref()?;
+            Some(format!("in {} ({})", value(time), self.ci_of(time)))
+        });
+        let sizes = each(&|facts| {
+            let memory = facts.index_memory.as_ref().map_or(String::new(), |memory| {
+                format!(" (server memory while it was built: {})", value(memory))
+            });
+            Some(format!("{}{memory}", value(facts.index_size.as_ref()?)))
+        });
+        let scans = each(&|facts| {
+            let exact = facts.exact.as_ref()?;
+            Some(format!("{}, recall {}", queries(exact), found(exact)))
+        });
+        let lines = [
+            said(WITHOUT_INTERPOLATION, &joined(bounds, "; ")),
+            said("Highest recall of those not shown to reach it", &list(missed)),
+            said("Index built", &list(built)),
+            said("Index on disk", &list(sizes)),
+            said("Exact scans without the index", &joined(scans, "; ")),
+        ];
+        Some((self.at_recall(&all, recall), lines.into_iter().flatten().collect()))
     }
 
     /// `At a recall of 0.95 or more, pg answers 2,100 queries/s (ef_search 40, recall 0.962) and …`
-    fn at_recall(&self, all: &[&VectorFacts], recall: f64) -> String {
-        let asked = recall;
-        let reached: Vec<(usize, &VectorPoint, String)> = all
-            .iter()
-            .filter_map(|facts| {
-                let point = &facts.points[facts.reached?];
-                let with = format!("{}, recall {}", searched(facts, point), found(point));
-                Some((facts.variant, point, with))
-            })
-            .collect();
-        let part = |(variant, point, with): &(usize, &VectorPoint, String)| {
-            let rate = Unit::Count.show(point.rate.value);
-            format!("{} {rate} queries/s ({with})", self.name(*variant))
+    fn at_recall(&self, all: &[&VectorFacts], asked: f64) -> String {
+        let part = |facts: &&VectorFacts| {
+            let point = &facts.points[facts.reached?];
+            let (rate, with, found) = (queries(point), searched(facts, point), found(point));
+            Some(format!("{} {rate} ({with}, recall {found})", self.name(facts.variant)))
         };
-        let missed: Vec<&str> = all
-            .iter()
-            .filter(|facts| facts.reached.is_none())
-            .map(|facts| self.name(facts.variant))
-            .collect();
+        let reached: Vec<String> = all.iter().filter_map(part).collect();
+        let missed = all.iter().filter(|facts| facts.reached.is_none());
+        let missed: Vec<&str> = missed.map(|facts| self.name(facts.variant)).collect();
         let not_reached = match missed.as_slice() {
             [] => String::new(),
+            [only] => format!("; {only} is not shown to reach it"),
             names if names.len() > NAMED_MOST => {
                 format!("; {} other variants are not shown to reach it", names.len())
             }
-            [only] => format!("; {only} is not shown to reach it"),
             names => format!("; {} are not shown to reach it", list(names)),
         };
         match reached.as_slice() {
             [] => format!("No search is shown to reach a recall of {asked}."),
-            [only] => format!("At a recall of {asked} or more: {}{not_reached}.", part(only)),
-            [first, others @ ..] => {
-                let rest: Vec<String> = others.iter().take(NAMED_MOST - 1).map(part).collect();
-                let n_more = others.len() - rest.len();
-                let more = if n_more > 0 { format!("; {n_more} more") } else { String::new() };
-                let ahead = match self.is_fastest(first.0, all) {
-                    true => format!("{} is fastest", self.name(first.0)),
+            [only] => format!("At a recall of {asked} or more: {only}{not_reached}."),
+            several => {
+                // The fastest is first.
+                let ahead = match self.is_fastest(all[0], &all[1..]) {
+                    true => format!("{} is fastest", self.name(all[0].variant)),
                     false => "undecided which is fastest".to_owned(),
                 };
-                format!(
-                    "At a recall of {asked} or more, {ahead}: {}; {}{more}{not_reached}.",
-                    part(first),
-                    rest.join("; ")
-                )
+                let named = joined(several.iter().take(NAMED_MOST), "; ");
+                let more = more(several.len().saturating_sub(NAMED_MOST), "; ");
+                format!("At a recall of {asked} or more, {ahead}: {named}{more}{not_reached}.")
             }
         }
     }
 
     /// Ahead of all searches of all others that have enough recall.
-    fn is_fastest(&self, variant: usize, all: &[&VectorFacts]) -> bool {
+    fn is_fastest(&self, own: &VectorFacts, others: &[&VectorFacts]) -> bool {
         let at = |facts: &VectorFacts, point: &VectorPoint| At {
             variant: facts.variant,
             step: point.step,
             log_factor: 0.0,
         };
-        let good = |facts: &&VectorFacts| -> Vec<At> {
-            facts
-                .points
-                .iter()
-                .filter(|point| facts.has_recall(point))
-                .map(|p| at(facts, p))
-                .collect()
+        let good = |facts: &VectorFacts| -> Vec<At> {
+            let good = facts.points.iter().filter(|point| facts.has_recall(point));
+            good.map(|point| at(facts, point)).collect()
         };
-        let Some(own) = all.iter().find(|facts| facts.variant == variant) else { return false };
         let Some(reached) = own.reached else { return false };
         let first = (at(own, &own.points[reached]), good(own).len());
-        let rest = all.iter().filter(|facts| facts.variant != variant);
-        let others: Vec<At> = rest.flat_map(good).collect();
+        let others: Vec<At> = others.iter().flat_map(|facts| good(facts)).collect();
         self.ranker.stand_against(metrics::THROUGHPUT, first, &others) == Standing::Behind
     }
 
-    fn bounds(&self, all: &[&VectorFacts]) -> Option<String> {
-        let confidence = self.findings.confidence;
-        let part = |facts: &&VectorFacts| {
-            let rate = &facts.points[facts.reached?].rate;
-            Some(format!("{} {}", self.name(facts.variant), ci(rate, confidence, interval(rate))))
-        };
-        let parts: Vec<String> = all.iter().filter_map(part).take(NAMED_MOST).collect();
-        (!parts.is_empty()).then(|| {
-            let text = "Each is the fastest measured step whose recall is at least that by its whole CI, \
-                        without interpolation";
-            format!("{text}: {}.", parts.join("; "))
-        })
-    }
-
-    fn missed(&self, all: &[&VectorFacts]) -> Option<String> {
-        let best = |facts: &&&VectorFacts| {
-            let by_recall =
-                |a: &&VectorPoint, b: &&VectorPoint| a.recall.value.total_cmp(&b.recall.value);
-            let point = facts.points.iter().max_by(by_recall)?;
-            let interval = match interval(&point.recall) {
-                Some(interval) if point.recall.low != point.recall.high => {
-                    format!(", {} CI {interval}", crate::words::share(self.findings.confidence))
-                }
-                _ => String::new(),
-            };
-            Some(format!(
-                "{} {}{interval} ({}, {} queries/s)",
-                self.name(facts.variant),
-                found(point),
-                searched(facts, point),
-                Unit::Count.show(point.rate.value)
-            ))
-        };
-        let missed = all.iter().filter(|facts| facts.reached.is_none());
-        let parts: Vec<String> = missed.filter_map(|facts| best(&facts)).take(NAMED_MOST).collect();
-        (!parts.is_empty())
-            .then(|| format!("Highest recall of those not shown to reach it: {}.", list(&parts)))
-    }
-
-    fn built(&self, all: &[&VectorFacts]) -> Option<String> {
-        let text = |facts: &&VectorFacts| {
-            let time = facts.build.as_ref()?;
-            let bounds = ci_of(time, self.findings.confidence);
-            Some(format!("{} in {} ({bounds})", self.name(facts.variant), value(time)))
-        };
-        let parts: Vec<String> = all.iter().filter_map(text).take(NAMED_MOST).collect();
-        (!parts.is_empty()).then(|| format!("Index built: {}.", list(&parts)))
-    }
-
-    fn sizes(&self, all: &[&VectorFacts]) -> Option<String> {
-        let text = |facts: &&VectorFacts| {
-            let size = facts.index_size.as_ref()?;
-            let memory = facts.index_memory.as_ref().map_or(String::new(), |memory| {
-                format!(" (server memory while it was built: {})", value(memory))
-            });
-            Some(format!("{} {}{memory}", self.name(facts.variant), value(size)))
-        };
-        let parts: Vec<String> = all.iter().filter_map(text).take(NAMED_MOST).collect();
-        (!parts.is_empty()).then(|| format!("Index on disk: {}.", list(&parts)))
-    }
-
-    fn scans(&self, all: &[&VectorFacts]) -> Option<String> {
-        let text = |facts: &&VectorFacts| {
-            let exact = facts.exact.as_ref()?;
-            let rate = Unit::Count.show(exact.rate.value);
-            Some(format!("{} {rate} queries/s, recall {}", self.name(facts.variant), found(exact)))
-        };
-        let parts: Vec<String> = all.iter().filter_map(text).take(NAMED_MOST).collect();
-        (!parts.is_empty()).then(|| format!("Exact scans without the index: {}.", parts.join("; ")))
+    fn most_recall(&self, facts: &VectorFacts) -> Option<String> {
+        let by_recall =
+            |a: &&VectorPoint, b: &&VectorPoint| a.recall.value.total_cmp(&b.recall.value);
+        let point = facts.points.iter().max_by(by_recall)?;
+        let interval = interval(&point.recall).filter(|_| point.recall.low != point.recall.high);
+        let interval = interval.map_or(String::new(), |interval| {
+            format!(", {} CI {interval}", share(self.findings.confidence))
+        });
+        let (found, searched) = (found(point), searched(facts, point));
+        Some(format!("{found}{interval} ({searched}, {})", queries(point)))
     }
 }
 
 /// At the requested recall; below all others if not reached.
 fn speed(facts: &VectorFacts) -> f64 {
     facts.reached.map_or(-1.0, |idx| facts.points[idx].rate.value)
+}
+
+/// `2,100 queries/s`
+fn queries(point: &VectorPoint) -> String {
+    format!("{} queries/s", Unit::Count.show(point.rate.value))
 }
 
 /// `ef_search 40`

@@ -5,7 +5,7 @@ use dyno_units::Unit;
 
 use crate::attribution::AttributionFacts;
 use crate::debt::DebtFacts;
-use crate::words::{bytes, list, number};
+use crate::words::{bytes, list, number, said};
 use crate::{Answer, Findings, metrics};
 
 /// Other processes with this share of all CPUs, and more than the server, come first.
@@ -73,27 +73,22 @@ fn sentences(findings: &Findings, facts: &AttributionFacts) -> Vec<String> {
 }
 
 fn cpu_sentence(server: Option<f64>, machine: Option<f64>, cpus: u32) -> Option<String> {
+    let [by_server, by_all] = [server, machine].map(|used| number(used.unwrap_or_default()));
     Some(match (server, machine) {
         (Some(server), Some(machine)) => {
             let others = (machine - server).max(0.0);
             if others > server && others >= BUSY_ELSEWHERE * f64::from(cpus) {
+                let others = number(others);
                 format!(
-                    "the machine was busy with other work, {} of {cpus} CPUs; the server used {}",
-                    number(others),
-                    number(server)
+                    "the machine was busy with other work, {others} of {cpus} CPUs; the server used \
+                     {by_server}"
                 )
             } else {
-                format!(
-                    "the server used {} of {cpus} CPUs, the whole machine {}",
-                    number(server),
-                    number(machine)
-                )
+                format!("the server used {by_server} of {cpus} CPUs, the whole machine {by_all}")
             }
         }
-        (None, Some(machine)) => {
-            format!("{} of {cpus} CPUs of this machine were busy", number(machine))
-        }
-        (Some(server), None) => format!("the server used {} of {cpus} CPUs", number(server)),
+        (None, Some(_)) => format!("{by_all} of {cpus} CPUs of this machine were busy"),
+        (Some(_), None) => format!("the server used {by_server} of {cpus} CPUs"),
         (None, None) => return None,
     })
 }
@@ -105,9 +100,8 @@ fn deferred(gauge: &DebtFacts, all: &[DebtFacts]) -> Option<String> {
             && !facts.gauge
             && facts.most.value > 0.0
     };
-    let parts: Vec<String> = all.iter().filter(of_gauge).map(part).collect();
-    (!parts.is_empty())
-        .then(|| format!("Deferred work of the engine at its peak: {}.", list(&parts)))
+    let parts = list(all.iter().filter(of_gauge).map(part));
+    said("Deferred work of the engine at its peak", &parts)
 }
 
 /// `dirty pages 5.6 %`, `history list length 6,500`, `pending compaction 1.2 GB`.

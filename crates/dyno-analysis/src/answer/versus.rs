@@ -1,0 +1,332 @@
+//! Headlines of comparisons with a baseline: of one variant, of all, of the worst, of a second run.
+
+use dyno_units::Question;
+
+use super::AnswerWriter;
+use super::grammar::{
+    IS, MAY_BE, MORE_REPETITIONS, VERDICTS, by_verdict, distance, ends, is_nothing, word,
+};
+use crate::numbers::{EffectStyle, bounds, is_too_wide};
+use crate::words::{capital, count, joined, list, loads, share, size};
+use crate::{Comparison, Verdict, metrics};
+
+const STEPS_NAMED: usize = 2;
+
+/// Decided comparisons that are named, for each direction, and variants beside the worst.
+const NAMED_MOST: usize = 2;
+
+impl AnswerWriter<'_> {
+    pub(super) fn one_against_its_baseline(&self, variant: usize) -> String {
+        match self.main_comparisons(variant).as_slice() {
+            [] => format!("{} cannot be compared with its baseline.", self.name(variant)),
+            [only] => self.at_one_step(only),
+            several => self.at_several_steps(several),
+        }
+    }
+
+    pub(super) fn main_comparisons(&self, variant: usize) -> Vec<&Comparison> {
+        let of_metric = |metric| {
+            let mut comparisons = self.comparisons_of(variant, metric);
+            comparisons.retain(|c| self.main_metric(c.step) == metric);
+            comparisons
+        };
+        self.always_said().map(of_metric).find(|all| !all.is_empty()).unwrap_or_default()
+    }
+
+    fn at_one_step(&self, c: &Comparison) -> String {
+        let (ours, theirs) = (self.name(c.variant), self.name(c.baseline));
+        let at = self.at(c.step);
+        if is_nothing(c) {
+            return format!("{ours} committed nothing {at} in any of {} trials.", c.relative.n);
+        }
+        let effect = self.findings.effect_style(c.metric).show(c.relative.value);
+        let in_metric = match c.metric {
+            metrics::THROUGHPUT => String::new(),
+            other => format!(" in {}", self.title(other)),
+        };
+        match c.verdict {
+            Verdict::Better | Verdict::Worse => {
+                format!("{}: {} {at}.", self.claim(c), self.both_values(c))
+            }
+            Verdict::NoDifference => format!(
+                "No difference: {ours} and {theirs} are within {} of each other{in_metric} {at}.",
+                share(self.findings.threshold),
+            ),
+            Verdict::Inconclusive if c.relative.n < 2 => format!(
+                "One repetition cannot show a difference between {ours} and {theirs}; measured: \
+                 {effect}{in_metric} {at}.",
+            ),
+            Verdict::Inconclusive => match self.may_be(&[c]) {
+                Some(may_be) => format!("Undecided: {may_be} {at} (measured: {effect})."),
+                None => format!(
+                    "Undecided whether {ours} and {theirs} differ{in_metric} {at} (measured: {effect})."
+                ),
+            },
+        }
+    }
+
+    /// `b may be 54.0 % slower or 182 % faster than a`: what the intervals of undecided comparisons of one
+    /// variant leave open, of several the outermost ends. None unless each of them has an interval around zero:
+    /// one beside zero, undecided only by the correction for the number of comparisons, would read as decided.
+    fn may_be(&self, comparisons: &[&Comparison]) -> Option<String> {
+        let around_zero =
+            |c: &&Comparison| bounds(&c.relative).filter(|(low, high)| *low < 0.0 && *high > 0.0);
+        let ends: Vec<(f64, f64)> = comparisons.iter().map(around_zero).collect::<Option<_>>()?;
+        let low = ends.iter().map(|(low, _)| *low).min_by(f64::total_cmp)?;
+        let high = ends.iter().map(|(_, high)| *high).max_by(f64::total_cmp)?;
+        let style = self.style_of(comparisons);
+        let up_to = if comparisons.len() > 1 { "up to " } else { "" };
+        let amount = |[more, less]: [&'static str; 2]| match style {
+            EffectStyle::Ratio => format!("{} to {}", style.show(low), style.show(high)),
+            EffectStyle::Percent => {
+                format!("{up_to}{} {less} or {} {more}", size(low), size(high))
+            }
+        };
+        (!is_too_wide(low, high)).then(|| self.clause(comparisons[0], MAY_BE, &amount))
+    }
+
+    /// `b is 2.31× as fast as a`, `b is 10.3 % slower than a`.
+    fn claim(&self, c: &Comparison) -> String {
+        let (style, effect) = (self.findings.effect_style(c.metric), c.relative.value);
+        let amount = |[more, less]: [&'static str; 2]| match style {
+            EffectStyle::Ratio => style.show(effect),
+            EffectStyle::Percent => {
+                format!("{} {}", size(effect), if effect > 0.0 { more } else { less })
+            }
+        };
+        self.clause(c, IS, &amount)
+    }
+
+    fn at_several_steps(&self, comparisons: &[&Comparison]) -> String {
+        let (first, text) = (comparisons[0], self.over_steps(comparisons));
+        let (ours, theirs) = (self.name(first.variant), self.name(first.baseline));
+        let at = self.all_steps(comparisons.len());
+        let all = |verdict: Verdict| comparisons.iter().all(|c| c.verdict == verdict);
+        if comparisons.iter().all(|c| is_nothing(c)) {
+            return format!("{ours} {text}.");
+        }
+        if all(Verdict::NoDifference) {
+            let threshold = share(self.findings.threshold);
+            return format!(
+                "No difference: {ours} and {theirs} are within {threshold} of each other at {at}."
+            );
+        }
+        if all(Verdict::Inconclusive) {
+            return match self.may_be(comparisons) {
+                _ if comparisons.iter().all(|c| c.relative.n < 2) => {
+                    format!("One repetition cannot show how {ours} and {theirs} differ at {at}.")
+                }
+                Some(may_be) => format!("Undecided at {at}: {may_be}."),
+                None => format!("Undecided at {at} whether {ours} and {theirs} differ."),
+            };
+        }
+        match first.metric {
+            metrics::THROUGHPUT if all(Verdict::Better) || all(Verdict::Worse) => {
+                let text = text.replacen(" at ", &format!(" than {theirs} at "), 1);
+                format!("{ours} is {text}.")
+            }
+            metrics::THROUGHPUT => format!("Compared with {theirs}, {ours} is {text}."),
+            metric => {
+                format!("{} of {ours} relative to {theirs}: {text}.", capital(self.title(metric)))
+            }
+        }
+    }
+
+    /// `faster at all 5 loads, by 24.8 % (1 client) to 88.1 % (16 clients)`
+    pub(super) fn over_steps(&self, comparisons: &[&Comparison]) -> String {
+        let Some(first) = comparisons.first() else { return String::new() };
+        let at = self.all_steps(comparisons.len());
+        if comparisons.iter().all(|c| is_nothing(c)) {
+            return format!("committed nothing at {at}");
+        }
+        match first.verdict {
+            verdict if comparisons.iter().any(|c| c.verdict != verdict) => self.mixed(comparisons),
+            Verdict::NoDifference => format!("no difference at {at}"),
+            Verdict::Inconclusive => format!("undecided at {at}"),
+            _ => format!("{} {}", self.word_of(first), self.reach(comparisons)),
+        }
+    }
+
+    /// `at all 5 loads, by 24.8 % (1 client) to 88.1 % (16 clients)`, if they agree.
+    fn reach(&self, comparisons: &[&Comparison]) -> String {
+        let (style, at) = (self.style_of(comparisons), self.all_steps(comparisons.len()));
+        let show = |c: &Comparison| match style {
+            EffectStyle::Percent => size(c.relative.value),
+            EffectStyle::Ratio => style.show(c.relative.value),
+        };
+        let by = if style == EffectStyle::Percent { "by " } else { "" };
+        let (least, most) = ends(comparisons, distance);
+        if show(least) == show(most) {
+            return format!("at {at}, {by}{}", show(least));
+        }
+        let end = |c: &Comparison| format!("{} ({})", show(c), self.step(c.step));
+        format!("at {at}, {by}{} to {}", end(least), end(most))
+    }
+
+    /// `faster at 4 clients (+49.5 %), slower at 16 clients (−40.3 %) and no different at 1 client`
+    fn mixed(&self, comparisons: &[&Comparison]) -> String {
+        let (style, n_all) = (self.style_of(comparisons), comparisons.len());
+        let part = |group: Vec<&Comparison>| {
+            let (verdict, n) = (group[0].verdict, group.len());
+            let word = match verdict {
+                Verdict::Better | Verdict::Worse => self.word_of(group[0]),
+                Verdict::NoDifference => "no different",
+                Verdict::Inconclusive => "undecided",
+            };
+            if n <= STEPS_NAMED {
+                let step = |c: &&Comparison| match verdict.is_decided() {
+                    true if is_nothing(c) => format!("{} (nothing committed)", self.step(c.step)),
+                    true => format!("{} ({})", self.step(c.step), style.show(c.relative.value)),
+                    false => self.step(c.step),
+                };
+                return format!("{word} at {}", loads(group.iter().map(step)));
+            }
+            let most = ends(&group, distance).1.relative.value;
+            let up_to = match style {
+                _ if !verdict.is_decided() => String::new(),
+                EffectStyle::Percent => format!(" (by up to {})", size(most)),
+                EffectStyle::Ratio => {
+                    format!(" ({} to {})", if most > 0.0 { "up" } else { "down" }, style.show(most))
+                }
+            };
+            format!("{word} at {n} of {n_all} {}s{up_to}", self.findings.step_noun())
+        };
+        list(by_verdict(comparisons).map(part))
+    }
+
+    /// Whether any variant is worse than its baseline, or differs from it: what all comparisons with baselines
+    /// say together; none for one variant, and for runs that did different work. The correction for the number of
+    /// comparisons is in their verdicts.
+    pub(super) fn against_baselines(&self, question: Question) -> Option<String> {
+        let variants = self.compared_variants();
+        let is_main =
+            |c: &&Comparison| variants.contains(&c.variant) && c.metric == self.main_metric(c.step);
+        let all: Vec<&Comparison> = self.findings.comparisons.iter().filter(is_main).collect();
+        let is_one = variants.len() < 2 && self.own_steps().is_none();
+        if is_one || all.len() < 2 || self.is_mismatched() {
+            return None;
+        }
+        if all.iter().all(|c| c.relative.n < 2) {
+            return Some(format!("One repetition cannot show a difference. {MORE_REPETITIONS}."));
+        }
+        let of = match all.iter().all(|c| c.baseline == all[0].baseline) {
+            true => self.name(all[0].baseline),
+            false => "its baseline",
+        };
+        let [is_better, is_worse] = match all.iter().all(|c| c.metric == metrics::THROUGHPUT) {
+            true => ["faster", "slower"],
+            false => ["better", "worse"],
+        };
+        let threshold = share(self.findings.threshold);
+        let n_open = all.iter().filter(|c| c.verdict == Verdict::Inconclusive).count();
+        let open = match n_open {
+            0 => String::new(),
+            n => format!("; undecided in {n} of {}", count(all.len() as u64, "comparison")),
+        };
+        let is_same = question == Question::Same;
+        let none = match (is_same, n_open) {
+            (true, 0) => format!("No variant differs from {of} by more than {threshold}"),
+            (true, _) => format!("No variant is shown to differ from {of}"),
+            (false, 0) => format!("No variant is {is_worse} than {of} by more than {threshold}"),
+            (false, _) => format!("No variant is shown to be {is_worse} than {of}"),
+        };
+        let worse = self.decided(&all, Verdict::Worse, is_worse);
+        Some(match (worse, self.decided(&all, Verdict::Better, is_better)) {
+            (None, None) => format!("{none}{open}."),
+            (None, Some(better)) if is_same => format!("Relative to {of}, {better}{open}."),
+            (None, Some(better)) => format!("{none}{open}; {better}."),
+            (Some(worse), None) => format!("Relative to {of}, {worse}{open}."),
+            (Some(worse), Some(better)) => format!("Relative to {of}, {worse}; {better}{open}."),
+        })
+    }
+
+    /// `b is slower at 8 clients (0.910×, 95 % CI 0.880–0.940×, n = 5)`, the largest first; none if there are none.
+    fn decided(&self, all: &[&Comparison], verdict: Verdict, word: &str) -> Option<String> {
+        let mut all = all.to_vec();
+        all.retain(|c| c.verdict == verdict);
+        all.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
+        let named = all.iter().take(NAMED_MOST).enumerate().map(|(nth, c)| {
+            let (name, at) = (self.name(c.variant), self.at(c.step));
+            if is_nothing(c) {
+                return format!("{name} committed nothing {at}");
+            }
+            let style = self.findings.effect_style(c.metric);
+            let interval = match nth {
+                0 => self.effect_ci(&c.relative, style),
+                _ => style.interval(&c.relative).unwrap_or_else(|| "no CI".to_owned()),
+            };
+            format!("{name} is {word} {at} ({}, {interval})", style.show(c.relative.value))
+        });
+        let more = match all.len().saturating_sub(NAMED_MOST) {
+            0 => String::new(),
+            n => format!(" and in {}", count(n as u64, "more comparison")),
+        };
+        (!all.is_empty()).then(|| format!("{}{more}", joined(named, ", ")))
+    }
+
+    /// Whether something beside the load blocks it: the variant that is worst against its baseline in the main
+    /// metric of the last step, by how much, and which others are worse; `None` if none is.
+    pub(super) fn blocked(&self) -> Option<String> {
+        let step = self.findings.steps.len().checked_sub(1)?;
+        let of_variant = |variant: usize| {
+            let all = self.main_comparisons(variant);
+            all.into_iter().find(|c| c.step == step)
+        };
+        let mut all: Vec<&Comparison> =
+            self.compared_variants().into_iter().filter_map(of_variant).collect();
+        let is_worse = |c: &&&Comparison| c.verdict == Verdict::Worse;
+        let by_distance = |a: &&&Comparison, b: &&&Comparison| distance(a).total_cmp(&distance(b));
+        let worst = *all.iter().filter(is_worse).max_by(by_distance)?;
+        all.retain(|c| c.variant != worst.variant);
+        let others = [
+            (Verdict::Worse, "is also worse", "are also worse"),
+            (Verdict::NoDifference, "makes no difference", "make no difference"),
+            (Verdict::Inconclusive, "is undecided", "are undecided"),
+            (Verdict::Better, "is better", "are better"),
+        ];
+        let others = others.iter().map(|(verdict, one, several)| {
+            let of_verdict = all.iter().filter(|c| c.verdict == *verdict);
+            let variants: Vec<usize> = of_verdict.map(|c| c.variant).collect();
+            match variants.len() {
+                0 => String::new(),
+                1 => format!("; {} {one}", self.name(variants[0])),
+                _ => format!("; {} {several}", self.named(&variants, NAMED_MOST)),
+            }
+        });
+        let ci = self.effect_ci(&worst.relative, self.findings.effect_style(worst.metric));
+        Some(format!("{} ({ci}){}.", self.claim(worst), others.collect::<String>()))
+    }
+
+    /// Headline and lines, if several variants of a second run are compared with the first.
+    pub(super) fn against_the_first_run(&self) -> Option<(String, Vec<String>)> {
+        let n_first = self.ranker.joined.n_first;
+        let mut candidates = self.compared_variants();
+        candidates.retain(|variant| *variant >= n_first);
+        if n_first == 0 || candidates.len() < 2 {
+            return None;
+        }
+        let of: Vec<Vec<&Comparison>> =
+            candidates.iter().map(|variant| self.main_comparisons(*variant)).collect();
+        let all: Vec<Verdict> = of.iter().flatten().map(|c| c.verdict).collect();
+        let metric = self.title(of.iter().flatten().next()?.metric);
+        let lines = of.iter().filter_map(|comparisons| {
+            let first = comparisons.first()?;
+            let text = match comparisons.as_slice() {
+                [only] => self.effect_and_ci(only, self.findings.effect_style(only.metric)),
+                several => self.over_steps(several),
+            };
+            Some(format!("{}: {text}.", self.name(first.variant)))
+        });
+        Some((headline(metric, &all), lines.collect()))
+    }
+}
+
+/// `Throughput, second run against first: 1 of 4 comparisons worse, 3 inconclusive.`
+pub(super) fn headline(metric: &str, verdicts: &[Verdict]) -> String {
+    let counts = VERDICTS.iter().filter_map(|verdict| {
+        let n = verdicts.iter().filter(|one| *one == verdict).count();
+        (n > 0).then(|| format!("{n} {}", word(*verdict)))
+    });
+    let (metric, n) = (capital(metric), count(verdicts.len() as u64, "comparison"));
+    format!("{metric}, second run relative to the first, {n}: {}.", list(counts))
+}
