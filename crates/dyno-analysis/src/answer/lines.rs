@@ -91,7 +91,8 @@ impl AnswerWriter<'_> {
             )
         }));
         lines.extend(repetitions_needed(&main).map(|text| capital(&text) + "."));
-        lines.extend(self.concurrency(variant));
+        let groups = self.by_concurrency(variant);
+        lines.extend(groups.map(|(all, n)| format!("Throughput by concurrency: {all} ({n}).")));
         lines
     }
 
@@ -116,19 +117,31 @@ impl AnswerWriter<'_> {
         all.into_iter().take(JOB_FIGURES_MOST).map(line).collect()
     }
 
-    /// `2.31× (95 % CI 2.23–2.38×, n = 3), better`.
+    /// `2.31× (95 % CI 2.23–2.38×, n = 3), better, less durable`.
     pub(super) fn effect_and_ci(&self, c: &Comparison, style: EffectStyle) -> String {
-        if is_nothing(c) {
-            return format!("nothing committed in {} trials", c.relative.n);
-        }
         let is_ahead = c.is_main && c.verdict == Verdict::Better;
         let is_price = is_ahead && self.findings.is_less_durable(c.variant, c.baseline);
-        let note = if is_price { ", less durable" } else { "" };
-        let why = self.corrected_for(c).map_or(String::new(), |n_family| {
-            format!(" (not significant after correcting for {n_family} comparisons)")
+        format!("{}{}", self.effect(c, style), if is_price { ", less durable" } else { "" })
+    }
+
+    /// `+9.1 % (95 % CI +7.2 to +11.0 %, n = 3), better`.
+    fn effect(&self, c: &Comparison, style: EffectStyle) -> String {
+        let n = c.relative.n;
+        if is_nothing(c) {
+            return format!("nothing committed in any of {n} trials");
+        }
+        let ci = match style.interval(&c.relative) {
+            None if n >= 2 && c.metric == metrics::THROUGHPUT => {
+                format!("n = {n}, no CI because some trial committed nothing")
+            }
+            _ => self.effect_ci(&c.relative, style),
+        };
+        let alone = self.corrected_for(c).map_or(String::new(), |n_family| {
+            format!(
+                " (significant if tested alone, but not after correcting for {n_family} comparisons)"
+            )
         });
-        let (effect, ci) = (style.show(c.relative.value), self.effect_ci(&c.relative, style));
-        format!("{effect} ({ci}), {}{note}{why}", self.verdict_of(c))
+        format!("{} ({ci}), {}{alone}", style.show(c.relative.value), self.verdict_of(c))
     }
 
     fn ends_with_ci(&self, comparisons: &[&Comparison]) -> String {
@@ -192,23 +205,27 @@ impl AnswerWriter<'_> {
         Some(format!("{names}: {text}."))
     }
 
-    fn groups_of(&self, variant: usize) -> Vec<&GroupComparison> {
-        self.findings.concurrency.iter().filter(|group| group.variant == variant).collect()
-    }
-
-    fn concurrency(&self, variant: usize) -> Option<String> {
-        let [low, high] = self.groups_of(variant)[..] else { return None };
-        let style = EffectStyle::of([&low.relative, &high.relative]);
+    /// Effects on throughput by concurrency, and with how many repetitions.
+    fn by_concurrency(&self, variant: usize) -> Option<(String, String)> {
+        let all = self.findings.concurrency.iter().filter(|group| group.variant == variant);
+        let style = EffectStyle::of(all.clone().map(|group| &group.relative));
         let part = |group: &GroupComparison| {
             let loads = match group.group {
-                ConcurrencyGroup::Low => "with up to one client per CPU",
-                ConcurrencyGroup::High => "with more clients",
+                ConcurrencyGroup::Low => "up to one client per CPU",
+                ConcurrencyGroup::High => "more clients than CPUs",
             };
-            let interval = style.interval(&group.relative).unwrap_or_else(|| "no CI".to_owned());
-            format!("{} {loads} ({interval})", style.show(group.relative.value))
+            let interval = style.interval(&group.relative);
+            let interval = interval.map_or(String::new(), |text| format!(" ({text})"));
+            let verdict = match group.verdict {
+                Verdict::Better if self.findings.is_less_durable(variant, group.baseline) => {
+                    "higher"
+                }
+                verdict => word(verdict),
+            };
+            format!("{loads} {}{interval}, {verdict}", style.show(group.relative.value))
         };
-        let (low, high, confidence) = (part(low), part(high), share(self.findings.confidence));
-        Some(format!("Throughput by concurrency: {low}, {high} ({confidence} CIs)."))
+        let n = all.clone().next()?.relative.n;
+        Some((joined(all.map(part), "; "), self.cis_and_n(std::iter::once(n))))
     }
 
     /// A sentence for each variant, and one on concurrency; decided ones first if too many.
@@ -242,7 +259,10 @@ impl AnswerWriter<'_> {
             let before = place.get_or_insert(first).relative.n;
             let (title, several) = (self.title(metric), comparisons.as_slice());
             parts.push(match several {
-                [only] if is_one_step => format!("{title} {}", self.one(only)),
+                [only] if is_one_step => {
+                    let effect = self.effect(only, self.findings.effect_style(metric));
+                    format!("{title} {effect}{}", more_needed(several))
+                }
                 _ => {
                     let text = self.in_verdicts(several) + &self.changed_n(several, before);
                     let between = if is_one_step { "" } else { ":" };
@@ -269,26 +289,6 @@ impl AnswerWriter<'_> {
         format!("{}{note} vs. {}", self.name(variant), self.name(baseline))
     }
 
-    /// At the only step: `+9.1 % (95 % CI …, n = 3), better`.
-    fn one(&self, c: &Comparison) -> String {
-        let n = c.relative.n;
-        if is_nothing(c) {
-            return format!("nothing committed in any of {n} trials");
-        }
-        let style = self.findings.effect_style(c.metric);
-        let ci = match style.interval(&c.relative) {
-            None if n >= 2 => format!("n = {n}, no CI because some trial committed nothing"),
-            _ => self.effect_ci(&c.relative, style),
-        };
-        let alone = self.corrected_for(c).map_or(String::new(), |n_family| {
-            format!(
-                " (significant if tested alone, but not after correcting for {n_family} comparisons)"
-            )
-        });
-        let more = repetitions_needed(&[c]).map_or(String::new(), |text| format!("; {text}"));
-        format!("{} ({ci}), {}{alone}{more}", style.show(c.relative.value), self.verdict_of(c))
-    }
-
     /// `better at 4 clients (+49.5 %, +47.1 to +52.0 %); worse at 16 clients (−40.3 %, …)`.
     fn in_verdicts(&self, comparisons: &[&Comparison]) -> String {
         let (style, n) = (self.style_of(comparisons), comparisons.len());
@@ -300,9 +300,7 @@ impl AnswerWriter<'_> {
                  comparisons)"
             )
         });
-        let more =
-            repetitions_needed(comparisons).map_or(String::new(), |text| format!("; {text}"));
-        format!("{}{chance}{more}", joined(groups, "; "))
+        format!("{}{chance}{}", joined(groups, "; "), more_needed(comparisons))
     }
 
     fn same_verdict(&self, group: &[&Comparison], n_all: usize, style: EffectStyle) -> String {
@@ -336,28 +334,11 @@ impl AnswerWriter<'_> {
     }
 
     fn groups_sentence(&self, variant: usize) -> Option<String> {
-        let groups = self.groups_of(variant);
-        let first = groups.first()?;
-        let style = EffectStyle::of(groups.iter().map(|group| &group.relative));
-        let is_less_durable = self.findings.is_less_durable(variant, first.baseline);
-        let part = |group: &&GroupComparison| {
-            let loads = match group.group {
-                ConcurrencyGroup::Low => "up to one client per CPU",
-                ConcurrencyGroup::High => "more clients than CPUs",
-            };
-            let interval = style.interval(&group.relative);
-            let interval = interval.map_or(String::new(), |text| format!(" ({text})"));
-            let verdict = match group.verdict {
-                Verdict::Better if is_less_durable => "higher",
-                verdict => word(verdict),
-            };
-            format!("{loads} {}{interval}, {verdict}", style.show(group.relative.value))
-        };
+        let (effects, n) = self.by_concurrency(variant)?;
+        let baseline = self.findings.concurrency.iter().find(|group| group.variant == variant)?;
         Some(format!(
-            "{} by concurrency, throughput as the geometric mean over load levels ({}): {}.",
-            self.versus(variant, first.baseline),
-            self.cis_and_n(std::iter::once(first.relative.n)),
-            joined(groups.iter().map(part), "; "),
+            "{} by concurrency, throughput as the geometric mean over load levels ({n}): {effects}.",
+            self.versus(variant, baseline.baseline),
         ))
     }
 
@@ -408,4 +389,8 @@ impl AnswerWriter<'_> {
             false => format!(" ({})", self.cis_and_n(ns)),
         }
     }
+}
+
+fn more_needed(comparisons: &[&Comparison]) -> String {
+    repetitions_needed(comparisons).map_or(String::new(), |text| format!("; {text}"))
 }

@@ -17,11 +17,78 @@ const NAMED_MOST: usize = 2;
 
 impl AnswerWriter<'_> {
     pub(super) fn one_against_its_baseline(&self, variant: usize) -> String {
-        match self.main_comparisons(variant).as_slice() {
-            [] => format!("{} cannot be compared with its baseline.", self.name(variant)),
-            [only] => self.at_one_step(only),
-            several => self.at_several_steps(several),
+        let all = self.main_comparisons(variant);
+        let Some(first) = all.first() else {
+            return format!("{} cannot be compared with its baseline.", self.name(variant));
+        };
+        let at = match all.as_slice() {
+            [only] => self.at(only.step),
+            several => format!("at {}", self.all_steps(several.len())),
+        };
+        if let Some(text) = self.alike_or_open(&all, &at) {
+            return text;
         }
+        let (ours, theirs) = (self.name(variant), self.name(first.baseline));
+        let is_uniform = all.iter().all(|c| c.verdict == first.verdict);
+        match (all.as_slice(), first.metric) {
+            ([only], _) if is_nothing(only) => {
+                format!("{ours} committed nothing {at} in any of {} trials.", only.relative.n)
+            }
+            ([only], _) => format!("{}: {} {at}.", self.claim(only), self.both_values(only)),
+            (several, _) if several.iter().all(|c| is_nothing(c)) => {
+                format!("{ours} {}.", self.over_steps(several))
+            }
+            (several, metrics::THROUGHPUT) if is_uniform => {
+                let than = format!(" than {theirs} at ");
+                format!("{ours} is {}.", self.over_steps(several).replacen(" at ", &than, 1))
+            }
+            (several, metrics::THROUGHPUT) => {
+                format!("Compared with {theirs}, {ours} is {}.", self.over_steps(several))
+            }
+            (several, metric) => {
+                let (title, text) = (capital(self.title(metric)), self.over_steps(several));
+                format!("{title} of {ours} relative to {theirs}: {text}.")
+            }
+        }
+    }
+
+    /// That two variants are alike, or that nothing is decided; none unless all of these comparisons say the same.
+    fn alike_or_open(&self, comparisons: &[&Comparison], place: &str) -> Option<String> {
+        let first = comparisons[0];
+        let (ours, theirs) = (self.name(first.variant), self.name(first.baseline));
+        let in_metric = match first.metric {
+            metrics::THROUGHPUT => String::new(),
+            other => format!(" in {}", self.title(other)),
+        };
+        let measured = |before: &str, behind: &str| match comparisons {
+            [only] => {
+                let effect = self.findings.effect_style(only.metric).show(only.relative.value);
+                format!("{before}measured: {effect}{behind}")
+            }
+            _ => String::new(),
+        };
+        Some(match first.verdict {
+            verdict if comparisons.iter().any(|c| c.verdict != verdict) => return None,
+            Verdict::Better | Verdict::Worse => return None,
+            Verdict::NoDifference => {
+                let threshold = share(self.findings.threshold);
+                format!(
+                    "No difference: {ours} and {theirs} are within {threshold} of each other{in_metric} \
+                     {place}."
+                )
+            }
+            Verdict::Inconclusive if comparisons.iter().all(|c| c.relative.n < 2) => format!(
+                "One repetition cannot show a difference between {ours} and {theirs}{}{in_metric} {place}.",
+                measured("; ", "")
+            ),
+            Verdict::Inconclusive => {
+                let what = match self.may_be(comparisons) {
+                    Some(may_be) => format!(": {may_be}"),
+                    None => format!(" whether {ours} and {theirs} differ{in_metric}"),
+                };
+                format!("Undecided{what} {place}{}.", measured(" (", ")"))
+            }
+        })
     }
 
     pub(super) fn main_comparisons(&self, variant: usize) -> Vec<&Comparison> {
@@ -31,38 +98,6 @@ impl AnswerWriter<'_> {
             comparisons
         };
         self.always_said().map(of_metric).find(|all| !all.is_empty()).unwrap_or_default()
-    }
-
-    fn at_one_step(&self, c: &Comparison) -> String {
-        let (ours, theirs) = (self.name(c.variant), self.name(c.baseline));
-        let at = self.at(c.step);
-        if is_nothing(c) {
-            return format!("{ours} committed nothing {at} in any of {} trials.", c.relative.n);
-        }
-        let effect = self.findings.effect_style(c.metric).show(c.relative.value);
-        let in_metric = match c.metric {
-            metrics::THROUGHPUT => String::new(),
-            other => format!(" in {}", self.title(other)),
-        };
-        match c.verdict {
-            Verdict::Better | Verdict::Worse => {
-                format!("{}: {} {at}.", self.claim(c), self.both_values(c))
-            }
-            Verdict::NoDifference => format!(
-                "No difference: {ours} and {theirs} are within {} of each other{in_metric} {at}.",
-                share(self.findings.threshold),
-            ),
-            Verdict::Inconclusive if c.relative.n < 2 => format!(
-                "One repetition cannot show a difference between {ours} and {theirs}; measured: \
-                 {effect}{in_metric} {at}.",
-            ),
-            Verdict::Inconclusive => match self.may_be(&[c]) {
-                Some(may_be) => format!("Undecided: {may_be} {at} (measured: {effect})."),
-                None => format!(
-                    "Undecided whether {ours} and {theirs} differ{in_metric} {at} (measured: {effect})."
-                ),
-            },
-        }
     }
 
     /// `b may be 54.0 % slower or 182 % faster than a`: what the intervals of undecided comparisons of one
@@ -95,41 +130,6 @@ impl AnswerWriter<'_> {
             }
         };
         self.clause(c, IS, &amount)
-    }
-
-    fn at_several_steps(&self, comparisons: &[&Comparison]) -> String {
-        let (first, text) = (comparisons[0], self.over_steps(comparisons));
-        let (ours, theirs) = (self.name(first.variant), self.name(first.baseline));
-        let at = self.all_steps(comparisons.len());
-        let all = |verdict: Verdict| comparisons.iter().all(|c| c.verdict == verdict);
-        if comparisons.iter().all(|c| is_nothing(c)) {
-            return format!("{ours} {text}.");
-        }
-        if all(Verdict::NoDifference) {
-            let threshold = share(self.findings.threshold);
-            return format!(
-                "No difference: {ours} and {theirs} are within {threshold} of each other at {at}."
-            );
-        }
-        if all(Verdict::Inconclusive) {
-            return match self.may_be(comparisons) {
-                _ if comparisons.iter().all(|c| c.relative.n < 2) => {
-                    format!("One repetition cannot show how {ours} and {theirs} differ at {at}.")
-                }
-                Some(may_be) => format!("Undecided at {at}: {may_be}."),
-                None => format!("Undecided at {at} whether {ours} and {theirs} differ."),
-            };
-        }
-        match first.metric {
-            metrics::THROUGHPUT if all(Verdict::Better) || all(Verdict::Worse) => {
-                let text = text.replacen(" at ", &format!(" than {theirs} at "), 1);
-                format!("{ours} is {text}.")
-            }
-            metrics::THROUGHPUT => format!("Compared with {theirs}, {ours} is {text}."),
-            metric => {
-                format!("{} of {ours} relative to {theirs}: {text}.", capital(self.title(metric)))
-            }
-        }
     }
 
     /// `faster at all 5 loads, by 24.8 % (1 client) to 88.1 % (16 clients)`
