@@ -1,14 +1,10 @@
 //! Sentences about one of several: cost of safe commits, growth, fastest search with a recall.
 
-use std::io::Write;
-
-use dyno_analysis::statistics::{
-    Call, Effect, bounds_of_geometric_mean, calls_at, geometric_mean, mean,
-};
+use dyno_analysis::statistics::{Call, Effect, bounds_of_geometric_mean, geometric_mean, mean};
 use dyno_units::{RandomStream, Seed};
 
 use crate::noise::{calls_shifted, effects};
-use crate::{RULE, head, percent};
+use crate::{LEVEL, RULE, Rows, call_at, percents, shares};
 
 const STUDIES: u32 = 4_000;
 
@@ -19,65 +15,58 @@ fn study((variants, blocks): (usize, usize), random: &mut RandomStream) -> Vec<V
     (0..variants).map(|_| of()).collect()
 }
 
+pub(crate) const DURABILITY: &str = "variants that do not sync | n | a cost is said (Dyno) | CI \
+    covers | as a single test: a cost is said | CI covers";
+
 /// Cost of safe commits where there is none: the fastest of several unsafe variants against one.
-pub(crate) fn durability(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = "variants that do not sync | n | a cost is said (Dyno) | CI covers | as a single \
-        test: a cost is said | CI covers";
-    head(out, columns, 0)?;
+pub(crate) fn durability(row: Rows<'_>) {
     for unsynced in [1, 2, 3, 6] {
         for blocks in [3, 5, 10] {
             let mut random = Seed(43).derive("safe", (unsynced * 100 + blocks) as u64).stream();
-            let (mut said, mut covered) = ([0_u32; 2], [0_u32; 2]);
-            for _ in 0..STUDIES {
+            let shares = shares(STUDIES, || {
                 let table = study((unsynced + 1, blocks), &mut random);
                 let value = |variant: &usize| mean(&table[*variant][0]);
                 let fastest = (1..=unsynced).max_by(|a, b| value(a).total_cmp(&value(b)));
                 let effect = effects(&table, true)[fastest.expect("there is one") - 1];
-                for (rule, pairs) in [unsynced as f64, 1.0].into_iter().enumerate() {
-                    let level = (1.0 - RULE.confidence) / pairs;
-                    let call = calls_at(&[(Some(effect), level)], &RULE)[0].0;
-                    said[rule] += u32::from(call == Call::Higher);
+                let of = |level: f64| {
                     let (low, high) = effect.bounds(1.0 - level);
-                    covered[rule] += u32::from(low <= 0.0 && high >= 0.0);
-                }
-            }
-            let part =
-                |rule: usize| [percent(said[rule], STUDIES), percent(covered[rule], STUDIES)];
-            let (ours, single) = (part(0).join(" | "), part(1).join(" | "));
-            writeln!(out, "| {unsynced} | {blocks} | {ours} | {single} |")?;
+                    [call_at(effect, level) == Call::Higher, low <= 0.0 && high >= 0.0]
+                };
+                let ([said, covers], [said_alone, covers_alone]) =
+                    (of(LEVEL / unsynced as f64), of(LEVEL));
+                [said, covers, said_alone, covers_alone]
+            });
+            row(format!("{unsynced} | {blocks} | {shares}"));
         }
     }
-    Ok(())
 }
 
+pub(crate) const GROWTH: &str = "levels | n | superlinear somewhere (Dyno) | by single intervals";
+
 /// "Superlinear at N" where growth is linear.
-pub(crate) fn growth(out: &mut dyn Write) -> std::io::Result<()> {
-    head(out, "levels | n | superlinear somewhere (Dyno) | by single intervals", 0)?;
+pub(crate) fn growth(row: Rows<'_>) {
     for levels in [1, 2, 3, 4, 7] {
         for blocks in [3, 5, 10] {
             let mut random = Seed(47).derive("growth", (levels * 100 + blocks) as u64).stream();
-            let mut said = [0_u32; 2];
-            for _ in 0..STUDIES {
+            let shares = shares(STUDIES, || {
                 // The expected growth is taken out.
                 let table = study((levels + 1, blocks), &mut random);
                 let effects = effects(&table, true);
                 let calls = calls_shifted(&effects, 1, 0.0);
-                said[0] += u32::from(calls.iter().any(|(call, _)| *call == Call::Higher));
                 let is_above = |effect: &Effect| effect.bounds(RULE.confidence).0 > 0.0;
-                said[1] += u32::from(effects.iter().any(is_above));
-            }
-            let shares: Vec<String> = said.iter().map(|n| percent(*n, STUDIES)).collect();
-            writeln!(out, "| {levels} | {blocks} | {} |", shares.join(" | "))?;
+                let is_said = calls.iter().any(|(call, _)| *call == Call::Higher);
+                [is_said, effects.iter().any(is_above)]
+            });
+            row(format!("{levels} | {blocks} | {shares}"));
         }
     }
-    Ok(())
 }
 
+pub(crate) const RECALL: &str = "n | recall is truly too low (Dyno) | by the mean | steps slower \
+    than the fastest that truly has it (Dyno) | by the mean";
+
 /// Its true recall is too low.
-pub(crate) fn recall(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = "n | recall is truly too low (Dyno) | by the mean | steps slower than the \
-        fastest that truly has it (Dyno) | by the mean";
-    head(out, columns, 0)?;
+pub(crate) fn recall(row: Rows<'_>) {
     const ASKED: f64 = 0.95;
     // From the fastest step to the slowest; recall differs by 0.25 points between steps.
     let truths: Vec<f64> = (0..12).map(|step| 0.940 + 0.0025 * f64::from(step) + 0.001).collect();
@@ -104,9 +93,7 @@ pub(crate) fn recall(out: &mut dyn Write) -> std::io::Result<()> {
             }
         }
         let steps = |n: usize| format!("{:.1}", n as f64 / f64::from(STUDIES));
-        let (ours, means) = (percent(low[0], STUDIES), percent(low[1], STUDIES));
-        let (slower, others) = (steps(later[0]), steps(later[1]));
-        writeln!(out, "| {blocks} | {ours} | {means} | {slower} | {others} |")?;
+        let (low, slower, others) = (percents(&low, STUDIES), steps(later[0]), steps(later[1]));
+        row(format!("{blocks} | {low} | {slower} | {others}"));
     }
-    Ok(())
 }

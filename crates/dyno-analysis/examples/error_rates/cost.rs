@@ -1,13 +1,9 @@
 //! "Is cheapest", by the paired rule and by intervals that do not overlap.
 
-use std::io::Write;
-
-use dyno_analysis::statistics::{
-    Call, Effect, bounds_of_geometric_mean, calls_at, mean, pooled_errors, variance,
-};
+use dyno_analysis::statistics::{Call, bounds_of_geometric_mean, mean, pooled_errors, variance};
 use dyno_units::{RandomStream, Seed};
 
-use crate::{RULE, head, percent};
+use crate::{LEVEL, RULE, Rows, call_at, paired, percent, shares};
 
 const STUDIES: u32 = 2_000;
 const VARIANTS: usize = 4;
@@ -49,12 +45,12 @@ fn by_pairs(table: &[Vec<Vec<f64>>]) -> Option<usize> {
     order.extend((0..table.len()).filter(|variant| *variant != first));
     let sorted: Vec<Vec<Vec<f64>>> = order.iter().map(|v| table[*v].clone()).collect();
     let errors = pooled_errors(&sorted);
-    let level = (1.0 - RULE.confidence) / sorted[0].len() as f64;
+    let level = LEVEL / sorted[0].len() as f64;
     let is_ahead = |other: usize, step: usize| {
         let ours = &sorted[0][bests[first]];
         let pairs = ours.iter().zip(&sorted[other][step]);
         let differences: Vec<f64> = pairs.map(|(a, b)| a - b).collect();
-        let own = Effect::paired(&differences, 0.0).expect("pairs");
+        let own = paired(&differences);
         let error = errors.as_ref().map(|errors| {
             let of = &errors[other - 1];
             let mut error = of[step];
@@ -65,7 +61,7 @@ fn by_pairs(table: &[Vec<Vec<f64>>]) -> Option<usize> {
             error
         });
         let effect = error.map_or(own, |error| own.with_error(error));
-        matches!(calls_at(&[(Some(effect), level)], &RULE)[0].0, Call::Higher)
+        call_at(effect, level) == Call::Higher
     };
     let others = 1..sorted.len();
     let mut all = others.flat_map(|other| (0..sorted[0].len()).map(move |step| (other, step)));
@@ -85,29 +81,24 @@ fn by_intervals(table: &[Vec<Vec<f64>>]) -> Option<usize> {
     (0..all.len()).find(is_apart)
 }
 
-pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = "load levels | blocks differ by | n | 10 % cheaper: is cheapest (Dyno) | by \
-        intervals | all cost the same: one is cheapest (Dyno) | by intervals";
-    head(out, columns, 0)?;
+pub(crate) const COLUMNS: &str = "load levels | blocks differ by | n | 10 % cheaper: is cheapest \
+    (Dyno) | by intervals | all cost the same: one is cheapest (Dyno) | by intervals";
+
+pub(crate) fn table(row: Rows<'_>) {
     for (levels, drift) in [(1, 0.0), (1, 0.03), (1, 0.08), (4, 0.0), (4, 0.08)] {
         for blocks in [3, 5, 10] {
             let mut random = Seed(41).derive("cost", (levels * 1000 + blocks) as u64).stream();
-            let mut hits = [0_u32; 4];
-            for _ in 0..STUDIES {
+            let shares = shares(STUDIES, || {
                 let levels = &LEVELS[LEVELS.len() - levels..];
-                for (at, effect) in [1.1_f64.ln(), 0.0].into_iter().enumerate() {
+                let mut found = |effect: f64| {
                     let table = study((levels, blocks), (effect, drift), &mut random);
-                    let found = [by_pairs(&table), by_intervals(&table)];
-                    for (rule, found) in found.into_iter().enumerate() {
-                        let is_it = if at == 0 { found == Some(1) } else { found.is_some() };
-                        hits[2 * at + rule] += u32::from(is_it);
-                    }
-                }
-            }
-            let shares: Vec<String> = hits.iter().map(|n| percent(*n, STUDIES)).collect();
+                    [by_pairs(&table), by_intervals(&table)]
+                };
+                let ([ours, other], [our_alarm, alarm]) = (found(1.1_f64.ln()), found(0.0));
+                [ours == Some(1), other == Some(1), our_alarm.is_some(), alarm.is_some()]
+            });
             let drift = percent((drift * 1000.0) as u32, 1000);
-            writeln!(out, "| {levels} | {drift} | {blocks} | {} |", shares.join(" | "))?;
+            row(format!("{levels} | {drift} | {blocks} | {shares}"));
         }
     }
-    Ok(())
 }

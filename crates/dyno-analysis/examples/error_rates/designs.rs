@@ -1,19 +1,17 @@
 //! What designs can find: the smallest effect with 80 % power, by noise and repetitions.
 
-use std::io::Write;
-
 use dyno_analysis::statistics::Design;
 
-use crate::{RULE, head};
+use crate::{RULE, Rows};
 
-pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let repetitions = [2, 3, 4, 5, 6, 8, 10, 20];
-    let columns = repetitions.map(|n| format!(" | n = {n}")).concat();
-    head(out, &format!("variants × steps | noise{columns}"), 2)?;
+pub(crate) const COLUMNS: &str = "variants × steps | noise | n = 2 | n = 3 | n = 4 | n = 5 | n = \
+    6 | n = 8 | n = 10 | n = 20";
+
+pub(crate) fn table(row: Rows<'_>) {
     for (variants, steps) in [(1, 1), (1, 4), (3, 1), (3, 4), (5, 4), (7, 6)] {
         for noise in [0.01, 0.02, 0.03, 0.08] {
             let mut cells = vec![format!("{variants} × {steps}"), format!("{} %", noise * 100.0)];
-            for repetitions in repetitions {
+            for repetitions in [2, 3, 4, 5, 6, 8, 10, 20] {
                 let design = Design { repetitions, variants, steps, interleaved: true, rule: RULE };
                 cells.push(design.smallest_effect(noise, 0.8).map_or_else(
                     || "–".to_owned(),
@@ -24,8 +22,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
                     },
                 ));
             }
-            writeln!(out, "| {} |", cells.join(" | "))?;
+            row(cells.join(" | "));
         }
     }
-    Ok(())
 }

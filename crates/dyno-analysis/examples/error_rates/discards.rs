@@ -1,11 +1,9 @@
 //! Blocks discarded for the host's sake, where a variant's slow starts load the host themselves.
 
-use std::io::Write;
-
-use dyno_analysis::statistics::{Effect, mean};
+use dyno_analysis::statistics::mean;
 use dyno_units::{RandomStream, Seed};
 
-use crate::{RULE, head, percent};
+use crate::{RULE, Rows, paired, percent};
 
 const STUDIES: u32 = 4_000;
 
@@ -34,8 +32,10 @@ fn block(counts: Counts, random: &mut RandomStream) -> (f64, bool) {
     (difference, is_over)
 }
 
-pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    head(out, "discarded by | n | bias of the effect | effect CI covers | CI's half width", 1)?;
+pub(crate) const COLUMNS: &str = "discarded by | n | bias of the effect | effect CI covers | \
+    CI's half width";
+
+pub(crate) fn table(row: Rows<'_>) {
     // In the long run.
     let truth = -0.02;
     for (counts, name) in [
@@ -57,21 +57,18 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
                         differences.push(difference);
                     }
                 }
-                let effect = Effect::paired(&differences, 0.0).expect("pairs");
-                let (low, high) = effect.bounds(RULE.confidence);
+                let (low, high) = paired(&differences).bounds(RULE.confidence);
                 covered += u32::from(low <= truth && truth <= high);
                 sum += mean(&differences) - truth;
                 width += (high - low) / 2.0;
             }
             let of_studies = |sum: f64| 100.0 * sum / f64::from(STUDIES);
-            writeln!(
-                out,
-                "| {name} | {blocks} | {:+.1} % | {} | {:.1} % |",
+            row(format!(
+                "{name} | {blocks} | {:+.1} % | {} | {:.1} %",
                 of_studies(sum),
                 percent(covered, STUDIES),
                 of_studies(width),
-            )?;
+            ));
         }
     }
-    Ok(())
 }

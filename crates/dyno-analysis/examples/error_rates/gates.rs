@@ -1,12 +1,10 @@
 //! How often the gate passes what is the same, and what is worse.
 
-use std::io::Write;
-
 use dyno_analysis::statistics::{Effect, Rule};
 use dyno_analysis::{GateCall, GateInput, gate_calls};
 use dyno_units::{RandomStream, Seed};
 
-use crate::{RULE, head, percent};
+use crate::{RULE, Rows, percents};
 
 const STUDIES: u32 = 2_000;
 
@@ -38,11 +36,7 @@ fn effects(setup: Setup, (noise, harm): (f64, f64), random: &mut RandomStream) -
 }
 
 /// Gates that pass, and that say worse. The harm is at one step only.
-fn rates(setup: Setup, harm: f64) -> (u32, u32) {
-    rates_of(setup, harm, (&RULE, STUDIES))
-}
-
-fn rates_of(setup: Setup, harm: f64, (rule, studies): (&Rule, u32)) -> (u32, u32) {
+fn rates(setup: Setup, harm: f64, (rule, studies): (&Rule, u32)) -> (u32, u32) {
     let mut random = Seed(9)
         .derive("gate", (setup.repetitions * 100 + setup.steps) as u64)
         .derive("harm", harm.to_bits() ^ setup.shift.to_bits() ^ setup.noise.to_bits())
@@ -74,10 +68,10 @@ fn rates_of(setup: Setup, harm: f64, (rule, studies): (&Rule, u32)) -> (u32, u32
     (passed, stopped)
 }
 
-pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = "builds | steps | noise | shift | n | same: no worse | same: worse | threshold \
-        worse: passes | twice the threshold: passes | twice the threshold: worse";
-    head(out, columns, 1)?;
+pub(crate) const COLUMNS: &str = "builds | steps | noise | shift | n | same: no worse | same: \
+    worse | threshold worse: passes | twice the threshold: passes | twice the threshold: worse";
+
+pub(crate) fn table(row: Rows<'_>) {
     for (paired, shift) in [(true, 0.0), (false, 0.0), (false, 0.01), (false, 0.02)] {
         for (steps, noise) in [(1, 0.01), (4, 0.01), (1, 0.02), (4, 0.02)] {
             if shift > 0.0 && noise > 0.01 {
@@ -85,37 +79,36 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
             }
             for repetitions in [3, 5, 10, 20] {
                 let setup = Setup { paired, steps, repetitions, noise, shift };
-                let (passed, worse) = rates(setup, 0.0);
-                let (at_threshold, _) = rates(setup, RULE.band());
-                let (at_twice, seen) = rates(setup, 2.0 * RULE.band());
+                let default = (&RULE, STUDIES);
+                let (passed, worse) = rates(setup, 0.0, default);
+                let (at_threshold, _) = rates(setup, RULE.band(), default);
+                let (at_twice, seen) = rates(setup, 2.0 * RULE.band(), default);
                 let how = if paired { "same blocks" } else { "two runs" };
-                let cells = [passed, worse, at_threshold, at_twice, seen]
-                    .map(|hits| percent(hits, STUDIES));
-                writeln!(
-                    out,
-                    "| {how} | {steps} | {} % | {} % | {repetitions} | {} |",
+                let hits = [passed, worse, at_threshold, at_twice, seen];
+                row(format!(
+                    "{how} | {steps} | {} % | {} % | {repetitions} | {}",
                     noise * 100.0,
                     shift * 100.0,
-                    cells.join(" | ")
-                )?;
+                    percents(&hits, STUDIES)
+                ));
             }
         }
     }
-    Ok(())
 }
 
 const TRIED: u32 = 10_000;
 
+pub(crate) const NEEDED: &str = "noise | load levels | 3 % | 5 % | 10 %";
+
 /// With which 80 of 100 gates of an equally good build pass.
-pub(crate) fn repetitions(out: &mut dyn Write) -> std::io::Result<()> {
-    head(out, "noise | load levels | 3 % | 5 % | 10 %", 0)?;
+pub(crate) fn repetitions(row: Rows<'_>) {
     for noise in [0.005, 0.01, 0.02, 0.03, 0.05] {
         for steps in [1, 4] {
             let needed = [0.03, 0.05, 0.1].map(|threshold| {
                 let rule = Rule { threshold, ..RULE };
                 let is_enough = |repetitions: usize| {
                     let setup = Setup { paired: true, steps, repetitions, noise, shift: 0.0 };
-                    let (passed, _) = rates_of(setup, 0.0, (&rule, TRIED));
+                    let (passed, _) = rates(setup, 0.0, (&rule, TRIED));
                     passed * 10 >= TRIED * 8
                 };
                 let mut high = 2;
@@ -129,8 +122,7 @@ pub(crate) fn repetitions(out: &mut dyn Write) -> std::io::Result<()> {
                 }
                 high.to_string()
             });
-            writeln!(out, "| {} % | {steps} | {} |", noise * 100.0, needed.join(" | "))?;
+            row(format!("{} % | {steps} | {}", noise * 100.0, needed.join(" | ")));
         }
     }
-    Ok(())
 }

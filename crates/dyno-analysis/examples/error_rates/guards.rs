@@ -1,7 +1,5 @@
 //! Guards against rare modes of starts, their gain and cost; METHOD 8.2 says why none is in use.
 
-use std::io::Write;
-
 use dyno_analysis::statistics::{Call, incomplete_beta, t_two_sided_p, variance};
 use dyno_units::Seed;
 
@@ -9,7 +7,7 @@ use crate::noise::{
     Noise, Order, STEPS, STUDIES, Setup, VARIANTS, WITH_EFFECT, calls_shifted, effects,
     is_difference, study,
 };
-use crate::{RULE, head, percent};
+use crate::{LEVEL, RULE, Rows, percent, percents};
 
 #[derive(Clone, Copy)]
 enum Guard {
@@ -49,7 +47,7 @@ impl Guard {
             Guard::OwnPairs => {
                 let own = variance(&differences(variant, 0));
                 // The tested effect may be shifted; its spread is not.
-                t_two_sided_p(value / (own / n).sqrt(), n - 1.0) > 1.0 - RULE.confidence
+                t_two_sided_p(value / (own / n).sqrt(), n - 1.0) > LEVEL
             }
             Guard::Spread => {
                 let others: Vec<usize> = (1..VARIANTS).filter(|v| *v != variant).collect();
@@ -87,8 +85,9 @@ fn line(setup: Setup, guard: Guard) -> (u32, u32, u32) {
     (alarms, five, ten)
 }
 
-pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    head(out, "noise | n | guard | false alarm | +5 % found | +10 % found", 3)?;
+pub(crate) const COLUMNS: &str = "noise | n | guard | false alarm | +5 % found | +10 % found";
+
+pub(crate) fn table(row: Rows<'_>) {
     let noises = [Noise::BimodalVariant, Noise::WideBimodalVariant, Noise::Normal];
     let guards = [Guard::None, Guard::Spread, Guard::OwnPairs, Guard::BelowThreshold];
     for (noise, repetitions) in noises.into_iter().flat_map(|noise| [(noise, 3), (noise, 4)]) {
@@ -96,16 +95,13 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
             let setup = Setup::new(noise, Order::Interleaved, repetitions);
             let (alarms, five, ten) = line(setup, guard);
             let with_effect = STUDIES * STEPS as u32;
-            writeln!(
-                out,
-                "| {} | {repetitions} | {} | {} | {} | {} |",
+            row(format!(
+                "{} | {repetitions} | {} | {} | {}",
                 noise.name(),
                 guard.name(),
                 percent(alarms, STUDIES),
-                percent(five, with_effect),
-                percent(ten, with_effect)
-            )?;
+                percents(&[five, ten], with_effect)
+            ));
         }
     }
-    Ok(())
 }

@@ -1,13 +1,11 @@
 //! Runs repeated and joined, or extended, until something is found.
 
-use std::io::Write;
-
 use dyno_analysis::statistics::{Call, Effect, calls_at, decide};
 use dyno_analysis::stopping::share_of_look;
 use dyno_units::Seed;
 
 use crate::noise::{effects, is_difference};
-use crate::{RULE, head, percent};
+use crate::{LEVEL, RULE, Rows, call_at, paired, percents, shares};
 
 const STUDIES: u32 = 4_000;
 const RUNS_MOST: usize = 10;
@@ -27,11 +25,8 @@ fn alarms(
         let (mut by_naive, mut by_looks): (Option<Call>, Option<Call>) = (None, None);
         for look in 0..RUNS_MOST {
             differences.extend((0..more).map(|_| noise * (random.normal() - random.normal())));
-            let effect = Effect::paired(&differences, 0.0).expect("two pairs at least");
-            let call = |share: f64| {
-                let level = share * (1.0 - RULE.confidence);
-                calls_at(&[(Some(effect), level)], &RULE)[0].0
-            };
+            let effect = paired(&differences);
+            let call = |share: f64| call_at(effect, share * LEVEL);
             let decided = |call: Call| (call != Call::Undecided).then_some(call);
             by_naive = by_naive.or_else(|| decided(call(1.0)));
             by_looks = by_looks.or_else(|| decided(call(share_of_look(look as u32 + 1))));
@@ -62,7 +57,7 @@ fn alarms_extended(noise: f64, first: u32, more: u32) -> ([u32; RUNS_MOST], [u32
             }
             let effects = effects(&table, true);
             let is_alarm = |share: f64| {
-                let level = share * (1.0 - RULE.confidence);
+                let level = share * LEVEL;
                 let family: Vec<_> = effects.iter().map(|own| (Some(*own), level)).collect();
                 calls_at(&family, &RULE).iter().any(|(call, _)| is_difference(*call))
             };
@@ -77,24 +72,26 @@ fn alarms_extended(noise: f64, first: u32, more: u32) -> ([u32; RUNS_MOST], [u32
 
 const LOOKED_AT: u32 = 20_000;
 
+pub(crate) const LOOKS: &str = "a test at 5 % after each of | finds a difference where there is \
+    none";
+
 /// At the full level: what sequential stopping (METHOD 7.1) avoids.
-pub(crate) fn looks(out: &mut dyn Write) -> std::io::Result<()> {
-    head(out, "a test at 5 % after each of | finds a difference where there is none", 1)?;
+pub(crate) fn looks(row: Rows<'_>) {
     for most in [10, 20, 40] {
         let mut random = Seed(41).derive("looks", most as u64).stream();
-        let mut alarms = 0;
-        for _ in 0..LOOKED_AT {
+        let share = shares(LOOKED_AT, || {
             let differences: Vec<f64> = (0..most).map(|_| random.normal()).collect();
-            let p = |n: usize| Effect::paired(&differences[..n], 0.0).expect("pairs").p_value();
-            alarms += u32::from((3..=most).any(|n| p(n) <= 1.0 - RULE.confidence));
-        }
-        writeln!(out, "| 3 to {most} repetitions | {} |", percent(alarms, LOOKED_AT))?;
+            let p = |n: usize| paired(&differences[..n]).p_value();
+            [(3..=most).any(|n| p(n) <= LEVEL)]
+        });
+        row(format!("3 to {most} repetitions | {share}"));
     }
-    Ok(())
 }
 
-pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    head(out, "how | noise | judged | 1 run | at most 2 | at most 3 | at most 5 | at most 10", 3)?;
+pub(crate) const COLUMNS: &str = "how | noise | judged | 1 run | at most 2 | at most 3 | at most \
+    5 | at most 10";
+
+pub(crate) fn table(row: Rows<'_>) {
     let needed = |effect: &Effect| {
         let decision = decide(&[Some(*effect)], &RULE)[0];
         decision.repetitions_needed.unwrap_or(3).clamp(3, 40)
@@ -115,9 +112,8 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
     }
     for (how, noise, (naive, looked)) in lines {
         for (judged, found) in [("each time at 5 %", naive), ("as repeated looks (Dyno)", looked)] {
-            let cells = [0, 1, 2, 4, 9].map(|i: usize| percent(found[i], STUDIES));
-            writeln!(out, "| {how} | {} % | {judged} | {} |", noise * 100.0, cells.join(" | "))?;
+            let cells = percents(&[0, 1, 2, 4, 9].map(|i: usize| found[i]), STUDIES);
+            row(format!("{how} | {} % | {judged} | {cells}", noise * 100.0));
         }
     }
-    Ok(())
 }

@@ -1,11 +1,9 @@
 //! The share of seconds in which an offered rate was kept.
 
-use std::io::Write;
-
 use dyno_analysis::kept::{KEPT, KeptSeconds, Offered};
 use dyno_units::{RandomStream, Seed};
 
-use crate::{head, percent};
+use crate::{Rows, percent};
 
 const SECONDS: usize = 600;
 
@@ -25,10 +23,10 @@ fn done(offered: Offered, share: f64, random: &mut RandomStream) -> Vec<f64> {
     seconds
 }
 
-pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = "statements per second and client | clients | the server manages | window | \
-        seconds kept (Dyno) | each second by itself (before)";
-    head(out, columns, 0)?;
+pub(crate) const COLUMNS: &str = "statements per second and client | clients | the server \
+    manages | window | seconds kept (Dyno) | each second by itself (before)";
+
+pub(crate) fn table(row: Rows<'_>) {
     for (each, clients) in [(2.0, 1.0), (2.0, 4.0), (20.0, 1.0), (200.0, 4.0)] {
         for share in [0.5, 0.8, 0.9, 1.0] {
             let offered = Offered { statements: each * clients, clients };
@@ -42,15 +40,13 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
                 before += seconds.iter().filter(|count| **count >= wanted).count() as u32;
                 all += seconds.len() as u32;
             }
-            writeln!(
-                out,
-                "| {each} | {clients} | {} | {} s | {:.1} % | {} |",
+            row(format!(
+                "{each} | {clients} | {} | {} s | {:.1} % | {}",
                 percent((share * 1000.0) as u32, 1000),
                 offered.window_s(),
                 100.0 * kept.share().unwrap_or(0.0),
                 percent(before, all),
-            )?;
+            ));
         }
     }
-    Ok(())
 }

@@ -26,63 +26,93 @@ mod verdicts;
 
 use std::io::Write;
 
-use dyno_analysis::statistics::Rule;
+use dyno_analysis::statistics::{Call, Effect, Rule, calls_at};
 
 /// The default of studies.
-pub(crate) const RULE: Rule = Rule { threshold: 0.03, confidence: 0.95 };
+const RULE: Rule = Rule { threshold: 0.03, confidence: 0.95 };
 
-pub(crate) fn percent(hits: u32, of: u32) -> String {
+/// Of tests by that rule.
+const LEVEL: f64 = 1.0 - RULE.confidence;
+
+fn percent(hits: u32, of: u32) -> String {
     if of == 0 {
         return "–".to_owned();
     }
     format!("{:.1} %", 100.0 * f64::from(hits) / f64::from(of))
 }
 
-/// `columns` as in Markdown; the first `words` are no numbers.
-pub(crate) fn head(out: &mut dyn Write, columns: &str, words: usize) -> std::io::Result<()> {
-    let rule = |i: usize| if i < words { "---" } else { "--:" };
-    let rules: Vec<&str> = (0..columns.split(" | ").count()).map(rule).collect();
-    writeln!(out, "| {columns} |\n|{}|", rules.join("|"))
+/// As cells of a row.
+fn percents(hits: &[u32], of: u32) -> String {
+    hits.iter().map(|hits| percent(*hits, of)).collect::<Vec<_>>().join(" | ")
 }
 
-type Table = fn(&mut dyn Write) -> std::io::Result<()>;
+/// The shares of so many studies in which each of these occurs, as cells of a row.
+fn shares<const N: usize>(studies: u32, mut study: impl FnMut() -> [bool; N]) -> String {
+    let mut hits = [0; N];
+    for _ in 0..studies {
+        hits.iter_mut().zip(study()).for_each(|(n, is_hit)| *n += u32::from(is_hit));
+    }
+    percents(&hits, studies)
+}
 
-const TABLES: [(&str, Table); 24] = [
-    ("verdicts", verdicts::table),
-    ("pooling", pooling::table),
-    ("guards", guards::table),
-    ("modes", modes::table),
-    ("metrics", metrics::table),
-    ("designs", designs::table),
-    ("gate", gates::table),
-    ("gate-repetitions", gates::repetitions),
-    ("joined", joins::table),
-    ("looks", joins::looks),
-    ("cost", cost::table),
-    ("durability", choices::durability),
-    ("growth", choices::growth),
-    ("recall", choices::recall),
-    ("turn", scaling::table),
-    ("search", search::table),
-    ("discards", discards::table),
-    ("kept", kept::table),
-    ("quantiles", quantiles::table),
-    ("bootstrap", bootstrap::table),
-    ("needed", needed::table),
-    ("alike", alike::table),
-    ("steadiness", steadiness::table),
-    ("sequential", seconds::table),
+fn paired(differences: &[f64]) -> Effect {
+    Effect::paired(differences, 0.0).expect("two pairs at least")
+}
+
+/// Of a single comparison.
+fn call_at(effect: Effect, level: f64) -> Call {
+    calls_at(&[(Some(effect), level)], &RULE)[0].0
+}
+
+/// Takes the cells of each row, as in Markdown.
+type Rows<'a> = &'a mut dyn FnMut(String);
+
+/// Name, columns as in Markdown, how many of these are no numbers, and rows.
+type Table = (&'static str, &'static str, usize, fn(Rows<'_>));
+
+const TABLES: [Table; 24] = [
+    ("verdicts", verdicts::COLUMNS, 2, verdicts::table),
+    ("pooling", pooling::COLUMNS, 2, pooling::table),
+    ("guards", guards::COLUMNS, 3, guards::table),
+    ("modes", modes::COLUMNS, 1, modes::table),
+    ("metrics", metrics::COLUMNS, 0, metrics::table),
+    ("designs", designs::COLUMNS, 2, designs::table),
+    ("gate", gates::COLUMNS, 1, gates::table),
+    ("gate-repetitions", gates::NEEDED, 0, gates::repetitions),
+    ("joined", joins::COLUMNS, 3, joins::table),
+    ("looks", joins::LOOKS, 1, joins::looks),
+    ("cost", cost::COLUMNS, 0, cost::table),
+    ("durability", choices::DURABILITY, 0, choices::durability),
+    ("growth", choices::GROWTH, 0, choices::growth),
+    ("recall", choices::RECALL, 0, choices::recall),
+    ("turn", scaling::COLUMNS, 1, scaling::table),
+    ("search", search::COLUMNS, 0, search::table),
+    ("discards", discards::COLUMNS, 1, discards::table),
+    ("kept", kept::COLUMNS, 0, kept::table),
+    ("quantiles", quantiles::COLUMNS, 1, quantiles::table),
+    ("bootstrap", bootstrap::COLUMNS, 0, bootstrap::table),
+    ("needed", needed::COLUMNS, 0, needed::table),
+    ("alike", alike::COLUMNS, 1, alike::table),
+    ("steadiness", steadiness::COLUMNS, 0, steadiness::table),
+    ("sequential", seconds::COLUMNS, 1, seconds::table),
 ];
 
 fn main() -> std::io::Result<()> {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
     let mut out = std::io::stdout();
-    for (name, table) in TABLES {
-        if wanted.is_empty() || wanted.iter().any(|word| word == name) {
-            writeln!(out, "## {name}\n")?;
-            table(&mut out)?;
-            writeln!(out)?;
-        }
+    for (name, columns, words, table) in TABLES.into_iter().filter(|(name, ..)| is_wanted(name)) {
+        let rule = |i: usize| if i < words { "---" } else { "--:" };
+        let rules: Vec<&str> = (0..columns.split(" | ").count()).map(rule).collect();
+        writeln!(out, "## {name}\n\n| {columns} |\n|{}|", rules.join("|"))?;
+        let mut written = Ok(());
+        table(&mut |cells| {
+            if written.is_ok() {
+                written = writeln!(out, "| {cells} |");
+            }
+        });
+        written?;
+        writeln!(out)?;
     }
     Ok(())
 }

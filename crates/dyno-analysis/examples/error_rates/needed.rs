@@ -1,11 +1,9 @@
 //! "About N repetitions decide with 80 % probability": how often a new run of N does.
 
-use std::io::Write;
-
-use dyno_analysis::statistics::{Call, Effect, REPETITIONS_CAP, calls_at, decide};
+use dyno_analysis::statistics::{Call, Effect, REPETITIONS_CAP, decide};
 use dyno_units::{RandomStream, Seed};
 
-use crate::{RULE, head, percent};
+use crate::{LEVEL, RULE, Rows, call_at, paired, percents};
 
 const STUDIES: u32 = 1_500;
 const MOST: u32 = 400;
@@ -13,17 +11,18 @@ const MOST: u32 = 400;
 fn pairs(effect: f64, noise: f64, n: u32, random: &mut RandomStream) -> Effect {
     let differences: Vec<f64> =
         (0..n).map(|_| effect + noise * (random.normal() - random.normal())).collect();
-    Effect::paired(&differences, 0.0).expect("two pairs at least")
+    paired(&differences)
 }
 
 fn is_decided(effect: Effect) -> bool {
-    calls_at(&[(Some(effect), 1.0 - RULE.confidence)], &RULE)[0].0 != Call::Undecided
+    call_at(effect, LEVEL) != Call::Undecided
 }
 
-pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = "true effect | noise | first run | median of the number asked for | a new run of \
-        that size reaches a verdict, if the truth is what was measured | whatever the truth is";
-    head(out, columns, 0)?;
+pub(crate) const COLUMNS: &str = "true effect | noise | first run | median of the number asked \
+    for | a new run of that size reaches a verdict, if the truth is what was measured | whatever \
+    the truth is";
+
+pub(crate) fn table(row: Rows<'_>) {
     for (effect, noise) in [(0.0, 0.03), (0.02, 0.03), (0.05, 0.03), (0.05, 0.02), (0.1, 0.08)] {
         let mut random = Seed(13).derive("needed", (effect * 1e3) as u64).stream();
         let (mut asked, mut as_measured, mut in_truth) = (Vec::new(), 0, 0);
@@ -40,15 +39,12 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
             in_truth += u32::from(is_decided(pairs(f64::ln_1p(effect), noise, n, &mut random)));
         }
         asked.sort_unstable();
-        writeln!(
-            out,
-            "| {} % | {} % | 3 | {} | {} | {} |",
+        row(format!(
+            "{} % | {} % | 3 | {} | {}",
             effect * 100.0,
             noise * 100.0,
             asked[asked.len() / 2],
-            percent(as_measured, STUDIES),
-            percent(in_truth, STUDIES),
-        )?;
+            percents(&[as_measured, in_truth], STUDIES),
+        ));
     }
-    Ok(())
 }

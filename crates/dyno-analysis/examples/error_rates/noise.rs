@@ -3,7 +3,7 @@
 use dyno_analysis::statistics::{Call, Effect, calls_at, pooled_error_unguarded, pooled_errors};
 use dyno_units::RandomStream;
 
-use crate::RULE;
+use crate::{LEVEL, RULE, paired};
 
 pub(crate) const STUDIES: u32 = 4_000;
 /// With the steps, a family of 12 comparisons; the baseline is first.
@@ -47,6 +47,12 @@ pub(crate) enum Noise {
     Memory(f64),
 }
 
+enum Draw {
+    Normal(f64),
+    Exponential(f64),
+    Disturbed,
+}
+
 impl Noise {
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -73,30 +79,26 @@ impl Noise {
     fn trial(self, variant: usize, steps: usize, random: &mut RandomStream) -> Vec<f64> {
         let half = std::f64::consts::FRAC_1_SQRT_2;
         let is_special = variant == 1;
-        let disturbed = |random: &mut RandomStream| {
-            let hit = if random.below(10) == 0 { random.exponential(0.1) } else { 0.0 };
-            0.01 * random.normal() - (hit - 0.01)
-        };
-        let mut draw: Box<dyn FnMut(&mut RandomStream) -> f64> = match self {
-            Noise::Normal
-            | Noise::NoisyStep
-            | Noise::NoisyCell
-            | Noise::DataSets
-            | Noise::Memory(_) => Box::new(|random| 0.02 * random.normal()),
-            Noise::Skewed => Box::new(|random| 0.02 - random.exponential(0.02)),
-            Noise::Disturbed => Box::new(disturbed),
-            Noise::NoisyVariant if is_special => Box::new(|random| 0.08 * random.normal()),
-            Noise::NoisyBaseline if variant == 0 => Box::new(|random| 0.08 * random.normal()),
-            Noise::NoisyVariant | Noise::NoisyBaseline => Box::new(|random| 0.02 * random.normal()),
-            Noise::DisturbedVariant if is_special => Box::new(disturbed),
-            Noise::SkewedVariant if is_special => {
-                Box::new(|random| 0.04 - random.exponential(0.04))
-            }
-            Noise::DisturbedVariant | Noise::SkewedVariant => {
-                Box::new(|random| 0.01 * random.normal())
-            }
+        // With standard deviations.
+        let kind = match self {
+            Noise::Skewed => Draw::Exponential(0.02),
+            Noise::SkewedVariant if is_special => Draw::Exponential(0.04),
+            Noise::Disturbed => Draw::Disturbed,
+            Noise::DisturbedVariant if is_special => Draw::Disturbed,
+            Noise::DisturbedVariant | Noise::SkewedVariant => Draw::Normal(0.01),
+            Noise::NoisyVariant if is_special => Draw::Normal(0.08),
+            Noise::NoisyBaseline if variant == 0 => Draw::Normal(0.08),
             Noise::BimodalVariant | Noise::WideBimodalVariant | Noise::RareModeVariant => {
-                Box::new(|random| 0.005 * random.normal())
+                Draw::Normal(0.005)
+            }
+            _ => Draw::Normal(0.02),
+        };
+        let draw = |random: &mut RandomStream| match kind {
+            Draw::Normal(deviation) => deviation * random.normal(),
+            Draw::Exponential(deviation) => deviation - random.exponential(deviation),
+            Draw::Disturbed => {
+                let hit = if random.below(10) == 0 { random.exponential(0.1) } else { 0.0 };
+                0.01 * random.normal() - (hit - 0.01)
             }
         };
         let shared = draw(random);
@@ -271,10 +273,9 @@ pub(crate) fn effects_with(
             let (ours, theirs) = (&table[variant][step], &table[0][step]);
             let differences: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a - b).collect();
             let own = match is_paired {
-                true => Effect::paired(&differences, 0.0),
-                false => Effect::welch(ours, theirs, 0.0),
+                true => paired(&differences),
+                false => Effect::welch(ours, theirs, 0.0).expect("two repetitions at least"),
             };
-            let own = own.expect("two repetitions at least");
             let error = guarded.as_ref().map(|errors| errors[variant - 1][step]).or(plain);
             effects.push(error.map_or(own, |error| own.with_error(error)));
         }
@@ -289,7 +290,7 @@ pub(crate) fn calls_shifted(effects: &[Effect], steps: usize, shift: f64) -> Vec
         Effect { value, ..*own }
     };
     let shifted: Vec<Effect> = effects.iter().enumerate().map(shifted).collect();
-    let levels: Vec<_> = shifted.iter().map(|own| (Some(*own), 1.0 - RULE.confidence)).collect();
+    let levels: Vec<_> = shifted.iter().map(|own| (Some(*own), LEVEL)).collect();
     let calls = calls_at(&levels, &RULE).into_iter().map(|(call, _)| call);
     calls.zip(shifted.iter().map(|own| own.value)).collect()
 }

@@ -1,7 +1,5 @@
 //! What the pooled error variance and its guard save and cost.
 
-use std::io::Write;
-
 use dyno_analysis::statistics::Effect;
 use dyno_units::Seed;
 
@@ -9,7 +7,7 @@ use crate::noise::{
     Errors, Noise, Order, STEPS, STUDIES, Setup, VARIANTS, WITH_EFFECT, calls_shifted,
     effects_with, is_difference, study,
 };
-use crate::{head, percent};
+use crate::{Rows, percent, percents};
 
 #[derive(Default)]
 struct Tally {
@@ -24,10 +22,10 @@ fn found(effects: &[Effect], steps: usize, shift: f64) -> Vec<bool> {
     calls_shifted(effects, steps, shift).into_iter().map(|(call, _)| is_difference(call)).collect()
 }
 
-pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = "noise | variants × load levels | n | error variance | false alarm | +5 % found \
-        | +10 % found | standard error, × that without guard";
-    head(out, columns, 2)?;
+pub(crate) const COLUMNS: &str = "noise | variants × load levels | n | error variance | false \
+    alarm | +5 % found | +10 % found | standard error, × that without guard";
+
+pub(crate) fn table(row: Rows<'_>) {
     let of = |noise, repetitions| Setup::new(noise, Order::Interleaved, repetitions);
     let mut setups = Vec::new();
     for (noise, all) in [
@@ -81,19 +79,16 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
         let with_effect =
             if setup.variants > WITH_EFFECT { STUDIES * setup.steps as u32 } else { 0 };
         for ((_, name), tally) in kinds.iter().zip(&tallies) {
-            writeln!(
-                out,
-                "| {} | {} × {} | {} | {name} | {} | {} | {} | {:.2} |",
+            row(format!(
+                "{} | {} × {} | {} | {name} | {} | {} | {:.2}",
                 setup.noise.name(),
                 setup.variants - 1,
                 setup.steps,
                 setup.repetitions,
                 percent(tally.alarms, STUDIES),
-                percent(tally.five, with_effect),
-                percent(tally.ten, with_effect),
+                percents(&[tally.five, tally.ten], with_effect),
                 tally.width / f64::from(STUDIES),
-            )?;
+            ));
         }
     }
-    Ok(())
 }

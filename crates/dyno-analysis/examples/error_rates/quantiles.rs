@@ -1,13 +1,11 @@
 //! p95 and p99 of trials, from histograms of a limited number of response times.
 
-use std::io::Write;
-
-use dyno_analysis::statistics::{Effect, mean, variance};
+use dyno_analysis::statistics::{Effect, mean};
 use dyno_record::new_histogram;
 use dyno_units::{RandomStream, Seed};
 
 use crate::noise::{effects, has_difference};
-use crate::{head, percent};
+use crate::{Rows, paired, percent};
 
 const STUDIES: u32 = 400;
 const VARIANTS: usize = 3;
@@ -27,8 +25,9 @@ fn quantile(of: f64, random: &mut RandomStream) -> f64 {
     (histogram.value_at_quantile(of) as f64).ln()
 }
 
-pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    head(out, "metric | n | false alarm | effect CI covers | cell CI covers", 1)?;
+pub(crate) const COLUMNS: &str = "metric | n | false alarm | effect CI covers | cell CI covers";
+
+pub(crate) fn table(row: Rows<'_>) {
     for (name, of) in [("p95", 0.95), ("p99", 0.99)] {
         // The mean over many trials.
         let mut random = Seed(17).derive(name, 0).stream();
@@ -44,23 +43,15 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
                 covered += effects.iter().filter(|effect| effect.p_value() > 0.05).count() as u32;
                 alarms += u32::from(has_difference(&effects));
                 let cell = &table[0][0];
-                let own = Effect {
-                    value: mean(cell) - truth,
-                    standard_error: (variance(cell) / n as f64).sqrt(),
-                    freedom: n as f64 - 1.0,
-                    n: n as u32,
-                    rounding: 0.0,
-                };
+                let own = Effect { value: mean(cell) - truth, ..paired(cell) };
                 cells += u32::from(own.p_value() > 0.05);
             }
-            writeln!(
-                out,
-                "| {name} | {n} | {} | {} | {} |",
+            row(format!(
+                "{name} | {n} | {} | {} | {}",
                 percent(alarms, STUDIES),
                 percent(covered, STUDIES * (VARIANTS as u32 - 1)),
                 percent(cells, STUDIES),
-            )?;
+            ));
         }
     }
-    Ok(())
 }

@@ -1,11 +1,9 @@
 //! "Response time turns up at N": how often the load level is right.
 
-use std::io::Write;
-
 use dyno_analysis::scaling::turn_of;
 use dyno_units::Seed;
 
-use crate::{head, percent};
+use crate::{Rows, percent, percents};
 
 const STUDIES: u32 = 4_000;
 
@@ -20,10 +18,11 @@ fn response(clients: u64) -> f64 {
     (1.0 + (clients as f64 / 12.0).powi(6)).powf(1.0 / 6.0)
 }
 
-pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = "clients | noise | n | one level is said | two are | none is | of what is said: \
-        the right one is among them | first neighbours whose means turn (before): the right one";
-    head(out, columns, 1)?;
+pub(crate) const COLUMNS: &str = "clients | noise | n | one level is said | two are | none is | \
+    of what is said: the right one is among them | first neighbours whose means turn (before): \
+    the right one";
+
+pub(crate) fn table(row: Rows<'_>) {
     for (name, clients) in CLIENTS {
         for noise in [0.03, 0.08] {
             for blocks in [3, 5] {
@@ -47,11 +46,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
                     if let (Some(Some(least)), Some(Some(most))) = (least, most)
                         && most - least <= 1
                     {
-                        if least == most {
-                            one += 1
-                        } else {
-                            two += 1
-                        }
+                        *(if least == most { &mut one } else { &mut two }) += 1;
                         let is_among = |truth: usize| (*least..=*most).contains(&truth);
                         right += u32::from(truth.is_some_and(is_among));
                     }
@@ -62,20 +57,16 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
                     let means: Vec<(u64, f64)> = (0..clients.len()).map(mean).collect();
                     before += u32::from(neighbours(&means) == next);
                 }
-                writeln!(
-                    out,
-                    "| {name} | {} | {blocks} | {} | {} | {} | {} | {} |",
+                row(format!(
+                    "{name} | {} | {blocks} | {} | {} | {}",
                     percent((noise * 1000.0) as u32, 1000),
-                    percent(one, STUDIES),
-                    percent(two, STUDIES),
-                    percent(STUDIES - one - two, STUDIES),
+                    percents(&[one, two, STUDIES - one - two], STUDIES),
                     percent(right, one + two),
                     percent(before, STUDIES),
-                )?;
+                ));
             }
         }
     }
-    Ok(())
 }
 
 /// The first load after which response time grows faster than the square root of the clients.

@@ -1,12 +1,10 @@
 //! The interval of a load found by a search, and comparisons of two.
 
-use std::io::Write;
-
 use dyno_analysis::statistics::{Effect, bounds_of_geometric_mean, mean, t_quantile, variance};
 use dyno_units::{RandomStream, Seed};
 
 use crate::noise::has_difference;
-use crate::{RULE, head, percent};
+use crate::{RULE, Rows, percent, percents};
 
 // The laboratory's own search, which knows only levels and outcomes.
 #[rustfmt::skip]
@@ -59,11 +57,11 @@ struct Tally {
     bias: f64,
 }
 
-pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = "error of a probe's p99 | n | CI covers (Dyno) | lower end, grid term divided by \
-        n (before): CI covers | bias of the middle | 7 % more: effect CI covers | same load: \
-        better or worse";
-    head(out, columns, 0)?;
+pub(crate) const COLUMNS: &str = "error of a probe's p99 | n | CI covers (Dyno) | lower end, \
+    grid term divided by n (before): CI covers | bias of the middle | 7 % more: effect CI covers \
+    | same load: better or worse";
+
+pub(crate) fn table(row: Rows<'_>) {
     let resolution = PRECISION.ln_1p() / 12_f64.sqrt();
     for error in [0.03, 0.10, 0.25] {
         for blocks in [3, 5, 10] {
@@ -84,19 +82,15 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
                 let (ours, same, other) = (trials(capacity), trials(capacity), trials(more));
                 tally.add((&ours, &same, &other), truth(capacity), resolution);
             }
-            writeln!(
-                out,
-                "| {} | {blocks} | {} | {} | {:+.1} % | {} | {} |",
+            row(format!(
+                "{} | {blocks} | {} | {:+.1} % | {}",
                 percent((error * 1000.0) as u32, 1000),
-                percent(tally.covered, STUDIES),
-                percent(tally.before, STUDIES),
+                percents(&[tally.covered, tally.before], STUDIES),
                 100.0 * tally.bias / f64::from(STUDIES),
-                percent(tally.effect, STUDIES),
-                percent(tally.alarms, STUDIES),
-            )?;
+                percents(&[tally.effect, tally.alarms], STUDIES),
+            ));
         }
     }
-    Ok(())
 }
 
 type Brackets<'a> = &'a [(f64, f64)];

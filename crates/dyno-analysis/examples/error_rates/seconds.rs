@@ -1,14 +1,12 @@
 //! Studies simulated by the second, with correlated noise and drifting blocks, looked at or not.
 
-use std::io::Write;
-
 use dyno_analysis::statistics::{Call, Effect, calls_at};
 use dyno_analysis::stopping::{Series, levels, looks, settle};
 use dyno_record::StoppingRecord;
 use dyno_units::{RandomStream, Seed};
 
 use crate::noise::is_difference;
-use crate::{RULE, head};
+use crate::{RULE, Rows};
 
 const STUDIES: u32 = 4_000;
 const FIRST: u32 = 400;
@@ -123,10 +121,10 @@ fn percent(n: u32, of: u32) -> f64 {
     100.0 * f64::from(n) / f64::from(of)
 }
 
-pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = "design | false verdict, of 400 | of 4,000 | +5 % found, of 400 | of 4,000 | CIs \
-        that contain the true effect | trials saved: no effect | +5 % | ±30 %";
-    head(out, columns, 1)?;
+pub(crate) const COLUMNS: &str = "design | false verdict, of 400 | of 4,000 | +5 % found, of 400 \
+    | of 4,000 | CIs that contain the true effect | trials saved: no effect | +5 % | ±30 %";
+
+pub(crate) fn table(row: Rows<'_>) {
     let designs = [(5, 5), (10, 10), (20, 20), (3, 10), (3, 20), (5, 40)];
     for design in designs.map(|(min, max)| Design { min, max }) {
         let none = tally(&[0.0; 4], design, |calls| calls.iter().any(|call| is_difference(*call)));
@@ -138,9 +136,8 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
             let planned = STUDIES * design.max * 4;
             percent(planned - tally.trials, planned)
         };
-        writeln!(
-            out,
-            "| {} | {} | {:.1} % | {} | {:.1} % | {:.1} % | {:.0} % | {:.0} % | {:.0} % |",
+        row(format!(
+            "{} | {} | {:.1} % | {} | {:.1} % | {:.1} % | {:.0} % | {:.0} % | {:.0} %",
             design.name(),
             none.hits_of_first,
             percent(none.hits, STUDIES),
@@ -150,7 +147,6 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
             saved(&none),
             saved(&some),
             saved(&large),
-        )?;
+        ));
     }
-    Ok(())
 }

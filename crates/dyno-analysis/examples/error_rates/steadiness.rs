@@ -1,11 +1,9 @@
 //! Judging steadiness: how often noise alone is not steady, and how often a slope is seen.
 
-use std::io::Write;
-
 use dyno_analysis::time::{Steadiness, judge};
 use dyno_units::{RandomStream, Seed};
 
-use crate::{head, percent};
+use crate::{Rows, percents};
 
 const SERIES: u32 = 1_000;
 
@@ -36,15 +34,13 @@ fn not_steady(seconds: u32, noise: (f64, f64), slope: f64) -> u32 {
     (0..SERIES).filter(is_not).count() as u32
 }
 
-pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = "seconds | no change, φ = 0 | φ = 0.5 | φ = 0.8 | φ = 0.9 | slope of 5 % | 10 % \
-        | 20 %";
-    head(out, columns, 0)?;
+pub(crate) const COLUMNS: &str = "seconds | no change, φ = 0 | φ = 0.5 | φ = 0.8 | φ = 0.9 | \
+    slope of 5 % | 10 % | 20 %";
+
+pub(crate) fn table(row: Rows<'_>) {
     for seconds in [20, 30, 60, 300] {
         let none = [0.0, 0.5, 0.8, 0.9].map(|memory| not_steady(seconds, (0.06, memory), 0.0));
         let some = [0.05, 0.1, 0.2].map(|slope| not_steady(seconds, (0.03, 0.5), slope));
-        let cells: Vec<String> = none.iter().chain(&some).map(|n| percent(*n, SERIES)).collect();
-        writeln!(out, "| {seconds} | {} |", cells.join(" | "))?;
+        row(format!("{seconds} | {} | {}", percents(&none, SERIES), percents(&some, SERIES)));
     }
-    Ok(())
 }

@@ -1,14 +1,12 @@
 //! Verdicts of a family of 12 comparisons, by kind of noise and order of trials.
 
-use std::io::Write;
-
-use dyno_analysis::statistics::{Call, Effect, mean, variance};
+use dyno_analysis::statistics::Call;
 use dyno_units::{RandomStream, Seed};
 
 use crate::noise::{
     Noise, Order, STEPS, STUDIES, Setup, WITH_EFFECT, calls_shifted, effects, is_difference, study,
 };
-use crate::{RULE, head, percent};
+use crate::{LEVEL, RULE, Rows, paired, percent, percents};
 
 #[derive(Default)]
 struct Tally {
@@ -38,7 +36,7 @@ impl Tally {
         self.alarms += u32::from(without.iter().any(|(call, _)| is_difference(*call)));
         self.compared += without.len() as u32;
         self.inside += without.iter().filter(|(call, _)| *call == Call::Inside).count() as u32;
-        self.covered += none.iter().filter(|e| e.p_value() > 1.0 - RULE.confidence).count() as u32;
+        self.covered += none.iter().filter(|e| e.p_value() > LEVEL).count() as u32;
         self.with_effect += STEPS as u32;
         let found = |calls: &[(Call, f64)], wanted: Call| -> Vec<f64> {
             let own = calls[of_effect.clone()].iter().filter(|(call, _)| *call == wanted);
@@ -52,16 +50,8 @@ impl Tally {
         // Without drift.
         let trials = setup.noise.trials(1, (setup.repetitions, STEPS), random);
         let cell: Vec<f64> = trials.iter().map(|values| values[0]).collect();
-        let standard_error = (variance(&cell) / cell.len() as f64).sqrt();
-        let own = Effect {
-            value: mean(&cell),
-            standard_error,
-            freedom: cell.len() as f64 - 1.0,
-            n: cell.len() as u32,
-            rounding: 0.0,
-        };
         self.cells += 1;
-        self.cells_covered += u32::from(own.p_value() > 1.0 - RULE.confidence);
+        self.cells_covered += u32::from(paired(&cell).p_value() > LEVEL);
     }
 
     fn line(&self, setup: Setup) -> String {
@@ -74,9 +64,7 @@ impl Tally {
             setup.repetitions.to_string(),
             percent(self.alarms, self.studies),
             percent(self.inside, self.compared),
-            percent(self.five, self.with_effect),
-            percent(self.ten, self.with_effect),
-            percent(self.missed, self.with_effect),
+            percents(&[self.five, self.ten, self.missed], self.with_effect),
             percent(self.covered, self.compared),
             percent(self.cells_covered, self.cells),
             exaggeration,
@@ -85,10 +73,11 @@ impl Tally {
     }
 }
 
-pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
-    let columns = "noise | order | n | false alarm | no difference | +5 % found | +10 % found | \
-        missed threshold | effect CI covers | cell CI covers | +5 % is reported as × 5 %";
-    head(out, columns, 2)?;
+pub(crate) const COLUMNS: &str = "noise | order | n | false alarm | no difference | +5 % found | \
+    +10 % found | missed threshold | effect CI covers | cell CI covers | +5 % is reported as × 5 \
+    %";
+
+pub(crate) fn table(row: Rows<'_>) {
     let alike = [Noise::Normal, Noise::Skewed, Noise::Disturbed];
     let heteroscedastic = [
         Noise::NoisyVariant,
@@ -119,7 +108,6 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
             .stream();
         let mut tally = Tally::default();
         (0..STUDIES).for_each(|_| tally.add(setup, &mut random));
-        writeln!(out, "| {} |", tally.line(setup))?;
+        row(tally.line(setup));
     }
-    Ok(())
 }
