@@ -68,24 +68,17 @@ fn judge(requirement: &RequirementRecord, metrics: &Metrics, cell: &Cell) -> Req
     let is_least = requirement.is_least.unwrap_or_else(follows);
     let keeps = |value: f64| if is_least { value >= bound } else { value <= bound };
     let bounds = estimate.and_then(|one| one.low.zip(one.high));
-    let outcome = match (metric, estimate, bounds) {
-        (None, ..) => RequirementOutcome::Inconclusive,
-        (Some(_), None, _) => RequirementOutcome::NotMet,
-        (_, Some(one), None) if one.n > 1 => {
-            // Without bounds (as for a maximum), by every repetition.
-            match (keeps(one.min), keeps(one.max)) {
-                (true, true) => RequirementOutcome::Met,
-                (false, false) => RequirementOutcome::NotMet,
-                _ => RequirementOutcome::Inconclusive,
-            }
-        }
-        (_, Some(one), None) if keeps(one.value) => RequirementOutcome::Met,
-        (_, Some(_), None) => RequirementOutcome::NotMet,
-        (_, _, Some((low, high))) => match (keeps(low), keeps(high)) {
-            (true, true) => RequirementOutcome::Met,
-            (false, false) => RequirementOutcome::NotMet,
-            _ => RequirementOutcome::Inconclusive,
-        },
+    let ends = estimate.map(|one| match bounds {
+        Some(bounds) => bounds,
+        // Without bounds (as for a maximum), by every repetition.
+        None if one.n > 1 => (one.min, one.max),
+        None => (one.value, one.value),
+    });
+    let outcome = match (metric, ends.map(|(low, high)| (keeps(low), keeps(high)))) {
+        (None, _) => RequirementOutcome::Inconclusive,
+        (_, None | Some((false, false))) => RequirementOutcome::NotMet,
+        (_, Some((true, true))) => RequirementOutcome::Met,
+        _ => RequirementOutcome::Inconclusive,
     };
     RequirementFacts {
         text: requirement.text.clone(),
