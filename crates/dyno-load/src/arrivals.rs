@@ -10,11 +10,9 @@ use crate::schedule::{Course, Schedule, Slice};
 /// An arrival this late is missed: no user waits longer, and a recovering server is not flooded.
 pub(crate) const BACKLOG_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
-/// The arrivals that a worker's clients share, under open load.
 pub(crate) struct ArrivalQueue {
     /// The next arrival to be sent. Those from it to now wait; nothing is stored for them.
     pub(crate) to_send: Schedule,
-    /// The next arrival to be counted as due.
     pub(crate) to_count: Schedule,
 }
 
@@ -23,12 +21,7 @@ impl ArrivalQueue {
         ArrivalQueue { to_count: schedule.clone(), to_send: schedule }
     }
 
-    /// `None` if the clients share no arrivals.
-    pub(crate) fn shared(
-        spec: &StepSpec,
-        began: Nanoseconds,
-        slice: Slice,
-    ) -> Option<ArrivalQueue> {
+    pub(crate) fn shared(spec: &StepSpec, began: Nanoseconds, slice: Slice) -> Option<Self> {
         let seed = spec.seed.derive("schedule", 0);
         let schedule = match &spec.load {
             Load::Open { rate, arrivals, .. } => {
@@ -56,11 +49,7 @@ pub(crate) struct OwnArrivals {
 
 impl OwnArrivals {
     /// `None` if the client has no schedule of its own. Constant schedules of a role interleave.
-    pub(crate) fn of(
-        spec: &StepSpec,
-        plan: &ClientPlan,
-        began: Nanoseconds,
-    ) -> Option<OwnArrivals> {
+    pub(crate) fn of(spec: &StepSpec, plan: &ClientPlan, began: Nanoseconds) -> Option<Self> {
         let ArrivalSource::Own { rate, arrivals } = plan.source else { return None };
         let seed = spec.seed.derive("schedule of step", spec.step as u64);
         let seed = seed.derive("role", plan.role as u64);
@@ -127,7 +116,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::closed;
-    use crate::load::ClientPlans;
+    use crate::load::client_plan;
 
     const MS: fn(u64) -> Nanoseconds = Nanoseconds::from_millis;
 
@@ -136,7 +125,7 @@ mod tests {
         let load =
             Load::Roles(vec![Role { name: "r".into(), clients, pacing, quota, kinds: Vec::new() }]);
         let spec = StepSpec { load, ..closed(1, 1) };
-        let plan = spec.load.client_plan(client);
+        let plan = client_plan(&spec.load, client);
         OwnArrivals::of(&spec, &plan, MS(1000)).expect("it has a schedule")
     }
 

@@ -1,6 +1,6 @@
 //! Merges the workers' intervals, in order, and adds them up.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -14,7 +14,7 @@ use crate::part::IntervalPart;
 use crate::recorder::{Report, WorkerEnd, WorkerInterval};
 use crate::steady::Steadiness;
 use crate::timeline::Timeline;
-use crate::{AbortFlag, EndedBy, GeneratorUse, Interval, LoadError, Phase, StepTotals};
+use crate::{AbortFlag, EndedBy, GeneratorUse, Interval, LoadError, Phase, StepSpec, StepTotals};
 
 pub(crate) struct Collector {
     timeline: Timeline,
@@ -49,11 +49,17 @@ pub(crate) struct Collector {
 
 /// What ends a step before its longest time.
 pub(crate) struct Until {
-    /// Set by the clients or by the collector.
     pub(crate) finish: Option<Arc<Finish>>,
     pub(crate) steady_for: Option<Nanoseconds>,
     /// How long nothing may commit while clients fail to reconnect; `None` for no limit.
     pub(crate) gone_limit: Option<Nanoseconds>,
+}
+
+impl Until {
+    pub(crate) fn of(spec: &StepSpec, finish: Arc<Finish>) -> Until {
+        let StepSpec { until_steady: steady_for, gone_limit, .. } = *spec;
+        Until { finish: Some(finish), steady_for, gone_limit }
+    }
 }
 
 struct Partial {
@@ -64,25 +70,18 @@ struct Partial {
 }
 
 impl Collector {
-    pub(crate) fn new(
-        timeline: Timeline,
-        until: Until,
-        n_kinds: usize,
-        returns: Vec<Sender<WorkerInterval>>,
-        stop: AbortFlag,
-    ) -> Collector {
-        let n_workers = returns.len();
-        Collector { returns, ..Collector::of_parts((timeline, n_workers), until, n_kinds, stop) }
+    /// Of workers in this process, whose intervals go back to them.
+    pub(crate) fn returning(self, returns: Vec<Sender<WorkerInterval>>) -> Collector {
+        Collector { returns, ..self }
     }
 
-    /// For `n_workers` in other processes.
-    pub(crate) fn of_parts(
+    pub(crate) fn new(
         (timeline, n_workers): (Timeline, usize),
         until: Until,
         n_kinds: usize,
         stop: AbortFlag,
     ) -> Collector {
-        let mut measured = Counted::empty(n_kinds);
+        let mut measured = Counted::new(n_kinds);
         measured.phase = Phase::Measure;
         measured.start = timeline.measure_began;
         Collector {
@@ -136,7 +135,6 @@ impl Collector {
         None
     }
 
-    /// Passes on the intervals that this report completes.
     pub(crate) fn accept(&mut self, report: Report, observe: &mut dyn FnMut(StepEvent<'_>)) {
         match report {
             Report::Connected => {}
@@ -173,16 +171,12 @@ impl Collector {
         fits
     }
 
-    pub(crate) fn accept_end(&mut self, end: WorkerEnd) {
-        self.add_end(end);
-    }
-
     /// `None` if it has been passed on.
     fn partial_at(&mut self, idx: u64) -> Option<&mut Partial> {
         let position = idx.checked_sub(self.next_idx)?;
         while self.partial.len() as u64 <= position {
             let idx = self.next_idx + self.partial.len() as u64;
-            let fresh = || Counted::empty(self.n_kinds);
+            let fresh = || Counted::new(self.n_kinds);
             let mut counted = self.spare.pop().unwrap_or_else(fresh);
             if let Some(span) = self.timeline.span(idx) {
                 counted.stamp(&span);
@@ -269,7 +263,7 @@ impl Collector {
         if self.is_steady
             || counted.phase != Phase::Measure
             || counted.length != Nanoseconds::SECOND
-            || !steadiness.push(counted.committed() as f64)
+            || !steadiness.push(counted.commits() as f64)
         {
             return;
         }
@@ -282,7 +276,7 @@ impl Collector {
     }
 
     fn watch_server(&mut self, partial: &Partial) {
-        if partial.counted.committed() > 0 {
+        if partial.counted.commits() > 0 {
             self.gone_for = Nanoseconds::ZERO;
         } else if partial.connect_failures > 0 {
             self.gone_for += partial.counted.length;
@@ -296,7 +290,7 @@ impl Collector {
         }
     }
 
-    fn add_end(&mut self, end: WorkerEnd) {
+    pub(crate) fn add_end(&mut self, end: WorkerEnd) {
         self.n_ended += 1;
         let mine = &mut self.end;
         self.busiest = self.busiest.max(end.cpu_user + end.cpu_system);
@@ -315,8 +309,7 @@ impl Collector {
                 mine.unfinished += theirs.unfinished;
             }
         }
-        let examples: BTreeMap<_, _> = end.error_examples;
-        for (outcome, example) in examples {
+        for (outcome, example) in end.error_examples {
             mine.error_examples.entry(outcome).or_insert(example);
         }
     }

@@ -8,19 +8,7 @@ use crate::timeline::Span;
 use crate::times::{TimeCounts, new_histogram};
 use crate::{BIN_LENGTH, BINS, Interval, KindInterval, Outcomes, Phase};
 
-#[derive(Debug)]
-pub(crate) struct Counted {
-    pub(crate) phase: Phase,
-    pub(crate) start: Nanoseconds,
-    pub(crate) length: Nanoseconds,
-    pub(crate) kinds: Vec<KindCounts>,
-    pub(crate) lag: TimeCounts,
-    pub(crate) due: u64,
-    pub(crate) missed: u64,
-    pub(crate) retries: u64,
-    pub(crate) reconnects: u64,
-    pub(crate) tally: Tally,
-}
+pub(crate) type Counted = Interval<KindCounts, TimeCounts>;
 
 #[derive(Debug, Default)]
 pub(crate) struct KindCounts {
@@ -91,19 +79,9 @@ impl KindCounts {
 }
 
 impl Counted {
-    pub(crate) fn empty(n_kinds: usize) -> Counted {
-        Counted {
-            phase: Phase::WarmUp,
-            start: Nanoseconds::ZERO,
-            length: Nanoseconds::ZERO,
-            kinds: (0..n_kinds).map(|_| KindCounts::default()).collect(),
-            lag: TimeCounts::default(),
-            due: 0,
-            missed: 0,
-            retries: 0,
-            reconnects: 0,
-            tally: Tally::default(),
-        }
+    pub(crate) fn new(n_kinds: usize) -> Counted {
+        let kinds = (0..n_kinds).map(|_| KindCounts::default()).collect();
+        Interval::of_kinds(kinds, TimeCounts::default())
     }
 
     pub(crate) fn stamp(&mut self, span: &Span) {
@@ -112,7 +90,6 @@ impl Counted {
         self.length = span.end - span.start;
     }
 
-    /// Keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.kinds.iter_mut().for_each(KindCounts::clear);
         self.lag.clear();
@@ -176,7 +153,7 @@ impl Counted {
         fits
     }
 
-    pub(crate) fn committed(&self) -> u64 {
+    pub(crate) fn commits(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.outcomes.committed()).sum()
     }
 
@@ -208,17 +185,14 @@ impl Interval {
             service: new_histogram(),
             bins: [0; BINS],
         };
-        Interval {
-            phase: Phase::WarmUp,
-            start: Nanoseconds::ZERO,
-            length: Nanoseconds::ZERO,
-            kinds: (0..n_kinds).map(|_| kind()).collect(),
-            lag: new_histogram(),
-            due: 0,
-            missed: 0,
-            retries: 0,
-            reconnects: 0,
-            tally: Tally::default(),
-        }
+        Interval::of_kinds((0..n_kinds).map(|_| kind()).collect(), new_histogram())
+    }
+}
+
+impl<K, T> Interval<K, T> {
+    fn of_kinds(kinds: Vec<K>, lag: T) -> Interval<K, T> {
+        let (phase, [start, length]) = (Phase::WarmUp, [Nanoseconds::ZERO; 2]);
+        let ([due, missed, retries, reconnects], tally) = ([0; 4], Tally::default());
+        Interval { phase, start, length, kinds, lag, due, missed, retries, reconnects, tally }
     }
 }

@@ -12,11 +12,11 @@ use crate::collector::{Collector, Until};
 use crate::finish::Finish;
 use crate::load::{check, check_slice};
 use crate::reactor::EpollReactor;
-use crate::recorder::{Outlet, Recorder, Report, WorkerInterval};
+use crate::recorder::{Outlet, Report, WorkerInterval};
 use crate::schedule::Slice;
 use crate::timeline::Timeline;
-use crate::worker::{ClientRange, ClientSetup, Worker};
-use crate::worker_state::{Ends, Rules, WorkerState};
+use crate::worker::{ClientSetup, Worker};
+use crate::worker_state::Ends;
 use crate::{AbortFlag, Interval, LoadError, Phase, StepSpec, StepTotals};
 
 #[derive(Clone)]
@@ -102,9 +102,7 @@ struct WorkerPool<'scope> {
     returns: Vec<Sender<WorkerInterval>>,
     threads: Vec<ScopedJoinHandle<'scope, ()>>,
     stop: AbortFlag,
-    finish: Arc<Finish>,
-    steady_for: Option<Nanoseconds>,
-    gone_limit: Option<Nanoseconds>,
+    until: Until,
 }
 
 impl<'scope> WorkerPool<'scope> {
@@ -115,21 +113,20 @@ impl<'scope> WorkerPool<'scope> {
         slice: Slice,
     ) -> Result<WorkerPool<'scope>, LoadError> {
         let (report, reports) = channel();
+        let finish = Finish::of(spec);
         let mut pool = WorkerPool {
             reports,
             orders: Vec::new(),
             returns: Vec::new(),
             threads: Vec::new(),
             stop: AbortFlag::new(),
-            finish: Finish::of(spec),
-            steady_for: spec.until_steady,
-            gone_limit: spec.gone_limit,
+            until: Until::of(spec, Arc::clone(&finish)),
         };
         for index in 0..spec.workers {
             let (order, ordered) = channel();
             let (give_back, returned) = channel();
             let outlet = Outlet { worker_idx: index, reports: report.clone(), returned };
-            let (stop, finish) = (pool.stop.clone(), pool.finish.clone());
+            let (stop, finish) = (pool.stop.clone(), Arc::clone(&finish));
             let slice = slice.part(index, spec.workers);
             let task = WorkerTask { spec, job, index, slice, stop, finish };
             let name = format!("dyno-load-{index}");
@@ -175,10 +172,9 @@ impl<'scope> WorkerPool<'scope> {
         observe: &mut dyn FnMut(StepEvent<'_>),
     ) -> Result<StepTotals, LoadError> {
         let n_kinds = job.workload.kinds().len();
-        let stop = self.stop.clone();
-        let (finish, steady_for) = (Some(self.finish), self.steady_for);
-        let until = Until { finish, steady_for, gone_limit: self.gone_limit };
-        let mut collector = Collector::new(timeline, until, n_kinds, self.returns, stop);
+        let workers = (timeline, self.returns.len());
+        let collector = Collector::new(workers, self.until, n_kinds, self.stop);
+        let mut collector = collector.returning(self.returns);
         for order in &self.orders {
             // A worker that cannot take its order has reported its failure.
             let _ = order.send(timeline);
@@ -207,7 +203,6 @@ struct WorkerTask<'a> {
     spec: &'a StepSpec,
     job: &'a Job,
     index: usize,
-    /// Among the workers of all generators.
     slice: Slice,
     stop: AbortFlag,
     finish: Arc<Finish>,
@@ -232,21 +227,11 @@ impl WorkerTask<'_> {
     ) -> Result<Option<Worker<EpollReactor>>, LoadError> {
         let WorkerTask { spec, job, slice, .. } = *self;
         self.bind()?;
-        let clients = spec.load.clients();
-        let range = ClientRange { first: slice.index, step: slice.count, total: clients };
-        let state = WorkerState::new(
-            Arc::clone(&job.clock),
-            EpollReactor::new(Arc::clone(&job.connector))?,
-            Rules {
-                n_clients: range.len(),
-                retries: spec.retries,
-                statement_timeout: spec.statement_timeout,
-            },
-            Recorder::new(job.workload.kinds().len(), outlet),
-            Ends { aborts: [job.abort.clone(), self.stop.clone()], finish: self.finish.clone() },
-        );
-        let mut worker = Worker::new(state);
-        let setup = ClientSetup { workload: &job.workload, spec, range };
+        let setup = ClientSetup { workload: &job.workload, spec, slice };
+        let reactor = EpollReactor::new(Arc::clone(&job.connector))?;
+        let aborts = [job.abort.clone(), self.stop.clone()];
+        let ends = Ends { aborts, finish: Arc::clone(&self.finish) };
+        let mut worker = Worker::new(&setup, (Arc::clone(&job.clock), reactor), outlet, ends);
         worker.open_clients(&setup, job.connector.as_ref())?;
         worker.state().recorder.borrow().report(Report::Connected);
         let Ok(timeline) = orders.recv() else { return Ok(None) };

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use dyno_units::Nanoseconds;
 
 use crate::StepSpec;
-use crate::load::ClientPlans;
+use crate::load::n_with_quota;
 
-/// Shared by the workers of a step.
 #[derive(Debug)]
 pub(crate) struct Finish {
     n_left: AtomicUsize,
@@ -21,7 +20,7 @@ pub(crate) struct Finish {
 impl Finish {
     /// A step of fixed length ends earlier only if all clients do.
     pub(crate) fn of(spec: &StepSpec) -> Arc<Finish> {
-        let n_with_quota = spec.load.n_with_quota();
+        let n_with_quota = n_with_quota(&spec.load);
         let n_left = if n_with_quota > 0 { n_with_quota } else { spec.load.clients() };
         Arc::new(Finish {
             n_left: AtomicUsize::new(n_left),

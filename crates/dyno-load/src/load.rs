@@ -4,74 +4,45 @@ use dyno_model::{Arrivals, Load, Name, Pacing, Role, name};
 use dyno_units::Nanoseconds;
 
 use crate::schedule::Slice;
-use crate::{LoadError, StepSpec};
+use crate::{LoadError, RoleTotals, StepSpec};
 
-pub(crate) trait ClientPlans {
-    /// Roles with their numbers of clients; a load without roles has one without a name.
-    fn roles(&self) -> Vec<(Name, usize)>;
-
-    /// Clients are counted over all roles.
-    fn client_plan(&self, client_idx: usize) -> ClientPlan;
-
-    fn n_with_quota(&self) -> usize;
+/// The roles, nothing counted yet; a load without roles has one without a name.
+pub(crate) fn roles_of(load: &Load) -> Vec<RoleTotals> {
+    let role = |name: &Name| RoleTotals { name: name.clone(), ..RoleTotals::default() };
+    match load {
+        Load::Roles(roles) => roles.iter().map(|one| role(&one.name)).collect(),
+        Load::Closed { .. } | Load::Open { .. } | Load::Stepped { .. } => vec![role(&name(""))],
+    }
 }
 
-impl ClientPlans for Load {
-    fn roles(&self) -> Vec<(Name, usize)> {
-        match self {
-            Load::Roles(roles) => {
-                roles.iter().map(|role| (role.name.clone(), role.clients)).collect()
+/// Clients are counted over all roles.
+pub(crate) fn client_plan(load: &Load, idx: usize) -> ClientPlan {
+    let n_in_role = load.clients();
+    let whole = |source| ClientPlan { source, quota: None, role: 0, idx_in_role: idx, n_in_role };
+    match load {
+        Load::Closed { .. } => whole(ArrivalSource::Closed),
+        Load::Open { .. } | Load::Stepped { .. } => whole(ArrivalSource::Shared),
+        Load::Roles(roles) => {
+            let (mut idx_in_role, mut role) = (idx, 0);
+            while idx_in_role >= roles[role].clients {
+                idx_in_role -= roles[role].clients;
+                role += 1;
             }
-            Load::Closed { .. } | Load::Open { .. } | Load::Stepped { .. } => {
-                vec![(name(""), self.clients())]
-            }
+            let Role { clients: n_in_role, pacing, quota, .. } = roles[role];
+            let source = ArrivalSource::of(pacing);
+            ClientPlan { source, quota, role, idx_in_role, n_in_role }
         }
     }
+}
 
-    fn client_plan(&self, client_idx: usize) -> ClientPlan {
-        let whole = |source| ClientPlan {
-            source,
-            quota: None,
-            role: 0,
-            idx_in_role: client_idx,
-            n_in_role: self.clients(),
-        };
-        match self {
-            Load::Closed { .. } => whole(ArrivalSource::Closed),
-            Load::Open { .. } | Load::Stepped { .. } => whole(ArrivalSource::Shared),
-            Load::Roles(roles) => {
-                let mut idx_in_role = client_idx;
-                let mut role = 0;
-                while idx_in_role >= roles[role].clients {
-                    idx_in_role -= roles[role].clients;
-                    role += 1;
-                }
-                let Role { clients, pacing, quota, .. } = roles[role];
-                ClientPlan {
-                    source: ArrivalSource::of(pacing),
-                    quota,
-                    role,
-                    idx_in_role,
-                    n_in_role: clients,
-                }
-            }
-        }
-    }
-
-    fn n_with_quota(&self) -> usize {
-        match self {
-            Load::Closed { .. } | Load::Open { .. } | Load::Stepped { .. } => 0,
-            Load::Roles(roles) => {
-                roles.iter().filter(|role| role.quota.is_some()).map(|role| role.clients).sum()
-            }
-        }
-    }
+pub(crate) fn n_with_quota(load: &Load) -> usize {
+    let Load::Roles(roles) = load else { return 0 };
+    roles.iter().filter(|role| role.quota.is_some()).map(|role| role.clients).sum()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ClientPlan {
     pub(crate) source: ArrivalSource,
-    /// Transactions to commit.
     pub(crate) quota: Option<u64>,
     pub(crate) role: usize,
     pub(crate) idx_in_role: usize,
@@ -80,13 +51,9 @@ pub(crate) struct ClientPlan {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ArrivalSource {
-    /// The end of the previous transaction.
     Closed,
-    /// An arrival shared by the worker's clients.
     Shared,
-    /// An arrival of the client's own schedule.
     Own {
-        /// Per second and client.
         rate: f64,
         arrivals: Arrivals,
     },
@@ -199,7 +166,7 @@ mod tests {
         let load = Load::Roles(vec![role("a", 2), role("none", 0), role("b", 3)]);
         assert_eq!(load.clients(), 5);
         let parts: Vec<_> = (0..5)
-            .map(|idx| load.client_plan(idx))
+            .map(|idx| client_plan(&load, idx))
             .map(|plan| (plan.role, plan.idx_in_role, plan.n_in_role))
             .collect();
         assert_eq!(parts, [(0, 0, 2), (0, 1, 2), (2, 0, 3), (2, 1, 3), (2, 2, 3)]);
@@ -207,7 +174,7 @@ mod tests {
 
     #[test]
     fn without_roles_all_clients_play_the_same_part() {
-        let plan = Load::Closed { clients: 7 }.client_plan(4);
+        let plan = client_plan(&Load::Closed { clients: 7 }, 4);
         assert_eq!((plan.role, plan.idx_in_role, plan.n_in_role, plan.quota), (0, 4, 7, None));
     }
 }

@@ -6,13 +6,12 @@ use dyno_units::{Nanoseconds, clean_text};
 use serde::{Deserialize, Serialize};
 
 use crate::collector::{Collector, Until};
-use crate::load::ClientPlans;
+use crate::load::roles_of;
 use crate::part::{COUNT_MOST, INTERVAL_COUNT_MOST, IntervalPart};
 use crate::recorder::WorkerEnd;
 use crate::timeline::Timeline;
 use crate::{AbortFlag, LoadError, OUTCOMES, RoleTotals, StepEvent, StepSpec, StepTotals};
 
-/// What a generator reports at the end of its share.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SliceEnd {
     pub workers: usize,
@@ -25,7 +24,6 @@ pub struct SliceEnd {
     /// CPU time of the busiest worker as a share of the measurement phase.
     pub busiest_worker: f64,
     pub in_flight_at_end: u64,
-    /// First message of each error outcome.
     pub error_examples: BTreeMap<String, String>,
     /// Warm-up included.
     pub committed: u64,
@@ -57,7 +55,6 @@ impl SliceEnd {
 
 pub struct StepMerge {
     collector: Collector,
-    /// The next interval of each generator.
     next: Vec<u64>,
     roles: Vec<RoleTotals>,
     workers: usize,
@@ -65,26 +62,19 @@ pub struct StepMerge {
 }
 
 impl StepMerge {
-    pub fn new(
-        spec: &StepSpec,
-        began: Nanoseconds,
-        n_generators: usize,
-        n_kinds: usize,
-    ) -> StepMerge {
+    pub fn new(spec: &StepSpec, began: Nanoseconds, n_generators: usize, n_kinds: usize) -> Self {
         let timeline = Timeline::new(began, spec.warm_up, spec.duration);
         let until = Until { finish: None, steady_for: None, gone_limit: spec.gone_limit };
         let stop = AbortFlag::new();
-        let roles = spec.load.roles().into_iter();
         StepMerge {
-            collector: Collector::of_parts((timeline, n_generators), until, n_kinds, stop),
+            collector: Collector::new((timeline, n_generators), until, n_kinds, stop),
             next: vec![0; n_generators],
-            roles: roles.map(|(name, _)| RoleTotals { name, ..RoleTotals::default() }).collect(),
+            roles: roles_of(&spec.load),
             workers: 0,
             busiest_worker: 0.0,
         }
     }
 
-    /// Reports the phases that have begun; returns when the next one begins.
     pub fn announce(
         &mut self,
         now: Nanoseconds,
@@ -117,7 +107,6 @@ impl StepMerge {
         Err(LoadError(format!("interval {} does not belong to this step", part.idx)))
     }
 
-    /// Fails if the counts are impossible.
     pub fn end(&mut self, end: &SliceEnd) -> Result<(), LoadError> {
         let threads = [end.workers, end.clients].map(|n| n as u64);
         let counts = [end.in_flight_at_end, end.committed].into_iter().chain(threads);
@@ -132,7 +121,7 @@ impl StepMerge {
         }
         let example =
             |name: &&'static str| Some((*name, clean_text(end.error_examples.get(*name)?)));
-        self.collector.accept_end(WorkerEnd {
+        self.collector.add_end(WorkerEnd {
             cpu_user: end.cpu_user,
             cpu_system: end.cpu_system,
             run_queue: end.run_queue,
@@ -147,7 +136,6 @@ impl StepMerge {
         self.collector.is_complete()
     }
 
-    /// Of all generators together; fails as [`crate::run_step`] does.
     pub fn finish(self) -> Result<StepTotals, LoadError> {
         let mut totals = self.collector.finish()?;
         totals.generator.workers = self.workers;

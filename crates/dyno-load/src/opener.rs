@@ -32,7 +32,6 @@ impl Opener {
         Ok(Opener { connector, bell, helper: None, opened: BTreeMap::new(), n_asked: 0 })
     }
 
-    /// Readable when a connection has been opened.
     pub(crate) fn bell(&self) -> &Bell {
         &self.bell
     }
@@ -60,7 +59,6 @@ impl Opener {
         Some(result)
     }
 
-    /// Notes the clients whose connections are open.
     pub(crate) fn collect(&mut self, woken: &mut Vec<u32>) {
         let mut count = [0; 8];
         let _ = rustix::io::read(&*self.bell, &mut count);

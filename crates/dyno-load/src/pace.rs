@@ -26,11 +26,9 @@ const LONGEST_BURST: Nanoseconds = Nanoseconds::from_millis(950);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiting {
-    /// In the queue, to be polled.
     Turn,
     /// For one of the arrivals that the worker's clients share.
     Arrival,
-    /// For the client's own time to begin.
     Schedule,
     Reply,
     /// For a pause to end or a connection to open.
@@ -155,7 +153,6 @@ impl<R: Reactor> ClientPace<R> {
         self.is_closed.set(true);
     }
 
-    /// A timer expired, or the opener is done.
     pub(crate) fn on_wake(&self) {
         if matches!(self.waiting.get(), Waiting::Schedule | Waiting::Other) {
             self.enqueue();
@@ -168,7 +165,6 @@ impl<R: Reactor> ClientPace<R> {
         self.enqueue();
     }
 
-    /// Queues a client whose statement is overdue.
     pub(crate) fn scan(&self, now: Nanoseconds, limit: Nanoseconds) {
         let is_waiting = self.waiting.get() == Waiting::Reply;
         let since = self.statement_since.get();
@@ -190,7 +186,6 @@ impl<R: Reactor> ClientPace<R> {
         self.worker.timers.borrow_mut().push(Reverse((wake, self.slot)));
     }
 
-    /// The first call begins the pause.
     fn poll_sleep(&self) -> Poll<()> {
         if self.pause.get() == Nanoseconds::ZERO {
             return Poll::Ready(());
@@ -230,7 +225,6 @@ impl<R: Reactor> ClientPace<R> {
         }
     }
 
-    /// Returns whether it was the last one of the quota.
     #[inline]
     fn is_last_commit(&self) -> bool {
         let n_left = self.n_left.get() - 1;

@@ -14,7 +14,6 @@ use crate::{BINS, Interval, OUTCOMES, Outcomes};
 /// In a whole load: a million a second for 285 years. Sums then fit 64 bits, whatever a host sends.
 pub const COUNT_MOST: u64 = 1 << 53;
 
-/// In one interval.
 pub(crate) const INTERVAL_COUNT_MOST: u64 = 1 << 40;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +33,6 @@ pub struct IntervalPart {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindPart {
-    /// In the order of [`OUTCOMES`].
     pub outcomes: [u64; OUTCOMES.len()],
     /// Of commits.
     pub response: TimesPart,
@@ -52,23 +50,17 @@ impl KindPart {
 
 impl IntervalPart {
     pub fn of(idx: u64, interval: &Interval) -> IntervalPart {
-        let Tally { reads, writes, others, rows_received, rows_changed, warnings } = interval.tally;
+        let Interval { due, missed, retries, reconnects, tally, .. } = *interval;
+        let Tally { reads, writes, others, rows_received, rows_changed, warnings } = tally;
+        let tally = [reads, writes, others, rows_received, rows_changed, warnings];
         let kinds = interval.kinds.iter().map(|kind| KindPart {
             outcomes: kind.outcomes.0,
             response: TimesPart::of(&kind.response),
             service: TimesPart::of(&kind.service),
             bins: kind.bins,
         });
-        IntervalPart {
-            idx,
-            kinds: kinds.collect(),
-            lag: TimesPart::of(&interval.lag),
-            due: interval.due,
-            missed: interval.missed,
-            retries: interval.retries,
-            reconnects: interval.reconnects,
-            tally: [reads, writes, others, rows_received, rows_changed, warnings],
-        }
+        let (kinds, lag) = (kinds.collect(), TimesPart::of(&interval.lag));
+        IntervalPart { idx, kinds, lag, due, missed, retries, reconnects, tally }
     }
 
     /// Whether the times are readable and no count exceeds `most`.

@@ -21,7 +21,6 @@ pub(crate) enum WaitMode {
     Readiness,
     /// The server is in this process.
     Immediate,
-    /// Reading blocks.
     Blocking,
 }
 
@@ -45,13 +44,10 @@ pub(crate) trait Reactor: Sized + 'static {
     /// Reports again what the descriptor is ready for.
     fn rearm(&self, slot: u32, connection: &dyn Connection);
 
-    /// Before the connection is closed.
     fn detach(&self, slot: u32, wait_mode: WaitMode);
 
-    /// Begins to open a connection for this client.
     fn open(&self, slot: u32);
 
-    /// `None` until it is there.
     fn take_opened(&self, slot: u32) -> Option<Result<Box<dyn Connection>, ConnectError>>;
 
     /// Until `deadline` or an event; notes the clients with events.
@@ -67,9 +63,7 @@ pub(crate) trait Reactor: Sized + 'static {
 
 #[derive(Debug, Default)]
 pub(crate) struct Happened {
-    /// Readable or writable.
     pub(crate) ready: Vec<u32>,
-    /// Closed by the server.
     pub(crate) closed: Vec<u32>,
     /// Opened, or failed to open.
     pub(crate) woken: Vec<u32>,

@@ -17,7 +17,6 @@ const POOL_SIZE: usize = 3;
 /// one cache line, counting it eight, whose misses overlap within a batch.
 const BATCH: usize = 32;
 
-/// Index of the first error outcome.
 const FIRST_ERROR: usize = 2;
 
 fn outcome_idx(class: ErrorClass) -> usize {
@@ -32,7 +31,6 @@ pub(crate) struct WorkerInterval {
     pub(crate) is_last: bool,
     pub(crate) counted: Box<Counted>,
     pub(crate) connect_failures: u64,
-    /// The last one.
     pub(crate) connect_error: Option<ConnectError>,
 }
 
@@ -104,7 +102,6 @@ impl Recorder {
         self.is_recording = true;
     }
 
-    /// Passes the current interval on and begins the next one, if any.
     pub(crate) fn turn_over(&mut self, next: Option<&Span>) {
         self.settle();
         let mut fresh = self.take_spare();
@@ -127,13 +124,11 @@ impl Recorder {
             .unwrap_or_else(|| new_worker_interval(self.n_kinds, self.outlet.worker_idx))
     }
 
-    /// `None` after the last interval.
     #[inline]
     fn open(&mut self) -> Option<&mut Counted> {
         self.is_recording.then_some(&mut self.current.counted)
     }
 
-    /// Counts the buffered commits in their interval.
     fn settle(&mut self) {
         let interval = &mut self.current.counted;
         for (kind, times) in &self.aside[..self.n_aside] {
@@ -144,7 +139,6 @@ impl Recorder {
         interval.tally.add(&std::mem::take(&mut self.tally_aside));
     }
 
-    /// Under a closed load.
     #[inline]
     pub(crate) fn began(&mut self) {
         self.due_aside += u64::from(self.is_recording);
@@ -222,7 +216,6 @@ impl Recorder {
         let _ = self.outlet.reports.send(report);
     }
 
-    /// First message of each error outcome.
     pub(crate) fn take_error_examples(&mut self) -> BTreeMap<&'static str, String> {
         std::mem::take(&mut self.error_examples)
     }
@@ -233,7 +226,7 @@ fn new_worker_interval(n_kinds: usize, worker_idx: usize) -> WorkerInterval {
         worker_idx,
         idx: 0,
         is_last: false,
-        counted: Box::new(Counted::empty(n_kinds)),
+        counted: Box::new(Counted::new(n_kinds)),
         connect_failures: 0,
         connect_error: None,
     }
@@ -282,7 +275,7 @@ mod tests {
             let Ok(Report::Interval(interval)) = received.try_recv() else { panic!("an interval") };
             let counted = interval.counted;
             assert_eq!(
-                (counted.due, counted.committed(), counted.tally.reads),
+                (counted.due, counted.commits(), counted.tally.reads),
                 (n as u64, n as u64, 3 * n as u64)
             );
             let mut target = crate::Interval::empty(2);

@@ -153,7 +153,6 @@ impl Schedule {
         due
     }
 
-    /// Returns how many arrivals were due before `end`.
     pub fn skip_before(&mut self, end: Nanoseconds) -> u64 {
         let mut n_skipped = 0;
         while self.next < end {

@@ -17,11 +17,11 @@ use dyno_workload::MadeWorkload;
 use crate::collector::{Collector, Until};
 use crate::finish::Finish;
 use crate::load::{check, check_slice};
-use crate::recorder::{Outlet, Recorder};
+use crate::recorder::{Outlet, Report};
 use crate::schedule::Slice;
 use crate::timeline::Timeline;
-use crate::worker::{ClientRange, ClientSetup, Worker};
-use crate::worker_state::{Ends, Rules, WorkerState};
+use crate::worker::{ClientSetup, Worker};
+use crate::worker_state::Ends;
 use crate::{AbortFlag, LoadError, StepEvent, StepSpec, StepTotals};
 use reactor::SimulatedReactor;
 
@@ -63,32 +63,24 @@ fn run_with(
     observe: &mut dyn FnMut(StepEvent<'_>),
 ) -> Result<StepTotals, LoadError> {
     check(spec)?;
-    let total = spec.load.clients();
-    let clients = slice.share_of(total);
     let timeline = Timeline::new(clock.now(), spec.warm_up, spec.duration);
     let reactor = SimulatedReactor::new(server, clock, timeline.measure_began);
     let (report, reports) = channel();
     let (give_back, returned) = channel();
     let stop = AbortFlag::new();
     let outlet = Outlet { worker_idx: 0, reports: report, returned };
-    let n_kinds = workload.kinds().len();
     let connector = reactor.connector();
-    let rules = Rules {
-        n_clients: clients,
-        retries: spec.retries,
-        statement_timeout: spec.statement_timeout,
-    };
-    let recorder = Recorder::new(n_kinds, outlet);
     let finish = Finish::of(spec);
-    let ends = Ends { aborts: [AbortFlag::new(), stop.clone()], finish: finish.clone() };
-    let mut worker = Worker::new(WorkerState::new(read, reactor, rules, recorder, ends));
-    let range = ClientRange { first: slice.index, step: slice.count, total };
-    worker.open_clients(&ClientSetup { workload, spec, range }, connector.as_ref())?;
+    let ends = Ends { aborts: [AbortFlag::new(), stop.clone()], finish: Arc::clone(&finish) };
+    let setup = ClientSetup { workload, spec, slice };
+    let mut worker = Worker::new(&setup, (read, reactor), outlet, ends);
+    worker.open_clients(&setup, connector.as_ref())?;
+    let clients = slice.share_of(spec.load.clients());
     observe(StepEvent::Connected { clients, took: clock.now() - timeline.began });
 
-    let finish = Some(finish);
-    let until = Until { finish, steady_for: spec.until_steady, gone_limit: spec.gone_limit };
-    let mut collector = Collector::new(timeline, until, n_kinds, vec![give_back], stop);
+    let (until, n_kinds) = (Until::of(spec, finish), workload.kinds().len());
+    let collector = Collector::new((timeline, 1), until, n_kinds, stop);
+    let mut collector = collector.returning(vec![give_back]);
     worker.begin(timeline, spec, slice);
     loop {
         let goes_on = worker.turn()?;
@@ -100,7 +92,7 @@ fn run_with(
             break;
         }
     }
-    collector.accept(crate::recorder::Report::Ended(worker.end(spec)), observe);
+    collector.accept(Report::Ended(worker.end(spec)), observe);
     collector.finish()
 }
 

@@ -21,13 +21,11 @@ pub(crate) struct Steadiness {
 }
 
 impl Steadiness {
-    /// At least a second for each round.
     pub(crate) fn new(window: Nanoseconds) -> Steadiness {
         let n_seconds = (window.0.div_ceil(Nanoseconds::SECOND.0) as usize).max(ROUNDS);
         Steadiness { rates: VecDeque::with_capacity(n_seconds), n_seconds }
     }
 
-    /// Returns whether the window that ends with this second is steady.
     pub(crate) fn push(&mut self, rate: f64) -> bool {
         if self.rates.len() == self.n_seconds {
             self.rates.pop_front();

@@ -78,23 +78,21 @@ impl Outcomes {
     }
 }
 
-/// All workers together.
+/// All workers together; while it is counted, kinds and times are of other types.
 #[derive(Clone, Debug)]
-pub struct Interval {
+pub struct Interval<K = KindInterval, T = Histogram<u64>> {
     pub phase: Phase,
     pub start: Nanoseconds,
     /// One second; less only for the last interval of a phase.
     pub length: Nanoseconds,
-    pub kinds: Vec<KindInterval>,
+    pub kinds: Vec<K>,
     /// sent − due of transactions first sent in it; empty under closed load.
-    pub lag: Histogram<u64>,
+    pub lag: T,
     /// Arrivals due in it; under closed load, transactions begun.
     pub due: u64,
-    /// Arrivals given up in it.
     pub missed: u64,
     pub retries: u64,
     pub reconnects: u64,
-    /// Of attempts that ended in it.
     pub tally: Tally,
 }
 
@@ -110,7 +108,6 @@ pub struct KindInterval {
     pub response: Histogram<u64>,
     /// done − sent of commits, in ns.
     pub service: Histogram<u64>,
-    /// Commits by [`BIN_LENGTH`].
     pub bins: [u32; BINS],
 }
 
@@ -135,21 +132,18 @@ pub struct StepTotals {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndedBy {
-    /// No client had a quota.
     Time,
     /// All quotas were done, or all clients had ended.
     Quota,
     Steady,
     /// Quotas were not done: [`StepTotals::roles`] says whose.
     Limit,
-    /// Throughput had not become steady.
     Unsteady,
 }
 
 /// Warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleTotals {
-    /// Empty if the load has no roles.
     pub name: Name,
     pub clients: usize,
     /// Before the step ended.
@@ -166,7 +160,6 @@ pub struct GeneratorUse {
     pub cpu_system: Nanoseconds,
     /// Time ready to run without a CPU, if the kernel reports it.
     pub run_queue: Option<Nanoseconds>,
-    /// As a share of the measurement phase.
     pub busiest_worker: f64,
     pub workers: usize,
 }

@@ -34,7 +34,6 @@ impl Timeline {
         (n_warm_up + n_until(self.measure_began, end)).saturating_sub(1)
     }
 
-    /// `None` after the last one.
     pub(crate) fn span(&self, idx: u64) -> Option<Span> {
         let n_warm_up = (self.measure_began - self.began).0.div_ceil(Nanoseconds::SECOND.0);
         let (phase, number, from, to) = if idx < n_warm_up {

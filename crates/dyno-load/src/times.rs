@@ -51,7 +51,6 @@ impl Default for TimeCounts {
 }
 
 impl TimeCounts {
-    /// Times above an hour count as an hour.
     #[inline]
     pub(crate) fn record(&mut self, time: Nanoseconds) {
         let time = time.0.min(LONGEST);

@@ -7,7 +7,6 @@ use dyno_units::Nanoseconds;
 /// All fields only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// User and system, exact.
     pub(crate) cpu: Nanoseconds,
     // In clock ticks (usually 10 ms): good enough for the proportion.
     user_ticks: u64,

@@ -2,22 +2,23 @@
 
 use std::cmp::Reverse;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use dyno_units::Nanoseconds;
+use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{
     ClientContext, ClientFuture, ConnectError, Connection, MadeWorkload, Pace, Session, Statement,
 };
 
 use crate::arrivals::{ArrivalQueue, OwnArrivals};
-use crate::load::{ClientPlan, ClientPlans};
+use crate::load::{ClientPlan, client_plan, roles_of};
 use crate::pace::{ClientPace, Waiting};
 use crate::reactor::{Deadline, Happened, Reactor};
-use crate::recorder::WorkerEnd;
+use crate::recorder::{Outlet, Recorder, WorkerEnd};
 use crate::schedule::Slice;
 use crate::timeline::Timeline;
-use crate::worker_state::{Mode, WorkerState};
-use crate::{LoadError, RoleTotals, StepSpec};
+use crate::worker_state::{Ends, Mode, Rules, WorkerState};
+use crate::{LoadError, StepSpec};
 
 /// The abort flag is checked at least this often.
 const LONGEST_WAIT: Nanoseconds = Nanoseconds::from_millis(100);
@@ -40,33 +41,29 @@ pub(crate) struct Worker<R: Reactor> {
     workload: Option<MadeWorkload>,
 }
 
-/// A worker has the clients `first`, `first + step` and so on. Clients are numbered role after
+/// A worker has each `slice.count`-th client from `slice.index` on. Clients are numbered role after
 /// role, so each worker gets its share of each role, to within one client.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ClientRange {
-    pub(crate) first: usize,
-    pub(crate) step: usize,
-    /// Of the whole step.
-    pub(crate) total: usize,
-}
-
-impl ClientRange {
-    pub(crate) fn len(&self) -> usize {
-        (self.total - self.first).div_ceil(self.step)
-    }
-}
-
 pub(crate) struct ClientSetup<'a> {
     pub(crate) workload: &'a MadeWorkload,
     pub(crate) spec: &'a StepSpec,
-    pub(crate) range: ClientRange,
+    /// Among the workers of all generators.
+    pub(crate) slice: Slice,
 }
 
 impl<R: Reactor> Worker<R> {
-    pub(crate) fn new(state: WorkerState<R>) -> Worker<R> {
-        let n = state.rules.n_clients;
+    pub(crate) fn new(
+        setup: &ClientSetup<'_>,
+        (clock, reactor): (Arc<dyn Clock>, R),
+        outlet: Outlet,
+        ends: Ends,
+    ) -> Worker<R> {
+        let ClientSetup { workload, spec, slice } = setup;
+        let n = slice.share_of(spec.load.clients());
+        let StepSpec { retries, statement_timeout, .. } = **spec;
+        let rules = Rules { n_clients: n, retries, statement_timeout };
+        let recorder = Recorder::new(workload.kinds().len(), outlet);
         Worker {
-            state: Rc::new(state),
+            state: Rc::new(WorkerState::new(clock, reactor, rules, recorder, ends)),
             clients: Vec::with_capacity(n),
             n_living: 0,
             happened: Happened::default(),
@@ -79,26 +76,26 @@ impl<R: Reactor> Worker<R> {
         &self.state
     }
 
-    /// Blocks until `connect` has opened all.
     pub(crate) fn open_clients(
         &mut self,
         setup: &ClientSetup<'_>,
         connect: &dyn Fn() -> Result<Box<dyn Connection>, ConnectError>,
     ) -> Result<(), LoadError> {
-        let ClientSetup { workload, spec, range } = setup;
+        let ClientSetup { workload, spec, slice } = setup;
+        let n_clients = spec.load.clients();
         let mut statements: Option<Rc<[Statement]>> = None;
-        for slot in 0..range.len() {
+        for slot in 0..self.state.rules.n_clients {
             if self.state.mode() == Mode::Quit {
                 return Err(LoadError("stopped while the connections were opened".to_owned()));
             }
-            let client_idx = range.first + slot * range.step;
-            let which = || format!("client {} of {}", client_idx + 1, range.total);
+            let client_idx = slice.index + slot * slice.count;
+            let which = || format!("client {} of {n_clients}", client_idx + 1);
             let connection =
                 connect().map_err(|error| LoadError(format!("{}: {error}", which())))?;
             let dialect = connection.dialect();
             let statements =
                 statements.get_or_insert_with(|| workload.statements(dialect).into()).clone();
-            let plan = spec.load.client_plan(client_idx);
+            let plan = client_plan(&spec.load, client_idx);
             let jitter = spec.seed.derive("backoff", client_idx as u64).stream();
             let pace = ClientPace::new(Rc::clone(&self.state), slot as u32, &plan, jitter);
             let pace = Rc::new(pace);
@@ -109,7 +106,7 @@ impl<R: Reactor> Worker<R> {
                 })?;
             let context = ClientContext {
                 client_idx,
-                n_clients: range.total,
+                n_clients,
                 step: spec.step,
                 role: plan.role,
                 idx_in_role: plan.idx_in_role,
@@ -140,7 +137,6 @@ impl<R: Reactor> Worker<R> {
         self.clients.iter().for_each(|client| client.pace.enqueue());
     }
 
-    /// False when the worker has ended.
     pub(crate) fn turn(&mut self) -> Result<bool, LoadError> {
         let now = self.state.read_clock();
         match self.state.mode() {
@@ -265,12 +261,7 @@ impl<R: Reactor> Worker<R> {
     }
 
     pub(crate) fn end(&self, spec: &StepSpec) -> WorkerEnd {
-        let mut roles: Vec<RoleTotals> = spec
-            .load
-            .roles()
-            .into_iter()
-            .map(|(name, _)| RoleTotals { name, ..RoleTotals::default() })
-            .collect();
+        let mut roles = roles_of(&spec.load);
         for client in &self.clients {
             let totals = &mut roles[client.plan.role];
             let n_left = client.pace.n_left();

@@ -19,7 +19,6 @@ use crate::{AbortFlag, Phase};
 pub(crate) struct Rules {
     pub(crate) n_clients: usize,
     pub(crate) retries: u32,
-    /// Zero for no limit.
     pub(crate) statement_timeout: Nanoseconds,
 }
 
@@ -39,7 +38,6 @@ const LONGEST_WATCH_NS: u64 = 100_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Running,
-    /// Attempts in flight are awaited.
     Draining,
     /// At once; what is in flight is dropped.
     Quit,
@@ -189,7 +187,6 @@ impl<R: Reactor> WorkerState<R> {
         self.ended.get()
     }
 
-    /// Checks the abort flags.
     #[inline]
     pub(crate) fn mode(&self) -> Mode {
         if self.aborts[0].is_raised() || self.aborts[1].is_raised() {
@@ -221,7 +218,6 @@ impl<R: Reactor> WorkerState<R> {
         true
     }
 
-    /// The one set aside longest ago.
     #[inline]
     pub(crate) fn take_granted(&self) -> Option<Nanoseconds> {
         self.granted.borrow_mut().pop_front()

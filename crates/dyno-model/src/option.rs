@@ -106,6 +106,13 @@ impl OptionSpec {
         OptionSpec { name: name(text), kind, default: name(default), help: name(help), range: None }
     }
 
+    /// The same option with this help.
+    #[must_use]
+    pub const fn help(mut self, help: &'static str) -> OptionSpec {
+        std::mem::forget(std::mem::replace(&mut self.help, name(help)));
+        self
+    }
+
     /// The same option with the least and the largest whole number that it takes.
     #[must_use]
     pub const fn within(mut self, least: u64, most: u64) -> OptionSpec {

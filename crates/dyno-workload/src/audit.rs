@@ -21,7 +21,6 @@ pub struct AuditTotals {
 /// Attempts of one kind, by what is known about their outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindTotals {
-    /// The server confirmed the commit.
     pub committed: u64,
     /// By design ([`crate::Session::roll_back_as_designed`]): nothing may be left.
     pub rolled_back: u64,
@@ -42,7 +41,6 @@ impl AuditTotals {
         self.kinds.iter().map(|kind| kind.committed).sum()
     }
 
-    /// Attempts that may have committed or not.
     pub fn unknown(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.lost).sum::<u64>() + self.in_flight
     }
@@ -67,14 +65,11 @@ impl AuditTotals {
     }
 }
 
-/// One demand, and whether it is met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRow {
-    /// The demand in words.
     pub name: String,
     pub expected: String,
     pub measured: String,
-    /// Whether nothing contradicts it.
     pub pass: bool,
     /// The sample was too small to decide: nothing contradicts the demand, and nothing could have.
     pub is_undecided: bool,
@@ -87,9 +82,7 @@ pub struct AuditRow {
 /// What the clients know of the transactions of all steps, and how many of them the tables have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Transactions whose commit the server confirmed.
     pub acknowledged: u64,
-    /// Transactions that may have committed or not.
     pub in_doubt: u64,
     pub found: u64,
     /// Confirmed but missing, where rows were looked up; else only the counts above tell.
@@ -103,15 +96,9 @@ impl AuditRow {
         measured: impl Display,
         pass: bool,
     ) -> AuditRow {
-        AuditRow {
-            name: name.into(),
-            expected: expected.to_string(),
-            measured: measured.to_string(),
-            pass,
-            is_undecided: false,
-            is_of_clients: false,
-            stored: None,
-        }
+        let (name, expected) = (name.into(), expected.to_string());
+        let (measured, is_undecided, is_of_clients) = (measured.to_string(), false, false);
+        AuditRow { name, expected, measured, pass, is_undecided, is_of_clients, stored: None }
     }
 
     /// Undecided if the sample is `too_small`; what even a small sample refutes stays refuted.
@@ -125,12 +112,7 @@ impl AuditRow {
         AuditRow::between(name, (expected, expected), measured)
     }
 
-    /// Demands a number from the first of `bounds` to the second.
-    pub fn between(
-        name: impl Into<String>,
-        bounds: (i128, i128),
-        measured: Option<i128>,
-    ) -> AuditRow {
+    pub fn between(name: impl Into<String>, bounds: (i128, i128), measured: Option<i128>) -> Self {
         let (low, high) = bounds;
         let expected = if low == high { low.to_string() } else { format!("{low} to {high}") };
         let pass = measured.is_some_and(|measured| (low..=high).contains(&measured));

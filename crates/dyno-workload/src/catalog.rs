@@ -30,24 +30,17 @@ type Plan = Arc<dyn Fn(&PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> +
 #[derive(Clone, Debug)]
 pub struct PlanInput<'a> {
     pub name: &'a Name,
-    /// A value for each of its options.
     pub options: &'a Options,
     pub target: Target,
     pub request: StepRequest,
-    /// Determines the rows that fill the tables.
     pub seed: Seed,
 }
 
 impl PlanInput<'_> {
     /// Of a workload with these kinds, and no steps of its own.
     pub(crate) fn outline(&self, kinds: impl Into<Vec<Name>>) -> Outline {
-        Outline {
-            name: self.name.clone(),
-            kinds: kinds.into(),
-            options: self.options.pairs(),
-            target: self.target,
-            steps: Vec::new(),
-        }
+        let (name, options) = (self.name.clone(), self.options.pairs());
+        Outline { name, kinds: kinds.into(), options, target: self.target, steps: Vec::new() }
     }
 }
 
@@ -68,14 +61,8 @@ impl WorkloadSpec {
         options: Vec<OptionSpec>,
         plan: impl Fn(&PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> + Send + Sync + 'static,
     ) -> WorkloadSpec {
-        WorkloadSpec {
-            name: name.into(),
-            summary: summary.into(),
-            options,
-            target: Target::Sql,
-            plan: Arc::new(plan),
-            problems: None,
-        }
+        let (name, summary, plan) = (name.into(), summary.into(), Arc::new(plan));
+        WorkloadSpec { name, summary, options, target: Target::Sql, plan, problems: None }
     }
 
     /// Adds a pure function that finds all errors of a study's declaration, with their places.
@@ -139,7 +126,6 @@ impl Catalog {
         Catalog { workloads }
     }
 
-    /// Adds a workload; it replaces one of the same name.
     pub fn add(&mut self, spec: WorkloadSpec) {
         self.workloads.retain(|other| other.name != spec.name);
         self.workloads.push(spec);

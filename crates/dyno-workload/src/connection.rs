@@ -45,7 +45,6 @@ pub trait Connection: Send {
     /// Hot. `poll_reply` returns errors of sending, too, so that one place deals with errors.
     fn send_execute(&mut self, statement: usize, values: &[Value<'_>]);
 
-    /// Sends a text statement (BEGIN, COMMIT, a generated INSERT). Hot.
     fn send_text(&mut self, sql: &str);
 
     /// Keeps rows of `n_columns` columns (0: any number) as texts for [`Connection::kept_rows`]. Not in a pipeline;
@@ -130,7 +129,6 @@ pub trait Connection: Send {
     /// own bound for `prepare`). Beyond it they fail, and the connection is lost. Cold.
     fn set_cold_limit(&mut self, _limit_ns: u64) {}
 
-    /// Runs a statement and returns all rows as text. Cold.
     fn query(&mut self, sql: &str) -> Result<TextRows, StatementError>;
 
     /// All rows as text, with names of columns, empty if unknown. Cold.
@@ -169,7 +167,6 @@ pub type TextRows = Vec<Vec<Option<String>>>;
 pub struct NamedRows {
     /// The column names the server sent; of several results, those of the last one.
     pub columns: Vec<String>,
-    /// The rows of the last result, as text.
     pub rows: TextRows,
 }
 
@@ -192,7 +189,6 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// A statement whose rows are only counted.
     pub fn new(sql: impl Into<String>, class: StatementClass) -> Statement {
         let sql = sql.into();
         Statement {
@@ -206,12 +202,10 @@ impl Statement {
         }
     }
 
-    /// A statement that is run once when the others are prepared.
     pub fn set_up(sql: impl Into<String>) -> Statement {
         Statement { is_set_up: true, ..Statement::new(sql, StatementClass::Other) }
     }
 
-    /// The same statement, its rows kept for [`Connection::kept_rows`].
     pub fn keeping_rows(self) -> Statement {
         Statement { keeps_rows: true, ..self }
     }
@@ -236,16 +230,13 @@ impl Statement {
 /// The classes of statements that are counted (sysbench's read, write, other).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementClass {
-    /// Returns rows, changes none.
     Read,
-    /// Changes rows: INSERT, UPDATE, DELETE.
     Write,
     /// Anything else: BEGIN, COMMIT, SET.
     Other,
 }
 
 impl StatementClass {
-    /// The class of a statement, by its first word.
     pub fn of_text(sql: &str) -> StatementClass {
         let text = sql.trim_start();
         let end = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -266,14 +257,12 @@ pub enum Value<'a> {
     Null,
     Integer(i64),
     Real(f64),
-    /// Text or binary data, as bytes.
     Text(&'a [u8]),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     pub rows: u64,
-    /// Rows the statement changed, as reported by the server.
     pub affected: u64,
     /// Number of warnings, if the server reports it.
     pub warnings: u64,
@@ -285,7 +274,6 @@ pub struct StatementError {
     pub class: ErrorClass,
     /// The product's own code: `1213`, `40001`, `SQLITE_BUSY`.
     pub code: String,
-    /// The product's own message.
     pub message: String,
     /// The same in the server's own fields, where its protocol has them.
     pub details: Option<Box<ErrorDetails>>,
@@ -298,7 +286,6 @@ pub struct StatementError {
 pub struct SqlState([u8; 5]);
 
 impl SqlState {
-    /// None if it is not one.
     pub fn new(bytes: &[u8]) -> Option<SqlState> {
         let bytes: [u8; 5] = bytes.try_into().ok()?;
         bytes.iter().all(u8::is_ascii_alphanumeric).then_some(SqlState(bytes))
@@ -322,22 +309,12 @@ pub struct ErrorDetails {
     pub position: Option<usize>,
 }
 
-/// What comes of statements.
 pub type Done<T = ()> = Result<T, StatementError>;
 
 impl StatementError {
-    pub fn new(
-        class: ErrorClass,
-        code: impl Into<String>,
-        message: impl Into<String>,
-    ) -> StatementError {
-        StatementError {
-            class,
-            code: code.into(),
-            message: message.into(),
-            details: None,
-            state: None,
-        }
+    pub fn new(class: ErrorClass, code: impl Into<String>, message: impl Into<String>) -> Self {
+        let (code, message) = (code.into(), message.into());
+        StatementError { class, code, message, details: None, state: None }
     }
 }
 
@@ -354,16 +331,13 @@ pub enum ErrorClass {
     /// Lock wait timeout: roll back, retry.
     LockTimeout,
     DuplicateKey,
-    /// The connection is gone: reconnect.
     Disconnected,
     /// No reply within the statement's time limit: reconnect.
     TimedOut,
-    /// The server refused for any other reason.
     Refused,
 }
 
 impl ErrorClass {
-    /// All classes, in the order of their indexes.
     pub const ALL: [ErrorClass; 7] = [
         ErrorClass::Deadlock,
         ErrorClass::Serialization,
@@ -386,7 +360,6 @@ impl ErrorClass {
         }
     }
 
-    /// Whether the same transaction may succeed when it is tried again.
     pub fn is_transient(self) -> bool {
         matches!(self, ErrorClass::Deadlock | ErrorClass::Serialization | ErrorClass::LockTimeout)
     }

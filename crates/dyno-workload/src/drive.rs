@@ -36,7 +36,6 @@ pub trait Pace {
     /// A pause within a transaction, under any load, until [`Pace::poll_pause`] is ready.
     fn begin_sleep(&self, _length: Nanoseconds) {}
 
-    /// The time; read from the clock.
     fn now(&self) -> Nanoseconds {
         Nanoseconds::ZERO
     }
@@ -63,7 +62,6 @@ pub trait Pace {
     /// The client now has this connection: wait for its descriptor from here on.
     fn attach(&self, connection: &mut dyn Connection) -> Done;
 
-    /// The client's connection is about to be dropped.
     fn detach(&self);
 
     /// True to wait before the first poll, which would find no reply, and not block for it.
@@ -74,7 +72,6 @@ pub trait Pace {
     /// Poll again when the connection is readable, or writable if [`Connection::wants_write`].
     fn awaits_reply(&self, connection: &dyn Connection);
 
-    /// Whether the statement in flight has run out of its time limit.
     fn is_overdue(&self) -> bool;
 
     /// Ready when a new connection is open, or could not be opened.
@@ -84,10 +81,8 @@ pub trait Pace {
     fn reconnect_failed(&self, error: &ConnectError) -> bool;
 }
 
-/// How a transaction ended that did not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ended {
-    /// The server confirmed the commit.
     #[default]
     Committed,
     /// As the workload demands ([`Session::roll_back_as_designed`]).
@@ -96,38 +91,31 @@ pub enum Ended {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Waits for the next transaction.
     Proceed,
     /// Rolls back, pauses, and tries the same kind again under the same due time.
     Retry,
     /// Rolls back and waits for the next transaction: the outcome was final.
     GiveUp,
-    /// Gets a new connection, then waits for the next transaction.
     Reconnect,
     Stop,
 }
 
 pub struct ClientContext {
-    /// Which client this is, counted from 0.
     pub client_idx: usize,
-    /// How many clients there are in this step.
     pub n_clients: usize,
     /// Index of the step among [`crate::Workload::steps`]; 0 if the workload defines none.
     pub step: usize,
     /// Index of the client's role in that step; 0 if the workload defines none.
     pub role: usize,
-    /// Which client of its role this is, counted from 0.
     pub idx_in_role: usize,
     pub n_in_role: usize,
     pub random: RandomStream,
-    /// Its connection, statements prepared.
     pub session: Session,
     /// The statements, to prepare again after a reconnect.
     pub statements: Rc<[Statement]>,
     pub pace: Rc<dyn Pace>,
 }
 
-/// The transactions of one client.
 pub trait Transactions {
     /// Draws the kind of the next transaction; kind 0 where there is nothing to draw.
     fn draw(&mut self, _random: &mut RandomStream) -> usize {
@@ -161,7 +149,7 @@ pub trait Transactions {
 }
 
 /// A client that cannot begin: each of its transactions fails with the reason.
-struct Refused(StatementError);
+pub(crate) struct Refused(pub(crate) StatementError);
 
 impl Transactions for Refused {
     async fn perform(&mut self, _: usize, _: &mut RandomStream, _: &mut Session) -> Done {
@@ -169,13 +157,11 @@ impl Transactions for Refused {
     }
 }
 
-/// A client whose transactions all fail, for this reason.
 pub(crate) fn refused(context: ClientContext, reason: &str) -> ClientFuture {
     let error = StatementError::new(ErrorClass::Refused, "usage", reason);
     Box::pin(drive(Refused(error), context))
 }
 
-/// A client with statements of its own.
 pub(crate) fn with_statements(
     client: impl Transactions + 'static,
     statements: Vec<Statement>,
@@ -190,7 +176,6 @@ pub(crate) fn with_statements(
     Box::pin(drive(client, context))
 }
 
-/// Runs a client until its pace ends the step.
 pub async fn drive<T: Transactions>(mut transactions: T, context: ClientContext) {
     let ClientContext { mut random, mut session, statements, pace, .. } = context;
     // Once: each access through a counted pointer to an unsized type computes the address again.
@@ -259,7 +244,6 @@ async fn pause(pace: &dyn Pace, length: Nanoseconds) -> bool {
     pace.begin_pause(Nanoseconds::ZERO)
 }
 
-/// Tries to get a new connection until there is one, or the pace gives up.
 async fn reconnect(session: &mut Session, statements: &[Statement], pace: &dyn Pace) -> bool {
     loop {
         match session.reconnect(statements).await {

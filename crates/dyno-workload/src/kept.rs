@@ -7,7 +7,6 @@ enum Kept {
     Null,
     Integer(i64),
     Real(f64),
-    /// A range of the bytes.
     Text(usize, usize),
 }
 
@@ -28,7 +27,6 @@ impl KeptRows {
         &NONE
     }
 
-    /// Removes all rows; those that follow have `n_columns` columns.
     pub fn clear(&mut self, n_columns: usize) {
         self.values.clear();
         self.bytes.clear();
@@ -54,7 +52,6 @@ impl KeptRows {
         self.values.push(Kept::Text(start, self.bytes.len()));
     }
 
-    /// The memory that the rows take, in bytes.
     pub fn room(&self) -> usize {
         size_of_val(&self.values[..]) + self.bytes.len()
     }
@@ -63,7 +60,6 @@ impl KeptRows {
         self.n_columns
     }
 
-    /// Number of complete rows.
     pub fn n_rows(&self) -> usize {
         self.values.len().checked_div(self.n_columns).unwrap_or(0)
     }
@@ -113,7 +109,6 @@ impl KeptRows {
         }
     }
 
-    /// Appends the value to `out` as text; NULL appends nothing.
     pub fn write_text(&self, row: usize, column: usize, out: &mut Vec<u8>) {
         match self.value(row, column) {
             None | Some(Kept::Null) => {}

@@ -51,15 +51,9 @@ impl LastRows {
         self.is_open = false;
     }
 
-    /// Begins the result of a query; its columns follow.
     pub fn begin_columns(&mut self) {
-        let at = self.columns.len();
-        self.results.push(OneResult {
-            has_columns: true,
-            n_rows: 0,
-            columns: at..at,
-            values_at: self.bytes.len(),
-        });
+        let (at, values_at) = (self.columns.len(), self.bytes.len());
+        self.results.push(OneResult { has_columns: true, n_rows: 0, columns: at..at, values_at });
         self.is_open = true;
     }
 
@@ -82,7 +76,6 @@ impl LastRows {
         result.columns.len()
     }
 
-    /// Appends a value of the row; none for NULL.
     pub fn push_value(&mut self, value: Option<&[u8]>) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(value.unwrap_or_default());
@@ -100,7 +93,6 @@ impl LastRows {
         }
     }
 
-    /// The memory that the results take, in bytes.
     pub fn room(&self) -> usize {
         size_of_val(&self.results[..]) + size_of_val(&self.columns[..]) + self.bytes.len()
     }

@@ -29,6 +29,7 @@ pub mod options;
 pub mod pgbench;
 #[cfg(test)]
 mod pinned;
+mod prelude;
 mod row;
 mod session;
 pub mod skew;

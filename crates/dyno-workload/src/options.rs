@@ -12,7 +12,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// Checks `given` against `specs` and fills in the defaults.
     pub fn resolve(
         specs: &[OptionSpec],
         given: &BTreeMap<String, String>,
@@ -33,7 +32,6 @@ impl Options {
         Ok(Options { values })
     }
 
-    /// Whether the workload declared the option.
     pub fn has(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }
@@ -72,7 +70,6 @@ impl Options {
         dyno_model::parse_counts(self.text(name)).expect("checked when the options were resolved")
     }
 
-    /// The value of an option that is a number of bytes.
     pub fn size(&self, name: &str) -> u64 {
         let size: ByteCount =
             self.text(name).parse().expect("checked when the options were resolved");
@@ -83,12 +80,10 @@ impl Options {
         self.text(name).parse().expect("checked when the options were resolved")
     }
 
-    /// The value of an option that is `on` or `off`.
     pub fn switch(&self, name: &str) -> bool {
         parse_switch(self.text(name)).expect("checked when the options were resolved")
     }
 
-    /// All options as name and value, by name.
     pub fn pairs(&self) -> Vec<(String, String)> {
         let pair =
             |(spec, text): &(OptionSpec, String)| (spec.name.clone().into_owned(), text.clone());
@@ -96,12 +91,48 @@ impl Options {
     }
 }
 
+/// A number from `least` to `most`; the help of this option and of those below follows.
+pub(crate) const fn count(
+    name: &'static str,
+    default: &'static str,
+    least: u64,
+    most: u64,
+) -> OptionSpec {
+    any_count(name, default).within(least, most)
+}
+
+pub(crate) const fn any_count(name: &'static str, default: &'static str) -> OptionSpec {
+    OptionSpec::count(name, default, "")
+}
+
+pub(crate) const fn counts(name: &'static str, default: &'static str) -> OptionSpec {
+    OptionSpec::counts(name, default, "")
+}
+
+pub(crate) const fn real(name: &'static str, default: &'static str) -> OptionSpec {
+    OptionSpec::real(name, default, "")
+}
+
+pub(crate) const fn size(name: &'static str, default: &'static str) -> OptionSpec {
+    OptionSpec::size(name, default, "")
+}
+
+pub(crate) const fn switch(name: &'static str, is_on: bool) -> OptionSpec {
+    OptionSpec::switch(name, is_on, "")
+}
+
+pub(crate) const fn text(name: &'static str, default: &'static str) -> OptionSpec {
+    OptionSpec::text(name, default, "")
+}
+
+/// The first word is the default.
+pub(crate) const fn word(name: &'static str, words: &'static [&'static str]) -> OptionSpec {
+    OptionSpec::word(name, words, "")
+}
+
 /// A whole number from the first of two numbers to the second.
-pub(crate) fn within(
-    name: &str,
-    value: u64,
-    (least, most): (u64, u64),
-) -> Result<u64, OptionError> {
+pub(crate) fn within(name: &str, value: u64, range: (u64, u64)) -> Result<u64, OptionError> {
+    let (least, most) = range;
     match (least..=most).contains(&value) {
         true => Ok(value),
         false => refuse(name, format!("`{value}` is not between {least} and {most}")),

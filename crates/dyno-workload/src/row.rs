@@ -1,4 +1,6 @@
-//! A row to store, in reused memory.
+//! A row to store, in reused memory, and how numbers and letters are written.
+
+use dyno_units::RandomStream;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell {
@@ -7,7 +9,6 @@ pub enum Cell {
     /// Text: a range of the row's bytes.
     Text {
         start: usize,
-        /// One past the last byte.
         end: usize,
     },
 }
@@ -23,7 +24,6 @@ impl Row {
         Row::default()
     }
 
-    /// Removes all cells and keeps the memory.
     pub fn clear(&mut self) {
         self.cells.clear();
         self.bytes.clear();
@@ -41,7 +41,6 @@ impl Row {
         self.push_text_with(|bytes| bytes.extend_from_slice(text));
     }
 
-    /// Appends the text that `write` appends to the row's bytes.
     pub fn push_text_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         write(&mut self.bytes);
@@ -52,7 +51,6 @@ impl Row {
         &self.cells
     }
 
-    /// The text of a cell; empty if the cell is not text.
     pub fn text(&self, cell: Cell) -> &[u8] {
         match cell {
             Cell::Text { start, end } => &self.bytes[start..end],
@@ -93,16 +91,41 @@ const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
     6061626364656667686970717273747576777879\
     8081828384858687888990919293949596979899";
 
+/// The two digits of a number below 100, so that two cost one division.
+#[inline]
+pub(crate) fn pair(number: u32) -> &'static [u8] {
+    let at = 2 * number as usize;
+    &PAIRS[at..at + 2]
+}
+
+/// Random letters, six bits each; 64 bits are good for ten of them.
+pub(crate) fn write_letters(out: &mut [u8], letters: &[u8; 64], random: &mut RandomStream) {
+    for part in out.chunks_mut(10) {
+        let mut bits = random.next_u64();
+        for letter in part {
+            *letter = letters[(bits % 64) as usize];
+            bits >>= 6;
+        }
+    }
+}
+
+/// The last digits of `number`, with zeros in front.
+pub(crate) fn write_digits(out: &mut [u8], mut number: u64) {
+    for digit in out.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}
+
 /// Appends `value` in decimal without allocating.
 pub(crate) fn push_decimal(out: &mut Vec<u8>, value: i64) {
     let mut digits = [0_u8; 20];
     let mut at = digits.len();
     let mut rest = value.unsigned_abs();
     while rest >= 10 {
-        let pair = 2 * (rest % 100) as usize;
-        rest /= 100;
         at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+        digits[at..at + 2].copy_from_slice(pair((rest % 100) as u32));
+        rest /= 100;
     }
     // What is left: a digit in front of the pairs, or a single zero.
     if rest > 0 || at == digits.len() {

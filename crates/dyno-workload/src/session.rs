@@ -16,13 +16,9 @@ mod pipeline;
 pub struct Tally {
     /// Statements that returned rows and changed none.
     pub reads: u64,
-    /// Statements that changed rows.
     pub writes: u64,
-    /// Other statements (BEGIN, COMMIT …).
     pub others: u64,
-    /// Number of rows received, kept or not.
     pub rows_received: u64,
-    /// Number of rows changed, as reported by the server.
     pub rows_changed: u64,
     pub warnings: u64,
 }
@@ -78,7 +74,6 @@ fn prepare_on(
 }
 
 impl Session {
-    /// Takes an open connection and prepares the workload's statements on it.
     pub fn open(
         mut connection: Box<dyn Connection>,
         statements: &[Statement],
@@ -117,7 +112,6 @@ impl Session {
         Ok(())
     }
 
-    /// The connection, for cold calls before the first transaction.
     pub fn connection(&mut self) -> &mut dyn Connection {
         self.connection.as_mut()
     }
@@ -175,7 +169,6 @@ impl Session {
         self.answer(class)
     }
 
-    /// See [`Connection::send_text_keeping`].
     #[inline]
     pub fn text_keeping(
         &mut self,
@@ -197,7 +190,6 @@ impl Session {
         self.connection.last_rows()
     }
 
-    /// Whether a transaction is open; none if the product does not say it.
     pub fn is_in_transaction(&self) -> Option<bool> {
         self.connection.is_in_transaction()
     }
@@ -231,7 +223,6 @@ impl Session {
         self.ended = Ended::RolledBack;
     }
 
-    /// See [`Connection::kept_rows`].
     pub fn kept_rows(&self) -> &KeptRows {
         self.connection.kept_rows()
     }

@@ -29,7 +29,6 @@ impl Counters {
         Counters((0..n).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Adds them to these numbers, as many of them as there are.
     pub(crate) fn add_to(&self, sums: &mut [u64]) {
         for (sum, counter) in sums.iter_mut().zip(&self.0) {
             *sum += counter.load(Ordering::Relaxed);
@@ -82,7 +81,6 @@ pub struct KeyBins {
 
 #[derive(Clone, Debug)]
 enum Rule {
-    /// Neighbouring keys of this many, in bins of the same size.
     Even(u64),
     Table(Vec<u16>),
 }
@@ -131,7 +129,6 @@ impl KeyBins {
         KeyBins { rule: Rule::Table(table), expected }
     }
 
-    /// The bin of a key, counted from 0.
     #[inline]
     fn bin_of(&self, key: u64) -> usize {
         match &self.rule {
@@ -164,7 +161,6 @@ pub struct DrawnByClient {
 }
 
 impl DrawnByClient {
-    /// The client drew this key, counted from 0.
     #[inline]
     pub fn note(&self, key: u64) {
         self.counters.add(self.keys.bins.bin_of(key), 1);
@@ -194,13 +190,25 @@ impl DrawnKeys {
         }
     }
 
-    /// Checks that the keys were drawn from the intended distribution.
     pub fn audit_row(&self, name: &str) -> AuditRow {
         distance_row(name, &self.counts.sums(), &self.bins.expected)
     }
 }
 
-/// Checks that the draws fell into the bins in the `expected` shares.
+/// Keys with distributions of their own, each with the name of its row in the audit.
+#[derive(Debug)]
+pub(crate) struct DrawnKinds<const N: usize>(pub(crate) [(&'static str, Arc<DrawnKeys>); N]);
+
+impl<const N: usize> DrawnKinds<N> {
+    pub(crate) fn client(&self) -> [DrawnByClient; N] {
+        self.0.each_ref().map(|(_, keys)| keys.client())
+    }
+
+    pub(crate) fn audit_rows(&self) -> impl Iterator<Item = AuditRow> {
+        self.0.iter().map(|(name, keys)| keys.audit_row(name))
+    }
+}
+
 pub fn distance_row(name: &str, counts: &[u64], expected: &[f64]) -> AuditRow {
     let n: u64 = counts.iter().sum();
     let (distance, limit) = (ks_distance(counts, expected), ks_limit(n));

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use dyno_model::{Name, WorkloadStep};
+use dyno_model::{Name, Pacing, Role, WorkloadStep, name};
 use dyno_units::{Metric, MetricId, Nanoseconds};
 
 use crate::ledger::Ledger;
@@ -21,7 +21,6 @@ pub type ClientFuture = Pin<Box<dyn Future<Output = ()>>>;
 pub struct Outline {
     pub name: Name,
     pub kinds: Vec<Name>,
-    /// The options, resolved, as name and value.
     pub options: Vec<(String, String)>,
     pub target: Target,
     /// None if the study's load levels are its steps.
@@ -34,7 +33,6 @@ pub struct Outline {
 pub trait Workload: Send + Sync {
     fn outline(&self) -> &Outline;
 
-    /// Its name in study files and on the command line.
     fn name(&self) -> &str {
         &self.outline().name
     }
@@ -107,7 +105,6 @@ pub trait Workload: Send + Sync {
         None
     }
 
-    /// The tables, in the order in which they are made.
     fn tables(&self, dialect: Dialect) -> Vec<Table>;
 
     /// For estimates; without statements and names, which take time.
@@ -162,7 +159,6 @@ pub trait Workload: Send + Sync {
         Err("the workload makes no rows that tell its transactions apart")
     }
 
-    /// The queries to run before the first step, for [`Clients::begin`].
     fn first_queries(&self) -> Vec<String> {
         Vec::new()
     }
@@ -183,7 +179,6 @@ pub trait Workload: Send + Sync {
         &[]
     }
 
-    /// The figures of a step, each one of [`Workload::metrics`]. Pure.
     fn figures(&self, _step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
         Vec::new()
     }
@@ -206,9 +201,7 @@ pub(crate) fn refuse_without_transactions(name: &str, dialect: Dialect) -> Resul
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MeasuredStep<'a> {
-    /// Its index among [`Workload::steps`]; 0 if the workload defines none.
     pub step: usize,
-    /// Transactions that committed, by kind.
     pub committed: &'a [u64],
     pub seconds: f64,
     /// CPU seconds of the load generator's process in that time; none where time is simulated.
@@ -229,7 +222,6 @@ pub enum Target {
     Anything,
 }
 
-/// How what goes on by itself is observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// Time between two readings; at least a second.
@@ -238,14 +230,11 @@ pub struct Observation {
     pub process: Option<i32>,
 }
 
-/// What came of doing a kind of transaction once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tried {
-    /// The server took all of its statements.
     Done,
     /// The server refused one of them, with several values.
     Refused(StatementError),
-    /// Nothing is known: why.
     Not(String),
 }
 
@@ -322,12 +311,10 @@ impl MadeWorkload {
         self.clients.client(context)
     }
 
-    /// See [`Clients::begin`].
     pub fn begin(&self, answers: &[TextRows]) -> Result<(), String> {
         self.clients.begin(answers)
     }
 
-    /// See [`Clients::try_kinds`].
     pub fn try_kinds(&self, connection: Box<dyn Connection>) -> Result<Vec<Tried>, StatementError> {
         self.clients.try_kinds(connection)
     }
@@ -344,7 +331,6 @@ impl MadeWorkload {
         self.clients.add_counts(counts);
     }
 
-    /// The figures of a step, those of the plan and those of the clients.
     pub fn figures(&self, step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
         let mut figures = self.plan.figures(step);
         figures.extend(self.clients.figures(step));
@@ -394,10 +380,8 @@ impl Deref for MadeWorkload {
 /// The comment by which a table is known as Dyno's on servers that report no owners.
 pub const TABLE_MARK: &str = "made by Dyno";
 
-/// The SQL a product speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// The dialect of MariaDB and MySQL.
     MySql,
     PostgreSql,
     Sqlite,
@@ -435,7 +419,6 @@ impl Dialect {
         }
     }
 
-    /// The placeholder of parameter `position`, counted from 1.
     pub fn placeholder(self, position: usize) -> String {
         match self {
             Dialect::PostgreSql => format!("${position}"),
@@ -445,25 +428,15 @@ impl Dialect {
 
     /// Turns `?` placeholders into this dialect's. `sql` must not hold a `?` in a literal.
     pub fn placeholders(self, sql: &str) -> String {
-        let mut out = String::with_capacity(sql.len() + 8);
-        let mut position = 0;
-        for c in sql.chars() {
-            if c == '?' {
-                position += 1;
-                out.push_str(&self.placeholder(position));
-            } else {
-                out.push(c);
-            }
-        }
-        out
+        let mut parts = sql.split('?');
+        let first = parts.next().unwrap_or_default().to_owned();
+        (1..).zip(parts).fold(first, |out, (nth, part)| out + &self.placeholder(nth) + part)
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// The table's name, unquoted.
     pub name: String,
-    /// The statement that makes it, empty.
     pub create: String,
     /// The columns that [`Workload::fill_row`] gives, in its order.
     pub columns: Vec<Name>,
@@ -479,6 +452,30 @@ pub struct TableShape {
     pub first: usize,
     pub n_tables: u64,
     pub rows: u64,
+}
+
+/// The names of the columns in a table's definition, whose types have no commas.
+pub(crate) fn columns_of(definition: &str) -> Vec<Name> {
+    let words = definition.split(", ").filter_map(|column| column.split(' ').next());
+    words.map(|word| Name::Owned(word.to_owned())).collect()
+}
+
+/// A step of the workload's own that begins at once.
+pub(crate) fn own_step(
+    name: impl Into<Name>,
+    roles: Vec<Role>,
+    limit: Nanoseconds,
+) -> WorkloadStep {
+    WorkloadStep { name: name.into(), roles, limit, settle: Nanoseconds::ZERO }
+}
+
+pub(crate) fn closed_role(
+    role: &'static str,
+    clients: usize,
+    quota: Option<u64>,
+    kinds: &[Name],
+) -> Role {
+    Role { name: name(role), clients, pacing: Pacing::Closed, quota, kinds: kinds.to_vec() }
 }
 
 fn table_shapes(tables: Vec<Table>) -> Vec<TableShape> {

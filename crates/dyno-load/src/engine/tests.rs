@@ -6,7 +6,7 @@ use super::*;
 use dyno_model::{Arrivals, Pacing};
 
 use crate::fixture::{by_role, closed, open, reads, role, roles};
-use crate::load::ClientPlans;
+use crate::load::client_plan;
 use crate::null_server::{KernelClock, Log, NullServer};
 use crate::{EndedBy, OUTCOMES};
 
@@ -156,9 +156,9 @@ fn clients_of_every_role_are_dealt_fairly() {
     for workers in 1..=9 {
         let mut n = vec![[0_usize; 2]; workers];
         for (worker, n) in n.iter_mut().enumerate() {
-            let range = ClientRange { first: worker, step: workers, total: 9 };
-            for slot in 0..range.len() {
-                n[spec.load.client_plan(range.first + slot * range.step).role] += 1;
+            let slice = Slice::WHOLE.part(worker, workers);
+            for slot in 0..slice.share_of(9) {
+                n[client_plan(&spec.load, slice.index + slot * slice.count).role] += 1;
             }
         }
         for (role, clients) in [5_usize, 4].into_iter().enumerate() {

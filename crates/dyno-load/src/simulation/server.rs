@@ -2,18 +2,12 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 
-use dyno_model::Name;
 use dyno_units::{Clock, ManualClock, Nanoseconds, RandomStream, Seed};
-use dyno_workload::{
-    ConnectError, Connection, Dialect, ErrorClass, Reply, Row, Statement, StatementClass,
-    StatementError, TextRows, Value,
-};
+use dyno_workload::{ConnectError, Connection, Dialect, ErrorClass, StatementError};
 
-use super::store::{Store, StoringConnection, WriteLock};
+use super::store::{SimulatedConnection, Store, WriteLock, refused};
 
 /// One queue, first come, first served, with several places that serve statements in parallel:
 /// G/G/c in Kendall's notation, M/M/c with Poisson arrivals and exponential service times. Stalls
@@ -91,14 +85,12 @@ impl SimulatedServer {
         }
     }
 
-    pub fn with_store(mut self, store: Store) -> SimulatedServer {
-        self.store = Some(store);
-        self
+    pub fn with_store(self, store: Store) -> SimulatedServer {
+        SimulatedServer { store: Some(store), ..self }
     }
 
-    pub fn with_seed(mut self, seed: Seed) -> SimulatedServer {
-        self.seed = seed;
-        self
+    pub fn with_seed(self, seed: Seed) -> SimulatedServer {
+        SimulatedServer { seed, ..self }
     }
 
     pub fn with_stall(mut self, start: Nanoseconds, length: Nanoseconds) -> SimulatedServer {
@@ -118,14 +110,12 @@ impl SimulatedServer {
         self
     }
 
-    pub fn with_drift(mut self, drift: f64) -> SimulatedServer {
-        self.drift = drift;
-        self
+    pub fn with_drift(self, drift: f64) -> SimulatedServer {
+        SimulatedServer { drift, ..self }
     }
 
-    pub fn with_noise(mut self, noise: Noise) -> SimulatedServer {
-        self.noise = Some(noise);
-        self
+    pub fn with_noise(self, noise: Noise) -> SimulatedServer {
+        SimulatedServer { noise: Some(noise), ..self }
     }
 }
 
@@ -193,7 +183,6 @@ impl Queue {
         self.clock.now()
     }
 
-    /// The connection neither writes nor waits for writing any more.
     pub(super) fn release(&self, connection: usize) {
         let now = self.now();
         self.lock().release(now, connection);
@@ -202,25 +191,13 @@ impl Queue {
     pub(super) fn connect(&self) -> Result<Box<dyn Connection>, ConnectError> {
         let mut inner = self.lock();
         if inner.outage_at(self.clock.now()).is_some() {
-            return Err(ConnectError {
-                address: "the simulated server".to_owned(),
-                reason: "it has an outage".to_owned(),
-                details: None,
-            });
+            return Err(refused("it has an outage"));
         }
         let rows = inner.server.store.as_ref().map(Store::connect).transpose()?;
         inner.n_connections += 1;
         let number = inner.n_connections;
-        if let Some(rows) = rows {
-            return Ok(Box::new(StoringConnection::new(number, self.clone(), rows)));
-        }
-        Ok(Box::new(SimulatedConnection {
-            number,
-            dialect: inner.server.dialect,
-            queue: self.clone(),
-            classes: Vec::new(),
-            in_flight: None,
-        }))
+        let dialect = inner.server.dialect;
+        Ok(Box::new(SimulatedConnection::new(number, self.clone(), dialect, rows)))
     }
 
     pub(super) fn newest_connection(&self) -> usize {
@@ -335,7 +312,6 @@ impl Inner {
         None
     }
 
-    /// Stalls included.
     fn finish(&self, begin: Nanoseconds, work: Nanoseconds) -> Nanoseconds {
         let (mut at, mut left) = (begin, work);
         for (start, length) in &self.server.stalls {
@@ -370,79 +346,4 @@ fn noise_second(now: Nanoseconds, measure_began: Nanoseconds) -> u64 {
 
 pub(super) fn injected_failure(class: ErrorClass) -> StatementError {
     StatementError::new(class, class.name(), "a failure was injected by the simulated server")
-}
-
-struct SimulatedConnection {
-    number: usize,
-    dialect: Dialect,
-    queue: Queue,
-    classes: Vec<StatementClass>,
-    in_flight: Option<(Fate, Reply)>,
-}
-
-impl SimulatedConnection {
-    fn send(&mut self, class: StatementClass, may_fail: MayFail) {
-        let reply = match class {
-            StatementClass::Read => Reply { rows: 1, ..Reply::default() },
-            StatementClass::Write => Reply { affected: 1, ..Reply::default() },
-            StatementClass::Other => Reply::default(),
-        };
-        let fate = self.queue.lock().submit(self.queue.clock.now(), self.number, may_fail);
-        self.in_flight = Some((fate, reply));
-    }
-}
-
-impl Connection for SimulatedConnection {
-    fn dialect(&self) -> Dialect {
-        self.dialect
-    }
-
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
-        self.classes = statements.iter().map(|statement| statement.class).collect();
-        Ok(())
-    }
-
-    fn send_execute(&mut self, statement: usize, _values: &[Value<'_>]) {
-        self.send(self.classes[statement], MayFail::Yes);
-    }
-
-    fn send_text(&mut self, _sql: &str) {
-        self.send(StatementClass::Other, MayFail::No);
-    }
-
-    fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
-        let Some(((at, result), reply)) = self.in_flight else { return Poll::Pending };
-        if at.is_none_or(|at| self.queue.clock.now() < at) {
-            return Poll::Pending;
-        }
-        self.in_flight = None;
-        Poll::Ready(result.map(|()| reply).map_err(injected_failure))
-    }
-
-    fn set_blocking(&mut self, _blocking: bool, _timeout_ns: u64) -> Result<(), StatementError> {
-        Ok(())
-    }
-
-    fn query(&mut self, _sql: &str) -> Result<TextRows, StatementError> {
-        Ok(TextRows::new())
-    }
-
-    fn load_rows(
-        &mut self,
-        _table: &str,
-        _columns: &[Name],
-        next_row: &mut dyn FnMut(&mut Row) -> bool,
-    ) -> Result<u64, StatementError> {
-        let mut row = Row::new();
-        let mut n_rows = 0;
-        while next_row(&mut row) {
-            row.clear();
-            n_rows += 1;
-        }
-        Ok(n_rows)
-    }
 }

@@ -1,5 +1,5 @@
-//! Rows of a simulated server: a real database executes each statement at the simulated moment at
-//! which it completes, so that effects follow simulated time.
+//! Connections of a simulated server, and its rows, if it has some: a real database executes each
+//! statement at the simulated moment at which it completes, so that effects follow simulated time.
 //!
 //! One connection writes at a time, as in SQLite, but never fails: writers wait in line and occupy
 //! no place of the server. The lock is held from the statement that asks for it (`BEGIN IMMEDIATE`,
@@ -28,18 +28,18 @@ impl Store {
         Store(connector)
     }
 
-    /// Refuses a connection whose replies have to be waited for.
     pub(super) fn connect(&self) -> Result<Box<dyn Connection>, ConnectError> {
         let connection = (self.0)()?;
         if connection.descriptor().is_some() {
-            return Err(ConnectError {
-                address: "the simulated server".to_owned(),
-                reason: "its rows are in a database that does not answer at once".to_owned(),
-                details: None,
-            });
+            return Err(refused("its rows are in a database that does not answer at once"));
         }
         Ok(connection)
     }
+}
+
+pub(super) fn refused(reason: &str) -> ConnectError {
+    let (address, reason) = ("the simulated server".to_owned(), reason.to_owned());
+    ConnectError { address, reason, details: None }
 }
 
 impl fmt::Debug for Store {
@@ -91,7 +91,6 @@ enum Effect {
     Nothing,
 }
 
-/// Whether the statement writes, and its effect on the transaction.
 fn meaning(sql: &str) -> (bool, Effect) {
     let mut words = sql.split_ascii_whitespace().map(str::to_ascii_uppercase);
     let first = words.next().unwrap_or_default();
@@ -114,12 +113,15 @@ enum State {
     Decided(Fate),
 }
 
-pub(super) struct StoringConnection {
+pub(super) struct SimulatedConnection {
     number: usize,
     queue: Queue,
-    // `None` while the connection is being closed.
+    dialect: Dialect,
+    // `None` without a store, and while the connection is being closed.
     rows: Option<Box<dyn Connection>>,
     classes: Vec<StatementClass>,
+    // Of the latest statement.
+    class: StatementClass,
     state: State,
     effect: Effect,
     is_in_transaction: bool,
@@ -127,13 +129,20 @@ pub(super) struct StoringConnection {
     is_writer: bool,
 }
 
-impl StoringConnection {
-    pub(super) fn new(number: usize, queue: Queue, rows: Box<dyn Connection>) -> StoringConnection {
-        StoringConnection {
+impl SimulatedConnection {
+    pub(super) fn new(
+        number: usize,
+        queue: Queue,
+        dialect: Dialect,
+        rows: Option<Box<dyn Connection>>,
+    ) -> SimulatedConnection {
+        SimulatedConnection {
             number,
             queue,
-            rows: Some(rows),
+            dialect: rows.as_ref().map_or(dialect, |rows| rows.dialect()),
+            rows,
             classes: Vec::new(),
+            class: StatementClass::Other,
             state: State::Idle,
             effect: Effect::Nothing,
             is_in_transaction: false,
@@ -141,11 +150,8 @@ impl StoringConnection {
         }
     }
 
-    fn rows(&mut self) -> &mut dyn Connection {
-        self.rows.as_deref_mut().expect("it is there until the connection is dropped")
-    }
-
     fn send(&mut self, (writes, effect): (bool, Effect), may_fail: MayFail) {
+        let writes = writes && self.rows.is_some();
         self.effect = effect;
         let now = self.queue.now();
         let mut inner = self.queue.lock();
@@ -161,9 +167,10 @@ impl StoringConnection {
 
     /// Executes the statement; releases the lock if the transaction is over.
     fn finish(&mut self, ending: Result<(), ErrorClass>) -> Result<Reply, StatementError> {
-        let result = match ending {
-            Err(class) => Err(injected_failure(class)),
-            Ok(()) => match self.rows().poll_reply() {
+        let result = match (ending, &mut self.rows) {
+            (Err(class), _) => Err(injected_failure(class)),
+            (Ok(()), None) => Ok(reply_without_rows(self.class)),
+            (Ok(()), Some(rows)) => match rows.poll_reply() {
                 Poll::Ready(result) => result,
                 Poll::Pending => Err(StatementError::new(
                     ErrorClass::Refused,
@@ -185,7 +192,15 @@ impl StoringConnection {
     }
 }
 
-impl Drop for StoringConnection {
+fn reply_without_rows(class: StatementClass) -> Reply {
+    match class {
+        StatementClass::Read => Reply { rows: 1, ..Reply::default() },
+        StatementClass::Write => Reply { affected: 1, ..Reply::default() },
+        StatementClass::Other => Reply::default(),
+    }
+}
+
+impl Drop for SimulatedConnection {
     /// Rolls back before another connection may write.
     fn drop(&mut self) {
         self.rows = None;
@@ -193,9 +208,9 @@ impl Drop for StoringConnection {
     }
 }
 
-impl Connection for StoringConnection {
+impl Connection for SimulatedConnection {
     fn dialect(&self) -> Dialect {
-        self.rows.as_ref().expect("it is there until the connection is dropped").dialect()
+        self.dialect
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -204,17 +219,22 @@ impl Connection for StoringConnection {
 
     fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
         self.classes = statements.iter().map(|statement| statement.class).collect();
-        self.rows().prepare(statements)
+        self.rows.as_mut().map_or(Ok(()), |rows| rows.prepare(statements))
     }
 
     fn send_execute(&mut self, statement: usize, values: &[Value<'_>]) {
-        self.rows().send_execute(statement, values);
-        let writes = self.classes[statement] == StatementClass::Write;
-        self.send((writes, Effect::Nothing), MayFail::Yes);
+        if let Some(rows) = &mut self.rows {
+            rows.send_execute(statement, values);
+        }
+        self.class = self.classes[statement];
+        self.send((self.class == StatementClass::Write, Effect::Nothing), MayFail::Yes);
     }
 
     fn send_text(&mut self, sql: &str) {
-        self.rows().send_text(sql);
+        if let Some(rows) = &mut self.rows {
+            rows.send_text(sql);
+        }
+        self.class = StatementClass::Other;
         self.send(meaning(sql), MayFail::No);
     }
 
@@ -241,7 +261,7 @@ impl Connection for StoringConnection {
     }
 
     fn query(&mut self, sql: &str) -> Result<TextRows, StatementError> {
-        self.rows().query(sql)
+        self.rows.as_mut().map_or(Ok(TextRows::new()), |rows| rows.query(sql))
     }
 
     fn load_rows(
@@ -250,7 +270,15 @@ impl Connection for StoringConnection {
         columns: &[Name],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
-        self.rows().load_rows(table, columns, next_row)
+        if let Some(rows) = &mut self.rows {
+            return rows.load_rows(table, columns, next_row);
+        }
+        let (mut row, mut n_rows) = (Row::new(), 0);
+        while next_row(&mut row) {
+            row.clear();
+            n_rows += 1;
+        }
+        Ok(n_rows)
     }
 }
 

@@ -11,12 +11,11 @@ use crate::{AuditRow, AuditTotals, KindTotals, TextRows, number_in};
 
 use super::counts::{Counts, Line, Sums};
 use super::schema::FIXED;
-use super::settings::{HISTORY, Settings};
+use super::{HISTORY, Settings};
 
 /// Updates without change, not counted by MariaDB and MySQL: 1 of 1000 states, 1 of 100 dates.
 const SAME_AGAIN: f64 = 1e-5;
 
-/// Objects whose history is not as long as after filling.
 const LENGTHS: &str = "GROUP BY ref_object HAVING COUNT(*) <> 20";
 
 /// By set: rows of tables, objects with incomplete history. One statement, hence one moment.
@@ -108,7 +107,6 @@ impl Audit<'_> {
         AuditRow::between(name, (least, most), Some(sent.into())).of_clients()
     }
 
-    /// The share of writes among all transactions.
     fn mix(&self, facts: &Facts) -> Option<AuditRow> {
         let ratio = i128::from(self.settings.rw_ratio);
         if !self.settings.has_reads() {
@@ -160,7 +158,6 @@ impl Audit<'_> {
         rows
     }
 
-    /// Rows of SEL2 that may be missing, and that may be there twice.
     fn of_sel2(&self, facts: &Facts) -> (i128, i128) {
         let (n, _) = facts.sums.line(Line::Sel2);
         let slots = (self.settings.sets * self.settings.history_rows()) as f64;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use crate::StatementError;
 use crate::skew::Counters;
 
+use super::HISTORY;
 use super::own::Own;
-use super::settings::HISTORY;
 
 /// Bins that the objects of a client are cut into, by their place among them.
 const BINS: usize = 128;
@@ -97,7 +97,6 @@ pub(super) struct Counts {
 
 #[derive(Clone, Debug)]
 pub(super) struct Sums {
-    /// Clients that began, of all steps.
     pub(super) lives: u64,
     /// The most that there were at a time.
     pub(super) clients_most: u64,
@@ -144,17 +143,14 @@ impl Sums {
         }
     }
 
-    /// Objects drawn, by bin.
     pub(super) fn drawn(&self) -> &[u64] {
         &self.counts[..BINS]
     }
 
-    /// Places in an object's history.
     pub(super) fn horders(&self) -> &[u64] {
         &self.counts[HORDERS..FOREIGN]
     }
 
-    /// Objects drawn that were not the client's own.
     pub(super) fn foreign(&self) -> u64 {
         self.counts[FOREIGN]
     }
@@ -169,7 +165,6 @@ impl Sums {
         self.given_up() - self.counts[FAILED] + self.counts[LOST]
     }
 
-    /// Replies to this line's statement, and the rows they reported.
     pub(super) fn line(&self, line: Line) -> (u64, u64) {
         let replies = REPLIES + 2 * line as usize;
         (self.counts[replies], self.counts[replies + 1])

@@ -11,10 +11,8 @@
 
 use dyno_units::RandomStream;
 
-/// Objects at each end of a slice that are never drawn.
 const MARGIN: u64 = 5;
 
-/// The most clients that the original was made for.
 const CLIENTS_V06: u64 = 2000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +55,6 @@ impl Sharing {
         Ok(())
     }
 
-    /// Whether this object is one of the client's own, by its number alone.
     pub(super) fn owns(self, objects: u64, (client, clients): (u64, u64), object: u64) -> bool {
         match self {
             Sharing::Slice => (start(objects, client, clients)
@@ -102,7 +99,6 @@ impl Own {
         }
     }
 
-    /// One of them, by its place among them.
     #[inline]
     pub(super) fn draw(&self, random: &mut RandomStream) -> u64 {
         random.below(self.n())

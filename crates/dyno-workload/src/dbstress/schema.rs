@@ -9,11 +9,10 @@
 
 use std::io::Write;
 
-use dyno_model::names;
-
+use crate::workload::columns_of;
 use crate::{Dialect, Row, Table};
 
-use super::settings::{HISTORY, Settings};
+use super::{HISTORY, Settings};
 
 pub(super) const TABLES: usize = 5;
 
@@ -25,10 +24,8 @@ pub(super) const STATES: u64 = 1000;
 pub(super) const FIXED: [(&str, u64); 3] =
     [("zone", ZONES), ("section", SECTIONS), ("stat", STATES)];
 
-/// Width of HISTORY's note.
 pub(super) const NOTE: usize = 100;
 
-/// The tables of all sets, in the order that [`fill_row`] knows.
 pub(super) fn tables(settings: &Settings, dialect: Dialect) -> Vec<Table> {
     (1..=settings.sets).flat_map(|set| tables_of_set(settings, set, dialect)).collect()
 }
@@ -36,21 +33,14 @@ pub(super) fn tables(settings: &Settings, dialect: Dialect) -> Vec<Table> {
 struct Plan {
     name: &'static str,
     definition: &'static str,
-    columns: &'static [&'static str],
     key: &'static str,
     is_unique: bool,
     rows: u64,
 }
 
 fn tables_of_set(settings: &Settings, set: u64, dialect: Dialect) -> [Table; TABLES] {
-    let plan = |name, definition, columns, rows| Plan {
-        name,
-        definition,
-        columns,
-        key: "ref",
-        is_unique: true,
-        rows,
-    };
+    let plan =
+        |name, definition, rows| Plan { name, definition, key: "ref", is_unique: true, rows };
     let zone = "ref char(2) not null, name char(40) not null";
     let section = "ref char(2) not null, ref_zone char(2) not null, name char(40) not null";
     let stat = "ref char(3) not null, name char(40) not null, numb int not null";
@@ -58,22 +48,15 @@ fn tables_of_set(settings: &Settings, set: u64, dialect: Dialect) -> [Table; TAB
                   create_date char(12) not null, note char(100)";
     let history = "ref_object char(10) not null, horder int not null, ref_stat char(3) not null, \
                    begin_date char(12) not null, end_date char(12), note char(100)";
-    let of_history: &[&str] =
-        &["ref_object", "horder", "ref_stat", "begin_date", "end_date", "note"];
     [
-        plan("zone", zone, &["ref", "name"], ZONES),
-        plan("section", section, &["ref", "ref_zone", "name"], SECTIONS),
-        plan("stat", stat, &["ref", "name", "numb"], STATES),
-        plan(
-            "object",
-            object,
-            &["ref", "ref_section", "name", "create_date", "note"],
-            settings.objects,
-        ),
+        plan("zone", zone, ZONES),
+        plan("section", section, SECTIONS),
+        plan("stat", stat, STATES),
+        plan("object", object, settings.objects),
         Plan {
             key: "ref_object, horder",
             is_unique: settings.hpk,
-            ..plan("history", history, of_history, settings.history_rows())
+            ..plan("history", history, settings.history_rows())
         },
     ]
     .map(|plan| plan.table(set, dialect))
@@ -93,7 +76,7 @@ impl Plan {
         };
         Table {
             create: format!("CREATE TABLE {name} ({definition}{inline})"),
-            columns: names(self.columns),
+            columns: columns_of(definition),
             rows: self.rows,
             after: later.into_iter().chain([dialect.analyze(&name)]).collect(),
             name,
@@ -154,7 +137,6 @@ fn push_date(row: &mut Row, number: u64) {
     row.push_text(&date(number));
 }
 
-/// The date `dd/mm/19yy` that is made from a number.
 pub(super) fn date(number: u64) -> [u8; 10] {
     let (day, month, year) = (number % 28 + 1, number % 12 + 1, number % 100);
     let mut date = *b"dd/mm/19yy";

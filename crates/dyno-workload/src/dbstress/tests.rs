@@ -17,7 +17,7 @@ fn make(options: &[(&str, &str)]) -> Result<MadeWorkload, PlanError> {
 }
 
 fn settings(options: &[(&str, &str)]) -> Settings {
-    Settings::read(&Options::resolve(settings::OPTIONS, &given(options)).unwrap()).unwrap()
+    Settings::read(&Options::resolve(OPTIONS, &given(options)).unwrap()).unwrap()
 }
 
 fn workload(options: &[(&str, &str)]) -> MadeWorkload {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use dyno_units::{Nanoseconds, RandomStream};
 
+use crate::row::write_digits;
 use crate::{Dialect, Done, Reply, Session, Statement, StatementClass, Transactions, Value};
 
 use super::counts::{ClientCounts, Line};
 use super::own::Own;
 use super::schema::{self, NOTE, STATES};
-use super::settings::{HISTORY, REPEATS_MAX, Settings, Spread};
+use super::{HISTORY, REPEATS_MAX, Settings, Spread};
 
 /// Statements of one set of tables, in the order of [`Line`].
 const LINES: [Line; 5] = [Line::Sel1, Line::Sel2, Line::Delete, Line::Insert, Line::Update];
@@ -84,8 +85,8 @@ impl Change {
     }
 
     fn cells(&self, reference: &[u8; 10]) -> Cells {
-        let digits = [self.state / 100, self.state / 10 % 10, self.state % 10];
-        let state = digits.map(|digit| b'0' + digit as u8);
+        let mut state = [0; 3];
+        write_digits(&mut state, self.state.into());
         let date = schema::date(self.date.into());
         let mut note = [b'X'; NOTE];
         let mut rest = &mut note[..];
@@ -121,28 +122,18 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Client `place.0` of `place.1`, which draws these objects.
     pub(super) fn new(
         settings: &Settings,
         place: (u64, u64),
         own: Own,
         counts: Arc<ClientCounts>,
     ) -> Client {
-        Client {
-            settings: *settings,
-            place,
-            own,
-            counts,
-            n_reads: 0,
-            owes_write: false,
-            drawn: Drawn {
-                set: 0,
-                reference: *b"0000000000",
-                delete_inserts: [Change::default(); REPEATS_MAX],
-                updates: [Change::default(); REPEATS_MAX],
-            },
-            uncommitted: Default::default(),
-        }
+        let changes = [Change::default(); REPEATS_MAX];
+        let reference = *b"0000000000";
+        let drawn = Drawn { set: 0, reference, delete_inserts: changes, updates: changes };
+        let (settings, n_reads, owes_write, uncommitted) =
+            (*settings, 0, false, Default::default());
+        Client { settings, place, own, counts, n_reads, owes_write, drawn, uncommitted }
     }
 
     fn draw_object(&mut self, random: &mut RandomStream) {
@@ -151,11 +142,7 @@ impl Client {
         let place = self.own.draw(random);
         let object = self.own.object(place);
         self.counts.drew(place, sharing.owns(objects, self.place, object));
-        let mut rest = object;
-        for digit in self.drawn.reference.iter_mut().rev() {
-            *digit = b'0' + (rest % 10) as u8;
-            rest /= 10;
-        }
+        write_digits(&mut self.drawn.reference, object);
     }
 
     fn draw_changes(&mut self, random: &mut RandomStream) {
@@ -228,9 +215,10 @@ impl Client {
         if self.settings.trx {
             session.begin().await?;
         }
-        match self.is_write(kind) {
-            true => self.write(session).await?,
-            false => self.read(session).await?,
+        if self.is_write(kind) {
+            self.write(session).await?
+        } else {
+            self.read(session).await?
         }
         if self.settings.trx {
             session.commit().await?;

@@ -8,14 +8,12 @@ use std::str::FromStr;
 /// updates; the content.
 pub const FIELDS: [&str; 4] = ["_id", "number", "version", "content"];
 
-/// The field with an index of its own.
 pub const INDEXED: &str = FIELDS[1];
 
 /// An operation on a collection, by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentCommand {
     Make(String),
-    /// Makes an index on the field [`INDEXED`].
     Index(String),
     /// Finds the document with this key. Its value: the key.
     Find(String),
@@ -55,27 +53,19 @@ impl FromStr for DocumentCommand {
 
     fn from_str(text: &str) -> Result<DocumentCommand, String> {
         let refuse = || format!("`{text}` is not an operation on documents");
-        let mut words = text.split(' ');
-        let word = words.next().ok_or_else(refuse)?;
-        let pairs: BTreeMap<&str, &str> = words.filter_map(|pair| pair.split_once('=')).collect();
-        let collection = || pairs.get("collection").map(|name| (*name).to_owned());
+        use DocumentCommand::{Find, Index, Insert, Make, Range, Sums, Update};
+        let pairs: BTreeMap<&str, &str> =
+            text.split(' ').filter_map(|pair| pair.split_once('=')).collect();
         let number = |name: &str| pairs.get(name).and_then(|number| number.parse().ok());
-        let command = match word {
-            "make" => collection().map(DocumentCommand::Make),
-            "index" => collection().map(DocumentCommand::Index),
-            "find" => collection().map(DocumentCommand::Find),
-            "insert" => {
-                collection().zip(number("content")).map(|(c, n)| DocumentCommand::Insert(c, n))
-            }
-            "update" => {
-                collection().zip(number("content")).map(|(c, n)| DocumentCommand::Update(c, n))
-            }
-            "range" => collection().zip(number("limit")).map(|(c, n)| DocumentCommand::Range(c, n)),
-            "sums" => collection().map(DocumentCommand::Sums),
-            _ => None,
-        };
+        let c = || pairs.get("collection").map_or(String::new(), |name| (*name).to_owned());
+        let sized = number("content").map(|n| [Insert(c(), n), Update(c(), n)]);
+        let limited = number("limit").map(|n| Range(c(), n));
+        let mut all = [Make(c()), Index(c()), Find(c()), Sums(c())]
+            .into_iter()
+            .chain(sized.into_iter().flatten())
+            .chain(limited);
         // Nothing but what is written above is read.
-        command.filter(|command| command.to_string() == text).ok_or_else(refuse)
+        all.find(|command| command.to_string() == text).ok_or_else(refuse)
     }
 }
 

@@ -5,17 +5,8 @@ use dyno_units::RandomStream;
 /// Six bits as a letter: text that does not compress by more than a quarter.
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Letters of one random number.
-const OF_A_NUMBER: usize = 10;
-
 pub(super) fn write_content(content: &mut [u8], random: &mut RandomStream) {
-    for part in content.chunks_mut(OF_A_NUMBER) {
-        let mut bits = random.next_u64();
-        for letter in part {
-            *letter = LETTERS[(bits & 63) as usize];
-            bits >>= 6;
-        }
-    }
+    crate::row::write_letters(content, LETTERS, random);
 }
 
 /// Before the load: each number below their count once, with neighbours far apart by key.
@@ -40,7 +31,6 @@ impl Numbers {
     }
 }
 
-/// The largest number that divides both.
 fn divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);

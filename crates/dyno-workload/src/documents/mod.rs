@@ -6,29 +6,25 @@
 //! loads it. Clients send a [`DocumentCommand`] as text with values, which the product executes in its protocol. Each
 //! operation is a transaction.
 
-mod audit;
 mod command;
 mod content;
-mod settings;
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use dyno_model::{Name, name, names};
+use dyno_model::{Name, OptionError, OptionSpec, name, names};
 use dyno_units::{RandomStream, Seed};
 
-use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+use crate::KindTotals;
+use crate::options::{Options, any_count, count, real, refuse, size, within};
+use crate::prelude::*;
+use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys, distance_row};
+use crate::sysbench::distribution::{self, Distribution, DistributionSpec};
 use crate::workload::Target;
-use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Done, Outline, Row,
-    Session, Statement, StatementClass, Table, TextRows, Transactions, Value, Workload, drive,
-};
 
-use audit::{Counts, Drawing};
 use content::{Numbers, write_content};
-use settings::{Settings, What};
 
 pub use command::{DocumentCommand, FIELDS, INDEXED};
 
@@ -38,10 +34,9 @@ const COLLECTION: &str = "documents";
 
 pub fn spec() -> WorkloadSpec {
     let summary = "documents: found by key, updated, inserted, and found by an indexed field";
-    WorkloadSpec::new(NAME, summary, settings::options(), plan).on(Target::Documents)
+    WorkloadSpec::new(NAME, summary, options(), plan).on(Target::Documents)
 }
 
-/// The seed determines the content before the load.
 fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     let settings = Settings::read(input.options)?;
     let kinds = settings.shares.iter().map(|(what, _)| match what {
@@ -59,14 +54,12 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
 }
 
 struct Documents {
-    /// Its kinds are the operations that have a weight.
     outline: Outline,
     settings: Settings,
     numbers: Numbers,
     seed: Seed,
 }
 
-/// Statements, by their index.
 const FIND: usize = 0;
 const UPDATE: usize = 1;
 const INSERT: usize = 2;
@@ -77,7 +70,6 @@ impl Workload for Documents {
         &self.outline
     }
 
-    /// It sends no SQL.
     fn check(&self, _dialect: Dialect) -> Result<(), String> {
         Ok(())
     }
@@ -210,4 +202,196 @@ impl Transactions for Client {
         };
         answer.await.map(|_| ())
     }
+}
+
+/// Longest content, in bytes: MongoDB takes documents of 16 MiB, fields and names included.
+const CONTENT_MAX: u64 = 15 << 20;
+
+/// Most documents: the sum of all numbers must fit in 64 bits.
+const DOCUMENTS_MAX: u64 = 1_000_000_000;
+
+/// Longest range, so that an answer is one batch of bounded size.
+const RANGE_MAX: u64 = 10_000;
+
+const ANSWER_MAX: u64 = 16 << 20;
+
+fn options() -> Vec<OptionSpec> {
+    let mut options = vec![
+        count("documents", "100k", 1, DOCUMENTS_MAX)
+            .help("documents in the collection before the load"),
+        size("document_size", "1KiB").help("bytes of a document's content"),
+        real("find_weight", "70").help("weight of operations that find a document by its key"),
+        real("update_weight", "20").help("weight of operations that replace a document's content"),
+        real("insert_weight", "5").help("weight of operations that insert a document"),
+        real("range_weight", "5")
+            .help("weight of operations that find documents by a range of an indexed field"),
+        any_count("range_size", "10").help("documents in a range"),
+    ];
+    options.extend_from_slice(distribution::OPTIONS);
+    options
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Find,
+    Update,
+    Insert,
+    Range,
+}
+
+#[derive(Clone, Debug)]
+struct Settings {
+    documents: u64,
+    content: u64,
+    range_size: u64,
+    /// The operations with a weight, and the share of each: they sum to 1.
+    shares: Vec<(What, f64)>,
+    keys: Distribution,
+}
+
+impl Settings {
+    fn read(options: &Options) -> Result<Settings, OptionError> {
+        let documents = options.in_range("documents")?;
+        let content = within("document_size", options.size("document_size"), (1, CONTENT_MAX))?;
+        let longest = (ANSWER_MAX / content).clamp(1, RANGE_MAX.min(documents));
+        let range_size = options.count("range_size");
+        let shares = shares(options)?;
+        if shares.iter().any(|(what, _)| *what == What::Range)
+            && !(1..=longest).contains(&range_size)
+        {
+            return refuse(
+                "range_size",
+                format!(
+                    "`{range_size}` is not between 1 and {longest}, which is the most for this number of \
+                     documents of this size"
+                ),
+            );
+        }
+        let keys = DistributionSpec::from_options(options)?.over(documents);
+        Ok(Settings { documents, content, range_size, shares, keys })
+    }
+}
+
+fn shares(options: &Options) -> Result<Vec<(What, f64)>, OptionError> {
+    let all = [
+        (What::Find, "find_weight"),
+        (What::Update, "update_weight"),
+        (What::Insert, "insert_weight"),
+        (What::Range, "range_weight"),
+    ];
+    let mut weights = Vec::new();
+    for (what, name) in all {
+        let weight = options.real(name);
+        if !(0.0..=1e9).contains(&weight) {
+            return refuse(name, format!("`{weight}` is not between 0 and 1000000000"));
+        }
+        if weight > 0.0 {
+            weights.push((what, weight));
+        }
+    }
+    let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
+    if weights.is_empty() {
+        return refuse("find_weight", "all weights are 0, so there is nothing to do");
+    }
+    Ok(weights.into_iter().map(|(what, weight)| (what, weight / total)).collect())
+}
+
+#[derive(Debug)]
+struct Counts {
+    keys: Arc<DrawnKeys>,
+    operations: CounterSet,
+    /// Keys of documents that were to be inserted, those before the load not included.
+    n_new: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Drawing {
+    keys: DrawnByClient,
+    operations: Arc<Counters>,
+}
+
+impl Counts {
+    fn new(settings: &Settings) -> Counts {
+        Counts {
+            keys: settings.keys.counted(),
+            operations: CounterSet::new(settings.shares.len()),
+            n_new: AtomicU64::new(0),
+        }
+    }
+
+    fn client(&self) -> Drawing {
+        Drawing { keys: self.keys.client(), operations: self.operations.client() }
+    }
+
+    fn take_new(&self) -> u64 {
+        self.n_new.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn audit(
+        &self,
+        settings: &Settings,
+        totals: &AuditTotals,
+        answers: &[TextRows],
+    ) -> Vec<AuditRow> {
+        let mut rows = vec![AuditRow::statements(1, totals)];
+        let shares: Vec<f64> = settings.shares.iter().map(|(_, share)| *share).collect();
+        rows.push(distance_row("operations drawn", &self.operations.sums(), &shares));
+        if settings.shares.iter().any(|(what, _)| *what != What::Insert) {
+            rows.push(self.keys.audit_row("keys drawn"));
+        }
+        rows.push(received(settings, totals));
+        rows.extend(stored(settings, totals, answers.first(), self.n_new.load(Ordering::Relaxed)));
+        rows
+    }
+}
+
+fn of(settings: &Settings, totals: &AuditTotals, wanted: What) -> KindTotals {
+    let idx = settings.shares.iter().position(|(what, _)| *what == wanted);
+    idx.and_then(|idx| totals.kinds.get(idx)).copied().unwrap_or_default()
+}
+
+/// Each key that is looked for is there, and each range is full.
+fn received(settings: &Settings, totals: &AuditTotals) -> AuditRow {
+    let (finds, ranges) = (of(settings, totals, What::Find), of(settings, totals, What::Range));
+    let expected = i128::from(finds.committed)
+        + i128::from(ranges.committed) * i128::from(settings.range_size);
+    let name = format!("documents found: 1 per key, {} per range", settings.range_size);
+    AuditRow::equal(name, expected, Some(totals.tally.rows_received.into()))
+}
+
+fn stored(
+    settings: &Settings,
+    totals: &AuditTotals,
+    answer: Option<&TextRows>,
+    n_new: u64,
+) -> [AuditRow; 3] {
+    let number = |column| answer.and_then(|rows| number_in(rows, 0, column));
+    let (inserts, updates) =
+        (of(settings, totals, What::Insert), of(settings, totals, What::Update));
+    // Those of unknown outcome may be of any kind.
+    let unknown = |kind: &KindTotals| i128::from(kind.lost) + i128::from(totals.in_flight);
+    let filled = i128::from(settings.documents);
+    let inserted = i128::from(inserts.committed);
+    let most = inserted + unknown(&inserts);
+    let updated = i128::from(updates.committed);
+    // The least and the largest sum of so many of the keys that were given out.
+    let given_out = i128::from(n_new);
+    let sum_from = |first: i128, n: i128| n * (2 * first + n - 1) / 2;
+    let least_sum = sum_from(filled, inserted);
+    let most_n = most.min(given_out);
+    let most_sum = sum_from(filled + given_out - most_n, most_n);
+    let of_filled = sum_from(0, filled);
+    [
+        AuditRow::between("documents", (filled + inserted, filled + most), number(0)),
+        AuditRow::between(
+            "updates, by the versions",
+            (updated, updated + unknown(&updates)),
+            number(1),
+        ),
+        AuditRow::between(
+            "sum of the indexed numbers",
+            (of_filled + least_sum, of_filled + most_sum),
+            number(2),
+        ),
+    ]
 }

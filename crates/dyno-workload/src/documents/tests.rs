@@ -110,7 +110,7 @@ fn failed(totals: &AuditTotals, sums: [i64; 3]) -> Vec<String> {
 fn settings(given: &[(&str, &str)]) -> super::Settings {
     let given =
         given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let options = crate::options::Options::resolve(&super::settings::options(), &given).unwrap();
+    let options = crate::options::Options::resolve(&super::options(), &given).unwrap();
     super::Settings::read(&options).unwrap()
 }
 

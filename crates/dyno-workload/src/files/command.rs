@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// The files that a connection works on, and how it works on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSet {
     pub first: u64,
     pub files: u64,
     /// Bytes of each file when it is whole; a limit for files that grow.
     pub size: u64,
-    /// Bytes of an operation.
     pub block: u64,
     /// Offsets are multiples of this many bytes.
     pub step: u64,
@@ -28,20 +26,15 @@ pub struct FileSet {
 pub enum FileCommand {
     /// The first file, empty. Fails if the set does not fit, or is impossible.
     Make(FileSet),
-    /// Opens all files of the set for what follows.
     Open(FileSet),
     /// Makes the first file of the set, with its first block, and opens it for what follows.
     Begin(FileSet),
-    /// Reads a block: of this file, at this offset. It must hold what was written there.
     Read,
-    /// Writes a block: to this file, at this offset.
     Write,
-    /// Cuts a file to no bytes.
     Truncate,
     Fsync,
     /// Syncs the file's data, and of its metadata what is needed to read them.
     Fdatasync,
-    /// Syncs all files of the set.
     Settle(FileSet),
     /// Reads back a sample. One row: bytes of the files, bytes on disk, sectors read, sectors never
     /// written, sectors with wrong content.
@@ -87,9 +80,8 @@ impl FromStr for FileCommand {
 
     fn from_str(text: &str) -> Result<FileCommand, String> {
         let refuse = || format!("`{text}` is not an operation on files");
-        let mut words = text.split(' ');
-        let word = words.next().ok_or_else(refuse)?;
-        let pairs: BTreeMap<&str, &str> = words.filter_map(|pair| pair.split_once('=')).collect();
+        let pairs: BTreeMap<&str, &str> =
+            text.split(' ').filter_map(|pair| pair.split_once('=')).collect();
         let number = |name: &str| pairs.get(name)?.parse::<u64>().ok();
         let set = || {
             Some(FileSet {
@@ -104,21 +96,15 @@ impl FromStr for FileCommand {
                 seed: number("seed")?,
             })
         };
-        let command = match word {
-            "read" => Some(FileCommand::Read),
-            "write" => Some(FileCommand::Write),
-            "truncate" => Some(FileCommand::Truncate),
-            "fsync" => Some(FileCommand::Fsync),
-            "fdatasync" => Some(FileCommand::Fdatasync),
-            "make" => set().map(FileCommand::Make),
-            "open" => set().map(FileCommand::Open),
-            "begin" => set().map(FileCommand::Begin),
-            "settle" => set().map(FileCommand::Settle),
-            "check" => set().map(FileCommand::Check),
-            _ => None,
+        use FileCommand::{
+            Begin, Check, Fdatasync, Fsync, Make, Open, Read, Settle, Truncate, Write,
         };
+        let on_sets = set().map(|set| [Make(set), Open(set), Begin(set), Settle(set), Check(set)]);
+        let mut all = [Read, Write, Truncate, Fsync, Fdatasync]
+            .into_iter()
+            .chain(on_sets.into_iter().flatten());
         // Nothing but what is written above is read.
-        command.filter(|command| command.to_string() == text).ok_or_else(refuse)
+        all.find(|command| command.to_string() == text).ok_or_else(refuse)
     }
 }
 

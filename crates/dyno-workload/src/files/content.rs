@@ -4,10 +4,8 @@
 //! eight bytes from seed, file and sector number, then the number of the write. Incompressible bytes
 //! follow, then zeros. So reading detects a block in a wrong place, of another run, or damaged.
 
-/// Bytes of a sector.
 pub const SECTOR: usize = 512;
 
-/// Bytes of a sector's stamp.
 const STAMP: usize = 16;
 
 #[derive(Clone, Debug)]
@@ -45,7 +43,6 @@ impl Content {
         Content { seed, random_words: random.div_ceil(8), base }
     }
 
-    /// The first eight bytes of a sector.
     #[inline]
     fn address(&self, file: u64, sector: u64) -> u64 {
         // Never zero, so that it differs from what nobody has written.

@@ -2,21 +2,15 @@
 //! operation is a transaction; a write with a sync is one operation of another kind. Sequential
 //! clients each go through their own part of the files, again and again.
 
-use std::sync::Arc;
+use dyno_model::{Name, OptionError, OptionSpec, name};
+use dyno_units::{ByteCount, Metric, MetricId, RandomStream};
 
-use dyno_model::{Name, name};
-use dyno_units::{Metric, MetricId, RandomStream};
-
-use super::io_settings::{Access, Operation, Settings, options};
-use super::{Checked, FIGURES, FileCommand, FileSet, figures, file_name};
-use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+use super::{Checked, FIGURES, FileCommand, FileSet, SECTOR, figures, file_name};
+use crate::options::{Options, any_count, real, refuse, size, switch, word};
+use crate::prelude::*;
 use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys, share_row};
-use crate::sysbench::distribution::Distribution;
+use crate::sysbench::distribution::{self, Distribution, DistributionSpec};
 use crate::workload::{MeasuredStep, Target};
-use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Done, Outline, Row,
-    Session, Statement, StatementClass, Table, TextRows, Transactions, Value, Workload, drive,
-};
 
 const NAME: &str = "file-io";
 
@@ -41,7 +35,6 @@ enum What {
 }
 
 impl What {
-    /// The kinds of operations of a load.
     fn all(settings: &Settings) -> Vec<What> {
         let mut what = Vec::new();
         if matches!(settings.operation, Operation::Read | Operation::Mixed(_)) {
@@ -80,7 +73,6 @@ impl FileIo {
     }
 }
 
-/// Statements, by their index.
 const READ: usize = 0;
 const WRITE: usize = 1;
 const SYNC: usize = 2;
@@ -157,7 +149,6 @@ const N_COUNTERS: usize = 3;
 
 struct FileIoClients {
     plan: Arc<FileIo>,
-    /// None for sequential access.
     drawn: Option<Arc<DrawnKeys>>,
     counts: CounterSet,
 }
@@ -199,7 +190,7 @@ impl Clients for FileIoClients {
         let checked = Checked::read(answers);
         if settings.is_filled() {
             rows.push(checked.bytes((all, all)));
-            rows.push(AuditRow::equal("sectors without content", 0, checked.empty));
+            rows.push(checked.filled());
         } else {
             rows.push(checked.bytes((0, all)));
             let again = counts[N_AGAIN];
@@ -343,4 +334,204 @@ impl Transactions for Client {
         };
         Ok(())
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Random,
+    Sequential,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Operation {
+    Read,
+    /// Writes over what was put there when the files were made.
+    Rewrite,
+    Write,
+    Mixed(f64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sync {
+    No,
+    Fsync,
+    Fdatasync,
+    Dsync,
+}
+
+impl Sync {
+    pub(super) fn command(self) -> Option<FileCommand> {
+        match self {
+            Sync::Fsync => Some(FileCommand::Fsync),
+            Sync::Fdatasync => Some(FileCommand::Fdatasync),
+            Sync::No | Sync::Dsync => None,
+        }
+    }
+}
+
+/// `file-io`'s own options; those of the distribution follow.
+const OWN: &[OptionSpec] = &[
+    word("access", &["random", "sequential"])
+        .help("where operations go: to random offsets, or sequentially"),
+    word("operation", &["read", "rewrite", "write", "mixed"]).help(
+        "what they do: `rewrite` overwrites existing data, `write` writes where there is none \
+         yet, `mixed` reads and rewrites",
+    ),
+    real("read_share", "70").help("share of reads in `mixed`, in percent"),
+    size("block_size", "16KiB").help("bytes per operation"),
+    size("total_size", "1GiB").help("bytes of all files together"),
+    any_count("files", "1").help("number of files of equal size"),
+    switch("direct", true).help("whether operations bypass the page cache (O_DIRECT)"),
+    word("sync", &["none", "fsync", "fdatasync", "dsync"]).help(
+        "how writes get to the disk: when the kernel writes them back, by fsync or fdatasync \
+         after writes, or each by itself (O_DSYNC)",
+    ),
+    any_count("sync_every", "1")
+        .help("with fsync and fdatasync: after how many of its writes a client syncs"),
+    size("alignment", "0").help("random offsets are multiples of this; 0 for the block size"),
+    real("compress_ratio", "1")
+        .help("data compress to 1/N of their size; 1 for incompressible data"),
+];
+
+fn options() -> Vec<OptionSpec> {
+    [OWN, distribution::OPTIONS].concat()
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Settings {
+    access: Access,
+    operation: Operation,
+    sync: Sync,
+    sync_every: u64,
+    distribution: DistributionSpec,
+    set: FileSet,
+}
+
+const FILES_MAX: u64 = 10_000;
+const BLOCK_MAX: u64 = 64 << 20;
+/// As many bits as a place has in a stamp.
+const FILE_MAX: u64 = 1 << 52;
+const RATIO_MAX: f64 = 32.0;
+
+pub(super) fn size_within(
+    options: &Options,
+    name: &str,
+    min: u64,
+    max: u64,
+) -> Result<u64, OptionError> {
+    let value = options.size(name);
+    if (min..=max).contains(&value) {
+        return Ok(value);
+    }
+    let [given, min, max] = [value, min, max].map(|size| ByteCount(size).exact_text());
+    refuse(name, format!("{given} is not between {min} and {max}"))
+}
+
+/// Direct operations are a matter of whole sectors on every disk there is.
+pub(super) fn check_direct(name: &str, bytes: u64) -> Result<(), OptionError> {
+    if bytes.is_multiple_of(SECTOR as u64) {
+        return Ok(());
+    }
+    let given = ByteCount(bytes).exact_text();
+    refuse(
+        name,
+        format!(
+            "{given} is not a multiple of 512, which direct I/O requires; set direct = false, or \
+             choose another size"
+        ),
+    )
+}
+
+impl Settings {
+    fn read(options: &Options, seed: u64) -> Result<Settings, OptionError> {
+        let block = size_within(options, "block_size", 1, BLOCK_MAX)?;
+        let is_direct = options.switch("direct");
+        let (access, operation) = what(options)?;
+        let sync = options.meaning("sync", [Sync::No, Sync::Fsync, Sync::Fdatasync, Sync::Dsync]);
+        let sync_every = options.count("sync_every");
+        if sync_every == 0 || (sync_every > 1 && sync.command().is_none()) {
+            return refuse(
+                "sync_every",
+                "it must be a number of writes from 1, with sync = \"fsync\" or \"fdatasync\"",
+            );
+        }
+        let step = match size_within(options, "alignment", 0, BLOCK_MAX)? {
+            0 => block,
+            _ if access == Access::Sequential => {
+                return refuse("alignment", "sequential operations follow one another");
+            }
+            step => step,
+        };
+        if is_direct {
+            check_direct("block_size", block)?;
+            check_direct("alignment", step)?;
+        }
+        let distribution = DistributionSpec::from_options(options)?;
+        let (random, (files, size)) = (random_bytes(options)?, files(options, block)?);
+        let (first, is_synced) = (0, sync == Sync::Dsync);
+        let set = FileSet { first, files, size, block, step, is_direct, is_synced, random, seed };
+        Ok(Settings { access, operation, sync, sync_every, distribution, set })
+    }
+
+    fn is_filled(&self) -> bool {
+        self.operation != Operation::Write
+    }
+
+    fn blocks(&self) -> u64 {
+        self.set.size / self.set.block
+    }
+
+    /// Places in one file at which a random operation may begin.
+    fn places(&self) -> u64 {
+        (self.set.size - self.set.block) / self.set.step + 1
+    }
+}
+
+fn what(options: &Options) -> Result<(Access, Operation), OptionError> {
+    let access = options.meaning("access", [Access::Random, Access::Sequential]);
+    let operation = match options.text("operation") {
+        "rewrite" => Operation::Rewrite,
+        "write" if access == Access::Random => {
+            return refuse(
+                "operation",
+                "random offsets would soon be written a second time; choose \"rewrite\", or \
+                 access = \"sequential\"",
+            );
+        }
+        "write" => Operation::Write,
+        "mixed" => Operation::Mixed(options.real("read_share") / 100.0),
+        _ => Operation::Read,
+    };
+    if !(0.0..=100.0).contains(&options.real("read_share")) {
+        return refuse("read_share", "it must be a percentage from 0 to 100");
+    }
+    Ok((access, operation))
+}
+
+fn random_bytes(options: &Options) -> Result<u64, OptionError> {
+    let ratio = options.real("compress_ratio");
+    if !(1.0..=RATIO_MAX).contains(&ratio) {
+        return refuse("compress_ratio", format!("it must be a number from 1 to {RATIO_MAX}"));
+    }
+    Ok((SECTOR as f64 / ratio).round() as u64)
+}
+
+fn files(options: &Options, block: u64) -> Result<(u64, u64), OptionError> {
+    let files = options.count("files");
+    if !(1..=FILES_MAX).contains(&files) {
+        return refuse("files", format!("it must be a number from 1 to {FILES_MAX}"));
+    }
+    let size = options.size("total_size") / files / block * block;
+    if size == 0 || size > FILE_MAX {
+        let shown = |bytes: u64| ByteCount(bytes).exact_text();
+        return refuse(
+            "total_size",
+            format!(
+                "each of {files} files has at least one block of {} and at most {}",
+                shown(block),
+                shown(FILE_MAX)
+            ),
+        );
+    }
+    Ok((files, size))
 }

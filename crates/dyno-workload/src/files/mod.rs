@@ -9,7 +9,6 @@
 mod command;
 mod content;
 mod io;
-mod io_settings;
 mod sync;
 
 #[cfg(test)]
@@ -56,27 +55,24 @@ struct Checked {
     size: Option<i128>,
     /// Bytes that the filesystem has allocated for them.
     on_disk: Option<i128>,
-    /// Sectors that were read back, …
     sectors: Option<i128>,
-    /// … those among them that nobody has written, …
+    /// Sectors that nobody has written.
     empty: Option<i128>,
-    /// … and those that do not hold what was written there.
+    /// Sectors that do not hold what was written there.
     wrong: Option<i128>,
 }
 
 impl Checked {
     fn read(answers: &[TextRows]) -> Checked {
         let number = |column| answers.first().and_then(|answer| number_in(answer, 0, column));
-        Checked {
-            size: number(0),
-            on_disk: number(1),
-            sectors: number(2),
-            empty: number(3),
-            wrong: number(4),
-        }
+        let [size, on_disk, sectors, empty, wrong] = [0, 1, 2, 3, 4].map(number);
+        Checked { size, on_disk, sectors, empty, wrong }
     }
 
-    /// What was read back is what was written.
+    fn filled(&self) -> AuditRow {
+        AuditRow::equal("sectors without content", 0, self.empty)
+    }
+
     fn content(&self) -> AuditRow {
         let read = self.sectors.map_or("no number".to_owned(), |n| n.to_string());
         AuditRow::equal(

@@ -2,44 +2,31 @@
 //! client has a file, in which it overwrites the same place, or appends; a file at its limit is
 //! first truncated, in the same operation.
 
-use std::sync::Arc;
-
-use dyno_model::{Name, OptionSpec, Pacing, Role, name};
+use dyno_model::{OptionSpec, name};
 use dyno_units::{Metric, MetricId, Nanoseconds, RandomStream};
 
-use super::io_settings::{Sync, check_direct, size};
+use super::io::{Sync, check_direct, size_within};
 use super::{Checked, FIGURES, FileCommand, FileSet, figures};
-use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
-use crate::options::refused;
-use crate::workload::{MeasuredStep, Target};
-use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Done, Outline, Row,
-    Session, Statement, StatementClass, StatementError, Table, TextRows, Transactions, Value,
-    Workload, drive,
-};
-use dyno_model::WorkloadStep;
+use crate::drive::Refused;
+use crate::options::{any_count, refused, size, switch, word};
+use crate::prelude::*;
+use crate::workload::{MeasuredStep, Target, closed_role, own_step};
 
 const NAME: &str = "fsync";
 
 const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::size("bytes", "512", "bytes per write"),
-    OptionSpec::word(
-        "sync",
-        &["fsync", "fdatasync", "dsync", "none"],
+    size("bytes", "512").help("bytes per write"),
+    word("sync", &["fsync", "fdatasync", "dsync", "none"]).help(
         "what puts the write on disk: fsync, fdatasync, the write itself (O_DSYNC), or nothing",
     ),
-    OptionSpec::word(
-        "position",
-        &["overwrite", "append"],
-        "whether the same offset is written again, or the file grows",
+    word("position", &["overwrite", "append"])
+        .help("whether the same offset is written again, or the file grows"),
+    switch("direct", false).help("whether writes bypass the page cache (O_DIRECT)"),
+    any_count("operations", "0").help(
+        "number of writes per client after which the step ends; 0 to continue for the measured \
+         time",
     ),
-    OptionSpec::switch("direct", false, "whether writes bypass the page cache (O_DIRECT)"),
-    OptionSpec::count(
-        "operations",
-        "0",
-        "number of writes per client after which the step ends; 0 to continue for the measured time",
-    ),
-    OptionSpec::size("append_limit", "64MiB", "size at which a growing file is truncated to zero"),
+    size("append_limit", "64MiB").help("size at which a growing file is truncated to zero"),
 ];
 
 /// The least and the longest time that `operations` may take, in seconds; in between one for each.
@@ -52,8 +39,8 @@ pub(super) fn spec() -> WorkloadSpec {
 
 fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     let options = input.options;
-    let bytes = size(options, "bytes", 1, 64 << 20)?;
-    let limit = size(options, "append_limit", bytes, 1 << 52)?;
+    let bytes = size_within(options, "bytes", 1, 64 << 20)?;
+    let limit = size_within(options, "append_limit", bytes, 1 << 52)?;
     let sync = options.meaning("sync", [Sync::Fsync, Sync::Fdatasync, Sync::Dsync, Sync::No]);
     let is_direct = options.switch("direct");
     if is_direct {
@@ -64,20 +51,10 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     if operations > 1 << 40 {
         return Err(refused("operations", "it is too large").into());
     }
-    let kind = name(NAME);
-    let role = Role {
-        name: name("writer"),
-        clients: input.request.clients,
-        pacing: Pacing::Closed,
-        quota: Some(operations),
-        kinds: vec![kind],
-    };
-    let step = WorkloadStep {
-        name: Name::from(format!("{operations} operations")),
-        roles: vec![role],
-        limit: Nanoseconds::from_secs(operations.clamp(LIMIT_S.0, LIMIT_S.1)),
-        settle: Nanoseconds::ZERO,
-    };
+    let role = closed_role("writer", input.request.clients, Some(operations), &[name(NAME)]);
+    let limit_s = operations.clamp(LIMIT_S.0, LIMIT_S.1);
+    let step_name = format!("{operations} operations");
+    let step = own_step(step_name, vec![role], Nanoseconds::from_secs(limit_s));
     let set = FileSet {
         first: 0,
         files: input.request.clients as u64,
@@ -95,14 +72,12 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
 }
 
 struct Fsync {
-    /// It has a step if there is a number of operations.
     outline: Outline,
     set: FileSet,
     sync: Sync,
     appends: bool,
 }
 
-/// Statements, by their index.
 const WRITE: usize = 0;
 const TRUNCATE: usize = 1;
 const SYNC: usize = 2;
@@ -195,7 +170,7 @@ impl Clients for FsyncClients {
         }
         let all = i128::from(set.files.saturating_mul(set.size));
         rows.push(checked.bytes((i128::from(set.block), all)));
-        rows.push(AuditRow::equal("sectors without content", 0, checked.empty));
+        rows.push(checked.filled());
         rows.push(checked.content());
         rows
     }
@@ -205,13 +180,10 @@ impl Clients for FsyncClients {
 async fn begin(client: Client, statements: Vec<Statement>, mut context: ClientContext) {
     let made = context.session.prepare(&statements);
     context.statements = statements.into();
-    drive(Maybe { client, refused: made.err() }, context).await;
-}
-
-/// A client, or why it cannot do anything.
-struct Maybe {
-    client: Client,
-    refused: Option<StatementError>,
+    match made {
+        Ok(()) => drive(client, context).await,
+        Err(error) => drive(Refused(error), context).await,
+    }
 }
 
 struct Client {
@@ -224,9 +196,9 @@ struct Client {
     is_cut: bool,
 }
 
-impl Transactions for Maybe {
+impl Transactions for Client {
     fn draw(&mut self, _random: &mut RandomStream) -> usize {
-        let Client { plan, end, offset, is_cut, .. } = &mut self.client;
+        let Client { plan, end, offset, is_cut, .. } = self;
         if plan.appends {
             *is_cut = *end + plan.set.block > plan.set.size;
             *offset = if *is_cut { 0 } else { *end };
@@ -236,10 +208,7 @@ impl Transactions for Maybe {
     }
 
     async fn perform(&mut self, _: usize, _: &mut RandomStream, session: &mut Session) -> Done {
-        if let Some(error) = &self.refused {
-            return Err(error.clone());
-        }
-        let Client { plan, file, offset, is_cut, .. } = &self.client;
+        let Client { plan, file, offset, is_cut, .. } = self;
         if *is_cut {
             session.execute(TRUNCATE, &[*file]).await?;
         }

@@ -19,7 +19,6 @@ const POINT_ROWS_LEAST: f64 = 0.1;
 /// With fewer queries than this, the mean says nothing.
 const QUERIES_LEAST: u64 = 30;
 
-/// One query for each table, then one for the indexes of all.
 pub(super) fn queries(n_tables: usize, dialect: Dialect) -> Vec<String> {
     let rows = |idx| format!("SELECT COUNT(*) FROM {}", schema::table_name(idx));
     let indexes = match dialect {
@@ -70,7 +69,6 @@ fn sum<'a>(
     all.map(|counters| i128::from(read(of(counters)))).sum()
 }
 
-/// What was inserted and not deleted is there.
 fn table_rows(idx: usize, counters: &TableCounters, measured: Option<i128>) -> AuditRow {
     let [inserted, deleted] =
         [&counters.inserts.expected, &counters.deletes.expected].map(read).map(i128::from);
@@ -97,7 +95,6 @@ fn statements<'a>(
     AuditRow::between(name, (known - in_flight, known + unknown), committed)
 }
 
-/// The statements changed as many rows as expected.
 fn changed<'a>(name: &str, all: impl Iterator<Item = &'a RowCounters> + Clone) -> AuditRow {
     let expected = sum(all.clone(), |counters| &counters.expected);
     AuditRow::equal(name, expected, Some(sum(all, |counters| &counters.changed)))
@@ -115,7 +112,6 @@ fn balance(idx: usize, counters: &TableCounters) -> AuditRow {
     AuditRow::between(name, (inserted - slack, inserted + slack), Some(deleted))
 }
 
-/// Each of the three range queries is a third of them.
 fn mix(totals: &AuditTotals) -> Vec<AuditRow> {
     let committed = |kind: Kind| totals.kinds.get(kind.index()).map_or(0, |kind| kind.committed);
     let all: u64 = Kind::RANGES.iter().map(|kind| committed(*kind)).sum();
@@ -137,7 +133,6 @@ fn mix(totals: &AuditTotals) -> Vec<AuditRow> {
     Kind::RANGES.iter().map(row).collect()
 }
 
-/// Queries must find rows.
 fn queried(bench: &Bench) -> Vec<AuditRow> {
     let most = bench.settings.values.rows_per_query as f64;
     let row = |name: &str, counters: &QueryCounters, least: f64| {

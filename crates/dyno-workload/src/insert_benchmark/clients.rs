@@ -23,9 +23,7 @@ pub(super) struct ClientRole {
     pub(super) bench: Arc<Bench>,
     pub(super) step: usize,
     pub(super) table: usize,
-    /// Rows of one INSERT and one DELETE.
     pub(super) per_commit: u64,
-    /// Whether inserter and deleter wait for each other.
     pub(super) is_coupled: bool,
     pub(super) has_deletes: bool,
 }
@@ -55,7 +53,6 @@ struct Lead {
 }
 
 impl Lead {
-    /// How long to wait, by how many batches both have done.
     fn wait(&mut self, role: &ClientRole, mine: u64, others: u64) -> Nanoseconds {
         let (waited, before) = self.wait.unwrap_or((Nanoseconds::ZERO, others));
         if let Some(per_batch) = waited.0.checked_div(others - before) {
@@ -79,6 +76,31 @@ impl Lead {
     }
 }
 
+/// How to ask for the smallest or the largest id: as text, or by the first prepared statement.
+pub(super) struct EndQuery(Option<String>);
+
+impl EndQuery {
+    /// The query by this function, and the statement that it prepares, if any.
+    pub(super) fn new(by: &str, role: &ClientRole, dialect: Dialect) -> (Self, Vec<Statement>) {
+        let sql = format!("select {by}(transactionid) from {}", schema::table_name(role.table));
+        match role.bench.settings.query_protocol.asks_ids_as_text(dialect) {
+            true => (EndQuery(Some(sql)), Vec::new()),
+            false => {
+                let statement = Statement::new(sql, StatementClass::Read).keeping_rows();
+                (EndQuery(None), vec![statement])
+            }
+        }
+    }
+
+    pub(super) async fn ask(&self, session: &mut Session) -> Done<i64> {
+        match &self.0 {
+            Some(sql) => session.text_keeping(sql, 1, StatementClass::Read).await?,
+            None => session.execute(0, &[]).await?,
+        };
+        Ok(session.kept_rows().integer(0, 0).unwrap_or(0))
+    }
+}
+
 pub(super) fn as_text(sql: &[u8]) -> &str {
     std::str::from_utf8(sql).expect("it is made of ASCII text alone")
 }
@@ -97,21 +119,16 @@ pub(super) struct Inserter {
 
 impl Inserter {
     pub(super) fn new(role: ClientRole, now: &'static str) -> Inserter {
-        let head = schema::insert(&schema::table_name(role.table));
+        let head = format!(
+            "insert into {} (dateandtime,cashregisterid,customerid,productid,price,data) values ",
+            schema::table_name(role.table)
+        );
         let values = &role.bench.settings.values;
         let mut sql =
             Vec::with_capacity(head.len() + rows::statement_room(values, role.per_commit));
         sql.extend_from_slice(head.as_bytes());
-        let products = role.bench.products.client();
-        Inserter {
-            role,
-            lead: Lead::default(),
-            now,
-            products,
-            sql,
-            head: head.len(),
-            is_again: false,
-        }
+        let (lead, products) = (Lead::default(), role.bench.products.client());
+        Inserter { role, lead, now, products, sql, head: head.len(), is_again: false }
     }
 }
 
@@ -170,40 +187,21 @@ pub(super) struct Deleter {
     role: ClientRole,
     lead: Lead,
     text: DeleteText,
-    // How to ask for the smallest id, if that goes as text.
-    smallest_query: Option<String>,
+    smallest: EndQuery,
     sql: Vec<u8>,
-    /// DELETEs that it has to do.
     quota: u64,
     n_deletes: u64,
     n_mins: u64,
 }
 
 impl Deleter {
-    /// The deleter, and the statement that it prepares, if any.
     pub(super) fn new(role: ClientRole, dialect: Dialect, quota: u64) -> (Deleter, Vec<Statement>) {
-        let settings = &role.bench.settings;
         let table = schema::table_name(role.table);
-        let text = schema::delete(settings.deletes, dialect, &table);
+        let text = schema::delete(role.bench.settings.deletes, dialect, &table);
         let sql = Vec::with_capacity(text.before_id.len() + text.after_id.len() + 64);
-        let smallest = schema::min_query(&table);
-        let is_text = settings.query_protocol.asks_ids_as_text(dialect);
-        let mut statements = Vec::new();
-        if !is_text {
-            let smallest = Statement::new(smallest.clone(), StatementClass::Read);
-            statements.push(smallest.keeping_rows());
-        }
-        let deleter = Deleter {
-            role,
-            lead: Lead::default(),
-            text,
-            smallest_query: is_text.then_some(smallest),
-            sql,
-            quota,
-            n_deletes: 0,
-            n_mins: 0,
-        };
-        (deleter, statements)
+        let (smallest, statements) = EndQuery::new("min", &role, dialect);
+        let (lead, n_deletes, n_mins) = (Lead::default(), 0, 0);
+        (Deleter { role, lead, text, smallest, sql, quota, n_deletes, n_mins }, statements)
     }
 
     fn is_min_due(&self) -> bool {
@@ -212,13 +210,9 @@ impl Deleter {
         is_again && self.n_deletes < self.quota
     }
 
-    /// Asks for the smallest id, where the next DELETE begins; 0 in an empty table.
+    /// Asks for the smallest id, where the next DELETE begins.
     async fn find_tail(&mut self, session: &mut Session) -> Done {
-        match &self.smallest_query {
-            Some(sql) => session.text_keeping(sql, 1, StatementClass::Read).await?,
-            None => session.execute(0, &[]).await?,
-        };
-        let tail = session.kept_rows().integer(0, 0).unwrap_or(0);
+        let tail = self.smallest.ask(session).await?;
         self.role.counters().tail.store(tail, Ordering::Relaxed);
         self.n_mins += 1;
         Ok(())

@@ -9,7 +9,6 @@ use crate::{Reply, StatementError};
 #[derive(Debug)]
 pub(super) struct TrialCounters {
     tables: Vec<TableCounters>,
-    /// How far insert and delete came, by step and table.
     drifts: Vec<Drift>,
     pub(super) range: QueryCounters,
     pub(super) point: QueryCounters,
@@ -19,12 +18,8 @@ impl TrialCounters {
     pub(super) fn new(n_tables: usize, n_steps: usize) -> TrialCounters {
         let drifts = (0..n_tables * n_steps).map(|_| Drift::default()).collect();
         let tables = (0..n_tables).map(|_| TableCounters::default()).collect();
-        TrialCounters {
-            tables,
-            drifts,
-            range: QueryCounters::default(),
-            point: QueryCounters::default(),
-        }
+        let (range, point) = (QueryCounters::default(), QueryCounters::default());
+        TrialCounters { tables, drifts, range, point }
     }
 
     pub(super) fn tables(&self) -> &[TableCounters] {
@@ -48,24 +43,19 @@ pub(super) struct TableCounters {
     pub(super) inserts_with_deletes: AtomicU64,
     /// Rows of the largest commit that was deleted.
     pub(super) batch_max: AtomicU64,
-    /// Where the next DELETE begins.
     pub(super) tail: AtomicI64,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct RowCounters {
-    /// Statements that the server confirmed.
     pub(super) statements: AtomicU64,
     pub(super) expected: AtomicU64,
-    /// Rows they changed, as reported by the server.
     pub(super) changed: AtomicU64,
-    /// Rows of statements whose outcome is unknown.
     pub(super) unknown: AtomicU64,
     pub(super) unknown_statements: AtomicU64,
 }
 
 impl RowCounters {
-    /// Notes a statement for this many rows that is about to be sent.
     pub(super) fn begin(&self, rows: u64) -> Pending<'_> {
         Pending { counters: self, rows, is_known: false }
     }

@@ -3,6 +3,8 @@
 use dyno_model::{Name, Pacing, Role, StepRequest, WorkloadStep, name, names};
 use dyno_units::Nanoseconds;
 
+use crate::workload::own_step;
+
 use super::settings::{Deletes, Limiter, Reads, Settings};
 
 /// Batches between inserter and deleter without a rate: the original's queues have so many.
@@ -13,17 +15,6 @@ const BATCHES_LEAST: u64 = 20;
 
 /// Seconds of inserts in a table: a server may delete for so long while inserts stall.
 const SECONDS_LEAST: u64 = 10;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
-    /// Rows are inserted into empty tables without secondary indexes.
-    Load,
-    Index,
-    /// Rows are inserted at the head and deleted at the tail, as fast as possible.
-    Churn,
-    /// The same at a rate, with queries as fast as possible.
-    ReadWrite(Query),
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Query {
@@ -64,13 +55,12 @@ impl Duty {
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     pub(super) own: WorkloadStep,
-    pub(super) work: Work,
-    /// Of the roles, in their order.
     pub(super) duties: Vec<Duty>,
-    /// Rows of one INSERT and one DELETE.
     pub(super) per_commit: u64,
     /// Rows that a deleter has to delete, in batches.
     pub(super) deletes: u64,
+    /// Inserters and deleters, who have no rate, wait for each other.
+    pub(super) is_coupled: bool,
 }
 
 impl Shape {
@@ -110,7 +100,6 @@ impl Layout {
         Ok(Layout { n_tables, shapes })
     }
 
-    /// The steps, without what only clients need to know.
     pub(super) fn steps(&self) -> Vec<WorkloadStep> {
         self.shapes.iter().map(|shape| shape.own.clone()).collect()
     }
@@ -134,7 +123,6 @@ impl Plan<'_> {
         }
     }
 
-    /// INSERTs of each inserter, for so many rows in its table.
     fn inserts(&self, option: &str, rows: u64, per_commit: u64) -> Result<u64, String> {
         let inserters = self.inserters_per_table();
         let least = inserters * per_commit;
@@ -151,13 +139,13 @@ impl Plan<'_> {
         let batches = self.settings.load;
         let quota = self.inserts("rows_i0", batches.rows, batches.per_commit)?;
         let roles = vec![(Duty::Insert, self.role(Duty::Insert, Pacing::Closed, Some(quota)))];
-        Ok(self.shape("l.i0", Work::Load, batches.per_commit, roles))
+        Ok(self.shape("l.i0", batches.per_commit, roles))
     }
 
     fn index(&self) -> Shape {
         let indexer =
             Role { clients: self.n_tables, ..self.role(Duty::Index, Pacing::Closed, Some(1)) };
-        self.shape("l.x", Work::Index, 0, vec![(Duty::Index, indexer)])
+        self.shape("l.x", 0, vec![(Duty::Index, indexer)])
     }
 
     fn churn(&self, idx: usize, rows: u64, per_commit: u64) -> Result<Shape, String> {
@@ -167,8 +155,8 @@ impl Plan<'_> {
         let mut roles = vec![(Duty::Insert, inserter)];
         let deletes = inserts * self.inserters_per_table();
         roles.extend(self.deleter(deletes, |_| Pacing::Closed));
-        let shape = self.shape(name, Work::Churn, per_commit, roles);
-        Ok(Shape { deletes, ..shape })
+        let shape = self.shape(name, per_commit, roles);
+        Ok(Shape { deletes, is_coupled: shape.has_deletes(), ..shape })
     }
 
     fn read_write(
@@ -207,7 +195,7 @@ impl Plan<'_> {
         let asking = Duty::Query(query);
         let clients = self.clients * self.settings.query_clients;
         roles.push((asking, Role { clients, ..self.role(asking, Pacing::Closed, None) }));
-        let shape = self.shape(&name, Work::ReadWrite(query), per_commit, roles);
+        let shape = self.shape(&name, per_commit, roles);
         // A server that cannot keep up takes longer; four times as long is evidence enough.
         let limit = Nanoseconds(duration.0.saturating_mul(4));
         Ok(Shape { deletes, own: WorkloadStep { limit, settle, ..shape.own }, ..shape })
@@ -228,21 +216,10 @@ impl Plan<'_> {
         Role { name: name(duty.name()), clients: self.clients, pacing, quota, kinds: duty.kinds() }
     }
 
-    fn shape(&self, step: &str, work: Work, per_commit: u64, roles: Vec<(Duty, Role)>) -> Shape {
+    fn shape(&self, step: &str, per_commit: u64, roles: Vec<(Duty, Role)>) -> Shape {
         let (duties, roles) = roles.into_iter().unzip();
-        let limit = self.settings.limit;
-        Shape {
-            own: WorkloadStep {
-                name: step.to_owned().into(),
-                roles,
-                limit,
-                settle: Nanoseconds::ZERO,
-            },
-            work,
-            duties,
-            per_commit,
-            deletes: 0,
-        }
+        let own = own_step(step.to_owned(), roles, self.settings.limit);
+        Shape { own, duties, per_commit, deletes: 0, is_coupled: false }
     }
 
     /// The author waits a minute and a second per million rows, at most 20 minutes; this is a
@@ -252,7 +229,6 @@ impl Plan<'_> {
         Nanoseconds::from_secs(60 + rows / 1_000_000).min(self.settings.settle)
     }
 
-    /// Refuses tables that deletes could find empty.
     fn check_deletes(&self, shapes: &[Shape]) -> Result<(), String> {
         let Some(batch) =
             shapes.iter().filter(|shape| shape.has_deletes()).map(|shape| shape.per_commit).max()

@@ -26,21 +26,15 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use dyno_model::{Name, name};
 
-use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::drive::{refused, with_statements};
+use crate::prelude::*;
 use crate::skew::{DrawnKeys, KeyBins};
-use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Outline, Row, Table,
-    TextRows, Workload, drive,
-};
 
 use clients::{ClientRole, Deleter, Indexer, Inserter};
 use counters::TrialCounters;
-use layout::{Duty, Layout, Query, Work};
+use layout::{Duty, Layout, Query};
 use queries::{PointClient, RangeClient};
 use settings::Settings;
 
@@ -49,14 +43,12 @@ const NAME: &str = "insert-benchmark";
 pub fn spec() -> WorkloadSpec {
     let summary =
         "the Insert Benchmark's steps l.i0 to qp1000: inserts, deletes at the tail and queries";
-    WorkloadSpec::new(NAME, summary, settings::OPTIONS.to_vec(), plan)
+    WorkloadSpec::new(NAME, summary, settings::OPTIONS.to_vec(), |input| {
+        Ok(Arc::new(planned(input)?) as Arc<dyn Workload>)
+    })
 }
 
 /// The seed has no effect: tables begin empty, and rows come from clients.
-fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
-    planned(input).map(|workload| Arc::new(workload) as Arc<dyn Workload>)
-}
-
 fn planned(input: &PlanInput<'_>) -> Result<InsertBenchmark, PlanError> {
     let settings = Settings::read(input.options)?;
     let layout = Layout::new(&settings, &input.request).map_err(PlanError::Load)?;
@@ -81,7 +73,6 @@ enum Kind {
     GetMax,
 }
 
-/// The names of all kinds, in the order of [`Kind`].
 const KINDS: &[Name] = &[
     name("insert"),
     name("delete"),
@@ -134,7 +125,7 @@ impl Clients for BenchClients {
             step: context.step,
             table: context.idx_in_role % bench.layout.n_tables,
             per_commit: shape.per_commit,
-            is_coupled: shape.work == Work::Churn && shape.has_deletes(),
+            is_coupled: shape.is_coupled,
             has_deletes: shape.has_deletes(),
             bench: Arc::clone(&bench),
         };
@@ -146,7 +137,6 @@ impl Clients for BenchClients {
     }
 }
 
-/// The client with this duty; a deleter has `deletes` rows to delete.
 fn client_of(
     role: ClientRole,
     (duty, deletes): (Duty, u64),

@@ -8,16 +8,14 @@ use crate::row::push_decimal;
 use crate::{Dialect, Done, Session, Statement, StatementClass, Transactions, Value};
 
 use super::Kind;
-use super::clients::{ClientRole, as_text};
+use super::clients::{ClientRole, EndQuery, as_text};
 use super::counters::add;
 use super::rows;
 use super::schema::{self, Index};
 use super::settings::{QueryForm, Schema, Values};
 
-/// Point queries after which the largest id is asked for again.
 const POINTS_PER_MAX: u64 = 100;
 
-/// Asks one of the three range queries at a time, drawn at random.
 pub(super) struct RangeClient {
     role: ClientRole,
     is_prepared: bool,
@@ -117,8 +115,7 @@ impl Transactions for RangeClient {
 pub(super) struct PointClient {
     role: ClientRole,
     is_prepared: bool,
-    // How to ask for the largest id, if that goes as text.
-    largest_query: Option<String>,
+    largest_query: EndQuery,
     head: String,
     sql: Vec<u8>,
     ids: Vec<Value<'static>>,
@@ -136,13 +133,7 @@ impl PointClient {
         let mut head = schema::point_query(&table);
         let form = settings.query_protocol.form(dialect);
         let is_prepared = form == QueryForm::Prepared;
-        let (mut statements, mut largest_query) = (Vec::new(), None);
-        if settings.query_protocol.asks_ids_as_text(dialect) {
-            largest_query = Some(schema::max_query(&table));
-        } else {
-            let largest = Statement::new(schema::max_query(&table), StatementClass::Read);
-            statements.push(largest.keeping_rows());
-        }
+        let (largest_query, mut statements) = EndQuery::new("max", &role, dialect);
         match form {
             QueryForm::Text => {}
             QueryForm::Prepared => {
@@ -165,11 +156,7 @@ impl PointClient {
     }
 
     async fn find_head(&mut self, session: &mut Session) -> Done {
-        match &self.largest_query {
-            Some(sql) => session.text_keeping(sql, 1, StatementClass::Read).await?,
-            None => session.execute(0, &[]).await?,
-        };
-        self.largest = session.kept_rows().integer(0, 0).unwrap_or(0);
+        self.largest = self.largest_query.ask(session).await?;
         self.since_max = Some(0);
         Ok(())
     }

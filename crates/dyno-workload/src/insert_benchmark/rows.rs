@@ -4,15 +4,11 @@
 
 use dyno_units::RandomStream;
 
-use crate::row::push_decimal;
+use crate::row::{push_decimal, write_letters};
 
 use super::settings::{Schema, Values};
 
-/// Base64's alphabet.
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/// Letters that 64 random bits are good for.
-const LETTERS_PER_DRAW: usize = 10;
 
 /// Longest text of a row without its data: five numbers of at most ten digits, the time and signs.
 const ROW_BYTES: usize = 96;
@@ -68,11 +64,5 @@ fn push_data(out: &mut Vec<u8>, values: &Values, random: &mut RandomStream) {
     let n_random = length * 3 * values.data_random_pct / 400;
     out.resize(out.len() + length as usize, b'a');
     let first_random = out.len() - n_random as usize;
-    for letters in out[first_random..].chunks_mut(LETTERS_PER_DRAW) {
-        let mut bits = random.next_u64();
-        for letter in letters {
-            *letter = LETTERS[(bits % 64) as usize];
-            bits >>= 6;
-        }
-    }
+    write_letters(&mut out[first_random..], LETTERS, random);
 }

@@ -6,7 +6,6 @@ use crate::{Dialect, Table};
 
 use super::settings::{Deletes, Schema};
 
-/// The name of table `idx`, counted from 0.
 pub(super) fn table_name(idx: usize) -> String {
     format!("pi{}", idx + 1)
 }
@@ -67,7 +66,6 @@ impl Index {
         }
     }
 
-    /// Its query's condition, up to the value.
     fn condition(self, schema: Schema) -> &'static str {
         match (self, schema) {
             (Index::Market, Schema::December2023) => "productid >= ",
@@ -131,15 +129,11 @@ pub(super) fn prepared_range_query(
     limit: u64,
 ) -> (String, (String, String)) {
     let (before, after) = range_query(schema, Dialect::PostgreSql, table, index, limit);
-    let (name, number) = match (index, schema) {
-        (Index::Market, Schema::December2023) => ("market_query_ps", "int"),
-        (Index::Market, Schema::July2023) => ("market_query_ps", "real"),
-        (Index::Register, _) => ("register_query_ps", "int"),
-        (Index::Pdc, Schema::December2023) => ("pdc_query_ps", "int"),
-        (Index::Pdc, Schema::July2023) => ("pdc_query_ps", "real"),
-    };
-    let prepare = format!("prepare {name}({number}) as {before}$1{after}");
-    (prepare, (format!("execute {name} ("), ")".to_owned()))
+    let name = ["market", "register", "pdc"][index as usize];
+    let is_price = schema == Schema::July2023 && index != Index::Register;
+    let number = if is_price { "real" } else { "int" };
+    let prepare = format!("prepare {name}_query_ps({number}) as {before}$1{after}");
+    (prepare, (format!("execute {name}_query_ps ("), ")".to_owned()))
 }
 
 /// The PREPARE, and the execution up to its ids, declared as `int` as in the original.
@@ -153,21 +147,6 @@ pub(super) fn prepared_point_query(table: &str, n_ids: usize) -> (String, String
 /// A point query up to its ids; it ends with `)`.
 pub(super) fn point_query(table: &str) -> String {
     format!("SELECT transactionid, productid, data FROM {table} WHERE transactionid IN (")
-}
-
-pub(super) fn min_query(table: &str) -> String {
-    format!("select min(transactionid) from {table}")
-}
-
-pub(super) fn max_query(table: &str) -> String {
-    format!("select max(transactionid) from {table}")
-}
-
-/// A multi-row INSERT up to its rows.
-pub(super) fn insert(table: &str) -> String {
-    format!(
-        "insert into {table} (dateandtime,cashregisterid,customerid,productid,price,data) values "
-    )
 }
 
 /// In whole seconds, the same for all rows of a statement. The original writes the client's time,
@@ -184,49 +163,32 @@ pub(super) fn now(dialect: Dialect) -> &'static str {
 #[derive(Clone, Debug)]
 pub(super) struct DeleteText {
     pub(super) before_id: String,
-    pub(super) after_id: String,
+    pub(super) after_id: &'static str,
     pub(super) end: DeleteEnd,
     pub(super) after: &'static str,
 }
 
-/// The second number of a DELETE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeleteEnd {
-    /// A LIMIT: how many rows to delete.
     Rows,
     /// The first id that stays.
     Id,
 }
 
 pub(super) fn delete(deletes: Deletes, dialect: Dialect, table: &str) -> DeleteText {
-    let order = " order by transactionid asc limit ";
-    let text = |before: String, after: &str, end, rest| DeleteText {
-        before_id: before,
-        after_id: after.to_owned(),
-        end,
-        after: rest,
-    };
-    match (deletes, dialect) {
-        (Deletes::Range, _) => text(
-            format!("delete from {table} where (transactionid>="),
-            " and transactionid<",
-            DeleteEnd::Id,
-            ")",
-        ),
+    let (before_id, after) = match (deletes, dialect) {
+        (Deletes::Range, _) => (format!("delete from {table} where (transactionid>="), ")"),
         (Deletes::Limit | Deletes::Off, Dialect::MySql) => {
-            text(format!("delete from {table} where transactionid >= "), order, DeleteEnd::Rows, "")
+            (format!("delete from {table} where transactionid >= "), "")
         }
-        (
-            Deletes::Limit | Deletes::Off,
-            Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse,
-        ) => text(
-            format!(
-                "delete from {table} where transactionid in (select transactionid from {table} \
-                 where transactionid >= "
-            ),
-            order,
-            DeleteEnd::Rows,
-            ")",
-        ),
-    }
+        (_, Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse) => {
+            let first = format!("select transactionid from {table} where transactionid >= ");
+            (format!("delete from {table} where transactionid in ({first}"), ")")
+        }
+    };
+    let (after_id, end) = match deletes {
+        Deletes::Range => (" and transactionid<", DeleteEnd::Id),
+        Deletes::Limit | Deletes::Off => (" order by transactionid asc limit ", DeleteEnd::Rows),
+    };
+    DeleteText { before_id, after_id, end, after }
 }

@@ -5,9 +5,8 @@ use dyno_units::Nanoseconds;
 use crate::Dialect;
 use dyno_model::{OptionError, OptionSpec};
 
-use crate::options::{Options, refuse, within};
+use crate::options::{Options, any_count, count, refuse, within, word};
 
-/// The column types, indexes and queries of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Schema {
     /// Since December 2023: `price` is a whole number.
@@ -18,13 +17,10 @@ pub(super) enum Schema {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reads {
-    /// A step of range queries for each rate.
     Ranges,
-    /// A step of range queries and one of point queries for each rate.
     RangesAndPoints,
 }
 
-/// When the transactions of the read/write steps begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limiter {
     /// Evenly spread, whatever the server does.
@@ -44,11 +40,9 @@ pub(super) enum Deletes {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueryForm {
-    /// As a text with its values in it.
     Text,
     /// As the text `execute NAME (values)`, of a statement that SQL's PREPARE has prepared.
     Execute,
-    /// As a statement that was prepared by the protocol.
     Prepared,
 }
 
@@ -77,120 +71,68 @@ pub(super) enum QueryProtocol {
 }
 
 pub(super) const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::word(
-        "schema",
-        &["2023-12", "2023-07"],
+    word("schema", &["2023-12", "2023-07"]).help(
         "columns, indexes and queries since December 2023, or those before it (July 2023 and back \
          to 2009); figures of the two cannot be compared",
     ),
-    OptionSpec::word("tables", &["per-client", "one"], "a table for each client, or one for all"),
-    OptionSpec::word(
-        "reads",
-        &["qr-qp", "q"],
-        "alternating range and point queries (qr100, qp100, qr500 …), or only range queries (q100 …)",
+    word("tables", &["per-client", "one"]).help("a table for each client, or one for all"),
+    word("reads", &["qr-qp", "q"]).help(
+        "alternating range and point queries (qr100, qp100, qr500 …), or only range queries (q100 \
+         …)",
     ),
-    OptionSpec::word(
-        "limiter",
-        &["schedule", "iibench"],
+    word("limiter", &["schedule", "iibench"]).help(
         "how the read/write steps keep their rate: evenly spread arrivals whatever the server \
          does, or bursts at the start of each second, as in iibench.py",
     ),
-    OptionSpec::word(
-        "deletes",
-        &["limit", "range", "off"],
-        "delete the first rows starting at an id (since April 2024), or a range of ids (before that)",
+    word("deletes", &["limit", "range", "off"]).help(
+        "delete the first rows starting at an id (since April 2024), or a range of ids (before \
+         that)",
     ),
-    OptionSpec::word(
-        "create_indexes",
-        &["together", "one-by-one"],
+    word("create_indexes", &["together", "one-by-one"]).help(
         "MariaDB and MySQL: one ALTER TABLE for all three indexes, or one for each (as the author \
          does for MyRocks); elsewhere always one statement per index",
     ),
-    OptionSpec::word(
-        "query_protocol",
-        &["as-run", "text", "prepared"],
+    word("query_protocol", &["as-run", "text", "prepared"]).help(
         "queries as text or prepared by the protocol; as the author runs it: text on MariaDB and \
          MySQL, text `execute …` of what SQL's PREPARE prepared on PostgreSQL (SQLite: prepared)",
     ),
-    OptionSpec::count("rows_i0", "100k", "rows of l.i0 in each table").within(1, ROWS_MAX),
-    OptionSpec::count(
-        "rows_i1",
-        "40k",
-        "rows of l.i1 in each table; as many are deleted; 0 leaves it out",
-    )
-    .within(0, ROWS_MAX),
-    OptionSpec::count(
-        "rows_i2",
-        "10k",
-        "rows of l.i2 in each table; as many are deleted; 0 leaves it out",
-    )
-    .within(0, ROWS_MAX),
-    OptionSpec::count("commit_i0", "100", "rows per INSERT, and thus per commit, in l.i0")
-        .within(1, COMMIT_MAX),
-    OptionSpec::count("commit_i1", "50", "rows per INSERT and per DELETE in l.i1")
-        .within(1, COMMIT_MAX),
-    OptionSpec::count("commit_i2", "5", "rows per INSERT and per DELETE in l.i2")
-        .within(1, COMMIT_MAX),
-    OptionSpec::count("commit_q", "50", "rows per INSERT and per DELETE in the read/write steps")
-        .within(1, COMMIT_MAX),
-    OptionSpec::count(
-        "rate_1",
-        "100",
-        "rows per second that each client inserts in the first read/write steps",
-    )
-    .within(1, RATE_MAX),
-    OptionSpec::count(
-        "rate_2",
-        "500",
-        "rows per second in the second read/write steps; 0 leaves them out",
-    )
-    .within(0, RATE_MAX),
-    OptionSpec::count(
-        "rate_3",
-        "1000",
-        "rows per second in the third read/write steps; 0 leaves them out",
-    )
-    .within(0, RATE_MAX),
-    OptionSpec::count("query_clients", "1", "querying connections per client in a read/write step")
-        .within(1, 1000),
-    OptionSpec::count("rows_per_query", "10", "maximum number of rows that a query returns")
-        .within(1, 1000),
-    OptionSpec::count(
-        "resync_get_min",
-        "1000",
-        "deletes after which the smallest id is queried again; 0 queries it once per step",
-    )
-    .within(0, ROWS_MAX),
-    OptionSpec::count(
-        "settle_s",
-        "1200",
+    count("rows_i0", "100k", 1, ROWS_MAX).help("rows of l.i0 in each table"),
+    count("rows_i1", "40k", 0, ROWS_MAX)
+        .help("rows of l.i1 in each table; as many are deleted; 0 leaves it out"),
+    count("rows_i2", "10k", 0, ROWS_MAX)
+        .help("rows of l.i2 in each table; as many are deleted; 0 leaves it out"),
+    count("commit_i0", "100", 1, COMMIT_MAX).help("rows per INSERT, and thus per commit, in l.i0"),
+    count("commit_i1", "50", 1, COMMIT_MAX).help("rows per INSERT and per DELETE in l.i1"),
+    count("commit_i2", "5", 1, COMMIT_MAX).help("rows per INSERT and per DELETE in l.i2"),
+    count("commit_q", "50", 1, COMMIT_MAX)
+        .help("rows per INSERT and per DELETE in the read/write steps"),
+    count("rate_1", "100", 1, RATE_MAX)
+        .help("rows per second that each client inserts in the first read/write steps"),
+    count("rate_2", "500", 0, RATE_MAX)
+        .help("rows per second in the second read/write steps; 0 leaves them out"),
+    count("rate_3", "1000", 0, RATE_MAX)
+        .help("rows per second in the third read/write steps; 0 leaves them out"),
+    count("query_clients", "1", 1, 1000)
+        .help("querying connections per client in a read/write step"),
+    count("rows_per_query", "10", 1, 1000).help("maximum number of rows that a query returns"),
+    count("resync_get_min", "1000", 0, ROWS_MAX)
+        .help("deletes after which the smallest id is queried again; 0 queries it once per step"),
+    count("settle_s", "1200", 0, 1_000_000).help(
         "longest wait before the first read/write step, in seconds, for the engine to catch up; \
          the author's formula (60 s plus 1 s per million rows) may give less",
-    )
-    .within(0, 1_000_000),
-    OptionSpec::count("limit_s", "14400", "time limit of a step that ends by rows, in seconds")
-        .within(1, 100_000_000),
-    OptionSpec::count("data_length_min", "10", "minimum length of column data"),
-    OptionSpec::count("data_length_max", "20", "maximum length of column data, at most 4000")
-        .within(1, DATA_LENGTH_MAX),
-    OptionSpec::count("data_random_pct", "50", "percentage of column data that is incompressible")
-        .within(0, 100),
-    OptionSpec::count(
-        "cashregisters",
-        "1000",
-        "number of distinct values of column cashregisterid",
-    )
-    .within(1, INT_MAX),
-    OptionSpec::count("products", "10000", "number of distinct values of column productid")
-        .within(1, INT_MAX),
-    OptionSpec::count("customers", "100000", "number of distinct values of column customerid")
-        .within(1, INT_MAX),
-    OptionSpec::count(
-        "max_price",
-        "500",
-        "column price stays below this (until 2023: below this plus 1000)",
-    )
-    .within(1, INT_MAX),
+    ),
+    count("limit_s", "14400", 1, 100_000_000)
+        .help("time limit of a step that ends by rows, in seconds"),
+    any_count("data_length_min", "10").help("minimum length of column data"),
+    count("data_length_max", "20", 1, DATA_LENGTH_MAX)
+        .help("maximum length of column data, at most 4000"),
+    count("data_random_pct", "50", 0, 100).help("percentage of column data that is incompressible"),
+    count("cashregisters", "1000", 1, INT_MAX)
+        .help("number of distinct values of column cashregisterid"),
+    count("products", "10000", 1, INT_MAX).help("number of distinct values of column productid"),
+    count("customers", "100000", 1, INT_MAX).help("number of distinct values of column customerid"),
+    count("max_price", "500", 1, INT_MAX)
+        .help("column price stays below this (until 2023: below this plus 1000)"),
 ];
 
 #[derive(Clone, Debug)]
@@ -204,9 +146,7 @@ pub(super) struct Settings {
     pub(super) query_protocol: QueryProtocol,
     pub(super) load: Batches,
     pub(super) churn: [Batches; 2],
-    /// Rows of a commit in the read/write steps.
     pub(super) commit_q: u64,
-    /// Rows per second and client of the read/write steps.
     pub(super) rates: Vec<u64>,
     pub(super) query_clients: usize,
     /// 0 for once a step.
@@ -216,7 +156,6 @@ pub(super) struct Settings {
     pub(super) values: Values,
 }
 
-/// Rows for each table, and how many of them make a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Batches {
     pub(super) rows: u64,
@@ -254,6 +193,8 @@ impl Settings {
             let (rows, per_commit) = (options.in_range(rows)?, options.in_range(per_commit)?);
             Ok::<Batches, OptionError>(Batches { rows, per_commit })
         };
+        let data_length_max = options.in_range("data_length_max")?;
+        let data_length_min = options.count("data_length_min");
         let seconds = |name| options.in_range(name).map(Nanoseconds::from_secs);
         Ok(Settings {
             schema: options.meaning("schema", [Schema::December2023, Schema::July2023]),
@@ -274,7 +215,16 @@ impl Settings {
             resync: options.in_range("resync_get_min")?,
             settle: seconds("settle_s")?,
             limit: seconds("limit_s")?,
-            values: Values::read(options)?,
+            values: Values {
+                data_length_min: within("data_length_min", data_length_min, (0, data_length_max))?,
+                data_length_max,
+                data_random_pct: options.in_range("data_random_pct")?,
+                cashregisters: options.in_range("cashregisters")?,
+                products: options.in_range("products")?,
+                customers: options.in_range("customers")?,
+                max_price: options.in_range("max_price")?,
+                rows_per_query: options.in_range("rows_per_query")?,
+            },
         })
     }
 }
@@ -294,21 +244,4 @@ fn rates(options: &Options) -> Result<Vec<u64>, OptionError> {
         rates.push(rate);
     }
     Ok(rates)
-}
-
-impl Values {
-    fn read(options: &Options) -> Result<Values, OptionError> {
-        let data_length_max = options.in_range("data_length_max")?;
-        let data_length_min = options.count("data_length_min");
-        Ok(Values {
-            data_length_min: within("data_length_min", data_length_min, (0, data_length_max))?,
-            data_length_max,
-            data_random_pct: options.in_range("data_random_pct")?,
-            cashregisters: options.in_range("cashregisters")?,
-            products: options.in_range("products")?,
-            customers: options.in_range("customers")?,
-            max_price: options.in_range("max_price")?,
-            rows_per_query: options.in_range("rows_per_query")?,
-        })
-    }
 }

@@ -4,17 +4,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use dyno_model::{Name, OptionError, OptionSpec, WorkloadStep};
+use dyno_model::{Name, OptionError, OptionSpec};
 use dyno_units::{Nanoseconds, parse_duration};
 
-use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
-use crate::options::{Options, refuse, refused};
-use crate::{
-    ClientContext, ClientFuture, Clients, Dialect, Observation, Outline, Row, Table, Target,
-    Workload,
-};
+use crate::options::{Options, any_count, refuse, refused, text};
+use crate::prelude::*;
+use crate::workload::own_step;
+use crate::{Observation, Target};
 
 pub const NAME: &str = "none";
 
@@ -24,10 +20,8 @@ const STEP: Name = Name::Borrowed("observe");
 const EVERY_LEAST: Nanoseconds = Nanoseconds::SECOND;
 
 const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::text("every", "1s", "time between readings; at least 1s"),
-    OptionSpec::count(
-        "pid",
-        "0",
+    text("every", "1s").help("time between readings; at least 1s"),
+    any_count("pid", "0").help(
         "a running process to observe with all its descendants, instead of the server's; the step \
          ends with it; 0 for none",
     ),
@@ -39,12 +33,7 @@ pub fn spec() -> WorkloadSpec {
 }
 
 fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
-    let step = WorkloadStep {
-        name: STEP,
-        roles: Vec::new(),
-        limit: input.request.duration,
-        settle: Nanoseconds::ZERO,
-    };
+    let step = own_step(STEP, Vec::new(), input.request.duration);
     let observation = observation(input.options)?;
     let outline = Outline { steps: vec![step], ..input.outline([]) };
     Ok(Arc::new(Nothing { outline, observation }))
@@ -63,7 +52,6 @@ fn observation(options: &Options) -> Result<Observation, OptionError> {
     Ok(Observation { every, process })
 }
 
-/// What is planned, and the clients that it does not have.
 struct Nothing {
     outline: Outline,
     observation: Observation,
@@ -74,7 +62,6 @@ impl Workload for Nothing {
         &self.outline
     }
 
-    /// Nothing is sent.
     fn check(&self, _dialect: Dialect) -> Result<(), String> {
         Ok(())
     }
@@ -103,7 +90,6 @@ impl Workload for Nothing {
 }
 
 impl Clients for Nothing {
-    /// One that has nothing to do.
     fn client(&self, _context: ClientContext) -> ClientFuture {
         Box::pin(std::future::ready(()))
     }

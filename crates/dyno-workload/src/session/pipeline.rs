@@ -29,7 +29,6 @@ impl Session {
         self.asked.push_back(class);
     }
 
-    /// Sends what was pushed, if anything.
     pub fn send_pipeline(&mut self) {
         self.connection.send_pipeline();
         self.is_first_reply = true;

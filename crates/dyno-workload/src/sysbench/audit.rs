@@ -2,33 +2,24 @@
 
 use crate::{AuditRow, AuditTotals, TextRows, number_in};
 
-use super::Shape;
-use super::schema::Schema;
+use super::settings::{Settings, Shape};
 use super::statements::{Mix, StatementKind};
 
 /// Shortest text of a row of `bulk_insert`: `(1,1),`.
 const BULK_ROW_BYTES_LEAST: u64 = 6;
 
-/// A script with what decides how many rows its tables have in the end.
-pub(super) struct Audit<'a> {
-    pub(super) shape: Shape,
-    pub(super) schema: &'a Schema,
-}
-
-impl Audit<'_> {
-    /// The queries to the server: the rows of each table, if a script changes their number.
-    pub(super) fn queries(&self) -> Vec<String> {
+impl Settings {
+    pub(super) fn audit_queries(&self) -> Vec<String> {
         let count = |number| format!("SELECT COUNT(*) FROM sbtest{number}");
         match self.shape {
             Shape::Mix(mix) if mix.count(StatementKind::Delete) == 0 => Vec::new(),
             Shape::RandomKeys { .. } => Vec::new(),
             Shape::Mix(_) | Shape::Insert | Shape::BulkInsert { .. } => {
-                (1..=self.schema.n_tables).map(count).collect()
+                (1..=self.n_tables).map(count).collect()
             }
         }
     }
 
-    /// Why there are no queries.
     pub(super) fn why_not_of_tables(&self) -> Option<&'static str> {
         match self.shape {
             Shape::Mix(mix) if mix.count(StatementKind::Delete) > 0 => None,
@@ -38,7 +29,7 @@ impl Audit<'_> {
         }
     }
 
-    pub(super) fn judge(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
+    pub(super) fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
         let per_transaction = match self.shape {
             Shape::Mix(mix) => Some(mix.n_statements()),
             Shape::Insert | Shape::RandomKeys { .. } => Some(1),
@@ -57,7 +48,7 @@ impl Audit<'_> {
         let counts: Vec<Option<i128>> =
             answers.iter().map(|answer| number_in(answer, 0, 0)).collect();
         let total = counts.iter().copied().sum::<Option<i128>>();
-        let Schema { n_tables, n_rows, .. } = *self.schema;
+        let Settings { n_tables, n_rows, .. } = *self;
         let filled = i128::from(n_tables * n_rows);
         let changed = i128::from(totals.tally.rows_changed);
         let unknown = i128::from(totals.unknown());
@@ -85,9 +76,8 @@ impl Audit<'_> {
         Some(AuditRow::between("rows in the tables", bounds, total))
     }
 
-    /// Every table has as many rows as were filled in.
     fn unchanged(&self, counts: &[Option<i128>]) -> AuditRow {
-        let Schema { n_tables, n_rows, .. } = *self.schema;
+        let Settings { n_tables, n_rows, .. } = *self;
         let wrong = counts.iter().position(|count| *count != Some(n_rows.into()));
         let measured = match wrong {
             None if counts.len() as u64 == n_tables => format!("{n_rows} in each"),

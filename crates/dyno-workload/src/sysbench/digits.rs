@@ -2,9 +2,10 @@
 
 use dyno_units::RandomStream;
 
+use crate::row::pair;
+
 const GROUP_DIGITS: usize = 11;
 
-/// Groups in column `c`: 119 characters.
 pub(super) const C_GROUPS: usize = 10;
 
 /// Groups in column `pad`: 59 characters.
@@ -13,17 +14,6 @@ pub(super) const PAD_GROUPS: usize = 5;
 pub(super) const fn text_len(n_groups: usize) -> usize {
     n_groups * (GROUP_DIGITS + 1) - 1
 }
-
-/// "00" to "99", so that two digits cost one division.
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
-    let mut idx = 0;
-    while idx < 100 {
-        pairs[idx] = [b'0' + (idx / 10) as u8, b'0' + (idx % 10) as u8];
-        idx += 1;
-    }
-    pairs
-};
 
 /// Appends `n_groups` random groups. One draw makes a whole group.
 pub(super) fn push_groups(out: &mut Vec<u8>, n_groups: usize, random: &mut RandomStream) {
@@ -35,27 +25,21 @@ pub(super) fn push_groups(out: &mut Vec<u8>, n_groups: usize, random: &mut Rando
     }
 }
 
-/// `value` as eleven digits, zeros in front.
 fn group(value: u64) -> [u8; GROUP_DIGITS] {
     let mut digits = [0; GROUP_DIGITS];
     // Two halves, because arithmetic in 32 bits is faster: 1 + 4 digits and 6 digits.
     let mut high = (value / 1_000_000) as u32;
     let mut low = (value % 1_000_000) as u32;
     for at in [9, 7, 5] {
-        digits[at..at + 2].copy_from_slice(&PAIRS[(low % 100) as usize]);
+        digits[at..at + 2].copy_from_slice(pair(low % 100));
         low /= 100;
     }
     for at in [3, 1] {
-        digits[at..at + 2].copy_from_slice(&PAIRS[(high % 100) as usize]);
+        digits[at..at + 2].copy_from_slice(pair(high % 100));
         high /= 100;
     }
     digits[0] = b'0' + high as u8;
     digits
-}
-
-pub(super) fn push_number(out: &mut String, value: i64) {
-    use std::fmt::Write;
-    write!(out, "{value}").expect("writing to a String cannot fail");
 }
 
 #[cfg(test)]

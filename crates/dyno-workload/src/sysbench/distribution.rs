@@ -9,24 +9,20 @@ use dyno_units::RandomStream;
 
 use dyno_model::{OptionError, OptionSpec};
 
-use crate::options::{Options, refuse};
+use crate::options::{Options, any_count, real, refuse, word};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DistributionSpec {
     /// Every item equally likely. The default of sysbench's current source.
     Uniform,
     /// The mean of `iterations` uniform draws: a bell around the middle.
-    Gaussian {
-        /// How many draws are averaged, at least 1.
-        iterations: u32,
-    },
+    Gaussian { iterations: u32 },
     /// A bell with a hot band in the middle; the default of sysbench 1.0.
     ///
     /// Quirk: one draw decides between bell and band and then places the item in the band, so the
     /// part for its low values stays cold: with 75 % hot draws, the default, the hot band is the
     /// upper three quarters of the central 1 %.
     Special {
-        /// How many draws are averaged for the bell, at least 1.
         iterations: u32,
         /// Width of the hot band in percent of the items, in (0, 100].
         band_pct: f64,
@@ -34,48 +30,27 @@ pub enum DistributionSpec {
         hot_pct: f64,
     },
     /// A power law: with `h` 0.2, 80 % of the draws go to 20 % of the items, at every scale.
-    Pareto {
-        /// The share, in (0, 1).
-        h: f64,
-    },
+    Pareto { h: f64 },
     /// Zipf's law: item i is drawn in proportion to 1 / (i + 1)^exponent.
     ///
     /// Quirk: not scrambled. The first item is the hottest; hot items are neighbours on the same
     /// pages, which a cache serves better than real hot rows.
-    Zipfian {
-        /// The exponent, at least 0.
-        exponent: f64,
-    },
+    Zipfian { exponent: f64 },
 }
 
 pub const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::word(
-        "distribution",
-        &["uniform", "gaussian", "special", "pareto", "zipfian"],
+    word("distribution", &["uniform", "gaussian", "special", "pareto", "zipfian"]).help(
         "how rows are chosen (the default of sysbench 1.0 is `special`, that of its successor \
          `uniform`)",
     ),
-    OptionSpec::count(
-        "gaussian_iterations",
-        "12",
-        "uniform draws averaged for one draw of `gaussian` and of the bell of `special`",
-    ),
-    OptionSpec::real(
-        "special_pct",
-        "1",
-        "width of the hot band of `special`, in percent of the rows",
-    ),
-    OptionSpec::real(
-        "special_res",
-        "75",
-        "share of the draws of `special` that go to the hot band, in percent",
-    ),
-    OptionSpec::real("pareto_h", "0.2", "`pareto` sends 1 - h of the draws to h of the rows"),
-    OptionSpec::real(
-        "zipfian_exponent",
-        "0.8",
-        "exponent of `zipfian`; 0 is uniform, larger is more skewed",
-    ),
+    any_count("gaussian_iterations", "12")
+        .help("uniform draws averaged for one draw of `gaussian` and of the bell of `special`"),
+    real("special_pct", "1").help("width of the hot band of `special`, in percent of the rows"),
+    real("special_res", "75")
+        .help("share of the draws of `special` that go to the hot band, in percent"),
+    real("pareto_h", "0.2").help("`pareto` sends 1 - h of the draws to h of the rows"),
+    real("zipfian_exponent", "0.8")
+        .help("exponent of `zipfian`; 0 is uniform, larger is more skewed"),
 ];
 
 impl DistributionSpec {
@@ -145,7 +120,6 @@ enum Shape {
 }
 
 impl Distribution {
-    /// Draws an item in [0, n).
     #[inline]
     pub fn draw(&self, random: &mut RandomStream) -> u64 {
         match &self.shape {
@@ -175,7 +149,6 @@ impl Distribution {
     }
 }
 
-/// The mean of `iterations` uniform draws, in [0, 1).
 #[inline]
 fn bell(iterations: u32, random: &mut RandomStream) -> f64 {
     (0..iterations).map(|_| random.unit()).sum::<f64>() / f64::from(iterations)

@@ -19,123 +19,38 @@ mod transactions;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+use crate::TableShape;
 use crate::ledger::{Ledger, Note, NotedRows};
+use crate::prelude::*;
 use crate::skew::DrawnKeys;
-use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Outline, Row, Statement,
-    Table, TableShape, TextRows, Workload, drive,
-};
 
 use crate::workload::refuse_without_transactions;
 
-use audit::Audit;
-use distribution::DistributionSpec;
-use schema::Schema;
 use sequence::Sequences;
-use settings::{ScriptId, Settings};
-use statements::Mix;
+use settings::{SCRIPTS, Script, Settings, Shape};
 use transactions::{
     BulkClient, InsertClient, InsertIds, MixClient, RandomKeysClient, RowText, Rows,
 };
 
-struct Script {
-    name: &'static str,
-    summary: &'static str,
-}
-
-const SCRIPTS: &[Script] = &[
-    Script {
-        name: "oltp_read_only",
-        summary: "10 point selects and 4 range scans of 100 rows per transaction",
-    },
-    Script {
-        name: "oltp_read_write",
-        summary: "oltp_read_only and oltp_write_only in one transaction",
-    },
-    Script { name: "oltp_write_only", summary: "2 updates, 1 delete and 1 insert per transaction" },
-    Script { name: "oltp_point_select", summary: "one row by its primary key, no transaction" },
-    Script { name: "oltp_update_index", summary: "adds 1 to an indexed column of one row" },
-    Script { name: "oltp_update_non_index", summary: "overwrites an unindexed column of one row" },
-    Script { name: "oltp_delete", summary: "deletes one row; soon most rows are already gone" },
-    Script { name: "oltp_insert", summary: "inserts one row" },
-    Script { name: "bulk_insert", summary: "inserts thousands of small rows per statement" },
-    Script {
-        name: "select_random_points",
-        summary: "10 values of an indexed column in one statement",
-    },
-    Script {
-        name: "select_random_ranges",
-        summary: "counts rows in 10 ranges of an indexed column in one statement",
-    },
-];
-
 pub fn specs() -> Vec<WorkloadSpec> {
-    let spec = |(script, id): (&Script, ScriptId)| {
-        let options = settings::option_specs(id);
-        WorkloadSpec::new(script.name, script.summary, options, move |input| plan(id, input))
+    let spec = |script: &'static Script| {
+        let options = script.option_specs();
+        WorkloadSpec::new(script.name, script.summary, options, move |input| plan(script, input))
     };
-    SCRIPTS.iter().zip(ScriptId::ALL).map(spec).collect()
+    SCRIPTS.iter().map(spec).collect()
 }
 
-/// The seed determines the initial rows.
-fn plan(script: ScriptId, input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
-    let settings = Settings::read(script, input.options)?;
-    Ok(Arc::new(Sysbench {
-        outline: input.outline([input.name.clone()]),
-        schema: settings.schema(input.seed),
-        shape: Shape::new(script, &settings),
-        distribution: settings.distribution,
-        table_size: settings.table_size,
-        notes_commits: false,
-    }))
+fn plan(script: &Script, input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+    let settings = Settings::read(script, input.options, input.seed)?;
+    let outline = input.outline([input.name.clone()]);
+    Ok(Arc::new(Sysbench { outline, settings, notes_commits: false }))
 }
 
 #[derive(Clone)]
 struct Sysbench {
     outline: Outline,
-    schema: Schema,
-    shape: Shape,
-    distribution: DistributionSpec,
-    table_size: u64,
+    settings: Settings,
     notes_commits: bool,
-}
-
-impl Sysbench {
-    /// Whether it can run on ClickHouse: rows are read and inserted, and that is all.
-    fn check_without_transactions(&self) -> Result<(), String> {
-        match self.shape {
-            Shape::Mix(mix) if mix.has_writes() => {
-                refuse_without_transactions(self.name(), Dialect::ClickHouse)?;
-            }
-            Shape::Mix(mix) if mix.has_begin => {
-                let why =
-                    "option `skip_trx`: ClickHouse has no transactions; write `skip_trx = true`";
-                return Err(why.to_owned());
-            }
-            Shape::BulkInsert { .. } => {
-                return Err(format!(
-                    "`{}` counts the rows that the server says it stored, which ClickHouse does \
-                     not report; use `oltp_insert`, or measure how long populating takes",
-                    self.name()
-                ));
-            }
-            _ => {}
-        }
-        if self.schema.is_id_secondary {
-            let why =
-                "option `secondary`: ClickHouse has no secondary indexes; leave the option out";
-            return Err(why.to_owned());
-        }
-        if self.schema.has_k_index {
-            let why = "option `create_secondary`: ClickHouse has no secondary indexes; write \
-                       `create_secondary = false`";
-            return Err(why.to_owned());
-        }
-        Ok(())
-    }
 }
 
 struct SysbenchClients {
@@ -146,26 +61,7 @@ struct SysbenchClients {
     ledger: Option<Arc<Ledger>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Shape {
-    Mix(Mix),
-    Insert,
-    BulkInsert { bytes_max: usize },
-    RandomKeys { n_keys: u64, delta: Option<i64> },
-}
-
 impl Shape {
-    fn new(script: ScriptId, settings: &Settings) -> Shape {
-        match script {
-            ScriptId::Insert => Shape::Insert,
-            ScriptId::BulkInsert => Shape::BulkInsert { bytes_max: settings.statement_bytes },
-            ScriptId::RandomPoints | ScriptId::RandomRanges => {
-                Shape::RandomKeys { n_keys: settings.n_keys, delta: settings.delta }
-            }
-            _ => Shape::Mix(settings.mix),
-        }
-    }
-
     fn draws_from_all_rows(self) -> bool {
         matches!(self, Shape::Mix(_) | Shape::Insert)
     }
@@ -177,30 +73,52 @@ impl Workload for Sysbench {
     }
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {
-        if dialect.has_transactions() {
-            return Ok(());
-        }
-        self.check_without_transactions()
+        let Settings { is_id_secondary, has_k_index, shape, .. } = self.settings;
+        let why = match shape {
+            _ if dialect.has_transactions() => return Ok(()),
+            Shape::Mix(mix) if mix.has_writes() => {
+                return refuse_without_transactions(self.name(), dialect);
+            }
+            Shape::Mix(mix) if mix.has_begin => {
+                "option `skip_trx`: ClickHouse has no transactions; write `skip_trx = true`"
+            }
+            Shape::BulkInsert { .. } => {
+                return Err(format!(
+                    "`{}` counts the rows that the server says it stored, which ClickHouse does \
+                     not report; use `oltp_insert`, or measure how long populating takes",
+                    self.name()
+                ));
+            }
+            _ if is_id_secondary => {
+                "option `secondary`: ClickHouse has no secondary indexes; leave the option out"
+            }
+            _ if has_k_index => {
+                "option `create_secondary`: ClickHouse has no secondary indexes; write \
+                 `create_secondary = false`"
+            }
+            _ => return Ok(()),
+        };
+        Err(why.to_owned())
     }
 
     fn tables(&self, dialect: Dialect) -> Vec<Table> {
-        match self.shape {
-            Shape::BulkInsert { .. } => schema::bulk_tables(self.schema.n_tables),
-            _ => self.schema.tables(dialect),
+        match self.settings.shape {
+            Shape::BulkInsert { .. } => schema::bulk_tables(self.settings.n_tables),
+            _ => self.settings.tables(dialect),
         }
     }
 
     fn table_shapes(&self) -> Vec<TableShape> {
-        let rows = match self.shape {
+        let rows = match self.settings.shape {
             Shape::BulkInsert { .. } => 0,
-            _ => self.schema.n_rows,
+            _ => self.settings.n_rows,
         };
-        vec![TableShape { first: 0, n_tables: self.schema.n_tables, rows }]
+        vec![TableShape { first: 0, n_tables: self.settings.n_tables, rows }]
     }
 
     /// The ids of further rows follow from one count of all clients.
     fn check_apart(&self) -> Result<(), String> {
-        match self.shape {
+        match self.settings.shape {
             Shape::Mix(_) | Shape::RandomKeys { .. } => Ok(()),
             Shape::Insert | Shape::BulkInsert { .. } => Err(format!(
                 "the clients of `{}` number their rows together, so they must run in one process",
@@ -210,15 +128,15 @@ impl Workload for Sysbench {
     }
 
     fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {
-        self.schema.fill_row(table_idx, number, row);
+        self.settings.fill_row(table_idx, number, row);
     }
 
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
-        let n_tables = self.schema.n_tables;
-        match self.shape {
+        let n_tables = self.settings.n_tables;
+        match self.settings.shape {
             Shape::Mix(mix) => mix.statements(dialect, n_tables),
             Shape::Insert => {
-                statements::insert_statements(dialect, n_tables, self.schema.needs_ids(dialect))
+                statements::insert_statements(dialect, n_tables, self.settings.needs_ids(dialect))
             }
             Shape::BulkInsert { .. } => Vec::new(),
             Shape::RandomKeys { n_keys, delta } => {
@@ -228,15 +146,15 @@ impl Workload for Sysbench {
     }
 
     fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
-        Audit { shape: self.shape, schema: &self.schema }.queries()
+        self.settings.audit_queries()
     }
 
     fn why_tables_are_not_audited(&self) -> Option<&'static str> {
-        Audit { shape: self.shape, schema: &self.schema }.why_not_of_tables()
+        self.settings.why_not_of_tables()
     }
 
     fn counts_commits(&self) -> bool {
-        matches!(self.shape, Shape::Insert)
+        matches!(self.settings.shape, Shape::Insert)
     }
 
     /// By the random digits of `c`.
@@ -248,13 +166,13 @@ impl Workload for Sysbench {
     }
 
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
-        let rows = self.distribution.over(self.table_size);
-        let drawn = self.shape.draws_from_all_rows().then(|| rows.counted());
+        let rows = self.settings.distribution.over(self.settings.table_size);
+        let drawn = self.settings.shape.draws_from_all_rows().then(|| rows.counted());
         let ledger = self.notes_commits.then(|| {
             Ledger::new(NotedRows {
-                tables: (1..=self.schema.n_tables).map(|n| format!("sbtest{n}")).collect(),
+                tables: (1..=self.settings.n_tables).map(|n| format!("sbtest{n}")).collect(),
                 column: "c",
-                filled: self.schema.n_tables * self.schema.n_rows,
+                filled: self.settings.n_tables * self.settings.n_rows,
                 per_transaction: 1,
             })
         });
@@ -264,9 +182,9 @@ impl Workload for Sysbench {
 
 impl Clients for SysbenchClients {
     fn client(&self, context: ClientContext) -> ClientFuture {
-        match self.script.shape {
+        match self.script.settings.shape {
             Shape::Mix(mix) => Box::pin(drive(
-                MixClient::new(mix, self.script.schema.n_tables, self.rows()),
+                MixClient::new(mix, self.script.settings.n_tables, self.rows()),
                 context,
             )),
             Shape::Insert => Box::pin(drive(self.insert_client(&context), context)),
@@ -293,8 +211,7 @@ impl Clients for SysbenchClients {
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        let Sysbench { shape, schema, .. } = self.script.as_ref();
-        let mut rows = Audit { shape: *shape, schema }.judge(totals, answers);
+        let mut rows = self.script.settings.audit(totals, answers);
         rows.extend(self.drawn.iter().map(|drawn| drawn.audit_row("rows drawn")));
         rows
     }
@@ -303,15 +220,15 @@ impl Clients for SysbenchClients {
 impl SysbenchClients {
     fn insert_client(&self, context: &ClientContext) -> InsertClient {
         let sequence = self.sequences.member(context.client_idx as u64, context.n_clients as u64);
-        let ids = if !self.script.schema.needs_ids(context.session.dialect()) {
+        let ids = if !self.script.settings.needs_ids(context.session.dialect()) {
             InsertIds::Server
-        } else if self.script.schema.is_auto_increment {
-            InsertIds::After(self.script.schema.n_rows, sequence)
+        } else if self.script.settings.is_auto_increment {
+            InsertIds::After(self.script.settings.n_rows, sequence)
         } else {
             InsertIds::Scattered(sequence)
         };
         InsertClient {
-            n_tables: self.script.schema.n_tables,
+            n_tables: self.script.settings.n_tables,
             k: self.rows(),
             ids,
             text: RowText::new(),
@@ -324,12 +241,15 @@ impl SysbenchClients {
 
     fn rows(&self) -> Rows {
         let drawn = self.drawn.as_ref().map(DrawnKeys::client);
-        Rows { distribution: self.script.distribution.over(self.script.table_size), drawn }
+        Rows {
+            distribution: self.script.settings.distribution.over(self.script.settings.table_size),
+            drawn,
+        }
     }
 
     /// As in sysbench, client i fills table i; clients that share a table interleave their ids.
     fn bulk_client(&self, bytes_max: usize, context: &ClientContext) -> BulkClient {
-        let n_tables = self.script.schema.n_tables;
+        let n_tables = self.script.settings.n_tables;
         let (client, n_clients) = (context.client_idx as u64, context.n_clients as u64);
         let table_idx = client % n_tables;
         let n_sharing = (n_clients - table_idx).div_ceil(n_tables);
@@ -339,9 +259,9 @@ impl SysbenchClients {
 
     /// The client's part of [0, rows]: its first key, and a distribution over its keys.
     fn segment(&self, context: &ClientContext) -> (i64, distribution::Distribution) {
-        let len = self.script.table_size as f64 / context.n_clients as f64;
+        let len = self.script.settings.table_size as f64 / context.n_clients as f64;
         let low = len * context.client_idx as f64;
         let (first, last) = (low as u64, (low + len) as u64);
-        (first as i64, self.script.distribution.over(last - first + 1))
+        (first as i64, self.script.settings.distribution.over(last - first + 1))
     }
 }

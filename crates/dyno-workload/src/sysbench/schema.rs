@@ -18,22 +18,9 @@ use dyno_units::{RandomStream, Seed};
 use crate::{Dialect, Row, TABLE_MARK, Table};
 
 use super::digits::{C_GROUPS, PAD_GROUPS, push_groups};
-use super::distribution::Distribution;
+use super::settings::Settings;
 
-#[derive(Clone, Debug)]
-pub(super) struct Schema {
-    pub(super) n_tables: u64,
-    pub(super) n_rows: u64,
-    pub(super) is_auto_increment: bool,
-    /// Whether `id` has a plain index in place of the primary key.
-    pub(super) is_id_secondary: bool,
-    pub(super) has_k_index: bool,
-    /// Of the values of `k`, less one.
-    pub(super) k: Distribution,
-    pub(super) seeds: Vec<Seed>,
-}
-
-impl Schema {
+impl Settings {
     pub(super) fn tables(&self, dialect: Dialect) -> Vec<Table> {
         (1..=self.n_tables)
             .map(|number| Table {
@@ -90,7 +77,6 @@ impl Schema {
         after
     }
 
-    /// Whether rows inserted while the load runs must carry an id.
     pub(super) fn needs_ids(&self, dialect: Dialect) -> bool {
         // Without the primary key there is no row id that SQLite could give; ClickHouse gives none.
         let gives_none =
@@ -107,7 +93,6 @@ impl Schema {
     }
 }
 
-/// The tables of `bulk_insert`: empty, two columns, as many as there are to be.
 pub(super) fn bulk_tables(n_tables: u64) -> Vec<Table> {
     (1..=n_tables)
         .map(|number| Table {

@@ -24,7 +24,6 @@ impl Sequences {
     }
 }
 
-/// The numbers of one client, from 0 upwards.
 #[derive(Debug)]
 pub(crate) struct Sequence {
     next: u64,

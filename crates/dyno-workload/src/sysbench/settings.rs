@@ -4,127 +4,106 @@ use dyno_units::Seed;
 
 use dyno_model::{OptionError, OptionSpec};
 
-use crate::options::{Options, refuse};
+use crate::options::{Options, count, refuse, switch};
 
-use super::distribution::{self, DistributionSpec};
-use super::schema::Schema;
+use super::distribution::{self, Distribution, DistributionSpec};
 use super::statements::{Mix, StatementKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ScriptId {
-    ReadOnly,
-    ReadWrite,
-    WriteOnly,
-    PointSelect,
-    UpdateIndex,
-    UpdateNonIndex,
-    Delete,
+enum Sends {
+    Mix,
+    One(StatementKind),
     Insert,
-    BulkInsert,
-    RandomPoints,
-    RandomRanges,
+    Bulk,
+    RandomKeys,
 }
 
-impl ScriptId {
-    pub(super) const ALL: [ScriptId; 11] = [
-        ScriptId::ReadOnly,
-        ScriptId::ReadWrite,
-        ScriptId::WriteOnly,
-        ScriptId::PointSelect,
-        ScriptId::UpdateIndex,
-        ScriptId::UpdateNonIndex,
-        ScriptId::Delete,
-        ScriptId::Insert,
-        ScriptId::BulkInsert,
-        ScriptId::RandomPoints,
-        ScriptId::RandomRanges,
-    ];
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Script {
+    pub(super) name: &'static str,
+    pub(super) summary: &'static str,
+    sends: Sends,
+    options: Groups,
+}
 
-    fn sends_mix(self) -> bool {
-        !matches!(
-            self,
-            ScriptId::Insert
-                | ScriptId::BulkInsert
-                | ScriptId::RandomPoints
-                | ScriptId::RandomRanges
-        )
+type Groups = &'static [&'static [OptionSpec]];
+
+const fn script(name: &'static str, sends: Sends, options: Groups) -> Script {
+    Script { name, summary: "", sends, options }
+}
+
+pub(super) const SCRIPTS: &[Script] = &[
+    script("oltp_read_only", Sends::Mix, &[BEGIN, POINTS, KEYS, RANGES])
+        .about("10 point selects and 4 range scans of 100 rows per transaction"),
+    script(
+        "oltp_read_write",
+        Sends::Mix,
+        &[BEGIN, POINTS, KEYS, RANGES, INDEX_UPDATES, NON_INDEX_UPDATES, DELETE_INSERTS],
+    )
+    .about("oltp_read_only and oltp_write_only in one transaction"),
+    script(
+        "oltp_write_only",
+        Sends::Mix,
+        &[BEGIN, INDEX_UPDATES, NON_INDEX_UPDATES, DELETE_INSERTS],
+    )
+    .about("2 updates, 1 delete and 1 insert per transaction"),
+    script("oltp_point_select", Sends::One(StatementKind::PointSelect), &[KEYS])
+        .about("one row by its primary key, no transaction"),
+    script("oltp_update_index", Sends::Mix, &[INDEX_UPDATES])
+        .about("adds 1 to an indexed column of one row"),
+    script("oltp_update_non_index", Sends::Mix, &[NON_INDEX_UPDATES])
+        .about("overwrites an unindexed column of one row"),
+    script("oltp_delete", Sends::One(StatementKind::Delete), &[])
+        .about("deletes one row; soon most rows are already gone"),
+    script("oltp_insert", Sends::Insert, &[]).about("inserts one row"),
+    script("bulk_insert", Sends::Bulk, &[BULK])
+        .about("inserts thousands of small rows per statement"),
+    script("select_random_points", Sends::RandomKeys, &[RANDOM_POINTS])
+        .about("10 values of an indexed column in one statement"),
+    script("select_random_ranges", Sends::RandomKeys, &[RANDOM_RANGES])
+        .about("counts rows in 10 ranges of an indexed column in one statement"),
+];
+
+impl Script {
+    const fn about(self, summary: &'static str) -> Script {
+        Script { summary, ..self }
     }
 
-    fn groups(self) -> &'static [&'static [OptionSpec]] {
-        match self {
-            ScriptId::ReadOnly => &[TABLES, distribution::OPTIONS, BEGIN, POINTS, KEYS, RANGES],
-            ScriptId::ReadWrite => &[
-                TABLES,
-                distribution::OPTIONS,
-                BEGIN,
-                POINTS,
-                KEYS,
-                RANGES,
-                INDEX_UPDATES,
-                NON_INDEX_UPDATES,
-                DELETE_INSERTS,
-            ],
-            ScriptId::WriteOnly => &[
-                TABLES,
-                distribution::OPTIONS,
-                BEGIN,
-                INDEX_UPDATES,
-                NON_INDEX_UPDATES,
-                DELETE_INSERTS,
-            ],
-            ScriptId::PointSelect => &[TABLES, distribution::OPTIONS, KEYS],
-            ScriptId::UpdateIndex => &[TABLES, distribution::OPTIONS, INDEX_UPDATES],
-            ScriptId::UpdateNonIndex => &[TABLES, distribution::OPTIONS, NON_INDEX_UPDATES],
-            ScriptId::Delete | ScriptId::Insert => &[TABLES, distribution::OPTIONS],
-            ScriptId::BulkInsert => &[BULK],
-            ScriptId::RandomPoints => &[TABLES, distribution::OPTIONS, RANDOM_POINTS],
-            ScriptId::RandomRanges => &[TABLES, distribution::OPTIONS, RANDOM_RANGES],
-        }
+    pub(super) fn option_specs(&self) -> Vec<OptionSpec> {
+        let of_rows: &[&[OptionSpec]] = match self.sends {
+            Sends::Bulk => &[],
+            _ => &[TABLES, distribution::OPTIONS],
+        };
+        [of_rows, self.options].concat().concat()
     }
 }
 
-/// How often a transaction does something.
 const fn times(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
     OptionSpec::count(name, default, help).within(0, 1_000_000)
 }
 
 const TABLES: &[OptionSpec] = &[
-    OptionSpec::count(
-        "tables",
-        "1",
-        "number of tables (select_random_points and _ranges query only the first)",
-    )
-    .within(1, TABLES_MAX),
-    OptionSpec::count("table_size", "10000", "rows in each table").within(1, ROWS_MAX),
-    OptionSpec::switch("auto_inc", true, "whether the server assigns the ids of inserted rows"),
-    OptionSpec::switch("secondary", false, "a plain index on id in place of the primary key"),
-    OptionSpec::switch(
-        "create_secondary",
-        true,
-        "an index on column k, created after the rows are filled in",
-    ),
+    count("tables", "1", 1, TABLES_MAX)
+        .help("number of tables (select_random_points and _ranges query only the first)"),
+    count("table_size", "10000", 1, ROWS_MAX).help("rows in each table"),
+    switch("auto_inc", true).help("whether the server assigns the ids of inserted rows"),
+    switch("secondary", false).help("a plain index on id in place of the primary key"),
+    switch("create_secondary", true)
+        .help("an index on column k, created after the rows are filled in"),
 ];
-const BEGIN: &[OptionSpec] =
-    &[OptionSpec::switch("skip_trx", false, "no BEGIN and COMMIT: autocommit")];
+const BEGIN: &[OptionSpec] = &[switch("skip_trx", false).help("no BEGIN and COMMIT: autocommit")];
 const POINTS: &[OptionSpec] = &[times("point_selects", "10", "point selects per transaction")];
-const KEYS: &[OptionSpec] = &[OptionSpec::count(
-    "point_select_keys",
-    "1",
-    "keys per point select; above 1 it uses `id IN (…)`",
-)
-.within(1, 10_000)];
+const KEYS: &[OptionSpec] = &[count("point_select_keys", "1", 1, 10_000)
+    .help("keys per point select; above 1 it uses `id IN (…)`")];
 const RANGES: &[OptionSpec] = &[
-    OptionSpec::switch("range_selects", true, "off leaves out all four kinds of range scans"),
-    OptionSpec::count("range_size", "100", "rows per range scan").within(1, 100_000_000),
+    switch("range_selects", true).help("off leaves out all four kinds of range scans"),
+    count("range_size", "100", 1, 100_000_000).help("rows per range scan"),
     times("simple_ranges", "1", "range scans that return all rows"),
     times("sum_ranges", "1", "range scans that return the sum of k"),
     times("order_ranges", "1", "range scans that sort their rows"),
     times("distinct_ranges", "1", "range scans that sort their rows and remove duplicates"),
-    OptionSpec::switch(
-        "row_filter",
-        false,
-        "range scans read `range_size` rows and return only one of them",
-    ),
+    switch("row_filter", false)
+        .help("range scans read `range_size` rows and return only one of them"),
 ];
 const INDEX_UPDATES: &[OptionSpec] =
     &[times("index_updates", "1", "updates of the indexed column k per transaction")];
@@ -133,39 +112,47 @@ const NON_INDEX_UPDATES: &[OptionSpec] =
 const DELETE_INSERTS: &[OptionSpec] =
     &[times("delete_inserts", "1", "rows deleted and reinserted per transaction")];
 const RANDOM_POINTS: &[OptionSpec] =
-    &[OptionSpec::count("random_points", "10", "values per statement").within(1, 10_000)];
+    &[count("random_points", "10", 1, 10_000).help("values per statement")];
 const RANDOM_RANGES: &[OptionSpec] = &[
-    OptionSpec::count("number_of_ranges", "10", "ranges per statement").within(1, 5000),
-    OptionSpec::count("delta", "5", "length of a range: its last value minus its first")
-        .within(0, 100_000_000),
+    count("number_of_ranges", "10", 1, 5000).help("ranges per statement"),
+    count("delta", "5", 0, 100_000_000).help("length of a range: its last value minus its first"),
 ];
 const BULK: &[OptionSpec] = &[
-    OptionSpec::count("tables", "1", "number of tables; sysbench has one for each client")
-        .within(1, TABLES_MAX),
-    OptionSpec::count("statement_bytes", "524288", "length at which a statement is sent")
-        .within(200, 1 << 30),
+    count("tables", "1", 1, TABLES_MAX).help("number of tables; sysbench has one for each client"),
+    count("statement_bytes", "524288", 200, 1 << 30).help("length at which a statement is sent"),
 ];
 
-pub(super) fn option_specs(script: ScriptId) -> Vec<OptionSpec> {
-    script.groups().concat()
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shape {
+    Mix(Mix),
+    Insert,
+    BulkInsert {
+        bytes_max: usize,
+    },
+    /// Statements with so many random keys, or, with a `delta` from first to last value, ranges.
+    RandomKeys {
+        n_keys: u64,
+        delta: Option<i64>,
+    },
 }
 
-/// All options of a script as numbers, checked. Those that a script does not have are 0 or off.
+/// The options of a script, checked. Those that a script does not have are 0 or off.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    script: ScriptId,
-    n_tables: u64,
+    pub(super) n_tables: u64,
     pub(super) table_size: u64,
-    is_auto_increment: bool,
-    is_id_secondary: bool,
-    has_k_index: bool,
+    /// Before the first step, in each table.
+    pub(super) n_rows: u64,
+    pub(super) is_auto_increment: bool,
+    /// Whether `id` has a plain index in place of the primary key.
+    pub(super) is_id_secondary: bool,
+    pub(super) has_k_index: bool,
     pub(super) distribution: DistributionSpec,
-    pub(super) mix: Mix,
-    pub(super) statement_bytes: usize,
-    /// Random keys, or ranges of them, per statement.
-    pub(super) n_keys: u64,
-    /// Last value of a range minus its first; none for keys.
-    pub(super) delta: Option<i64>,
+    /// Of the values of `k`, less one.
+    pub(super) k: Distribution,
+    /// Of each table's rows.
+    pub(super) seeds: Vec<Seed>,
+    pub(super) shape: Shape,
 }
 
 const TABLES_MAX: u64 = 100_000;
@@ -174,43 +161,36 @@ const TABLES_MAX: u64 = 100_000;
 const ROWS_MAX: u64 = 2_000_000_000;
 
 impl Settings {
-    pub(super) fn read(script: ScriptId, options: &Options) -> Result<Settings, OptionError> {
+    pub(super) fn read(
+        script: &Script,
+        options: &Options,
+        seed: Seed,
+    ) -> Result<Settings, OptionError> {
         let reader = Reader(options);
-        let has_rows = script != ScriptId::BulkInsert;
+        let n_tables = reader.count("tables")?;
+        let (mut table_size, mut distribution) = (1, DistributionSpec::Uniform);
+        if script.sends != Sends::Bulk {
+            table_size = reader.count("table_size")?;
+            distribution = DistributionSpec::from_options(options)?;
+        }
+        let is_auto_increment = reader.switch("auto_inc");
+        // As in sysbench: with scattered ids, oltp_insert begins with empty tables.
+        let is_empty = script.sends == Sends::Insert && !is_auto_increment;
         Ok(Settings {
-            script,
-            n_tables: reader.count("tables")?,
-            table_size: if has_rows { reader.count("table_size")? } else { 1 },
-            is_auto_increment: reader.switch("auto_inc"),
+            n_tables,
+            table_size,
+            n_rows: if is_empty { 0 } else { table_size },
+            is_auto_increment,
             is_id_secondary: reader.switch("secondary"),
             has_k_index: reader.switch("create_secondary"),
-            distribution: match has_rows {
-                true => DistributionSpec::from_options(options)?,
-                false => DistributionSpec::Uniform,
-            },
-            mix: reader.mix(script)?,
-            statement_bytes: reader.count("statement_bytes")? as usize,
-            n_keys: reader.count("random_points")? + reader.count("number_of_ranges")?,
-            delta: Some(reader.count("delta")? as i64).filter(|_| reader.0.has("delta")),
+            distribution,
+            k: distribution.over(table_size),
+            seeds: (0..n_tables).map(|idx| seed.derive("sbtest", idx)).collect(),
+            shape: reader.shape(script.sends)?,
         })
-    }
-
-    pub(super) fn schema(&self, seed: Seed) -> Schema {
-        // As in sysbench: with scattered ids, oltp_insert begins with empty tables.
-        let is_empty = self.script == ScriptId::Insert && !self.is_auto_increment;
-        Schema {
-            n_tables: self.n_tables,
-            n_rows: if is_empty { 0 } else { self.table_size },
-            is_auto_increment: self.is_auto_increment,
-            is_id_secondary: self.is_id_secondary,
-            has_k_index: self.has_k_index,
-            k: self.distribution.over(self.table_size),
-            seeds: (0..self.n_tables).map(|idx| seed.derive("sbtest", idx)).collect(),
-        }
     }
 }
 
-/// Reads options that a script may or may not have.
 struct Reader<'a>(&'a Options);
 
 impl Reader<'_> {
@@ -218,12 +198,25 @@ impl Reader<'_> {
         self.0.has(name) && self.0.switch(name)
     }
 
-    /// 0 if the script has no such option.
     fn count(&self, name: &str) -> Result<u64, OptionError> {
         if self.0.has(name) { self.0.in_range(name) } else { Ok(0) }
     }
 
-    fn mix(&self, script: ScriptId) -> Result<Mix, OptionError> {
+    fn shape(&self, sends: Sends) -> Result<Shape, OptionError> {
+        Ok(match sends {
+            Sends::Mix => Shape::Mix(self.mix(None)?),
+            Sends::One(kind) => Shape::Mix(self.mix(Some(kind))?),
+            Sends::Insert => Shape::Insert,
+            Sends::Bulk => Shape::BulkInsert { bytes_max: self.count("statement_bytes")? as usize },
+            Sends::RandomKeys => Shape::RandomKeys {
+                n_keys: self.count("random_points")? + self.count("number_of_ranges")?,
+                delta: Some(self.count("delta")? as i64).filter(|_| self.0.has("delta")),
+            },
+        })
+    }
+
+    /// With one statement of the kind that every transaction has.
+    fn mix(&self, always: Option<StatementKind>) -> Result<Mix, OptionError> {
         let mut mix = Mix {
             has_begin: self.0.has("skip_trx") && !self.switch("skip_trx"),
             n_keys: self.count("point_select_keys")?,
@@ -246,13 +239,11 @@ impl Reader<'_> {
         set(StatementKind::NonIndexUpdate, "non_index_updates")?;
         set(StatementKind::Delete, "delete_inserts")?;
         set(StatementKind::Insert, "delete_inserts")?;
-        match script {
-            ScriptId::PointSelect => mix.set(StatementKind::PointSelect, 1),
-            ScriptId::Delete => mix.set(StatementKind::Delete, 1),
-            _ => {}
+        if let Some(kind) = always {
+            mix.set(kind, 1);
         }
         // Such a client would never wait for anything, and so would never end.
-        if script.sends_mix() && mix.is_empty() {
+        if mix.is_empty() {
             let names = ["skip_trx", "index_updates", "non_index_updates"];
             let name = names.into_iter().find(|name| self.0.has(name)).unwrap_or("tables");
             return refuse(name, "a transaction must send at least one statement");

@@ -6,8 +6,8 @@
 
 use crate::{Dialect, Statement, StatementClass};
 
-/// What a statement does; the order is the order inside a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a statement does; the order is the order inside a transaction, reads first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(super) enum StatementKind {
     PointSelect,
     SimpleRange,
@@ -43,26 +43,16 @@ impl StatementKind {
     ];
 
     fn class(self) -> StatementClass {
-        match self {
-            StatementKind::PointSelect
-            | StatementKind::SimpleRange
-            | StatementKind::SumRange
-            | StatementKind::OrderRange
-            | StatementKind::DistinctRange => StatementClass::Read,
-            _ => StatementClass::Write,
-        }
+        if self < StatementKind::IndexUpdate { StatementClass::Read } else { StatementClass::Write }
     }
 }
 
-/// How often a transaction sends each kind of statement, and in which form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mix {
     pub(super) has_begin: bool,
-    /// How many of each kind, by [`StatementKind`] as an index.
     pub(super) counts: [u64; N_STATEMENT_KINDS],
     /// Keys of one point select: above 1, `IN` takes the place of `=`.
     pub(super) n_keys: u64,
-    /// Rows of a range scan.
     pub(super) range_size: u64,
     /// Range scans return only one of their rows.
     ///
@@ -110,7 +100,6 @@ impl Mix {
         StatementKind::ALL.into_iter().filter(|kind| self.count(*kind) > 0)
     }
 
-    /// All statements, in the order that [`StatementPlaces`] knows.
     pub(super) fn statements(&self, dialect: Dialect, n_tables: u64) -> Vec<Statement> {
         self.kinds()
             .flat_map(|kind| (1..=n_tables).map(move |number| (kind, number)))
@@ -156,14 +145,12 @@ impl Mix {
     }
 }
 
-/// Where a kind of statement for a table is found among the prepared statements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StatementPlaces {
     first: [usize; N_STATEMENT_KINDS],
 }
 
 impl StatementPlaces {
-    /// The index of this kind for table `table_idx`, counted from 0.
     #[inline]
     pub(super) fn index(&self, kind: StatementKind, table_idx: u64) -> usize {
         self.first[kind as usize] + table_idx as usize
@@ -173,17 +160,14 @@ impl StatementPlaces {
 /// One per table. sysbench sends values in the text; here the statement is prepared, as in all
 /// other scripts, to leave out parsing. Servers that give ids get none.
 pub(super) fn insert_statements(dialect: Dialect, n_tables: u64, has_ids: bool) -> Vec<Statement> {
-    let (columns, values) = match has_ids {
-        true => ("id, k, c, pad", "?, ?, ?, ?"),
-        false => ("k, c, pad", "?, ?, ?"),
-    };
+    let (columns, values) =
+        if has_ids { ("id, k, c, pad", "?, ?, ?, ?") } else { ("k, c, pad", "?, ?, ?") };
     (1..=n_tables)
         .map(|number| format!("INSERT INTO sbtest{number} ({columns}) VALUES ({values})"))
         .map(|sql| Statement::new(dialect.placeholders(&sql), StatementClass::Write))
         .collect()
 }
 
-/// Asks for rows by so many random keys, or ranges of them.
 pub(super) fn random_keys_statement(dialect: Dialect, n_keys: u64, is_range: bool) -> Statement {
     let sql = match is_range {
         false => {

@@ -2,13 +2,15 @@
 //! the client. A retry draws again: as in sysbench, it is a new transaction of the same kind.
 //! Duplicate keys and deadlocks are returned, not handled.
 
+use std::fmt::Write;
+
 use dyno_units::RandomStream;
 
 use crate::ledger::Note;
 use crate::skew::DrawnByClient;
 use crate::{Done, Session, StatementClass, Transactions, Value};
 
-use super::digits::{C_GROUPS, PAD_GROUPS, push_groups, push_number, text_len};
+use super::digits::{C_GROUPS, PAD_GROUPS, push_groups, text_len};
 use super::distribution::Distribution;
 use super::sequence::{Sequence, scattered_id};
 use super::statements::{Mix, StatementKind, StatementPlaces};
@@ -19,7 +21,6 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// A row, counted from 1.
     #[inline]
     fn draw(&self, random: &mut RandomStream) -> i64 {
         let row = self.distribution.draw(random);
@@ -96,22 +97,20 @@ impl MixClient {
     }
 
     async fn updates(&mut self, random: &mut RandomStream, session: &mut Session) -> Done {
-        let count = self.mix.count(StatementKind::IndexUpdate);
-        if count > 0 {
-            let statement = self.places.index(StatementKind::IndexUpdate, self.draw_table(random));
-            for _ in 0..count {
-                let id = self.draw_id(random);
-                session.execute(statement, &[Value::Integer(id)]).await?;
+        for kind in [StatementKind::IndexUpdate, StatementKind::NonIndexUpdate] {
+            let count = self.mix.count(kind);
+            if count == 0 {
+                continue;
             }
-        }
-        let count = self.mix.count(StatementKind::NonIndexUpdate);
-        if count > 0 {
-            let table_idx = self.draw_table(random);
-            let statement = self.places.index(StatementKind::NonIndexUpdate, table_idx);
+            let statement = self.places.index(kind, self.draw_table(random));
             for _ in 0..count {
-                let id = self.draw_id(random);
-                let values = [Value::Text(self.text.draw_c(random)), Value::Integer(id)];
-                session.execute(statement, &values).await?;
+                let id = Value::Integer(self.draw_id(random));
+                if kind == StatementKind::IndexUpdate {
+                    session.execute(statement, &[id]).await?;
+                } else {
+                    let c = Value::Text(self.text.draw_c(random));
+                    session.execute(statement, &[c, id]).await?;
+                }
             }
         }
         Ok(())
@@ -188,9 +187,7 @@ pub(super) struct InsertClient {
 
 pub(super) enum InsertIds {
     Server,
-    /// Ascending, above this many rows that were filled in.
     After(u64, Sequence),
-    /// Scattered over all 32-bit numbers.
     Scattered(Sequence),
 }
 
@@ -265,11 +262,7 @@ impl BulkClient {
         }
         // sysbench numbers from 1.
         let number = self.ids.take() as i64 + 1;
-        self.sql.push('(');
-        push_number(&mut self.sql, number);
-        self.sql.push(',');
-        push_number(&mut self.sql, number);
-        self.sql.push(')');
+        write!(self.sql, "({number},{number})").expect("writing to a String cannot fail");
     }
 }
 
@@ -330,7 +323,6 @@ impl Transactions for RandomKeysClient {
     }
 }
 
-/// The text columns of one row, in memory that is used again.
 pub(super) struct RowText {
     c: Vec<u8>,
     pad: Vec<u8>,

@@ -13,27 +13,21 @@
 //! In trials that promote a replica, the INSERT into the history also sets `filler`, to tell its rows apart.
 //! Departures from pgbench's tables are in `schema`.
 
-mod audit;
-mod counts;
 mod schema;
-mod settings;
 mod transactions;
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use dyno_model::{OptionError, OptionSpec};
 
-use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
-use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Outline, Row, Statement,
-    Table, TextRows, Workload, drive,
-};
+use crate::prelude::*;
 
 use crate::ledger::{Ledger, NotedRows};
+use crate::options::{Options, count, word};
+use crate::skew::{DrawnKeys, DrawnKinds, KeyBins};
+use crate::sysbench::distribution::{self, Distribution, DistributionSpec};
 
-use counts::Counts;
-use settings::{Protocol, Settings};
 use transactions::{Client, Naming, Script};
 
 const NAME: &str = "tpcb";
@@ -41,7 +35,7 @@ const NAME: &str = "tpcb";
 pub fn spec() -> WorkloadSpec {
     let summary =
         "pgbench's TPC-B: adds an amount to the balances of an account, a teller and a branch";
-    WorkloadSpec::new(NAME, summary, settings::option_specs(), plan)
+    WorkloadSpec::new(NAME, summary, option_specs(), plan)
 }
 
 /// The rows follow from the options alone: the seed has no effect here.
@@ -107,7 +101,7 @@ impl Workload for TpcB {
     }
 
     fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
-        audit::queries(self.settings.script)
+        queries(self.settings.script)
     }
 
     fn why_tables_are_not_audited(&self) -> Option<&'static str> {
@@ -128,25 +122,25 @@ impl Workload for TpcB {
     }
 
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
-        let counts = Counts::new(&self.settings);
+        let drawn = self.settings.drawn_keys();
         let ledger = self.settings.names_transactions.then(|| {
             let tables = vec![schema::HISTORY.to_owned()];
             Ledger::new(NotedRows { tables, column: "filler", filled: 0, per_transaction: 1 })
         });
-        Arc::new(TpcBClients { workload: self, counts, ledger })
+        Arc::new(TpcBClients { workload: self, drawn, ledger })
     }
 }
 
 struct TpcBClients {
     workload: Arc<TpcB>,
-    counts: Counts,
+    drawn: DrawnKinds<3>,
     ledger: Option<Arc<Ledger>>,
 }
 
 impl Clients for TpcBClients {
     fn client(&self, context: ClientContext) -> ClientFuture {
         let naming = self.ledger.as_ref().map(Naming::new);
-        let client = Client::new(&self.workload.settings, self.counts.client(), naming);
+        let client = Client::new(&self.workload.settings, self.drawn.client(), naming);
         Box::pin(drive(client, context))
     }
 
@@ -155,6 +149,122 @@ impl Clients for TpcBClients {
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        audit::judge(self.workload.settings.script, &self.counts, totals, answers)
+        judge(self.workload.settings.script, &self.drawn, totals, answers)
     }
+}
+
+const ACCOUNTS: u64 = 100_000;
+
+const TELLERS: u64 = 10;
+
+/// Most branches: tellers are numbered in 32 bits.
+const SCALE_MAX: u64 = 200_000_000;
+
+const OPTIONS: &[OptionSpec] = &[
+    count("scale", "1", 1, SCALE_MAX)
+        .help("branches; each has 10 tellers and 100,000 accounts (about 15 MB)"),
+    word("script", &["tpcb-like", "simple-update", "select-only"]).help(
+        "what a transaction does: 7 statements; 5, without tellers and branches; or 1 SELECT",
+    ),
+    word("protocol", &["prepared", "simple", "extended"]).help(
+        "statements prepared once for each connection; sent as text (pgbench's default); or \
+         parsed, bound and executed each time (PostgreSQL only)",
+    ),
+    count("fillfactor", "100", 10, 100)
+        .help("percentage of a page to fill, from 10 to 100 (PostgreSQL only)"),
+];
+
+fn option_specs() -> Vec<OptionSpec> {
+    [OPTIONS, distribution::OPTIONS].concat()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    Prepared,
+    Simple,
+    /// Parsed again for each execution, then executed with values.
+    Extended,
+}
+
+#[derive(Clone, Debug)]
+struct Settings {
+    scale: u64,
+    script: Script,
+    protocol: Protocol,
+    fillfactor: u64,
+    accounts: Distribution,
+    /// Whether rows of history say in `filler` which transaction made them.
+    names_transactions: bool,
+}
+
+impl Settings {
+    fn read(options: &Options) -> Result<Settings, OptionError> {
+        let scale = options.in_range("scale")?;
+        Ok(Settings {
+            scale,
+            script: options.meaning("script", Script::ALL),
+            protocol: options
+                .meaning("protocol", [Protocol::Prepared, Protocol::Simple, Protocol::Extended]),
+            fillfactor: options.in_range("fillfactor")?,
+            accounts: DistributionSpec::from_options(options)?.over(scale * ACCOUNTS),
+            names_transactions: false,
+        })
+    }
+
+    /// Of the accounts drawn, and of tellers and branches, which are all equally likely.
+    fn drawn_keys(&self) -> DrawnKinds<3> {
+        let even = |n_keys| DrawnKeys::new(KeyBins::even(n_keys));
+        DrawnKinds([
+            ("skew of accounts", self.accounts.counted()),
+            ("skew of tellers", even(self.scale * TELLERS)),
+            ("skew of branches", even(self.scale)),
+        ])
+    }
+}
+
+/// Sums of all tables, and rows of history; one statement, hence of one moment.
+const BALANCES: &str = "SELECT (SELECT COALESCE(SUM(abalance), 0) FROM pgbench_accounts), \
+     (SELECT COALESCE(SUM(tbalance), 0) FROM pgbench_tellers), \
+     (SELECT COALESCE(SUM(bbalance), 0) FROM pgbench_branches), \
+     (SELECT COALESCE(SUM(delta), 0) FROM pgbench_history), \
+     (SELECT COUNT(*) FROM pgbench_history)";
+
+fn queries(script: Script) -> Vec<String> {
+    match script {
+        Script::TpcbLike | Script::SimpleUpdate => vec![BALANCES.to_owned()],
+        Script::SelectOnly => Vec::new(),
+    }
+}
+
+fn judge(
+    script: Script,
+    drawn: &DrawnKinds<3>,
+    totals: &AuditTotals,
+    answers: &[TextRows],
+) -> Vec<AuditRow> {
+    let mut rows = vec![AuditRow::statements(script.n_statements(), totals), received(totals)];
+    rows.extend(drawn.audit_rows().take(if script.has_begin() { 3 } else { 1 }));
+    if script == Script::SelectOnly {
+        return rows;
+    }
+    let number = |column| number_in(answers.first()?, 0, column);
+    let moved = number(3).unwrap_or_default();
+    let of_history = |name| format!("sum of {name} must equal the sum of the deltas in history");
+    rows.push(AuditRow::equal(of_history("account balances"), moved, number(0)));
+    if script == Script::TpcbLike {
+        rows.push(AuditRow::equal(of_history("teller balances"), moved, number(1)));
+        rows.push(AuditRow::equal(of_history("branch balances"), moved, number(2)));
+    } else {
+        rows.push(AuditRow::equal("sum of teller balances", 0, number(1)));
+        rows.push(AuditRow::equal("sum of branch balances", 0, number(2)));
+    }
+    rows.push(AuditRow::inserted("rows in history, 1 per transaction", (0, 1), totals, number(4)));
+    rows
+}
+
+fn received(totals: &AuditTotals) -> AuditRow {
+    let committed = i128::from(totals.committed());
+    let bounds = (committed, committed + i128::from(totals.unfinished()));
+    let received = totals.tally.rows_received.into();
+    AuditRow::between("rows received, 1 per transaction", bounds, Some(received)).of_clients()
 }

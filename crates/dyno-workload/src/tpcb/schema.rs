@@ -10,57 +10,47 @@
 
 use dyno_model::names;
 
+use crate::workload::columns_of;
 use crate::{Dialect, Row, Table};
 
-use super::settings::{ACCOUNTS, Settings, TELLERS};
+use super::{ACCOUNTS, Settings, TELLERS};
 
 /// From this scale on pgbench makes the columns of account numbers wider, as 32 bits are too tight.
 const WIDE_SCALE: u64 = 20_000;
 
-/// The table that each transaction adds a row to.
 pub(super) const HISTORY: &str = "pgbench_history";
 
-/// The tables, in the order that [`fill_row`] knows.
 pub(super) fn tables(settings: &Settings, dialect: Dialect) -> Vec<Table> {
     let scale = settings.scale;
     let aid = if scale >= WIDE_SCALE { "bigint" } else { "int" };
-    let keyed = |name: &str, key: &str, columns: &str| {
+    let keyed = |name: &str, columns: &str, rows| {
         let with = match dialect {
             Dialect::PostgreSql => format!(" WITH (fillfactor={})", settings.fillfactor),
             Dialect::MySql | Dialect::Sqlite | Dialect::ClickHouse => String::new(),
         };
-        format!("CREATE TABLE {name} ({}, {columns}){with}", key_column(dialect, key, aid))
+        // All but the last one, `filler`.
+        let mut filled = columns_of(columns);
+        filled.pop();
+        let (key, others) = columns.split_once(", ").expect("the key comes first");
+        let key_column = key_column(dialect, key, aid);
+        Table {
+            name: name.to_owned(),
+            create: format!("CREATE TABLE {name} ({key_column}, {others}){with}"),
+            columns: filled,
+            rows,
+            after: after(dialect, name, Some(key)),
+        }
     };
+    let filled = filler(dialect);
+    let accounts = format!("aid, bid int, abalance int, filler char(84) default '{filled}'");
+    let mut accounts = keyed("pgbench_accounts", &accounts, scale * ACCOUNTS);
+    accounts.after.splice(..0, without_default(dialect));
+    let tellers = "tid, bid int, tbalance int, filler char(84)";
     let mtime = if dialect == Dialect::MySql { "datetime" } else { "timestamp" };
     vec![
-        Table {
-            name: "pgbench_branches".to_owned(),
-            create: keyed("pgbench_branches", "bid", "bbalance int, filler char(88)"),
-            columns: names(&["bid", "bbalance"]),
-            rows: scale,
-            after: after(dialect, "pgbench_branches", Some("bid")),
-        },
-        Table {
-            name: "pgbench_tellers".to_owned(),
-            create: keyed("pgbench_tellers", "tid", "bid int, tbalance int, filler char(84)"),
-            columns: names(&["tid", "bid", "tbalance"]),
-            rows: scale * TELLERS,
-            after: after(dialect, "pgbench_tellers", Some("tid")),
-        },
-        Table {
-            name: "pgbench_accounts".to_owned(),
-            create: keyed(
-                "pgbench_accounts",
-                "aid",
-                &format!("bid int, abalance int, filler char(84) default '{}'", filler(dialect)),
-            ),
-            columns: names(&["aid", "bid", "abalance"]),
-            rows: scale * ACCOUNTS,
-            after: without_default(dialect)
-                .into_iter()
-                .chain(after(dialect, "pgbench_accounts", Some("aid")))
-                .collect(),
-        },
+        keyed("pgbench_branches", "bid, bbalance int, filler char(88)", scale),
+        keyed("pgbench_tellers", tellers, scale * TELLERS),
+        accounts,
         Table {
             name: HISTORY.to_owned(),
             create: format!(
@@ -74,7 +64,6 @@ pub(super) fn tables(settings: &Settings, dialect: Dialect) -> Vec<Table> {
     ]
 }
 
-/// The default of an account's `filler` while the table is filled.
 fn filler(dialect: Dialect) -> String {
     let width = if dialect == Dialect::Sqlite { 84 } else { 0 };
     " ".repeat(width)
@@ -107,14 +96,9 @@ fn after(dialect: Dialect, table: &str, key: Option<&str>) -> Vec<String> {
 pub(super) fn fill_row(table_idx: usize, number: u64, row: &mut Row) {
     row.push_integer(number as i64 + 1);
     match table_idx {
-        0 => row.push_integer(0),
-        1 => {
-            row.push_integer((number / TELLERS) as i64 + 1);
-            row.push_integer(0);
-        }
-        _ => {
-            row.push_integer((number / ACCOUNTS) as i64 + 1);
-            row.push_integer(0);
-        }
+        0 => {}
+        1 => row.push_integer((number / TELLERS) as i64 + 1),
+        _ => row.push_integer((number / ACCOUNTS) as i64 + 1),
     }
+    row.push_integer(0);
 }

@@ -363,21 +363,21 @@ fn an_audit_without_answers_fails() {
 fn a_wrong_skew_is_found() {
     let settings = |distribution: &str| {
         let given = BTreeMap::from([("distribution".to_owned(), distribution.to_owned())]);
-        let specs = super::settings::option_specs();
+        let specs = super::option_specs();
         let options = crate::options::Options::resolve(&specs, &given).unwrap();
-        super::settings::Settings::read(&options).unwrap()
+        super::Settings::read(&options).unwrap()
     };
     let failed = |intended: &str, drawn: &str| -> Vec<String> {
-        let counts = super::counts::Counts::new(&settings(intended));
+        let keys = settings(intended).drawn_keys();
         let drawn = settings(drawn);
         let mut random = Seed(3).stream();
-        let [accounts, tellers, branches] = counts.client();
+        let [accounts, tellers, branches] = keys.client();
         for _ in 0..5000 {
             accounts.note(drawn.accounts.draw(&mut random));
             tellers.note(random.below(10));
             branches.note(0);
         }
-        let rows = counts.audit_rows(super::transactions::Script::TpcbLike);
+        let rows: Vec<_> = keys.audit_rows().collect();
         assert!(rows.iter().all(|row| !row.is_undecided), "{rows:?}");
         rows.into_iter().filter(|row| !row.pass).map(|row| row.name).collect()
     };

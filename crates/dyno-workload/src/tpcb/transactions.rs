@@ -7,13 +7,11 @@ use dyno_model::{Name, name};
 use dyno_units::RandomStream;
 
 use crate::ledger::{Ledger, Note};
-use crate::sysbench::distribution::Distribution;
+use crate::skew::DrawnByClient;
 use crate::{Dialect, Done, Session, Statement, StatementClass, Transactions, Value};
 
-use super::counts::Drawing;
-use super::settings::{Protocol, Settings, TELLERS};
+use super::{Protocol, Settings, TELLERS};
 
-/// Largest amount, up or down, that a transaction moves.
 const DELTA_MOST: i64 = 5000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +21,6 @@ pub(super) enum Script {
     SelectOnly,
 }
 
-/// A statement between BEGIN and COMMIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     UpdateAccount,
@@ -32,6 +29,8 @@ pub(super) enum Line {
     UpdateBranch,
     InsertHistory,
 }
+
+use Line::{InsertHistory, SelectAccount, UpdateAccount, UpdateBranch, UpdateTeller};
 
 impl Script {
     pub(super) const ALL: [Script; 3] =
@@ -52,17 +51,11 @@ impl Script {
     /// Its statements, BEGIN and COMMIT aside; the order is that of [`Script::statements`].
     pub(super) fn lines(self) -> &'static [Line] {
         match self {
-            Script::TpcbLike => &[
-                Line::UpdateAccount,
-                Line::SelectAccount,
-                Line::UpdateTeller,
-                Line::UpdateBranch,
-                Line::InsertHistory,
-            ],
-            Script::SimpleUpdate => {
-                &[Line::UpdateAccount, Line::SelectAccount, Line::InsertHistory]
+            Script::TpcbLike => {
+                &[UpdateAccount, SelectAccount, UpdateTeller, UpdateBranch, InsertHistory]
             }
-            Script::SelectOnly => &[Line::SelectAccount],
+            Script::SimpleUpdate => &[UpdateAccount, SelectAccount, InsertHistory],
+            Script::SelectOnly => &[SelectAccount],
         }
     }
 
@@ -95,21 +88,15 @@ impl Line {
     /// Its text, with `?` for each of [`Line::values`], and for the name of the transaction if it has one.
     fn sql(self, names_transactions: bool) -> &'static str {
         match self {
-            Line::UpdateAccount => {
-                "UPDATE pgbench_accounts SET abalance = abalance + ? WHERE aid = ?"
-            }
-            Line::SelectAccount => "SELECT abalance FROM pgbench_accounts WHERE aid = ?",
-            Line::UpdateTeller => {
-                "UPDATE pgbench_tellers SET tbalance = tbalance + ? WHERE tid = ?"
-            }
-            Line::UpdateBranch => {
-                "UPDATE pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?"
-            }
-            Line::InsertHistory if names_transactions => {
+            UpdateAccount => "UPDATE pgbench_accounts SET abalance = abalance + ? WHERE aid = ?",
+            SelectAccount => "SELECT abalance FROM pgbench_accounts WHERE aid = ?",
+            UpdateTeller => "UPDATE pgbench_tellers SET tbalance = tbalance + ? WHERE tid = ?",
+            UpdateBranch => "UPDATE pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?",
+            InsertHistory if names_transactions => {
                 "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime, filler) \
                  VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP, ?)"
             }
-            Line::InsertHistory => {
+            InsertHistory => {
                 "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) \
                  VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)"
             }
@@ -118,7 +105,7 @@ impl Line {
 
     fn class(self) -> StatementClass {
         match self {
-            Line::SelectAccount => StatementClass::Read,
+            SelectAccount => StatementClass::Read,
             _ => StatementClass::Write,
         }
     }
@@ -126,11 +113,11 @@ impl Line {
     fn values(self, drawn: &Drawn) -> ([i64; 4], usize) {
         let Drawn { aid, bid, tid, delta } = *drawn;
         match self {
-            Line::UpdateAccount => ([delta, aid, 0, 0], 2),
-            Line::SelectAccount => ([aid, 0, 0, 0], 1),
-            Line::UpdateTeller => ([delta, tid, 0, 0], 2),
-            Line::UpdateBranch => ([delta, bid, 0, 0], 2),
-            Line::InsertHistory => ([tid, bid, aid, delta], 4),
+            UpdateAccount => ([delta, aid, 0, 0], 2),
+            SelectAccount => ([aid, 0, 0, 0], 1),
+            UpdateTeller => ([delta, tid, 0, 0], 2),
+            UpdateBranch => ([delta, bid, 0, 0], 2),
+            InsertHistory => ([tid, bid, aid, delta], 4),
         }
     }
 }
@@ -146,7 +133,6 @@ struct Drawn {
 /// Longest statement with its values, in bytes: 115 of the INSERT, four numbers and a name.
 const STATEMENT_BYTES_MAX: usize = 256;
 
-/// Longest name of a transaction: what `filler` holds.
 const NAME_BYTES_MAX: usize = 22;
 
 /// What names the transactions of one client, and whether they were confirmed.
@@ -173,40 +159,34 @@ impl Naming {
 }
 
 pub(super) struct Client {
-    script: Script,
-    protocol: Protocol,
-    scale: u64,
-    accounts: Distribution,
+    settings: Settings,
     drawn: Drawn,
-    drawing: Drawing,
+    /// Notes accounts, tellers, branches, counted from 0.
+    drawing: [DrawnByClient; 3],
     naming: Option<Naming>,
     // Used again for each statement that goes as text.
     sql: String,
 }
 
 impl Client {
-    pub(super) fn new(settings: &Settings, drawing: Drawing, naming: Option<Naming>) -> Client {
-        Client {
-            script: settings.script,
-            protocol: settings.protocol,
-            scale: settings.scale,
-            accounts: settings.accounts,
-            drawn: Drawn::default(),
-            drawing,
-            naming,
-            sql: String::with_capacity(STATEMENT_BYTES_MAX),
-        }
+    pub(super) fn new(
+        settings: &Settings,
+        drawing: [DrawnByClient; 3],
+        naming: Option<Naming>,
+    ) -> Client {
+        let sql = String::with_capacity(STATEMENT_BYTES_MAX);
+        Client { settings: settings.clone(), drawn: Drawn::default(), drawing, naming, sql }
     }
 
     async fn line(&mut self, statement: usize, line: Line, session: &mut Session) -> Done {
         let (numbers, mut n) = line.values(&self.drawn);
         let [a, b, c, d] = numbers.map(Value::Integer);
         let mut values = [a, b, c, d, Value::Null];
-        if let (Line::InsertHistory, Some(naming)) = (line, &self.naming) {
+        if let (InsertHistory, Some(naming)) = (line, &self.naming) {
             values[n] = Value::Text(naming.name.as_bytes());
             n += 1;
         }
-        match self.protocol {
+        match self.settings.protocol {
             Protocol::Prepared | Protocol::Extended => {
                 session.execute(statement, &values[..n]).await?
             }
@@ -219,7 +199,6 @@ impl Client {
     }
 }
 
-/// Writes `template` into `sql` with a value in place of each `?`.
 fn write_text(sql: &mut String, template: &str, values: &[Value<'_>]) {
     sql.clear();
     let mut values = values.iter();
@@ -241,13 +220,14 @@ fn write_text(sql: &mut String, template: &str, values: &[Value<'_>]) {
 impl Transactions for Client {
     /// Draws all values, in pgbench's order.
     fn draw(&mut self, random: &mut RandomStream) -> usize {
-        let account = self.accounts.draw(random);
+        let Settings { script, scale, accounts: distribution, .. } = &self.settings;
+        let account = distribution.draw(random);
         let [accounts, tellers, branches] = &self.drawing;
         accounts.note(account);
         self.drawn.aid = account as i64 + 1;
-        if self.script.has_begin() {
-            let branch = random.below(self.scale);
-            let teller = random.below(self.scale * TELLERS);
+        if script.has_begin() {
+            let branch = random.below(*scale);
+            let teller = random.below(scale * TELLERS);
             branches.note(branch);
             tellers.note(teller);
             (self.drawn.bid, self.drawn.tid) = (branch as i64 + 1, teller as i64 + 1);
@@ -260,9 +240,9 @@ impl Transactions for Client {
     }
 
     async fn perform(&mut self, _: usize, _: &mut RandomStream, session: &mut Session) -> Done {
-        let has_begin = self.script.has_begin();
-        let lines = self.script.lines();
-        let is_extended = self.protocol == Protocol::Extended;
+        let Settings { script, protocol, .. } = self.settings;
+        let (has_begin, lines) = (script.has_begin(), script.lines());
+        let is_extended = protocol == Protocol::Extended;
         if let Some(naming) = &mut self.naming {
             naming.note.sends(0, &naming.name);
         }

@@ -11,15 +11,15 @@ use crate::{AuditRow, AuditTotals, TextRows, number_in};
 use super::client::{DECK, WEIGHTS};
 use super::counts::{Count, Counts, Sums};
 use super::rows::{LINES, TableId};
-use super::schema::{Schema, suffix};
+use super::schema::suffix;
 use super::settings::{Consistency, DISTRICTS, Settings};
 use super::statements::StatementMode;
-use super::{DELIVERY, KINDS, NEW_ORDER, PAYMENT};
+use super::{DELIVERY, KINDS, NEW_ORDER, PAYMENT, TpcC};
 
 /// Most statements of a transaction without conflicts.
 const STATEMENTS_MOST: u64 = 92;
 
-/// The query of most tables; its columns are named by [`AuditColumn`].
+/// The query of most tables; its columns are named by [`Found`].
 const FOUND: &str = "SELECT (SELECT COUNT(*) FROM orders), \
     (SELECT SUM(d_next_o_id) FROM district), \
     (SELECT COUNT(*) FROM history), \
@@ -36,12 +36,10 @@ const FOUND: &str = "SELECT (SELECT COUNT(*) FROM orders), \
     (SELECT COUNT(*) FROM customer), \
     (SELECT COUNT(*) FROM stock)";
 
-/// The query if the large tables are not to be read.
 const FOUND_QUICKLY: &str = "SELECT NULL, (SELECT SUM(d_next_o_id) FROM district)";
 
-/// Columns of [`FOUND`], in their order.
 #[derive(Clone, Copy)]
-enum AuditColumn {
+enum Found {
     Orders,
     NextOrders,
     History,
@@ -59,7 +57,6 @@ enum AuditColumn {
     Stock,
 }
 
-/// By set: the conditions, their results before the load, and counts.
 pub(super) fn queries(settings: &Settings) -> Vec<String> {
     let of_set = |set| {
         let suffix = suffix(set, settings.sets);
@@ -83,12 +80,9 @@ pub(super) fn queries(settings: &Settings) -> Vec<String> {
 }
 
 pub(super) struct Audit<'a> {
-    pub(super) settings: &'a Settings,
-    pub(super) schema: &'a Schema,
-    pub(super) statement_mode: StatementMode,
+    pub(super) plan: &'a TpcC,
     pub(super) counts: &'a Counts,
     pub(super) totals: &'a AuditTotals,
-    /// One set's answers after the other's.
     pub(super) answers: &'a [TextRows],
 }
 
@@ -97,9 +91,7 @@ impl Audit<'_> {
         let sums = self.counts.sums();
         let mut rows = self.conditions();
         rows.extend(self.mix());
-        rows.push(self.counts.items.audit_row("skew of items"));
-        rows.push(self.counts.customers.audit_row("skew of customers by number"));
-        rows.push(self.counts.names.audit_row("skew of customers by last name"));
+        rows.extend(self.counts.keys.audit_rows());
         rows.extend(self.shares(&sums));
         rows.extend(self.remote(&sums));
         rows.extend(self.growth(&sums));
@@ -109,7 +101,7 @@ impl Audit<'_> {
     }
 
     fn n_queries(&self) -> usize {
-        match self.settings.consistency {
+        match self.plan.settings.consistency {
             Consistency::BeforeAndAfter => 14,
             Consistency::After => 13,
             Consistency::None => 1,
@@ -118,19 +110,19 @@ impl Audit<'_> {
 
     /// The sum over all sets of the number in this place of the answer to a set's query.
     fn sum(&self, query: usize, row: usize, column: usize) -> Option<i128> {
-        let answers = (0..self.settings.sets as usize).map(|set| {
+        let answers = (0..self.plan.settings.sets as usize).map(|set| {
             let answer = self.answers.get(set * self.n_queries() + query)?;
             number_in(answer, row, column)
         });
         answers.sum()
     }
 
-    fn found(&self, what: AuditColumn) -> Option<i128> {
+    fn found(&self, what: Found) -> Option<i128> {
         self.sum(self.n_queries() - 1, 0, what as usize)
     }
 
     fn has_found(&self) -> bool {
-        self.settings.consistency != Consistency::None
+        self.plan.settings.consistency != Consistency::None
     }
 
     fn conditions(&self) -> Vec<AuditRow> {
@@ -139,7 +131,7 @@ impl Audit<'_> {
             AuditRow::equal(format!("violations {when} the load, condition {name}"), 0, violations)
         };
         let mut rows = Vec::new();
-        if self.settings.consistency == Consistency::BeforeAndAfter {
+        if self.plan.settings.consistency == Consistency::BeforeAndAfter {
             let before = names.iter().enumerate();
             rows.extend(before.map(|(idx, name)| row("before", name, self.sum(12, idx, 0))));
         }
@@ -156,7 +148,7 @@ impl Audit<'_> {
     }
 
     fn mix(&self) -> Vec<AuditRow> {
-        let weights = if self.settings.has_deck { DECK } else { WEIGHTS };
+        let weights = if self.plan.settings.has_deck { DECK } else { WEIGHTS };
         let total: u64 = weights.iter().sum();
         let n = (0..KINDS.len()).map(|kind| self.ended(kind)).sum();
         let row = |(kind, name): (usize, &&str)| {
@@ -189,9 +181,8 @@ impl Audit<'_> {
         ]
     }
 
-    /// Shares of transactions that touch other warehouses.
     fn remote(&self, sums: &Sums) -> Vec<AuditRow> {
-        let has_others = self.settings.warehouses > 1;
+        let has_others = self.plan.settings.warehouses > 1;
         let p = |share| if has_others { share } else { 0.0 };
         let note = if has_others { "" } else { " (there is one warehouse: none can be)" };
         let lines = format!("order lines supplied by another warehouse{note}");
@@ -206,41 +197,32 @@ impl Audit<'_> {
             ];
         }
         let count = |what| self.found(what).and_then(|n| u64::try_from(n).ok());
-        let n_paid = count(AuditColumn::History)
-            .map(|n| n.saturating_sub(self.schema.count(TableId::History)));
+        let n_paid = count(Found::History)
+            .map(|n| n.saturating_sub(self.plan.schema.count(TableId::History)));
         let row = |name: &str, p, hits: Option<u64>, n: Option<u64>| match hits.zip(n) {
             Some(counts) => share_row(name, p, counts, 0),
             None => AuditRow::judged(name, "numbers", "no number", false),
         };
-        vec![
-            row(&lines, p(0.01), count(AuditColumn::RemoteLines), count(AuditColumn::Lines)),
-            row(&payments, p(0.15), count(AuditColumn::RemoteHistory), n_paid),
-            self.same(
-                "lines ordered, as stock counts them",
-                AuditColumn::Lines,
-                AuditColumn::StockOrders,
-            ),
-            self.same(
-                "remote lines, as stock counts them",
-                AuditColumn::RemoteLines,
-                AuditColumn::StockRemote,
-            ),
-            self.same(
-                "quantity ordered, as stock has it",
-                AuditColumn::Quantity,
-                AuditColumn::StockQuantity,
-            ),
-        ]
+        let mut rows = vec![
+            row(&lines, p(0.01), count(Found::RemoteLines), count(Found::Lines)),
+            row(&payments, p(0.15), count(Found::RemoteHistory), n_paid),
+        ];
+        let same = [
+            ("lines ordered, as stock counts them", Found::Lines, Found::StockOrders),
+            ("remote lines, as stock counts them", Found::RemoteLines, Found::StockRemote),
+            ("quantity ordered, as stock has it", Found::Quantity, Found::StockQuantity),
+        ];
+        rows.extend(same.map(|(name, expected, measured)| self.same(name, expected, measured)));
+        rows
     }
 
-    fn same(&self, name: &str, expected: AuditColumn, measured: AuditColumn) -> AuditRow {
+    fn same(&self, name: &str, expected: Found, measured: Found) -> AuditRow {
         match self.found(expected) {
             Some(expected) => AuditRow::equal(name, expected, self.found(measured)),
             None => AuditRow::judged(name, "a number", "no number", false),
         }
     }
 
-    /// Whether the tables contain exactly what was confirmed.
     fn growth(&self, sums: &Sums) -> Vec<AuditRow> {
         let of = |kind: usize| self.totals.kinds.get(kind).copied().unwrap_or_default();
         let grown = |what, first: u64| Some(self.found(what)? - i128::from(first));
@@ -249,26 +231,26 @@ impl Audit<'_> {
             let unknown = of(kind).lost + self.totals.in_flight;
             AuditRow::between(name, (low, low + i128::from(unknown)), measured)
         };
-        let first = |table| self.schema.count(table);
+        let first = |table| self.plan.schema.count(table);
         let n_districts = first(TableId::District);
-        let numbers = grown(AuditColumn::NextOrders, n_districts + first(TableId::Orders));
+        let numbers = grown(Found::NextOrders, n_districts + first(TableId::Orders));
         let mut rows = vec![row("order numbers assigned, 1 per new-order", NEW_ORDER, numbers)];
         if !self.has_found() {
             return rows;
         }
-        let orders = grown(AuditColumn::Orders, first(TableId::Orders));
+        let orders = grown(Found::Orders, first(TableId::Orders));
         rows.push(row("growth of orders, 1 per new-order", NEW_ORDER, orders));
-        let history = grown(AuditColumn::History, first(TableId::History));
+        let history = grown(Found::History, first(TableId::History));
         rows.push(row("growth of history, 1 per payment", PAYMENT, history));
         rows.push(self.delivered(sums));
         let equal = |name: &str, table, what| {
             let expected = i128::from(first(table));
             AuditRow::equal(format!("rows of the population: {name}"), expected, self.found(what))
         };
-        rows.push(equal("items", TableId::Item, AuditColumn::Items));
-        rows.push(equal("customers", TableId::Customer, AuditColumn::Customers));
-        rows.push(equal("stock", TableId::Stock, AuditColumn::Stock));
-        rows.push(equal("order lines", TableId::OrderLine, AuditColumn::FirstLines));
+        rows.push(equal("items", TableId::Item, Found::Items));
+        rows.push(equal("customers", TableId::Customer, Found::Customers));
+        rows.push(equal("stock", TableId::Stock, Found::Stock));
+        rows.push(equal("order lines", TableId::OrderLine, Found::FirstLines));
         rows
     }
 
@@ -281,13 +263,13 @@ impl Audit<'_> {
         AuditRow::between(
             format!("orders delivered, {DISTRICTS} per delivery, {n_empty} districts found empty"),
             (of(totals.committed), most),
-            self.found(AuditColumn::Deliveries),
+            self.found(Found::Deliveries),
         )
     }
 
     /// What the sessions counted, compared with the statements that transactions consist of.
     fn statements(&self, sums: &Sums) -> AuditRow {
-        let done: u64 = (0..KINDS.len()).map(|kind| sums.of_kind(kind).statements).sum();
+        let done: u64 = (0..KINDS.len()).map(|kind| sums.of_kind(kind)[1]).sum();
         let failed = self.unended() - self.totals.in_flight;
         let low = i128::from(done) - i128::from(self.totals.in_flight * STATEMENTS_MOST);
         let high = i128::from(done) + i128::from(failed * (STATEMENTS_MOST + 1));
@@ -296,32 +278,24 @@ impl Audit<'_> {
             .of_clients()
     }
 
-    /// Statements and rows of one kind, on average.
     fn round_trips(&self, kind: usize, sums: &Sums) -> AuditRow {
-        let of_kind = sums.of_kind(kind);
-        let (statements, rows) = expected_counts(self.statement_mode, kind);
+        let [n_done, n_statements, n_round_trips, n_rows] = sums.of_kind(kind);
+        let (statements, rows) = expected_counts(self.plan.statement_mode, kind);
         // What is sent one by one has as many statements as round trips.
-        let (what, counts) = match self.settings.is_pipelined {
-            true => (
-                "round trips, statements and rows",
-                vec![
-                    (expected_round_trips(kind), of_kind.round_trips),
-                    (statements, of_kind.statements),
-                    (rows, of_kind.rows),
-                ],
-            ),
-            false => (
-                "round trips and rows",
-                vec![(statements, of_kind.round_trips), (rows, of_kind.rows)],
-            ),
-        };
+        let mut what = "round trips and rows";
+        let mut counts = vec![(statements, n_round_trips), (rows, n_rows)];
+        if self.plan.settings.is_pipelined {
+            what = "round trips, statements and rows";
+            counts[0].1 = n_statements;
+            counts.insert(0, (expected_round_trips(kind), n_round_trips));
+        }
         let name = format!("{what} of {}", KINDS[kind]);
         let expected: Vec<_> = counts.iter().map(|(range, _)| range_text(*range)).collect();
         let expected = expected.join("; ");
-        if of_kind.done == 0 {
+        if n_done == 0 {
             return AuditRow::judged(name, expected, "none was done", true).undecided_if(true);
         }
-        let mean = |n: u64| n as f64 / of_kind.done as f64;
+        let mean = |n: u64| n as f64 / n_done as f64;
         let found: Vec<_> = counts.iter().map(|(_, n)| format!("{:.1}", mean(*n))).collect();
         let is_within = |&((low, high), n): &((u64, u64), u64)| {
             (low as f64 - 1e-9..=high as f64 + 1e-9).contains(&mean(n))
@@ -331,10 +305,7 @@ impl Audit<'_> {
 }
 
 fn range_text((low, high): (u64, u64)) -> String {
-    match low == high {
-        true => low.to_string(),
-        false => format!("{low} to {high}"),
-    }
+    if low == high { low.to_string() } else { format!("{low} to {high}") }
 }
 
 /// Minimum and maximum for a kind in pipelines. On MariaDB and MySQL the COMMIT after writes takes

@@ -6,7 +6,7 @@ use crate::{Done, Session, Transactions};
 
 use super::counts::Count;
 use super::inputs::{Inputs, Source};
-use super::settings::{Fault, Mode, Settings};
+use super::settings::{Fault, Mode};
 use super::statements::StatementMode;
 use super::transaction::Transaction;
 use super::{DELIVERY, KINDS, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL};
@@ -29,46 +29,37 @@ const THINKING_S: [f64; KINDS.len()] = [12.0, 12.0, 10.0, 5.0, 5.0];
 /// Think times are cut off at so many times their mean (clause 5.2.5.4).
 const THINKING_MOST: f64 = 10.0;
 
-/// A terminal with its user.
 pub(super) struct Client {
     source: Source,
     inputs: Inputs,
-    /// None if kinds are drawn one by one.
     deck: Option<Deck>,
-    is_paced: bool,
     statement_mode: StatementMode,
-    is_pipelined: bool,
-    /// Index of the first statement of its set.
     base: usize,
-    /// Districts that a delivery leaves out; for tests.
-    n_skipped: u64,
     order_scratch: new_order::Scratch,
     scratch: others::Scratch,
     lines: Vec<u8>,
 }
 
 impl Client {
-    pub(super) fn new(
-        settings: &Settings,
-        source: Source,
-        statement_mode: StatementMode,
-        set: u64,
-    ) -> Client {
+    pub(super) fn new(source: Source, statement_mode: StatementMode, set: u64) -> Client {
         let mut order_scratch = new_order::Scratch::default();
-        order_scratch.forgets_stock = settings.has_fault(Fault::ForgetsStock);
+        order_scratch.forgets_stock = source.settings.has_fault(Fault::ForgetsStock);
         Client {
-            source,
             inputs: Source::nothing(),
-            deck: settings.has_deck.then(Deck::new),
-            is_paced: settings.mode == Mode::Paced,
+            deck: source.settings.has_deck.then(Deck::new),
+            source,
             statement_mode,
-            is_pipelined: settings.is_pipelined,
             base: statement_mode.base(set),
-            n_skipped: settings.has_fault(Fault::SkipsDistricts).into(),
             order_scratch,
             scratch: others::Scratch::new(),
             lines: Vec::with_capacity(256),
         }
+    }
+}
+
+impl Client {
+    fn is_paced(&self) -> bool {
+        self.source.settings.mode == Mode::Paced
     }
 }
 
@@ -130,17 +121,19 @@ impl Transactions for Client {
     }
 
     fn pause_before(&mut self, kind: usize, _random: &mut RandomStream) -> Nanoseconds {
-        let seconds = if self.is_paced { KEYING_S[kind] } else { 0.0 };
-        Nanoseconds::from_secs_f64(seconds)
+        Nanoseconds::from_secs_f64(if self.is_paced() { KEYING_S[kind] } else { 0.0 })
     }
 
     fn pause_after(&mut self, kind: usize, random: &mut RandomStream) -> Nanoseconds {
-        if self.is_paced { thinking(THINKING_S[kind], random) } else { Nanoseconds::ZERO }
+        if self.is_paced() { thinking(THINKING_S[kind], random) } else { Nanoseconds::ZERO }
     }
 
     async fn perform(&mut self, kind: usize, _: &mut RandomStream, session: &mut Session) -> Done {
-        let mut tx = Transaction::new(session, self.base);
-        let tx = &mut tx;
+        let settings = &self.source.settings;
+        // Districts that a delivery leaves out, for tests.
+        let n_skipped = settings.has_fault(Fault::SkipsDistricts).into();
+        let is_pipelined = settings.is_pipelined;
+        let tx = &mut Transaction::new(session, self.base, is_pipelined);
         let inputs = &self.inputs;
         let is_batched = self.statement_mode == StatementMode::Batched;
         let (order_scratch, scratch) = (&mut self.order_scratch, &mut self.scratch);
@@ -149,23 +142,18 @@ impl Transactions for Client {
             (StatementMode::Procedures, _) => {
                 n_empty = procedures::call(tx, kind, inputs, &mut self.lines).await?;
             }
-            (_, NEW_ORDER) if self.is_pipelined => {
+            (_, NEW_ORDER) if is_pipelined => {
                 pipelined::new_order(tx, &inputs.order, order_scratch, is_batched).await?;
             }
-            (_, PAYMENT) if self.is_pipelined => {
-                pipelined::payment(tx, inputs, scratch).await?;
+            (_, DELIVERY) if is_pipelined => {
+                n_empty = pipelined::delivery(tx, inputs, n_skipped).await?;
             }
-            (_, ORDER_STATUS) if self.is_pipelined => pipelined::order_status(tx, inputs).await?,
-            (_, DELIVERY) if self.is_pipelined => {
-                n_empty = pipelined::delivery(tx, inputs, self.n_skipped).await?;
-            }
-            _ if self.is_pipelined => pipelined::stock_level(tx, inputs).await?,
             (_, NEW_ORDER) => {
                 new_order::perform(tx, &inputs.order, order_scratch, is_batched).await?;
             }
             (_, PAYMENT) => others::payment(tx, inputs, scratch).await?,
             (_, ORDER_STATUS) => others::order_status(tx, inputs).await?,
-            (_, DELIVERY) => n_empty = others::delivery(tx, inputs, self.n_skipped).await?,
+            (_, DELIVERY) => n_empty = others::delivery(tx, inputs, n_skipped).await?,
             _ => others::stock_level(tx, inputs).await?,
         }
         let counts = [tx.statements, tx.round_trips, tx.rows];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys, KeyBins};
+use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys, DrawnKinds, KeyBins};
 
 use super::KINDS;
 use super::random::NuRand;
@@ -11,15 +11,12 @@ use super::random::NuRand;
 pub(super) enum Count {
     OrdersDrawn,
     LinesDrawn,
-    /// Those of them that another warehouse was to supply.
     RemoteLinesDrawn,
     PaymentsDrawn,
-    /// Those of them by a customer of another warehouse.
     RemotePaymentsDrawn,
     /// Customers that a payment or an order-status was to find.
     CustomersPicked,
     PickedByName,
-    /// Districts that a delivery found without a new order.
     EmptyDistricts,
     /// The first of as many as there are kinds: transactions that succeeded.
     Done,
@@ -30,48 +27,37 @@ const PER_KIND: usize = 4;
 
 const N_COUNTS: usize = Count::Done as usize + PER_KIND * KINDS.len();
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Item,
+    Customer,
+    LastName,
+}
+
 #[derive(Debug)]
 pub(super) struct Counts {
-    pub(super) counters: CounterSet,
-    pub(super) items: Arc<DrawnKeys>,
-    pub(super) customers: Arc<DrawnKeys>,
-    pub(super) names: Arc<DrawnKeys>,
+    counters: CounterSet,
+    pub(super) keys: DrawnKinds<3>,
 }
 
 pub(super) struct Drawing {
     counters: Arc<Counters>,
-    pub(super) items: DrawnByClient,
-    pub(super) customers: DrawnByClient,
-    pub(super) names: DrawnByClient,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct OfKind {
-    pub(super) done: u64,
-    pub(super) statements: u64,
-    pub(super) round_trips: u64,
-    pub(super) rows: u64,
+    pub(super) keys: [DrawnByClient; 3],
 }
 
 impl Counts {
-    /// For keys with these distributions; `names` has a key for each last name.
-    pub(super) fn new([item, customer, name]: &[NuRand; 3]) -> Counts {
-        let keys = |nurand: &NuRand| DrawnKeys::new(KeyBins::hottest_first(&nurand.shares()));
-        Counts {
-            counters: CounterSet::new(N_COUNTS),
-            items: keys(item),
-            customers: keys(customer),
-            names: keys(name),
-        }
+    pub(super) fn new([items, customers, names]: &[NuRand; 3]) -> Counts {
+        let keys = |skew: &NuRand| DrawnKeys::new(KeyBins::hottest_first(&skew.shares()));
+        let keys = DrawnKinds([
+            ("skew of items", keys(items)),
+            ("skew of customers by number", keys(customers)),
+            ("skew of customers by last name", keys(names)),
+        ]);
+        Counts { counters: CounterSet::new(N_COUNTS), keys }
     }
 
     pub(super) fn client(&self) -> Drawing {
-        Drawing {
-            counters: self.counters.client(),
-            items: self.items.client(),
-            customers: self.customers.client(),
-            names: self.names.client(),
-        }
+        Drawing { counters: self.counters.client(), keys: self.keys.client() }
     }
 
     pub(super) fn sums(&self) -> Sums {
@@ -86,10 +72,10 @@ impl Sums {
         self.0[count as usize]
     }
 
-    pub(super) fn of_kind(&self, kind: usize) -> OfKind {
+    /// Done, statements, round trips, rows received.
+    pub(super) fn of_kind(&self, kind: usize) -> [u64; PER_KIND] {
         let first = Count::Done as usize + PER_KIND * kind;
-        let [done, statements, round_trips, rows] = [0, 1, 2, 3].map(|idx| self.0[first + idx]);
-        OfKind { done, statements, round_trips, rows }
+        std::array::from_fn(|idx| self.0[first + idx])
     }
 }
 

@@ -2,10 +2,10 @@
 
 use dyno_units::RandomStream;
 
-use super::counts::{Count, Drawing};
+use super::counts::{Count, Drawing, Key};
 use super::random::{NuRand, push_last_name};
 use super::rows::LINES;
-use super::settings::{DISTRICTS, Fault, Settings, Sizes};
+use super::settings::{DISTRICTS, Fault, Settings};
 
 pub(super) const LINES_MOST: usize = LINES.1 as usize;
 
@@ -33,13 +33,12 @@ impl NewOrder {
         &self.lines[..self.n_lines]
     }
 
-    /// Whether all lines come from the home warehouse.
     pub(super) fn is_all_local(&self) -> bool {
         self.lines().iter().all(|line| line.supply_w == self.w)
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Customer {
     pub(super) w: i64,
     pub(super) d: i64,
@@ -54,7 +53,7 @@ impl Customer {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Inputs {
     pub(super) w: i64,
     pub(super) d: i64,
@@ -67,9 +66,7 @@ pub(super) struct Inputs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Terminal {
-    /// Its set of tables, counted from 0.
     pub(super) set: u64,
-    /// Its warehouse, counted from 1.
     pub(super) w: u64,
     /// Its district, counted from 1: that of stock-level.
     pub(super) d: u64,
@@ -92,71 +89,61 @@ impl Terminal {
 
 pub(super) struct Source {
     terminal: Terminal,
-    has_home: bool,
-    sorts_lines: bool,
-    warehouses: u64,
-    fault: Option<Fault>,
-    sizes: Sizes,
-    item: NuRand,
-    customer: NuRand,
-    name: NuRand,
+    pub(super) settings: Settings,
+    skews: [NuRand; 3],
     pub(super) drawing: Drawing,
 }
 
 impl Source {
     pub(super) fn new(
-        settings: &Settings,
+        settings: Settings,
         terminal: Terminal,
-        [item, customer, name]: [NuRand; 3],
+        skews: [NuRand; 3],
         drawing: Drawing,
     ) -> Source {
-        Source {
-            terminal,
-            has_home: settings.has_home,
-            sorts_lines: settings.sorts_lines,
-            warehouses: settings.warehouses,
-            fault: settings.fault,
-            sizes: settings.sizes,
-            item,
-            customer,
-            name,
-            drawing,
-        }
+        Source { terminal, settings, skews, drawing }
     }
 
-    /// Empty inputs, with room for any transaction.
     pub(super) fn nothing() -> Inputs {
-        let customer = Customer { w: 0, d: 0, id: 0, name: Vec::with_capacity(32) };
-        let order = NewOrder::default();
-        Inputs { w: 0, d: 0, order, customer, cents: 0, carrier: 0, threshold: 0 }
+        let customer = Customer { name: Vec::with_capacity(32), ..Customer::default() };
+        Inputs { customer, ..Inputs::default() }
     }
 
     fn home(&self, random: &mut RandomStream) -> u64 {
-        if self.has_home { self.terminal.w } else { 1 + random.below(self.warehouses) }
+        match self.settings.has_home {
+            true => self.terminal.w,
+            false => 1 + random.below(self.settings.warehouses),
+        }
     }
 
     fn district(random: &mut RandomStream) -> i64 {
         1 + random.below(DISTRICTS) as i64
     }
 
-    /// Another warehouse than `w`, each as likely.
     fn other(&self, w: u64, random: &mut RandomStream) -> u64 {
-        let other = 1 + random.below(self.warehouses - 1);
+        let other = 1 + random.below(self.settings.warehouses - 1);
         if other < w { other } else { other + 1 }
     }
 
     fn may_go_remote(&self) -> bool {
-        self.warehouses > 1 && self.fault != Some(Fault::NeverRemote)
+        self.settings.warehouses > 1 && !self.settings.has_fault(Fault::NeverRemote)
+    }
+
+    fn draw_key(&self, key: Key, random: &mut RandomStream) -> u64 {
+        let skew = &self.skews[key as usize];
+        let value = skew.draw(random);
+        self.drawing.keys[key as usize].note(value - skew.low());
+        value
     }
 
     pub(super) fn new_order(&mut self, into: &mut NewOrder, random: &mut RandomStream) {
         let w = self.home(random);
         into.w = w as i64;
         into.d = Source::district(random);
-        into.c = self.customer_id(random);
+        into.c = self.draw_key(Key::Customer, random) as i64;
         into.n_lines = (LINES.0 + random.below(LINES.1 - LINES.0 + 1)) as usize;
         let rolls_back = random.below(100) == 0;
-        into.rolls_back = rolls_back && self.fault != Some(Fault::NeverRollsBack);
+        into.rolls_back = rolls_back && !self.settings.has_fault(Fault::NeverRollsBack);
         self.drawing.add(Count::OrdersDrawn, 1);
         self.drawing.add(Count::LinesDrawn, into.n_lines as u64);
         for nth in 0..into.n_lines {
@@ -164,17 +151,17 @@ impl Source {
             let is_remote = random.below(100) == 0 && self.may_go_remote();
             let supply_w = if is_remote { self.other(w, random) } else { w };
             self.drawing.add(Count::RemoteLinesDrawn, is_remote.into());
-            let item = if is_unused { self.sizes.items + 1 } else { self.item.draw(random) };
-            if !is_unused {
-                self.drawing.items.note(item - 1);
-            }
+            let item = match is_unused {
+                true => self.settings.sizes.items + 1,
+                false => self.draw_key(Key::Item, random),
+            };
             into.lines[nth] = Line {
                 item: item as i64,
                 supply_w: supply_w as i64,
                 quantity: 1 + random.below(10) as i64,
             };
         }
-        if self.sorts_lines {
+        if self.settings.sorts_lines {
             let n_used = into.n_lines - usize::from(into.rolls_back);
             into.lines[..n_used].sort_unstable_by_key(|line| (line.supply_w, line.item));
         }
@@ -210,29 +197,22 @@ impl Source {
 
     pub(super) fn stock_level(&mut self, into: &mut Inputs, random: &mut RandomStream) {
         into.w = self.home(random) as i64;
-        into.d = if self.has_home { self.terminal.d as i64 } else { Source::district(random) };
+        into.d =
+            if self.settings.has_home { self.terminal.d as i64 } else { Source::district(random) };
         into.threshold = 10 + random.below(11) as i64;
-    }
-
-    fn customer_id(&mut self, random: &mut RandomStream) -> i64 {
-        let id = self.customer.draw(random);
-        self.drawing.customers.note(id - 1);
-        id as i64
     }
 
     /// By last name in 60 of 100 cases.
     fn pick_customer(&mut self, into: &mut Customer, random: &mut RandomStream) {
-        let is_by_name = random.below(100) < 60 && self.fault != Some(Fault::NeverByName);
+        let is_by_name = random.below(100) < 60 && !self.settings.has_fault(Fault::NeverByName);
         self.drawing.add(Count::CustomersPicked, 1);
         into.name.clear();
         if is_by_name {
-            let name = self.name.draw(random);
-            self.drawing.names.note(name);
             self.drawing.add(Count::PickedByName, 1);
-            push_last_name(&mut into.name, name);
+            push_last_name(&mut into.name, self.draw_key(Key::LastName, random));
             into.id = 0;
         } else {
-            into.id = self.customer_id(random);
+            into.id = self.draw_key(Key::Customer, random) as i64;
         }
     }
 }

@@ -37,16 +37,10 @@ mod transaction;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use dyno_model::names;
 use dyno_units::Seed;
 
-use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
-use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Outline, Row, Statement,
-    Table, TextRows, Workload, drive,
-};
+use crate::prelude::*;
 
 use audit::Audit;
 use client::Client;
@@ -82,7 +76,6 @@ pub fn small_spec(fault: Option<Fault>) -> WorkloadSpec {
     })
 }
 
-/// The seed determines the rows and the constants of the skew.
 fn plan(
     input: &PlanInput<'_>,
     adapt: impl Fn(Settings) -> Settings,
@@ -219,21 +212,12 @@ impl Clients for Terminals {
     fn client(&self, context: ClientContext) -> ClientFuture {
         let TpcC { settings, statement_mode, skews, .. } = self.workload.as_ref();
         let terminal = Terminal::of(settings, context.client_idx);
-        let source = Source::new(settings, terminal, *skews, self.counts.client());
-        let client = Client::new(settings, source, *statement_mode, terminal.set);
+        let source = Source::new(*settings, terminal, *skews, self.counts.client());
+        let client = Client::new(source, *statement_mode, terminal.set);
         Box::pin(drive(client, context))
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        let TpcC { settings, schema, statement_mode, .. } = self.workload.as_ref();
-        Audit {
-            settings,
-            schema,
-            statement_mode: *statement_mode,
-            counts: &self.counts,
-            totals,
-            answers,
-        }
-        .rows()
+        Audit { plan: &self.workload, counts: &self.counts, totals, answers }.rows()
     }
 }

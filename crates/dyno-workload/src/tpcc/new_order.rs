@@ -26,7 +26,6 @@ pub(super) struct Scratch {
 pub(super) struct Shown {
     /// Cents, with discount and taxes.
     pub(super) total: i64,
-    /// Lines that are brand and not generic.
     pub(super) brands: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Payment, order-status, delivery and stock-level (clauses 2.5 to 2.8), statement by statement.
+//! Payment, order-status and stock-level, and delivery statement by statement (clauses 2.5 to 2.8).
 
 use std::io::Write as _;
 
@@ -7,12 +7,12 @@ use crate::{Done, Value};
 use super::inputs::{Customer, Inputs};
 use super::settings::DISTRICTS;
 use super::statements::Sql;
-use super::transaction::{Transaction, missing};
+use super::transaction::{Ask, Transaction, missing};
 
 /// Longest `c_data`.
 const DATA_MOST: usize = 500;
 
-pub(super) const ORDERS_OF_STOCK_LEVEL: i64 = 20;
+const ORDERS_OF_STOCK_LEVEL: i64 = 20;
 
 /// Most times that a delivery looks for a district's oldest order, if others take it first.
 const LOOKS_MOST: u32 = 1000;
@@ -30,19 +30,19 @@ impl Scratch {
     }
 
     /// The text of a payment's history begins with the warehouse just returned.
-    pub(super) fn names_warehouse(&mut self, tx: &Transaction<'_>) {
+    fn names_warehouse(&mut self, tx: &Transaction<'_>) {
         self.history.clear();
         tx.kept().write_text(0, 0, &mut self.history);
         self.history.extend_from_slice(b"    ");
     }
 
     /// It ends with the district just returned.
-    pub(super) fn names_district(&mut self, tx: &Transaction<'_>) {
+    fn names_district(&mut self, tx: &Transaction<'_>) {
         tx.kept().write_text(0, 0, &mut self.history);
     }
 
     /// Puts the payment before the data just returned.
-    pub(super) fn writes_down(&mut self, tx: &Transaction<'_>, inputs: &Inputs, id: i64) {
+    fn writes_down(&mut self, tx: &Transaction<'_>, inputs: &Inputs, id: i64) {
         let Inputs { w, d, ref customer, cents, .. } = *inputs;
         let data = &mut self.data;
         data.clear();
@@ -53,13 +53,13 @@ impl Scratch {
         data.truncate(DATA_MOST);
     }
 
-    pub(super) fn bad_customer_values(&self, inputs: &Inputs, id: i64) -> [Value<'_>; 6] {
+    fn bad_customer_values(&self, inputs: &Inputs, id: i64) -> [Value<'_>; 6] {
         let Customer { w, d, .. } = inputs.customer;
         let [id, c_d, c_w, cents] = [id, d, w, inputs.cents].map(Value::Integer);
         [cents, cents, Value::Text(&self.data), c_w, c_d, id]
     }
 
-    pub(super) fn history_values(&self, inputs: &Inputs, id: i64) -> [Value<'_>; 7] {
+    fn history_values(&self, inputs: &Inputs, id: i64) -> [Value<'_>; 7] {
         let Inputs { w, d, ref customer, cents, .. } = *inputs;
         let mut values = [id, customer.d, customer.w, d, w, cents, 0].map(Value::Integer);
         values[6] = Value::Text(&self.history);
@@ -67,21 +67,12 @@ impl Scratch {
     }
 }
 
-/// The customer's number; of several of a name the one in the middle by first name, rounded up.
-async fn customer_id(tx: &mut Transaction<'_>, customer: &Customer) -> Done<i64> {
-    if !customer.is_by_name() {
-        return Ok(customer.id);
-    }
-    tx.ask_with(Sql::CustomersByName, &name_values(customer)).await?;
-    middle_customer(tx)
-}
-
-pub(super) fn name_values(customer: &Customer) -> [Value<'_>; 3] {
+fn name_values(customer: &Customer) -> [Value<'_>; 3] {
     [Value::Integer(customer.w), Value::Integer(customer.d), Value::Text(&customer.name)]
 }
 
-/// The middle one of the customers just returned, rounded up.
-pub(super) fn middle_customer(tx: &Transaction<'_>) -> Done<i64> {
+/// The middle one by first name of the customers just returned, rounded up.
+fn middle_customer(tx: &Transaction<'_>) -> Done<i64> {
     let middle = tx.kept().n_rows().div_ceil(2).checked_sub(1);
     let id = middle.and_then(|row| tx.kept().integer(row, 0));
     id.ok_or_else(|| missing("customer of that name"))
@@ -92,55 +83,76 @@ pub(super) async fn payment(
     inputs: &Inputs,
     scratch: &mut Scratch,
 ) -> Done {
-    let Inputs { w, d, ref customer, cents, .. } = *inputs;
+    let customer = &inputs.customer;
+    let [w, d, cents] = [inputs.w, inputs.d, inputs.cents].map(Value::Integer);
+    let by_name = name_values(customer);
+    let by_id = [customer.w, customer.d, customer.id].map(Value::Integer);
+    let who: Ask<'_> = match customer.is_by_name() {
+        true => (Sql::CustomersByName, &by_name),
+        false => (Sql::PayingCustomer, &by_id),
+    };
     tx.begin(true).await?;
-    tx.ask(Sql::PayWarehouse, [cents, w]).await?;
-    tx.ask(Sql::Warehouse, [w]).await?;
-    scratch.names_warehouse(tx);
-    tx.ask(Sql::PayDistrict, [cents, w, d]).await?;
-    tx.ask(Sql::District, [w, d]).await?;
-    scratch.names_district(tx);
-    let id = customer_id(tx, customer).await?;
-    tx.ask(Sql::PayingCustomer, [customer.w, customer.d, id]).await?;
-    if has_bad_credit(tx)? {
+    let asks: [Ask<'_>; 5] = [
+        (Sql::PayWarehouse, &[cents, w]),
+        (Sql::Warehouse, &[w]),
+        (Sql::PayDistrict, &[cents, w, d]),
+        (Sql::District, &[w, d]),
+        who,
+    ];
+    let read = |tx: &Transaction<'_>, nth| {
+        match nth {
+            1 => scratch.names_warehouse(tx),
+            3 => scratch.names_district(tx),
+            _ => {}
+        }
+        Ok(())
+    };
+    tx.exchange(&asks, read).await?;
+    let mut id = customer.id;
+    if customer.is_by_name() {
+        id = middle_customer(tx)?;
+        tx.ask(Sql::PayingCustomer, [customer.w, customer.d, id]).await?;
+    }
+    let is_bad = has_bad_credit(tx)?;
+    if is_bad {
         tx.ask(Sql::CustomerData, [customer.w, customer.d, id]).await?;
         scratch.writes_down(tx, inputs, id);
-        let values = scratch.bad_customer_values(inputs, id);
-        tx.ask_with(Sql::PayBadCustomer, &values).await?;
-    } else {
-        tx.ask(Sql::PayCustomer, [cents, cents, customer.w, customer.d, id]).await?;
     }
-    tx.ask_with(Sql::InsertHistory, &scratch.history_values(inputs, id)).await?;
-    tx.commit().await
+    let bad = scratch.bad_customer_values(inputs, id);
+    let [c_w, c_d, c] = [customer.w, customer.d, id].map(Value::Integer);
+    let good = [cents, cents, c_w, c_d, c];
+    let pay: Ask<'_> = if is_bad { (Sql::PayBadCustomer, &bad) } else { (Sql::PayCustomer, &good) };
+    let history = scratch.history_values(inputs, id);
+    tx.exchange_and_commit(&[pay, (Sql::InsertHistory, &history)], true).await
 }
 
-pub(super) fn has_bad_credit(tx: &Transaction<'_>) -> Done<bool> {
+fn has_bad_credit(tx: &Transaction<'_>) -> Done<bool> {
     let credit = tx.kept().text(0, 9).ok_or_else(|| missing("customer of a payment"))?;
     Ok(credit == b"BC")
 }
 
 pub(super) async fn order_status(tx: &mut Transaction<'_>, inputs: &Inputs) -> Done {
     let customer = &inputs.customer;
-    let Customer { w, d, .. } = *customer;
     tx.begin(false).await?;
-    let id = customer_id(tx, customer).await?;
-    tx.ask(Sql::CustomerStatus, [w, d, id]).await?;
-    tx.ask(Sql::LastOrder, [w, d, id]).await?;
-    let order = tx.integer(0, "last order of a customer")?;
-    tx.ask(Sql::LinesOfOrder, [w, d, order]).await?;
-    tx.commit().await
+    let mut id = customer.id;
+    if customer.is_by_name() {
+        let by_name = name_values(customer);
+        tx.exchange(&[(Sql::CustomersByName, &by_name)], |_, _| Ok(())).await?;
+        id = middle_customer(tx)?;
+    }
+    let mut key = [customer.w, customer.d, id].map(Value::Integer);
+    let asks: [Ask<'_>; 2] = [(Sql::CustomerStatus, &key), (Sql::LastOrder, &key)];
+    tx.exchange(&asks, |_, _| Ok(())).await?;
+    key[2] = Value::Integer(tx.integer(0, "last order of a customer")?);
+    tx.exchange_and_commit(&[(Sql::LinesOfOrder, &key)], false).await
 }
 
-/// Delivers each district's oldest new order, without the last `n_skipped` districts (0 except in
+/// Delivers each district's oldest new order, without the last `skipped` districts (0 except in
 /// tests of faults). Returns how many districts had none.
-pub(super) async fn delivery(
-    tx: &mut Transaction<'_>,
-    inputs: &Inputs,
-    n_skipped: u64,
-) -> Done<u64> {
+pub(super) async fn delivery(tx: &mut Transaction<'_>, inputs: &Inputs, skipped: u64) -> Done<u64> {
     let mut n_empty = 0;
     tx.begin(true).await?;
-    for d in 1..=(DISTRICTS - n_skipped) as i64 {
+    for d in 1..=(DISTRICTS - skipped) as i64 {
         match oldest_order(tx, inputs.w, d).await? {
             Some(order) => deliver(tx, inputs, d, order).await?,
             None => n_empty += 1,
@@ -178,8 +190,9 @@ async fn deliver(tx: &mut Transaction<'_>, inputs: &Inputs, d: i64, order: i64) 
 pub(super) async fn stock_level(tx: &mut Transaction<'_>, inputs: &Inputs) -> Done {
     let Inputs { w, d, threshold, .. } = *inputs;
     tx.begin(false).await?;
-    tx.ask(Sql::OrdersSoFar, [w, d]).await?;
+    let district = [w, d].map(Value::Integer);
+    tx.exchange(&[(Sql::OrdersSoFar, &district)], |_, _| Ok(())).await?;
     let next = tx.integer(0, "district of a stock-level")?;
-    tx.ask(Sql::LowStock, [w, d, next, next - ORDERS_OF_STOCK_LEVEL, w, threshold]).await?;
-    tx.commit().await
+    let values = [w, d, next, next - ORDERS_OF_STOCK_LEVEL, w, threshold].map(Value::Integer);
+    tx.exchange_and_commit(&[(Sql::LowStock, &values)], false).await
 }

@@ -1,14 +1,13 @@
-//! The five transactions with independent statements sent together. Statements and values are the
-//! same as without pipelines; order changes only between independent ones. A customer by name, a
-//! customer's data, or a district whose oldest order is taken cost a further round trip.
-//! [`Transaction::begin_together`] and [`Transaction::send_and_commit`] describe what follows a
-//! failed statement.
+//! New-order and delivery with independent statements sent together, in another order than one by
+//! one; statements and values are the same. A district whose oldest order is taken costs a further
+//! round trip. [`Transaction::begin_together`] and [`Transaction::send_and_commit`] describe what
+//! follows a failed statement.
 
 use crate::Done;
 
 use super::inputs::{Inputs, NewOrder};
-use super::new_order::{self, Rates, Shown, line_values, taking, used_lines};
-use super::others::{self, ORDERS_OF_STOCK_LEVEL};
+use super::new_order::{self, Rates, Scratch, Shown, line_values, taking, used_lines};
+use super::others;
 use super::settings::DISTRICTS;
 use super::statements::{BatchSql, Sql};
 use super::transaction::Transaction;
@@ -17,7 +16,7 @@ use super::transaction::Transaction;
 pub(super) async fn new_order(
     tx: &mut Transaction<'_>,
     order: &NewOrder,
-    scratch: &mut new_order::Scratch,
+    scratch: &mut Scratch,
     is_batched: bool,
 ) -> Done<Option<Shown>> {
     ask_for_order(tx, order, is_batched);
@@ -61,11 +60,7 @@ fn ask_for_order(tx: &mut Transaction<'_>, order: &NewOrder, is_batched: bool) {
     tx.send();
 }
 
-async fn take_lines(
-    tx: &mut Transaction<'_>,
-    order: &NewOrder,
-    scratch: &mut new_order::Scratch,
-) -> Done {
+async fn take_lines(tx: &mut Transaction<'_>, order: &NewOrder, scratch: &mut Scratch) -> Done {
     let n_used = used_lines(order).len();
     for idx in 0..order.n_lines {
         tx.next().await?;
@@ -80,11 +75,7 @@ async fn take_lines(
     Ok(())
 }
 
-async fn take_all_lines(
-    tx: &mut Transaction<'_>,
-    order: &NewOrder,
-    scratch: &mut new_order::Scratch,
-) -> Done {
+async fn take_all_lines(tx: &mut Transaction<'_>, order: &NewOrder, scratch: &mut Scratch) -> Done {
     let used = used_lines(order);
     tx.next().await?;
     new_order::read_items(tx, used, scratch)?;
@@ -96,7 +87,7 @@ fn write_order(
     tx: &mut Transaction<'_>,
     order: &NewOrder,
     o_id: i64,
-    scratch: &mut new_order::Scratch,
+    scratch: &mut Scratch,
     is_batched: bool,
 ) {
     let NewOrder { w, d, c, .. } = *order;
@@ -121,88 +112,10 @@ fn write_order(
     }
 }
 
-pub(super) async fn payment(
-    tx: &mut Transaction<'_>,
-    inputs: &Inputs,
-    scratch: &mut others::Scratch,
-) -> Done {
-    let Inputs { w, d, ref customer, cents, .. } = *inputs;
-    tx.begin_together();
-    tx.push(Sql::PayWarehouse, [cents, w]);
-    tx.push(Sql::Warehouse, [w]);
-    tx.push(Sql::PayDistrict, [cents, w, d]);
-    tx.push(Sql::District, [w, d]);
-    match customer.is_by_name() {
-        true => tx.push_with(Sql::CustomersByName.index(), &others::name_values(customer)),
-        false => tx.push(Sql::PayingCustomer, [customer.w, customer.d, customer.id]),
-    }
-    tx.send();
-    tx.pass(2).await?;
-    tx.next().await?;
-    scratch.names_warehouse(tx);
-    tx.pass(1).await?;
-    tx.next().await?;
-    scratch.names_district(tx);
-    tx.next().await?;
-    let mut id = customer.id;
-    if customer.is_by_name() {
-        id = others::middle_customer(tx)?;
-        tx.ask(Sql::PayingCustomer, [customer.w, customer.d, id]).await?;
-    }
-    let is_bad = others::has_bad_credit(tx)?;
-    if is_bad {
-        tx.ask(Sql::CustomerData, [customer.w, customer.d, id]).await?;
-        scratch.writes_down(tx, inputs, id);
-    }
-    tx.together();
-    match is_bad {
-        true => {
-            let values = scratch.bad_customer_values(inputs, id);
-            tx.push_with(Sql::PayBadCustomer.index(), &values);
-        }
-        false => tx.push(Sql::PayCustomer, [cents, cents, customer.w, customer.d, id]),
-    }
-    tx.push_with(Sql::InsertHistory.index(), &scratch.history_values(inputs, id));
-    tx.send_and_commit(true).await
-}
-
-pub(super) async fn order_status(tx: &mut Transaction<'_>, inputs: &Inputs) -> Done {
-    let customer = &inputs.customer;
-    let (w, d) = (customer.w, customer.d);
-    let ask = |tx: &mut Transaction<'_>, id| {
-        tx.push(Sql::CustomerStatus, [w, d, id]);
-        tx.push(Sql::LastOrder, [w, d, id]);
-    };
-    tx.begin_together();
-    match customer.is_by_name() {
-        true => tx.push_with(Sql::CustomersByName.index(), &others::name_values(customer)),
-        false => ask(tx, customer.id),
-    }
-    tx.send();
-    tx.pass(1).await?;
-    if customer.is_by_name() {
-        tx.next().await?;
-        let id = others::middle_customer(tx)?;
-        tx.together();
-        ask(tx, id);
-        tx.send();
-    }
-    tx.pass(1).await?;
-    tx.next().await?;
-    let order = tx.integer(0, "last order of a customer")?;
-    tx.together();
-    tx.push(Sql::LinesOfOrder, [w, d, order]);
-    tx.send_and_commit(false).await
-}
-
 /// As [`others::delivery`]: all districts at once. Returns how many had no new order.
-pub(super) async fn delivery(
-    tx: &mut Transaction<'_>,
-    inputs: &Inputs,
-    n_skipped: u64,
-) -> Done<u64> {
+pub(super) async fn delivery(tx: &mut Transaction<'_>, inputs: &Inputs, skipped: u64) -> Done<u64> {
     let (w, carrier) = (inputs.w, inputs.carrier);
-    let n_districts = DISTRICTS - n_skipped;
+    let n_districts = DISTRICTS - skipped;
     let orders = take_oldest_orders(tx, w, n_districts).await?;
     let taken = || (1..).zip(orders).filter_map(|(d, order)| Some((d, order?)));
     let n_empty = n_districts - taken().count() as u64;
@@ -264,17 +177,4 @@ async fn take_oldest_orders(
         }
     }
     Ok(orders)
-}
-
-pub(super) async fn stock_level(tx: &mut Transaction<'_>, inputs: &Inputs) -> Done {
-    let Inputs { w, d, threshold, .. } = *inputs;
-    tx.begin_together();
-    tx.push(Sql::OrdersSoFar, [w, d]);
-    tx.send();
-    tx.pass(1).await?;
-    tx.next().await?;
-    let next = tx.integer(0, "district of a stock-level")?;
-    tx.together();
-    tx.push(Sql::LowStock, [w, d, next, next - ORDERS_OF_STOCK_LEVEL, w, threshold]);
-    tx.send_and_commit(false).await
 }

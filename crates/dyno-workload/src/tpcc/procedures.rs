@@ -31,7 +31,6 @@ pub(super) fn create(dialect: Dialect, suffix: &str) -> Vec<String> {
     texts.iter().map(|sql| of_set(sql, suffix)).collect()
 }
 
-/// Calls, in the order of the kinds.
 pub(super) fn calls(dialect: Dialect, suffix: &str) -> Vec<Statement> {
     let texts = match dialect {
         Dialect::MySql => mysql::CALLS,
@@ -114,13 +113,9 @@ fn write_lines(out: &mut Vec<u8>, order: &NewOrder) {
 }
 
 fn push_padded(out: &mut Vec<u8>, number: i64, digits: usize) {
-    let end = out.len() + digits;
-    out.resize(end, b'0');
-    let mut rest = number.unsigned_abs();
-    for digit in out[end - digits..].iter_mut().rev() {
-        *digit = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
+    let start = out.len();
+    out.resize(start + digits, b'0');
+    crate::row::write_digits(&mut out[start..], number.unsigned_abs());
 }
 
 #[cfg(test)]

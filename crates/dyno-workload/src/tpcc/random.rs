@@ -35,6 +35,10 @@ impl NuRand {
         NuRand { is_flat: true, ..self }
     }
 
+    pub(super) fn low(&self) -> u64 {
+        self.low
+    }
+
     pub(super) fn draw(&self, random: &mut RandomStream) -> u64 {
         let span = self.high - self.low + 1;
         if self.is_flat {
@@ -196,7 +200,6 @@ pub(super) fn push_brand(out: &mut Vec<u8>, random: &mut RandomStream) {
     }
 }
 
-/// Whether data hold ORIGINAL.
 pub(super) fn is_brand(data: &[u8]) -> bool {
     data.windows(ORIGINAL.len()).any(|window| window == ORIGINAL)
 }

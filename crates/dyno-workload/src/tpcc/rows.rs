@@ -49,7 +49,6 @@ impl TableId {
     ];
 }
 
-/// Fewest and most lines of an order.
 pub(super) const LINES: (u64, u64) = (5, 15);
 
 /// Orders of a block, one of each number of lines.
@@ -57,7 +56,6 @@ const BLOCK_ORDERS: u64 = LINES.1 - LINES.0 + 1;
 
 const BLOCK_LINES: u64 = (LINES.0 + LINES.1) * BLOCK_ORDERS / 2;
 
-/// The date of all rows of the population.
 const DATE: &[u8] = b"2026-01-01 00:00:00";
 
 #[derive(Clone, Debug)]
@@ -186,7 +184,6 @@ impl Rows {
         push_number(row, 1);
     }
 
-    /// Whether order `idx` of a district, counted from 0, is delivered in the beginning.
     fn is_delivered(&self, idx: u64) -> bool {
         idx < self.sizes.customers - self.sizes.undelivered
     }
@@ -228,7 +225,6 @@ impl Rows {
         row.push_text_with(|out| push_brand(out, random));
     }
 
-    /// How many lines each order of a block has.
     fn block(&self, block: u64) -> [u64; BLOCK_ORDERS as usize] {
         let mut lines = [0; BLOCK_ORDERS as usize];
         (LINES.0..).zip(&mut lines).for_each(|(n, slot)| *slot = n);
@@ -264,7 +260,6 @@ fn push_number(row: &mut Row, number: u64) {
     row.push_integer(number as i64);
 }
 
-/// Street, street, city, state and ZIP code.
 fn push_address(row: &mut Row, random: &mut RandomStream) {
     (0..3).for_each(|_| row.push_text_with(|out| push_text(out, (10, 20), random)));
     let letter = |random: &mut RandomStream| b'A' + random.below(26) as u8;

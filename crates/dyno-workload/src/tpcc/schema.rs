@@ -8,9 +8,9 @@
 //! PostgreSQL's keys are made after the rows, which is faster; an InnoDB or SQLite table is its
 //! primary key, and a later key would rewrite it.
 
-use dyno_model::name;
 use dyno_units::Seed;
 
+use crate::workload::columns_of;
 use crate::{Dialect, Row, Table};
 
 use super::audit::conditions;
@@ -19,13 +19,10 @@ use super::random::Constants;
 use super::rows::{Rows, TableId};
 use super::settings::{Consistency, Settings};
 
-/// What a table consists of.
 struct Shape {
-    /// Its name, without the number of the set.
     name: &'static str,
     /// Its columns with their types. DATETIME is a date in any dialect.
     columns: &'static str,
-    /// The columns of its primary key; none if it has no key.
     key: &'static str,
     /// Name and columns of a further index, and whether it is unique.
     index: Option<(&'static str, &'static str, &'static str)>,
@@ -33,7 +30,6 @@ struct Shape {
     foreign_keys: &'static [(&'static str, TableId)],
 }
 
-/// The tables, in the order of [`TableId::ALL`].
 static SHAPES: [Shape; TableId::ALL.len()] = [
     Shape {
         name: "item",
@@ -156,7 +152,6 @@ impl TableId {
         &SHAPES[self as usize]
     }
 
-    /// Its name, without the number of the set.
     pub(super) fn name(self) -> &'static str {
         self.shape().name
     }
@@ -193,7 +188,6 @@ impl Schema {
         tables.collect()
     }
 
-    /// Rows that a table of all sets begins with.
     pub(super) fn count(&self, table: TableId) -> u64 {
         self.sets.iter().map(|rows| rows.count(table)).sum()
     }
@@ -204,11 +198,10 @@ impl Schema {
     }
 
     fn table(&self, id: TableId, suffix: &str, rows: u64, dialect: Dialect) -> Table {
-        let columns = id.shape().columns.split(", ").filter_map(|column| column.split(' ').next());
         Table {
             name: format!("{}{suffix}", id.name()),
             create: self.create(id, suffix, dialect),
-            columns: columns.map(name).collect(),
+            columns: columns_of(id.shape().columns),
             rows,
             after: self.after(id, suffix, dialect),
         }

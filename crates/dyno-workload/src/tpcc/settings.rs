@@ -2,7 +2,7 @@
 
 use dyno_model::{OptionError, OptionSpec};
 
-use crate::options::{Options, refuse};
+use crate::options::{Options, count, refuse, switch, word};
 
 /// Districts of a warehouse, and terminals of it.
 pub(super) const DISTRICTS: u64 = 10;
@@ -14,73 +14,44 @@ const WAREHOUSES_MAX: u64 = 1_000_000;
 const SETS_MAX: u64 = 100;
 
 pub(super) const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::count("warehouses", "1", "warehouses of each table set; each is about 100 MB")
-        .within(1, WAREHOUSES_MAX),
-    OptionSpec::count(
-        "tables",
-        "1",
+    count("warehouses", "1", 1, WAREHOUSES_MAX)
+        .help("warehouses of each table set; each is about 100 MB"),
+    count("tables", "1", 1, SETS_MAX).help(
         "table sets, with a number from 1 in their names if there are several; clients are spread \
-               over them",
-    )
-    .within(1, SETS_MAX),
-    OptionSpec::word(
-        "size",
-        &["full", "small"],
-        "items, customers and orders of a warehouse: the specification's, or a fiftieth of \
-               them (not TPC-C, but enough to try a study out)",
+         over them",
     ),
-    OptionSpec::word(
-        "mode",
-        &["unpaced", "paced", "open"],
-        "one transaction after another (or open, if there is a rate); with keying and think times; \
-               open only",
+    word("size", &["full", "small"]).help(
+        "items, customers and orders of a warehouse: the specification's, or a fiftieth of them \
+         (not TPC-C, but enough to try a study out)",
     ),
-    OptionSpec::switch(
-        "home",
-        true,
-        "each client is a terminal of one warehouse; `off` draws a warehouse for each \
-               transaction (not TPC-C, but what go-tpc and sysbench-tpcc do)",
+    word("mode", &["unpaced", "paced", "open"]).help(
+        "one transaction after another (or open, if there is a rate); with keying and think \
+         times; open only",
     ),
-    OptionSpec::word(
-        "mix",
-        &["weights", "deck"],
-        "45/43/4/4/4 drawn independently, or shuffled decks of 10/10/1/1/1 cards",
+    switch("home", true).help(
+        "each client is a terminal of one warehouse; `off` draws a warehouse for each transaction \
+         (not TPC-C, but what go-tpc and sysbench-tpcc do)",
     ),
-    OptionSpec::switch(
-        "procedures",
-        false,
-        "one call of a stored procedure for each transaction (MariaDB, MySQL, PostgreSQL)",
+    word("mix", &["weights", "deck"])
+        .help("45/43/4/4/4 drawn independently, or shuffled decks of 10/10/1/1/1 cards"),
+    switch("procedures", false)
+        .help("one call of a stored procedure for each transaction (MariaDB, MySQL, PostgreSQL)"),
+    switch("batched", false).help(
+        "one statement for all items, one for all stock and one for all lines of an order, as \
+         go-tpc sends them",
     ),
-    OptionSpec::switch(
-        "batched",
-        false,
-        "one statement for all items, one for all stock and one for all lines of an order, \
-               as go-tpc sends them",
+    switch("pipelined", false).help(
+        "statements that do not need each other's replies are sent together, which saves round \
+         trips (MariaDB, MySQL, PostgreSQL)",
     ),
-    OptionSpec::switch(
-        "pipelined",
-        false,
-        "statements that do not need each other's replies are sent together, which saves \
-               round trips (MariaDB, MySQL, PostgreSQL)",
-    ),
-    OptionSpec::switch(
-        "sort_lines",
-        true,
-        "lines of an order take stock in key order, which avoids deadlocks",
-    ),
-    OptionSpec::switch(
-        "foreign_keys",
-        false,
-        "the ten foreign keys of the schema (MariaDB, MySQL, PostgreSQL)",
-    ),
-    OptionSpec::word(
-        "consistency",
-        &["before-and-after", "after", "none"],
-        "when the twelve consistency conditions are checked; each check reads all tables",
-    ),
+    switch("sort_lines", true)
+        .help("lines of an order take stock in key order, which avoids deadlocks"),
+    switch("foreign_keys", false)
+        .help("the ten foreign keys of the schema (MariaDB, MySQL, PostgreSQL)"),
+    word("consistency", &["before-and-after", "after", "none"])
+        .help("when the twelve consistency conditions are checked; each check reads all tables"),
 ];
 
-/// Whether clients wait for keying and think times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Unpaced,
@@ -88,7 +59,6 @@ pub(super) enum Mode {
     Open,
 }
 
-/// When the consistency conditions are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consistency {
     BeforeAndAfter,
@@ -99,32 +69,25 @@ pub(super) enum Consistency {
 /// A deviation that the audit must find; for tests of the audit alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Order lines and payments stay in the home warehouse.
     NeverRemote,
-    /// Items, customers and names are drawn uniformly.
     FlatSkew,
-    /// A delivery leaves one of the ten districts out.
     SkipsDistricts,
     NeverRollsBack,
-    /// Every customer is looked up by number.
     NeverByName,
     ForgetsStock,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
-    /// Items, and rows of stock of a warehouse.
     pub(super) items: u64,
     /// Customers of a district, and orders that it begins with.
     pub(super) customers: u64,
     /// Orders of a district, its last, that are not delivered in the beginning.
     pub(super) undelivered: u64,
-    /// Number of different last names.
     pub(super) names: u64,
 }
 
 impl Sizes {
-    /// Those of the specification.
     pub(super) const FULL: Sizes =
         Sizes { items: 100_000, customers: 3000, undelivered: 900, names: 1000 };
 
@@ -135,7 +98,6 @@ impl Sizes {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
-    /// Warehouses of each table set.
     pub(super) warehouses: u64,
     pub(super) sets: u64,
     pub(super) mode: Mode,
@@ -174,7 +136,6 @@ impl Settings {
         settings.checked()
     }
 
-    /// Refuses options that contradict each other.
     fn checked(self) -> Result<Settings, OptionError> {
         if self.mode == Mode::Paced && !self.has_home {
             let reason = "`off` cannot be combined with mode `paced`, in which each client is a \
@@ -194,7 +155,6 @@ impl Settings {
         Ok(self)
     }
 
-    /// Terminals of all sets: ten of each warehouse.
     pub(super) fn n_terminals(&self) -> u64 {
         self.sets * self.warehouses * DISTRICTS
     }

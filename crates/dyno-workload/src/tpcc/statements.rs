@@ -76,34 +76,26 @@ impl StatementMode {
         }
     }
 
-    /// Index of the first statement of a set.
     pub(super) fn base(self, set: u64) -> usize {
         set as usize * self.n_statements()
     }
 }
 
 impl Sql {
-    /// Its index, from the first statement of its set.
     pub(super) fn index(self) -> usize {
         self as usize
     }
 }
 
 impl BatchSql {
-    /// Its index, from the first statement of its set.
     pub(super) fn index(self) -> usize {
         N_SINGLE + self as usize
     }
 }
 
-/// All statements of one set, in the order of their indexes.
-pub(super) fn of_set(
-    statement_mode: StatementMode,
-    dialect: Dialect,
-    suffix: &str,
-) -> Vec<Statement> {
+pub(super) fn of_set(mode: StatementMode, dialect: Dialect, suffix: &str) -> Vec<Statement> {
     let mut texts: Vec<String> = SINGLE.iter().map(|sql| (*sql).to_owned()).collect();
-    match statement_mode {
+    match mode {
         StatementMode::Procedures => return super::procedures::calls(dialect, suffix),
         StatementMode::Single => {}
         StatementMode::Batched => texts.extend(batch(dialect)),

@@ -6,22 +6,24 @@ use crate::{
 
 use super::statements::Sql;
 
+/// A statement that does not need the replies of others that are sent with it.
+pub(super) type Ask<'a> = (Sql, &'a [Value<'a>]);
+
 pub(super) struct Transaction<'a> {
     session: &'a mut Session,
-    /// Index of the first statement of the set.
     base: usize,
-    /// Statements sent, BEGIN and COMMIT included.
+    is_pipelined: bool,
     pub(super) statements: u64,
     /// Round trips: one for each statement, or for several that are sent together.
     pub(super) round_trips: u64,
     pub(super) rows: u64,
-    /// Statements of the pipeline whose replies were not taken yet.
     n_pushed: u64,
 }
 
 impl<'a> Transaction<'a> {
-    pub(super) fn new(session: &'a mut Session, base: usize) -> Transaction<'a> {
-        Transaction { session, base, statements: 0, round_trips: 0, rows: 0, n_pushed: 0 }
+    pub(super) fn new(session: &'a mut Session, base: usize, is_pipelined: bool) -> Self {
+        let (statements, round_trips, rows, n_pushed) = (0, 0, 0, 0);
+        Transaction { session, base, is_pipelined, statements, round_trips, rows, n_pushed }
     }
 
     fn sends_one(&mut self) {
@@ -30,8 +32,13 @@ impl<'a> Transaction<'a> {
     }
 
     /// In SQLite a transaction must say at its start that it will write: another could write
-    /// between its first read and write, and it could only be retried.
+    /// between its first read and write, and it could only be retried. In a pipeline, BEGIN goes with
+    /// the first statements.
     pub(super) async fn begin(&mut self, writes: bool) -> Done {
+        if self.is_pipelined {
+            self.begin_together();
+            return Ok(());
+        }
         self.sends_one();
         if writes && self.session.dialect() == Dialect::Sqlite {
             self.session.text("BEGIN IMMEDIATE", StatementClass::Other).await?;
@@ -64,12 +71,50 @@ impl<'a> Transaction<'a> {
         self.execute(sql.index(), values).await
     }
 
-    /// Executes the statement of this index in the set.
     pub(super) async fn execute(&mut self, idx: usize, values: &[Value<'_>]) -> Done<Reply> {
         self.sends_one();
         let reply = self.session.execute(self.base + idx, values).await?;
         self.rows += reply.rows;
         Ok(reply)
+    }
+
+    /// Sends statements, and has each reply read, with its place among them.
+    pub(super) async fn exchange(
+        &mut self,
+        asks: &[Ask<'_>],
+        mut read: impl FnMut(&Transaction<'_>, usize) -> Done,
+    ) -> Done {
+        if self.is_pipelined {
+            let n_begun = self.n_pushed;
+            self.push_all(asks);
+            self.send();
+            self.pass(n_begun).await?;
+        }
+        for (nth, (sql, values)) in asks.iter().enumerate() {
+            if self.is_pipelined {
+                self.next().await?
+            } else {
+                self.ask_with(*sql, values).await?
+            };
+            read(self, nth)?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn exchange_and_commit(&mut self, asks: &[Ask<'_>], writes: bool) -> Done {
+        if self.is_pipelined {
+            self.push_all(asks);
+            return self.send_and_commit(writes).await;
+        }
+        self.exchange(asks, |_, _| Ok(())).await?;
+        self.commit().await
+    }
+
+    fn push_all(&mut self, asks: &[Ask<'_>]) {
+        if self.n_pushed == 0 {
+            self.together();
+        }
+        asks.iter().for_each(|(sql, values)| self.push_with(sql.index(), values));
     }
 
     pub(super) fn together(&mut self) {
@@ -99,7 +144,6 @@ impl<'a> Transaction<'a> {
         self.push_with(sql.index(), &values.map(Value::Integer));
     }
 
-    /// Appends the statement of this index in the set.
     pub(super) fn push_with(&mut self, idx: usize, values: &[Value<'_>]) {
         self.session.push_execute(self.base + idx, values);
         self.n_pushed += 1;
@@ -147,17 +191,14 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// The rows of the latest statement that returns some.
     pub(super) fn kept(&self) -> &KeptRows {
         self.session.kept_rows()
     }
 
-    /// A whole number of the first row.
     pub(super) fn integer(&self, column: usize, what: &str) -> Done<i64> {
         self.kept().integer(0, column).ok_or_else(|| missing(what))
     }
 
-    /// A decimal of the first row, in units of 10^-`scale`.
     pub(super) fn fixed(&self, column: usize, scale: u32, what: &str) -> Done<i64> {
         self.kept().fixed(0, column, scale).ok_or_else(|| missing(what))
     }

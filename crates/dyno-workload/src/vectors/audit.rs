@@ -44,7 +44,6 @@ impl Checksum {
     }
 }
 
-/// Rows and checksum.
 pub(super) fn content(
     source: &dyn Source,
     dimensions: usize,

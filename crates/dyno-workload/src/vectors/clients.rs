@@ -1,14 +1,11 @@
 //! One client builds the index; the others search.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dyno_units::{Nanoseconds, RandomStream};
 
 use crate::drive::{refused, with_statements};
-use crate::{
-    ClientContext, ClientFuture, Done, Session, StatementClass, Transactions, Value, drive,
-};
+use crate::prelude::*;
 
 use super::{Bench, Kind, Work, schema};
 
@@ -16,12 +13,10 @@ use super::{Bench, Kind, Work, schema};
 #[derive(Debug, Default)]
 pub(super) struct Found {
     queries: AtomicU64,
-    /// Right neighbours in their answers.
     right: AtomicU64,
 }
 
 impl Found {
-    /// Queries, and right neighbours in their answers.
     pub(super) fn read(&self) -> (u64, u64) {
         (self.queries.load(Ordering::Relaxed), self.right.load(Ordering::Relaxed))
     }
@@ -73,7 +68,6 @@ struct Searcher {
     step: usize,
     queries: Encoded,
     query: usize,
-    /// The ids of the latest answer.
     found: Vec<i64>,
     is_answered: bool,
 }
@@ -109,7 +103,6 @@ impl Transactions for Searcher {
     }
 }
 
-/// Builds the index, and then asks for its size.
 struct Builder {
     bench: Arc<Bench>,
     create: String,

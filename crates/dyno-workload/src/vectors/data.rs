@@ -21,7 +21,6 @@ pub trait Source: Send + Sync {
     fn read(&self, row: u64, into: &mut [f32]) -> Result<(), DataError>;
 }
 
-/// The standard deviation of a cluster, in units of that of the centres.
 const SPREAD: f64 = 0.5;
 
 /// Normally distributed points around such centres; each follows from seed and number.
@@ -108,7 +107,6 @@ impl FvecsFile {
         self.dimensions
     }
 
-    /// The first vectors alone.
     pub(super) fn limited(self, rows: u64) -> FvecsFile {
         FvecsFile { rows: self.rows.min(rows), ..self }
     }
@@ -160,7 +158,6 @@ pub(super) fn first(source: &dyn Source, n: u64, dimensions: usize) -> Result<Ve
 }
 
 pub struct InMemory {
-    /// Their numbers, one vector after the other.
     pub numbers: Vec<f32>,
     pub dimensions: usize,
 }

@@ -24,7 +24,6 @@ const LANES: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighbours {
-    /// How many neighbours were looked for.
     pub k: usize,
     /// Where the ids of each query begin, and where the last ones end.
     starts: Vec<usize>,
@@ -52,7 +51,6 @@ impl Neighbours {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The queries, one after the other.
     pub queries: &'a [f32],
     pub dimensions: usize,
     pub k: usize,
@@ -96,7 +94,6 @@ pub fn neighbours(source: &dyn Source, request: &Request<'_>) -> Result<Neighbou
     Ok(found)
 }
 
-/// Vectors that are compared again in double precision.
 fn candidates(k: usize) -> usize {
     2 * k + 16
 }
@@ -134,7 +131,6 @@ struct Block {
     first: u64,
     dimensions: usize,
     vectors: Vec<f32>,
-    /// The squares of their lengths.
     norms: Vec<f32>,
 }
 
@@ -147,7 +143,6 @@ impl Block {
         self.norms.len() as u64
     }
 
-    /// Reads the block that begins with this vector, on all threads.
     fn read(
         &mut self,
         source: &dyn Source,
@@ -268,7 +263,6 @@ impl Best {
     }
 }
 
-/// Decides in double precision.
 struct Judge<'a> {
     source: &'a dyn Source,
     request: &'a Request<'a>,

@@ -17,21 +17,18 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use dyno_model::{Name, Pacing, Role, StepRequest, WorkloadStep, name};
+use dyno_model::{Name, StepRequest, WorkloadStep, name};
 use dyno_units::Direction::{Higher, Lower, Neither};
 use dyno_units::{Metric, MetricId, Nanoseconds, Unit, metric};
 
-use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+use crate::MeasuredStep;
 use crate::options::refused;
-use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, MeasuredStep, Outline,
-    Row, Table, TextRows, Workload,
-};
+use crate::prelude::*;
+use crate::workload::{closed_role, own_step};
 
 pub use settings::Distance;
 
@@ -45,7 +42,6 @@ const NAME: &str = "vectors";
 /// The most dimensions that an index of pgvector takes.
 const PGVECTOR_INDEX_DIMENSIONS: usize = 2000;
 
-/// What steps measure besides queries and their times.
 #[rustfmt::skip]
 const FIGURES: &[Metric] = &[
     metric("vectors.recall", Unit::Number, Higher, "recall", "share of the nearest neighbours that queries found, the mean over all queries of the step").secondary().at_most(1.0),
@@ -73,10 +69,8 @@ const KINDS: &[Name] = &[name("query"), name("create_index"), name("index_size")
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
-    /// Queries by scans of the table.
     Exact,
     Build,
-    /// Queries by the index, with this search parameter.
     Search(u64),
 }
 
@@ -101,10 +95,8 @@ struct Vectors {
 fn planned(input: &PlanInput<'_>) -> Result<Vectors, PlanError> {
     let mut settings = Settings::read(input.options)?;
     let seed = input.seed;
-    let files = match &settings.files {
-        None => None,
-        Some((data, queries)) => Some(opened(data, queries)?),
-    };
+    let files = settings.files.as_ref();
+    let files = files.map(|(data, queries)| opened(data, queries)).transpose()?;
     let sizes = (settings.rows, settings.dimensions as usize, settings.clusters);
     let (source, queries, dimensions): (Arc<dyn Source>, Arc<dyn Source>, usize) = match files {
         Some((data, queries)) => {
@@ -136,7 +128,6 @@ fn planned(input: &PlanInput<'_>) -> Result<Vectors, PlanError> {
     Ok(Vectors { outline, settings, source, queries, dimensions, shapes, key })
 }
 
-/// The files of vectors and queries, which have the same dimensions.
 fn opened(data: &str, queries: &str) -> Result<(FvecsFile, FvecsFile), PlanError> {
     let open = |option, path| {
         FvecsFile::open(path).map_err(|error| PlanError::from(refused(option, error.to_string())))
@@ -155,29 +146,17 @@ fn shapes(settings: &Settings, request: &StepRequest) -> Result<Vec<Shape>, Plan
         return Err(PlanError::Load("`vectors` needs at least one client".to_owned()));
     }
     let queries = |step: String, work| {
-        let role = Role {
-            name: name("query"),
-            clients: request.clients,
-            pacing: Pacing::Closed,
-            quota: None,
-            kinds: vec![KINDS[Kind::Query as usize].clone()],
-        };
-        Shape { own: own_step(step, role, request.duration), work }
+        let role = closed_role("query", request.clients, None, &KINDS[..1]);
+        Shape { own: own_step(step, vec![role], request.duration), work }
     };
     let mut shapes = Vec::new();
     if settings.has_exact {
         shapes.push(queries("exact".to_owned(), Work::Exact));
     }
     if settings.index != Index::None {
-        let builder = Role {
-            name: name("builder"),
-            clients: 1,
-            pacing: Pacing::Closed,
-            quota: Some(2),
-            kinds: KINDS[1..].to_vec(),
-        };
-        let limit = Nanoseconds::from_secs(settings.limit_s);
-        shapes.push(Shape { own: own_step("index", builder, limit), work: Work::Build });
+        let builder = closed_role("builder", 1, Some(2), &KINDS[1..]);
+        let own = own_step("index", vec![builder], Nanoseconds::from_secs(settings.limit_s));
+        shapes.push(Shape { own, work: Work::Build });
     }
     for (number, nth) in settings.searches.iter().zip(1..) {
         shapes.push(queries(format!("search {nth}"), Work::Search(*number)));
@@ -185,16 +164,10 @@ fn shapes(settings: &Settings, request: &StepRequest) -> Result<Vec<Shape>, Plan
     Ok(shapes)
 }
 
-fn own_step(step: impl Display, role: Role, limit: Nanoseconds) -> WorkloadStep {
-    let name = Name::from(step.to_string());
-    WorkloadStep { name, roles: vec![role], limit, settle: Nanoseconds::ZERO }
-}
-
 struct Bench {
     plan: Vectors,
     right: Result<Arc<Neighbours>, DataError>,
     encoded: OnceLock<Result<Encoded, DataError>>,
-    /// Of each step.
     found: Vec<Found>,
     /// Bytes of the index; 0 if they are not known.
     index_bytes: AtomicU64,
@@ -207,7 +180,6 @@ impl Bench {
         Bench { plan, right, encoded: OnceLock::new(), found, index_bytes: AtomicU64::new(0) }
     }
 
-    /// The queries in this dialect, made once.
     fn encoded(&self, dialect: Dialect) -> Result<Encoded, DataError> {
         let make = || {
             let Vectors { queries, dimensions, .. } = &self.plan;
@@ -232,7 +204,6 @@ static KNOWN: Mutex<Vec<(String, Arc<Neighbours>)>> = Mutex::new(Vec::new());
 const KNOWN_MOST: usize = 4;
 
 impl Vectors {
-    /// The exact neighbours of all queries, computed once.
     fn neighbours(&self) -> Result<Arc<Neighbours>, DataError> {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, right)) = known.iter().find(|(key, _)| *key == self.key) {

@@ -50,7 +50,6 @@ pub(super) fn push_row(row: &mut Row, dialect: Dialect, id: u64, vector: &[f32])
     row.push_text_with(|bytes| push_vector(bytes, dialect, vector));
 }
 
-/// The statement that builds the index; none without one.
 pub(super) fn create_index(dialect: Dialect, index: Index, distance: Distance) -> Option<String> {
     let operators = match distance {
         Distance::L2 => "vector_l2_ops",

@@ -2,76 +2,44 @@
 
 use dyno_model::{OptionError, OptionSpec};
 
-use crate::options::{Options, refuse};
+use crate::options::{Options, count, counts, real, refuse, switch, text, word};
 
 use super::data::DIMENSIONS_MOST;
 
 pub(super) const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::text(
-        "data",
-        "generated",
-        "a file of vectors in fvecs format, or `generated`: clusters of normally distributed points",
+    text("data", "generated").help(
+        "a file of vectors in fvecs format, or `generated`: clusters of normally distributed \
+         points",
     ),
-    OptionSpec::text("query_data", "generated", "the queries of a data file, in fvecs format"),
-    OptionSpec::count(
-        "rows",
-        "0",
-        "vectors in the table; 0: all of the data file, or 20,000 generated ones",
-    )
-    .within(0, ROWS_MOST),
-    OptionSpec::count(
-        "dimensions",
-        "64",
-        "dimensions of a generated vector; a data file has its own",
-    )
-    .within(1, DIMENSIONS_MOST),
-    OptionSpec::count("clusters", "100", "clusters of generated vectors").within(1, 100_000),
-    OptionSpec::count(
-        "queries",
-        "1000",
-        "number of distinct queries that clients draw from; of a file, the first ones",
-    )
-    .within(1, QUERIES_MOST),
-    OptionSpec::count("k", "10", "nearest neighbours that a query asks for").within(1, 1000),
-    OptionSpec::word("distance", &["l2", "cosine"], "Euclidean or cosine distance"),
-    OptionSpec::word(
-        "index",
-        &["hnsw", "ivfflat", "none"],
+    text("query_data", "generated").help("the queries of a data file, in fvecs format"),
+    count("rows", "0", 0, ROWS_MOST)
+        .help("vectors in the table; 0: all of the data file, or 20,000 generated ones"),
+    count("dimensions", "64", 1, DIMENSIONS_MOST)
+        .help("dimensions of a generated vector; a data file has its own"),
+    count("clusters", "100", 1, 100_000).help("clusters of generated vectors"),
+    count("queries", "1000", 1, QUERIES_MOST)
+        .help("number of distinct queries that clients draw from; of a file, the first ones"),
+    count("k", "10", 1, 1000).help("nearest neighbours that a query asks for"),
+    word("distance", &["l2", "cosine"]).help("Euclidean or cosine distance"),
+    word("index", &["hnsw", "ivfflat", "none"]).help(
         "the index: HNSW, IVFFlat (PostgreSQL), or none, so that all queries are exact scans",
     ),
-    OptionSpec::count("m", "16", "HNSW: connections of a vector in a layer of the graph")
-        .within(2, 100),
-    OptionSpec::count(
-        "ef_construction",
-        "64",
-        "HNSW of pgvector: candidates while the graph is built (MariaDB has a fixed number)",
-    )
-    .within(4, 1000),
-    OptionSpec::count(
-        "lists",
-        "0",
+    count("m", "16", 2, 100).help("HNSW: connections of a vector in a layer of the graph"),
+    count("ef_construction", "64", 4, 1000)
+        .help("HNSW of pgvector: candidates while the graph is built (MariaDB has a fixed number)"),
+    count("lists", "0", 0, LISTS_MOST).help(
         "IVFFlat: number of lists; 0 for rows / 1000 (at least 10), or √rows above a million rows",
-    )
-    .within(0, LISTS_MOST),
-    OptionSpec::counts(
-        "ef_search",
-        "10,20,40,80,160",
+    ),
+    counts("ef_search", "10,20,40,80,160").help(
         "HNSW: candidates while a query is answered, a step for each number (hnsw.ef_search, \
          mhnsw_ef_search)",
     ),
-    OptionSpec::counts(
-        "probes",
-        "1,2,4,8,16",
-        "IVFFlat: lists that a query searches, a step for each number (ivfflat.probes)",
-    ),
-    OptionSpec::switch("exact", true, "a step of exact scans before the index is built"),
-    OptionSpec::real(
-        "recall",
-        "0.95",
-        "the target recall that the report's answer is given for, from 0 to 1",
-    ),
-    OptionSpec::count("limit_s", "14400", "time limit of building the index, in seconds")
-        .within(1, 100_000_000),
+    counts("probes", "1,2,4,8,16")
+        .help("IVFFlat: lists that a query searches, a step for each number (ivfflat.probes)"),
+    switch("exact", true).help("a step of exact scans before the index is built"),
+    real("recall", "0.95")
+        .help("the target recall that the report's answer is given for, from 0 to 1"),
+    count("limit_s", "14400", 1, 100_000_000).help("time limit of building the index, in seconds"),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +88,6 @@ pub(super) struct Settings {
     pub(super) k: u64,
     pub(super) distance: Distance,
     pub(super) index: Index,
-    /// The search parameter of each step, rising.
     pub(super) searches: Vec<u64>,
     pub(super) has_exact: bool,
     pub(super) limit_s: u64,

@@ -13,7 +13,6 @@ const EXACT_MOST: u32 = 16;
 const DIRECT: u64 = 100;
 
 impl Distribution {
-    /// Counters of what is drawn, to be compared with this distribution.
     pub(crate) fn counted(&self) -> Arc<DrawnKeys> {
         DrawnKeys::new(KeyBins::of_neighbours(self.n, |item| self.share_before(item)))
     }

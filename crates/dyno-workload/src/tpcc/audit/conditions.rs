@@ -10,7 +10,6 @@
 use super::super::rows::TableId;
 use super::super::settings::Sizes;
 
-/// What each condition demands, in words.
 pub(in crate::tpcc) const NAMES: [&str; 12] = [
     "1: a warehouse's year-to-date is the sum of its districts'",
     "2: a district's next order follows its last order and its last new order",
@@ -88,7 +87,6 @@ const VIOLATIONS: [&str; 12] = [
      WHERE ABS(c_balance + c_ytd_payment - COALESCE(o.amount, 0)) > 0.005",
 ];
 
-/// The statements, one for each of [`NAMES`], for the tables of one set.
 pub(in crate::tpcc) fn queries(suffix: &str, sizes: &Sizes) -> [String; 12] {
     let first = (sizes.customers - sizes.undelivered).to_string();
     VIOLATIONS.map(|sql| {
