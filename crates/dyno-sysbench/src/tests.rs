@@ -725,6 +725,11 @@ fn nested_calls_do_not_overflow_the_stack_of_the_thread() {
         "local function g() table.sort({ 3, 2, 1 }, function() g() end) end function f() g() end",
         "local function g() ('x'):gsub('x', g) end function f() g() end",
         "local t = setmetatable({}, { __tostring = function(t) return tostring(t) end }) function f() tostring(t) end",
+        "local t = setmetatable({}, { __tostring = function(t) return string.format('%s', t) end }) function f() tostring(t) end",
+        "local t = setmetatable({}, { __tostring = function(t) return ('%d%d%d%d%d%s'):format(1, 2, 3, 4, 5, t) end })
+         function f() print(t) end",
+        "local t = setmetatable({}, { __tostring = function(t) require('ffi').C.printf('%s', t) end }) function f() io.write(t) end",
+
         "local t = setmetatable({}, { __index = function(t, k) return t[k] end }) function f() return t.x end",
         "local t = setmetatable({}, { __lt = function(a, b) return a < b end }) function f() return t < t end",
         "local t = setmetatable({}, { __concat = function(a, b) return a .. b end }) function f() return t .. t end",

@@ -27,7 +27,7 @@ fn first(text: &[u8]) -> usize {
     let start = if text.starts_with(mark) { mark.len() } else { 0 };
     let rest = &text[start..];
     match rest.first() {
-        Some(b'#') => start + rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len()),
+        Some(b'#') => start + rest.iter().position(ends_line).unwrap_or(rest.len()),
         _ => start,
     }
 }
@@ -48,6 +48,10 @@ struct Rewriter<'a> {
     text: &'a [u8],
     at: usize,
     out: &'a mut Vec<u8>,
+}
+
+fn ends_line(byte: &u8) -> bool {
+    matches!(byte, b'\n' | b'\r')
 }
 
 fn is_of_word(byte: u8) -> bool {
@@ -115,7 +119,7 @@ impl Rewriter<'_> {
                 b'-' if self.byte(1) == Some(b'-') => {
                     self.at += 2;
                     if !self.skip_long() {
-                        self.skip_until(b'\n');
+                        self.skip_line();
                     }
                 }
                 b' ' | b'\t'..=b'\r' => self.at += 1,
@@ -182,21 +186,37 @@ impl Rewriter<'_> {
         true
     }
 
-    fn skip_until(&mut self, byte: u8) {
-        while self.byte(0).is_some_and(|next| next != byte) {
+    fn skip_line(&mut self) {
+        while self.byte(0).is_some_and(|next| !ends_line(&next)) {
             self.at += 1;
         }
     }
 
+    /// As LuaJIT does: a sign follows `e`, in hexadecimal numbers `p`, and underscores do not count.
     fn skip_number(&mut self) {
-        while let Some(byte) = self.byte(0) {
-            let is_sign = matches!(byte, b'+' | b'-')
-                && matches!(self.text[self.at - 1], b'e' | b'E' | b'p' | b'P');
+        let is_at = |at: usize, byte: u8| self.text.get(at) == Some(&byte);
+        let mut at = self.at + usize::from(is_at(self.at, b'.'));
+        let (mut last, mut exponent) = (b'0', b'e');
+        if is_at(at, b'0') {
+            at += 1;
+            while is_at(at, b'_') {
+                at += 1;
+            }
+            if is_at(at, b'x') || is_at(at, b'X') {
+                exponent = b'p';
+            }
+        }
+        while let Some(&byte) = self.text.get(at) {
+            let is_sign = matches!(byte, b'+' | b'-') && last.to_ascii_lowercase() == exponent;
             if !(is_of_word(byte) || byte == b'.' || is_sign) {
                 break;
             }
-            self.at += 1;
+            if byte != b'_' {
+                last = byte;
+            }
+            at += 1;
         }
+        self.at = at;
     }
 }
 
@@ -244,6 +264,13 @@ mod tests {
         check("a[b[1]] = 1 -- repeat", "a[b[1]] = 1 -- repeat");
         check("x = 1e-5..'do' y = .5 z = a..b", "x = 1e-5..'do' y = .5 z = a..b");
         check("doing = undo x.doit = 0x1p-3", "doing = undo x.doit = 0x1p-3");
+        check("-- x\rdo end --[=\rdo end", "-- x\rdo@ end --[=\rdo@ end");
+        // A hexadecimal number has no sign after `e`, which is a digit.
+        for number in ["0xe+", "0_XE-", ".0xe+", "1p+", "1e5-"] {
+            let function = format!("x = {number}function()");
+            check(&format!("{function} f() end"), &format!("{function}@ f() end"));
+        }
+        check("x = 1e_-5 do end y = 0x_p+1 do end", "x = 1e_-5 do@ end y = 0x_p+1 do@ end");
         check("'unfinished do", "'unfinished do");
         check("'at the end\\", "'at the end\\");
     }
@@ -251,6 +278,7 @@ mod tests {
     #[test]
     fn a_first_line_for_the_shell_is_left_out() {
         check("#!/usr/bin/do\ndo end", "\ndo@ end");
+        check("#!/usr/bin/do\rdo end", "\rdo@ end");
         check("\u{feff}do end", "do@ end");
         check("#only", "");
     }

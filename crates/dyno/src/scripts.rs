@@ -171,15 +171,16 @@ fn of_sysbench(
             modules if modules.is_empty() => own,
             modules => digest(&format!("{own}{modules}")),
         };
-        scripts.insert(file, lua::ScriptFile { path, text, digest, options });
+        scripts.insert(file, lua::ScriptFile { path, text, digest, options, host });
     }
-    let host = StudyHost { folder: Some(folder.to_owned()), ..StudyHost::default() };
-    Ok(lua::spec(scripts, Arc::new(host)))
+    // Modules of built-in scripts are built in, whatever lies beside the study.
+    Ok(lua::spec(scripts, Arc::new(StudyHost::default())))
 }
 
 #[cfg(feature = "lua")]
 #[derive(Default)]
 struct StudyHost {
+    /// The folder of the script; none for built-in ones.
     folder: Option<std::path::PathBuf>,
     /// Modules that scripts required, and their digests.
     modules: std::sync::Mutex<BTreeMap<String, String>>,
@@ -192,7 +193,7 @@ impl StudyHost {
         modules.iter().map(|(name, digest)| format!("\n{name} {digest}")).collect()
     }
 
-    /// Up to the limit.
+    /// Up to the limit, and the same text each time: the record has the digest of the first one.
     fn noted(
         &self,
         name: &str,
@@ -202,7 +203,11 @@ impl StudyHost {
         if modules.len() >= MODULES_MOST && !modules.contains_key(name) {
             return Err(format!("a script of a study has at most {MODULES_MOST} modules"));
         }
-        modules.insert(name.to_owned(), digest(&module.text));
+        let digest = digest(&module.text);
+        if modules.get(name).is_some_and(|known| *known != digest) {
+            return Err(format!("the text of {name} has changed since the script was loaded"));
+        }
+        modules.insert(name.to_owned(), digest);
         Ok(module)
     }
 }
@@ -299,6 +304,29 @@ mod tests {
         let large = folder.path().join("large");
         std::fs::File::create(&large).unwrap().set_len(FILE_MOST + 1).unwrap();
         check(&large, "it is larger than 64 MiB");
+    }
+
+    #[cfg(feature = "lua")]
+    #[test]
+    fn built_in_scripts_load_no_module_beside_the_study() {
+        let folder = tempfile::tempdir().unwrap();
+        let module = "sysbench.cmdline.options = { mine = { '', 1 } } function event() end";
+        std::fs::write(folder.path().join("oltp_common.lua"), module).unwrap();
+        std::fs::write(folder.path().join("own.lua"), "require('oltp_common')").unwrap();
+        let check = |files: &[&str], expected: [bool; 2]| {
+            let files = files.iter().map(|file| (*file).to_owned()).collect();
+            let spec = of_sysbench(files, folder.path()).unwrap();
+            let has = |name: &str| spec.options.iter().any(|option| option.name == name);
+            assert_eq!([has("range_selects"), has("mine")], expected);
+        };
+        check(&["oltp_read_write"], [true, false]);
+        check(&["own.lua"], [true, true]);
+        let host = StudyHost { folder: Some(folder.path().to_owned()), ..StudyHost::default() };
+        let required = || dyno_sysbench::Host::module(&host, "oltp_common", "").map(|one| one.text);
+        assert_eq!([required(), required()], [Ok(module.to_owned()), Ok(module.to_owned())]);
+        std::fs::write(folder.path().join("oltp_common.lua"), "-- other").unwrap();
+        let why = required().unwrap_err();
+        assert_eq!(why, "the text of oltp_common has changed since the script was loaded");
     }
 
     #[test]

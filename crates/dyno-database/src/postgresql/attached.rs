@@ -8,7 +8,7 @@ use dyno_workload::{Connection, Connector};
 use super::connection::PgConnection;
 use super::protocol::ScramCache;
 use super::startup::{self, OpenError};
-use super::{connect, quote_name, routines};
+use super::{connect, literal, quote_name, routines};
 use crate::attached::{Attached, Hold, replaced};
 use crate::catalog::{contents, first_cell};
 use crate::server::Context;
@@ -120,9 +120,9 @@ fn drop_catalog(endpoint: &Endpoint, backends: &Backends) -> Result<(), DeployEr
         let pids = pids.iter().map(i32::to_string).collect::<Vec<String>>().join(", ");
         let ended = connection.query(&format!(
             "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity \
-             WHERE pid IN ({pids}) AND datname = '{}' AND usename = CURRENT_USER \
+             WHERE pid IN ({pids}) AND datname = {} AND usename = CURRENT_USER \
              AND application_name = 'dyno'",
-            endpoint.catalog.replace('\'', "''")
+            literal(&endpoint.catalog)
         ));
         ended.context(&what)?;
     }

@@ -61,3 +61,14 @@ pub(crate) fn pooled_connector(endpoint: Endpoint) -> Connector {
 fn quote_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
+
+/// A text as a literal that means the same with any `standard_conforming_strings`, which a database's
+/// owner may turn off. The blank separates it from a word before it, as in `quote_literal`.
+fn literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    if text.contains('\\') {
+        format!(" E'{}'", quoted.replace('\\', "\\\\"))
+    } else {
+        format!("'{quoted}'")
+    }
+}

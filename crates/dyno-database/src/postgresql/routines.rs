@@ -8,6 +8,7 @@
 use dyno_workload::{Connection, StatementError};
 
 use super::connection::PgConnection;
+use super::literal;
 use crate::catalog::{ask, some_of};
 
 /// Refuses a catalog in whose schemas anyone but superusers and Dyno's user made operators, or
@@ -71,9 +72,13 @@ fn traps(connection: &mut PgConnection, schemas: &[String]) -> Result<Vec<String
     if schemas.is_empty() {
         return Ok(Vec::new());
     }
-    let literal = |name: &String| format!("'{}'", name.replace('\'', "''"));
-    let schemas = schemas.iter().map(literal).collect::<Vec<String>>().join(", ");
-    let sql = format!(
+    Ok(ask(connection, &traps_in(schemas))?.into_iter().flatten().flatten().collect())
+}
+
+fn traps_in(schemas: &[String]) -> String {
+    let schemas: Vec<String> = schemas.iter().map(|name| literal(name)).collect();
+    let schemas = schemas.join(", ");
+    format!(
         "WITH s AS (SELECT oid FROM pg_namespace WHERE nspname IN ({schemas})), \
          o AS (SELECT oid, rolname FROM pg_roles WHERE NOT rolsuper AND rolname <> current_user) \
          SELECT 'the function ' || proname || ' of ' || rolname FROM pg_proc p \
@@ -82,6 +87,22 @@ fn traps(connection: &mut PgConnection, schemas: &[String]) -> Result<Vec<String
          WHERE pronamespace = 'pg_catalog'::regnamespace)) \
          UNION SELECT 'the operator ' || oprname || ' of ' || rolname FROM pg_operator \
          JOIN o ON o.oid = oprowner WHERE oprnamespace IN (SELECT oid FROM s) ORDER BY 1"
-    );
-    Ok(ask(connection, &sql)?.into_iter().flatten().flatten().collect())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With `standard_conforming_strings` off, a backslash would take the meaning of the quote behind it.
+    #[test]
+    fn names_of_schemas_stay_literals_whatever_the_database_sets() {
+        let check = |names: [&str; 2], expected: &str| {
+            let sql = traps_in(&names.map(str::to_owned));
+            assert!(sql.contains(&format!("nspname IN ({expected})), o AS")), "{sql}");
+        };
+        check(["public", "it's"], "'public', 'it''s'");
+        check(["a\\", "))SELECT public.e()--"], " E'a\\\\', '))SELECT public.e()--'");
+        check(["a\\'", "b"], " E'a\\\\''', 'b'");
+    }
 }

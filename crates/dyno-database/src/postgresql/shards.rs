@@ -9,7 +9,7 @@ use dyno_units::reading::prelude::*;
 use dyno_workload::Connection;
 
 use super::programs::Programs;
-use super::{check, connect, connector, quote_name, settings};
+use super::{check, connect, connector, literal as text, quote_name, settings};
 use crate::probe::{Counters, CountersProbe, Item, cell, named_numbers, rate};
 use crate::sharding::{At, Sharding, SplitColumn, ask, names, shard_name, socket_of};
 use crate::{DeployError, Endpoint};
@@ -66,15 +66,6 @@ pub(super) fn check(programs: &Programs) -> Result<(), DeployError> {
          (Debian, Ubuntu: it is in the server's package), or leave `shards` out",
         programs.folder.display()
     )))
-}
-
-fn text(value: &str) -> String {
-    let quoted = value.replace('\'', "''");
-    if value.contains('\\') {
-        format!(" E'{}'", quoted.replace('\\', "\\\\"))
-    } else {
-        format!("'{quoted}'")
-    }
 }
 
 fn plain(quoted: &str) -> String {

@@ -6,6 +6,7 @@ use dyno_units::Clock;
 use dyno_workload::{Connection, Dialect};
 
 use super::cost::PgCost;
+use super::literal;
 use crate::counted::{CountedGuard, CountedSql};
 use crate::sql::{CancelSql, CatalogSql, Identity, SqlSpec};
 use crate::{Access, CostSource};
@@ -129,7 +130,7 @@ const CONTENTS: &str = "WITH own AS (SELECT oid FROM pg_namespace \
 
 /// Not information_schema, which hides what the user has no right to.
 fn relations(schema: &str) -> String {
-    let own = format!("'{}'", schema.replace('\'', "''"));
+    let own = literal(schema);
     format!(
         "SELECT CASE WHEN n.nspname = {own} THEN c.relname::text \
          ELSE n.nspname || '.' || c.relname END, \
@@ -147,11 +148,11 @@ fn relations(schema: &str) -> String {
 
 fn notes(name: &str) -> String {
     // As a text with the name in it; a quote in a schema's name is doubled once more.
-    let name = name.replace('\'', "''");
+    let name = literal(name);
     format!(
         "SELECT CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END, \
          pg_get_userbyid(c.relowner)::text, current_user::text FROM pg_class c \
-         WHERE c.oid = to_regclass('{name}')"
+         WHERE c.oid = to_regclass({name})"
     )
 }
 

@@ -525,6 +525,14 @@ mod tests {
     }
 
     #[test]
+    fn a_host_that_does_not_say_that_it_dropped_its_caches_is_lost() {
+        let hosts = hosts_of(done, json!("followed"));
+        let error = hosts.drop_caches().err().expect("it is lost");
+        let message = DeployError::from(error).message;
+        assert!(message.contains("answered out of turn"), "{message}");
+    }
+
+    #[test]
     fn the_notes_of_a_host_have_an_end() {
         let sample = json!({ "machine": {}, "router": {}, "notes": vec![HOSTILE; 70] });
         let hosts = hosts_of(done, sample);

@@ -99,6 +99,28 @@ function string.gsub(text, pattern, by, n)
   return left(pcall(raw_gsub, text, pattern, by, n))
 end
 
+-- So does a format of a table or a file whose `__tostring` is the script's. Compiled code needs no loop for usual ones.
+local raw_format = format_text
+local function has_methods(value)
+  local kind = type(value)
+  return kind == "table" or kind == "userdata"
+end
+function format_text(...)
+  local _, a, b, c, d = ...
+  local calls_back = has_methods(a) or has_methods(b) or has_methods(c) or has_methods(d)
+  for i = 6, select("#", ...) do
+    calls_back = calls_back or has_methods((select(i, ...)))
+  end
+  if not calls_back then
+    return raw_format(...)
+  elseif n_gsubs >= MOST_GSUBS then
+    error("C stack overflow", 2)
+  end
+  n_gsubs = n_gsubs + 1
+  return left(pcall(raw_format, ...))
+end
+string.format = format_text
+
 -- A literal of 64 bits makes LuaJIT load its own library, which only this file uses: for numbers of 64 bits,
 -- and for results that are no results, which equal nil and yet count as true.
 local _ = 0ULL

@@ -365,6 +365,14 @@ impl Scanned {
 }
 
 /// Whether a name may begin so; any character beyond ASCII is a letter.
+/// Other blanks of Unicode are parts of names, except to ClickHouse.
+fn is_blank(c: char, dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::ClickHouse => c.is_whitespace(),
+        Dialect::MySql | Dialect::PostgreSql | Dialect::Sqlite => matches!(c, ' ' | '\t'..='\r'),
+    }
+}
+
 fn begins_name(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_' || !c.is_ascii()
 }
@@ -395,10 +403,11 @@ impl Scanner<'_> {
         self.begin = self.at;
         let Some(c) = rest.chars().next() else { return Ok(()) };
         let is_mysql = self.dialect == Dialect::MySql;
-        if c.is_whitespace() {
+        if is_blank(c, self.dialect) {
             self.at += c.len_utf8();
         } else if self.is_line_comment(rest) {
-            self.at += rest.find('\n').unwrap_or(rest.len());
+            let is_end = |c: char| c == '\n' || (c == '\r' && self.dialect == Dialect::PostgreSql);
+            self.at += rest.find(is_end).unwrap_or(rest.len());
         } else if rest.starts_with("/*") {
             self.comment()?;
         } else if c == '\'' {
@@ -448,7 +457,7 @@ impl Scanner<'_> {
                 let after = rest.strip_prefix("--");
                 rest.starts_with('#')
                     || after.is_some_and(|after| {
-                        after.chars().next().is_none_or(|c| c.is_whitespace() || c.is_control())
+                        after.chars().next().is_none_or(|c| c == ' ' || c.is_ascii_control())
                     })
             }
             Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => rest.starts_with("--"),
@@ -533,6 +542,26 @@ mod tests {
         let scanned = Scanned::read(sql, dialect).unwrap();
         assert_eq!(scanned.prepared(dialect), prepared);
         assert_eq!(scanned.names().collect::<Vec<_>>(), names);
+    }
+
+    #[test]
+    fn blanks_are_those_of_the_server() {
+        use Dialect::{ClickHouse, MySql, PostgreSql, Sqlite};
+        let check = |dialect: Dialect, sql: &str, expected: &[&str]| {
+            let scanned = Scanned::scan(sql, dialect, false).unwrap();
+            let found: Vec<String> = (0..scanned.tokens.len())
+                .map(|at| scanned.word(at).to_owned())
+                .filter(|word| !word.is_empty())
+                .collect();
+            assert_eq!(found, expected, "{dialect:?}: {sql}");
+        };
+        for dialect in [MySql, PostgreSql, Sqlite] {
+            check(dialect, "a\u{a0}b\u{2003}c d\t\r\n\x0b\x0ce", &["a\u{a0}b\u{2003}c", "d", "e"]);
+        }
+        check(ClickHouse, "a\u{a0}b", &["a", "b"]);
+        check(MySql, "a --\u{a0}b\n-- c", &["a", "\u{a0}b"]);
+        check(PostgreSql, "a -- b\rc", &["a", "c"]);
+        check(MySql, "a -- b\rc", &["a"]);
     }
 
     #[test]

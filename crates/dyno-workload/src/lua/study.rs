@@ -13,7 +13,7 @@ use super::{Ignored, LuaWorkload, NAME, Settings, Statistics};
 use crate::Workload;
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub struct ScriptFile {
     /// Its path, for messages.
     pub path: String,
@@ -21,6 +21,8 @@ pub struct ScriptFile {
     /// The digest that the record keeps of it.
     pub digest: String,
     pub options: Vec<ScriptOption>,
+    /// Finds its modules where they were found when it was loaded.
+    pub host: Arc<dyn Host>,
 }
 
 /// Most turns of loops while a script is loaded, which takes some seconds: it is to define functions.
@@ -68,7 +70,8 @@ fn load(state: &mut State) -> Result<(), String> {
 /// Options of the workload itself, by the names that scripts cannot use for theirs.
 const OWN: [&str; 5] = ["script", "sbtest", "rand_type", "ps_mode", "ignore_errors"];
 
-/// The workload `sysbench` of studies that name these script files, by the names that they use.
+/// The workload `sysbench` of studies that name these script files, by the names that they use. The host is that of
+/// built-in scripts.
 pub fn spec(files: BTreeMap<String, ScriptFile>, host: Arc<dyn Host>) -> WorkloadSpec {
     let built_in = dyno_sysbench::BUILT_IN.iter().map(|script| script.name.to_owned());
     let scripts: Vec<String> = built_in.chain(files.keys().cloned()).collect();
@@ -155,6 +158,7 @@ fn plan(
             text: script.text.to_owned(),
             digest: String::new(),
             options: declared(word, script.text, Arc::clone(host)).map_err(wrong)?,
+            host: Arc::clone(host),
         },
         (None, None) => return Err(wrong(format!("there is no script {word}"))),
     };
@@ -176,7 +180,7 @@ fn plan(
                 ..RandomSettings::default()
             },
             unique: Arc::new(Unique::new(unique(0), unique(1))),
-            ..Program::new(&file.path, &file.text, Arc::clone(host))
+            ..Program::new(&file.path, &file.text, Arc::clone(&file.host))
         },
         options,
         globals: Vec::new(),

@@ -58,6 +58,7 @@ fn planned(given: &[(&str, &str)]) -> Result<Arc<dyn Workload>, String> {
         text: text.to_owned(),
         digest: "abc".to_owned(),
         options,
+        host: Arc::new(Quiet::default()),
     };
     let spec = spec(BTreeMap::from([("mine.lua".to_owned(), file)]), Arc::new(Quiet::default()));
     let given: BTreeMap<String, String> =

@@ -245,11 +245,18 @@ fn each_reading(
     Ok(())
 }
 
-/// The length of `/*!50100` or `/*M!100100` at the beginning.
+/// The length of `/*!50100` or `/*M!100100` at the beginning. Servers take other numbers of digits as SQL, and some
+/// a sixth digit; then a blank must follow, so that it is a number of its own.
 fn opener_length(text: &str) -> Option<usize> {
     let inner = text.strip_prefix("/*!").or_else(|| text.strip_prefix("/*M!"))?;
-    let digits = inner.find(|c: char| !c.is_ascii_digit()).unwrap_or(inner.len());
-    Some(text.len() - inner.len() + digits)
+    let digits = inner.find(|c: char| !c.is_ascii_digit())?;
+    let is_version = matches!(digits, 5 | 6) && inner[digits..].starts_with(is_blank);
+    is_version.then_some(text.len() - inner.len() + digits)
+}
+
+/// To a server; other blanks of Unicode are parts of names.
+fn is_blank(c: char) -> bool {
+    matches!(c, ' ' | '\t'..='\r')
 }
 
 /// The tokens of one statement. What stands in comments that are executed is a part of it.
@@ -283,7 +290,7 @@ fn tokens<'a>(
             continue;
         }
         let length = match c {
-            c if c.is_whitespace() => c.len_utf8(),
+            c if is_blank(c) => 1,
             ';' => return Err("it contains more than one statement".to_owned()),
             '#' => return Err("it contains a comment".to_owned()),
             '-' if rest.starts_with("--") => return Err("it contains a comment".to_owned()),
@@ -423,14 +430,27 @@ mod tests {
             (" ENGINE=/*!99999 InnoDB */ CONNECT", "engine"),
             (" ENGINE=/*!50000 CONNECT */ InnoDB", "engine"),
             ("/*!99999 COMMENT='*/ AS SELECT 1 /*!99999 '*/", "SELECT"),
-            ("/*!1 */ /*!2 */ /*!3 */ /*!4 */ /*!5 */ /*!6 */ /*!7 */", "too many versions"),
+            (
+                "/*!50001 */ /*!50002 */ /*!50003 */ /*!50004 */ /*!50005 */ /*!50006 */ /*!50007 */",
+                "too many versions",
+            ),
             (" ENGINE=InnoDB DATA DIRECTORY='/tmp'", "DIRECTORY"),
             (" ENGINE=MyISAM UNION=(`u`)", "UNION"),
             (" -- x", "comment"),
             (" # x", "comment"),
             (" /* x */", "comment"),
-            (" /*!1 /*!1 x */ */", "comment in a comment"),
-            (" /*! x", "does not end"),
+            (" /*!50001 /*!50001 x */ */", "comment in a comment"),
+            (" /*!50001 x", "does not end"),
+            // Other numbers of digits are SQL, wholly or in part.
+            (" /*! x */", "comment"),
+            (" MAX_ROWS=/*!1e1select *, 1 as a from mysql.global_priv */", "comment"),
+            (" MAX_ROWS=/*!0500001e1select * from u */", "comment"),
+            (" MAX_ROWS=/*!500001e1select * from u */", "comment"),
+            (" MAX_ROWS=/*!50000e1select * from u */", "comment"),
+            (" MAX_ROWS=/*M!1e1select * from u */", "comment"),
+            (" MAX_ROWS=/*M!1000001 */", "comment"),
+            (" /*!50000\u{a0}x */", "comment"),
+            (" MAX_ROWS=1\u{a0}select * from u", "begins with a digit"),
             (" COMMENT='x", "does not end"),
             (" COMMENT='x\\' SELECT 1", "does not end"),
             // A number ends before it.

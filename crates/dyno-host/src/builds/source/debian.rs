@@ -9,7 +9,7 @@ use dyno_units::version_fits;
 
 use super::super::tool::Tool;
 use super::apt_root::{self, AptRoot, Release};
-use super::{Downloaded, Job, Source, TOOLS, file_names, files_below};
+use super::{Downloaded, Job, Source, TOOLS, file_names, files_below, unpack_apart};
 use crate::error::{KeeperError, OrKeeper, Result};
 
 pub(super) const DEBIAN: Source = Source {
@@ -68,7 +68,10 @@ fn unpack(job: &Job<'_>, packages: &Path, root: &Path) -> Result<()> {
     let unpacker = Tool::find(job.keeper, "dpkg-deb", "dpkg")?;
     for file in file_names(packages)? {
         let package = packages.join(file);
-        unpacker.run(root, ["-x".as_ref(), package.as_os_str(), root.as_os_str()])?;
+        unpack_apart(root, |part| {
+            let words = ["-x".as_ref(), package.as_os_str(), part.as_os_str()];
+            unpacker.run(part, words).map(drop)
+        })?;
     }
     let patchelf = patchelf(job)?;
     relocate(&patchelf, root)

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::tool::Tool;
-use super::{Downloaded, Job, Source, file_names, files_below};
+use super::{Downloaded, Job, Source, file_names, files_below, unpack_apart};
 use crate::error::{OrKeeper, Result};
 use crate::keeper::Keeper;
 
@@ -61,14 +61,14 @@ fn download(job: &Job<'_>, to: &Path) -> Result<Downloaded> {
 
 fn unpack(job: &Job<'_>, packages: &Path, root: &Path) -> Result<()> {
     for file in file_names(packages)? {
-        unzip(job.keeper, &packages.join(file), root)?;
+        unpack_apart(root, |part| unzip(job.keeper, &packages.join(file), part))?;
     }
     let tar = Tool::find(job.keeper, "tar", "tar")?;
     for archive in files_below(root, is_archive) {
         if archive.parent() != Some(root) {
             continue;
         }
-        tar.run(root, ["-xf".as_ref(), archive.as_os_str()])?;
+        unpack_apart(root, |part| tar.run(part, ["-xf".as_ref(), archive.as_os_str()]).map(drop))?;
         fs::remove_file(&archive).or_path(&archive, "cannot be removed")?;
     }
     Ok(())

@@ -5,6 +5,9 @@ mod debian;
 mod maven;
 mod python;
 
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::FetchOrder;
@@ -108,10 +111,43 @@ fn files_below(folder: &Path, is_picked: impl Fn(&Path) -> bool) -> Vec<PathBuf>
     found
 }
 
+/// Unpacks one archive into a folder of its own, and moves what it holds to `root`: through a link that another
+/// archive brought, it would be written elsewhere. The folder is beside `root`, where nobody else may be.
+fn unpack_apart(root: &Path, unpack: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let part = root.with_file_name(".part");
+    fs::create_dir(&part).or_path(&part, "cannot be created")?;
+    unpack(&part)?;
+    merge(&part, root).or_path(root, "cannot be written")?;
+    fs::remove_dir_all(&part).or_path(&part, "cannot be removed")
+}
+
+/// Follows no link.
+fn merge(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (inner, place) = (entry.path(), to.join(entry.file_name()));
+        let is_folder = entry.file_type()?.is_dir();
+        if is_folder {
+            // Only who may write to a folder may move it.
+            fs::set_permissions(&inner, Permissions::from_mode(0o700))?;
+        }
+        match fs::symlink_metadata(&place) {
+            Ok(there) if is_folder && there.is_dir() => merge(&inner, &place)?,
+            Ok(there) if is_folder || there.is_dir() => {
+                let name = place.display();
+                return Err(io::Error::other(format!(
+                    "one archive has a folder {name}, another no folder"
+                )));
+            }
+            _ => fs::rename(&inner, &place)?,
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::symlink;
 
     use super::super::PackageSpec;
     use super::*;
@@ -124,6 +160,41 @@ while [ \"$at\" != / ] && [ ! -e \"$at/.mvn\" ] && [ ! -e \"$at/.python-version\
 done
 echo \"$at\" > \"$(dirname \"$0\")/found\"
 ";
+
+    #[test]
+    fn a_link_of_one_archive_leads_no_other_one_elsewhere() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (root, outside) = (folder.path().join("root"), folder.path().join("outside"));
+        for folder in [&root, &outside] {
+            fs::create_dir(folder).expect("made");
+        }
+        fs::write(outside.join("secret"), "secret").expect("written");
+        // Links are as tar makes them; the others are files with their own names as text.
+        let archive = |links: &[(&str, &str)], files: &[&str]| {
+            let unpacked = unpack_apart(&root, |part| {
+                for (name, target) in links {
+                    symlink(outside.join(target), part.join(name)).expect("linked");
+                }
+                for name in files {
+                    let path = part.join(name);
+                    fs::create_dir_all(path.parent().expect("it has one")).expect("made");
+                    fs::write(&path, name).expect("written");
+                }
+                Ok(())
+            });
+            let text = fs::read_to_string(outside.join("secret")).expect("there");
+            assert_eq!((text.as_str(), files_below(&outside, |_| true).len()), ("secret", 1));
+            unpacked
+        };
+        archive(&[("a", ""), ("b", "secret"), ("c", "new")], &["lib/x", "lib/y/z"]).expect("done");
+        archive(&[], &["b", "c", "lib/y/w", "lib/x"]).expect("done");
+        let error = archive(&[], &["a/evil"]).expect_err("refused").0;
+        assert!(error.contains("one archive has a folder"), "{error}");
+        fs::remove_dir_all(root.with_file_name(".part")).expect("removed");
+        assert!(archive(&[("lib", "")], &[]).is_err());
+        let expected = ["b", "c", "lib/x", "lib/y/w", "lib/y/z"].map(|name| root.join(name));
+        assert_eq!(files_below(&root, |_| true), expected);
+    }
 
     #[test]
     fn settings_above_the_store_do_not_count() {

@@ -32,7 +32,7 @@ pub(super) struct Pod {
 }
 
 impl JobState {
-    /// From a list of the Job and its pods; none if it is no such list.
+    /// From a list of the Job and its pods; none if it is no such list, or a pod has a name that none can have.
     pub(super) fn of(text: &str) -> Option<JobState> {
         let list: Value = serde_json::from_str(text).ok()?;
         let items = list["items"].as_array()?;
@@ -46,7 +46,7 @@ impl JobState {
 
     fn add(&mut self, item: &Value) -> Option<()> {
         let (meta, status) = (&item["metadata"], &item["status"]);
-        let name = meta["name"].as_str()?.to_owned();
+        let name = meta["name"].as_str().filter(|name| is_pod_name(name))?.to_owned();
         let phase = status["phase"].as_str().unwrap_or("Unknown");
         let container = &status["containerStatuses"][0];
         if phase == "Failed" {
@@ -65,7 +65,7 @@ impl JobState {
             "Running" => Some("not ready".to_owned()),
             _ => Some(reason(status, container).unwrap_or_else(|| phase.to_owned())),
         };
-        let node = item["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
+        let node = clean_text(item["spec"]["nodeName"].as_str().unwrap_or_default());
         self.pods.insert(index, Pod { name, node, waits });
         Some(())
     }
@@ -84,6 +84,15 @@ impl JobState {
         let (name, why, is_final) = waiting.into_iter().chain(ended).next()?;
         Some((format!("{name}: {why}"), is_final))
     }
+}
+
+/// A subdomain of DNS, which is one word of a command and no option.
+fn is_pod_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+    !name.is_empty()
+        && name.len() <= 253
+        && !name.starts_with(['-', '.'])
+        && name.chars().all(is_plain)
 }
 
 fn end_of(job: Option<&Value>) -> Option<String> {
@@ -174,6 +183,26 @@ mod tests {
         check(&[deleted], Some("is being deleted"));
         assert_eq!(JobState::of("error"), None);
         assert_eq!(JobState::of("{}"), None);
+    }
+
+    #[test]
+    fn a_name_that_no_pod_can_have_is_refused() {
+        let check = |name: &str, is_right: bool| {
+            for phase in ["Pending", "Running", "Failed"] {
+                let items = [job(json!([])), pod(name, 0, json!({"phase": phase}))];
+                let found = JobState::of(&json!({"items": items}).to_string());
+                assert_eq!(found.is_some(), is_right, "{name}");
+            }
+        };
+        check("dyno-hosts-0123ab-0-x7k2p", true);
+        check("a.b", true);
+        check("", false);
+        check("--kubeconfig=/tmp/x", false);
+        check("-it", false);
+        check("job/other", false);
+        check("a b", false);
+        check("a\u{1b}[8m", false);
+        check(&"a".repeat(254), false);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! time limit is the last resort.
 
 use dyno_study::{HostPool, Lost, SlurmRequest};
+use dyno_units::clean_text;
 
 use super::guard::Guard;
 use super::tool::{Run, Tools, words};
@@ -136,8 +137,18 @@ fn in_queue(line: &str) -> Option<String> {
 
 fn nodes(job: &str, tools: &Tools) -> Result<Vec<String>, TrialError> {
     let list = tools.ask(&words(&["squeue", "--noheader", "--jobs", job, "--format=%N"]))?;
-    let names = tools.ask(&words(&["scontrol", "show", "hostnames", list.trim()]))?;
-    Ok(names.split_whitespace().map(str::to_owned).collect())
+    let names = tools.ask(&words(&["scontrol", "show", "hostnames", named(&list)?]))?;
+    names.split_whitespace().map(|name| named(name).map(str::to_owned)).collect()
+}
+
+/// Nodes as Slurm names them (`n[1-4],m7`), which are a word of a command and no option.
+fn named(text: &str) -> Result<&str, TrialError> {
+    let text = text.trim();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-[],".contains(c);
+    match !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
+        true => Ok(text),
+        false => Err(TrialError::new(format!("Slurm names no nodes: {}", clean_text(text)))),
+    }
 }
 
 impl Way for Slurm {
@@ -208,6 +219,18 @@ mod tests {
             "salloc --no-shell --job-name=dyno-1f --nodes=2 --time=60 --exclusive --no-kill \
              --partition=bench --qos=high"
         );
+    }
+
+    #[test]
+    fn nodes_are_named_by_words_that_are_no_options() {
+        let check =
+            |text: &str, is_right: bool| assert_eq!(named(text).is_ok(), is_right, "{text}");
+        check("n[1-4],m7\n", true);
+        check("node_1.hpc", true);
+        check("", false);
+        check("--help", false);
+        check("a b", false);
+        check("a\u{1b}[8m", false);
     }
 
     #[test]

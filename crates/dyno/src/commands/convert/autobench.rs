@@ -5,6 +5,7 @@
 //! their number) in the catalog `SYSBENCH_DB` with `_i` appended.
 
 use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
 
 use dyno_units::{clean_text, redact_secrets};
 use toml::Value;
@@ -56,7 +57,10 @@ pub(super) fn convert(text: &str) -> Result<Converted, String> {
         return Err("no line sets a value: is it an autobench.conf?".to_owned());
     }
     if let Some(benchmark) = conf.text("BENCHMARK_TO_RUN").filter(|name| name != "sysbench") {
-        return Err(format!("it runs {benchmark}; only runs of sysbench can be converted"));
+        return Err(format!(
+            "it runs {}; only runs of sysbench can be converted",
+            clean_text(&benchmark)
+        ));
     }
     let servers = conf.servers()?;
     let title = conf.text("TEST_DESCRIPTION").unwrap_or_else(|| {
@@ -65,7 +69,7 @@ pub(super) fn convert(text: &str) -> Result<Converted, String> {
     let mut study = Written::new(&title);
     conf.write_databases(&mut study, &servers);
     conf.write_workload(&mut study)?;
-    conf.write_generators(&mut study, &servers);
+    conf.write_generators(&mut study, &servers)?;
     conf.write_design(&mut study, &servers)?;
     Ok(conf.finish(study.text()))
 }
@@ -186,7 +190,8 @@ impl Conf {
         }
         let catalog = self.text("SYSBENCH_DB").unwrap_or_else(|| "sbtest".to_owned());
         let url = |(host, port): &(String, u64), idx: usize| {
-            let host = if host.contains(':') { format!("[{host}]") } else { encoded(host) };
+            let is_ipv6 = host.parse::<Ipv6Addr>().is_ok();
+            let host = if is_ipv6 { format!("[{host}]") } else { encoded(host) };
             let (user, catalog) = (encoded(&user), encoded(&catalog));
             format!("mysql://{user}{password}@{host}:{port}/{catalog}_{idx}")
         };
@@ -311,12 +316,18 @@ impl Conf {
         }
     }
 
-    fn write_generators(&mut self, study: &mut Written, servers: &Servers) {
+    fn write_generators(&mut self, study: &mut Written, servers: &Servers) -> Result<(), String> {
         let mut names = self.list("BENCHMARK_SERVERS", "");
         let mut seen = BTreeSet::new();
         names.retain(|name| seen.insert(name.clone()));
         if names.is_empty() {
-            return;
+            return Ok(());
+        }
+        if let Some(odd) = names.iter().find(|name| !is_word(name)) {
+            return Err(format!(
+                "BENCHMARK_SERVERS: expected names of hosts, found `{}`",
+                clean_text(odd)
+            ));
         }
         if servers.are_one && names.len() < servers.loaded.len() {
             self.leave(
@@ -326,13 +337,24 @@ impl Conf {
                     servers.loaded.len()
                 ),
             );
-            return;
+            return Ok(());
         }
         // Each instance of sysbench needs its own host.
         let n_all = names.len();
         names.truncate(servers.instances as usize);
-        let port = self.text("SSH_PORT").map_or(String::new(), |port| format!(" -p {port}"));
-        let user = self.text("SSH_USER").map_or(String::new(), |user| format!(" -l {user}"));
+        let (mut port, mut user) = (String::new(), String::new());
+        if let Some(text) = self.text("SSH_PORT") {
+            let number = text
+                .parse::<u16>()
+                .map_err(|_| format!("SSH_PORT: expected a port, found `{}`", clean_text(&text)))?;
+            port = format!(" -p {number}");
+        }
+        if let Some(name) = self.text("SSH_USER") {
+            if !is_word(&name) {
+                return Err(format!("SSH_USER: expected a user, found `{}`", clean_text(&name)));
+            }
+            user = format!(" -l {name}");
+        }
         self.remarks.push(match n_all - names.len() {
             0 => "The load generators produce one load together, in equal shares; each needs this \
                   version of Dyno."
@@ -350,6 +372,7 @@ impl Conf {
         study.table(&["host", "generators"]);
         study.fixed("reach", format!("ssh -o BatchMode=yes{port}{user} {{name}} dyno agent"));
         study.fixed("names", names);
+        Ok(())
     }
 
     fn write_design(&mut self, study: &mut Written, servers: &Servers) -> Result<(), String> {
@@ -470,6 +493,12 @@ impl Conf {
 /// The study's parser refuses larger numbers.
 fn whole(number: u64) -> Value {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// Whether a text is one word of a command, and no option.
+fn is_word(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
+    !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain)
 }
 
 /// Percent-encodes a part of a URL.

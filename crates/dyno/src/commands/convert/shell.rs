@@ -15,7 +15,7 @@ pub(super) struct Line {
 /// Without empty lines and comments. Fails at a quote that does not end on its line.
 pub(super) fn lines(text: &str) -> Result<Vec<Line>, String> {
     let mut known = BTreeMap::new();
-    let mut lines = Vec::new();
+    let (mut lines, mut n_bytes) = (Vec::new(), 0);
     for (idx, text) in text.lines().enumerate() {
         let number = idx + 1;
         let text = text.trim();
@@ -35,6 +35,13 @@ pub(super) fn lines(text: &str) -> Result<Vec<Line>, String> {
             continue;
         };
         let value = value_of(value, &known).map_err(|why| format!("line {number}: {why}"))?;
+        n_bytes += value.as_ref().map_or(0, String::len);
+        if n_bytes > VALUES_MOST {
+            return Err(format!(
+                "line {number}: the values together are longer than {} MiB",
+                VALUES_MOST >> 20
+            ));
+        }
         if let Ok(value) = &value {
             known.insert(name.to_owned(), value.clone());
         }
@@ -42,6 +49,10 @@ pub(super) fn lines(text: &str) -> Result<Vec<Line>, String> {
     }
     Ok(lines)
 }
+
+/// In bytes, as values made of others would grow with each line; of one, and of all.
+const VALUE_MOST: usize = 64 << 10;
+const VALUES_MOST: usize = 16 << 20;
 
 /// The inner error says why only a shell can tell.
 fn value_of(
@@ -52,6 +63,9 @@ fn value_of(
     let mut quote = None;
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
+        if value.len() > VALUE_MOST {
+            return Err(format!("the value is longer than {} KiB", VALUE_MOST >> 10));
+        }
         match (c, quote) {
             // Text copied from a manual's web page has its quotes.
             ('"' | '“' | '”', None) => quote = Some('"'),
@@ -118,6 +132,18 @@ mod tests {
         check("1; rm x", Err("there is text after the value"));
         check("1 2", Err("there is text after the value"));
         assert!(value_of("\"x", &BTreeMap::new()).is_err());
+    }
+
+    #[test]
+    fn values_that_grow_with_each_line_end_somewhere() {
+        let mut text = "A0=xxxxxxxxxx\n".to_owned();
+        for n in 1..100 {
+            text += &format!("A{n}=\"$A{0}$A{0}$A{0}$A{0}\"\n", n - 1);
+        }
+        assert_eq!(lines(&text).unwrap_err(), "line 8: the value is longer than 64 KiB");
+        let text = format!("A={}\n{}", "x".repeat(60 << 10), "B=$A\n".repeat(1000));
+        let why = "line 274: the values together are longer than 16 MiB";
+        assert_eq!(lines(&text).unwrap_err(), why);
     }
 
     #[test]

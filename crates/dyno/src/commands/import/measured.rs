@@ -77,7 +77,7 @@ pub(super) struct Interval {
 
 impl Measured {
     pub(super) fn committed(&self) -> u64 {
-        self.kinds.iter().map(|kind| kind.committed).sum()
+        self.kinds.iter().fold(0, |sum, kind| sum.saturating_add(kind.committed))
     }
 
     /// Adds the rest after the last printed interval if it is at least half an interval long.
@@ -108,10 +108,18 @@ pub(super) fn number(text: &str) -> Option<f64> {
     (value.is_finite() && value >= 0.0).then_some(value)
 }
 
+/// Counts beyond it are no longer exact as numbers of JSON, and are none of a run.
+const COUNT_MOST: u64 = 1 << 53;
+
 pub(super) fn whole(text: &str) -> Option<u64> {
     let text = text.trim_start();
     let end = text.find(|c: char| !c.is_ascii_digit());
-    text[..end.unwrap_or(text.len())].parse().ok()
+    text[..end.unwrap_or(text.len())].parse().ok().filter(|count| *count <= COUNT_MOST)
+}
+
+/// Adds a count, if there is one, that a text may repeat.
+pub(super) fn add(sum: &mut u64, count: Option<u64>) {
+    *sum = sum.saturating_add(count.unwrap_or(0)).min(COUNT_MOST);
 }
 
 /// `   10.0s` for `total time:   10.0s` and `total time:`.
@@ -135,6 +143,8 @@ mod tests {
         check("", None);
         assert_eq!(whole(" 12 (3)"), Some(12));
         assert_eq!(whole("x"), None);
+        assert_eq!(whole("9007199254740992"), Some(COUNT_MOST));
+        assert_eq!(whole("9007199254740993"), None);
     }
 
     #[test]

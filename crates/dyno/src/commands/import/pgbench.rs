@@ -3,7 +3,7 @@
 use dyno_units::Direction::Lower;
 use dyno_units::{Metric, Unit, metric};
 
-use super::measured::{Interval, Kind, Measured, behind, number, whole};
+use super::measured::{Interval, Kind, Measured, add, behind, number, whole};
 use super::{Format, Found, ReadError, SECONDS_MOST};
 
 pub(super) const FORMAT: Format = Format {
@@ -109,9 +109,9 @@ impl Run {
         self.clients = self.clients.or_else(|| n("number of clients:"));
         // A slash and the requested number follow.
         self.processed = self.processed.or_else(|| n("number of transactions actually processed:"));
-        self.failed += n("number of failed transactions:").unwrap_or(0);
-        self.skipped += n("number of transactions skipped:").unwrap_or(0);
-        self.retries += n("total number of retries:").unwrap_or(0);
+        add(&mut self.failed, n("number of failed transactions:"));
+        add(&mut self.skipped, n("number of transactions skipped:"));
+        add(&mut self.retries, n("total number of retries:"));
         self.has_lag |= line.starts_with("rate limit schedule lag");
         // Of two rates, the one without connection time counts.
         if line.starts_with("tps") && (self.tps.is_none() || line.contains("excluding")) {
@@ -236,6 +236,19 @@ tps = 120.000000 (without initial connection time)
         assert_eq!((run.intervals.len(), run.intervals[1].errors), (2, 1.0));
         let means: Vec<f64> = run.figures.iter().map(|(_, value)| *value).collect();
         assert_eq!(means, [16600.0, 4100.0, 8.0]);
+    }
+
+    #[test]
+    fn counts_without_end_do_not_overflow() {
+        let most = "9007199254740992";
+        let lines = format!(
+            "number of failed transactions: {most}\nnumber of transactions skipped: {most}\n\
+             total number of retries: {most}\nlatency average"
+        );
+        let text = RUN.replace("latency average", &lines).replace("latency average", &lines);
+        let run = read(&text, None).expect("it is whole").runs.remove(0);
+        let sums = (run.kinds[0].failed["failed"], run.missed, run.retries);
+        assert_eq!(sums, (1 << 53, 1 << 53, 1 << 53));
     }
 
     #[test]

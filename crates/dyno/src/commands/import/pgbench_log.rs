@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::measured::{Interval, Kind, Measured, Times};
+use super::measured::{Interval, Kind, Measured, Times, add};
 use super::{Format, Found, ReadError};
 
 pub(super) const FORMAT: Format = Format {
@@ -104,7 +104,7 @@ impl Log {
             ([], _) => (0, 0),
             _ => return Err(super::NO_RATE.to_owned()),
         };
-        self.retries += retries;
+        add(&mut self.retries, Some(retries));
         if line.time == "skipped" {
             self.skipped += 1;
             return Ok(());
@@ -166,7 +166,7 @@ fn intervals(mut seconds: BTreeMap<u64, Second>, began_us: u64, ended_us: u64) -
     let all = began_us / 1_000_000..=ended_us / 1_000_000;
     let interval = |second: u64| {
         let start_us = (second * 1_000_000).max(began_us);
-        let end_us = ((second + 1) * 1_000_000).min(ended_us);
+        let end_us = (second + 1).saturating_mul(1_000_000).min(ended_us);
         let length_s = end_us.saturating_sub(start_us) as f64 / 1e6;
         let start_s = (start_us - began_us) as f64 / 1e6;
         let Second { mut times_us, failed } = seconds.remove(&second).unwrap_or_default();

@@ -269,7 +269,7 @@ fn summary(step: usize, run: &Measured) -> StepSummary {
         writes,
         others,
         // Served or missed; those in flight at the end are unknown.
-        due: if run.rate.is_some() { run.committed() + run.missed } else { 0 },
+        due: if run.rate.is_some() { run.committed().saturating_add(run.missed) } else { 0 },
         missed: run.missed,
         retries: run.retries,
         reconnects: run.reconnects,

@@ -3,7 +3,7 @@
 use dyno_units::Direction::{Higher, Lower};
 use dyno_units::{Metric, Unit, metric};
 
-use super::measured::{Interval, Kind, Measured, Times, behind, number, whole};
+use super::measured::{Interval, Kind, Measured, Times, add, behind, number, whole};
 use super::{Format, Found, ReadError};
 
 pub(super) const FORMAT: Format = Format {
@@ -137,12 +137,12 @@ impl Run {
         self.events = self.events.or_else(|| n("total number of events:"));
         let seconds = || of("total time:").or_else(|| of("time elapsed:"));
         self.seconds = self.seconds.or_else(seconds);
-        self.errors += n("ignored errors:").unwrap_or(0);
-        self.reconnects += n("reconnects:").unwrap_or(0);
+        add(&mut self.errors, n("ignored errors:"));
+        add(&mut self.reconnects, n("reconnects:"));
         if self.section == Section::Queries {
             let labels = ["read:", "write:", "other:"];
             for (count, label) in self.statements.iter_mut().zip(labels) {
-                *count += n(label).unwrap_or(0);
+                add(count, n(label));
             }
         }
     }
@@ -339,6 +339,17 @@ Threads fairness:
         let starts: Vec<f64> = run.intervals.iter().map(|interval| interval.start_s).collect();
         assert_eq!(starts, [0.0, 2.0, 4.0]);
         assert_eq!((run.intervals[0].errors, run.intervals[1].response_us[1]), (1.5, 41100.0));
+    }
+
+    #[test]
+    fn counts_without_end_do_not_overflow() {
+        let most = "9007199254740992";
+        let lines =
+            format!("    read: {most}\n    ignored errors: {most}\n    reconnects: {most}\n");
+        let text = RUN.replace("        write: ", &format!("{}        write: ", lines.repeat(3)));
+        let run = one(&text.replace("450 ", &format!("{most} ")));
+        let sums = (run.committed(), run.kinds[0].failed["ignored_error"], run.reconnects);
+        assert_eq!((sums, run.statements[0]), ((1 << 53, 1 << 53, 1 << 53), 1 << 53));
     }
 
     #[test]

@@ -79,6 +79,38 @@ fn a_cluster_becomes_a_database_with_a_generator_for_each_server() {
 }
 
 #[test]
+fn what_becomes_a_part_of_a_command_is_one_word() {
+    let check = |lines: &str, expected: &str| {
+        let error = convert(&format!("{CLUSTER}{lines}\n")).err().expect(lines);
+        assert_eq!(error, expected, "{lines}");
+    };
+    check(
+        "SSH_USER='bench -oProxyCommand=touch${IFS}x'",
+        "SSH_USER: expected a user, found `bench -oProxyCommand=touch${IFS}x`",
+    );
+    check("SSH_USER=-v", "SSH_USER: expected a user, found `-v`");
+    check("SSH_PORT='22 -F x'", "SSH_PORT: expected a port, found `22 -F x`");
+    check("SSH_PORT=65536", "SSH_PORT: expected a port, found `65536`");
+    check(
+        "BENCHMARK_SERVERS='gen1;gen2;-oProxyCommand=x'",
+        "BENCHMARK_SERVERS: expected names of hosts, found `-oProxyCommand=x`",
+    );
+    let (found, _) = converted(&format!("{CLUSTER}SSH_PORT=22\nSSH_USER=be.n-ch_1\n"));
+    let reach = "ssh -o BatchMode=yes -p 22 -l be.n-ch_1 {name} dyno agent";
+    assert!(found.study.contains(reach), "{}", found.study);
+}
+
+#[test]
+fn a_host_is_no_more_of_a_url() {
+    let check = |host: &str, expected: &str| {
+        let found = convert(&format!("SERVER_HOST='{host}'")).expect(host).study;
+        assert!(found.contains(&format!("mysql://mysql@{expected}:3306/sbtest_0\"")), "{found}");
+    };
+    check("fd00::1", "[fd00::1]");
+    check("::1]/x?y=", "%3A%3A1%5D%2Fx%3Fy%3D");
+}
+
+#[test]
 fn a_cluster_with_too_few_generators_is_loaded_from_here() {
     let (converted, study) = converted(&CLUSTER.replace("gen1;gen2", "gen1"));
     assert!(study.design.generators.is_none(), "{}", converted.study);
