@@ -115,12 +115,12 @@ fn take_tables(manifest: &Manifest, trials: &[TrialSummary]) -> Result<(), &'sta
     Ok(())
 }
 
-fn n_bytes(folders: &[(u32, PathBuf)]) -> u64 {
+pub(crate) fn n_bytes(folders: &[(u32, PathBuf)]) -> u64 {
     let files = folders.iter().flat_map(|(_, trial)| [trial.join(SUMMARY), trial.join(READINGS)]);
     files.filter_map(|path| fs::symlink_metadata(path).ok()).map(|facts| facts.len()).sum()
 }
 
-/// In the order of their numbers.
+/// Takes folders and returns trials in the order of their numbers.
 fn read_trials(folders: Vec<(u32, PathBuf)>) -> Result<Vec<TrialSummary>, ReadError> {
     let mut trials: Vec<TrialSummary> = Vec::new();
     for (number, trial) in folders {
@@ -134,7 +134,8 @@ fn read_trials(folders: Vec<(u32, PathBuf)>) -> Result<Vec<TrialSummary>, ReadEr
         let checksums = Checksums::read(&trial)?;
         checksums.check(&path, &Digest::of(&bytes)).map_err(advise)?;
         let mut summary = parse::<TrialSummary>(&path, &bytes).map_err(advise)?;
-        if summary.number != number || trials.iter().any(|other| other.number == number) {
+        let is_doubled = trials.last().is_some_and(|other| other.number == number);
+        if summary.number != number || is_doubled {
             let why = format!("it is the summary of trial {}", summary.number);
             return Err(advise(ReadError::new(&path, why)));
         }

@@ -8,8 +8,9 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 use serde::Deserialize;
 
+use crate::columns::{log_values_most, take, within};
 use crate::files::{Log, check_way, with_suffix};
-use crate::reader::trial_folders;
+use crate::reader::{n_bytes, trial_folders};
 use crate::readings::LogLines;
 use crate::writer::READINGS;
 use crate::{ReadError, Run, StepSummary, TrialOutcome, TrialSummary, read_run};
@@ -169,14 +170,17 @@ fn build(part: &Path, folder: &Path, run: &Run) -> Result<(), QueryError> {
     for trial in &run.trials {
         insert_trial(&transaction, trial, &mut names)?;
     }
-    for (number, trial) in trial_folders(folder) {
-        insert_events(&transaction, number, &trial)?;
-        let is_it = |ended: &&TrialSummary| ended.number == number;
-        let ended = run.trials.iter().find(is_it).map(|ended| &ended.outcome);
-        if ended != Some(&TrialOutcome::Finished) {
-            insert_log(&transaction, number, &trial, &mut names)?;
+    let folders = trial_folders(folder);
+    within(log_values_most(n_bytes(&folders)), || {
+        for (number, trial) in &folders {
+            insert_events(&transaction, *number, trial)?;
+            let ended = run.trials.binary_search_by_key(number, |ended| ended.number);
+            if ended.is_err() || run.trials[ended.unwrap_or(0)].outcome != TrialOutcome::Finished {
+                insert_log(&transaction, *number, trial, &mut names)?;
+            }
         }
-    }
+        Ok::<_, QueryError>(())
+    })?;
     names.insert(&transaction)?;
     transaction.commit()?;
     Ok(())
@@ -453,6 +457,12 @@ fn insert_log(
     while let Ok(Some(line)) = lines.next() {
         ids.extend(lines.names()[ids.len()..].iter().map(|name| names.id(name)));
         for (number, value) in line.numbered() {
+            if !take(1) {
+                return Err(QueryError(format!(
+                    "{} and the logs before it have more values for their size than those of any run of Dyno's",
+                    path.display()
+                )));
+            }
             insert.execute(params![trial, line.at_ns as f64 / 1e9, ids[number], value])?;
         }
     }
@@ -565,6 +575,29 @@ mod tests {
         let of_log = "SELECT count(*) FROM log_reading WHERE length(name) = 1000 AND at_s > 1950";
         assert_eq!(count(of_log), "50");
         assert!(std::fs::metadata(path.join("record.sqlite")).unwrap().len() < 400_000);
+    }
+
+    #[test]
+    fn values_of_logs_are_counted_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let mut run = RunWriter::create(&path, &manifest("2-a")).unwrap();
+        let mut killed = run.begin_trial(&trial(1), "base").unwrap();
+        for second in 1..=50 {
+            killed.readings(second * 1_000_000_000, &[("zero".to_owned(), 0.0)].into()).unwrap();
+        }
+        drop(killed);
+        let (_, log) = trial_folders(&path).remove(0);
+        let insert = |times: usize, most: usize| {
+            let mut connection = Connection::open_in_memory().unwrap();
+            connection.execute_batch(SCHEMA).unwrap();
+            let to = connection.transaction().unwrap();
+            let mut names = Names::default();
+            let all = || (0..times).try_for_each(|_| insert_log(&to, 1, &log, &mut names));
+            within(most, all).map_err(|error| error.to_string())
+        };
+        assert_eq!(insert(2, 100), Ok(()));
+        assert!(insert(2, 99).unwrap_err().contains("more values for their size"));
     }
 
     #[test]

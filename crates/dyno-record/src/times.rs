@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::{Decompress, FlushDecompress, Status};
 
 use crate::files::{Log, unpacked_most, unpacks_to_too_much};
-use crate::reader::{Checksums, trial_folders};
+use crate::reader::Checksums;
 use crate::{EncodedHistogram, ReadError};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -35,14 +35,9 @@ pub enum LogEnd {
 /// Hands each second and kind of a trial's response times to `visit`; a trial without a log has
 /// none. Fails if the log cannot be opened, differs from its checksum, or unpacks to far too much.
 pub fn read_times(
-    run: &Path,
-    trial: u32,
+    folder: &Path,
     visit: &mut dyn FnMut(&SecondOfTimes<'_>),
 ) -> Result<LogEnd, ReadError> {
-    let Some((_, folder)) = trial_folders(run).into_iter().find(|(number, _)| *number == trial)
-    else {
-        return Ok(LogEnd::Missing);
-    };
     let (packed, plain) = (folder.join("intervals.hlog.gz"), folder.join("intervals.hlog"));
     let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
     let path = if is_there(&packed) { packed } else { plain };
@@ -73,7 +68,7 @@ pub fn read_times(
         line.clear();
     }
     let digest = log.digest().map_err(|error| ReadError::new(&path, error))?;
-    Checksums::read(&folder)?.check(&path, &digest)?;
+    Checksums::read(folder)?.check(&path, &digest)?;
     Ok(LogEnd::Whole)
 }
 
@@ -314,7 +309,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let read = || {
             let mut n = 0;
-            (read_times(run.path(), 1, &mut |_| n += 1).unwrap(), n)
+            (read_times(&folder, &mut |_| n += 1).unwrap(), n)
         };
         assert_eq!(read(), (LogEnd::Missing, 0));
         let mut histogram = new_histogram();
@@ -349,7 +344,7 @@ mod tests {
             let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             packer.write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
             std::fs::write(folder.join("intervals.hlog.gz"), packer.finish().unwrap()).unwrap();
-            read_times(run.path(), 1, &mut |_| {}).map_err(|error| error.to_string())
+            read_times(&folder, &mut |_| {}).map_err(|error| error.to_string())
         };
         assert_eq!(read(&lines(&[2, 2], 200)), Ok(LogEnd::Whole));
         // Zeros beyond all places: what follows is unpacked, and not walked.

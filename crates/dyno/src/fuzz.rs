@@ -61,8 +61,8 @@ pub fn record(input: &[u8]) {
         std::fs::write(path, bytes).expect("it is written");
     }
     let Ok(run) = dyno_record::read_run(&folder.0) else { return };
-    for trial in &run.trials {
-        let _ = dyno_record::read_times(&folder.0, trial.number, &mut |_| {});
+    for (_, trial) in dyno_record::trial_folders(&folder.0) {
+        let _ = dyno_record::read_times(&trial, &mut |_| {});
     }
     let runs = [run];
     let findings = report::find(&runs, None);

@@ -564,13 +564,13 @@ fn a_log_that_was_changed_is_told() {
     let path = folder.path().join("run");
     two_trials(&path);
     let log = path.join("trials/0001-only-x=1/intervals.hlog.gz");
-    assert_eq!(read_times(&path, 1, &mut |_| {}).unwrap(), LogEnd::Whole);
+    assert_eq!(read_times(log.parent().unwrap(), &mut |_| {}).unwrap(), LogEnd::Whole);
     let text = unpack(&log);
     let mut packer = GzEncoder::new(File::create(&log).unwrap(), Compression::fast());
     packer.write_all(text.lines().next().unwrap().as_bytes()).unwrap();
     packer.write_all(b"\n").unwrap();
     packer.finish().unwrap();
-    let error = read_times(&path, 1, &mut |_| {}).unwrap_err().to_string();
+    let error = read_times(log.parent().unwrap(), &mut |_| {}).unwrap_err().to_string();
     assert!(error.contains("intervals.hlog.gz") && error.contains("checksum"), "{error}");
 }
 

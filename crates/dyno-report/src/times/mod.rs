@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use dyno_analysis::Findings;
-use dyno_record::{Run, SecondOfTimes, StepSummary, TrialOutcome};
+use dyno_record::{KindSummary, Run, SecondOfTimes, StepSummary, TrialOutcome};
 
 #[cfg(test)]
 pub(crate) use grid::Buckets;
@@ -70,7 +70,8 @@ pub struct Times {
 struct Target {
     variant: usize,
     step: usize,
-    has_kinds: bool,
+    /// For each of several kinds; a log has no more of them than the summary has, however long it is.
+    seconds_most: usize,
     /// Start of the first second in which anything was done, since the measurement phase began.
     first_s: Option<f64>,
     /// What to add to the run's clock to get the time since the measurement phase began.
@@ -100,9 +101,14 @@ impl Times {
                 values.any(|column| column.get(*i).is_some_and(|value| *value > 0.0))
             };
             let first = (0..columns.start_s.len()).find(is_done).map(|i| columns.start_s[i]);
-            let has_kinds = summary.kinds.len() > 1;
-            let target = Target { variant, step, has_kinds, first_s: first, shift_s: None };
-            times.targets.insert((run, trial, summary.step), target);
+            let key = (run, trial, summary.step);
+            let seconds_most = 2 * columns.start_s.len();
+            let target = Target { variant, step, seconds_most, first_s: first, shift_s: None };
+            times.targets.insert(key, target);
+            if summary.kinds.len() > 1 {
+                let none = |kind: &KindSummary| (kind.name.clone(), BySecond::new());
+                times.longest.insert(key, summary.kinds.iter().map(none).collect());
+            }
         }
         times
     }
@@ -147,9 +153,9 @@ impl Times {
         }
         for (_, (variant, step), summary) in found {
             let starts = &summary.intervals.start_s;
-            for ((_, _, _), grid) in
-                self.grids.iter_mut().filter(|((v, s, _), _)| (v, s) == (variant, step))
-            {
+            let from = (*variant, *step, String::new());
+            let of_step = |(v, s, _): &Key| (v, s) == (variant, step);
+            for (_, grid) in self.grids.range_mut(from..).take_while(|(key, _)| of_step(key)) {
                 for (i, start) in starts.iter().enumerate() {
                     let next = starts.get(i + 1).copied().unwrap_or(start + 1.0);
                     let end = if *start < 0.0 { next } else { next.min(summary.measured_s) };
@@ -165,15 +171,12 @@ impl Times {
         let Some(first_s) = target.first_s else { return };
         let at_s = second.start_s + *target.shift_s.get_or_insert(first_s - second.start_s);
         self.second.fill(second.counts);
-        if let Some((ns, _)) = second.counts.last().filter(|_| target.has_kinds) {
-            let of_step = self.longest.entry((run, trial, second.step)).or_default();
-            // Most seconds are of a kind that is known.
-            match of_step.get_mut(second.kind) {
-                Some(of_kind) => of_kind.push((at_s, *ns as f64 / 1e3)),
-                None => {
-                    of_step.insert(second.kind.to_owned(), vec![(at_s, *ns as f64 / 1e3)]);
-                }
-            }
+        let of_step = self.longest.get_mut(&(run, trial, second.step));
+        if let Some((ns, _)) = second.counts.last()
+            && let Some(of_kind) = of_step.and_then(|of| of.get_mut(second.kind))
+            && of_kind.len() < target.seconds_most
+        {
+            of_kind.push((at_s, *ns as f64 / 1e3));
         }
         let kinds = [String::new(), second.kind.to_owned()];
         let n = if self.is_by_kind { 2 } else { 1 };
@@ -190,7 +193,9 @@ impl Times {
         self.lacking.extend(&other.lacking);
         // Each trial is read by one thread.
         for (key, of_kinds) in &other.longest {
-            self.longest.entry(*key).or_insert_with(|| of_kinds.clone());
+            if of_kinds.values().any(|seconds| !seconds.is_empty()) {
+                self.longest.insert(*key, of_kinds.clone());
+            }
         }
         for (key, grid) in &mut self.grids {
             if let Some(more) = other.grids.get(key) {
@@ -324,7 +329,34 @@ mod tests {
         assert!((grid.columns[5].seconds - 3.0).abs() < 1e-9, "three repetitions");
         assert!((grid.columns[5].max_us - 900.0).abs() < 1e-9);
         // What is not in the plan is not counted.
+        assert!(times.longest.is_empty(), "the step has one kind");
         times.add(0, 77, &second(60.0, &[(1000, 5)]));
         times.add(3, 1, &second(60.0, &[(1000, 5)]));
+    }
+
+    #[test]
+    fn a_log_has_no_more_kinds_and_seconds_than_the_summary() {
+        let (findings, mut runs) = fixture::three_variants();
+        let step = &mut runs[0].trials[0].steps[0];
+        let n = step.intervals.start_s.len();
+        step.kinds.push(KindSummary { name: "read_only".to_owned(), ..step.kinds[0].clone() });
+        let mut times = Times::new(&findings, &runs);
+        let counts = &[(1000, 2)][..];
+        for at in 0..100 * n {
+            for kind in ["read_only", "read_write", "invented"] {
+                let start_s = at as f64;
+                let is_measured = true;
+                times.add(
+                    0,
+                    1,
+                    &SecondOfTimes { step: 0, kind, is_measured, start_s, length_s: 1.0, counts },
+                );
+            }
+        }
+        let mut whole = Times::new(&findings, &runs);
+        whole.absorb(&times);
+        for (kind, most) in [("read_only", 2 * n), ("read_write", 2 * n), ("invented", 0)] {
+            assert_eq!(whole.longest((0, 1, 0), kind).len(), most, "{kind}");
+        }
     }
 }

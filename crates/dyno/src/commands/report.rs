@@ -1,5 +1,6 @@
 //! `dyno report`: an answer from one or more records.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
 use dyno_analysis::{Findings, Options, analyse};
-use dyno_record::{LogEnd, Run, read_times};
+use dyno_record::{LogEnd, Run, read_times, trial_folders};
 use dyno_report::export;
 use dyno_report::times::Times;
 
@@ -123,18 +124,23 @@ const READERS_MOST: usize = 8;
 
 /// Of all seconds, on all processors: a large record has gigabytes of them.
 fn times(findings: &Findings, runs: &[Run]) -> anyhow::Result<Times> {
-    let trials: Vec<(usize, &Run, u32)> = runs
-        .iter()
-        .enumerate()
-        .flat_map(|(i, run)| run.trials.iter().map(move |trial| (i, run, trial.number)))
-        .collect();
+    let of_run = |(i, run): (usize, &Run)| {
+        let mut folders: BTreeMap<u32, PathBuf> = trial_folders(&run.folder).into_iter().collect();
+        let numbers = run.trials.iter().map(|trial| trial.number);
+        numbers.map(|n| (i, n, folders.remove(&n))).collect::<Vec<_>>()
+    };
+    let trials: Vec<(usize, u32, Option<PathBuf>)> =
+        runs.iter().enumerate().flat_map(of_run).collect();
     let mut times = Times::new(findings, runs);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let n = processors.min(READERS_MOST).min(trials.len()).max(1);
     let next = AtomicUsize::new(0);
     let read = |mut times: Times| -> anyhow::Result<Times> {
-        while let Some((i, run, trial)) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let end = read_times(&run.folder, *trial, &mut |second| times.add(*i, *trial, second))?;
+        while let Some((i, trial, folder)) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let end = match folder {
+                Some(folder) => read_times(folder, &mut |second| times.add(*i, *trial, second))?,
+                None => LogEnd::Missing,
+            };
             if end != LogEnd::Whole {
                 times.lacks(*i, *trial);
             }

@@ -228,7 +228,7 @@ fn why_a_cluster_refuses_pods_is_said() {
 #[test]
 fn a_pod_takes_the_place_of_the_one_that_was_deleted() {
     let (pods, database) = (Pods::new(), Database::start());
-    let design = "duration = \"4s\"\nworkers = 1\nrepetitions = 2";
+    let design = "duration = \"10s\"\nworkers = 1\nrepetitions = 2";
     pods.bench.write("study.toml", &database.study(&Pods::hosts("reg/dyno:1"), design));
     let mut run = pods.measuring();
     fs::write(pods.state("pods"), "1 pod-2 k2\n0 pod-9 k9\n").unwrap();
@@ -268,7 +268,7 @@ fn a_run_goes_on_with_the_pods_that_are_left_if_the_study_says_so() {
     // A lost pod has a minute to come back, but at most the time that pods are waited for.
     let hosts = format!("{}\nlost = \"continue\"", Pods::hosts("reg/dyno:1"));
     let hosts = hosts.replace("120s", "8s");
-    let design = "duration = \"4s\"\nworkers = 1\nrepetitions = 3";
+    let design = "duration = \"10s\"\nworkers = 1\nrepetitions = 3";
     pods.bench.write("study.toml", &database.study(&hosts, design));
     let mut run = pods.measuring();
     fs::write(pods.state("pods"), "0 pod-1 k1\n").unwrap();
@@ -279,7 +279,7 @@ fn a_run_goes_on_with_the_pods_that_are_left_if_the_study_says_so() {
     for (nth, trial) in trials.iter().enumerate().skip(1) {
         assert_eq!(trial["state"], "finished", "{trial:#}");
         let step = &summary(&pods.bench, "study", nth as u32 + 1)["steps"][0];
-        assert_eq!((step["due"].as_u64(), names(step)), (Some(2400), vec!["load-1"]));
+        assert_eq!((step["due"].as_u64(), names(step)), (Some(6000), vec!["load-1"]));
     }
 }
 
@@ -287,7 +287,7 @@ fn a_run_goes_on_with_the_pods_that_are_left_if_the_study_says_so() {
 fn pods_that_do_not_come_back_end_the_run() {
     let (pods, database) = (Pods::new(), Database::start());
     let hosts = Pods::hosts("reg/dyno:1").replace("120s", "8s");
-    let design = "duration = \"4s\"\nworkers = 1\nrepetitions = 3";
+    let design = "duration = \"10s\"\nworkers = 1\nrepetitions = 3";
     pods.bench.write("study.toml", &database.study(&hosts, design));
     let mut run = pods.measuring();
     fs::write(pods.state("pods"), "0 pod-1 k1\n").unwrap();
@@ -303,7 +303,7 @@ fn pods_that_do_not_come_back_end_the_run() {
 #[test]
 fn an_api_server_that_is_away_for_a_while_is_waited_for() {
     let (pods, database) = (Pods::new(), Database::start());
-    let design = "duration = \"4s\"\nworkers = 1\nrepetitions = 2";
+    let design = "duration = \"10s\"\nworkers = 1\nrepetitions = 2";
     pods.bench.write("study.toml", &database.study(&Pods::hosts("reg/dyno:1"), design));
     let mut run = pods.measuring();
     fs::write(pods.state("away"), "").unwrap();

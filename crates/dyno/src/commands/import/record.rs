@@ -1,8 +1,8 @@
 //! The record of imported runs.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use anyhow::{Context, anyhow, bail};
 use dyno_record::{
@@ -327,8 +327,11 @@ pub(super) fn write(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
             return Err(usage("another import is writing it"));
         }
         // Left by a killed import.
-        fs::remove_dir_all(&beside)
-            .with_context(|| format!("cannot remove {}", beside.display()))?;
+        let removed = parts(&beside).and_then(|parts| {
+            parts.iter().try_for_each(|part| remove(part))?;
+            fs::remove_dir(&beside)
+        });
+        removed.with_context(|| format!("cannot remove {}", beside.display()))?;
     }
     let mut run = RunWriter::create(&beside, &plan.manifest)?;
     for (trial, summary) in plan.manifest.trials.iter().zip(&plan.trials) {
@@ -336,6 +339,22 @@ pub(super) fn write(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
         writer.finish(summary.clone())?;
     }
     fs::rename(&beside, folder).with_context(|| format!("cannot write {}", folder.display()))
+}
+
+/// The manifest, which tells whose the folder is, comes last: removing may be killed as well.
+fn parts(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let parts: io::Result<Vec<_>> =
+        fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect();
+    let mut parts = parts?;
+    parts.sort_by_key(|part| part.ends_with("manifest.json"));
+    Ok(parts)
+}
+
+fn remove(part: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(part)?.is_dir() {
+        true => fs::remove_dir_all(part),
+        false => fs::remove_file(part),
+    }
 }
 
 #[cfg(test)]
@@ -417,5 +436,21 @@ mod tests {
         assert_eq!(trials.filter(|one| one.path().join("summary.json").exists()).count(), 2);
         let said = write(&folder, &plan).map_err(|error| format!("{error:?}"));
         assert!(said.is_err_and(|said| said.contains("already holds a run")));
+    }
+
+    #[test]
+    fn an_import_that_is_killed_while_it_removes_another_one_can_be_repeated() {
+        let plan = plan(&[("old".to_owned(), vec![imported(8, 1)])], &ORDER).expect("complete");
+        for n_removed in 0..=3 {
+            let above = tempfile::tempdir().expect("a folder");
+            let beside = above.path().join(".run.importing");
+            let mut run = RunWriter::create(&beside, &plan.manifest).expect("it is empty");
+            let begun = run.begin_trial(&plan.manifest.trials[0], "old").expect("it is planned");
+            drop((begun, run));
+            let left = parts(&beside).expect("it can be read");
+            assert!(left.len() >= 3, "{left:?}");
+            left.iter().take(n_removed).for_each(|part| remove(part).expect("it is there"));
+            write(&above.path().join("run"), &plan).expect("the other one has gone");
+        }
     }
 }
