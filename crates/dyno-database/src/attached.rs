@@ -10,24 +10,23 @@ use dyno_host::{DataFiles, is_loopback, listener_of_port, listener_of_socket};
 use dyno_workload::{Connection, Connector};
 
 use crate::catalog::first_cell;
-use crate::{Address, AttachOptions, DeployError, Endpoint, ProtocolSpec, Server, ServerFacts};
+use crate::error::Result;
+use crate::{Address, AttachOptions, Endpoint, Protocol, Server, ServerFacts};
 
 /// What a protocol holds of a server that Dyno did not start.
 pub(crate) trait Hold: Send {
     /// Why it is down, or none while it runs or that cannot be seen.
-    fn down(&mut self, endpoint: &Endpoint) -> Option<String> {
-        let _ = endpoint;
+    fn down(&mut self, _endpoint: &Endpoint) -> Option<String> {
         None
     }
 
     /// Bytes of the catalog, as the server reports them.
-    fn data_bytes(&mut self, endpoint: &Endpoint) -> Option<u64> {
-        let _ = endpoint;
+    fn data_bytes(&mut self, _endpoint: &Endpoint) -> Option<u64> {
         None
     }
 
     /// Drops what Dyno made in it.
-    fn remove(self: Box<Self>, endpoint: &Endpoint) -> Result<(), DeployError>;
+    fn remove(self: Box<Self>, endpoint: &Endpoint) -> Result<()>;
 }
 
 /// Replaces a lost connection; returns why the server is down if none can be opened.
@@ -45,9 +44,8 @@ pub(crate) fn replaced<C>(
     }
 }
 
-/// Nothing: nothing was made in it.
 impl Hold for () {
-    fn remove(self: Box<Self>, _: &Endpoint) -> Result<(), DeployError> {
+    fn remove(self: Box<Self>, _: &Endpoint) -> Result<()> {
         Ok(())
     }
 }
@@ -83,11 +81,8 @@ impl Attached {
 }
 
 /// A running server, for observation alone: it is neither claimed nor changed, and may come and go.
-///
-/// # Errors
-///
-/// It cannot be reached.
-pub fn observe(endpoint: &Endpoint) -> Result<Box<dyn Server>, DeployError> {
+/// Fails if it cannot be reached.
+pub fn observe(endpoint: &Endpoint) -> Result<Box<dyn Server>> {
     let mut connection = endpoint.protocol.connector(endpoint)()?;
     let local = LocalServer::find(endpoint, connection.as_mut());
     Ok(Box::new(Attached::new(endpoint, AttachOptions::default(), local, ())))
@@ -106,7 +101,7 @@ impl Server for Attached {
         self.local.as_ref()
     }
 
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
+    fn facts(&self) -> Result<ServerFacts> {
         self.endpoint.protocol.facts(&self.endpoint)
     }
 
@@ -118,7 +113,7 @@ impl Server for Attached {
         self.hold().data_bytes(&self.endpoint)
     }
 
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
+    fn stop(self: Box<Self>) -> Result<()> {
         let Attached { endpoint, hold, keeps_tables, .. } = *self;
         match keeps_tables {
             true => Ok(()),
@@ -141,7 +136,7 @@ impl LocalServer {
     /// The server at the other end, if it is on this host: the process that listens on the Unix
     /// socket, or on the port of a loopback address. `connection` is one to it.
     pub fn find(endpoint: &Endpoint, connection: &mut dyn Connection) -> Option<LocalServer> {
-        let spec = endpoint.protocol.spec();
+        let spec = endpoint.protocol;
         let pid = match &endpoint.address {
             Address::Unix(path) => listener_of_socket(path),
             Address::Tcp { host, port } if is_loopback(host) => {
@@ -153,7 +148,7 @@ impl LocalServer {
     }
 }
 
-fn data(spec: &ProtocolSpec, pid: i32, connection: &mut dyn Connection) -> Option<DataFiles> {
+fn data(spec: &Protocol, pid: i32, connection: &mut dyn Connection) -> Option<DataFiles> {
     let root = PathBuf::from(first_cell(connection.query(spec.data_folder).ok()?)?);
     is_seen_alike(pid, &root).then_some(DataFiles { root, kind: spec.file_kind })
 }

@@ -15,7 +15,8 @@ use std::collections::BTreeSet;
 
 use dyno_workload::{Connection, StatementError, TextRows};
 
-use crate::products::sql_of;
+use crate::dialects::sql_of;
+use crate::error::Telling;
 use crate::sql::CatalogSql;
 
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,8 @@ pub enum CatalogError {
     #[error(transparent)]
     Statement(#[from] StatementError),
 }
+
+impl Telling for CatalogError {}
 
 /// The view in which Dyno notes what it made.
 const NOTES: &str = "dyno_tables";
@@ -176,15 +179,7 @@ impl Catalog {
         };
         let quoted = |name: &String| format!("\"{}\".", name.replace('"', "\"\""));
         let schema = name.as_ref().map_or(String::new(), quoted);
-        let mut catalog = Catalog {
-            sql,
-            schema,
-            relations: Vec::new(),
-            names: BTreeSet::new(),
-            ours: BTreeSet::new(),
-            noted: Vec::new(),
-            has_notes: false,
-        };
+        let mut relations: Vec<Relation> = Vec::new();
         for row in ask(connection, &(sql.relations)(&name.unwrap_or_default()))? {
             let mut cells = row.into_iter().map(Option::unwrap_or_default);
             // A server that answers nothing of the kind (the null ones) has no tables.
@@ -196,11 +191,13 @@ impl Catalog {
             let is_ours = is_table && owner == "mine";
             let is_content = !matches!(kind.as_str(), "index" | "type" | "sequence" | "trigger");
             let kind = if kind == "BASE TABLE" { "table".to_owned() } else { kind.to_lowercase() };
-            catalog.relations.push(Relation { name, kind, is_ours, is_content });
+            relations.push(Relation { name, kind, is_ours, is_content });
         }
-        catalog.names = keys(catalog.relations.iter().map(|one| &one.name));
-        let ours = catalog.relations.iter().filter(|one| one.is_ours);
-        catalog.ours = keys(ours.map(|one| &one.name));
+        let names = keys(relations.iter().map(|one| &one.name));
+        let ours = relations.iter().filter(|one| one.is_ours);
+        let ours = keys(ours.map(|one| &one.name));
+        let (noted, has_notes) = (Vec::new(), false);
+        let mut catalog = Catalog { sql, schema, relations, names, ours, noted, has_notes };
         if catalog.has(NOTES) {
             catalog.noted = read_notes(connection, &catalog)?;
             catalog.has_notes = true;
@@ -317,7 +314,6 @@ pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows
     result
 }
 
-/// The first cell of an answer.
 pub(crate) fn first_cell(rows: TextRows) -> Option<String> {
     rows.into_iter().next()?.into_iter().next()?
 }

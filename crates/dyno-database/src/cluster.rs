@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{ConnectError, Connector};
 
-use crate::server::Context;
-use crate::{DeployError, Endpoint, Secret};
+use crate::error::{Context, Result};
+use crate::{Endpoint, Secret};
 
 pub const NODES_MIN: u32 = 2;
 
@@ -66,7 +66,7 @@ impl NodePorts {
 
 impl Cluster {
     /// With a new name and ports. Fails if the system gives no random bytes or ports.
-    pub fn new(nodes: u32, writes_on_all: bool) -> Result<Cluster, DeployError> {
+    pub fn new(nodes: u32, writes_on_all: bool) -> Result<Cluster> {
         let name = dyno_host::random_token().context("there is no name for the cluster")?;
         let password = dyno_host::random_token().context("there is no password for the cluster")?;
         let free = dyno_host::free_loopback_ports(2 * nodes as usize);
@@ -133,18 +133,15 @@ pub trait Clustering: Sync {
 
     /// Needed by a node that starts on a copy of this node's data; none if the product does not join nodes so. Fails
     /// if the node does not answer.
-    fn position(&self, node: &Endpoint) -> Result<Option<String>, DeployError> {
-        let _ = node;
+    fn position(&self, _node: &Endpoint) -> Result<Option<String>> {
         Ok(None)
     }
 
     /// Fails if the node does not answer.
-    fn state(&self, node: &Endpoint) -> Result<NodeState, DeployError>;
+    fn state(&self, node: &Endpoint) -> Result<NodeState>;
 
     /// Asks a node that is not among the others to join them again, where it does not do so by itself for minutes.
-    fn ask_to_join(&self, node: &Endpoint) {
-        let _ = node;
-    }
+    fn ask_to_join(&self, _node: &Endpoint) {}
 
     fn probe(&self, name: &str, node: &Endpoint) -> Box<dyn dyno_host::Probe>;
 
@@ -200,7 +197,7 @@ pub fn wait_until_synced(
 ) -> Result<(), String> {
     let until = clock.now() + limit;
     loop {
-        let states: Vec<Result<NodeState, DeployError>> =
+        let states: Vec<Result<NodeState>> =
             nodes.iter().map(|(_, endpoint)| clustering.state(endpoint)).collect();
         if are_synced(&states) {
             return Ok(());
@@ -223,7 +220,7 @@ pub fn wait_until_synced(
     }
 }
 
-fn are_synced(states: &[Result<NodeState, DeployError>]) -> bool {
+fn are_synced(states: &[Result<NodeState>]) -> bool {
     let Some(Ok(first)) = states.first() else { return false };
     states.iter().all(|state| {
         state.as_ref().is_ok_and(|one| {
@@ -235,6 +232,7 @@ fn are_synced(states: &[Result<NodeState, DeployError>]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DeployError;
 
     #[test]
     fn nodes_are_synced_only_if_all_have_committed_the_same() {

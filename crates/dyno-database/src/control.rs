@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dyno_host::{HowStopped, KeptProcess, Place, ProcessSpec, listens_by_network};
 use dyno_units::{Clock, Nanoseconds};
 
+use crate::error::Result;
 use crate::private::{DISCARD_LIMIT, LOG_LINES, STOP_LIMIT, ServerKind, strange};
 use crate::{DeployError, server_log};
 
@@ -16,7 +17,6 @@ pub enum Act {
     Kill,
     /// Suspends the server's process and all that it has started, until [`Act::Thaw`].
     Freeze,
-    /// Resumes what [`Act::Freeze`] has suspended.
     Thaw,
     /// Asks the server to end, and waits until it has.
     Stop,
@@ -25,7 +25,6 @@ pub enum Act {
     /// Cuts the server off from the other members of its cluster.
     CutOff,
     Rejoin,
-    /// Refuses a server that others could reach.
     CheckNetwork,
 }
 
@@ -38,8 +37,7 @@ pub struct Acted {
 
 /// Acts on a server on purpose, wherever it runs.
 pub trait Control: Send {
-    /// Fails with the reason.
-    fn act(&self, act: Act) -> Result<Acted, DeployError>;
+    fn act(&self, act: Act) -> Result<Acted>;
 
     /// Whether it does more than answer: a node has joined its cluster. Fails with its state if not
     /// yet; with [`Away::Down`] if it has ended for good.
@@ -56,7 +54,6 @@ pub trait Control: Send {
     }
 }
 
-/// Why a server is not back.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Away {
     NotYet(String),
@@ -83,7 +80,7 @@ pub(crate) struct ServerControl {
 }
 
 /// Does what a server needs before it is started again; it has ended.
-pub(crate) type BeforeStart = Arc<dyn Fn(&ServerControl) -> Result<(), DeployError> + Send + Sync>;
+pub(crate) type BeforeStart = Arc<dyn Fn(&ServerControl) -> Result<()> + Send + Sync>;
 
 /// Cuts a server off from the other members (true), or lets it reach them again; an error says why not.
 pub(crate) type Isolation = Arc<dyn Fn(bool) -> Result<(), String> + Send + Sync>;
@@ -92,7 +89,7 @@ pub(crate) type Isolation = Arc<dyn Fn(bool) -> Result<(), String> + Send + Sync
 pub(crate) type IsBack = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 impl Control for ServerControl {
-    fn act(&self, act: Act) -> Result<Acted, DeployError> {
+    fn act(&self, act: Act) -> Result<Acted> {
         let began = self.clock.now();
         match act {
             Act::Kill => self.process().kill_all(),
@@ -116,7 +113,7 @@ impl Control for ServerControl {
 }
 
 impl ServerControl {
-    fn stop(&self) -> Result<(), DeployError> {
+    fn stop(&self) -> Result<()> {
         if self.ends_anyhow {
             self.end_anyhow();
             return Ok(());
@@ -130,10 +127,7 @@ impl ServerControl {
     }
 
     /// Asks it to end.
-    ///
-    /// # Errors
-    ///
-    /// It had to be killed, or ended with an error: its last writes cannot be trusted.
+    /// Fails if it had to be killed, or ended with an error: its last writes cannot be trusted.
     pub(crate) fn end(&self, limit: Nanoseconds) -> Result<(), String> {
         let (mut process, product) = (self.process(), self.kind.product);
         match process.stop(self.kind.stop_signal, self.clock.as_ref(), limit) {
@@ -156,7 +150,6 @@ impl ServerControl {
         self.process().ended().map(|how| format!("{} {how}", self.kind.product))
     }
 
-    /// Refuses a server that others could reach.
     pub(crate) fn check_network(&self) -> Result<(), String> {
         let product = self.kind.product;
         let addresses = listens_by_network(self.pid()).map_err(|error| {
@@ -173,7 +166,7 @@ impl ServerControl {
         ))
     }
 
-    fn start(&self) -> Result<(), DeployError> {
+    fn start(&self) -> Result<()> {
         let mut process = self.process();
         if process.ended().is_none() {
             return Err(self.failed(format!("{} is still running", self.kind.product)));
@@ -183,7 +176,7 @@ impl ServerControl {
         Ok(())
     }
 
-    fn isolate(&self, is_cut: bool) -> Result<(), DeployError> {
+    fn isolate(&self, is_cut: bool) -> Result<()> {
         let product = self.kind.product;
         let Some(isolation) = &self.isolation else {
             return Err(

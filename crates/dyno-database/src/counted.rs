@@ -3,7 +3,7 @@
 use dyno_workload::declared::capture::{CountedColumn, CountedStatement};
 use dyno_workload::{Connection, Dialect};
 
-use crate::products::sql_of;
+use crate::dialects::sql_of;
 
 pub(crate) struct CountedSql {
     /// None if the session could call nothing that other users made.

@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use dyno_host::{CopyLayout, Keeper, Program};
+use dyno_host::{CopyLayout, Keeper, Place, Program};
 use dyno_units::SettingValue;
 use serde::{Deserialize, Serialize};
 
-use crate::server::Context;
-use crate::{DeployError, ServerSpec};
+use crate::ServerSpec;
+use crate::error::{Context, Result, fail};
+use crate::settings::{Settings, Words};
 
 /// Servers with equal shapes can use each other's data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,17 +28,16 @@ pub struct DataShape {
     pub version: String,
     /// What distinguishes two builds of one version.
     pub build: String,
-    /// The storage engine that was asked for.
     pub engine: Option<String>,
     /// The settings that shape the files, as the product's option file has them.
-    pub settings: BTreeMap<String, String>,
+    pub settings: Settings,
 }
 
 /// The settings of a product that have no effect on its files, only on the running server.
 pub(crate) struct RuntimeSettings {
-    pub(crate) names: &'static [&'static str],
+    pub(crate) names: Words,
     /// Prefixes of the names of further ones.
-    pub(crate) beginnings: &'static [&'static str],
+    pub(crate) beginnings: Words,
 }
 
 impl RuntimeSettings {
@@ -45,17 +45,17 @@ impl RuntimeSettings {
     pub(crate) fn shaping(
         &self,
         settings: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<BTreeMap<String, String>, DeployError> {
+    ) -> Result<Settings> {
         let mut shaping = BTreeMap::new();
         for (name, value) in settings {
             if self.has(&name) {
                 continue;
             }
             if value.contains('/') {
-                return Err(DeployError::new(format!(
+                return fail(format!(
                     "the setting `{name}` points outside the data folder, so a copy of the folder \
                      would be incomplete"
-                )));
+                ));
             }
             shaping.insert(name, value);
         }
@@ -68,11 +68,11 @@ impl RuntimeSettings {
         &self,
         spec: &ServerSpec,
         (program, version): (impl Into<Program<'a>>, &str),
-        spell: impl Fn(&str, &SettingValue) -> Result<(String, String), DeployError>,
-    ) -> Result<DataShape, DeployError> {
+        spell: impl Fn(&str, &SettingValue) -> Result<(String, String)>,
+    ) -> Result<DataShape> {
         let build = build_of(program)?;
         let settings = spec.settings.iter().map(|(name, value)| spell(name, value));
-        let settings = settings.collect::<Result<Vec<_>, DeployError>>()?;
+        let settings = settings.collect::<Result<Vec<_>>>()?;
         Ok(DataShape {
             product: spec.product.clone(),
             version: version.to_owned(),
@@ -83,13 +83,12 @@ impl RuntimeSettings {
     }
 
     fn has(&self, name: &str) -> bool {
-        self.names.contains(&name)
-            || self.beginnings.iter().any(|beginning| name.starts_with(beginning))
+        self.names.has(name) || self.beginnings.iter().any(|beginning| name.starts_with(beginning))
     }
 }
 
 /// Distinguishes builds of the same version: the program's size and date, or its image's digest.
-pub(crate) fn build_of<'a>(program: impl Into<Program<'a>>) -> Result<String, DeployError> {
+pub(crate) fn build_of<'a>(program: impl Into<Program<'a>>) -> Result<String> {
     let program = program.into();
     if let Some(image) = program.image {
         return Ok(format!("image {}", image.id()));
@@ -97,6 +96,36 @@ pub(crate) fn build_of<'a>(program: impl Into<Program<'a>>) -> Result<String, De
     let program = program.path;
     let facts = fs::metadata(program).context(format!("{} cannot be read", program.display()))?;
     Ok(format!("{} bytes, made at {}.{:09}", facts.len(), facts.mtime(), facts.mtime_nsec()))
+}
+
+/// Folders for data without a server: Dyno's own user works there.
+pub(crate) struct OwnFolder {
+    pub(crate) place: Place,
+    /// The folder that is marked as Dyno's.
+    path: PathBuf,
+    /// The same, unless its place is elsewhere.
+    pub(crate) data: PathBuf,
+}
+
+impl OwnFolder {
+    pub(crate) fn make(place: &Place, name: &str) -> Result<OwnFolder> {
+        let path = place.keeper().make_folder(name)?;
+        let data = place.data_of(&path, path.clone());
+        let folder = OwnFolder { place: place.clone(), path, data };
+        let is_apart = folder.data != folder.path;
+        let made = if is_apart { fs::create_dir(&folder.data) } else { Ok(()) };
+        if made.is_err() {
+            // This error is the one to report; a folder that stays is found as a leftover.
+            let _ = folder.remove();
+        }
+        made.context(format!("{} cannot be created", folder.data.display()))?;
+        Ok(folder)
+    }
+
+    pub(crate) fn remove(&self) -> Result<()> {
+        let folder = self.place.keeper().remove_folder(&self.path);
+        Ok(folder.and(self.place.remove_data(&self.data))?)
+    }
 }
 
 /// What came of removing something that need not be there.
@@ -113,7 +142,7 @@ pub(crate) fn move_data(
     from: &Path,
     to: &Path,
     (keeper, layout): (&Keeper, CopyLayout),
-) -> Result<(), DeployError> {
+) -> Result<()> {
     let what = format!("the data in {} cannot be moved to {}", from.display(), to.display());
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {

@@ -20,6 +20,7 @@ use dyno_workload::{Dialect, Row, Workload};
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Result, fail};
 use crate::{DataShape, DeployError};
 
 /// Servers that made data of format 1 were open to other users' logins while they started.
@@ -200,7 +201,7 @@ impl<'a> DataSets<'a> {
     }
 
     /// All of them, the last used first; damaged ones and those of another version as well.
-    pub fn list(&self) -> Result<Vec<Listed>, DeployError> {
+    pub fn list(&self) -> Result<Vec<Listed>> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries,
@@ -231,17 +232,12 @@ impl<'a> DataSets<'a> {
     /// Removes those unused for longer than the limits allow, then the least recently used until the
     /// rest fit; spares those in use. Returns the number removed and their bytes. Fails if the folder
     /// cannot be read.
-    pub fn clean(&self, limits: &Limits, now_unix_ms: u64) -> Result<(usize, u64), DeployError> {
+    pub fn clean(&self, limits: &Limits, now_unix_ms: u64) -> Result<(usize, u64)> {
         let most = limits.bytes.0.min(self.share_of_disk()?);
         self.clean_to(most, limits.unused, now_unix_ms)
     }
 
-    fn clean_to(
-        &self,
-        most: u64,
-        unused: Nanoseconds,
-        now_unix_ms: u64,
-    ) -> Result<(usize, u64), DeployError> {
+    fn clean_to(&self, most: u64, unused: Nanoseconds, now_unix_ms: u64) -> Result<(usize, u64)> {
         let listed = self.list()?;
         let mut total: u64 = listed.iter().map(|one| one.bytes).sum();
         let (mut n, mut bytes) = (0, 0);
@@ -257,28 +253,25 @@ impl<'a> DataSets<'a> {
         Ok((n, bytes))
     }
 
-    fn share_of_disk(&self) -> Result<u64, DeployError> {
+    fn share_of_disk(&self) -> Result<u64> {
         let root = self.keeper.root();
         let size = dyno_host::size_bytes(root).map_err(cannot("read the size of", root))?;
         Ok(size / SHARE_OF_DISK)
     }
 
     /// Removes one. Fails if there is none of this key, or if it is being copied just now.
-    pub fn remove(&self, key: &str) -> Result<(), DeployError> {
+    pub fn remove(&self, key: &str) -> Result<()> {
         let path = self.folder.join(key);
         let is_name = path.parent() == Some(&self.folder) && path.file_name().is_some();
         if !is_name || !path.is_dir() {
-            return Err(DeployError::new(format!(
-                "there is no data set `{key}` in {}",
-                self.folder.display()
-            )));
+            return fail(format!("there is no data set `{key}` in {}", self.folder.display()));
         }
         // Without a description nobody can be copying it.
         let lock = File::open(description_of(&path)).ok();
         if lock.as_ref().is_some_and(|lock| !is_free(lock)) {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "the data set {key} is being copied for a server right now; try again later"
-            )));
+            ));
         }
         // Out of sight in one step; what a killed Dyno leaves there, the next run removes.
         let staging = Staging::make(self.keeper, "removed")?;
@@ -306,7 +299,7 @@ impl<'a> DataSets<'a> {
         staging: &Staging,
         description: &Description,
         limits: &Limits,
-    ) -> Result<Kept, DeployError> {
+    ) -> Result<Kept> {
         self.check_room(description, limits)?;
         let key = description.contents.key();
         let folder = self.folder.join(&key);
@@ -331,26 +324,26 @@ impl<'a> DataSets<'a> {
         Ok(Kept { folder, description: description.clone(), lock })
     }
 
-    fn check_room(&self, description: &Description, limits: &Limits) -> Result<(), DeployError> {
+    fn check_room(&self, description: &Description, limits: &Limits) -> Result<()> {
         let root = self.keeper.root();
         let (bytes, now_unix_ms) = (description.bytes, description.created_unix_ms);
         let most = limits.bytes.0.min(self.share_of_disk()?);
         let size = ByteCount(bytes);
         if bytes > most {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "its size is {size}, but all kept data sets together may take up only {}",
                 ByteCount(most)
-            )));
+            ));
         }
         self.clean_to(most - bytes, limits.unused, now_unix_ms)?;
         let free = dyno_host::free_bytes(root)
             .map_err(cannot("read the free space on the disk of", root))?;
         if free < bytes.saturating_mul(FREE_TIMES) {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "its size is {size}, but only {} is free on the disk; {FREE_TIMES} times its size \
                  is required",
                 ByteCount(free)
-            )));
+            ));
         }
         Ok(())
     }
@@ -422,13 +415,13 @@ pub struct Staging {
 }
 
 impl Staging {
-    pub fn make(keeper: &Arc<Keeper>, name: &str) -> Result<Staging, DeployError> {
+    pub fn make(keeper: &Arc<Keeper>, name: &str) -> Result<Staging> {
         let path = keeper.make_folder(name)?;
         Ok(Staging { keeper: Arc::clone(keeper), place: None, path, is_removed: false })
     }
 
     /// On this place's filesystem, so that moving data needs no copy.
-    pub fn beside(keeper: &Arc<Keeper>, place: &Place, name: &str) -> Result<Staging, DeployError> {
+    pub fn beside(keeper: &Arc<Keeper>, place: &Place, name: &str) -> Result<Staging> {
         match place.make_beside(name)? {
             Some(path) => {
                 let (keeper, place) = (Arc::clone(keeper), Some(place.clone()));
@@ -442,7 +435,7 @@ impl Staging {
         self.path.join("data")
     }
 
-    fn remove(mut self) -> Result<(), DeployError> {
+    fn remove(mut self) -> Result<()> {
         self.is_removed = true;
         Ok(self.remove_folder()?)
     }
@@ -487,7 +480,7 @@ fn read(folder: &Path) -> Result<Description, String> {
 }
 
 /// Writes a description once the data beside it are on the disk; returns it locked.
-fn write(folder: &Path, description: &Description) -> Result<File, DeployError> {
+fn write(folder: &Path, description: &Description) -> Result<File> {
     let path = description_of(folder);
     let write = || -> std::io::Result<File> {
         dyno_host::sync_folder(folder)?;

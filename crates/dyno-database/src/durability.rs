@@ -12,7 +12,6 @@ pub enum CommitSafety {
     DataAtRisk,
 }
 
-/// The durability of a commit, as configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Durability {
     /// In words: `every commit is synced`, `synced at checkpoints`, `nothing is stored`.

@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_units::{Clock, Nanoseconds};
-use dyno_workload::{Connection, Connector, NamedRows, Reply};
+use dyno_workload::{Connection, NamedRows, Reply};
 
-use crate::products::{all_sql, sql_of};
+use crate::dialects::ALL as ALL_SQL;
 
 /// Counters by name, since the engine began to count.
 pub type Counters = BTreeMap<String, f64>;
@@ -19,7 +19,6 @@ pub trait CostSource: Send {
         Ok(())
     }
 
-    /// Fails with the reason.
     fn counters(&mut self) -> Result<Counters, String>;
 
     /// Without a statement, only the transaction around it. Fails with the server's reason.
@@ -52,9 +51,7 @@ pub struct CostPlan {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
     pub runs: u32,
-    /// Rows that the last run returned.
     pub rows: u64,
-    /// Rows that the last run changed.
     pub changed: u64,
     /// How long a run took, in seconds.
     pub seconds: Spread,
@@ -67,7 +64,6 @@ pub struct Cost {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct CounterCost {
-    /// The engine's own name.
     pub name: String,
     /// In a run, with the idle median subtracted.
     pub per_run: Spread,
@@ -104,17 +100,6 @@ impl Spread {
     }
 }
 
-/// Fails, with the reason, if the engine's counters are unavailable.
-pub fn cost_source(
-    connector: &Connector,
-    access: Access,
-    clock: &std::sync::Arc<dyn Clock>,
-) -> Result<Box<dyn CostSource>, String> {
-    let connection = connector().map_err(|error| error.to_string())?;
-    let open = sql_of(connection.dialect()).cost_source;
-    open(connection, access, clock)
-}
-
 /// First words of statements that only read.
 const READING: [&str; 10] = [
     "SELECT", "WITH", "SHOW", "EXPLAIN", "ANALYZE", "DESCRIBE", "DESC", "TABLE", "VALUES", "PRAGMA",
@@ -136,7 +121,7 @@ pub fn check_statement(sql: &str, access: Access) -> Result<(), String> {
     if word.is_empty() {
         return Err("there is no statement to explain".to_owned());
     }
-    if let Some(why) = all_sql().find_map(|dialect| (dialect.hidden_text)(sql)) {
+    if let Some(why) = ALL_SQL.iter().find_map(|dialect| (dialect.hidden_text)(sql)) {
         return Err(why.to_owned());
     }
     if access == Access::ReadOnly && !READING.contains(&word.as_str()) {

@@ -14,6 +14,7 @@ use dyno_units::{Clock, Nanoseconds};
 
 use crate::data::build_of;
 use crate::datasets::{Contents, DataSets, Description, Limits, Staging};
+use crate::error::Result;
 use crate::private::ServerFolder;
 use crate::{DataShape, DeployError};
 
@@ -30,7 +31,7 @@ pub(crate) struct Initialising {
     pub(crate) is_own: fn(&str) -> bool,
 }
 
-pub(crate) fn identity(program: Program<'_>) -> Result<String, DeployError> {
+pub(crate) fn identity(program: Program<'_>) -> Result<String> {
     Ok(format!("{}: {}", program.path.display(), build_of(program)?))
 }
 
@@ -54,8 +55,8 @@ impl ServerFolder {
         &self,
         initialising: Option<Initialising>,
         clock: &Arc<dyn Clock>,
-        make: impl FnOnce() -> Result<(), DeployError>,
-    ) -> Result<(), DeployError> {
+        make: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
         let (data, place) = (self.data(), self.place());
         let initialising = initialising.filter(|_| self.logs().is_none());
         let Some((keeper, initialising)) = keeper_of_initial_data(self.keeper()).zip(initialising)
@@ -93,7 +94,7 @@ fn keep(
     contents: Contents,
     (data, is_own): (&Path, fn(&str) -> bool),
     (took, clock): (Nanoseconds, &dyn Clock),
-) -> Result<(), DeployError> {
+) -> Result<()> {
     let store = DataSets::of(keeper);
     let bytes = dyno_host::folder_bytes(data);
     if store.find(&contents).is_some() || bytes.is_ok_and(|bytes| bytes > BYTES_MAX) {

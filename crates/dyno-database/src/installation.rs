@@ -3,10 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use dyno_host::{Build, BuildStore, FetchOrder, Image, Keeper, Origin};
+use dyno_host::{Build, Image, Keeper, Origin};
 use dyno_units::{version_fits, version_numbers};
 
-use crate::{DeployError, Product, ProductSpec, ServerSpec};
+use crate::error::{Result, fail};
+use crate::{DeployError, ServerSpec};
 
 /// The source of programs that were on the machine before Dyno.
 pub const MACHINE: &str = "machine";
@@ -79,12 +80,10 @@ pub(crate) fn on_machine(
 
 /// How the program of a product is found that Dyno cannot fetch.
 pub(crate) struct Finder {
-    /// The product's name in messages.
     pub(crate) title: &'static str,
     pub(crate) program: &'static str,
     /// Where it is besides PATH.
     pub(crate) places: &'static [&'static str],
-    /// Where to get it.
     pub(crate) advice: &'static str,
     /// The version of the program in a folder; none if it is not there, or does not tell.
     pub(crate) version: fn(&Path, &Keeper) -> Option<String>,
@@ -93,15 +92,8 @@ pub(crate) struct Finder {
 
 impl Finder {
     /// The program to start a server with: the one in the folder of the spec, else the best that fits.
-    ///
-    /// # Errors
-    ///
-    /// None fits what is asked for.
-    pub(crate) fn find(
-        &self,
-        spec: &ServerSpec,
-        keeper: &Keeper,
-    ) -> Result<Installation, DeployError> {
+    /// Fails if none fits what is asked for.
+    pub(crate) fn find(&self, spec: &ServerSpec, keeper: &Keeper) -> Result<Installation> {
         let folders = match &spec.programs {
             Some(folder) => vec![folder.clone(), folder.join("bin")],
             None => self.usual_folders(keeper),
@@ -114,7 +106,7 @@ impl Finder {
         let here: Vec<&str> = found.iter().map(|one| one.version.as_str()).collect();
         let folders: Vec<String> =
             folders.iter().map(|folder| folder.display().to_string()).collect();
-        Err(DeployError::new(match here.as_slice() {
+        fail(match here.as_slice() {
             [] => format!(
                 "{title}'s program `{program}` is not in {}; {advice} name its folder with `programs`",
                 folders.join(", ")
@@ -124,14 +116,14 @@ impl Finder {
                  fetch it: name the folder of another one with `programs`, or request another version",
                 here.join(", ")
             ),
-        }))
+        })
     }
 
     pub(crate) fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
         self.in_folders(&self.usual_folders(keeper), keeper)
     }
 
-    pub(crate) fn version_in(&self, folder: &Path, keeper: &Keeper) -> Result<String, DeployError> {
+    pub(crate) fn version_in(&self, folder: &Path, keeper: &Keeper) -> Result<String> {
         (self.version)(folder, keeper).ok_or_else(|| {
             DeployError::new(format!(
                 "there is no program `{}` in {} that reports its version",
@@ -232,91 +224,6 @@ pub(crate) fn base_of(folder: &Path) -> &Path {
         Some("bin" | "sbin") => folder.parent().unwrap_or(folder),
         _ => folder,
     }
-}
-
-pub struct FetchRequest<'a> {
-    /// What the version must begin with; none for the newest that a source has.
-    pub version: Option<&'a str>,
-    /// The only source that is asked; none for all, in their order.
-    pub from: Option<&'a str>,
-    pub now_unix_ms: u64,
-    pub say: &'a dyn Fn(&str),
-}
-
-/// The programs that a server of this product would be started with.
-///
-/// # Errors
-///
-/// There are none; the message says what to do.
-pub fn find_programs(
-    product: &dyn Product,
-    (version, from): (Option<&str>, Option<&str>),
-    keeper: &Keeper,
-) -> Result<Installation, DeployError> {
-    let ProductSpec { name, title, .. } = product.spec();
-    let spec = ServerSpec {
-        version: version.map(str::to_owned),
-        from: from.map(str::to_owned),
-        ..ServerSpec::new(name)
-    };
-    let found = product.installations(keeper);
-    choose(&found, &spec).cloned().ok_or_else(|| {
-        let no_programs = format!("there are no programs of {title} on this machine");
-        missing((name, title), &found, &spec, &no_programs)
-    })
-}
-
-/// Fetches a product from the first source that has what is asked for.
-///
-/// # Errors
-///
-/// None has it; the message says why of each.
-pub fn fetch(
-    product: &dyn Product,
-    request: &FetchRequest<'_>,
-    store: &BuildStore,
-    keeper: &Keeper,
-) -> Result<Build, DeployError> {
-    let title = &product.spec().title;
-    let at = request.version.map(|version| format!(" {version}")).unwrap_or_default();
-    let mut specs = product.packages(request.version);
-    if specs.is_empty() {
-        return Err(DeployError::new(format!(
-            "Dyno does not know of any packages for {title}{at}; `dyno products` lists what can be fetched"
-        )));
-    }
-    specs.retain(|spec| request.from.is_none_or(|from| spec.source == from));
-    if specs.is_empty() {
-        let from = request.from.unwrap_or_default();
-        return Err(DeployError::new(format!(
-            "Dyno does not know of any packages for {title}{at} from {from}; leave `--from` out to look in all \
-             sources"
-        )));
-    }
-    let accept = |programs: &Path| {
-        let version = product.version_in(programs, keeper).map_err(|error| error.message)?;
-        match request.version {
-            Some(wanted) if !version_fits(&version, wanted) => {
-                Err(format!("its server is version {version}, not {wanted}"))
-            }
-            _ => Ok(version),
-        }
-    };
-    let mut failed = Vec::new();
-    for spec in &specs {
-        let order = FetchOrder {
-            product: &product.spec().name,
-            spec,
-            accept: &accept,
-            now_unix_ms: request.now_unix_ms,
-            say: request.say,
-        };
-        match store.fetch(keeper, &order) {
-            Ok(build) => return Ok(build),
-            Err(error) => failed.push(format!("{}: {error}", spec.source)),
-        }
-    }
-    Err(DeployError::new(format!("{title}{at} cannot be fetched: {}", failed.join("\n  "))))
 }
 
 #[cfg(test)]

@@ -23,11 +23,15 @@ mod counted;
 mod data;
 pub mod datasets;
 mod debt;
+mod dialects;
 #[cfg(feature = "servers")]
 mod dump;
 mod durability;
 mod endpoint;
+mod error;
 mod explain_cost;
+mod family;
+mod fetch;
 mod files;
 #[cfg(all(feature = "servers", any(test, fuzzing)))]
 pub mod fuzz;
@@ -60,12 +64,15 @@ mod running;
 mod scram;
 mod server;
 mod server_log;
+mod server_spec;
+mod settings;
 mod settings_check;
 mod sharding;
 mod sql;
 pub mod sqlite;
 #[cfg(feature = "servers")]
 mod transport;
+mod url;
 mod waiting;
 
 /// What a build without the feature `servers` says where it is asked for a server.
@@ -102,34 +109,38 @@ pub use dump::{
 pub use durability::{CommitSafety, Durability};
 pub use dyno_host::Place;
 pub use dyno_units::version_fits;
-pub use endpoint::{Address, Endpoint, Secret, TlsMode, UrlError, with_password_of_file};
+pub use endpoint::{Address, Endpoint, Secret, TlsMode, UrlError};
+pub use error::DeployError;
 pub use explain_cost::{
     Access, Cost, CostPlan, CostSource, CounterCost, Counters, Spread, check_statement,
-    cost_source, explain_cost,
+    explain_cost,
 };
-pub use installation::{BuildFacts, FetchRequest, Installation, MACHINE, fetch, find_programs};
+pub use fetch::{FetchRequest, fetch, find_programs};
+pub use installation::{BuildFacts, Installation, MACHINE};
 pub use members::{
-    Following, clustering, finish, replicating, start_replica, tables_that_differ,
+    Following, clustering, finish, replicating, sharding, start_replica, tables_that_differ,
     wait_until_caught_up,
 };
 pub use part::{
     CLIENT_USER, Follow, Lag, LagMeter, Listening, Part, REPLICAS_MAX, REPLICATION_USER,
     Replicating, Replication, ReplicationMode, lag_probe, replica_name,
 };
-pub use probe::{server_readings, sql_probe};
+pub use probe::sql_probe;
 pub use product::{
     Client, ClientSecret, ConnectionLimit, DiskUse, DumpCommands, DumpOrder, Launch, LogUse,
     MoveOrder, MoveStatements, Offer, Product, ProductSpec,
 };
-pub use products::{Products, probe_names, protocols, thread_group};
-pub use protocol::{Protocol, ProtocolSpec, SocketKey};
+pub use products::{Products, probe_names, protocols, server_readings, thread_group};
+pub use protocol::{Protocol, SocketKey};
 #[cfg(feature = "servers")]
 pub use recipe::{Recipe, RecipeError, is_recipe};
 pub use router::{Router, RouterLaunch, RouterSpec};
-pub use server::{AttachOptions, DeployError, Reach, Server, ServerFacts, ServerSpec, attach};
+pub use server::{AttachOptions, Reach, Server, ServerFacts, attach};
+pub use server_spec::ServerSpec;
 pub use sharding::{
-    At, SHARD_ROUTER, SHARDS_MAX, Sharding, Split, SplitBy, SplitColumn, shard_name, sharding,
-    split, tables_that_differ_from_shards,
+    At, SHARD_ROUTER, SHARDS_MAX, Sharding, Split, SplitBy, SplitColumn, shard_name, split,
+    tables_that_differ_from_shards,
 };
 pub use sql::{cancel, digest, is_same_server, session};
+pub use url::with_password_of_file;
 pub use waiting::{stop_waiting, wait_no_more};

@@ -9,6 +9,7 @@ use dyno_host::{CopyLayout, Keeper, Place};
 
 use crate::DeployError;
 use crate::data::{gone, move_data};
+use crate::error::Result;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogFiles {
@@ -20,7 +21,7 @@ pub(crate) enum LogFiles {
 
 impl LogFiles {
     /// Moves the logs of whole data, which no server uses yet, to their own folder.
-    pub(crate) fn part(self, data: &Path, logs: &Path, place: &Place) -> Result<(), DeployError> {
+    pub(crate) fn part(self, data: &Path, logs: &Path, place: &Place) -> Result<()> {
         match self {
             LogFiles::Named(beginnings) => {
                 for name in names(data)? {
@@ -45,7 +46,7 @@ impl LogFiles {
         (data, logs): (&Path, &Path),
         to: &Path,
         keeper: &Keeper,
-    ) -> Result<(), DeployError> {
+    ) -> Result<()> {
         if let LogFiles::Folder(name) = self {
             let link = data.join(name);
             fs::remove_file(&link).map_err(|error| failed(&link, &error))?;
@@ -62,7 +63,7 @@ impl LogFiles {
 }
 
 /// Moves a file or folder, between filesystems as well; nothing is left where it was.
-fn relocate(from: &Path, to: &Path, place: &Place) -> Result<(), DeployError> {
+fn relocate(from: &Path, to: &Path, place: &Place) -> Result<()> {
     move_data(from, to, (place.keeper(), place.copies()))?;
     let left = fs::symlink_metadata(from).and_then(|facts| match facts.is_dir() {
         true => fs::remove_dir_all(from),
@@ -71,7 +72,7 @@ fn relocate(from: &Path, to: &Path, place: &Place) -> Result<(), DeployError> {
     gone(left).map_err(|error| failed(from, &error))
 }
 
-fn names(folder: &Path) -> Result<Vec<String>, DeployError> {
+fn names(folder: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(folder).map_err(|error| failed(folder, &error))?;
     let name = |entry: io::Result<fs::DirEntry>| {
         Ok(entry

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Connector};
 
+use crate::error::Result;
 use crate::part::{Follow, LagMeter, Part, ReplicationMode};
-use crate::{Clustering, DeployError, Product, Replicating, Replication, Server, ServerSpec};
+use crate::{
+    Clustering, DeployError, Product, Replicating, Replication, Server, ServerSpec, Sharding,
+};
 
 const STREAM_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
@@ -26,8 +29,7 @@ pub struct Following {
     pub follow: Follow,
 }
 
-/// Fails if the product has no replicas.
-pub fn replicating(product: &dyn Product) -> Result<&dyn Replicating, DeployError> {
+pub fn replicating(product: &dyn Product) -> Result<&dyn Replicating> {
     product.replicating().ok_or_else(|| {
         let title = &product.spec().title;
         DeployError::new(format!("{title} has no replicas; leave `replicas` out"))
@@ -35,10 +37,7 @@ pub fn replicating(product: &dyn Product) -> Result<&dyn Replicating, DeployErro
 }
 
 /// Fails if the product has no clusters of this kind.
-pub fn clustering<'p>(
-    product: &'p dyn Product,
-    kind: &str,
-) -> Result<&'p dyn Clustering, DeployError> {
+pub fn clustering<'p>(product: &'p dyn Product, kind: &str) -> Result<&'p dyn Clustering> {
     product.clustering().filter(|clustering| clustering.kind() == kind).ok_or_else(|| {
         let title = &product.spec().title;
         DeployError::new(format!(
@@ -47,12 +46,19 @@ pub fn clustering<'p>(
     })
 }
 
+pub fn sharding(product: &dyn Product) -> Result<&dyn Sharding> {
+    product.sharding().ok_or_else(|| {
+        let title = &product.spec().title;
+        DeployError::new(format!("{title} has no shards; leave `shards` out"))
+    })
+}
+
 /// See [`Replicating::lead`]. Fails if the primary cannot be followed.
 pub(crate) fn lead(
     product: &dyn Product,
     primary: &dyn Server,
     replication: &Replication,
-) -> Result<(), DeployError> {
+) -> Result<()> {
     let endpoint = primary.endpoint().ok_or_else(no_address)?;
     replicating(product)?.lead(endpoint, replication)
 }
@@ -109,8 +115,7 @@ fn wait_until_streaming(
         };
         if clock.now() >= until {
             return Err(format!(
-                "{name} is still not streaming {STREAM_LIMIT} after its start: \
-                {reason}"
+                "{name} is still not streaming {STREAM_LIMIT} after its start: {reason}"
             ));
         }
         clock.sleep_until(clock.now() + POLL);
@@ -123,7 +128,7 @@ pub fn finish(
     primary: &dyn Server,
     replicas: &[&Following],
     clock: &dyn Clock,
-) -> Result<(), DeployError> {
+) -> Result<()> {
     let Some(first) = replicas.first() else { return Ok(()) };
     if first.follow.replication.mode == ReplicationMode::Synchronous {
         replicating(product)?.wait_for_replicas(&first.follow.primary)?;

@@ -11,7 +11,7 @@ use std::str::FromStr;
 use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds};
 
-use crate::server::Context;
+use crate::error::{Context, Result};
 use crate::{Address, DeployError, Endpoint, Node, Protocol, Secret};
 
 pub const REPLICATION_USER: &str = "dyno_replica";
@@ -51,7 +51,7 @@ impl Listening {
     }
 
     /// How clients reach a server of this protocol: nothing of it is the server's to say.
-    pub fn endpoint(&self, protocol: &'static dyn Protocol) -> Endpoint {
+    pub fn endpoint(&self, protocol: &'static Protocol) -> Endpoint {
         let (host, port) = (self.address.ip().to_string(), self.address.port());
         let address = Address::Tcp { host, port };
         Endpoint {
@@ -72,7 +72,7 @@ pub struct Replication {
 
 impl Replication {
     /// With a new password and port. Fails if the system gives no random bytes or port.
-    pub fn new(replicas: u32, mode: ReplicationMode) -> Result<Replication, DeployError> {
+    pub fn new(replicas: u32, mode: ReplicationMode) -> Result<Replication> {
         let password =
             dyno_host::random_token().context("there is no password for the replication")?;
         let port =
@@ -139,23 +139,22 @@ pub fn replica_name(number: u32) -> String {
 pub trait Replicating: Sync {
     /// Prepares a server that started as [`Part::Primary`], before the first replica starts. It
     /// does not change until the last one has started. Fails if the server refuses or is too old.
-    fn lead(&self, primary: &Endpoint, replication: &Replication) -> Result<(), DeployError>;
+    fn lead(&self, primary: &Endpoint, replication: &Replication) -> Result<()>;
 
     /// Makes commits wait as the mode says; all replicas stream. Fails if the server refuses.
-    fn wait_for_replicas(&self, primary: &Endpoint) -> Result<(), DeployError>;
+    fn wait_for_replicas(&self, primary: &Endpoint) -> Result<()>;
 
     /// Of those that should have; none if the server allows none. Fails without an answer.
-    fn unacknowledged(&self, primary: &Endpoint) -> Result<Option<u64>, DeployError> {
-        let _ = primary;
+    fn unacknowledged(&self, _primary: &Endpoint) -> Result<Option<u64>> {
         Ok(None)
     }
 
     /// Of the primary's log; comparable between replicas. Fails without an answer.
-    fn received(&self, replica: &Endpoint) -> Result<u64, DeployError>;
+    fn received(&self, replica: &Endpoint) -> Result<u64>;
 
     /// Makes a replica take writes, after it has applied all that it received from its lost primary. Returns
     /// when it takes them. Fails if it refuses, is too old, or takes too long.
-    fn promote(&self, replica: &Endpoint, clock: &dyn Clock) -> Result<(), DeployError>;
+    fn promote(&self, replica: &Endpoint, clock: &dyn Clock) -> Result<()>;
 
     /// Whether a replica copies the data of its primary by itself when it starts.
     fn copies_data(&self) -> bool {

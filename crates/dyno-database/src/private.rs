@@ -14,6 +14,7 @@ use dyno_units::{Clock, Nanoseconds};
 
 use crate::control::ServerControl;
 use crate::data::move_data;
+use crate::error::Result;
 use crate::logs::LogFiles;
 use crate::{DeployError, Place, ServerSpec, server_log};
 
@@ -44,7 +45,7 @@ pub(crate) struct ServerFolder {
 
 impl ServerFolder {
     /// Makes a folder with all folders that a server needs, `data` empty.
-    pub(crate) fn make(place: &Place, name: &str) -> Result<ServerFolder, DeployError> {
+    pub(crate) fn make(place: &Place, name: &str) -> Result<ServerFolder> {
         let path = place.keeper().make_folder(name)?;
         let data = place.data_of(&path, path.join("data"));
         let logs = place.logs_of(&path);
@@ -59,11 +60,7 @@ impl ServerFolder {
     }
 
     /// Moves the kept data of an earlier server there, or makes an empty folder for new data.
-    pub(crate) fn put_data(
-        &self,
-        handed_over: Option<&Path>,
-        kind: ServerKind,
-    ) -> Result<(), DeployError> {
+    pub(crate) fn put_data(&self, handed_over: Option<&Path>, kind: ServerKind) -> Result<()> {
         match handed_over {
             Some(data) => {
                 move_data(data, &self.data, (self.keeper(), self.place.copies()))?;
@@ -125,7 +122,6 @@ impl ServerFolder {
         }
     }
 
-    /// The server's own program.
     pub(crate) fn server(
         &self,
         spec: &ServerSpec,
@@ -136,11 +132,11 @@ impl ServerFolder {
         ProcessSpec { cpus, limits, ..self.process(program, arguments) }
     }
 
-    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, DeployError> {
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
         Ok(self.keeper().write_file(&self.path, name, text)?)
     }
 
-    pub(crate) fn write_program(&self, name: &str, text: &str) -> Result<(), DeployError> {
+    pub(crate) fn write_program(&self, name: &str, text: &str) -> Result<()> {
         self.keeper().write_program(&self.path, name, &mut text.as_bytes())?;
         Ok(())
     }
@@ -149,7 +145,7 @@ impl ServerFolder {
         server_log::last_words(&self.log(), n_lines)
     }
 
-    fn remove(&mut self) -> Result<(), DeployError> {
+    fn remove(&mut self) -> Result<()> {
         self.is_removed = true;
         let folder = self.keeper().remove_folder(&self.path);
         let apart = [Some(&self.data), self.logs.as_ref()].into_iter().flatten();
@@ -244,7 +240,7 @@ impl OwnServer {
         kind: ServerKind,
         clock: &Arc<dyn Clock>,
         reach: impl FnMut() -> Result<C, String>,
-    ) -> Result<(OwnServer, C), DeployError> {
+    ) -> Result<(OwnServer, C)> {
         let process = folder.keeper().spawn(&folder.path, spec)?;
         let control = ServerControl {
             process: Arc::new(Mutex::new(process)),
@@ -272,10 +268,7 @@ impl OwnServer {
     }
 
     /// Goes on with a server that could be prepared; another one is stopped.
-    pub(crate) fn prepared(
-        self,
-        outcome: Result<(), DeployError>,
-    ) -> Result<OwnServer, DeployError> {
+    pub(crate) fn prepared(self, outcome: Result<()>) -> Result<OwnServer> {
         if let Err(error) = outcome {
             // The first error is the one to report.
             let _ = self.stop();
@@ -333,17 +326,14 @@ impl OwnServer {
     }
 
     /// Ends it, however it does so, and removes its folder: it stores nothing that could be lost.
-    ///
-    /// # Errors
-    ///
-    /// Its folder cannot be removed.
-    pub(crate) fn discard(mut self) -> Result<(), DeployError> {
+    /// Fails if its folder cannot be removed.
+    pub(crate) fn discard(mut self) -> Result<()> {
         self.control.end_anyhow();
         self.folder.remove()
     }
 
     /// Removes the folder. Also fails after a disorderly stop, as last writes may be lost.
-    pub(crate) fn stop(mut self) -> Result<(), DeployError> {
+    pub(crate) fn stop(mut self) -> Result<()> {
         let ended = self.control.end(STOP_LIMIT);
         let log = self.folder.log_tail(LOG_LINES);
         let removed = self.folder.remove();
@@ -355,8 +345,8 @@ impl OwnServer {
     pub(crate) fn stop_and_keep_data(
         mut self,
         to: &Path,
-        tidy: impl FnOnce(&Path) -> Result<(), DeployError>,
-    ) -> Result<(), DeployError> {
+        tidy: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<()> {
         self.control.end(KEEP_DATA_LIMIT).map_err(|message| DeployError {
             message: format!("{message}: its data may be incomplete"),
             log: self.folder.log_tail(LOG_LINES),

@@ -4,24 +4,20 @@
 //! exist in this version, is a missing reading.
 
 mod asker;
+mod asking;
 mod counters;
 mod debts;
 mod sql;
 mod table;
 
 pub(crate) use asker::{Asker, cell, marked, named_numbers, number, numbers_by_name};
-pub(crate) use counters::{Counters, CountersProbe};
-pub(crate) use debts::{DEBT, DebtProbe};
+pub(crate) use asking::asking;
+pub(crate) use counters::Counters;
+pub(crate) use debts::{DEBT, DebtProbe, READINGS as DEBT_READINGS};
 pub use sql::sql_probe;
 pub(crate) use table::{Item, Table, Values, all_of, gauge, rate};
 
-use dyno_units::{Nanoseconds, Registry};
-
-/// The readings of all server probes, in the order of relevance.
-pub fn server_readings() -> Registry {
-    let own = debts::READINGS.iter().chain(crate::part::READINGS);
-    Registry::new(own.cloned().chain(crate::products::readings()))
-}
+use dyno_units::Nanoseconds;
 
 /// A timer for queries that cost the server more than others.
 pub(crate) struct Every {

@@ -2,17 +2,18 @@
 //! product is here or in its folder, nowhere else. Products are values: [`crate::Products`] has the
 //! built-in ones, and more can be added at run time.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use dyno_host::{Keeper, PackageSpec};
-use dyno_units::{Clock, SettingValue};
+use dyno_units::Clock;
 use dyno_workload::{Connection, Dialect, Target};
 
+use crate::error::{Result, fail};
+use crate::settings::GivenSettings;
 use crate::{
-    Clustering, DataShape, DeployError, Endpoint, Installation, Place, Replicating, Secret, Server,
-    ServerSpec, Sharding,
+    Clustering, DataShape, Endpoint, Installation, Place, Replicating, Secret, Server, ServerSpec,
+    Sharding,
 };
 
 /// A product that can be named in a study.
@@ -20,35 +21,30 @@ pub trait Product: Send + Sync {
     fn spec(&self) -> &ProductSpec;
 
     /// Waits until the server answers. Fails if it does not start, or is not what was asked for.
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>;
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>>;
 
     /// Fails, with the reason, if such data cannot be reused, or there is no such server.
-    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
-        let _ = (spec, place);
-        Err(DeployError::new(format!("{} stores no data", self.spec().title)))
+    fn data_shape(&self, _spec: &ServerSpec, _place: &Place) -> Result<DataShape> {
+        fail(format!("{} stores no data", self.spec().title))
     }
 
     /// The commands of a job that dump tables and restore them; none where Dyno knows of none.
-    fn dump_commands(&self, order: &DumpOrder<'_>) -> Option<DumpCommands> {
-        let _ = order;
+    fn dump_commands(&self, _order: &DumpOrder<'_>) -> Option<DumpCommands> {
         None
     }
 
     /// For a job that moves rows to another table in batches; none where tables cannot inherit.
-    fn move_statements(&self, order: &MoveOrder<'_>) -> Option<MoveStatements> {
-        let _ = order;
+    fn move_statements(&self, _order: &MoveOrder<'_>) -> Option<MoveStatements> {
         None
     }
 
     /// Asks programs, if any. Fails with the server's message and the nearest known name.
-    fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
-        let _ = place;
-        self.settings_refusal(&spec.settings).map_or(Ok(()), |why| Err(DeployError::new(why)))
+    fn check_settings(&self, spec: &ServerSpec, _place: &Place) -> Result<()> {
+        self.settings_refusal(&spec.settings).map_or(Ok(()), |why| fail(why))
     }
 
     /// Fails, with advice, if its programs, if any, have no vectors with indexes.
-    fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
-        let _ = (spec, place);
+    fn check_vectors(&self, _spec: &ServerSpec, _place: &Place) -> Result<()> {
         Ok(())
     }
 
@@ -58,8 +54,7 @@ pub trait Product: Send + Sync {
     }
 
     /// As far as known without programs; shares of memory are resolved.
-    fn settings_refusal(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
-        let _ = settings;
+    fn settings_refusal(&self, _settings: &GivenSettings) -> Option<String> {
         None
     }
 
@@ -69,20 +64,17 @@ pub trait Product: Send + Sync {
     }
 
     /// The programs of it that are here: installed, or in Dyno's own store of builds.
-    fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
-        let _ = keeper;
+    fn installations(&self, _keeper: &Keeper) -> Vec<Installation> {
         Vec::new()
     }
 
     /// Of the server in a folder of programs. Fails if there is none, or it does not run here.
-    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
-        let _ = (programs, keeper);
-        Err(DeployError::new(format!("{} has no programs", self.spec().title)))
+    fn version_in(&self, _programs: &Path, _keeper: &Keeper) -> Result<String> {
+        fail(format!("{} has no programs", self.spec().title))
     }
 
     /// The packages that may hold a version (the newest, if none is given), the best first.
-    fn packages(&self, version: Option<&str>) -> Vec<PackageSpec> {
-        let _ = version;
+    fn packages(&self, _version: Option<&str>) -> Vec<PackageSpec> {
         Vec::new()
     }
 
@@ -92,8 +84,7 @@ pub trait Product: Send + Sync {
     }
 
     /// Its own client for people, for a server of this version; none if it has none.
-    fn client(&self, endpoint: &Endpoint, version: &str) -> Option<Client> {
-        let _ = (endpoint, version);
+    fn client(&self, _endpoint: &Endpoint, _version: &str) -> Option<Client> {
         None
     }
 
@@ -122,8 +113,7 @@ pub trait Product: Send + Sync {
     }
 
     /// Why a private server must not have this setting; none if it may.
-    fn refused_setting(&self, name: &str) -> Option<String> {
-        let _ = name;
+    fn refused_setting(&self, _name: &str) -> Option<String> {
         None
     }
 }
@@ -206,7 +196,7 @@ pub struct MoveStatements {
 }
 
 /// What is known about a product without a server.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProductSpec {
     /// The name in studies and on the command line: `mariadb`.
     pub name: String,
@@ -281,18 +271,9 @@ impl ProductSpec {
             name: name.to_owned(),
             title: title.to_owned(),
             summary: summary.to_owned(),
-            confused_names: Vec::new(),
             dialect,
-            target: Target::Sql,
-            engines: Vec::new(),
-            is_embedded: false,
-            has_socket: false,
             stores_data: true,
-            is_simulated: false,
-            connection_limit: None,
-            disk: None,
-            disk_full: Vec::new(),
-            refusals: Vec::new(),
+            ..ProductSpec::default()
         }
     }
 }

@@ -1,15 +1,15 @@
 //! The registry of products: all folders, and queries over them.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use dyno_host::ThreadGroup;
-use dyno_units::{Clock, Reading, SettingValue};
-use dyno_workload::Dialect;
+use dyno_units::{Clock, Registry};
 
-use crate::sql::SqlSpec;
+use crate::error::{Result, fail};
+use crate::family::Family;
+use crate::settings::GivenSettings;
 use crate::{
     DataShape, DeployError, Launch, Place, Product, ProductSpec, Protocol, Router, Server,
     ServerSpec,
@@ -36,30 +36,6 @@ const FAMILIES: &[&Family] = &[
     &crate::files::FAMILY,
 ];
 
-/// The dialect of what runs inside Dyno's own process; where there is no SQL, it means nothing.
-pub(crate) const EMBEDDED: Dialect = Dialect::Sqlite;
-
-/// The contents of a product folder: products that share code.
-pub(crate) struct Family {
-    pub(crate) products: fn() -> Vec<Arc<dyn Product>>,
-    pub(crate) routers: fn() -> Vec<Arc<dyn Router>>,
-    pub(crate) protocol: Option<&'static dyn Protocol>,
-    /// The SQL that Dyno itself needs; none if another folder of the same dialect has it.
-    pub(crate) sql: Option<&'static SqlSpec>,
-    /// Names of its probes, except the one of debt, which all have.
-    pub(crate) probes: &'static [&'static str],
-    pub(crate) readings: &'static [fn() -> Vec<Reading>],
-}
-
-impl Family {
-    /// A folder that has these products and nothing else.
-    pub(crate) const fn of(products: fn() -> Vec<Arc<dyn Product>>) -> Family {
-        let routers = Vec::new;
-        Family { products, routers, protocol: None, sql: None, probes: &[], readings: &[] }
-    }
-}
-
-/// Products that a study may name.
 #[derive(Clone)]
 pub struct Products {
     all: Vec<Arc<dyn Product>>,
@@ -82,7 +58,7 @@ impl Products {
     }
 
     /// Fails if there is none of this name.
-    pub fn router(&self, name: &str) -> Result<&dyn Router, DeployError> {
+    pub fn router(&self, name: &str) -> Result<&dyn Router> {
         let specs: Vec<_> = self.routers().map(Router::spec).collect();
         let found = self.routers().find(|router| router.spec().name == name);
         found.ok_or_else(|| {
@@ -120,12 +96,12 @@ impl Products {
     }
 
     /// Fails if there is none of this name.
-    pub fn get(&self, name: &str) -> Result<&dyn Product, DeployError> {
+    pub fn get(&self, name: &str) -> Result<&dyn Product> {
         self.find(name).ok_or_else(|| DeployError::new(format!("there is no product `{name}`")))
     }
 
     /// For clients on other machines. Fails if there is no such product, or it has no protocol.
-    pub fn protocol(&self, name: &str) -> Result<&'static dyn Protocol, DeployError> {
+    pub fn protocol(&self, name: &str) -> Result<&'static Protocol> {
         self.get(name)?;
         let is_its = |family: &&&Family| {
             (family.products)().iter().any(|product| product.spec().name == name)
@@ -141,7 +117,7 @@ impl Products {
         spec: &ServerSpec,
         place: &Place,
         clock: &Arc<dyn Clock>,
-    ) -> Result<Box<dyn Server>, DeployError> {
+    ) -> Result<Box<dyn Server>> {
         self.launch(&Launch { spec, data: None, place, clock })
     }
 
@@ -152,12 +128,12 @@ impl Products {
         spec: &ServerSpec,
         place: &Place,
         clock: &Arc<dyn Clock>,
-    ) -> Result<Box<dyn Server>, DeployError> {
+    ) -> Result<Box<dyn Server>> {
         self.launch(&Launch { spec, data: Some(data), place, clock })
     }
 
     /// Starts a server; one that is a primary is ready to be followed then.
-    fn launch(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+    fn launch(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
         let product = self.with_image(launch.spec)?;
         let server = product.start(launch)?;
         let crate::Part::Primary(replication) = &launch.spec.part else { return Ok(server) };
@@ -173,31 +149,30 @@ impl Products {
     }
 
     /// The product of a server, which can run from the image that is asked for.
-    fn with_image(&self, spec: &ServerSpec) -> Result<&dyn Product, DeployError> {
+    fn with_image(&self, spec: &ServerSpec) -> Result<&dyn Product> {
         let product = self.get(&spec.product)?;
         let Some(image) = &spec.image else { return Ok(product) };
         if product.image_names().is_empty() {
             let title = &product.spec().title;
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "{title} cannot be started from an image ({image}); leave `image` out"
-            )));
+            ));
         }
         if spec.part != crate::Part::Alone || spec.open.is_some() {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "a server from an image ({image}) has no network, so it cannot have replicas, be in a cluster or be a \
                  shard; leave `image` out, or start one server"
-            )));
+            ));
         }
         Ok(product)
     }
 
-    /// See [`Product::data_shape`].
-    pub fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
+    pub fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape> {
         self.get(&spec.product)?.data_shape(spec, place)
     }
 
     /// Asks the server's programs. Fails with the server's message and the nearest known name.
-    pub fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
+    pub fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<()> {
         match self.find(&spec.product) {
             Some(product)
                 if !spec.settings.is_empty()
@@ -210,16 +185,12 @@ impl Products {
     }
 
     /// Fails, with advice, if the programs have no vectors with indexes.
-    pub fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
+    pub fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<()> {
         self.find(&spec.product).map_or(Ok(()), |product| product.check_vectors(spec, place))
     }
 
     /// Why a private server would refuse these settings, as far as known without its programs.
-    pub fn settings_refusal(
-        &self,
-        product: &str,
-        settings: &BTreeMap<String, SettingValue>,
-    ) -> Option<String> {
+    pub fn settings_refusal(&self, product: &str, settings: &GivenSettings) -> Option<String> {
         self.find(product)?.settings_refusal(settings)
     }
 
@@ -244,17 +215,8 @@ impl fmt::Debug for Products {
     }
 }
 
-pub fn protocols() -> impl Iterator<Item = &'static dyn Protocol> {
+pub fn protocols() -> impl Iterator<Item = &'static Protocol> {
     FAMILIES.iter().filter_map(|family| family.protocol)
-}
-
-pub(crate) fn sql_of(dialect: Dialect) -> &'static SqlSpec {
-    let mut all = FAMILIES.iter().filter_map(|family| family.sql);
-    all.find(|sql| sql.dialect == dialect).expect("each dialect has a folder: a test")
-}
-
-pub(crate) fn all_sql() -> impl Iterator<Item = &'static SqlSpec> {
-    FAMILIES.iter().filter_map(|family| family.sql)
 }
 
 /// Names of all products' probes: each can be turned off.
@@ -263,14 +225,17 @@ pub fn probe_names() -> Vec<&'static str> {
     own.chain([crate::probe::DEBT]).collect()
 }
 
-pub(crate) fn readings() -> impl Iterator<Item = Reading> {
-    FAMILIES.iter().flat_map(|family| family.readings).flat_map(|table| table())
+/// The readings of all server probes, in the order of relevance.
+pub fn server_readings() -> Registry {
+    let own = crate::probe::DEBT_READINGS.iter().chain(crate::part::READINGS);
+    let products = FAMILIES.iter().flat_map(|family| family.readings).flat_map(|table| table());
+    Registry::new(own.cloned().chain(products))
 }
 
 /// What a thread of any server that Dyno knows is for, by the title of its process and its name.
 pub fn thread_group(process: &str, thread: &str) -> Option<ThreadGroup> {
     let all = FAMILIES.iter().filter_map(|family| family.protocol);
-    let groups = all.filter_map(|protocol| protocol.spec().thread_group);
+    let groups = all.filter_map(|protocol| protocol.thread_group);
     groups.filter_map(|group| group(process, thread)).next()
 }
 
@@ -278,23 +243,24 @@ pub fn thread_group(process: &str, thread: &str) -> Option<ThreadGroup> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use dyno_workload::Target;
+    use dyno_workload::{Dialect, Target};
 
     use super::*;
+    use crate::dialects;
 
     #[test]
     fn every_dialect_and_scheme_belongs_to_one_folder() {
         for dialect in Dialect::ALL {
-            assert_eq!(all_sql().filter(|sql| sql.dialect == dialect).count(), 1, "{dialect:?}");
+            let of_it = dialects::ALL.iter().filter(|sql| sql.dialect == dialect);
+            assert_eq!(of_it.count(), 1, "{dialect:?}");
         }
         let schemes: Vec<&str> =
-            protocols().flat_map(|protocol| protocol.spec().schemes).copied().collect();
+            protocols().flat_map(|protocol| protocol.schemes).copied().collect();
         assert_eq!(schemes.iter().collect::<BTreeSet<_>>().len(), schemes.len(), "{schemes:?}");
-        for protocol in protocols() {
-            let spec = protocol.spec();
+        for spec in protocols() {
             assert!(spec.schemes.contains(&spec.name), "{}", spec.name);
             if let Some(dialect) = spec.dialect {
-                assert_eq!(sql_of(dialect).dialect, dialect);
+                assert_eq!(dialects::sql_of(dialect).dialect, dialect);
             }
             assert_eq!(spec.dialect.is_some(), spec.target() == Target::Sql, "{}", spec.name);
             assert!(crate::Endpoint::from_url(spec.example).is_ok(), "{}", spec.example);

@@ -2,27 +2,26 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use dyno_host::{FileKind, Probe, ThreadGroups, ThreadListing};
-use dyno_workload::{Connector, Dialect, Target};
+use dyno_units::Clock;
+use dyno_workload::{Connection, Connector, Dialect, Target};
 
-use crate::{AttachOptions, DebtMeter, DeployError, Endpoint, Server, ServerFacts};
+use crate::error::Result;
+use crate::{Access, AttachOptions, CostSource, DebtMeter, Endpoint, Server, ServerFacts};
+
+pub(crate) const NO_STATEMENTS: &str = "there are no SQL statements whose cost could be measured";
+
+/// Makes a cost source from a connection, or returns why there is none.
+pub(crate) type OpenCostSource =
+    fn(Box<dyn Connection>, Access, &Arc<dyn Clock>) -> Result<Box<dyn CostSource>, String>;
 
 /// Why there is nothing to measure of the work that an engine defers.
 pub(crate) const NO_DEBT: &str = "this product does not report its deferred work";
 
 /// The protocol of a server; one in each product folder whose servers have URLs.
-pub trait Protocol: Send + Sync {
-    fn spec(&self) -> &ProtocolSpec;
-}
-
-impl Protocol for ProtocolSpec {
-    fn spec(&self) -> &ProtocolSpec {
-        self
-    }
-}
-
-pub struct ProtocolSpec {
+pub struct Protocol {
     /// The scheme with which URLs are written: `mysql`.
     pub name: &'static str,
     /// The schemes that are read, the one above included.
@@ -54,21 +53,17 @@ pub struct ProtocolSpec {
     pub(crate) unnamed_connector: fn(Endpoint) -> Connector,
     /// Uses a running server; makes the catalog if it is missing, refuses one that holds tables
     /// which Dyno did not make unless those are allowed.
-    pub(crate) attach: fn(&Endpoint, AttachOptions) -> Result<Box<dyn Server>, DeployError>,
-    pub(crate) facts: fn(&Endpoint) -> Result<ServerFacts, DeployError>,
+    pub(crate) attach: fn(&Endpoint, AttachOptions) -> Result<Box<dyn Server>>,
+    pub(crate) facts: fn(&Endpoint) -> Result<ServerFacts>,
     /// The probes of a server, on these connections to it.
     pub(crate) probes: fn(Connector, &Endpoint, Option<&ThreadListing>) -> Vec<Box<dyn Probe>>,
+    /// What reads the engine's counters around a statement, on this connection; or why nothing does.
+    pub(crate) cost_source: OpenCostSource,
     /// What reads the engine's debt, on these connections to the server; or why it has none.
     pub(crate) debt_meter: fn(Connector, &Endpoint) -> Result<Box<dyn DebtMeter>, String>,
     /// How its servers are dumped and restored; none if Dyno cannot do that.
     #[cfg(feature = "servers")]
     pub(crate) dumping: Option<&'static dyn crate::Dumping>,
-}
-
-impl ProtocolSpec {
-    pub fn target(&self) -> Target {
-        self.dialect.map_or(Target::Documents, |_| Target::Sql)
-    }
 }
 
 /// The key of a URL's query that names a Unix socket.
@@ -88,29 +83,24 @@ impl SocketKey {
     }
 }
 
-impl dyn Protocol {
-    pub fn name(&self) -> &'static str {
-        self.spec().name
+impl Protocol {
+    pub fn target(&self) -> Target {
+        self.dialect.map_or(Target::Documents, |_| Target::Sql)
     }
 
-    /// Opens connections to the endpoint's catalog.
     pub fn connector(&self, endpoint: &Endpoint) -> Connector {
-        (self.spec().connector)(endpoint.clone())
+        (self.connector)(endpoint.clone())
     }
 
     /// The same through a router that does not support named prepared statements
     /// ([`Server::supports_named_statements`]).
     pub fn unnamed_connector(&self, endpoint: &Endpoint) -> Connector {
-        (self.spec().unnamed_connector)(endpoint.clone())
+        (self.unnamed_connector)(endpoint.clone())
     }
 
-    /// The facts of a server, which is neither claimed nor changed.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be reached, or does not answer.
-    pub fn facts(&self, endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
-        (self.spec().facts)(endpoint)
+    /// The facts of a server, which is neither claimed nor changed. Fails if it cannot be reached, or does not answer.
+    pub fn facts(&self, endpoint: &Endpoint) -> Result<ServerFacts> {
+        (self.facts)(endpoint)
     }
 
     /// The probes of a server that is neither claimed nor changed. What the server says of its threads they put into
@@ -120,29 +110,38 @@ impl dyn Protocol {
         endpoint: &Endpoint,
         threads: Option<&ThreadListing>,
     ) -> Vec<Box<dyn Probe>> {
-        (self.spec().probes)(self.connector(endpoint), endpoint, threads)
+        (self.probes)(self.connector(endpoint), endpoint, threads)
     }
 
-    /// Reads the engine's debt.
-    ///
-    /// # Errors
-    ///
-    /// Why the server has no debt that could be read.
+    /// Reads the engine's debt. Fails with the reason why there is none that could be read.
     pub fn debt_meter(&self, endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
-        (self.spec().debt_meter)(self.connector(endpoint), endpoint)
+        (self.debt_meter)(self.connector(endpoint), endpoint)
+    }
+
+    /// For [`crate::explain_cost`]. Fails, with the reason, if the engine's counters cannot be read.
+    pub fn cost_source(
+        &self,
+        connector: &Connector,
+        access: Access,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Box<dyn CostSource>, String> {
+        if self.dialect.is_none() {
+            return Err(NO_STATEMENTS.to_owned());
+        }
+        (self.cost_source)(connector().map_err(|error| error.to_string())?, access, clock)
     }
 }
 
-impl PartialEq for dyn Protocol {
+impl PartialEq for Protocol {
     fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
+        self.name == other.name
     }
 }
 
-impl Eq for dyn Protocol {}
+impl Eq for Protocol {}
 
-impl fmt::Debug for dyn Protocol {
+impl fmt::Debug for Protocol {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.name())
+        out.write_str(self.name)
     }
 }

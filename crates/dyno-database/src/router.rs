@@ -9,6 +9,7 @@ use dyno_host::Keeper;
 use dyno_model::OptionSpec;
 use dyno_units::{Clock, Reading};
 
+use crate::error::Result;
 use crate::part::Listening;
 use crate::{Address, Client, DeployError, Endpoint, Place, Server};
 
@@ -20,24 +21,22 @@ pub trait Router: Send + Sync {
     fn spec(&self) -> &RouterSpec;
 
     /// Fails, with what to install, if its program is missing.
-    fn check(&self, place: &Place) -> Result<(), DeployError> {
+    fn check(&self, place: &Place) -> Result<()> {
         self.spec().program(place.keeper()).map(drop)
     }
 
     /// Waits until it answers. Fails if it is not installed, or does not start.
-    fn start(&self, launch: &RouterLaunch<'_>) -> Result<Box<dyn Server>, DeployError>;
+    fn start(&self, launch: &RouterLaunch<'_>) -> Result<Box<dyn Server>>;
 
     /// What is worth knowing about one that is started like this.
-    fn notes(&self, launch: &RouterLaunch<'_>) -> Vec<String> {
-        let _ = launch;
+    fn notes(&self, _launch: &RouterLaunch<'_>) -> Vec<String> {
         Vec::new()
     }
 
     fn readings(&self) -> &'static [Reading];
 
     /// The client for people, of a router that is reached there; none if it has none.
-    fn client(&self, endpoint: &Endpoint) -> Option<Client> {
-        let _ = endpoint;
+    fn client(&self, _endpoint: &Endpoint) -> Option<Client> {
         None
     }
 }
@@ -58,7 +57,7 @@ pub struct RouterSpec {
 }
 
 impl RouterSpec {
-    pub(crate) fn program(&self, keeper: &Keeper) -> Result<PathBuf, DeployError> {
+    pub(crate) fn program(&self, keeper: &Keeper) -> Result<PathBuf> {
         let name = self.name;
         keeper.find_program(name, &[]).ok_or_else(|| {
             DeployError::new(format!(
@@ -74,7 +73,7 @@ impl RouterSpec {
         (program, keeper): (&Path, &Keeper),
         argument: &str,
         words: &str,
-    ) -> Result<String, DeployError> {
+    ) -> Result<String> {
         let text = keeper.ask(program, &[argument])?;
         let rest = text.lines().next().and_then(|line| line.strip_prefix(words));
         let version = rest.and_then(|rest| rest.split_whitespace().next());
@@ -94,7 +93,6 @@ pub struct RouterLaunch<'a> {
     pub also: &'a [Endpoint],
     /// For clients on other machines; servers then have addresses. None if all have sockets.
     pub open: Option<&'a Listening>,
-    /// The most clients that will be connected.
     pub clients: usize,
     /// CPUs to bind it to; empty for none.
     pub cpus: &'a [u32],
@@ -116,14 +114,14 @@ impl RouterLaunch<'_> {
     }
 
     /// The most client connections that an option admits; 0 for as many as there will be, plus some.
-    pub(crate) fn max_clients(&self, spec: &RouterSpec) -> Result<u64, DeployError> {
+    pub(crate) fn max_clients(&self, spec: &RouterSpec) -> Result<u64> {
         match self.count(spec, "max_clients")? {
             0 => Ok((self.clients + SPARE_CLIENTS) as u64),
             given => Ok(given),
         }
     }
 
-    pub(crate) fn count(&self, spec: &RouterSpec, name: &str) -> Result<u64, DeployError> {
+    pub(crate) fn count(&self, spec: &RouterSpec, name: &str) -> Result<u64> {
         let count = dyno_units::parse_count(self.option(spec, name));
         count.map_err(|error| DeployError::new(error.to_string()))
     }

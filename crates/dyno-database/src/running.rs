@@ -9,6 +9,7 @@ use dyno_host::{Probe, ThreadListing};
 use dyno_workload::Connector;
 
 use crate::control::ServerControl;
+use crate::error::{Result, fail};
 use crate::private::OwnServer;
 use crate::server::{NOT_MOVED, ping};
 use crate::{Control, DeployError, Endpoint, Node, Secret, Server, ServerFacts};
@@ -20,8 +21,8 @@ pub(crate) struct Running {
     pub(crate) own: OwnServer,
     pub(crate) endpoint: Endpoint,
     pub(crate) connector: Connector,
-    pub(crate) facts: Hook<Result<ServerFacts, DeployError>>,
-    pub(crate) check_alive: Hook<Result<(), DeployError>>,
+    pub(crate) facts: Hook<Result<ServerFacts>>,
+    pub(crate) check_alive: Hook<Result<()>>,
     /// Probes besides those of its protocol.
     pub(crate) probes: Hook<Vec<Box<dyn Probe>>>,
     pub(crate) control: Hook<ServerControl>,
@@ -34,7 +35,7 @@ pub(crate) struct Running {
     pub(crate) stores_data: bool,
     pub(crate) can_keep_data: bool,
     /// Removes from data that are kept what the next server makes anew.
-    pub(crate) tidy: fn(&Path) -> Result<(), DeployError>,
+    pub(crate) tidy: fn(&Path) -> Result<()>,
 }
 
 impl Running {
@@ -96,7 +97,7 @@ impl Server for Running {
         Some(&self.endpoint)
     }
 
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
+    fn facts(&self) -> Result<ServerFacts> {
         (self.facts)(self)
     }
 
@@ -138,18 +139,18 @@ impl Server for Running {
     fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
         let protocol = self.endpoint.protocol;
         let mut all = match self.stores_data {
-            true => (protocol.spec().probes)(self.connector(), &self.endpoint, threads),
+            true => (protocol.probes)(self.connector(), &self.endpoint, threads),
             false => Vec::new(),
         };
         all.extend((self.probes)(self));
         all
     }
 
-    fn check_alive(&self) -> Result<(), DeployError> {
+    fn check_alive(&self) -> Result<()> {
         (self.check_alive)(self)
     }
 
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
+    fn stop(self: Box<Self>) -> Result<()> {
         let Running { own, endpoint, stores_data, .. } = *self;
         let stopped = if stores_data { own.stop() } else { own.discard() };
         stopped.map_err(|error| concealed(error, endpoint.password.as_ref()))
@@ -159,14 +160,14 @@ impl Server for Running {
         self.can_keep_data
     }
 
-    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
+    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<()> {
         match self.can_keep_data {
             true => {
                 let Running { own, endpoint, tidy, .. } = *self;
                 let kept = own.stop_and_keep_data(to, tidy);
                 kept.map_err(|error| concealed(error, endpoint.password.as_ref()))
             }
-            false => Err(DeployError::new(NOT_MOVED)),
+            false => fail(NOT_MOVED),
         }
     }
 }

@@ -130,7 +130,6 @@ impl Binding {
     }
 }
 
-/// The client's side of one exchange.
 pub(crate) struct ScramExchange {
     binding: Binding,
     // Of our first message, what is signed: `n=…,r=…`.

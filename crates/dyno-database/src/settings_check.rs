@@ -1,15 +1,13 @@
 //! Asks a server's programs whether they accept settings, without data and without starting a
 //! server. What they cannot know (settings of plug-ins, values that depend on each other) is
 //! reported at the first start.
-//! other) is reported at the first start.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use dyno_host::{Keeper, Program};
-use dyno_units::SettingValue;
 
-use crate::DeployError;
+use crate::error::Result;
+use crate::settings::GivenSettings;
 
 /// Errors that a program reports about a configuration; empty if it accepts it. Runs with a
 /// server's rights: a study may name the program, and its settings the code that it loads.
@@ -18,7 +16,7 @@ pub(crate) fn refusal(
     program: Program<'_>,
     arguments: impl Fn(&Path) -> Vec<String>,
     configuration: &str,
-) -> Result<Option<String>, DeployError> {
+) -> Result<Option<String>> {
     let answer = keeper.output_with_file(program, configuration, arguments)?;
     if answer.status.success() {
         return Ok(None);
@@ -46,7 +44,7 @@ fn without_time<'a>(line: &'a str, program: &str) -> &'a str {
 
 /// The first setting whose name is not among those that the server knows, in words.
 pub(crate) fn unknown_name(
-    settings: &BTreeMap<String, SettingValue>,
+    settings: &GivenSettings,
     known: &[String],
     normal: impl Fn(&str) -> String,
     product: &str,
@@ -91,6 +89,8 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
     use std::sync::Arc;
+
+    use dyno_units::SettingValue;
 
     use super::*;
     use crate::{Place, Products, ServerSpec};

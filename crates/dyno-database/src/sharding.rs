@@ -7,9 +7,9 @@ use std::path::Path;
 use dyno_host::Probe;
 use dyno_workload::{Connection, TextRows};
 
+use crate::error::{Context, Result, fail};
 use crate::probe::cell;
-use crate::server::Context;
-use crate::{Address, DeployError, Endpoint, Product};
+use crate::{Address, DeployError, Endpoint};
 
 pub const SHARDS_MAX: u32 = 8;
 
@@ -78,11 +78,8 @@ struct UniqueKey {
 pub trait Sharding: Sync {
     /// Tells a router where its shards are, which are in the order of their numbers. Tables are then made on it by
     /// hand, or by [`split`].
-    ///
-    /// # Errors
-    ///
-    /// The router refuses.
-    fn introduce(&self, router: &Endpoint, shards: &[Endpoint]) -> Result<(), DeployError>;
+    /// Fails if the router refuses.
+    fn introduce(&self, router: &Endpoint, shards: &[Endpoint]) -> Result<()>;
 
     /// The statement that lists the tables of a catalog, those of a router as well.
     fn tables(&self) -> &'static str;
@@ -103,21 +100,20 @@ pub trait Sharding: Sync {
         connection: &mut dyn Connection,
         column: &SplitColumn,
         part: (u32, u32),
-    ) -> Result<String, DeployError>;
+    ) -> Result<String>;
 
     /// And only the disk space that they need. Fails if the server refuses.
     fn keep_rows(&self, table: &str, own: &str) -> Vec<String>;
 
     /// Makes the router's table with the columns of `shard`'s, and has the router look at what is behind it. Fails
     /// if a server refuses.
-    /// A server refuses.
     fn make_table(
         &self,
         router: &mut dyn Connection,
         shard: &mut dyn Connection,
         table: &str,
         at: At<'_>,
-    ) -> Result<(), DeployError>;
+    ) -> Result<()>;
 
     fn probe(&self, name: &str, shard: &Endpoint) -> Box<dyn Probe>;
 }
@@ -125,21 +121,18 @@ pub trait Sharding: Sync {
 /// Types of columns by which rows are split, as products write them.
 const INTEGERS: [&str; 6] = ["tinyint", "smallint", "mediumint", "int", "integer", "bigint"];
 
-fn open(endpoint: &Endpoint) -> Result<Box<dyn Connection>, DeployError> {
+fn open(endpoint: &Endpoint) -> Result<Box<dyn Connection>> {
     let mut connection = endpoint.protocol.connector(endpoint)()?;
     // Dropping a table, or counting its rows, may take long.
     connection.set_cold_limit(0);
     Ok(connection)
 }
 
-pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows, DeployError> {
+pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows> {
     Ok(connection.query(sql)?)
 }
 
-fn listed(
-    sharding: &dyn Sharding,
-    connection: &mut dyn Connection,
-) -> Result<Vec<String>, DeployError> {
+fn listed(sharding: &dyn Sharding, connection: &mut dyn Connection) -> Result<Vec<String>> {
     Ok(crate::sql::listed_tables(connection, sharding.tables())?)
 }
 
@@ -168,12 +161,10 @@ fn keys_of(rows: &TextRows) -> Vec<UniqueKey> {
 }
 
 /// Where a router reaches a shard. Fails if the shard has no socket.
-pub(crate) fn socket_of(shard: &Endpoint) -> Result<&Path, DeployError> {
+pub(crate) fn socket_of(shard: &Endpoint) -> Result<&Path> {
     match &shard.address {
         Address::Unix(socket) => Ok(socket),
-        Address::Tcp { .. } => {
-            Err(DeployError::new("a shard has no socket at which the router could reach it"))
-        }
+        Address::Tcp { .. } => fail("a shard has no socket at which the router could reach it"),
     }
 }
 
@@ -185,7 +176,7 @@ pub fn split(
     router: &Endpoint,
     shards: &[Endpoint],
     by: SplitBy,
-) -> Result<Split, DeployError> {
+) -> Result<Split> {
     let mut connections = shards.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     let mut router = open(router)?;
     let Some(first) = connections.first_mut() else {
@@ -207,7 +198,7 @@ pub fn tables_that_differ_from_shards(
     router: &Endpoint,
     shards: &[Endpoint],
     by: SplitBy,
-) -> Result<(Vec<String>, usize), DeployError> {
+) -> Result<(Vec<String>, usize)> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     let mut differing: BTreeSet<String> = BTreeSet::new();
     for (idx, shard) in (0..).zip(shards) {
@@ -228,18 +219,15 @@ pub fn tables_that_differ_from_shards(
 }
 
 /// Refuses a catalog with what a table cannot take with it to its shard.
-fn check_catalog(
-    sharding: &dyn Sharding,
-    connection: &mut dyn Connection,
-) -> Result<(), DeployError> {
+fn check_catalog(sharding: &dyn Sharding, connection: &mut dyn Connection) -> Result<()> {
     for (kind, sql) in sharding.unsplittable() {
         let found = names(&ask(connection, sql)?);
         if !found.is_empty() {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "the tables cannot be split among shards, because they have {kind} ({}); choose another \
                  workload, or change its options, or leave `shards` out",
                 found.join(", ")
-            )));
+            ));
         }
     }
     Ok(())
@@ -251,7 +239,7 @@ fn split_by_table(
     router: &mut dyn Connection,
     shards: &mut [Box<dyn Connection>],
     tables: &[String],
-) -> Result<Vec<u64>, DeployError> {
+) -> Result<Vec<u64>> {
     let mut placed = vec![0; shards.len()];
     for (position, table) in tables.iter().enumerate() {
         let owner = position % shards.len();
@@ -272,16 +260,16 @@ fn split_by_key(
     first: &mut dyn Connection,
     shards: &[Endpoint],
     tables: &[String],
-) -> Result<Vec<u64>, DeployError> {
+) -> Result<Vec<u64>> {
     let columns = split_columns(sharding, first, tables)?;
     let all: Vec<(&String, &SplitColumn)> = tables.iter().zip(&columns).collect();
     let n = shards.len() as u32;
-    let kept: Vec<Result<u64, DeployError>> = std::thread::scope(|scope| {
+    let kept: Vec<Result<u64>> = std::thread::scope(|scope| {
         let (all, numbered) = (&all, (0..n).zip(shards));
         let threads: Vec<_> = numbered
             .map(|(idx, shard)| scope.spawn(move || keep_own_rows(sharding, shard, all, (idx, n))))
             .collect();
-        let ended = |_| Err(DeployError::new("the thread that splits a shard's tables panicked"));
+        let ended = |_| fail("the thread that splits a shard's tables panicked");
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(ended)).collect()
     });
     let kept: Vec<u64> = kept.into_iter().collect::<Result<_, _>>()?;
@@ -297,7 +285,7 @@ fn keep_own_rows(
     shard: &Endpoint,
     tables: &[(&String, &SplitColumn)],
     part: (u32, u32),
-) -> Result<u64, DeployError> {
+) -> Result<u64> {
     let mut connection = open(shard)?;
     let mut n_rows = 0;
     for (table, column) in tables {
@@ -314,7 +302,7 @@ fn split_columns(
     sharding: &dyn Sharding,
     connection: &mut dyn Connection,
     tables: &[String],
-) -> Result<Vec<SplitColumn>, DeployError> {
+) -> Result<Vec<SplitColumn>> {
     let mut columns = Vec::new();
     for table in tables {
         let keys = keys_of(&ask(connection, &sharding.unique_keys(table))?);
@@ -322,10 +310,10 @@ fn split_columns(
         let kind = ask(connection, &sharding.type_of(table, &name))?;
         let kind = names(&kind).pop().unwrap_or_default();
         if !INTEGERS.contains(&kind.as_str()) {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "the table {table} cannot be split by key: {name}, the first column of its primary key, is of \
                  type {kind} and not an integer; write shard_by = \"table\""
-            )));
+            ));
         }
         columns.push(SplitColumn { name, kind });
     }
@@ -333,12 +321,12 @@ fn split_columns(
 }
 
 /// Chosen from the unique keys. Fails, with the reason, if the table cannot be split by key.
-fn split_column(table: &str, keys: &[UniqueKey]) -> Result<String, DeployError> {
+fn split_column(table: &str, keys: &[UniqueKey]) -> Result<String> {
     let refused = |why: String| {
-        Err(DeployError::new(format!(
+        fail(format!(
             "the table {table} cannot be split by key: {why}; write shard_by = \"table\", or choose another \
              workload, or change its options"
-        )))
+        ))
     };
     let primary = keys.iter().find(|key| key.is_primary);
     let Some(column) = primary.and_then(|key| key.columns.first()) else {
@@ -354,7 +342,7 @@ fn split_column(table: &str, keys: &[UniqueKey]) -> Result<String, DeployError> 
     }
 }
 
-fn count(connection: &mut dyn Connection, table: &str) -> Result<u64, DeployError> {
+fn count(connection: &mut dyn Connection, table: &str) -> Result<u64> {
     let rows = ask(connection, &format!("SELECT COUNT(*) FROM {table}")).context(table)?;
     let count = rows.first().and_then(|row| cell(row, 0)?.parse().ok());
     count.ok_or_else(|| DeployError::new(format!("{table}: the number of rows is not a number")))
@@ -363,7 +351,7 @@ fn count(connection: &mut dyn Connection, table: &str) -> Result<u64, DeployErro
 fn counts(
     sharding: &dyn Sharding,
     connection: &mut dyn Connection,
-) -> Result<BTreeMap<String, u64>, DeployError> {
+) -> Result<BTreeMap<String, u64>> {
     let tables = listed(sharding, connection)?;
     tables.into_iter().map(|table| Ok((table.clone(), count(connection, &table)?))).collect()
 }
@@ -373,7 +361,7 @@ fn misplaced(
     sharding: &dyn Sharding,
     connection: &mut dyn Connection,
     part: (u32, u32),
-) -> Result<Vec<String>, DeployError> {
+) -> Result<Vec<String>> {
     let tables = listed(sharding, connection)?;
     let columns = split_columns(sharding, connection, &tables)?;
     let mut found = Vec::new();
@@ -387,27 +375,15 @@ fn misplaced(
     Ok(found)
 }
 
-/// The part of a product that lets servers be shards.
-///
-/// # Errors
-///
-/// The product has none.
-pub fn sharding(product: &dyn Product) -> Result<&dyn Sharding, DeployError> {
-    product.sharding().ok_or_else(|| {
-        let title = &product.spec().title;
-        DeployError::new(format!("{title} has no shards; leave `shards` out"))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use dyno_host::Readings;
     use dyno_units::Nanoseconds;
     use dyno_units::reading::prelude::*;
-    use dyno_workload::{Connector, NamedRows};
+    use dyno_workload::NamedRows;
 
     use super::*;
-    use crate::probe::{Counters, CountersProbe, named_numbers, rate};
+    use crate::probe::{Counters, Table, named_numbers, rate};
 
     #[test]
     fn rows_are_split_by_the_first_column_of_the_primary_key_if_every_unique_index_has_it() {
@@ -435,18 +411,14 @@ mod tests {
 
     #[test]
     fn counters_are_read_as_rates_of_their_shard() {
-        let nowhere: Connector = std::sync::Arc::new(|| {
-            let (address, reason) = (String::new(), String::new());
-            Err(dyno_workload::ConnectError { address, reason, details: None })
-        });
-        static SHARD: Counters = COUNTERS;
-        let mut probe = CountersProbe::new("shard-2", nowhere, &SHARD);
+        let mut table = Table::new(COUNTERS.items);
         let mut read = |second: u64, reads: &str| {
             let mut readings = Readings::new();
             let rows = vec![vec![Some(reads.to_owned())]];
             let answer = NamedRows { columns: vec!["reads".to_owned()], rows };
-            probe.put(Nanoseconds::from_secs(second), &answer, &mut readings);
-            assert!(readings.keys().all(|name| probe.registered()[0].is_for(name)));
+            let now = Nanoseconds::from_secs(second);
+            COUNTERS.put(("shard-2", &mut table), now, &answer, &mut readings);
+            assert!(readings.keys().all(|name| COUNTERS.readings()[0].is_for(name)));
             readings
         };
         assert_eq!(read(1, "10"), [].into());

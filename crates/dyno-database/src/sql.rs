@@ -1,17 +1,14 @@
 //! Dyno's own SQL in a dialect: ownership of tables, sessions of probes, costs of statements. Each
 //! dialect's folder has one value.
 
-use std::sync::Arc;
-
-use dyno_units::Clock;
 use dyno_workload::{Connection, Dialect, ErrorClass, StatementError};
 
-use crate::{Access, CostSource};
+use crate::dialects::sql_of;
+use crate::error::StatementResult as Result;
 
 /// The SQL of Dyno itself in one dialect.
 pub(crate) struct SqlSpec {
     pub(crate) dialect: Dialect,
-    /// How Dyno notes which tables it made.
     pub(crate) catalog: CatalogSql,
     /// Settings of a probe's session; those that a version does not know are skipped.
     pub(crate) probe_session: &'static [&'static str],
@@ -21,8 +18,6 @@ pub(crate) struct SqlSpec {
     pub(crate) probe_guard: Option<&'static str>,
     /// Codes of errors for a right that the user lacks.
     pub(crate) no_right: &'static [&'static str],
-    /// The engine's counters, read on a connection of their own.
-    pub(crate) cost_source: OpenCostSource,
     /// Why a statement must not run, as this server reads it differently from others.
     pub(crate) hidden_text: fn(&str) -> Option<&'static str>,
     /// How a statement of another session is cancelled; none if it cannot be.
@@ -56,7 +51,7 @@ pub fn is_same_server(
     one: &mut dyn Connection,
     other: &mut dyn Connection,
     token: &str,
-) -> Result<Option<bool>, StatementError> {
+) -> Result<Option<bool>> {
     let ask = |connection: &mut dyn Connection, statement: &str| {
         let cell = match connection.query(statement) {
             Ok(rows) => crate::catalog::first_cell(rows),
@@ -65,7 +60,7 @@ pub fn is_same_server(
         };
         Ok(cell)
     };
-    match &crate::products::sql_of(one.dialect()).identity {
+    match &sql_of(one.dialect()).identity {
         None => Ok(None),
         Some(Identity::Answer(question)) => {
             let (first, second) = (ask(one, question)?, ask(other, question)?);
@@ -83,11 +78,8 @@ pub fn is_same_server(
 
 /// Number and sum of checksums of a table's rows, whatever their order on disk; none if the product has
 /// no statement for it. Fails if the table cannot be read.
-pub fn digest(
-    connection: &mut dyn Connection,
-    table: &str,
-) -> Result<Option<String>, StatementError> {
-    let Some(statements) = crate::products::sql_of(connection.dialect()).digest else {
+pub fn digest(connection: &mut dyn Connection, table: &str) -> Result<Option<String>> {
+    let Some(statements) = sql_of(connection.dialect()).digest else {
         return Ok(None);
     };
     let mut cells = Vec::new();
@@ -101,11 +93,7 @@ pub fn digest(
 
 /// Quoted names from `list`, safe in statements, also for another server. Fails if the server does not answer, or lists
 /// more than a name: a host could otherwise run any statement on another host's server.
-/// statement run on that of another host.
-pub(crate) fn listed_tables(
-    connection: &mut dyn Connection,
-    list: &str,
-) -> Result<Vec<String>, StatementError> {
+pub(crate) fn listed_tables(connection: &mut dyn Connection, list: &str) -> Result<Vec<String>> {
     let tables: Vec<String> = connection.query(list)?.into_iter().flatten().flatten().collect();
     let quote = connection.dialect().name_quote();
     match tables.iter().find(|table| !is_one_name(table, quote)) {
@@ -131,22 +119,18 @@ fn is_one_name(text: &str, quote: char) -> bool {
 
 /// Names this connection's session for [`cancel`]; none if the product cannot.
 pub fn session(connection: &mut dyn Connection) -> Option<u64> {
-    let sql = crate::products::sql_of(connection.dialect()).cancel.as_ref()?;
+    let sql = sql_of(connection.dialect()).cancel.as_ref()?;
     let rows = connection.query(sql.session).ok()?;
     rows.first()?.first()?.as_ref()?.parse().ok()
 }
 
 /// Of the same user's session. Fails if it cannot be cancelled, or has ended.
-pub fn cancel(connection: &mut dyn Connection, session: u64) -> Result<(), StatementError> {
-    match &crate::products::sql_of(connection.dialect()).cancel {
+pub fn cancel(connection: &mut dyn Connection, session: u64) -> Result<()> {
+    match &sql_of(connection.dialect()).cancel {
         Some(sql) => connection.query(&(sql.cancel)(session)).map(drop),
         None => Ok(()),
     }
 }
-
-/// Makes a cost source from a connection, or returns why there is none.
-pub(crate) type OpenCostSource =
-    fn(Box<dyn Connection>, Access, &Arc<dyn Clock>) -> Result<Box<dyn CostSource>, String>;
 
 pub(crate) struct CatalogSql {
     /// A stable text for each object that is not the system's; `None` if no other user can add any.

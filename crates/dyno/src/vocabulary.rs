@@ -120,7 +120,7 @@ impl Rules {
         let (offered, product) = match product {
             Product::Url(url) => {
                 let protocol = self.endpoint(url).ok().map(|endpoint| endpoint.protocol);
-                let target = protocol.map_or(self.workload.target, |it| it.spec().target());
+                let target = protocol.map_or(self.workload.target, |it| it.target());
                 (target, "a server with a URL")
             }
             Product::Private(product) => match self.products.spec(product) {
@@ -159,8 +159,8 @@ impl Rules {
     fn of_documents(&self) -> String {
         let products = self.products.specs().filter(|spec| spec.target == Target::Documents);
         let products = products.map(|spec| format!("the product `{}`", spec.name));
-        let protocols = dyno_database::protocols().map(|protocol| protocol.spec());
-        let protocols = protocols.filter(|spec| spec.target() == Target::Documents);
+        let protocols =
+            dyno_database::protocols().filter(|spec| spec.target() == Target::Documents);
         let urls = protocols.map(|spec| format!("a URL like {}", spec.example));
         products.chain(urls).collect::<Vec<_>>().join(" or ")
     }
@@ -178,7 +178,7 @@ impl Rules {
     fn dialect(&self, product: &Product) -> Option<Dialect> {
         match product {
             Product::Private(name) => self.products.spec(name)?.dialect,
-            Product::Url(url) => self.endpoint(url).ok()?.protocol.spec().dialect,
+            Product::Url(url) => self.endpoint(url).ok()?.protocol.dialect,
         }
     }
 }

@@ -8,7 +8,7 @@ use super::note::Note;
 use super::sql;
 use super::table::{self, Route};
 use super::value::{self, Held};
-use super::{ArchiveError, ArchiveOptions, ArchiveSide, Archived};
+use super::{ArchiveError, ArchiveOptions, ArchiveSide, Archived, Result, refuse};
 
 /// Bytes of the longest list of keys or rows in a statement; ClickHouse parses statements up to 256 KiB.
 const KEYS_MAX: usize = 96 * 1024;
@@ -34,9 +34,9 @@ pub fn archive_between(
     notes: &mut ArchiveSide,
     options: &ArchiveOptions,
     goes_on: &mut dyn FnMut(&Archived) -> bool,
-) -> Result<Archived, ArchiveError> {
+) -> Result<Archived> {
     if options.condition.trim().is_empty() {
-        return Err(ArchiveError::new("there is no condition that selects the old rows"));
+        return refuse("there is no condition that selects the old rows");
     }
     begin_sessions(source, to, notes, &options.table)?;
     let found = table::of_source(source, options)?;
@@ -62,27 +62,25 @@ fn begin_sessions(
     to: &mut ArchiveSide,
     notes: &mut ArchiveSide,
     table: &str,
-) -> Result<(), ArchiveError> {
+) -> Result<()> {
     for side in [&mut *source, &mut *to, notes] {
         for statement in sql::session(side.dialect) {
             side.rows("prepare the session", statement)?;
         }
     }
     if !is_locked(source, table)? {
-        return Err(ArchiveError::new(format!(
-            "another run is archiving `{table}` from the source"
-        )));
+        return refuse(format!("another run is archiving `{table}` from the source"));
     }
     if !is_locked(to, table)? {
-        return Err(ArchiveError::new(format!(
+        return refuse(format!(
             "the destination's `{table}` is the source table itself, or another run is archiving \
              from it"
-        )));
+        ));
     }
     Ok(())
 }
 
-fn is_locked(side: &mut ArchiveSide, table: &str) -> Result<bool, ArchiveError> {
+fn is_locked(side: &mut ArchiveSide, table: &str) -> Result<bool> {
     let Some(statement) = sql::lock(side.dialect, table) else { return Ok(true) };
     match side.cell("lock the table's name", &statement) {
         Ok(cell) => Ok(cell.as_deref() == Some("1")),
@@ -102,10 +100,7 @@ struct Batches<'a> {
 }
 
 impl Batches<'_> {
-    fn run(
-        &mut self,
-        goes_on: &mut dyn FnMut(&Archived) -> bool,
-    ) -> Result<Archived, ArchiveError> {
+    fn run(&mut self, goes_on: &mut dyn FnMut(&Archived) -> bool) -> Result<Archived> {
         let mut done = Archived { found: self.undo()?, ..Archived::default() };
         let mut n_repeats = 0;
         loop {
@@ -141,7 +136,7 @@ impl Batches<'_> {
 
     /// Removes an unfinished batch's rows from the destination, if the source still has them: they will be written
     /// again as they are now. Returns their number.
-    fn undo(&mut self) -> Result<u64, ArchiveError> {
+    fn undo(&mut self) -> Result<u64> {
         let (idx, n_columns) = (self.route.key, self.route.columns.len());
         let Some(kind) = self.route.columns[idx].kind else { return Ok(0) };
         let keys = self.note.read(self.source, kind)?;
@@ -165,11 +160,7 @@ impl Batches<'_> {
         Ok(stored.len() as u64)
     }
 
-    fn of_these(
-        &mut self,
-        rows: &[&Row],
-        (is_source, lock): (bool, &str),
-    ) -> Result<Vec<Row>, ArchiveError> {
+    fn of_these(&mut self, rows: &[&Row], (is_source, lock): (bool, &str)) -> Result<Vec<Row>> {
         let (idx, columns) = (self.route.key, &self.route.columns);
         let Some(kind) = columns[idx].kind else { return Ok(Vec::new()) };
         let dialect = if is_source { self.source.dialect } else { self.to.dialect };
@@ -191,7 +182,7 @@ impl Batches<'_> {
         Ok(found)
     }
 
-    fn remove_stored(&mut self, rows: &[&Row]) -> Result<(), ArchiveError> {
+    fn remove_stored(&mut self, rows: &[&Row]) -> Result<()> {
         let dialect = self.to.dialect;
         let key = &self.route.columns[self.route.key].name;
         let doing = "remove the rows of a batch that has not ended from the destination";
@@ -206,11 +197,11 @@ impl Batches<'_> {
                 self.to.rows(doing, REMOVED_PAUSE)?;
             }
         }
-        Err(ArchiveError::new(format!("cannot {doing}: they are still there")))
+        refuse(format!("cannot {doing}: they are still there"))
     }
 
     /// Moves up to `n_rows` rows. Returns how many, and how many of them were at the destination before.
-    fn batch(&mut self, n_rows: u64) -> Result<(u64, u64), ArchiveError> {
+    fn batch(&mut self, n_rows: u64) -> Result<(u64, u64)> {
         self.source.rows("begin", "BEGIN")?;
         let rows = self.rows_of_source(n_rows)?;
         if rows.is_empty() {
@@ -245,7 +236,7 @@ impl Batches<'_> {
     }
 
     /// Another session's changes can make a batch end early, or without rows.
-    fn is_rest_empty(&mut self) -> Result<bool, ArchiveError> {
+    fn is_rest_empty(&mut self) -> Result<bool> {
         let rows = sql::rows_of(self.source.dialect, &self.options.table);
         let condition = &self.options.condition;
         let left = format!("SELECT 1 FROM {rows} WHERE ({condition}\n) LIMIT 1");
@@ -265,7 +256,7 @@ impl Batches<'_> {
         row[self.route.key].as_deref().unwrap_or_default()
     }
 
-    fn rows_of_source(&mut self, n_rows: u64) -> Result<Vec<Row>, ArchiveError> {
+    fn rows_of_source(&mut self, n_rows: u64) -> Result<Vec<Row>> {
         let columns = &self.route.columns;
         let key = &columns[self.route.key].name;
         let condition = &self.options.condition;
@@ -294,14 +285,14 @@ impl Batches<'_> {
         rows: TextRows,
         place: &str,
         is_raw: impl Fn(usize) -> bool,
-    ) -> Result<Vec<Row>, ArchiveError> {
+    ) -> Result<Vec<Row>> {
         let columns = &self.route.columns;
         let mut read = Vec::with_capacity(rows.len());
         for mut row in rows {
             if row.len() != columns.len() + 1 {
-                return Err(ArchiveError::new(format!(
+                return refuse(format!(
                     "the {place} sent a row with an unexpected number of columns"
-                )));
+                ));
             }
             row.truncate(columns.len());
             // The key first: messages name the row by it.
@@ -337,8 +328,8 @@ impl Batches<'_> {
         dialect: Dialect,
         max: usize,
         rows: &[&Row],
-        mut write: impl FnMut(Dialect, &Row, &mut String) -> Result<(), ArchiveError>,
-    ) -> Result<Vec<String>, ArchiveError> {
+        mut write: impl FnMut(Dialect, &Row, &mut String) -> Result<()>,
+    ) -> Result<Vec<String>> {
         let mut lists: Vec<String> = Vec::new();
         let mut list = String::new();
         for row in rows {
@@ -354,7 +345,7 @@ impl Batches<'_> {
         Ok(lists)
     }
 
-    fn keys(&self, dialect: Dialect, rows: &[&Row]) -> Result<Vec<String>, ArchiveError> {
+    fn keys(&self, dialect: Dialect, rows: &[&Row]) -> Result<Vec<String>> {
         let idx = self.route.key;
         let Some(kind) = self.route.columns[idx].kind else { return Ok(Vec::new()) };
         Self::lists(dialect, KEYS_MAX, rows, |dialect, row, out| {
@@ -363,7 +354,7 @@ impl Batches<'_> {
         })
     }
 
-    fn rows_there(&mut self, rows: &[&Row]) -> Result<HashMap<String, Row>, ArchiveError> {
+    fn rows_there(&mut self, rows: &[&Row]) -> Result<HashMap<String, Row>> {
         let dialect = self.to.dialect;
         let columns = &self.route.columns;
         let held = &self.route.held;
@@ -388,7 +379,7 @@ impl Batches<'_> {
         Ok(there)
     }
 
-    fn insert(&mut self, rows: &[&Row]) -> Result<(), ArchiveError> {
+    fn insert(&mut self, rows: &[&Row]) -> Result<()> {
         let dialect = self.to.dialect;
         let columns = &self.route.columns;
         let begins = sql::insert(dialect, &self.options.table, columns);
@@ -412,7 +403,7 @@ impl Batches<'_> {
         Ok(())
     }
 
-    fn check_same(&self, row: &Row, there: Option<&Row>) -> Result<(), ArchiveError> {
+    fn check_same(&self, row: &Row, there: Option<&Row>) -> Result<()> {
         let columns = &self.route.columns;
         let Some(there) = there else {
             let column = &columns[self.route.key].name;
@@ -430,7 +421,7 @@ impl Batches<'_> {
         Err(self.about(row, &columns[idx].name, "source", &why))
     }
 
-    fn delete(&mut self, rows: &[Row]) -> Result<(), ArchiveError> {
+    fn delete(&mut self, rows: &[Row]) -> Result<()> {
         let all: Vec<&Row> = rows.iter().collect();
         let dialect = self.source.dialect;
         let key = self.route.columns[self.route.key].name.clone();
@@ -445,11 +436,11 @@ impl Batches<'_> {
         if n_deleted == rows.len() {
             return Ok(());
         }
-        Err(ArchiveError::new(format!(
+        refuse(format!(
             "of {} rows that the destination has, only {n_deleted} could be deleted from the \
              source: does a trigger or a policy keep rows there? The deletion of this batch was \
              rolled back",
             rows.len()
-        )))
+        ))
     }
 }

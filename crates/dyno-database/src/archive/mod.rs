@@ -40,6 +40,12 @@ impl ArchiveError {
     }
 }
 
+type Result<T, E = ArchiveError> = std::result::Result<T, E>;
+
+fn refuse<T>(why: impl Into<String>) -> Result<T> {
+    Err(ArchiveError::new(why))
+}
+
 #[derive(Clone, Debug)]
 pub struct ArchiveOptions {
     /// The table, of this name on both sides.
@@ -87,7 +93,7 @@ impl ArchiveSide {
         ArchiveSide { dialect, ask: Box::new(move |sql| connection.query(sql)) }
     }
 
-    fn rows(&mut self, doing: &str, sql: &str) -> Result<TextRows, ArchiveError> {
+    fn rows(&mut self, doing: &str, sql: &str) -> Result<TextRows> {
         (self.ask)(sql).map_err(|error| {
             let repeatable =
                 [ErrorClass::Deadlock, ErrorClass::Serialization, ErrorClass::LockTimeout];
@@ -101,13 +107,13 @@ impl ArchiveSide {
         })
     }
 
-    fn cell(&mut self, doing: &str, sql: &str) -> Result<Option<String>, ArchiveError> {
+    fn cell(&mut self, doing: &str, sql: &str) -> Result<Option<String>> {
         Ok(self.rows(doing, sql)?.into_iter().flatten().next().flatten())
     }
 }
 
 /// Source, destination, source again for notes. Fails for unreachable or unsupported servers.
-pub fn archive_sides(from: &Endpoint, to: &Endpoint) -> Result<[ArchiveSide; 3], ArchiveError> {
+pub fn archive_sides(from: &Endpoint, to: &Endpoint) -> Result<[ArchiveSide; 3]> {
     let open = |what: &str, endpoint: &Endpoint| {
         let opened = endpoint.protocol.connector(endpoint)();
         opened
@@ -116,16 +122,16 @@ pub fn archive_sides(from: &Endpoint, to: &Endpoint) -> Result<[ArchiveSide; 3],
     };
     let source = open("source", from)?;
     if !matches!(source.dialect, Dialect::MySql | Dialect::PostgreSql) {
-        return Err(ArchiveError::new(
+        return refuse(
             "rows can be archived only from MariaDB, MySQL and PostgreSQL: deleting them \
              afterwards needs transactions",
-        ));
+        );
     }
     Ok([source, open("destination", to)?, open("source", from)?])
 }
 
 /// Fails with the server's error.
-pub fn archive_bytes(side: &mut ArchiveSide, table: &str) -> Result<TableBytes, ArchiveError> {
+pub fn archive_bytes(side: &mut ArchiveSide, table: &str) -> Result<TableBytes> {
     for statement in sql::file_bytes(side.dialect, table) {
         // Of the views one is there, which not everybody may read.
         let cell = (side.ask)(&statement).ok().and_then(|rows| rows.into_iter().flatten().next());

@@ -8,7 +8,7 @@ use dyno_workload::Dialect;
 
 use super::sql::{quoted, text};
 use super::value::{self, Kind};
-use super::{ArchiveError, ArchiveOptions, ArchiveSide};
+use super::{ArchiveError, ArchiveOptions, ArchiveSide, Result, refuse};
 
 const PART_MAX: usize = 96 * 1024;
 
@@ -20,10 +20,7 @@ pub(super) struct Note {
 
 impl Note {
     /// Finds the table of the note, or makes it.
-    pub(super) fn open(
-        notes: &mut ArchiveSide,
-        options: &ArchiveOptions,
-    ) -> Result<Note, ArchiveError> {
+    pub(super) fn open(notes: &mut ArchiveSide, options: &ArchiveOptions) -> Result<Note> {
         let dialect = notes.dialect;
         let mut digest = flate2::Crc::new();
         digest.update(options.table.as_bytes());
@@ -42,32 +39,28 @@ impl Note {
     }
 
     /// The keys in the note, each in its one text; none if the last batch has ended.
-    pub(super) fn read(
-        &self,
-        side: &mut ArchiveSide,
-        kind: Kind,
-    ) -> Result<Vec<String>, ArchiveError> {
+    pub(super) fn read(&self, side: &mut ArchiveSide, kind: Kind) -> Result<Vec<String>> {
         let read = format!("SELECT destination, row_keys FROM {} ORDER BY part", self.quoted);
         let mut keys = Vec::new();
         for row in side.rows("read the note of a batch", &read)? {
             let mut cells = row.into_iter().map(Option::unwrap_or_default);
             let destination = cells.next().unwrap_or_default();
             if destination != self.destination {
-                return Err(ArchiveError::new(format!(
+                return refuse(format!(
                     "a run to {} was interrupted in a batch, some rows of which may be stored there: give \
                      that destination once more in these words; if it is gone, drop the table `{}` in the \
                      source",
                     dyno_units::clean_text(&destination),
                     self.table
-                )));
+                ));
             }
             for key in cells.next().unwrap_or_default().split(',') {
                 if value::canonical(kind, key).as_deref() != Ok(key) {
-                    return Err(ArchiveError::new(format!(
+                    return refuse(format!(
                         "the table `{}` in the source holds something other than keys; drop it if it \
                          is not Dyno's",
                         self.table
-                    )));
+                    ));
                 }
                 keys.push(key.to_owned());
             }
@@ -76,7 +69,7 @@ impl Note {
     }
 
     /// Notes these keys in the empty note.
-    pub(super) fn write(&self, notes: &mut ArchiveSide, keys: &[&str]) -> Result<(), ArchiveError> {
+    pub(super) fn write(&self, notes: &mut ArchiveSide, keys: &[&str]) -> Result<()> {
         let to = text(notes.dialect, &self.destination);
         let doing = "note the batch";
         notes.rows(doing, "BEGIN")?;
@@ -88,7 +81,6 @@ impl Note {
         Ok(())
     }
 
-    /// The statement that empties the note.
     pub(super) fn clear(&self) -> String {
         format!("DELETE FROM {}", self.quoted)
     }

@@ -12,7 +12,6 @@ pub(super) fn quoted(dialect: Dialect, name: &str) -> String {
     }
 }
 
-/// A text as a literal.
 pub(super) fn text(dialect: Dialect, text: &str) -> String {
     match dialect {
         Dialect::PostgreSql | Dialect::Sqlite => format!("'{}'", text.replace('\'', "''")),

@@ -4,7 +4,7 @@ use dyno_workload::{Dialect, TextRows};
 
 use super::sql::{create, insert, quoted, text};
 use super::value::{Column, Held, Kind, held, kind};
-use super::{ArchiveError, ArchiveOptions, ArchiveSide};
+use super::{ArchiveError, ArchiveOptions, ArchiveSide, Result, refuse};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Table {
@@ -19,10 +19,6 @@ pub(super) struct Route {
     pub(super) columns: Vec<Column>,
     pub(super) held: Vec<Held>,
     pub(super) key: usize,
-}
-
-fn refuse<T>(why: impl Into<String>) -> Result<T, ArchiveError> {
-    Err(ArchiveError::new(why))
 }
 
 /// Statements that describe a table: what it is, its columns, its key, tables that lose rows with it.
@@ -105,11 +101,7 @@ fn plain_tables(dialect: Dialect) -> &'static str {
 }
 
 /// Reads what a table is; none if it is not there. `deletes` if rows are deleted from it.
-pub(super) fn read(
-    side: &mut ArchiveSide,
-    table: &str,
-    deletes: bool,
-) -> Result<Option<Table>, ArchiveError> {
+pub(super) fn read(side: &mut ArchiveSide, table: &str, deletes: bool) -> Result<Option<Table>> {
     let dialect = side.dialect;
     let [what, columns, key, losers] = descriptions(dialect, table);
     let Some(what) = side.cell("look for the table", &what)? else { return Ok(None) };
@@ -148,7 +140,7 @@ fn columns_of(dialect: Dialect, rows: TextRows) -> Vec<Column> {
 pub(super) fn of_source(
     side: &mut ArchiveSide,
     options: &ArchiveOptions,
-) -> Result<(Table, usize), ArchiveError> {
+) -> Result<(Table, usize)> {
     let name = &options.table;
     let Some(table) = read(side, name, true)? else {
         return refuse(format!("the source has no table `{name}`"));
@@ -190,7 +182,7 @@ pub(super) fn route(
     to: &mut ArchiveSide,
     options: &ArchiveOptions,
     (source, key): (Table, usize),
-) -> Result<Route, ArchiveError> {
+) -> Result<Route> {
     let name = &options.table;
     let mut found = read(to, name, false)?;
     if found.is_none() {
@@ -275,11 +267,7 @@ fn is_alike(kind: Kind, other: Kind) -> bool {
 }
 
 /// Refuses to begin while the server still works on what a run that was killed has sent.
-pub(super) fn check_idle(
-    to: &mut ArchiveSide,
-    table: &str,
-    columns: &[Column],
-) -> Result<(), ArchiveError> {
+pub(super) fn check_idle(to: &mut ArchiveSide, table: &str, columns: &[Column]) -> Result<()> {
     if to.dialect != Dialect::ClickHouse {
         return Ok(());
     }

@@ -5,7 +5,6 @@ use dyno_workload::Dialect;
 
 use super::sql::quoted;
 
-/// Types that can be carried over exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Integer {

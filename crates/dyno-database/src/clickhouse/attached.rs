@@ -6,11 +6,9 @@ use dyno_workload::Connection;
 use super::connection::{self, ClickHouseConnection};
 use crate::attached::{Attached, Hold, replaced};
 use crate::catalog::{contents, first_cell};
-use crate::server::Context;
+use crate::error::{Context, Result, fail};
 use crate::transport::CATALOG_LIMIT;
-use crate::{
-    AttachOptions, DeployError, Endpoint, LocalServer, Server, claim_catalog, drop_claimed_tables,
-};
+use crate::{AttachOptions, Endpoint, LocalServer, Server, claim_catalog, drop_claimed_tables};
 
 /// The catalog from which others are made and dropped.
 const MAINTENANCE_CATALOG: &str = "default";
@@ -23,19 +21,19 @@ struct GuardedServer {
     is_made: bool,
 }
 
-pub(super) fn open(endpoint: &Endpoint) -> Result<ClickHouseConnection, DeployError> {
+pub(super) fn open(endpoint: &Endpoint) -> Result<ClickHouseConnection> {
     connection::open(endpoint, None).map_err(|failure| failure.error.into())
 }
 
 /// A statement about the catalog, sent from another one.
-fn maintain(endpoint: &Endpoint, words: &str) -> Result<(), DeployError> {
+fn maintain(endpoint: &Endpoint, words: &str) -> Result<()> {
     let catalog = &endpoint.catalog;
     let is_plain = catalog.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !is_plain || catalog.is_empty() {
-        return Err(DeployError::new(format!(
+        return fail(format!(
             "Dyno creates no database named `{catalog}` in ClickHouse, because the name would have \
              to be quoted; choose a name of letters, digits and `_`"
-        )));
+        ));
     }
     let elsewhere = Endpoint { catalog: MAINTENANCE_CATALOG.to_owned(), ..endpoint.clone() };
     let mut connection = open(&elsewhere)?;
@@ -45,10 +43,7 @@ fn maintain(endpoint: &Endpoint, words: &str) -> Result<(), DeployError> {
 }
 
 /// Uses a running server; makes the catalog if it is missing.
-pub(super) fn attach(
-    endpoint: &Endpoint,
-    options: AttachOptions,
-) -> Result<Box<dyn Server>, DeployError> {
+pub(super) fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<dyn Server>> {
     let mut is_made = false;
     let mut guard = match connection::open(endpoint, None) {
         Err(failure) if failure.lacks_database && !options.makes_nothing => {
@@ -87,7 +82,7 @@ impl Hold for GuardedServer {
         first_cell(self.guard.query(asked).ok()?)?.parse().ok()
     }
 
-    fn remove(self: Box<Self>, endpoint: &Endpoint) -> Result<(), DeployError> {
+    fn remove(self: Box<Self>, endpoint: &Endpoint) -> Result<()> {
         let GuardedServer { guard, is_made } = *self;
         drop(guard);
         let mut connection = open(endpoint)?;

@@ -17,6 +17,7 @@ use dyno_workload::{
 use super::http::{Answer, HttpError};
 use super::request::{Heads, Template, cell, error_in, login, write_request};
 use crate::cleaner::Cleaner;
+use crate::error::StatementResult as Result;
 use crate::transport::{
     COLD_RESULT_MAX, READS_MOST, ROWS_SILENCE, ReadBuffer, Transport, row_room, too_much,
 };
@@ -26,7 +27,6 @@ use crate::{Address, Endpoint, TlsMode};
 /// Length of one wait under load, after which the worker looks at its clock.
 const SLICE: Nanoseconds = Nanoseconds::from_millis(100);
 
-/// Columns of a result, at most.
 const COLUMNS_MAX: usize = 1 << 16;
 
 /// Rows are sent in chunks of about this size, in bytes.
@@ -269,22 +269,22 @@ impl ClickHouseConnection {
                 Err(error) => return Err(error.to_string()),
             }
         }
-        self.is_closed = self.answer.closes() || !self.received.unread().is_empty();
+        self.is_closed = self.answer.closes || !self.received.unread().is_empty();
         Ok(Some(()))
     }
 
-    fn complete(&mut self) -> Result<Reply, StatementError> {
+    fn complete(&mut self) -> Result<Reply> {
         self.in_flight = InFlight::Nothing;
         if self.answer.is_error() {
             return Err(self.server_error());
         }
-        Ok(Reply { rows: self.answer.n_lines(), affected: 0, warnings: 0 })
+        Ok(Reply { rows: self.answer.n_lines, affected: 0, warnings: 0 })
     }
 
     #[cold]
     fn server_error(&self) -> StatementError {
         let answer = &self.answer;
-        let error = error_in(answer.status(), answer.exception(), answer.body());
+        let error = error_in(answer.status, answer.exception, &answer.body);
         self.target.cleaner.clean_error(error)
     }
 
@@ -297,7 +297,7 @@ impl ClickHouseConnection {
     }
 
     /// Sends what is in `out`, and waits for the whole answer, all of it within the limit of cold calls.
-    fn converse(&mut self) -> Result<(), StatementError> {
+    fn converse(&mut self) -> Result<()> {
         let limit = self.cold_limit;
         self.cold(move |connection| {
             connection.transport.begin_cold(limit).map_err(|error| error.to_string())?;
@@ -312,7 +312,7 @@ impl ClickHouseConnection {
     fn cold(
         &mut self,
         work: impl FnOnce(&mut ClickHouseConnection) -> Result<(), String>,
-    ) -> Result<(), StatementError> {
+    ) -> Result<()> {
         let worked = self.freshen().and_then(|()| work(self));
         let restored = self.transport.set_blocking(true, SLICE.0).map_err(|e| e.to_string());
         if let Err(why) = worked.and(restored) {
@@ -386,7 +386,7 @@ impl Connection for ClickHouseConnection {
         None
     }
 
-    fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
+    fn prepare(&mut self, statements: &[Statement]) -> Result<()> {
         let is_foreign = |one: &&Statement| {
             one.is_unnamed || one.texts.is_some() || one.keeps_rows || one.keeps_last
         };
@@ -435,7 +435,7 @@ impl Connection for ClickHouseConnection {
         }
     }
 
-    fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
+    fn poll_reply(&mut self) -> Poll<Result<Reply>> {
         if let Some(failure) = self.failure.take() {
             return Poll::Ready(Err(failure));
         }
@@ -463,7 +463,7 @@ impl Connection for ClickHouseConnection {
         usize::from(self.in_flight != InFlight::Nothing)
     }
 
-    fn set_blocking(&mut self, _blocking: bool, _timeout_ns: u64) -> Result<(), StatementError> {
+    fn set_blocking(&mut self, _blocking: bool, _timeout_ns: u64) -> Result<()> {
         // Reads always block, for a slice of time.
         Ok(())
     }
@@ -472,11 +472,11 @@ impl Connection for ClickHouseConnection {
         self.cold_limit = Nanoseconds(limit_ns);
     }
 
-    fn query(&mut self, sql: &str) -> Result<TextRows, StatementError> {
+    fn query(&mut self, sql: &str) -> Result<TextRows> {
         self.query_named(sql).map(|answer| answer.rows)
     }
 
-    fn query_named(&mut self, sql: &str) -> Result<NamedRows, StatementError> {
+    fn query_named(&mut self, sql: &str) -> Result<NamedRows> {
         if !self.begin() {
             return Err(self.failure.take().expect("`begin` says why not"));
         }
@@ -486,7 +486,7 @@ impl Connection for ClickHouseConnection {
         self.converse()?;
         let mut answer = NamedRows::default();
         let mut n_kept = 0;
-        let lines = self.answer.body().split(|&byte| byte == b'\n');
+        let lines = self.answer.body.split(|&byte| byte == b'\n');
         for (idx, line) in lines.enumerate().filter(|(_, line)| !line.is_empty()) {
             // A tab takes a byte of a line, and a cell far more memory.
             if memchr::memchr_iter(b'\t', line).count() >= COLUMNS_MAX {
@@ -511,7 +511,7 @@ impl Connection for ClickHouseConnection {
         table: &str,
         columns: &[Name],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
-    ) -> Result<u64, StatementError> {
+    ) -> Result<u64> {
         if !self.begin() {
             return Err(self.failure.take().expect("`begin` says why not"));
         }

@@ -1,7 +1,5 @@
 //! Facts that a ClickHouse server reports.
 
-use std::collections::BTreeMap;
-
 use dyno_units::version_numbers;
 use dyno_workload::Connection;
 
@@ -9,7 +7,9 @@ use super::connection::ClickHouseConnection;
 use super::settings;
 use crate::catalog::first_cell;
 use crate::cleaner::Cleaner;
-use crate::server::{Context, build_parts};
+use crate::error::{Context, Result};
+use crate::server::build_parts;
+use crate::settings::Settings;
 use crate::{DeployError, Durability, Endpoint, ServerFacts};
 
 const DURABILITY_SETTINGS: [&str; 2] =
@@ -18,10 +18,10 @@ const DURABILITY_SETTINGS: [&str; 2] =
 pub(super) fn ask(
     endpoint: &Endpoint,
     connection: &mut ClickHouseConnection,
-) -> Result<ServerFacts, DeployError> {
+) -> Result<ServerFacts> {
     let cleaner = Cleaner::new(endpoint.password.as_ref());
     let version = cleaner.clean(&version(connection)?);
-    let settings: BTreeMap<String, String> = settings::reported(connection)?
+    let settings: Settings = settings::reported(connection)?
         .into_iter()
         .map(|(name, value)| cleaner.clean_setting(&name, &value))
         .collect();
@@ -36,7 +36,7 @@ pub(super) fn ask(
     })
 }
 
-pub(super) fn version(connection: &mut dyn Connection) -> Result<String, DeployError> {
+pub(super) fn version(connection: &mut dyn Connection) -> Result<String> {
     let rows =
         connection.query("SELECT version()").context("ClickHouse: cannot read its version")?;
     first_cell(rows).ok_or_else(|| DeployError::new("ClickHouse does not report its version"))
@@ -49,7 +49,7 @@ pub(super) fn configured(connection: &mut dyn Connection) -> Option<String> {
 }
 
 /// Durability by the settings that determine it. Versions without them sync no data at all.
-fn durability(version: &str, settings: &BTreeMap<String, String>) -> Durability {
+fn durability(version: &str, settings: &Settings) -> Durability {
     let is_on = |name: &str| settings.get(name).map(|value| value != "0");
     match DURABILITY_SETTINGS.map(is_on) {
         [Some(true), Some(true)] => Durability::every_commit(),

@@ -21,7 +21,7 @@ pub(super) fn read(text: &[u8], piece: usize) -> Result<(Answer, usize), HttpErr
 pub fn clickhouse(input: &[u8]) {
     let seen = |piece: usize| {
         read(input, piece).map(|(answer, n_left)| {
-            (answer.status(), answer.exception(), answer.closes(), answer.body().to_vec(), n_left)
+            (answer.status, answer.exception, answer.closes, answer.body.clone(), n_left)
         })
     };
     let whole = seen(input.len().max(1));

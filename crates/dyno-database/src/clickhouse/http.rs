@@ -26,70 +26,51 @@ fn wrong<T>(why: impl Into<String>) -> Result<T, HttpError> {
     )))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
     Status,
     Headers,
-    /// So many bytes of the body.
     Sized(u64),
     ChunkSize,
-    /// So many bytes of a chunk.
     Chunk(u64),
     ChunkEnd,
     Trailers,
     /// The rest of the connection is the body.
     ToEnd,
+    #[default]
     Done,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Answer {
     stage: Stage,
-    status: u16,
+    pub(super) status: u16,
     n_head: usize,
     length: Option<u64>,
     is_chunked: bool,
-    closes: bool,
+    /// Whether the server ends the connection after this answer.
+    pub(super) closes: bool,
     /// The code that a header gives of an error; newer servers have one.
-    exception: Option<u32>,
+    pub(super) exception: Option<u32>,
     keeps_body: bool,
-    body: Vec<u8>,
+    /// The body, if it is kept or the text of an error.
+    pub(super) body: Vec<u8>,
     body_max: usize,
-    n_lines: u64,
+    /// Lines of a body that is not kept.
+    pub(super) n_lines: u64,
     has_any: bool,
 }
 
 impl Answer {
     pub(super) fn new(body_max: usize) -> Answer {
-        Answer {
-            stage: Stage::Done,
-            status: 0,
-            n_head: 0,
-            length: None,
-            is_chunked: false,
-            closes: false,
-            exception: None,
-            keeps_body: false,
-            body: Vec::with_capacity(ERROR_MAX),
-            body_max,
-            n_lines: 0,
-            has_any: false,
-        }
+        Answer { body: Vec::with_capacity(ERROR_MAX), body_max, ..Answer::default() }
     }
 
     /// Begins another answer. Its body is kept, or its lines are only counted.
     pub(super) fn begin(&mut self, keeps_body: bool) {
-        self.stage = Stage::Status;
-        self.status = 0;
-        self.n_head = 0;
-        self.length = None;
-        self.is_chunked = false;
-        self.closes = false;
-        self.exception = None;
-        self.keeps_body = keeps_body;
-        self.body.clear();
-        self.n_lines = 0;
-        self.has_any = false;
+        let (mut body, body_max) = (std::mem::take(&mut self.body), self.body_max);
+        body.clear();
+        *self = Answer { stage: Stage::Status, keeps_body, body, body_max, ..Answer::default() };
     }
 
     /// Reads as much as it can; returns how many bytes it took. It may be called again with the rest.
@@ -132,31 +113,8 @@ impl Answer {
         self.stage == Stage::Done
     }
 
-    /// Whether the server ends the connection after this answer.
-    pub(super) fn closes(&self) -> bool {
-        self.closes
-    }
-
     pub(super) fn is_error(&self) -> bool {
         self.status != OK || self.exception.is_some_and(|code| code != 0)
-    }
-
-    pub(super) fn status(&self) -> u16 {
-        self.status
-    }
-
-    pub(super) fn exception(&self) -> Option<u32> {
-        self.exception
-    }
-
-    /// Lines of a body that is not kept.
-    pub(super) fn n_lines(&self) -> u64 {
-        self.n_lines
-    }
-
-    /// The body, if it is kept or the text of an error.
-    pub(super) fn body(&self) -> &[u8] {
-        &self.body
     }
 
     /// Takes bytes of the body; `left` of them belong to it or to its chunk.
@@ -305,9 +263,9 @@ mod tests {
         for piece in [1, 2, 7, 1 << 20] {
             match (read(text.as_bytes(), piece), &expected) {
                 (Ok((answer, n_left)), Ok((status, body, closes))) => {
-                    assert_eq!(answer.status(), *status, "{text}");
-                    assert_eq!(answer.body(), body.as_bytes(), "{text}");
-                    assert_eq!((answer.closes(), n_left), (*closes, 0), "{text}");
+                    assert_eq!(answer.status, *status, "{text}");
+                    assert_eq!(answer.body, body.as_bytes(), "{text}");
+                    assert_eq!((answer.closes, n_left), (*closes, 0), "{text}");
                 }
                 (Err(error), Err(part)) => assert!(error.0.contains(part), "{error} {text}"),
                 (found, expected) => {
@@ -389,12 +347,12 @@ mod tests {
         answer.begin(true);
         let text = format!("HTTP/1.0 500 No\r\n\r\n{}", "x".repeat(2 * ERROR_MAX));
         assert_eq!(answer.read(text.as_bytes()), Ok(text.len()));
-        assert_eq!((answer.body().len(), answer.is_error()), (ERROR_MAX, true));
+        assert_eq!((answer.body.len(), answer.is_error()), (ERROR_MAX, true));
         answer.begin(false);
         let n = answer.read(
             b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n1\n2\n3\n4\n5\n6\n7\n8\n9\n0\nrest",
         );
-        assert_eq!((answer.n_lines(), answer.is_done()), (10, true));
+        assert_eq!((answer.n_lines, answer.is_done()), (10, true));
         assert_eq!(n, Ok(59));
     }
 }

@@ -23,7 +23,7 @@ mod product;
 mod programs;
 mod request;
 mod settings;
-mod sql;
+pub(crate) mod sql;
 #[cfg(test)]
 mod tests;
 

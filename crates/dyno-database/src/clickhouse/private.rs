@@ -16,9 +16,10 @@ use super::settings::Ports;
 use super::{facts, settings};
 use crate::control::ServerControl;
 use crate::data::gone;
+use crate::error::{Context, Result, fail};
 use crate::private::{OwnServer, ServerFolder, ServerKind, ports};
 use crate::running::Running;
-use crate::server::Context;
+use crate::settings::Settings;
 use crate::transport::{ReadBuffer, Transport};
 use crate::{
     Address, DeployError, Endpoint, Installation, Launch, Secret, Server, ServerFacts, ServerSpec,
@@ -37,18 +38,18 @@ fn kind(all: Ports) -> ServerKind {
     ServerKind { ports: ports(&all), ..ServerKind::new("ClickHouse") }
 }
 
-pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
+pub(super) fn check_spec(spec: &ServerSpec) -> Result<()> {
     if let Some(engine) = &spec.engine {
-        return Err(DeployError::new(format!(
+        return fail(format!(
             "the engine of ClickHouse's tables is not a setting of the server, so `{engine}` cannot be \
              chosen; leave `engine` out"
-        )));
+        ));
     }
     spec.check_alone("ClickHouse")
 }
 
 /// On another server's kept data, if any. Returns when it answers.
-pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
     let Launch { spec, data, place, clock } = *launch;
     check_spec(spec)?;
     let installation = FINDER.find(spec, place.keeper())?;
@@ -75,7 +76,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let process = folder.server(spec, installation.programs.join(PROGRAM), arguments);
     let endpoint = Endpoint {
         password: Some(Secret::new(password)),
-        ..Endpoint::plain(super::PROTOCOL, Address::of_loopback(port), settings::USER, CATALOG)
+        ..Endpoint::plain(&super::PROTOCOL, Address::of_loopback(port), settings::USER, CATALOG)
     };
     let (server, ()) = OwnServer::start(folder, &process, kind, clock, || ping(&endpoint))
         .map_err(with_reasons)?;
@@ -85,8 +86,8 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let connector = connection::connector(endpoint.clone(), Some(Arc::clone(&guard)));
     // Settings of the server itself, which it does not report.
     let mut of_server = given;
-    of_server.retain(|name, _| settings::OF_SERVER.contains(&name.as_str()));
-    let facts = move |one: &Running| -> Result<ServerFacts, DeployError> {
+    of_server.retain(|name, _| settings::OF_SERVER.has(name));
+    let facts = move |one: &Running| -> Result<ServerFacts> {
         let mut connection = open(&one.endpoint, &guard)?;
         let mut facts = facts::ask(&one.endpoint, &mut connection)?;
         facts.settings.extend(of_server.clone());
@@ -148,10 +149,10 @@ fn guard(control: ServerControl, port: u16) -> Guard {
 /// Checks version and settings, and makes the catalog.
 fn finish(
     spec: &ServerSpec,
-    (installation, given): (&Installation, &std::collections::BTreeMap<String, String>),
+    (installation, given): (&Installation, &Settings),
     data: Option<&Path>,
     (endpoint, guard): (&Endpoint, &Guard),
-) -> Result<(), DeployError> {
+) -> Result<()> {
     let maintenance = Endpoint { catalog: MAINTENANCE.to_owned(), ..endpoint.clone() };
     let mut connection = open(&maintenance, guard)?;
     let version = facts::version(&mut connection)?;
@@ -166,12 +167,11 @@ fn finish(
     Ok(())
 }
 
-fn open(endpoint: &Endpoint, guard: &Guard) -> Result<ClickHouseConnection, DeployError> {
+fn open(endpoint: &Endpoint, guard: &Guard) -> Result<ClickHouseConnection> {
     connection::open(endpoint, Some(guard)).map_err(|failure| failure.error.into())
 }
 
-/// Removes what each server makes anew.
-fn tidy(data: &Path) -> Result<(), DeployError> {
+fn tidy(data: &Path) -> Result<()> {
     for folder in NOT_KEPT.map(|name| data.join(name)) {
         let removed = std::fs::remove_dir_all(&folder);
         gone(removed).context(format!("{} cannot be removed", folder.display()))?;

@@ -4,7 +4,7 @@ use dyno_host::Probe;
 use dyno_units::reading::prelude::*;
 use dyno_workload::{Connector, NamedRows};
 
-use crate::probe::{Counters, CountersProbe, Item, Values, gauge, numbers_by_name, rate};
+use crate::probe::{Counters, Item, Values, gauge, numbers_by_name, rate};
 
 #[rustfmt::skip]
 const ITEMS: &[Item] = &[
@@ -53,12 +53,12 @@ pub(super) static COUNTERS: Counters = Counters {
 /// Counters that are still 0 are not listed by the server.
 fn values(answer: &NamedRows) -> Values {
     let mut values = numbers_by_name(&answer.rows);
-    for item in ITEMS.iter().filter(|item| item.source().starts_with("event.")) {
-        values.entry(item.source().to_owned()).or_insert(0.0);
+    for item in ITEMS.iter().filter(|item| item.source.starts_with("event.")) {
+        values.entry(item.source.to_owned()).or_insert(0.0);
     }
     values
 }
 
 pub(super) fn probes(connector: Connector) -> Vec<Box<dyn Probe>> {
-    vec![Box::new(CountersProbe::new("", connector, &COUNTERS))]
+    vec![COUNTERS.probe("", connector)]
 }

@@ -1,23 +1,22 @@
 //! ClickHouse as a product, and its interface by HTTP as a protocol.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use dyno_host::Keeper;
-use dyno_units::SettingValue;
 use dyno_workload::Dialect;
 
 use super::programs::{FINDER, PROGRAM};
 use super::{attached, connection, facts, files, private, probe, settings};
 use crate::data::RuntimeSettings;
+use crate::error::Result;
+use crate::family::Family;
 use crate::product::texts;
-use crate::products::Family;
 use crate::protocol::NO_DEBT;
+use crate::settings::{GivenSettings, Words};
 use crate::{
-    Address, Client, ClientSecret, ConnectionLimit, DataShape, DeployError, DiskUse, Endpoint,
-    Installation, Launch, Place, Product, ProductSpec, Protocol, ProtocolSpec, Server, ServerSpec,
-    SocketKey,
+    Address, Client, ClientSecret, ConnectionLimit, DataShape, DiskUse, Endpoint, Installation,
+    Launch, Place, Product, ProductSpec, Protocol, Server, ServerSpec, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -25,31 +24,19 @@ const MIB: u64 = 1 << 20;
 pub(crate) const FAMILY: Family = Family {
     products: || vec![Arc::new(ClickHouse { spec: clickhouse() })],
     routers: Vec::new,
-    protocol: Some(PROTOCOL),
-    sql: Some(&super::sql::SQL),
+    protocol: Some(&PROTOCOL),
     probes: &["clickhouse"],
     readings: &[|| probe::COUNTERS.readings()],
 };
 
-pub(crate) const PROTOCOL: &dyn Protocol = &SPEC;
-
 /// Settings that leave no trace in the files of a server that was stopped in order.
 const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
-    names: &[
-        "log_queries",
-        "mark_cache_size",
-        "max_block_size",
-        "max_concurrent_queries",
-        "max_connections",
-        "max_execution_time",
-        "max_memory_usage",
-        "max_memory_usage_for_all_queries",
-        "max_memory_usage_for_user",
-        "max_threads",
-        "uncompressed_cache_size",
-        "use_uncompressed_cache",
-    ],
-    beginnings: &[],
+    names: Words(
+        "log_queries mark_cache_size max_block_size max_concurrent_queries max_connections \
+         max_execution_time max_memory_usage max_memory_usage_for_all_queries \
+         max_memory_usage_for_user max_threads uncompressed_cache_size use_uncompressed_cache",
+    ),
+    beginnings: Words(""),
 };
 
 struct ClickHouse {
@@ -88,11 +75,11 @@ impl Product for ClickHouse {
         &self.spec
     }
 
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
         private::start(launch)
     }
 
-    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
+    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape> {
         private::check_spec(spec)?;
         let installation = FINDER.find(spec, place.keeper())?;
         let program = installation.programs.join(PROGRAM);
@@ -102,7 +89,7 @@ impl Product for ClickHouse {
     }
 
     /// What the server itself knows is seen when it has started.
-    fn settings_refusal(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
+    fn settings_refusal(&self, settings: &GivenSettings) -> Option<String> {
         settings::spelled(settings).err().map(|error| error.message)
     }
 
@@ -110,7 +97,7 @@ impl Product for ClickHouse {
         FINDER.installations(keeper)
     }
 
-    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
+    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String> {
         FINDER.version_in(programs, keeper)
     }
 
@@ -134,7 +121,7 @@ impl Product for ClickHouse {
     }
 }
 
-static SPEC: ProtocolSpec = ProtocolSpec {
+pub(crate) static PROTOCOL: Protocol = Protocol {
     name: "clickhouse",
     schemes: &["clickhouse"],
     example: "clickhouse://user:password@host:8123/database",
@@ -156,6 +143,9 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     attach: attached::attach,
     facts: |endpoint| facts::ask(endpoint, &mut attached::open(endpoint)?),
     probes: |connector, _, _| probe::probes(connector),
+    cost_source: |_, _, _| {
+        Err("Dyno does not read what ClickHouse counts for a statement".to_owned())
+    },
     debt_meter: |_, _| Err(NO_DEBT.to_owned()),
     #[cfg(feature = "servers")]
     dumping: None,

@@ -7,40 +7,25 @@ use std::path::Path;
 use dyno_units::SettingValue;
 use dyno_workload::Connection;
 
-use crate::server::Context;
+use crate::error::{Context, Result, fail};
+use crate::settings::{GivenSettings, Settings, Words};
 use crate::settings_check::unknown_name;
-use crate::{DeployError, Endpoint, Secret};
+use crate::{Endpoint, Secret};
 
 /// What the names of settings of the engine MergeTree begin with.
 pub(super) const ENGINE: &str = "merge_tree.";
 
 /// Settings of the server itself that a study may give: whole numbers, which the server does not report.
-pub(super) const OF_SERVER: [&str; 4] =
-    ["mark_cache_size", "max_concurrent_queries", "max_connections", "uncompressed_cache_size"];
+pub(super) const OF_SERVER: Words =
+    Words("mark_cache_size max_concurrent_queries max_connections uncompressed_cache_size");
 
 /// Settings of the server by which Dyno reaches it, or others could.
-const OURS: [&str; 20] = [
-    "default_database",
-    "default_profile",
-    "dictionaries_config",
-    "format_schema_path",
-    "http_port",
-    "https_port",
-    "interserver_http_host",
-    "interserver_http_port",
-    "interserver_https_port",
-    "keep_alive_timeout",
-    "listen_host",
-    "logger",
-    "path",
-    "remote_servers",
-    "tcp_port",
-    "tcp_port_secure",
-    "tmp_path",
-    "user_files_path",
-    "users_config",
-    "zookeeper",
-];
+const OURS: Words = Words(
+    "default_database default_profile dictionaries_config format_schema_path http_port https_port \
+     interserver_http_host interserver_http_port interserver_https_port keep_alive_timeout \
+     listen_host logger path remote_servers tcp_port tcp_port_secure tmp_path user_files_path \
+     users_config zookeeper",
+);
 
 pub(super) const USER: &str = "dyno";
 
@@ -52,7 +37,7 @@ const KEEP_ALIVE_S: u32 = 7 * 24 * 60 * 60;
 
 /// Why a private server must not have this setting; none if it may.
 pub(super) fn refused_setting(name: &str) -> Option<String> {
-    OURS.contains(&name.to_ascii_lowercase().as_str()).then(|| {
+    OURS.has(&name.to_ascii_lowercase()).then(|| {
         format!("the setting `{name}` of a private ClickHouse is set by Dyno; leave it out")
     })
 }
@@ -79,10 +64,10 @@ pub(super) struct Ports {
 
 /// The server's configuration: it listens on these ports of the loopback alone.
 pub(super) fn configuration(
-    settings: &BTreeMap<String, String>,
+    settings: &Settings,
     ports: Ports,
     places: &Places<'_>,
-) -> Result<String, DeployError> {
+) -> Result<String> {
     let mut out =
         "<yandex>\n<logger><level>warning</level><console>1</console></logger>\n".to_owned();
     let mut put = |name: &str, value: &str| {
@@ -90,10 +75,10 @@ pub(super) fn configuration(
     };
     let folder = |path: &Path| match path.to_str() {
         Some(text) => Ok(format!("{text}/")),
-        None => Err(DeployError::new(format!(
+        None => fail(format!(
             "ClickHouse cannot use the folder {}, whose name is not UTF-8",
             path.display()
-        ))),
+        )),
     };
     put("listen_host", "127.0.0.1");
     put("http_port", &ports.http.to_string());
@@ -110,7 +95,7 @@ pub(super) fn configuration(
     if !settings.contains_key("mark_cache_size") {
         put("mark_cache_size", "5368709120");
     }
-    for (name, value) in settings.iter().filter(|(name, _)| OF_SERVER.contains(&name.as_str())) {
+    for (name, value) in settings.iter().filter(|(name, _)| OF_SERVER.has(name)) {
         put(name, value);
     }
     out += "<merge_tree>\n";
@@ -124,10 +109,10 @@ pub(super) fn configuration(
 }
 
 /// The file of users: one, who logs in from this host with a password of this digest.
-pub(super) fn users(settings: &BTreeMap<String, String>, digest: &str) -> String {
+pub(super) fn users(settings: &Settings, digest: &str) -> String {
     let mut out = "<yandex>\n<profiles><default>\n".to_owned();
     for (name, value) in settings {
-        if !OF_SERVER.contains(&name.as_str()) && !name.starts_with(ENGINE) {
+        if !OF_SERVER.has(name) && !name.starts_with(ENGINE) {
             writeln!(out, "<{name}>{}</{name}>", escaped(value)).expect("a string takes all text");
         }
     }
@@ -139,28 +124,26 @@ pub(super) fn users(settings: &BTreeMap<String, String>, digest: &str) -> String
 }
 
 /// As in the server's files. Fails for what ClickHouse lacks, or the study may not set.
-pub(super) fn spelled(
-    settings: &BTreeMap<String, SettingValue>,
-) -> Result<BTreeMap<String, String>, DeployError> {
+pub(super) fn spelled(settings: &GivenSettings) -> Result<Settings> {
     settings.iter().map(|(name, value)| Ok((name.clone(), spelled_one(name, value)?))).collect()
 }
 
-pub(super) fn spelled_one(name: &str, value: &SettingValue) -> Result<String, DeployError> {
+pub(super) fn spelled_one(name: &str, value: &SettingValue) -> Result<String> {
     let plain = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
     if !plain(name.strip_prefix(ENGINE).unwrap_or(name)) {
-        return Err(DeployError::new(format!("`{name}` is not the name of a ClickHouse setting")));
+        return fail(format!("`{name}` is not the name of a ClickHouse setting"));
     }
     if let Some(why) = refused_setting(name) {
-        return Err(DeployError::new(why));
+        return fail(why);
     }
     let text = match value {
         SettingValue::Text(text) if text.contains(char::is_control) => {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "the value of the ClickHouse setting `{name}` does not fit on one line"
-            )));
+            ));
         }
         SettingValue::Text(text) => text.clone(),
         SettingValue::Integer(number) => number.to_string(),
@@ -168,15 +151,15 @@ pub(super) fn spelled_one(name: &str, value: &SettingValue) -> Result<String, De
         SettingValue::Switch(on) => u8::from(*on).to_string(),
         SettingValue::Bytes(bytes) => bytes.0.to_string(),
         SettingValue::PercentOfMemory(percent) => {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "the ClickHouse setting `{name}` is still {percent}% of an unknown amount of memory"
-            )));
+            ));
         }
     };
-    if OF_SERVER.contains(&name) && text.parse::<u64>().is_err() {
-        return Err(DeployError::new(format!(
+    if OF_SERVER.has(name) && text.parse::<u64>().is_err() {
+        return fail(format!(
             "the ClickHouse setting `{name}` takes a whole number, and `{text}` is not one"
-        )));
+        ));
     }
     Ok(text)
 }
@@ -186,9 +169,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// All settings that a server reports: of the user's profile, and of the tables' engine.
-pub(super) fn reported(
-    connection: &mut dyn Connection,
-) -> Result<BTreeMap<String, String>, DeployError> {
+pub(super) fn reported(connection: &mut dyn Connection) -> Result<Settings> {
     let mut all = BTreeMap::new();
     for (prefix, table) in [("", "settings"), (ENGINE, "merge_tree_settings")] {
         let rows = connection
@@ -206,13 +187,10 @@ pub(super) fn reported(
 
 /// Checks the settings in force: the server ignores unknown names in some places, and reads words as the
 /// number 0. Fails with the setting that it did not take, and the nearest known name.
-pub(super) fn check_taken(
-    given: &BTreeMap<String, String>,
-    reported: &BTreeMap<String, String>,
-) -> Result<(), String> {
+pub(super) fn check_taken(given: &Settings, reported: &Settings) -> Result<(), String> {
     let given: BTreeMap<&String, &String> =
-        given.iter().filter(|(name, _)| !OF_SERVER.contains(&name.as_str())).collect();
-    let names: BTreeMap<String, SettingValue> = given
+        given.iter().filter(|(name, _)| !OF_SERVER.has(name)).collect();
+    let names: GivenSettings = given
         .iter()
         .map(|(name, value)| ((*name).clone(), SettingValue::Text((*value).clone())))
         .collect();

@@ -5,7 +5,7 @@ use dyno_workload::{Dialect, TABLE_MARK};
 
 use crate::sql::{CatalogSql, Identity, SqlSpec};
 
-pub(super) const SQL: SqlSpec = SqlSpec {
+pub(crate) const SQL: SqlSpec = SqlSpec {
     dialect: Dialect::ClickHouse,
     catalog: CatalogSql {
         contents: Some(
@@ -36,9 +36,6 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     probe_guard: None,
     // A database, or anything else, that the user may not use.
     no_right: &["291", "497"],
-    cost_source: |_, _, _| {
-        Err("Dyno does not read what ClickHouse counts for a statement".to_owned())
-    },
     hidden_text: |_| None,
     cancel: None,
     identity: Some(Identity::Answer("SELECT serverUUID()")),

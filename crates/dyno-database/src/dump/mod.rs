@@ -106,7 +106,6 @@ pub struct Wanted<'a> {
 /// One state of a database, and who reads it.
 pub struct Snapshot {
     pub version: String,
-    /// The tables, in any order.
     pub tables: Vec<TableSource>,
     /// At least one.
     pub readers: Vec<Box<dyn PieceReader>>,
@@ -125,7 +124,6 @@ pub struct TableSource {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// Its name, as it is.
     pub name: String,
     /// Those whose values are in the files, in their order.
     pub columns: Vec<Column>,
@@ -143,13 +141,11 @@ pub struct Table {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Column {
-    /// Its name, as it is.
     pub name: String,
     /// The product's name of its type: `bigint`.
     pub data_type: String,
 }
 
-/// A connection that reads.
 pub trait PieceReader: Send {
     /// Passes lines to `sink`; returns their number. Fails as the server or `sink` does.
     fn read(
@@ -160,7 +156,6 @@ pub trait PieceReader: Send {
     ) -> Result<u64, DumpError>;
 }
 
-/// A connection that restores.
 pub trait Loader: Send {
     /// The number of its session, by which it is cancelled.
     fn session(&mut self) -> Option<u64>;

@@ -18,12 +18,11 @@ pub fn restore(
     threads: usize,
     moved: &Moved,
 ) -> Result<(), DumpError> {
-    let dumping = endpoint.protocol.spec().dumping.ok_or_else(|| not_there(endpoint))?;
-    if dump.protocol != endpoint.protocol.name() {
+    let dumping = endpoint.protocol.dumping.ok_or_else(|| not_there(endpoint))?;
+    if dump.protocol != endpoint.protocol.name {
         return Err(DumpError::new(format!(
             "the dump is from a server that speaks the protocol {}, but this server speaks {}",
-            dump.protocol,
-            endpoint.protocol.name()
+            dump.protocol, endpoint.protocol.name
         )));
     }
     // Before anything is run.
@@ -67,7 +66,7 @@ fn cancel(endpoint: &Endpoint, sessions: &[u64]) {
 pub(super) fn not_there(endpoint: &Endpoint) -> DumpError {
     DumpError::new(format!(
         "Dyno does not dump or restore {} servers; use the server's own tools",
-        endpoint.protocol.name()
+        endpoint.protocol.name
     ))
 }
 

@@ -14,7 +14,6 @@ use crate::Endpoint;
 
 #[derive(Clone, Debug)]
 pub struct DumpOptions {
-    /// The folder to make.
     pub folder: PathBuf,
     /// Names of tables; all of the database if there are none.
     pub tables: Vec<String>,
@@ -29,8 +28,7 @@ pub struct DumpOptions {
 /// Dumps tables into a folder, which is removed on failure. Fails if server or disk do, the product has no
 /// dumps, or after [`wait_no_more`](crate::wait_no_more).
 pub fn dump(endpoint: &Endpoint, options: &DumpOptions, moved: &Moved) -> Result<Dump, DumpError> {
-    let dumping =
-        endpoint.protocol.spec().dumping.ok_or_else(|| super::restore::not_there(endpoint))?;
+    let dumping = endpoint.protocol.dumping.ok_or_else(|| super::restore::not_there(endpoint))?;
     make_folder(&options.folder)?;
     let written = (|| {
         let wanted = Wanted {
@@ -45,7 +43,7 @@ pub fn dump(endpoint: &Endpoint, options: &DumpOptions, moved: &Moved) -> Result
         let names = tables.iter().map(|one| one.table.name.as_str()).collect();
         tables.iter().try_for_each(|one| dumping.check(&one.table, &names))?;
         let files = read_all(&tables, readers, options, moved)?;
-        let mut dump = Dump::new(endpoint.protocol.name(), snapshot.version, snapshot.notes);
+        let mut dump = Dump::new(endpoint.protocol.name, snapshot.version, snapshot.notes);
         dump.tables = tables
             .into_iter()
             .zip(files)

@@ -12,7 +12,6 @@ pub(super) struct Aligned {
 }
 
 impl Aligned {
-    /// So many zeros.
     pub(super) fn new(len: usize) -> Aligned {
         let memory = vec![0; len + ALIGNMENT].into_boxed_slice();
         let start = memory.as_ptr().align_offset(ALIGNMENT);

@@ -12,6 +12,8 @@ use dyno_workload::{
 
 use super::work::{Opened, Shared, check, make, settle};
 
+use crate::error::StatementResult as Result;
+
 /// Carries out operations on files, on the client's own thread.
 pub(super) struct FileConnection {
     shared: Arc<Shared>,
@@ -37,11 +39,7 @@ impl FileConnection {
         FileConnection { shared, opened: None, commands: Vec::new(), in_flight: None }
     }
 
-    fn carry_out(
-        &mut self,
-        command: FileCommand,
-        (file, offset): (u64, u64),
-    ) -> Result<Reply, StatementError> {
+    fn carry_out(&mut self, command: FileCommand, (file, offset): (u64, u64)) -> Result<Reply> {
         let Some(opened) = &mut self.opened else { return Err(refused("no files are open")) };
         match command {
             FileCommand::Read => {
@@ -78,7 +76,7 @@ impl Connection for FileConnection {
         None
     }
 
-    fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
+    fn prepare(&mut self, statements: &[Statement]) -> Result<()> {
         let commands = statements.iter().map(|statement| statement.sql.parse());
         let commands: Result<Vec<FileCommand>, String> = commands.collect();
         self.commands = commands.map_err(|why| refused(&why))?;
@@ -98,7 +96,7 @@ impl Connection for FileConnection {
         self.in_flight = Some(if sql == "ROLLBACK" { InFlight::Rollback } else { InFlight::Other });
     }
 
-    fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
+    fn poll_reply(&mut self) -> Poll<Result<Reply>> {
         Poll::Ready(match self.in_flight.take() {
             Some(InFlight::Command { command, file, offset }) => {
                 self.carry_out(command, (file, offset))
@@ -109,12 +107,12 @@ impl Connection for FileConnection {
         })
     }
 
-    fn set_blocking(&mut self, _blocking: bool, _timeout_ns: u64) -> Result<(), StatementError> {
+    fn set_blocking(&mut self, _blocking: bool, _timeout_ns: u64) -> Result<()> {
         // All operations block.
         Ok(())
     }
 
-    fn query(&mut self, sql: &str) -> Result<TextRows, StatementError> {
+    fn query(&mut self, sql: &str) -> Result<TextRows> {
         match sql.parse().map_err(|why: String| refused(&why))? {
             FileCommand::Make(set) => make(&self.shared, set)?,
             FileCommand::Open(set) => self.opened = Some(Opened::open(&self.shared, set)?),
@@ -135,7 +133,7 @@ impl Connection for FileConnection {
         table: &str,
         _columns: &[Name],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
-    ) -> Result<u64, StatementError> {
+    ) -> Result<u64> {
         let file = file_number(table).ok_or_else(|| refused("there is no such file"))?;
         let mut filler = self.shared.filler(file)?;
         let mut row = Row::new();

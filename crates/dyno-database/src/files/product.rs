@@ -2,22 +2,23 @@
 
 use std::fs::DirEntry;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use dyno_host::{DataFiles, FileKind, Place};
+use dyno_host::{DataFiles, FileKind};
 use dyno_units::Clock;
 use dyno_workload::files::file_number;
 use dyno_workload::{Connector, Target};
 
 use super::connection::FileConnection;
 use super::work::Shared;
+use crate::data::OwnFolder;
+use crate::error::{Context, Result, fail};
+use crate::family::Family;
 use crate::product::texts;
-use crate::products::Family;
-use crate::server::Context;
 use crate::{
-    Access, CostSource, DeployError, DiskUse, Launch, Product, ProductSpec, Server, ServerFacts,
-    ServerSpec, version_fits,
+    Access, CostSource, DiskUse, Launch, Product, ProductSpec, Server, ServerFacts, ServerSpec,
+    version_fits,
 };
 
 pub(crate) const FAMILY: Family = Family::of(|| vec![Arc::new(Files { spec: files() })]);
@@ -50,25 +51,15 @@ impl Product for Files {
         &self.spec
     }
 
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
         let (spec, place) = (launch.spec, launch.place);
         check_spec(spec)?;
         if launch.data.is_some() {
-            return Err(DeployError::new("files are not kept, so they cannot be reused"));
+            return fail("files are not kept, so they cannot be reused");
         }
-        let path = place.keeper().make_folder(&spec.product)?;
-        let data = place.data_of(&path, path.clone());
-        let server =
-            FilesServer { place: place.clone(), path, shared: Arc::new(Shared::new(&data)) };
-        if server.shared.folder() != server.path
-            && let Err(error) = std::fs::create_dir(&data)
-        {
-            let message = format!("{} cannot be created: {error}", data.display());
-            // This error is the one to report; a folder that stays is found as a leftover.
-            let _ = server.remove();
-            return Err(DeployError::new(message));
-        }
-        Ok(Box::new(server))
+        let folder = OwnFolder::make(place, &spec.product)?;
+        let shared = Arc::new(Shared::new(&folder.data));
+        Ok(Box::new(FilesServer { folder, shared }))
     }
 
     fn refused_setting(&self, _name: &str) -> Option<String> {
@@ -80,7 +71,7 @@ impl Product for Files {
     }
 }
 
-fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
+fn check_spec(spec: &ServerSpec) -> Result<()> {
     let given = [
         ("engine", spec.engine.is_some()),
         ("programs", spec.programs.is_some()),
@@ -92,13 +83,13 @@ fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     ];
     if let Some((name, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
         let message = format!("Dyno accesses files itself, without a server: leave `{name}` out");
-        return Err(DeployError::new(message));
+        return fail(message);
     }
     let kernel = kernel();
     match &spec.version {
-        Some(wanted) if !version_fits(&kernel, wanted) => Err(DeployError::new(format!(
+        Some(wanted) if !version_fits(&kernel, wanted) => fail(format!(
             "the version of files is that of the kernel, {kernel}; {wanted} is not available"
-        ))),
+        )),
         _ => Ok(()),
     }
 }
@@ -108,17 +99,8 @@ fn kernel() -> String {
 }
 
 struct FilesServer {
-    place: Place,
-    /// The folder that marks it as Dyno's; the files lie in it unless their place is apart.
-    path: PathBuf,
+    folder: OwnFolder,
     shared: Arc<Shared>,
-}
-
-impl FilesServer {
-    fn remove(&self) -> Result<(), DeployError> {
-        let folder = self.place.keeper().remove_folder(&self.path);
-        Ok(folder.and(self.place.remove_data(self.shared.folder()))?)
-    }
 }
 
 impl Server for FilesServer {
@@ -127,7 +109,7 @@ impl Server for FilesServer {
         crate::server::connector(move || Ok(FileConnection::new(Arc::clone(&shared))))
     }
 
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
+    fn facts(&self) -> Result<ServerFacts> {
         Ok(ServerFacts {
             product: "files".to_owned(),
             version: format!("Linux {}", kernel()),
@@ -165,14 +147,14 @@ impl Server for FilesServer {
         Err("there are no statements: files are read and written".to_owned())
     }
 
-    fn check_alive(&self) -> Result<(), DeployError> {
+    fn check_alive(&self) -> Result<()> {
         let folder = self.shared.folder();
         std::fs::metadata(folder)
             .context(format!("the folder of the files, {}, is gone", folder.display()))
             .map(drop)
     }
 
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        self.remove()
+    fn stop(self: Box<Self>) -> Result<()> {
+        self.folder.remove()
     }
 }

@@ -16,6 +16,8 @@ use rustix::io::{Errno, pread, pwrite};
 use super::aligned::Aligned;
 use super::product::REFUSED;
 
+use crate::error::StatementResult as Result;
+
 /// Bytes that are written at once when files are filled, if blocks are smaller.
 const FILL_BYTES: u64 = 1 << 20;
 
@@ -44,7 +46,7 @@ impl Shared {
         self.folder.join(file_name(file))
     }
 
-    fn open(&self, set: &FileSet, file: u64, makes: bool) -> Result<File, StatementError> {
+    fn open(&self, set: &FileSet, file: u64, makes: bool) -> Result<File> {
         let mut flags = OFlags::empty();
         flags.set(OFlags::DIRECT, set.is_direct);
         flags.set(OFlags::DSYNC, set.is_synced);
@@ -67,7 +69,7 @@ impl Shared {
         })
     }
 
-    pub(super) fn filler(&self, file: u64) -> Result<Filler, StatementError> {
+    pub(super) fn filler(&self, file: u64) -> Result<Filler> {
         let made = *self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let set = made.ok_or_else(|| refused("no files were created".to_owned()))?;
         // Each write by itself would only take longer: all is synced in the end.
@@ -115,11 +117,7 @@ fn failed_at(what: &str, bytes: usize, (file, offset): (u64, u64), error: Errno)
 }
 
 #[inline]
-fn write_all(
-    opened: &File,
-    mut block: &[u8],
-    (file, mut offset): (u64, u64),
-) -> Result<(), StatementError> {
+fn write_all(opened: &File, mut block: &[u8], (file, mut offset): (u64, u64)) -> Result<()> {
     while !block.is_empty() {
         match pwrite(opened, block, offset) {
             Ok(0) => return Err(failed_at("writing", block.len(), (file, offset), Errno::IO)),
@@ -136,11 +134,7 @@ fn write_all(
 
 /// Reads until the block is full or the file ends; returns the bytes read.
 #[inline]
-fn read_all(
-    opened: &File,
-    block: &mut [u8],
-    (file, offset): (u64, u64),
-) -> Result<usize, StatementError> {
+fn read_all(opened: &File, block: &mut [u8], (file, offset): (u64, u64)) -> Result<usize> {
     let mut n_read = 0;
     while n_read < block.len() {
         let at = offset + n_read as u64;
@@ -157,7 +151,7 @@ fn read_all(
 }
 
 /// Checks that the set fits and can be used as specified. Makes the first file, empty.
-pub(super) fn make(shared: &Shared, set: FileSet) -> Result<(), StatementError> {
+pub(super) fn make(shared: &Shared, set: FileSet) -> Result<()> {
     check_space(shared, &set)?;
     let path = shared.path(set.first);
     let opened = shared.open(&set, set.first, true)?;
@@ -170,7 +164,7 @@ pub(super) fn make(shared: &Shared, set: FileSet) -> Result<(), StatementError> 
     Ok(())
 }
 
-fn check_space(shared: &Shared, set: &FileSet) -> Result<(), StatementError> {
+fn check_space(shared: &Shared, set: &FileSet) -> Result<()> {
     let wanted = set.files.saturating_mul(set.size);
     // Data that compress may need less than their size.
     if set.random < SECTOR as u64 {
@@ -190,7 +184,7 @@ fn check_space(shared: &Shared, set: &FileSet) -> Result<(), StatementError> {
 }
 
 /// Writes a block at the second place there is, as clients will.
-fn try_out(shared: &Shared, set: &FileSet, opened: &File) -> Result<(), StatementError> {
+fn try_out(shared: &Shared, set: &FileSet, opened: &File) -> Result<()> {
     let mut block = Aligned::new(set.block as usize);
     match pwrite(opened, block.bytes(), set.step) {
         Err(Errno::INVAL) if set.is_direct => {
@@ -217,8 +211,7 @@ fn direct_alignment(opened: &File) -> Option<u32> {
     Some(found.stx_dio_offset_align).filter(|bytes| is_known && *bytes > 0)
 }
 
-/// Syncs all files of a set.
-pub(super) fn settle(shared: &Shared, set: FileSet) -> Result<(), StatementError> {
+pub(super) fn settle(shared: &Shared, set: FileSet) -> Result<()> {
     for file in set.first..set.first + set.files {
         let opened = shared.open(&set, file, false)?;
         opened
@@ -243,7 +236,7 @@ pub(super) struct Filler {
 }
 
 impl Filler {
-    pub(super) fn push(&mut self, block: u64) -> Result<(), StatementError> {
+    pub(super) fn push(&mut self, block: u64) -> Result<()> {
         if self.n == self.most || (self.n > 0 && block != self.first + self.n) {
             self.write()?;
         }
@@ -254,11 +247,11 @@ impl Filler {
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Result<(), StatementError> {
+    pub(super) fn finish(mut self) -> Result<()> {
         self.write()
     }
 
-    fn write(&mut self) -> Result<(), StatementError> {
+    fn write(&mut self) -> Result<()> {
         let (offset, len) = (self.first * self.set.block, (self.n * self.set.block) as usize);
         let blocks = &mut self.buffer.bytes()[..len];
         self.content.fill(self.file, offset, 0, blocks);
@@ -276,7 +269,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    pub(super) fn open(shared: &Shared, set: FileSet) -> Result<Opened, StatementError> {
+    pub(super) fn open(shared: &Shared, set: FileSet) -> Result<Opened> {
         let files = (set.first..set.first + set.files).map(|file| shared.open(&set, file, false));
         Ok(Opened {
             set,
@@ -289,7 +282,7 @@ impl Opened {
     }
 
     /// Makes the first file of a set with its first block on disk, and opens it.
-    pub(super) fn begin(shared: &Shared, set: FileSet) -> Result<Opened, StatementError> {
+    pub(super) fn begin(shared: &Shared, set: FileSet) -> Result<Opened> {
         let opened = shared.open(&set, set.first, true)?;
         let what = || format!("{} cannot be begun", shared.path(set.first).display());
         opened.set_len(0).map_err(|error| failed(&what(), &error))?;
@@ -301,14 +294,14 @@ impl Opened {
     }
 
     #[inline]
-    fn file(&self, file: u64) -> Result<&File, StatementError> {
+    fn file(&self, file: u64) -> Result<&File> {
         let opened = self.files.get(file.wrapping_sub(self.set.first) as usize);
         opened.ok_or_else(|| refused(format!("{} is not open", file_name(file))))
     }
 
     /// Reads a block, which must be that of its place.
     #[inline]
-    pub(super) fn read(&mut self, file: u64, offset: u64) -> Result<(), StatementError> {
+    pub(super) fn read(&mut self, file: u64, offset: u64) -> Result<()> {
         let Opened { set, files, content, buffer, .. } = self;
         let Some(opened) = files.get(file.wrapping_sub(set.first) as usize) else {
             return Err(refused(format!("{} is not open", file_name(file))));
@@ -328,7 +321,7 @@ impl Opened {
     }
 
     #[inline]
-    pub(super) fn write(&mut self, file: u64, offset: u64) -> Result<(), StatementError> {
+    pub(super) fn write(&mut self, file: u64, offset: u64) -> Result<()> {
         let Opened { set, files, content, buffer, sequence } = self;
         let Some(opened) = files.get(file.wrapping_sub(set.first) as usize) else {
             return Err(refused(format!("{} is not open", file_name(file))));
@@ -339,17 +332,17 @@ impl Opened {
         write_all(opened, block, (file, offset))
     }
 
-    pub(super) fn truncate(&self, file: u64) -> Result<(), StatementError> {
+    pub(super) fn truncate(&self, file: u64) -> Result<()> {
         let cut = self.file(file)?.set_len(0);
         cut.map_err(|error| failed(&format!("cutting {}", file_name(file)), &error))
     }
 
-    pub(super) fn fsync(&self, file: u64) -> Result<(), StatementError> {
+    pub(super) fn fsync(&self, file: u64) -> Result<()> {
         rustix::fs::fsync(self.file(file)?)
             .map_err(|error| failed(&format!("fsync of {}", file_name(file)), &error.into()))
     }
 
-    pub(super) fn fdatasync(&self, file: u64) -> Result<(), StatementError> {
+    pub(super) fn fdatasync(&self, file: u64) -> Result<()> {
         rustix::fs::fdatasync(self.file(file)?)
             .map_err(|error| failed(&format!("fdatasync of {}", file_name(file)), &error.into()))
     }
@@ -357,7 +350,7 @@ impl Opened {
 
 /// Bytes of the files, bytes on disk, sectors read back, sectors never written, sectors with wrong
 /// content. Samples blocks at equal distances.
-pub(super) fn check(shared: &Shared, set: FileSet) -> Result<[u64; 5], StatementError> {
+pub(super) fn check(shared: &Shared, set: FileSet) -> Result<[u64; 5]> {
     let (mut size, mut on_disk, mut sectors) = (0, 0, Sectors::default());
     let content = Content::new(set.seed, set.random);
     let mut buffer = Aligned::new(set.block as usize);

@@ -9,11 +9,11 @@ use dyno_host::ProcessSpec;
 use dyno_model::OptionSpec;
 use dyno_units::Reading;
 
+use crate::error::{Context, Result, fail};
+use crate::family::Family;
 use crate::private::{OwnServer, ServerFolder, ServerKind};
-use crate::products::Family;
 use crate::running::Running;
-use crate::server::Context;
-use crate::{Address, DeployError, Router, RouterLaunch, RouterSpec, Server, ServerFacts};
+use crate::{Address, Router, RouterLaunch, RouterSpec, Server, ServerFacts};
 use probe::{StatisticsProbe, ask, registered};
 
 const CONFIGURATION_FILE: &str = "haproxy.cfg";
@@ -66,7 +66,7 @@ fn text(
     spec: &RouterSpec,
     launch: &RouterLaunch<'_>,
     (socket, statistics): (&Path, &Path),
-) -> Result<String, DeployError> {
+) -> Result<String> {
     let clients = launch.max_clients(spec)?;
     let mut servers = String::new();
     let all = std::iter::once(launch.to).chain(launch.also);
@@ -98,14 +98,14 @@ fn text(
 }
 
 /// A path in a file in which blanks separate words, and some characters have a meaning.
-fn plain(path: &Path) -> Result<String, DeployError> {
+fn plain(path: &Path) -> Result<String> {
     let text = path.display().to_string();
     let is_odd = |c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '\\' | '#' | '$' | ',');
     match text.contains(is_odd) {
-        true => Err(DeployError::new(format!(
+        true => fail(format!(
             "HAProxy cannot use {text}, which has a blank, a quote or one of \\ # $ , in its path; choose \
              another data folder"
-        ))),
+        )),
         false => Ok(text),
     }
 }
@@ -119,7 +119,7 @@ impl Router for HaProxy {
         registered()
     }
 
-    fn start(&self, launch: &RouterLaunch<'_>) -> Result<Box<dyn Server>, DeployError> {
+    fn start(&self, launch: &RouterLaunch<'_>) -> Result<Box<dyn Server>> {
         let keeper = launch.place.keeper();
         let program = self.spec.program(keeper)?;
         let version = self.spec.version((&program, keeper), "-v", "HAProxy version ")?;
@@ -142,10 +142,8 @@ impl Router for HaProxy {
         };
         let endpoint = launch.endpoint(socket);
         let connector = endpoint.protocol.connector(&endpoint);
-        if endpoint.protocol.spec().dialect.is_none() {
-            return Err(DeployError::new(
-                "Dyno places HAProxy only in front of servers that speak SQL",
-            ));
+        if endpoint.protocol.dialect.is_none() {
+            return fail("Dyno places HAProxy only in front of servers that speak SQL");
         }
         let reach = || connector().map(drop).map_err(|error| error.reason);
         let open = launch.open.map(|listening| listening.address);
@@ -204,7 +202,7 @@ mod tests {
             options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let endpoints: Vec<Endpoint> = addresses
             .map(|address| Endpoint {
-                protocol: crate::mysql::PROTOCOL,
+                protocol: &crate::mysql::PROTOCOL,
                 address,
                 user: "root".to_owned(),
                 password: None,

@@ -40,7 +40,6 @@ pub(super) fn registered() -> &'static [Reading] {
 /// What `show stat` says: for each proxy and server, the values by the names of the columns.
 pub(super) type Rows = Vec<BTreeMap<String, String>>;
 
-/// Fails if HAProxy does not answer.
 pub(super) fn ask(socket: &Path) -> io::Result<Rows> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(LIMIT))?;
@@ -65,7 +64,6 @@ fn rows(text: &str) -> Rows {
     lines.filter(|line| !line.is_empty()).map(row).collect()
 }
 
-/// Reads the statistics every second.
 pub(super) struct StatisticsProbe {
     socket: PathBuf,
     table: Table,

@@ -7,9 +7,9 @@ use dyno_workload::Connection as _;
 use super::connection::MongoConnection;
 use super::{notes, open};
 use crate::attached::{Attached, Hold};
-use crate::server::Context;
+use crate::error::{Context, Result};
 use crate::transport::CATALOG_LIMIT;
-use crate::{AttachOptions, DeployError, Endpoint, LocalServer, Server};
+use crate::{AttachOptions, Endpoint, LocalServer, Server};
 
 struct GuardedServer {
     /// Its end says that the server is gone.
@@ -19,10 +19,7 @@ struct GuardedServer {
 }
 
 /// Uses a running server. Its databases are made by what is put into them.
-pub(super) fn attach(
-    endpoint: &Endpoint,
-    options: AttachOptions,
-) -> Result<Box<dyn Server>, DeployError> {
+pub(super) fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<dyn Server>> {
     let mut guard = open(endpoint)?;
     let is_made = notes::collections(&mut guard)?.is_empty();
     if !options.makes_nothing {
@@ -47,7 +44,7 @@ impl Hold for GuardedServer {
         u64::try_from(all?).ok()
     }
 
-    fn remove(self: Box<Self>, endpoint: &Endpoint) -> Result<(), DeployError> {
+    fn remove(self: Box<Self>, endpoint: &Endpoint) -> Result<()> {
         let GuardedServer { guard, is_made } = *self;
         drop(guard);
         let mut connection = open(endpoint)?;

@@ -4,11 +4,13 @@ use bson::raw::{CString, RawBson, RawDocumentBuf};
 use bson::rawdoc;
 use dyno_model::Name;
 use dyno_workload::documents::{DocumentCommand, FIELDS, INDEXED};
-use dyno_workload::{Cell, Row, StatementError, TextRows};
+use dyno_workload::{Cell, Row, TextRows};
 
 use super::connection::{MongoConnection, refused};
 use super::template::object_id;
 use super::{notes, reply};
+
+use crate::error::StatementResult as Result;
 
 /// A batch is sent when it has so many documents or bytes.
 const BATCH_DOCUMENTS: u64 = 1000;
@@ -17,7 +19,7 @@ const BATCH_BYTES: usize = 1 << 20;
 pub(super) fn carry_out(
     connection: &mut MongoConnection,
     command: &DocumentCommand,
-) -> Result<TextRows, StatementError> {
+) -> Result<TextRows> {
     let database = connection.database().to_owned();
     match command {
         DocumentCommand::Make(collection) => {
@@ -38,11 +40,7 @@ pub(super) fn carry_out(
 }
 
 /// Each of a command of its own: FerretDB 1.24 adds up only the first sum of a group, and answers 0 for the others.
-fn sums(
-    connection: &mut MongoConnection,
-    collection: &str,
-    database: &str,
-) -> Result<TextRows, StatementError> {
+fn sums(connection: &mut MongoConnection, collection: &str, database: &str) -> Result<TextRows> {
     let of: [RawBson; 3] = [1_i64.into(), "$version".into(), "$number".into()];
     let sums = of.into_iter().map(|of| {
         let group = rawdoc! { "$group": { "_id": null, "sum": { "$sum": of } } };
@@ -57,7 +55,7 @@ fn sums(
         let sum = found.map_or(Some(0), |found| reply::number(found.as_document()?, "sum"));
         Ok(sum.map(|sum| sum.to_string()))
     });
-    Ok(vec![sums.collect::<Result<_, StatementError>>()?])
+    Ok(vec![sums.collect::<Result<_>>()?])
 }
 
 /// Inserts rows as documents, in batches; columns are the names of fields.
@@ -66,7 +64,7 @@ pub(super) fn load(
     collection: &str,
     columns: &[Name],
     next_row: &mut dyn FnMut(&mut Row) -> bool,
-) -> Result<u64, StatementError> {
+) -> Result<u64> {
     let name = |column: &Name| CString::try_from(column.as_ref());
     let names: Result<Vec<CString>, _> = columns.iter().map(name).collect();
     let names = names.map_err(|error| refused(error.to_string()))?;
@@ -91,7 +89,7 @@ pub(super) fn load(
     }
 }
 
-fn document(names: &[CString], row: &Row) -> Result<RawDocumentBuf, StatementError> {
+fn document(names: &[CString], row: &Row) -> Result<RawDocumentBuf> {
     let mut document = RawDocumentBuf::new();
     for (name, cell) in names.iter().zip(row.cells()) {
         match *cell {

@@ -17,6 +17,7 @@ use super::reply;
 use super::template::Template;
 use super::wire::{MESSAGE_MAX, begin_message, end_message, read_message, write_message};
 use crate::cleaner::Cleaner;
+use crate::error::StatementResult as Result;
 use crate::transport::{READS_MOST, ROWS_SILENCE, ReadBuffer, SHORT_READ, Transport};
 use crate::waiting::SET_UP_LIMIT;
 
@@ -29,7 +30,6 @@ enum InFlight {
     Ignored,
 }
 
-/// A connection to a server, logged in.
 pub(super) struct MongoConnection {
     transport: Transport,
     received: ReadBuffer,
@@ -203,16 +203,13 @@ impl MongoConnection {
     }
 
     /// Sends a command to a database and waits for its answer, whatever it says. Cold.
-    pub(super) fn ask(&mut self, command: &RawDocument) -> Result<RawDocumentBuf, StatementError> {
+    pub(super) fn ask(&mut self, command: &RawDocument) -> Result<RawDocumentBuf> {
         let limit = self.cold_limit;
         self.converse((limit, None), |number, out| write_message(number, command, out))
     }
 
     /// The same; an answer that reports an error is one.
-    pub(super) fn command(
-        &mut self,
-        command: &RawDocument,
-    ) -> Result<RawDocumentBuf, StatementError> {
+    pub(super) fn command(&mut self, command: &RawDocument) -> Result<RawDocumentBuf> {
         let answer = self.ask(command)?;
         match reply::read(&answer) {
             Ok(_) => Ok(answer),
@@ -226,7 +223,7 @@ impl MongoConnection {
         &mut self,
         (limit, silence): (Nanoseconds, Option<Nanoseconds>),
         write: impl FnOnce(i32, &mut Vec<u8>),
-    ) -> Result<RawDocumentBuf, StatementError> {
+    ) -> Result<RawDocumentBuf> {
         if !self.begin() {
             return Err(self.failure.take().expect("`begin` says why not"));
         }
@@ -267,11 +264,7 @@ impl MongoConnection {
     }
 
     /// Inserts documents, which `documents` has one after the other. Returns how many were stored.
-    pub(super) fn insert(
-        &mut self,
-        collection: &str,
-        documents: &[u8],
-    ) -> Result<u64, StatementError> {
+    pub(super) fn insert(&mut self, collection: &str, documents: &[u8]) -> Result<u64> {
         let body =
             bson::rawdoc! { "insert": collection, "ordered": true, "$db": self.database.as_str() };
         let limits = (Nanoseconds::ZERO, Some(ROWS_SILENCE));
@@ -290,10 +283,6 @@ impl MongoConnection {
             Ok(reply) => Ok(reply.affected),
             Err(error) => Err(self.failed(error)),
         }
-    }
-
-    pub(super) fn cold_limit(&self) -> Nanoseconds {
-        self.cold_limit
     }
 }
 
@@ -323,7 +312,7 @@ impl Connection for MongoConnection {
         Some(self.transport.descriptor())
     }
 
-    fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
+    fn prepare(&mut self, statements: &[Statement]) -> Result<()> {
         let template = |statement: &Statement| {
             let command: DocumentCommand = statement.sql.parse()?;
             Template::new(&command, &self.database)
@@ -358,7 +347,7 @@ impl Connection for MongoConnection {
         }
     }
 
-    fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
+    fn poll_reply(&mut self) -> Poll<Result<Reply>> {
         if let Some(failure) = self.failure.take() {
             return Poll::Ready(Err(failure));
         }
@@ -402,7 +391,7 @@ impl Connection for MongoConnection {
             || self.has_unwritten()
     }
 
-    fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError> {
+    fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<()> {
         let set = self.transport.set_blocking(blocking, timeout_ns);
         set.map_err(|error| disconnected(error.to_string()))?;
         self.is_blocking = blocking;
@@ -414,7 +403,7 @@ impl Connection for MongoConnection {
         self.cold_limit = Nanoseconds(limit_ns);
     }
 
-    fn query(&mut self, sql: &str) -> Result<TextRows, StatementError> {
+    fn query(&mut self, sql: &str) -> Result<TextRows> {
         if sql == PING {
             let ping = bson::rawdoc! { "ping": 1, "$db": self.database.as_str() };
             return self.command(&ping).map(|_| TextRows::new());
@@ -430,7 +419,7 @@ impl Connection for MongoConnection {
         table: &str,
         columns: &[Name],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
-    ) -> Result<u64, StatementError> {
+    ) -> Result<u64> {
         super::cold::load(self, table, columns, next_row)
     }
 }

@@ -8,13 +8,11 @@ use bson::rawdoc;
 use super::connection::MongoConnection;
 use super::reply::text;
 use crate::cleaner::Cleaner;
-use crate::server::Context;
+use crate::error::{Context, Result};
 use crate::{DeployError, Durability, Endpoint, ServerFacts};
 
 /// Product and version: `FerretDB`, `1.24.0`.
-pub(super) fn version(
-    connection: &mut MongoConnection,
-) -> Result<(&'static str, String), DeployError> {
+pub(super) fn version(connection: &mut MongoConnection) -> Result<(&'static str, String)> {
     let asked = connection.command(&rawdoc! { "buildInfo": 1, "$db": "admin" });
     let info = asked.context("cannot read the server's version")?;
     let ferretdb = text(&info, "ferretdbVersion").or_else(|| {
@@ -30,10 +28,7 @@ pub(super) fn version(
     Ok((product, version.trim_start_matches('v').to_owned()))
 }
 
-pub(super) fn ask(
-    endpoint: &Endpoint,
-    connection: &mut MongoConnection,
-) -> Result<ServerFacts, DeployError> {
+pub(super) fn ask(endpoint: &Endpoint, connection: &mut MongoConnection) -> Result<ServerFacts> {
     let cleaner = Cleaner::new(endpoint.password.as_ref());
     let (product, version) = version(connection)?;
     let hello = connection.command(&rawdoc! { "hello": 1, "$db": "admin" });

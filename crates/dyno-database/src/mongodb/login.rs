@@ -12,7 +12,6 @@ use super::reply;
 use crate::cleaner::Cleaner;
 use crate::scram::{Binding, ScramCache, ScramExchange};
 use crate::transport::Transport;
-use crate::waiting::SET_UP_LIMIT;
 use crate::{Endpoint, TlsMode};
 
 const MECHANISM: &str = "SCRAM-SHA-256";
@@ -68,7 +67,8 @@ fn begin(
         log_in(&mut connection, endpoint, (&source, cache))?;
     }
     connection.logged_in().map_err(|error| error.to_string())?;
-    connection.check_login().map_err(|error| needs_login(endpoint, &error))?;
+    // Servers greet everybody.
+    super::notes::collections(&mut connection).map_err(|error| needs_login(endpoint, &error))?;
     Ok(connection)
 }
 
@@ -177,13 +177,5 @@ fn needs_login(endpoint: &Endpoint, error: &StatementError) -> String {
     match endpoint.password {
         Some(_) => error.to_string(),
         None => format!("{error}; the URL has no password, so Dyno did not log in"),
-    }
-}
-
-impl MongoConnection {
-    /// Whether this user may look at the database: servers greet everybody. Blocks for half a minute at most.
-    fn check_login(&mut self) -> Result<(), StatementError> {
-        debug_assert_eq!(self.cold_limit(), SET_UP_LIMIT);
-        super::notes::collections(self).map(drop)
     }
 }

@@ -32,8 +32,9 @@ pub(crate) use product::PROTOCOL;
 
 use dyno_workload::Connector;
 
+use crate::Endpoint;
+use crate::error::Result;
 use crate::scram::ScramCache;
-use crate::{DeployError, Endpoint};
 use connection::MongoConnection;
 
 /// Opens connections to one endpoint, which derive the keys of its password only once.
@@ -43,6 +44,6 @@ fn connector(endpoint: Endpoint) -> Connector {
 }
 
 /// Opens one connection; cold calls have half a minute each.
-fn open(endpoint: &Endpoint) -> Result<MongoConnection, DeployError> {
+fn open(endpoint: &Endpoint) -> Result<MongoConnection> {
     Ok(login::open(endpoint, &ScramCache::default())?)
 }

@@ -11,6 +11,7 @@ use dyno_workload::StatementError;
 use super::connection::{MongoConnection, refused};
 use super::reply::{first_batch, text};
 use crate::catalog::some_of;
+use crate::error::StatementResult as Result;
 
 const NOTES: &str = "dyno_tables";
 
@@ -42,7 +43,7 @@ fn too_many(what: &str) -> StatementError {
 }
 
 /// The collections of the database, those of the server itself not included.
-pub(super) fn collections(connection: &mut MongoConnection) -> Result<Vec<String>, StatementError> {
+pub(super) fn collections(connection: &mut MongoConnection) -> Result<Vec<String>> {
     let list = rawdoc! {
         "listCollections": 1, "nameOnly": true, "cursor": { "batchSize": 10_000 },
         "$db": connection.database(),
@@ -53,10 +54,7 @@ pub(super) fn collections(connection: &mut MongoConnection) -> Result<Vec<String
     Ok(names.filter(|name| !name.starts_with(SYSTEM)).collect())
 }
 
-fn noted(
-    connection: &mut MongoConnection,
-    collections: &[String],
-) -> Result<Vec<String>, StatementError> {
+fn noted(connection: &mut MongoConnection, collections: &[String]) -> Result<Vec<String>> {
     if !collections.iter().any(|name| name == NOTES) {
         return Ok(Vec::new());
     }
@@ -78,10 +76,7 @@ fn noted(
 }
 
 /// Refuses a database with collections that Dyno did not make, unless those are allowed.
-pub(super) fn claim(
-    connection: &mut MongoConnection,
-    allow_existing: bool,
-) -> Result<(), StatementError> {
+pub(super) fn claim(connection: &mut MongoConnection, allow_existing: bool) -> Result<()> {
     let all = collections(connection)?;
     let noted = noted(connection, &all)?;
     let foreign: Vec<&str> = all
@@ -94,18 +89,14 @@ pub(super) fn claim(
     }
     let named = some_of(&foreign);
     Err(refused(format!(
-        "the database contains collections that Dyno did not create ({named}); give Dyno its \
-         own database, or allow them with `--allow-existing-tables` (in a study: \
-         `allow_existing_tables = true`), and Dyno \
-         leaves them alone"
+        "the database contains collections that Dyno did not create ({named}); give Dyno its own \
+         database, or allow them with `--allow-existing-tables` (in a study: \
+         `allow_existing_tables = true`), and Dyno leaves them alone"
     )))
 }
 
 /// Makes an empty collection, in the place of one that is Dyno's, and notes it first.
-pub(super) fn make(
-    connection: &mut MongoConnection,
-    collection: &str,
-) -> Result<(), StatementError> {
+pub(super) fn make(connection: &mut MongoConnection, collection: &str) -> Result<()> {
     let all = collections(connection)?;
     let noted = noted(connection, &all)?;
     let is_noted = noted.iter().any(|name| name == collection);
@@ -137,7 +128,7 @@ pub(super) fn make(
     created.map(drop)
 }
 
-fn drop_one(connection: &mut MongoConnection, collection: &str) -> Result<(), StatementError> {
+fn drop_one(connection: &mut MongoConnection, collection: &str) -> Result<()> {
     let command = rawdoc! { "drop": collection, "$db": connection.database() };
     match connection.command(&command) {
         Err(error) if error.code != NO_COLLECTION => Err(error),
@@ -146,7 +137,7 @@ fn drop_one(connection: &mut MongoConnection, collection: &str) -> Result<(), St
 }
 
 /// Drops the collections that are noted as Dyno's, and the notes.
-pub(super) fn drop_all(connection: &mut MongoConnection) -> Result<(), StatementError> {
+pub(super) fn drop_all(connection: &mut MongoConnection) -> Result<()> {
     let all = collections(connection)?;
     let noted = noted(connection, &all)?;
     for collection in noted.iter().filter(|name| all.contains(name)) {

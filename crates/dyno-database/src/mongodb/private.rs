@@ -1,15 +1,16 @@
 //! A private FerretDB, reached only by its Unix socket.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dyno_host::FileKind;
 
 use super::programs::{FINDER, PROGRAM, check_version};
 use super::settings;
+use crate::error::{Result, fail};
 use crate::private::{OwnServer, ServerFolder, ServerKind};
 use crate::running::Running;
-use crate::{Address, DeployError, Endpoint, Launch, Server, ServerFacts, ServerSpec};
+use crate::settings::Settings;
+use crate::{Address, Endpoint, Launch, Server, ServerFacts, ServerSpec};
 
 const CATALOG: &str = "dyno";
 
@@ -20,22 +21,22 @@ const SOCKET: &str = "mongodb.sock";
 
 const KIND: ServerKind = ServerKind::new("FerretDB");
 
-pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
+pub(super) fn check_spec(spec: &ServerSpec) -> Result<()> {
     if let Some(engine) = &spec.engine {
-        return Err(DeployError::new(format!(
+        return fail(format!(
             "Dyno starts FerretDB only with SQLite, so no other engine can be chosen: leave \
              `{engine}` out"
-        )));
+        ));
     }
     spec.check_alone("FerretDB")
 }
 
 /// Starts a private server and waits until it answers.
-pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
     let Launch { spec, data, place, clock } = *launch;
     check_spec(spec)?;
     if data.is_some() {
-        return Err(DeployError::new("FerretDB's data are not kept, so they cannot be reused"));
+        return fail("FerretDB's data are not kept, so they cannot be reused");
     }
     let installation = FINDER.find(spec, place.keeper())?;
     check_version(&installation.version)?;
@@ -48,10 +49,10 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let mut process = folder.server(spec, PathBuf::from("/bin/sh"), arguments);
     // It reports nothing to anybody.
     process.environment.push(("DO_NOT_TRACK".to_owned(), "true".to_owned()));
-    let endpoint = Endpoint::plain(super::PROTOCOL, Address::Unix(socket), USER, CATALOG);
+    let endpoint = Endpoint::plain(&super::PROTOCOL, Address::Unix(socket), USER, CATALOG);
     let reach = || super::open(&endpoint).map(drop).map_err(|error| error.message);
     let (server, ()) = OwnServer::start(folder, &process, KIND, clock, reach)?;
-    let facts = move |one: &Running| -> Result<ServerFacts, DeployError> {
+    let facts = move |one: &Running| -> Result<ServerFacts> {
         let mut facts = super::PROTOCOL.facts(&one.endpoint)?;
         facts.settings.extend(settings.clone());
         Ok(ServerFacts {
@@ -72,7 +73,7 @@ fn arguments(
     program: &Path,
     folder: &ServerFolder,
     socket: &Path,
-    settings: &BTreeMap<String, String>,
+    settings: &Settings,
 ) -> Vec<String> {
     vec![
         "-c".to_owned(),

@@ -1,31 +1,29 @@
 //! FerretDB as a product, and MongoDB's protocol.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use dyno_host::Keeper;
-use dyno_units::SettingValue;
 use dyno_workload::Target;
 
 use super::programs::FINDER;
 use super::{attached, facts, private, settings};
+use crate::error::{Result, fail};
+use crate::family::Family;
 use crate::product::texts;
-use crate::products::Family;
-use crate::protocol::NO_DEBT;
+use crate::protocol::{NO_DEBT, NO_STATEMENTS};
+use crate::settings::GivenSettings;
 use crate::{
-    Client, DataShape, DeployError, DiskUse, Endpoint, Installation, Launch, Place, Product,
-    ProductSpec, Protocol, ProtocolSpec, Server, ServerSpec, SocketKey,
+    Client, DataShape, DiskUse, Endpoint, Installation, Launch, Place, Product, ProductSpec,
+    Protocol, Server, ServerSpec, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
 
 pub(crate) const FAMILY: Family = Family {
-    protocol: Some(PROTOCOL),
+    protocol: Some(&PROTOCOL),
     ..Family::of(|| vec![Arc::new(FerretDb { spec: ferretdb() })])
 };
-
-pub(crate) const PROTOCOL: &dyn Protocol = &SPEC;
 
 struct FerretDb {
     spec: ProductSpec,
@@ -56,16 +54,16 @@ impl Product for FerretDb {
         &self.spec
     }
 
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
         private::start(launch)
     }
 
-    fn data_shape(&self, spec: &ServerSpec, _place: &Place) -> Result<DataShape, DeployError> {
+    fn data_shape(&self, spec: &ServerSpec, _place: &Place) -> Result<DataShape> {
         private::check_spec(spec)?;
-        Err(DeployError::new("data sets of FerretDB are not kept"))
+        fail("data sets of FerretDB are not kept")
     }
 
-    fn settings_refusal(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
+    fn settings_refusal(&self, settings: &GivenSettings) -> Option<String> {
         settings::spelled(settings).err().map(|error| error.message)
     }
 
@@ -73,7 +71,7 @@ impl Product for FerretDb {
         FINDER.installations(keeper)
     }
 
-    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
+    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String> {
         FINDER.version_in(programs, keeper)
     }
 
@@ -93,7 +91,7 @@ impl Product for FerretDb {
     }
 }
 
-static SPEC: ProtocolSpec = ProtocolSpec {
+pub(crate) static PROTOCOL: Protocol = Protocol {
     name: "mongodb",
     schemes: &["mongodb"],
     example: "mongodb://user:password@host:27017/database",
@@ -116,6 +114,7 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     attach: attached::attach,
     facts: |endpoint| facts::ask(endpoint, &mut super::open(endpoint)?),
     probes: |_, _, _| Vec::new(),
+    cost_source: |_, _, _| Err(NO_STATEMENTS.to_owned()),
     debt_meter: |_, _| Err(NO_DEBT.to_owned()),
     #[cfg(feature = "servers")]
     dumping: None,

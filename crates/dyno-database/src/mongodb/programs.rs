@@ -4,7 +4,7 @@ use std::path::Path;
 
 use dyno_host::Keeper;
 
-use crate::DeployError;
+use crate::error::{Result, fail};
 use crate::installation::Finder;
 
 pub(super) const PROGRAM: &str = "ferretdb";
@@ -20,13 +20,13 @@ pub(super) static FINDER: Finder = Finder {
 };
 
 /// FerretDB 2 has no SQLite in it: it needs PostgreSQL with an extension.
-pub(super) fn check_version(version: &str) -> Result<(), DeployError> {
+pub(super) fn check_version(version: &str) -> Result<()> {
     match version.starts_with("1.") {
         true => Ok(()),
-        false => Err(DeployError::new(format!(
+        false => fail(format!(
             "FerretDB {version} stores its documents in a PostgreSQL with an extension, which Dyno \
              does not start; use version 1, or start it yourself and give its URL"
-        ))),
+        )),
     }
 }
 

@@ -1,26 +1,21 @@
 //! Settings of a private FerretDB: pragmas of its SQLite databases.
 
-use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use dyno_units::{PercentEncoded, SettingValue};
 
+use crate::error::{Result, fail};
+use crate::settings::{GivenSettings, Settings, Words};
 use crate::{DeployError, Durability};
 
 pub(super) const DURABILITY: [&str; 2] = ["journal_mode", "synchronous"];
 
 /// The pragmas that may be set: those of a connection. FerretDB hands them to SQLite for each one that it opens.
-const PRAGMAS: [&str; 8] = [
-    "busy_timeout",
-    "cache_size",
-    "journal_mode",
-    "journal_size_limit",
-    "mmap_size",
-    "synchronous",
-    "temp_store",
-    "wal_autocheckpoint",
-];
+const PRAGMAS: Words = Words(
+    "busy_timeout cache_size journal_mode journal_size_limit mmap_size synchronous temp_store \
+     wal_autocheckpoint",
+);
 
 /// What is in force unless a study says otherwise: FerretDB's own and, of `synchronous`, SQLite's.
 const DEFAULTS: [(&str, &str); 3] =
@@ -32,23 +27,21 @@ const SYNCHRONOUS: [&str; 4] = ["off", "normal", "full", "extra"];
 const JOURNAL_MODES: [&str; 6] = ["delete", "truncate", "persist", "memory", "wal", "off"];
 
 pub(super) fn refused_setting(name: &str) -> Option<String> {
-    (!PRAGMAS.contains(&name)).then(|| {
+    (!PRAGMAS.has(name)).then(|| {
         format!(
             "settings of a private FerretDB are pragmas of its SQLite databases: {}; the rest is set by Dyno",
-            PRAGMAS.join(", ")
+            PRAGMAS.listed()
         )
     })
 }
 
 /// In SQLite's words. Fails for unknown names and values, which SQLite would ignore.
-pub(super) fn spelled(
-    given: &BTreeMap<String, SettingValue>,
-) -> Result<BTreeMap<String, String>, DeployError> {
+pub(super) fn spelled(given: &GivenSettings) -> Result<Settings> {
     let defaults = DEFAULTS.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let mut settings: BTreeMap<String, String> = defaults.collect();
+    let mut settings: Settings = defaults.collect();
     for (name, value) in given {
         if let Some(why) = refused_setting(name) {
-            return Err(DeployError::new(format!("FerretDB has no setting `{name}`: {why}")));
+            return fail(format!("FerretDB has no setting `{name}`: {why}"));
         }
         let text = text_of(value);
         let refuse = |accepted: &str| {
@@ -88,7 +81,7 @@ fn text_of(value: &SettingValue) -> String {
     }
 }
 
-pub(super) fn uri(settings: &BTreeMap<String, String>, folder: &Path) -> String {
+pub(super) fn uri(settings: &Settings, folder: &Path) -> String {
     // Before the journal's mode, which may have to wait for a lock.
     let (first, rest): (Vec<_>, Vec<_>) =
         settings.iter().partition(|(name, _)| *name == "busy_timeout");
@@ -99,7 +92,7 @@ pub(super) fn uri(settings: &BTreeMap<String, String>, folder: &Path) -> String 
     format!("file:{folder}/?{}", pragmas.join("&"))
 }
 
-pub(super) fn durability(settings: &BTreeMap<String, String>) -> Durability {
+pub(super) fn durability(settings: &Settings) -> Durability {
     let [journal, synchronous] =
         DURABILITY.map(|name| settings.get(name).map_or("", String::as_str));
     match (journal, synchronous) {
@@ -115,8 +108,8 @@ pub(super) fn durability(settings: &BTreeMap<String, String>) -> Durability {
 mod tests {
     use super::*;
 
-    fn given(name: &str, value: &str) -> BTreeMap<String, SettingValue> {
-        BTreeMap::from([(name.to_owned(), SettingValue::Text(value.to_owned()))])
+    fn given(name: &str, value: &str) -> GivenSettings {
+        GivenSettings::from([(name.to_owned(), SettingValue::Text(value.to_owned()))])
     }
 
     #[test]
@@ -145,7 +138,7 @@ mod tests {
     #[test]
     fn durability_follows_the_settings() {
         let check = |journal: &str, synchronous: &str, expected: &str| {
-            let settings = BTreeMap::from([
+            let settings = Settings::from([
                 ("journal_mode".to_owned(), journal.to_owned()),
                 ("synchronous".to_owned(), synchronous.to_owned()),
             ]);
@@ -156,6 +149,9 @@ mod tests {
         check("wal", "normal", "synced at checkpoints");
         check("wal", "off", "not synced");
         check("memory", "full", "not synced");
-        assert_eq!(durability(&spelled(&BTreeMap::new()).unwrap()), Durability::every_commit());
+        assert_eq!(
+            durability(&spelled(&GivenSettings::new()).unwrap()),
+            Durability::every_commit()
+        );
     }
 }

@@ -4,8 +4,8 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
 use super::MySqlConnection;
 use super::replica::send;
-use crate::server::Context;
-use crate::{Address, DeployError, Endpoint, Secret};
+use crate::error::{Context, Result};
+use crate::{Address, Endpoint, Secret};
 
 /// Rounds of the digest that MySQL takes by default, in thousands.
 const THOUSAND_ROUNDS: usize = 5;
@@ -28,11 +28,7 @@ impl Account<'_> {
 
     /// The account may exist with another password; `rights` as in `ALL ON *.*`. Fails if the server
     /// refuses, or the system gives no random bytes.
-    pub(super) fn make(
-        &self,
-        connection: &mut MySqlConnection,
-        rights: &str,
-    ) -> Result<(), DeployError> {
+    pub(super) fn make(&self, connection: &mut MySqlConnection, rights: &str) -> Result<()> {
         let salt = dyno_host::random_token().context("there is no salt for a password")?;
         let user = self.quoted();
         let identified = identified(connection.version(), self.password.reveal(), &salt);
@@ -47,7 +43,7 @@ impl Account<'_> {
     /// Logs in once through the socket, so that the server caches the password: logins over the network then answer a
     /// challenge, and send it to nobody. Not needed by servers that store what checks such answers. Fails if the
     /// account cannot log in.
-    pub(super) fn remember(&self, socket: &Endpoint) -> Result<(), DeployError> {
+    pub(super) fn remember(&self, socket: &Endpoint) -> Result<()> {
         debug_assert!(matches!(socket.address, Address::Unix(_)), "a password as it is");
         let (user, password) = (self.name.to_owned(), Some(self.password.clone()));
         let own = Endpoint { user, password, ..socket.clone() };

@@ -5,10 +5,10 @@ use dyno_workload::{Connection, StatementError};
 use super::{MySqlConnection, quoted};
 use crate::attached::{Attached, Hold};
 use crate::catalog::{claim_catalog, contents, drop_claimed_tables};
-use crate::server::Context;
+use crate::error::{Context, Result};
 use crate::transport::CATALOG_LIMIT;
 use crate::waiting::SET_UP_LIMIT;
-use crate::{AttachOptions, DeployError, Endpoint, LocalServer, Server};
+use crate::{AttachOptions, Endpoint, LocalServer, Server};
 
 /// The server's error for a catalog that does not exist.
 const UNKNOWN_CATALOG: &str = "1049";
@@ -19,10 +19,7 @@ struct Made {
 }
 
 /// Uses a running server: makes the catalog if it is missing, and claims it.
-pub(crate) fn attach(
-    endpoint: &Endpoint,
-    options: AttachOptions,
-) -> Result<Box<dyn Server>, DeployError> {
+pub(crate) fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<dyn Server>> {
     let mut connection = MySqlConnection::open(endpoint, None)?;
     let catalog = use_catalog(&mut connection, &endpoint.catalog, !options.makes_nothing)
         .context("the database cannot be used")?;
@@ -67,7 +64,7 @@ fn drop_catalog(connection: &mut MySqlConnection, catalog: &str) -> Result<(), S
 }
 
 impl Hold for Made {
-    fn remove(self: Box<Self>, endpoint: &Endpoint) -> Result<(), DeployError> {
+    fn remove(self: Box<Self>, endpoint: &Endpoint) -> Result<()> {
         let failed = format!("Dyno's tables on {endpoint} were not dropped");
         let mut connection = super::connect(endpoint).context(&failed)?;
         connection.set_cold_limit(CATALOG_LIMIT.0);

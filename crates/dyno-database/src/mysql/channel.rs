@@ -5,6 +5,7 @@ use std::io;
 use dyno_workload::{ErrorClass, StatementError};
 
 use super::protocol::{HEADER_LEN, MAX_PAYLOAD, not_understood, packets, push_packets};
+use crate::error::StatementResult as Result;
 use crate::transport::{ReadBuffer, Transport};
 
 /// Of a payload before authentication, all packets together: a login takes a few kilobytes.
@@ -13,7 +14,6 @@ const LOGIN_MAX: usize = 1 << 20;
 /// The same after authentication: no cold call needs longer rows.
 const PAYLOAD_MAX: usize = 64 << 20;
 
-/// A stream of packets, blocking.
 pub(super) struct Channel {
     pub(super) transport: Transport,
     pub(super) buffer: ReadBuffer,
@@ -34,20 +34,20 @@ impl Channel {
     }
 
     /// Sends a command: the first packet of an exchange.
-    pub(super) fn command(&mut self, command: u8, body: &[u8]) -> Result<(), StatementError> {
+    pub(super) fn command(&mut self, command: u8, body: &[u8]) -> Result<()> {
         self.sequence = 0;
         self.packet_out(&[&[command], body].concat())
     }
 
     /// Sends a packet that continues an exchange.
-    pub(super) fn packet_out(&mut self, payload: &[u8]) -> Result<(), StatementError> {
+    pub(super) fn packet_out(&mut self, payload: &[u8]) -> Result<()> {
         let mut out = Vec::with_capacity(HEADER_LEN + payload.len());
         self.sequence = push_packets(&mut out, payload, self.sequence);
         self.write_all(&out)
     }
 
     /// Writes `packet`, whose first bytes are free for its header.
-    pub(super) fn framed_out(&mut self, packet: &mut [u8]) -> Result<(), StatementError> {
+    pub(super) fn framed_out(&mut self, packet: &mut [u8]) -> Result<()> {
         let len = packet.len() - HEADER_LEN;
         assert!(len < MAX_PAYLOAD, "the packet has to be split");
         packet[..3].copy_from_slice(&(len as u32).to_le_bytes()[..3]);
@@ -57,7 +57,7 @@ impl Channel {
     }
 
     /// Receives a payload, joined if it came in several packets.
-    pub(super) fn packet_in(&mut self) -> Result<Vec<u8>, StatementError> {
+    pub(super) fn packet_in(&mut self) -> Result<Vec<u8>> {
         let mut payload = Vec::new();
         loop {
             let &[a, b, c, sequence] = self.wait_for(HEADER_LEN)? else {
@@ -85,15 +85,8 @@ impl Channel {
         }
     }
 
-    pub(super) fn expect_much(&mut self, n_bytes: usize) {
-        self.buffer.room(n_bytes);
-    }
-
     /// Receives a payload and passes it on where it lies; one that came in several packets is joined first.
-    pub(super) fn packet_in_place<T>(
-        &mut self,
-        pass_on: impl FnOnce(&[u8]) -> T,
-    ) -> Result<T, StatementError> {
+    pub(super) fn packet_in_place<T>(&mut self, pass_on: impl FnOnce(&[u8]) -> T) -> Result<T> {
         let &[a, b, c, sequence] = self.wait_for(HEADER_LEN)? else {
             return Err(not_understood("a packet without a header"));
         };
@@ -108,7 +101,7 @@ impl Channel {
     }
 
     /// Waits for the first `n` unread bytes.
-    fn wait_for(&mut self, n: usize) -> Result<&[u8], StatementError> {
+    fn wait_for(&mut self, n: usize) -> Result<&[u8]> {
         while self.buffer.unread().len() < n {
             match self.transport.read_some(&mut self.buffer) {
                 Ok(0) => return Err(closed()),
@@ -119,7 +112,7 @@ impl Channel {
         Ok(&self.buffer.unread()[..n])
     }
 
-    fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), StatementError> {
+    fn write_all(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() || self.transport.wants_write() {
             match self.transport.write_some(bytes) {
                 Ok(0) if !bytes.is_empty() => return Err(gone("the socket accepts no more data")),

@@ -7,27 +7,27 @@ use dyno_units::version_numbers;
 
 use super::install::{Brand, MARIADB, find_install};
 use super::option_file::{normal, quoted, spelled};
+use crate::error::{Result, fail};
 use crate::settings_check::{refusal, unknown_name};
-use crate::{DeployError, Part, ServerSpec};
+use crate::{Part, ServerSpec};
 
 const FIRST_WITH_VECTORS: [u32; 2] = [11, 7];
 
-pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
+pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<()> {
     let Ok(install) = find_install(spec, keeper) else { return Ok(()) };
     let brand = Brand::of(spec);
     let is_new_enough = version_numbers(&install.version)[..] >= FIRST_WITH_VECTORS[..];
     if *brand == MARIADB && is_new_enough {
         return Ok(());
     }
-    Err(DeployError::new(format!(
+    fail(format!(
         "{} {} has no vector indexes; use MariaDB 11.7 or later: `dyno products fetch \
-         mariadb@11.8`, with \
-         `product = \"mariadb\"` and `version = \"11.8\"` in the study",
+         mariadb@11.8`, with `product = \"mariadb\"` and `version = \"11.8\"` in the study",
         brand.title, install.version
-    )))
+    ))
 }
 
-pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
+pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<()> {
     // Missing programs are reported where they are needed.
     let Ok(install) = find_install(spec, keeper) else { return Ok(()) };
     if matches!(spec.part, Part::Node(_)) {
@@ -54,7 +54,7 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     if !known.is_empty()
         && let Some(unknown) = unknown_name(&settings, &known, without_prefix, "the server")
     {
-        return Err(DeployError::new(unknown));
+        return fail(unknown);
     }
     let mut text = "[mysqld]\n".to_owned();
     for (name, value) in &settings {
@@ -64,10 +64,8 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     let arguments = |file: &std::path::Path| {
         vec![format!("--defaults-file={}", file.display()), "--help".into(), "--verbose".into()]
     };
-    match refusal(keeper, program, arguments, &text)? {
-        None => Ok(()),
-        Some(why) => Err(DeployError::new(format!("the server refuses its settings: {why}"))),
-    }
+    let refused = |why: String| fail(format!("the server refuses its settings: {why}"));
+    refusal(keeper, program, arguments, &text)?.map_or(Ok(()), refused)
 }
 
 /// The name of the variable that an option sets: `skip_`, `loose_` and the like say how.

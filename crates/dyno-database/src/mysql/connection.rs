@@ -29,6 +29,7 @@ use super::protocol::{
 use super::{load, login};
 use crate::Endpoint;
 use crate::cleaner::Cleaner;
+use crate::error::StatementResult as Result;
 use crate::transport::{READS_MOST, SHORT_READ};
 use crate::waiting::SET_UP_LIMIT;
 
@@ -224,7 +225,7 @@ impl MySqlConnection {
     }
 
     /// Writes the remaining bytes, until the socket accepts no more.
-    fn flush(&mut self) -> Result<(), StatementError> {
+    fn flush(&mut self) -> Result<()> {
         while self.wants_write() {
             match self.channel.transport.write_some(&self.request[self.n_written..]) {
                 Ok(n_taken) => {
@@ -260,10 +261,7 @@ impl MySqlConnection {
     }
 
     #[inline]
-    fn ended(
-        &mut self,
-        result: Result<Reply, Box<StatementError>>,
-    ) -> Result<Reply, StatementError> {
+    fn ended(&mut self, result: Result<Reply, Box<StatementError>>) -> Result<Reply> {
         match result {
             Ok(reply) => Ok(self.completed(reply)),
             Err(error) => Err(self.failed(*error)),
@@ -319,7 +317,7 @@ impl MySqlConnection {
 
     /// Reads until the reply is complete, or nothing more is there, or after [`READS_MOST`] reads.
     #[inline]
-    fn receive(&mut self) -> Poll<Result<Reply, StatementError>> {
+    fn receive(&mut self) -> Poll<Result<Reply>> {
         for _ in 0..READS_MOST {
             let channel = &mut self.channel;
             if self.is_blocking && !channel.transport.wait_readable(self.timeout_ns) {
@@ -376,14 +374,14 @@ impl Connection for MySqlConnection {
         Some(self.channel.transport.descriptor())
     }
 
-    fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
+    fn prepare(&mut self, statements: &[Statement]) -> Result<()> {
         if statements.iter().any(|statement| statement.is_unnamed || statement.texts.is_some()) {
             return Err(misuse("there are no unnamed statements, which are parsed each time"));
         }
         let limit = if self.cold_limit.0 > 0 { self.cold_limit } else { SET_UP_LIMIT };
         self.cold(limit, |connection| {
             for own in std::mem::take(&mut connection.statements) {
-                let id = own.template.id();
+                let id = own.template.id;
                 connection.channel.command(command::STMT_CLOSE, &id.to_le_bytes())?;
             }
             for statement in statements {
@@ -394,11 +392,11 @@ impl Connection for MySqlConnection {
         })
     }
 
-    fn prepare_at(&mut self, idx: usize, statement: &Statement) -> Result<(), StatementError> {
+    fn prepare_at(&mut self, idx: usize, statement: &Statement) -> Result<()> {
         let limit = if self.cold_limit.0 > 0 { self.cold_limit } else { SET_UP_LIMIT };
         self.cold(limit, |connection| {
             if let Some(own) = connection.statements.get(idx) {
-                let id = own.template.id();
+                let id = own.template.id;
                 connection.channel.command(command::STMT_CLOSE, &id.to_le_bytes())?;
             }
             let own = connection.prepare_one(statement)?;
@@ -485,7 +483,7 @@ impl Connection for MySqlConnection {
         }
     }
 
-    fn poll_received(&mut self) -> Poll<Result<Reply, StatementError>> {
+    fn poll_received(&mut self) -> Poll<Result<Reply>> {
         if self.kept.is_some() || !(self.reader.is_waiting() || self.expect_next()) {
             return Poll::Pending;
         }
@@ -500,7 +498,7 @@ impl Connection for MySqlConnection {
         self.awaited.len() + usize::from(self.reader.is_waiting())
     }
 
-    fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
+    fn poll_reply(&mut self) -> Poll<Result<Reply>> {
         if self.kept.is_some() {
             return Poll::Ready(Err(self.take_kept_error()));
         }
@@ -537,7 +535,7 @@ impl Connection for MySqlConnection {
         self.cold_limit = Nanoseconds(limit_ns);
     }
 
-    fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError> {
+    fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<()> {
         let result = self.channel.transport.set_blocking(blocking, timeout_ns);
         result.map_err(|error| lost(&error.to_string()))?;
         self.is_blocking = blocking;
@@ -546,7 +544,7 @@ impl Connection for MySqlConnection {
     }
 
     /// Invalid UTF-8 becomes replacement characters. Rows of several results follow one another.
-    fn query(&mut self, sql: &str) -> Result<TextRows, StatementError> {
+    fn query(&mut self, sql: &str) -> Result<TextRows> {
         self.cold(self.cold_limit, |connection| {
             let mut rows = TextRows::new();
             connection.exchange_text(sql, &mut |row| rows.push(row))?;
@@ -554,7 +552,7 @@ impl Connection for MySqlConnection {
         })
     }
 
-    fn query_named(&mut self, sql: &str) -> Result<NamedRows, StatementError> {
+    fn query_named(&mut self, sql: &str) -> Result<NamedRows> {
         self.names.clear();
         let rows = self.query(sql)?;
         Ok(NamedRows { columns: std::mem::take(&mut self.names), rows })
@@ -567,7 +565,7 @@ impl Connection for MySqlConnection {
         table: &str,
         columns: &[Name],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
-    ) -> Result<u64, StatementError> {
+    ) -> Result<u64> {
         self.cold_as(Nanoseconds::ZERO, true, |connection| {
             load::load_rows(connection, table, columns, next_row)
         })

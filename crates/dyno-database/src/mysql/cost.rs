@@ -5,61 +5,36 @@ use dyno_workload::{Connection, Reply};
 use super::reach;
 use crate::explain_cost::{aligned, execute};
 use crate::probe::numbers_by_name;
+use crate::settings::Words;
 use crate::{Access, CostSource, Counters};
 
 /// `ER_WARNING_NOT_COMPLETE_ROLLBACK`: some of what was changed stays changed.
 const NOT_ROLLED_BACK: &str = "1196";
 
 /// Status variables that move but are not counters.
-const GAUGES: [&str; 28] = [
-    "uptime",
-    "uptime_since_flush_status",
-    "last_query_cost",
-    "memory_used",
-    "max_memory_used",
-    "max_used_connections",
-    "prepared_stmt_count",
-    "open_files",
-    "open_streams",
-    "open_tables",
-    "open_table_definitions",
-    "threads_cached",
-    "threads_connected",
-    "threads_running",
-    "innodb_checkpoint_age",
-    "innodb_checkpoint_max_age",
-    "innodb_checkpoint_target_age",
-    "innodb_history_list_length",
-    "innodb_ibuf_free_list",
-    "innodb_ibuf_segment_size",
-    "innodb_ibuf_size",
-    "innodb_max_trx_id",
-    "innodb_num_open_files",
-    "innodb_row_lock_current_waits",
-    "innodb_row_lock_time_avg",
-    "innodb_row_lock_time_max",
-    "key_blocks_unused",
-    "key_blocks_used",
-];
+const GAUGES: Words = Words(
+    "uptime uptime_since_flush_status last_query_cost memory_used max_memory_used \
+     max_used_connections prepared_stmt_count open_files open_streams open_tables \
+     open_table_definitions threads_cached threads_connected threads_running \
+     innodb_checkpoint_age innodb_checkpoint_max_age innodb_checkpoint_target_age \
+     innodb_history_list_length innodb_ibuf_free_list innodb_ibuf_segment_size innodb_ibuf_size \
+     innodb_max_trx_id innodb_num_open_files innodb_row_lock_current_waits \
+     innodb_row_lock_time_avg innodb_row_lock_time_max key_blocks_unused key_blocks_used",
+);
 
 /// Prefixes of the names of further gauges: sizes and current waits.
-const GAUGE_GROUPS: [&str; 5] = [
-    "innodb_buffer_pool_bytes_",
-    "innodb_data_pending_",
-    "innodb_mem_",
-    "innodb_os_log_pending_",
-    "qcache_free_",
-];
+const GAUGE_GROUPS: Words = Words(
+    "innodb_buffer_pool_bytes_ innodb_data_pending_ innodb_mem_ innodb_os_log_pending_ \
+     qcache_free_",
+);
 
 /// Pages of the buffer pool by what they are; other names of that form count.
-const PAGE_GAUGES: [&str; 7] = ["data", "dirty", "free", "latched", "misc", "old", "total"];
+const PAGE_GAUGES: Words = Words("data dirty free latched misc old total");
 
 fn is_gauge(name: &str) -> bool {
-    GAUGES.contains(&name)
+    GAUGES.has(name)
         || GAUGE_GROUPS.iter().any(|group| name.starts_with(group))
-        || name
-            .strip_prefix("innodb_buffer_pool_pages_")
-            .is_some_and(|kind| PAGE_GAUGES.contains(&kind))
+        || name.strip_prefix("innodb_buffer_pool_pages_").is_some_and(|kind| PAGE_GAUGES.has(kind))
 }
 
 /// Views with counters of their own: the prefix of their names here, and their queries.

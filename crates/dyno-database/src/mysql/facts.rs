@@ -8,6 +8,7 @@ use super::MySqlConnection;
 use crate::catalog::first_cell;
 use crate::cleaner::Cleaner;
 use crate::server::build_parts;
+use crate::settings::Settings;
 use crate::{Durability, Endpoint, ServerFacts};
 
 const DURABILITY_SETTINGS: [&str; 5] = [
@@ -40,7 +41,7 @@ pub(super) fn ask(
         }
     }
     Ok(ServerFacts {
-        product: product_of(&version).to_owned(),
+        product: if version.contains("MariaDB") { "MariaDB" } else { "MySQL" }.to_owned(),
         durability: durability(&settings),
         durability_settings: &DURABILITY_SETTINGS,
         memory_bytes: memory_bytes(&settings),
@@ -51,17 +52,13 @@ pub(super) fn ask(
     })
 }
 
-pub(super) fn configured(settings: &BTreeMap<String, String>) -> Option<String> {
+pub(super) fn configured(settings: &Settings) -> Option<String> {
     let names = ["version_comment", "version_compile_os", "version_compile_machine"];
     build_parts(names.iter().filter_map(|name| Some(format!("{name}: {}", settings.get(*name)?))))
 }
 
-fn product_of(version: &str) -> &'static str {
-    if version.contains("MariaDB") { "MariaDB" } else { "MySQL" }
-}
-
 /// Durability by the settings of the default engine.
-fn durability(settings: &BTreeMap<String, String>) -> Durability {
+fn durability(settings: &Settings) -> Durability {
     let value = |name: &str| settings.get(name).map(String::as_str);
     let engine = value("default_storage_engine").unwrap_or("InnoDB").to_ascii_lowercase();
     let flush = match engine.as_str() {
@@ -91,7 +88,7 @@ fn durability(settings: &BTreeMap<String, String>) -> Durability {
 }
 
 /// Memory for data of the engine that tables get by default.
-fn memory_bytes(settings: &BTreeMap<String, String>) -> Option<f64> {
+fn memory_bytes(settings: &Settings) -> Option<f64> {
     let engine = settings.get("default_storage_engine");
     let is_rocksdb = engine.is_some_and(|engine| engine.eq_ignore_ascii_case("rocksdb"));
     let name = MEMORY_SETTINGS[usize::from(is_rocksdb)];

@@ -5,7 +5,6 @@
 //! node starts on a copy of the data with a note of its position in the cluster; a restarted node finds that out
 //! itself, and gets the changes that it missed from the others (`state_transfer_hosts.sh`).
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::fchown;
@@ -13,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dyno_host::{Probe, RunAs};
+use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
-use dyno_units::{Nanoseconds, SettingValue};
 use dyno_workload::{Connection, TextRows};
 
 use super::install::Install;
@@ -23,9 +22,10 @@ use super::{MySqlConnection, connect, connector, open};
 use crate::cluster::{Clustering, Node, NodePorts, NodeState, node_name};
 use crate::control::{BeforeStart, ServerControl};
 use crate::data::gone;
+use crate::error::{Context, Result, fail};
 use crate::private::ServerFolder;
-use crate::probe::{Counters, CountersProbe, Item, cell, gauge, numbers_by_name, rate};
-use crate::server::Context;
+use crate::probe::{Counters, Item, cell, gauge, numbers_by_name, rate};
+use crate::settings::GivenSettings;
 use crate::transport::CATALOG_LIMIT;
 use crate::{DeployError, Endpoint};
 
@@ -59,7 +59,7 @@ const OWN_OPTIONS: [&str; 6] = ["gmcast.", "ist.", "base_", "socket.", "pc.", "e
 pub(super) struct Galera;
 
 /// Fails, with what to install, if it is missing.
-pub(super) fn library(install: &Install) -> Result<PathBuf, DeployError> {
+pub(super) fn library(install: &Install) -> Result<PathBuf> {
     let bases = [install.base.as_path(), Path::new("/usr")].into_iter();
     let mut all = bases
         .flat_map(|base| LIBRARY_FOLDERS.map(|folder| base.join(folder).join(LIBRARY)))
@@ -76,31 +76,31 @@ pub(super) fn library(install: &Install) -> Result<PathBuf, DeployError> {
 pub(super) fn check(
     install: &Install,
     engine: Option<&str>,
-    settings: &BTreeMap<String, SettingValue>,
-) -> Result<PathBuf, DeployError> {
+    settings: &GivenSettings,
+) -> Result<PathBuf> {
     if !install.is_mariadb() {
-        return Err(DeployError::new("a Galera cluster needs MariaDB; leave `cluster` out"));
+        return fail("a Galera cluster needs MariaDB; leave `cluster` out");
     }
     if let Some(engine) = engine.filter(|engine| !engine.eq_ignore_ascii_case("innodb")) {
-        return Err(DeployError::new(format!(
+        return fail(format!(
             "Galera replicates only InnoDB, not {engine}; leave `engine` or `cluster` out"
-        )));
+        ));
     }
     own_options(settings)?;
     library(install)
 }
 
-fn own_options(settings: &BTreeMap<String, SettingValue>) -> Result<String, DeployError> {
+fn own_options(settings: &GivenSettings) -> Result<String> {
     let mut given = settings.iter().filter(|(name, _)| normal(name) == PROVIDER_OPTIONS);
     let Some((_, value)) = given.next() else { return Ok(String::new()) };
     let text = value.to_string();
     for option in text.split(';').map(str::trim) {
         let is_own = OWN_OPTIONS.iter().any(|own| option.starts_with(own));
         if is_own || option.contains(['"', '\\', '\n', '\r']) {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "`{option}` in {PROVIDER_OPTIONS} is chosen by Dyno for a private cluster: it \
                  determines where the nodes listen and when they form a cluster; leave it out"
-            )));
+            ));
         }
     }
     Ok(text)
@@ -112,14 +112,14 @@ pub(super) const PROVIDER_OPTIONS: &str = "wsrep_provider_options";
 pub(super) fn lines(
     node: &Node,
     (library, data): (&Path, &str),
-    settings: &BTreeMap<String, SettingValue>,
-) -> Result<String, DeployError> {
+    settings: &GivenSettings,
+) -> Result<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if !data.chars().all(is_plain) {
-        return Err(DeployError::new(format!(
+        return fail(format!(
             "a Galera cluster cannot be in {data}: its path may consist of letters, digits, `/`, `.`, \
              `_` and `-` only; choose another data folder"
-        )));
+        ));
     }
     let ports = node.ports();
     let (number, own) = (node.number, own_options(settings)?);
@@ -144,24 +144,19 @@ pub(super) fn lines(
 
 /// Writes the script that copies data or, on several machines, the one that does not; returns the environment
 /// variable that leads to it. Fails if it cannot be written.
-pub(super) fn put_transfer(
-    folder: &ServerFolder,
-    is_on_hosts: bool,
-) -> Result<(String, String), DeployError> {
+pub(super) fn put_transfer(folder: &ServerFolder, is_on_hosts: bool) -> Result<(String, String)> {
     folder.write_program(TRANSFER_FILE, if is_on_hosts { NO_COPY } else { TRANSFER })?;
     Ok(("PATH".to_owned(), format!("{}:/usr/bin:/bin", folder.path().display())))
 }
 
 /// Notes their position in a joining node's data, so that it asks no other node for them. Fails if the note exists
 /// or cannot be written.
-pub(super) fn put_position(folder: &ServerFolder, node: &Node) -> Result<(), DeployError> {
-    match &node.joins_at {
-        Some(position) => write_position(&folder.data(), folder.keeper().run_as(), position),
-        None => Ok(()),
-    }
+pub(super) fn put_position(folder: &ServerFolder, node: &Node) -> Result<()> {
+    let write = |at: &String| write_position(&folder.data(), folder.keeper().run_as(), at);
+    node.joins_at.as_ref().map_or(Ok(()), write)
 }
 
-fn write_position(data: &Path, owner: Option<RunAs>, position: &str) -> Result<(), DeployError> {
+fn write_position(data: &Path, owner: Option<RunAs>, position: &str) -> Result<()> {
     let (uuid, number) = position.rsplit_once(':').unwrap_or((position, "-1"));
     let text = format!(
         "# GALERA saved state\nversion: 2.1\nuuid:    {uuid}\nseqno:   {number}\nsafe_to_bootstrap: 0\n"
@@ -235,7 +230,7 @@ pub(super) fn control(
 
 /// Finds the position of an ended server's data and notes it in them: after a crash, the server does not know it
 /// when it asks others for what it missed.
-fn find_position(control: &ServerControl, data: &Path) -> Result<(), DeployError> {
+fn find_position(control: &ServerControl, data: &Path) -> Result<()> {
     let mut process = control.spec.clone();
     process.arguments.push("--wsrep-recover".to_owned());
     process.log = control.folder.join(POSITION_LOG);
@@ -266,7 +261,7 @@ fn is_position(text: &str) -> bool {
 
 const STATUS: &str = "SHOW GLOBAL STATUS LIKE 'wsrep%'";
 
-fn status(node: &Endpoint) -> Result<TextRows, DeployError> {
+fn status(node: &Endpoint) -> Result<TextRows> {
     Ok(open(node)?.query(STATUS)?)
 }
 
@@ -288,12 +283,12 @@ fn state(rows: &TextRows) -> NodeState {
     }
 }
 
-fn position_in(rows: &TextRows) -> Result<String, DeployError> {
+fn position_in(rows: &TextRows) -> Result<String> {
     let uuid = value(rows, "wsrep_cluster_state_uuid");
     let position = format!("{uuid}:{}", state(rows).committed);
     match is_position(&position) {
         true => Ok(position),
-        false => Err(DeployError::new("the node does not say what it holds of its cluster")),
+        false => fail("the node does not say what it holds of its cluster"),
     }
 }
 
@@ -302,17 +297,17 @@ impl Clustering for Galera {
         "galera"
     }
 
-    fn position(&self, node: &Endpoint) -> Result<Option<String>, DeployError> {
+    fn position(&self, node: &Endpoint) -> Result<Option<String>> {
         let rows = status(node)?;
         position_in(&rows).map(Some)
     }
 
-    fn state(&self, node: &Endpoint) -> Result<NodeState, DeployError> {
+    fn state(&self, node: &Endpoint) -> Result<NodeState> {
         Ok(state(&status(node)?))
     }
 
     fn probe(&self, name: &str, node: &Endpoint) -> Box<dyn Probe> {
-        Box::new(CountersProbe::new(name, connector(node.clone()), &COUNTERS))
+        COUNTERS.probe(name, connector(node.clone()))
     }
 
     fn tables(&self) -> &'static str {
@@ -344,11 +339,13 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use dyno_host::Readings;
-    use dyno_workload::{Connector, NamedRows};
+    use dyno_units::SettingValue;
+    use dyno_workload::NamedRows;
 
     use super::*;
     use crate::Secret;
     use crate::cluster::Cluster;
+    use crate::probe::Table;
 
     fn rows(values: &[(&str, &str)]) -> TextRows {
         values.iter().map(|(a, b)| vec![Some((*a).to_owned()), Some((*b).to_owned())]).collect()
@@ -397,7 +394,7 @@ mod tests {
     #[test]
     fn a_node_is_told_of_those_before_it_and_listens_at_the_loopback_only() {
         let text = |number| {
-            lines(&node(number), (Path::new("/l.so"), "/d/data"), &BTreeMap::new()).unwrap()
+            lines(&node(number), (Path::new("/l.so"), "/d/data"), &GivenSettings::new()).unwrap()
         };
         assert!(text(1).contains("wsrep_cluster_address = gcomm://\n"), "{}", text(1));
         let third = text(3);
@@ -410,7 +407,7 @@ mod tests {
             "{third}"
         );
         assert!(third.contains("wsrep_sst_receive_address = /d/data/transfer\n"), "{third}");
-        let odd = lines(&node(1), (Path::new("/l.so"), "/d/a b"), &BTreeMap::new());
+        let odd = lines(&node(1), (Path::new("/l.so"), "/d/a b"), &GivenSettings::new());
         assert!(odd.unwrap_err().message.contains("choose another data folder"));
     }
 
@@ -468,11 +465,7 @@ mod tests {
 
     #[test]
     fn counters_are_read_as_rates_of_their_node() {
-        let nowhere: Connector = std::sync::Arc::new(|| {
-            let (address, reason) = (String::new(), String::new());
-            Err(dyno_workload::ConnectError { address, reason, details: None })
-        });
-        let mut probe = CountersProbe::new("node-2", nowhere, &COUNTERS);
+        let mut table = Table::new(ITEMS);
         let mut read = |second: u64, paused: &str, queue: &str| {
             let mut readings = Readings::new();
             let all = rows(&[
@@ -480,7 +473,8 @@ mod tests {
                 ("wsrep_local_recv_queue", queue),
             ]);
             let answer = NamedRows { columns: Vec::new(), rows: all };
-            probe.put(Nanoseconds::from_secs(second), &answer, &mut readings);
+            let now = Nanoseconds::from_secs(second);
+            COUNTERS.put(("node-2", &mut table), now, &answer, &mut readings);
             assert!(
                 readings.keys().all(|name| COUNTERS.readings().iter().any(|one| one.is_for(name)))
             );

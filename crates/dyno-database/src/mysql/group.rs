@@ -4,13 +4,12 @@
 //! from 127.0.0.1 (on several machines from anywhere), for replication only, with a password made for each group. All
 //! members start on the same data.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use dyno_host::Probe;
 use dyno_units::reading::prelude::*;
-use dyno_units::{Clock, Nanoseconds, SettingValue, version_numbers};
+use dyno_units::{Clock, Nanoseconds, version_numbers};
 use dyno_workload::{Connection, TextRows};
 
 use super::account::Account;
@@ -18,11 +17,13 @@ use super::install::Install;
 use super::option_file::normal;
 use super::replica::{self, Words, failed, send};
 use super::{MySqlConnection, connector, open};
+use crate::Endpoint;
 use crate::cluster::{Clustering, Node, NodeState};
 use crate::control::ServerControl;
+use crate::error::{Result, fail};
 use crate::part::REPLICATION_USER;
-use crate::probe::{Counters, CountersProbe, Item, cell, gauge, named_numbers, rate};
-use crate::{DeployError, Endpoint};
+use crate::probe::{Counters, Item, cell, gauge, named_numbers, rate};
+use crate::settings::GivenSettings;
 
 const PLUGIN: &str = "group_replication.so";
 
@@ -44,28 +45,28 @@ const EXPELLED: &str = "ERROR";
 pub(super) struct Group;
 
 /// Fails, with the reason, if these programs and engine cannot be a member.
-pub(super) fn check(install: &Install, engine: Option<&str>) -> Result<(), DeployError> {
+pub(super) fn check(install: &Install, engine: Option<&str>) -> Result<()> {
     let version = &install.version;
     if version_numbers(version)[..] < OLDEST[..] {
-        return Err(DeployError::new(format!(
+        return fail(format!(
             "group replication needs MySQL 8.0.27 or later, and this is {version}"
-        )));
+        ));
     }
     if let Some(engine) = engine.filter(|engine| !engine.eq_ignore_ascii_case("innodb")) {
-        return Err(DeployError::new(format!(
+        return fail(format!(
             "group replication takes InnoDB alone, and not {engine}; leave `engine` or `cluster` out"
-        )));
+        ));
     }
     let usual = || install.base.join("lib/mysql/plugin");
     let folder: PathBuf = install.plugins.clone().unwrap_or_else(usual);
     if folder.join(PLUGIN).is_file() {
         return Ok(());
     }
-    Err(DeployError::new(format!(
+    fail(format!(
         "group replication needs the plug-in {PLUGIN}, which is not in {}; choose another build of MySQL, or \
          leave `cluster` out",
         folder.display()
-    )))
+    ))
 }
 
 /// The last lines of a member's option file, which nothing overrides.
@@ -110,10 +111,7 @@ pub(super) fn is_own_setting(name: &str) -> bool {
 }
 
 /// Refuses settings of the plug-in that it does not know: option files mention them for whoever does.
-fn check_settings(
-    connection: &mut MySqlConnection,
-    settings: &BTreeMap<String, SettingValue>,
-) -> Result<(), DeployError> {
+fn check_settings(connection: &mut MySqlConnection, settings: &GivenSettings) -> Result<()> {
     for name in settings.keys().filter(|name| is_own_setting(name)) {
         let bare = normal(name);
         let bare = bare.trim_start_matches("loose_");
@@ -121,7 +119,7 @@ fn check_settings(
         let rows = connection.query(&sql)?;
         if rows.is_empty() {
             let version = connection.version();
-            return Err(DeployError::new(format!("MySQL {version} has no setting `{name}`")));
+            return fail(format!("MySQL {version} has no setting `{name}`"));
         }
     }
     Ok(())
@@ -132,9 +130,9 @@ fn check_settings(
 pub(super) fn join(
     connection: &mut MySqlConnection,
     (node, catalog): (&Node, &str),
-    settings: &BTreeMap<String, SettingValue>,
+    settings: &GivenSettings,
     clock: &dyn Clock,
-) -> Result<(), DeployError> {
+) -> Result<()> {
     check_settings(connection, settings)?;
     check_keys(connection, catalog)?;
     let words = Words::of(connection)?;
@@ -171,12 +169,12 @@ pub(super) fn join(
             return Ok(());
         }
         if clock.now() >= until {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "{} does not join its group within {ONLINE_LIMIT}: it is {}, and sees {} members",
                 node.name(),
                 state.words,
                 state.size
-            )));
+            ));
         }
         clock.sleep_until(clock.now() + POLL);
     }
@@ -203,7 +201,7 @@ fn bootstrap(word: &str) -> String {
 }
 
 /// Refuses tables without a primary key, in which the server refuses every change later.
-fn check_keys(connection: &mut MySqlConnection, catalog: &str) -> Result<(), DeployError> {
+fn check_keys(connection: &mut MySqlConnection, catalog: &str) -> Result<()> {
     let sql = format!(
         "SELECT t.table_name FROM information_schema.tables t LEFT JOIN information_schema.table_constraints c \
          ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.constraint_type = 'PRIMARY KEY' \
@@ -214,11 +212,11 @@ fn check_keys(connection: &mut MySqlConnection, catalog: &str) -> Result<(), Dep
     if names.is_empty() {
         return Ok(());
     }
-    Err(DeployError::new(format!(
+    fail(format!(
         "group replication needs a primary key in each table, and {} has none; choose another workload, or \
          change its options, or leave `cluster` out",
         names.join(", ")
-    )))
+    ))
 }
 
 /// A restarted member joins the others; it is back when it has caught up with them.
@@ -245,7 +243,7 @@ const STATE: &str = "SELECT member_state, member_role, (SELECT COUNT(*) FROM \
      performance_schema.replication_group_members WHERE member_state = 'ONLINE'), @@GLOBAL.gtid_executed FROM \
      performance_schema.replication_group_members WHERE member_id IN (@@server_uuid, '')";
 
-fn asked(connection: &mut MySqlConnection) -> Result<NodeState, DeployError> {
+fn asked(connection: &mut MySqlConnection) -> Result<NodeState> {
     Ok(state(&connection.query(STATE)?))
 }
 
@@ -292,7 +290,7 @@ impl Clustering for Group {
         Some("SELECT @@GLOBAL.super_read_only = 0")
     }
 
-    fn state(&self, node: &Endpoint) -> Result<NodeState, DeployError> {
+    fn state(&self, node: &Endpoint) -> Result<NodeState> {
         asked(&mut open(node)?)
     }
 
@@ -305,7 +303,7 @@ impl Clustering for Group {
     }
 
     fn probe(&self, name: &str, node: &Endpoint) -> Box<dyn Probe> {
-        Box::new(CountersProbe::new(name, connector(node.clone()), &COUNTERS))
+        COUNTERS.probe(name, connector(node.clone()))
     }
 
     fn tables(&self) -> &'static str {
@@ -350,11 +348,12 @@ const ITEMS: &[Item] = &[
 #[cfg(test)]
 mod tests {
     use dyno_host::Readings;
-    use dyno_workload::{Connector, NamedRows};
+    use dyno_workload::NamedRows;
 
     use super::*;
     use crate::Secret;
     use crate::cluster::{Cluster, NodePorts};
+    use crate::probe::Table;
 
     fn node(number: u32, writes_on_all: bool) -> Node {
         let ports = [(11, 12), (21, 22), (31, 32)];
@@ -418,18 +417,15 @@ mod tests {
 
     #[test]
     fn counters_are_read_as_rates_of_their_member() {
-        let nowhere: Connector = std::sync::Arc::new(|| {
-            let (address, reason) = (String::new(), String::new());
-            Err(dyno_workload::ConnectError { address, reason, details: None })
-        });
-        let mut probe = CountersProbe::new("node-2", nowhere, &COUNTERS);
+        let mut table = Table::new(ITEMS);
         let mut read = |second: u64, applied: &str| {
             let mut readings = Readings::new();
             let columns = ["apply_queue", "applied", "lag_s"].map(str::to_owned).to_vec();
             let row = ["4", applied, "0.25"];
             let rows = vec![row.map(|cell| Some(cell.to_owned())).to_vec()];
             let answer = NamedRows { columns, rows };
-            probe.put(Nanoseconds::from_secs(second), &answer, &mut readings);
+            let now = Nanoseconds::from_secs(second);
+            COUNTERS.put(("node-2", &mut table), now, &answer, &mut readings);
             assert!(
                 readings.keys().all(|name| COUNTERS.readings().iter().any(|one| one.is_for(name)))
             );

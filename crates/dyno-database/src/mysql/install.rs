@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use dyno_host::{Image, Keeper, Origin, Program};
 
+use crate::error::{Result, fail};
 use crate::installation::{base_of, builder_in, choose, missing, missing_in_image};
 use crate::{DeployError, Installation, ServerSpec};
 
@@ -30,9 +31,7 @@ const TARBALL_PROGRAMS: &str = "/usr/local/mysql/bin";
 /// One of the two products, whose programs may have the same names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Brand {
-    /// The name in studies.
     pub(super) name: &'static str,
-    /// The name in messages.
     pub(super) title: &'static str,
     /// Names of its server, the preferred one first.
     servers: &'static [&'static str],
@@ -85,7 +84,7 @@ impl Install {
     }
 }
 
-pub(super) fn find_install(spec: &ServerSpec, keeper: &Keeper) -> Result<Install, DeployError> {
+pub(super) fn find_install(spec: &ServerSpec, keeper: &Keeper) -> Result<Install> {
     let brand = Brand::of(spec);
     if let Some(image) = &spec.image {
         return in_image(brand, keeper.image(image)?, spec, keeper);
@@ -107,22 +106,17 @@ pub(super) fn find_install(spec: &ServerSpec, keeper: &Keeper) -> Result<Install
         server_in(brand, &chosen.programs).ok_or_else(|| not_in(brand, &chosen.programs))?;
     let install_db = install_db(brand, &chosen.programs, keeper);
     if install_db.is_none() && *brand == MARIADB {
-        return Err(DeployError::new(format!(
+        return fail(format!(
             "{} is installed, but `mariadb-install-db`, which creates its system tables, is not; \
              install the complete server (Debian, Ubuntu: package `mariadb-server`)",
             server.display()
-        )));
+        ));
     }
     let (version, origin) = (chosen.version.clone(), chosen.origin.clone());
     Ok(Install { install_db, version, origin, ..install_at(server, &|path| path.exists()) })
 }
 
-fn in_image(
-    brand: &Brand,
-    image: Image,
-    spec: &ServerSpec,
-    keeper: &Keeper,
-) -> Result<Install, DeployError> {
+fn in_image(brand: &Brand, image: Image, spec: &ServerSpec, keeper: &Keeper) -> Result<Install> {
     let mut folders = image.program_folders();
     folders.extend(IMAGE_PLACES.map(PathBuf::from));
     let names = brand.servers.iter().chain(INSTALL_PROGRAMS);
@@ -162,10 +156,10 @@ fn in_image(
     }
     let install_db = named(INSTALL_PROGRAMS).filter(|_| *brand == MARIADB);
     if install_db.is_none() && *brand == MARIADB {
-        return Err(DeployError::new(format!(
+        return fail(format!(
             "the image {} has no `mariadb-install-db`, which makes the system tables; use another image",
             image.reference()
-        )));
+        ));
     }
     let at = install_at(server, &|path| there.iter().any(|found| found == path));
     Ok(Install { install_db, version, origin, image: Some(image), ..at })
@@ -197,11 +191,7 @@ pub(super) fn installations(brand: &Brand, keeper: &Keeper) -> Vec<Installation>
     all
 }
 
-pub(super) fn version_in(
-    brand: &Brand,
-    folder: &Path,
-    keeper: &Keeper,
-) -> Result<String, DeployError> {
+pub(super) fn version_in(brand: &Brand, folder: &Path, keeper: &Keeper) -> Result<String> {
     let server = server_in(brand, folder).ok_or_else(|| not_in(brand, folder))?;
     let version = version_of((&server).into(), keeper)?;
     if brand.is(&version) {
@@ -215,7 +205,7 @@ fn another(brand: &Brand, at: &str, version: &str) -> DeployError {
     DeployError::new(format!("{at} is {other}, not {}: it is version {version}", brand.title))
 }
 
-fn in_folder(brand: &Brand, folder: &Path, keeper: &Keeper) -> Result<Installation, DeployError> {
+fn in_folder(brand: &Brand, folder: &Path, keeper: &Keeper) -> Result<Installation> {
     let version = version_in(brand, folder, keeper)?;
     let builder = builder_in(&version);
     Ok(Installation::on_machine(folder.to_owned(), version, builder))
@@ -224,8 +214,7 @@ fn in_folder(brand: &Brand, folder: &Path, keeper: &Keeper) -> Result<Installati
 fn not_in(brand: &Brand, folder: &Path) -> DeployError {
     DeployError::new(format!(
         "there is no {} server: `{}` is neither in {} nor in its bin and sbin folders; install it \
-         (Debian, \
-         Ubuntu: package `{}`) or name the folder of its programs",
+         (Debian, Ubuntu: package `{}`) or name the folder of its programs",
         brand.title,
         brand.servers[0],
         folder.display(),
@@ -281,14 +270,14 @@ fn install_at(server: PathBuf, exists: &dyn Fn(&Path) -> bool) -> Install {
 }
 
 /// The version that the program reports: `10.11.6-MariaDB for Linux on x86_64 (…)`.
-fn version_of(server: Program<'_>, keeper: &Keeper) -> Result<String, DeployError> {
+fn version_of(server: Program<'_>, keeper: &Keeper) -> Result<String> {
     let text = keeper.ask(server, &["--no-defaults", "--version"])?;
     match text.split_once("Ver ") {
         Some((_, version)) => Ok(version.to_owned()),
-        None => Err(DeployError::new(format!(
+        None => fail(format!(
             "{} does not report its version: it prints `{text}`",
             server.path.display()
-        ))),
+        )),
     }
 }
 

@@ -7,6 +7,8 @@ use super::connection::MySqlConnection;
 use super::protocol::{HEADER_LEN, MAX_PAYLOAD, command, not_understood, packets};
 use super::quoted;
 
+use crate::error::StatementResult as Result;
+
 const PACKET_LEN: usize = 256 * 1024;
 
 /// Limits of a LOAD statement, which then commits: engines keep locks and undo for every row of a
@@ -50,7 +52,7 @@ pub(super) fn load_rows(
     table: &str,
     columns: &[Name],
     next_row: &mut dyn FnMut(&mut Row) -> bool,
-) -> Result<u64, StatementError> {
+) -> Result<u64> {
     let mut source = Source { row: Row::new(), has_row: false, next_row };
     source.advance();
     let target = Target::find(connection, table, columns)?;
@@ -67,7 +69,7 @@ fn store_all(
     connection: &mut MySqlConnection,
     target: &Target,
     source: &mut Source<'_>,
-) -> Result<u64, StatementError> {
+) -> Result<u64> {
     let mut n_stored = 0;
     while source.has_row {
         match load_piece(connection, target, source) {
@@ -91,11 +93,7 @@ struct Target {
 
 impl Target {
     /// Asks the server in which columns a text is stored otherwise than in UTF-8.
-    fn find(
-        connection: &mut MySqlConnection,
-        table: &str,
-        columns: &[Name],
-    ) -> Result<Target, StatementError> {
+    fn find(connection: &mut MySqlConnection, table: &str, columns: &[Name]) -> Result<Target> {
         let sql = format!(
             "SELECT column_name, data_type, character_set_name FROM information_schema.columns \
              WHERE table_schema = DATABASE() AND table_name = 0x{}",
@@ -106,7 +104,9 @@ impl Target {
             let mut cells = row.into_iter().map(Option::unwrap_or_default);
             let mut next = || cells.next().unwrap_or_default();
             let (name, data_type, charset) = (next(), next(), next());
-            if takes_text(&data_type.to_lowercase()) || !is_utf8_or_none(&charset) {
+            // A column without a character set stores all bytes.
+            let is_utf8 = ["", "utf8mb4", "utf8mb3", "utf8"].contains(&charset.as_str());
+            if takes_text(&data_type.to_lowercase()) || !is_utf8 {
                 of_text.push(name.to_lowercase());
             }
         })?;
@@ -134,11 +134,6 @@ pub(super) fn takes_text(data_type: &str) -> bool {
     OF_TEXT.contains(&data_type)
 }
 
-/// A column without a character set stores all bytes.
-fn is_utf8_or_none(charset: &str) -> bool {
-    ["", "utf8mb4", "utf8mb3", "utf8"].contains(&charset)
-}
-
 /// `columns` are quoted, with true for texts in UTF-8, which the server converts; other bytes are stored
 /// unchanged. Separators are explicit, as the session's SQL mode can change their defaults.
 pub(super) fn load_statement<'a>(
@@ -162,7 +157,7 @@ pub(super) fn load_statement<'a>(
     )
 }
 
-fn run(connection: &mut MySqlConnection, sql: &str) -> Result<(), StatementError> {
+fn run(connection: &mut MySqlConnection, sql: &str) -> Result<()> {
     connection.exchange_text(sql, &mut |_| {}).map(|_| ())
 }
 
@@ -171,7 +166,7 @@ fn load_piece(
     connection: &mut MySqlConnection,
     target: &Target,
     source: &mut Source<'_>,
-) -> Result<u64, StatementError> {
+) -> Result<u64> {
     load_data(connection, &target.load, |connection| send_rows(connection, source))
 }
 
@@ -179,8 +174,8 @@ fn load_piece(
 pub(super) fn load_data(
     connection: &mut MySqlConnection,
     load: &str,
-    send: impl FnOnce(&mut MySqlConnection) -> Result<u64, StatementError>,
-) -> Result<u64, StatementError> {
+    send: impl FnOnce(&mut MySqlConnection) -> Result<u64>,
+) -> Result<u64> {
     connection.channel().command(command::QUERY, load.as_bytes())?;
     let answer = connection.channel().packet_in()?;
     match answer.first() {
@@ -199,11 +194,7 @@ pub(super) fn load_data(
 }
 
 /// According to the server's answer. Fails if rows are missing or changed.
-pub(super) fn stored(
-    connection: &mut MySqlConnection,
-    answer: &[u8],
-    n_sent: u64,
-) -> Result<u64, StatementError> {
+pub(super) fn stored(connection: &mut MySqlConnection, answer: &[u8], n_sent: u64) -> Result<u64> {
     if answer.first() == Some(&packets::ERROR) {
         return Err(packets::read_error(answer));
     }
@@ -215,11 +206,7 @@ pub(super) fn stored(
     Ok(outcome.affected)
 }
 
-/// Sends rows; returns how many.
-fn send_rows(
-    connection: &mut MySqlConnection,
-    source: &mut Source<'_>,
-) -> Result<u64, StatementError> {
+fn send_rows(connection: &mut MySqlConnection, source: &mut Source<'_>) -> Result<u64> {
     let mut packet = Vec::with_capacity(PACKET_LEN + PACKET_LEN / 4);
     packet.resize(HEADER_LEN, 0);
     let (mut n_rows, mut n_bytes) = (0, 0);
@@ -239,7 +226,7 @@ fn send_rows(
 }
 
 /// Sends and clears a packet of rows, as several if a row is too long for one.
-fn send_data(connection: &mut MySqlConnection, packet: &mut Vec<u8>) -> Result<(), StatementError> {
+fn send_data(connection: &mut MySqlConnection, packet: &mut Vec<u8>) -> Result<()> {
     if packet.len() - HEADER_LEN < MAX_PAYLOAD {
         connection.channel().framed_out(packet)?;
     } else {
@@ -252,11 +239,7 @@ fn send_data(connection: &mut MySqlConnection, packet: &mut Vec<u8>) -> Result<(
 }
 
 /// LOAD DATA LOCAL warns and skips rows, but data must be stored exactly. Notes are ignored.
-fn refuse_changed(
-    connection: &mut MySqlConnection,
-    n_sent: u64,
-    n_stored: u64,
-) -> Result<(), StatementError> {
+fn refuse_changed(connection: &mut MySqlConnection, n_sent: u64, n_stored: u64) -> Result<()> {
     let mut warning = None;
     connection.exchange_text("SHOW WARNINGS", &mut |row| {
         let is_note = row.first().is_some_and(|level| level.as_deref() == Some("Note"));
@@ -282,7 +265,7 @@ fn insert_all(
     connection: &mut MySqlConnection,
     target: &Target,
     source: &mut Source<'_>,
-) -> Result<u64, StatementError> {
+) -> Result<u64> {
     let head = insert_head(&target.table, &target.columns);
     let mut n_stored = 0;
     while source.has_row {

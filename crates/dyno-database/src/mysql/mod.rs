@@ -27,7 +27,7 @@ mod protocol;
 mod reach;
 mod replica;
 mod spider;
-mod sql;
+pub(crate) mod sql;
 
 use dyno_workload::{ConnectError, Connection, Connector};
 
@@ -38,26 +38,25 @@ pub use product::PROTOCOL;
 #[cfg(any(test, fuzzing))]
 pub(crate) use protocol::fuzz;
 
-use crate::server::Context;
+use crate::error::{Context, Result};
 use crate::transport::CATALOG_LIMIT;
-use crate::{DeployError, Endpoint, ServerFacts};
+use crate::{Endpoint, ServerFacts};
 
 pub fn connector(endpoint: Endpoint) -> Connector {
     crate::server::connector(move || connect(&endpoint))
 }
 
-pub(crate) fn endpoint_facts(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
+pub(crate) fn endpoint_facts(endpoint: &Endpoint) -> Result<ServerFacts> {
     let mut connection = connect(endpoint)?;
     facts::ask(&mut connection, endpoint).context("the server's facts cannot be read")
 }
 
-/// A name as statements have it.
 fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
 /// Opens one whose calls may take as long as what concerns a whole catalog.
-fn open(endpoint: &Endpoint) -> Result<MySqlConnection, DeployError> {
+fn open(endpoint: &Endpoint) -> Result<MySqlConnection> {
     let mut connection = connect(endpoint)?;
     connection.set_cold_limit(CATALOG_LIMIT.0);
     Ok(connection)

@@ -1,6 +1,5 @@
 //! The only option file that a private server reads.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -8,60 +7,31 @@ use dyno_units::SettingValue;
 
 use super::install::Install;
 use super::{galera, group, replica};
+use crate::error::{Result, fail};
 use crate::private::ServerFolder;
-use crate::{DeployError, Listening, Part, ServerSpec};
+use crate::settings::{GivenSettings, Settings, Words};
+use crate::{Listening, Part, ServerSpec};
 
 pub(super) const SOCKET: &str = "server.sock";
 
 /// Settings of a private server's files and addresses, which only Dyno sets.
-const OWN_SETTINGS: [&str; 15] = [
-    "basedir",
-    "chroot",
-    "datadir",
-    "log_error",
-    "pid_file",
-    "plugin_dir",
-    "socket",
-    "tmpdir",
-    "user",
-    "init_file",
-    "group_replication_group_name",
-    "group_replication_bootstrap_group",
-    "group_replication_start_on_boot",
-    "group_replication_single_primary_mode",
-    "group_replication_enforce_update_everywhere_checks",
-];
+const OWN_SETTINGS: Words = Words(
+    "basedir chroot datadir log_error pid_file plugin_dir socket tmpdir user init_file \
+     group_replication_group_name group_replication_bootstrap_group \
+     group_replication_start_on_boot group_replication_single_primary_mode \
+     group_replication_enforce_update_everywhere_checks",
+);
 
 /// Could open a private server to others, some without login. Cluster replication is one: it
 /// listens on all addresses unless Dyno configures it.
-const NETWORK_SETTINGS: [&str; 26] = [
-    "admin_address",
-    "admin_port",
-    "bind_address",
-    "extra_port",
-    "group_replication_advertise_recovery_endpoints",
-    "group_replication_communication_stack",
-    "group_replication_group_seeds",
-    "group_replication_ip_allowlist",
-    "group_replication_local_address",
-    "report_host",
-    "report_port",
-    "mysqlx",
-    "mysqlx_bind_address",
-    "mysqlx_port",
-    "mysqlx_socket",
-    "networking",
-    "grant_tables",
-    "port",
-    "wsrep_cluster_address",
-    "wsrep_cluster_name",
-    "wsrep_node_address",
-    "wsrep_notify_cmd",
-    "wsrep_on",
-    "wsrep_provider",
-    "wsrep_sst_method",
-    "wsrep_sst_receive_address",
-];
+const NETWORK_SETTINGS: Words = Words(
+    "admin_address admin_port bind_address extra_port \
+     group_replication_advertise_recovery_endpoints group_replication_communication_stack \
+     group_replication_group_seeds group_replication_ip_allowlist group_replication_local_address \
+     report_host report_port mysqlx mysqlx_bind_address mysqlx_port mysqlx_socket networking \
+     grant_tables port wsrep_cluster_address wsrep_cluster_name wsrep_node_address \
+     wsrep_notify_cmd wsrep_on wsrep_provider wsrep_sst_method wsrep_sst_receive_address",
+);
 
 /// Prefixes of option names, which change how an option is applied.
 const PREFIXES: [&str; 6] = ["loose_", "skip_", "disable_", "enable_", "maximum_", "mysqld_"];
@@ -70,7 +40,7 @@ pub(super) struct OptionFile<'a> {
     pub(super) folder: &'a ServerFolder,
     pub(super) install: &'a Install,
     pub(super) engine: Option<&'a str>,
-    pub(super) settings: &'a BTreeMap<String, SettingValue>,
+    pub(super) settings: &'a GivenSettings,
     pub(super) part: &'a Part,
     /// Where clients on other machines connect to it.
     pub(super) open: Option<&'a Listening>,
@@ -97,7 +67,7 @@ impl<'a> OptionFile<'a> {
     /// in MariaDB, unlike MySQL), so that both products write the same logs and are populated alike. Each thread's
     /// current stage is kept (MySQL by default keeps only the progress of InnoDB's ALTER TABLE). It listens on no port,
     /// from its first start, and logs to standard output. Options that nothing may override come last.
-    pub(super) fn text(&self) -> Result<String, DeployError> {
+    pub(super) fn text(&self) -> Result<String> {
         let folder = |path: PathBuf| path.to_string_lossy().into_owned();
         self.text_with(
             &folder(self.folder.data()),
@@ -108,23 +78,14 @@ impl<'a> OptionFile<'a> {
     }
 
     /// For initialising, without folders and addresses: only these settings leave traces in data.
-    pub(super) fn initial_text(
-        &self,
-        shaping: &BTreeMap<String, String>,
-    ) -> Result<String, DeployError> {
+    pub(super) fn initial_text(&self, shaping: &Settings) -> Result<String> {
         let settings = self.settings.iter().filter(|(name, _)| shaping.contains_key(&normal(name)));
         let settings = settings.map(|(name, value)| (name.clone(), value.clone())).collect();
         OptionFile { settings: &settings, part: &Part::Alone, open: None, ..*self }
             .text_with("data", "run", "tmp", None)
     }
 
-    fn text_with(
-        &self,
-        data: &str,
-        run: &str,
-        tmp: &str,
-        logs: Option<&str>,
-    ) -> Result<String, DeployError> {
+    fn text_with(&self, data: &str, run: &str, tmp: &str, logs: Option<&str>) -> Result<String> {
         let mut out = String::from("[mysqld]\n");
         let mut line = |name: &str, value: &str| {
             // Writing to a String cannot fail.
@@ -204,13 +165,13 @@ impl<'a> OptionFile<'a> {
         }
     }
 
-    fn check_binary_log(&self) -> Result<(), DeployError> {
+    fn check_binary_log(&self) -> Result<()> {
         let is_off = self.has_binary_log() == Some(false)
             || self.settings.keys().any(|name| normal(name) == "skip_log_bin");
         if is_off && self.needs_binary_log() {
-            return Err(DeployError::new(
+            return fail(
                 "replicas and group replication need the binary log; leave the setting `log_bin` out",
-            ));
+            );
         }
         Ok(())
     }
@@ -233,12 +194,12 @@ pub(super) fn normal(name: &str) -> String {
     name.replace('-', "_").to_ascii_lowercase()
 }
 
-fn check_name(name: &str) -> Result<(), DeployError> {
+fn check_name(name: &str) -> Result<()> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if name.is_empty() || !name.chars().all(is_name) {
-        return Err(DeployError::new(format!("`{name}` is not the name of a server setting")));
+        return fail(format!("`{name}` is not the name of a server setting"));
     }
-    refused_setting(name).map_or(Ok(()), |why| Err(DeployError::new(why)))
+    refused_setting(name).map_or(Ok(()), |why| fail(why))
 }
 
 /// Why a private server must not have this setting; none if it may.
@@ -249,20 +210,20 @@ pub(crate) fn refused_setting(name: &str) -> Option<String> {
         bare = rest;
     }
     // Option files take the beginning of a name for the name.
-    let is_of = |names: &[&str]| !bare.is_empty() && names.iter().any(|own| own.starts_with(bare));
-    if is_of(&NETWORK_SETTINGS) {
+    let is_of = |names: Words| !bare.is_empty() && names.iter().any(|own| own.starts_with(bare));
+    if is_of(NETWORK_SETTINGS) {
         return Some(format!(
             "the setting `{name}` would make a private server reachable by others: it has a socket \
              that only Dyno can reach, and no port. Leave the setting out, or start such a server \
              yourself and give its URL"
         ));
     }
-    is_of(&OWN_SETTINGS).then(|| {
+    is_of(OWN_SETTINGS).then(|| {
         format!("the setting `{name}` is chosen by Dyno for a private server; leave it out")
     })
 }
 
-pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String, DeployError> {
+pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String> {
     // The server has no units for powers of 1000, and would stop.
     let text = match value.with_decimal_sizes() {
         SettingValue::Text(text) => text,
@@ -272,16 +233,14 @@ pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String, Deploy
         SettingValue::Switch(false) => "OFF".to_owned(),
         SettingValue::Bytes(bytes) => bytes.0.to_string(),
         SettingValue::PercentOfMemory(percent) => {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "the setting `{name}` is still a share of memory ({percent} %); it has to be \
                  converted to bytes first"
-            )));
+            ));
         }
     };
     if text.contains(['\n', '\r', '\0']) {
-        return Err(DeployError::new(format!(
-            "the value of the setting `{name}` has more than one line"
-        )));
+        return fail(format!("the value of the setting `{name}` has more than one line"));
     }
     Ok(text)
 }

@@ -13,11 +13,11 @@ use super::option_file::{OptionFile, SOCKET};
 use super::{MySqlConnection, data, facts, galera, group, replica, spider};
 use crate::control::ServerControl;
 use crate::data::gone;
+use crate::error::{Context, Result, fail};
 use crate::initial::{Initialising, identity};
 use crate::logs::LogFiles;
 use crate::private::{LOG_LINES, OwnServer, ServerFolder, ServerKind};
 use crate::running::Running;
-use crate::server::Context;
 use crate::transport::CATALOG_LIMIT;
 use crate::{
     Address, BuildFacts, DeployError, Endpoint, Launch, Node, Part, Secret, Server, ServerFacts,
@@ -40,7 +40,7 @@ fn kind(brand: &Brand) -> ServerKind {
 }
 
 /// On another server's kept data, if any. Returns when it answers.
-pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
     let Launch { spec, data, place, clock } = *launch;
     let install = find_install(spec, place.keeper())?;
     if spec.part == Part::Router {
@@ -79,7 +79,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     };
     process.environment.extend(transfer);
     let socket = Address::Unix(folder.run().join(SOCKET));
-    let endpoint = Endpoint::plain(super::PROTOCOL, socket, "root", CATALOG);
+    let endpoint = Endpoint::plain(&super::PROTOCOL, socket, "root", CATALOG);
     let installed = install_log(&folder);
     let reach = || {
         let opened = MySqlConnection::open(&endpoint, None).map_err(|error| error.to_string());
@@ -105,7 +105,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     };
     let is_mariadb = install.is_mariadb();
     let control = move |one: &Running| control(one, is_mariadb, told.as_ref());
-    let facts = move |one: &Running| -> Result<ServerFacts, DeployError> {
+    let facts = move |one: &Running| -> Result<ServerFacts> {
         let asked = super::endpoint_facts(&one.endpoint)?;
         let build = BuildFacts {
             origin: install.origin.clone(),
@@ -123,7 +123,7 @@ fn prepare(
     launch: &Launch<'_>,
     (server, install, is_new): (&OwnServer, &Install, bool),
     (connection, endpoint): (&mut MySqlConnection, &Endpoint),
-) -> Result<(), DeployError> {
+) -> Result<()> {
     let spec = launch.spec;
     check_version(spec, connection.version())?;
     if is_new {
@@ -143,16 +143,16 @@ fn prepare(
 }
 
 /// The program that makes MariaDB's system tables is a shell script that splits paths at blanks.
-fn check_path(install: &Install, folder: &Path) -> Result<(), DeployError> {
+fn check_path(install: &Install, folder: &Path) -> Result<()> {
     let has_blank = folder.to_string_lossy().contains(char::is_whitespace);
     if !(has_blank && install.is_mariadb()) {
         return Ok(());
     }
-    Err(DeployError::new(format!(
+    fail(format!(
         "MariaDB cannot be set up in {}, because its install program does not work in a folder \
          whose path contains a space; choose another data folder",
         folder.display()
-    )))
+    ))
 }
 
 fn option_file_argument(folder: &ServerFolder) -> String {
@@ -187,7 +187,7 @@ fn make_system_tables(
     folder: &ServerFolder,
     install: &Install,
     clock: &Arc<dyn Clock>,
-) -> Result<(), DeployError> {
+) -> Result<()> {
     let mut arguments = vec![option_file_argument(folder)];
     let program = match &install.install_db {
         None => &install.server,
@@ -251,15 +251,15 @@ fn with_reasons(error: DeployError, installed: Vec<String>) -> DeployError {
     DeployError { message: error.message + &reasons, log }
 }
 
-fn check_version(spec: &ServerSpec, version: &str) -> Result<(), DeployError> {
+fn check_version(spec: &ServerSpec, version: &str) -> Result<()> {
     let Some(wanted) = &spec.version else { return Ok(()) };
     if version_fits(version, wanted) {
         return Ok(());
     }
-    Err(DeployError::new(format!(
+    fail(format!(
         "version {wanted} was requested, but the programs on this machine are version {version}; \
          name the folder of the right ones, or request another version"
-    )))
+    ))
 }
 
 /// Makes the catalog, and removes all accounts but Dyno's: a new server's have no passwords. No
@@ -279,7 +279,7 @@ fn settle(connection: &mut MySqlConnection) -> Result<(), StatementError> {
 }
 
 /// The list of pages to read at the next start would warm that server in its own time.
-fn tidy(data: &Path) -> Result<(), DeployError> {
+fn tidy(data: &Path) -> Result<()> {
     gone(fs::remove_file(data.join(BUFFER_POOL_FILE)))
         .context(format!("{BUFFER_POOL_FILE} in {} cannot be removed", data.display()))
 }

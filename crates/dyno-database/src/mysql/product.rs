@@ -6,17 +6,19 @@ use std::sync::Arc;
 use dyno_host::{Keeper, PackageSpec};
 use dyno_workload::Dialect;
 
+use super::cost::MySqlCost;
 use super::install::{self, Brand, MARIADB, MYSQL};
 use super::{
     attached, check, data, files, galera, group, option_file, packages, private, probe, replica,
     spider,
 };
+use crate::error::Result;
+use crate::family::Family;
 use crate::product::{DumpCommands, DumpOrder, texts};
-use crate::products::Family;
 use crate::{
-    Address, Client, ClientSecret, Clustering, ConnectionLimit, DataShape, DeployError, DiskUse,
-    Endpoint, Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol,
-    ProtocolSpec, Replicating, Server, ServerSpec, Sharding, SocketKey,
+    Address, Client, ClientSecret, Clustering, ConnectionLimit, DataShape, DiskUse, Endpoint,
+    Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol, Replicating,
+    Server, ServerSpec, Sharding, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -29,8 +31,7 @@ pub(crate) const FAMILY: Family = Family {
         ]
     },
     routers: Vec::new,
-    protocol: Some(PROTOCOL),
-    sql: Some(&super::sql::SQL),
+    protocol: Some(&PROTOCOL),
     probes: &["mysql", "innodb", "rocksdb", "threads", "galera", "group"],
     readings: &[
         probe::registered,
@@ -39,8 +40,6 @@ pub(crate) const FAMILY: Family = Family {
         || spider::COUNTERS.readings(),
     ],
 };
-
-pub const PROTOCOL: &dyn Protocol = &SPEC;
 
 struct Private {
     brand: &'static Brand,
@@ -118,11 +117,11 @@ impl Product for Private {
         &self.spec
     }
 
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
         private::start(launch)
     }
 
-    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
+    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape> {
         data::data_shape(spec, place.keeper())
     }
 
@@ -137,11 +136,11 @@ impl Product for Private {
         })
     }
 
-    fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
+    fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<()> {
         check::check_settings(spec, place.keeper())
     }
 
-    fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
+    fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<()> {
         check::check_vectors(spec, place.keeper())
     }
 
@@ -153,7 +152,7 @@ impl Product for Private {
         install::installations(self.brand, keeper)
     }
 
-    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
+    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String> {
         install::version_in(self.brand, programs, keeper)
     }
 
@@ -218,7 +217,7 @@ fn client(brand: &Brand, endpoint: &Endpoint, version: &str) -> Option<Client> {
     Some(Client { programs, arguments, secret })
 }
 
-static SPEC: ProtocolSpec = ProtocolSpec {
+pub static PROTOCOL: Protocol = Protocol {
     name: "mysql",
     schemes: &["mysql", "mariadb"],
     example: "mysql://user:password@host:3306/database",
@@ -239,6 +238,7 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     attach: attached::attach,
     facts: super::endpoint_facts,
     probes: |connector, _, threads| probe::probes(&connector, threads),
+    cost_source: |connection, access, _| Ok(Box::new(MySqlCost::new(connection, access)?)),
     debt_meter: |connector, _| Ok(super::debt::meter(connector)),
     #[cfg(feature = "servers")]
     dumping: Some(&super::dump::BySql),

@@ -17,13 +17,13 @@ use super::account::{Account, caches_passwords};
 use super::{MySqlConnection, connector, open};
 use crate::control::ServerControl;
 use crate::data::gone;
+use crate::error::{Context, Result, fail};
 use crate::part::{
     CLIENT_USER, Follow, Lag, LagMeter, Listening, PROMOTION_LIMIT, Part, REPLICATION_USER,
     Replicating, Replication, not_promoted,
 };
 use crate::private::{self, NO_PORTS, Ports, ServerFolder};
 use crate::probe::{Asker, cell, number};
-use crate::server::Context;
 use crate::transport::CATALOG_LIMIT;
 use crate::{DeployError, Endpoint, NodePorts, ReplicationMode, Secret};
 
@@ -67,13 +67,13 @@ pub(super) struct Words {
 }
 
 impl Words {
-    pub(super) fn of(connection: &MySqlConnection) -> Result<Words, DeployError> {
+    pub(super) fn of(connection: &MySqlConnection) -> Result<Words> {
         let text = connection.version();
         let words = Words { is_mariadb: text.contains("MariaDB"), version: version_numbers(text) };
         if !words.is_mariadb && words.version < MYSQL_OLDEST.to_vec() {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "replicas of MySQL need version 8.0.26 or later, but this is {text}"
-            )));
+            ));
         }
         Ok(words)
     }
@@ -217,7 +217,7 @@ pub(super) fn ports(part: &Part) -> Ports {
 }
 
 /// Forgets in copied data who their server was: MySQL refuses a replica with the id of its primary.
-pub(super) fn forget_identity(folder: &ServerFolder, part: &Part) -> Result<(), DeployError> {
+pub(super) fn forget_identity(folder: &ServerFolder, part: &Part) -> Result<()> {
     if !matches!(part, Part::Replica(_) | Part::Node(_)) {
         return Ok(());
     }
@@ -226,7 +226,7 @@ pub(super) fn forget_identity(folder: &ServerFolder, part: &Part) -> Result<(), 
 }
 
 /// Lets a server that is up follow its primary, if that is its part.
-pub(super) fn follow(connection: &mut MySqlConnection, part: &Part) -> Result<(), DeployError> {
+pub(super) fn follow(connection: &mut MySqlConnection, part: &Part) -> Result<()> {
     let Part::Replica(follow) = part else { return Ok(()) };
     let words = Words::of(connection)?;
     send(connection, &words.follow(&follow.replication)).map_err(of_replication)
@@ -237,7 +237,7 @@ pub(super) fn admit(
     connection: &mut MySqlConnection,
     socket: &Endpoint,
     (part, open): (&Part, Option<&Listening>),
-) -> Result<(), DeployError> {
+) -> Result<()> {
     let Some(listening) = open else { return Ok(()) };
     let account = Account { name: CLIENT_USER, host: "%", password: &listening.password };
     let has_account = match part {
@@ -274,10 +274,7 @@ pub(super) fn told(control: ServerControl, socket: &Endpoint, password: &Secret)
 }
 
 /// Sends statements of which an error quotes no text: it may hold the password.
-pub(super) fn send(
-    connection: &mut MySqlConnection,
-    statements: &[String],
-) -> Result<(), DeployError> {
+pub(super) fn send(connection: &mut MySqlConnection, statements: &[String]) -> Result<()> {
     connection.set_cold_limit(CATALOG_LIMIT.0);
     for statement in statements {
         connection.query(statement).map_err(|error| failed(statement, &error))?;
@@ -302,16 +299,16 @@ fn of_replication(error: DeployError) -> DeployError {
 }
 
 impl Replicating for ByGtid {
-    fn lead(&self, primary: &Endpoint, replication: &Replication) -> Result<(), DeployError> {
+    fn lead(&self, primary: &Endpoint, replication: &Replication) -> Result<()> {
         let mut connection = open(primary)?;
         let words = Words::of(&connection)?;
         if replication.mode == ReplicationMode::Synchronous
             && words.is_mariadb
             && words.version < MARIADB_WAITS.to_vec()
         {
-            return Err(DeployError::new(
+            return fail(
                 "replication = \"synchronous\" needs MariaDB 10.3 or later; choose \"asynchronous\"",
-            ));
+            );
         }
         let account = Account {
             name: REPLICATION_USER,
@@ -329,13 +326,13 @@ impl Replicating for ByGtid {
             .map_err(of_replication)
     }
 
-    fn wait_for_replicas(&self, primary: &Endpoint) -> Result<(), DeployError> {
+    fn wait_for_replicas(&self, primary: &Endpoint) -> Result<()> {
         let mut connection = open(primary)?;
         let statements = Words::of(&connection)?.wait();
         send(&mut connection, &statements).map_err(of_replication)
     }
 
-    fn unacknowledged(&self, primary: &Endpoint) -> Result<Option<u64>, DeployError> {
+    fn unacknowledged(&self, primary: &Endpoint) -> Result<Option<u64>> {
         let mut connection = open(primary)?;
         let word = Words::of(&connection)?.primary_word();
         let name = format!("Rpl_semi_sync_{word}_no_tx");
@@ -346,13 +343,13 @@ impl Replicating for ByGtid {
         count.map(Some).ok_or_else(missing)
     }
 
-    fn received(&self, replica: &Endpoint) -> Result<u64, DeployError> {
+    fn received(&self, replica: &Endpoint) -> Result<u64> {
         let mut connection = open(replica)?;
         let words = Words::of(&connection)?;
         Ok(last_number(&received(&mut connection, &words)?))
     }
 
-    fn promote(&self, replica: &Endpoint, _: &dyn Clock) -> Result<(), DeployError> {
+    fn promote(&self, replica: &Endpoint, _: &dyn Clock) -> Result<()> {
         let mut connection = open(replica)?;
         let words = Words::of(&connection)?;
         // The thread that applies goes on: what was received is applied first.
@@ -385,7 +382,7 @@ impl Replicating for ByGtid {
 }
 
 /// The transactions that a replica has received whole, as global transaction ids; empty if there are none.
-fn received(connection: &mut MySqlConnection, words: &Words) -> Result<String, DeployError> {
+fn received(connection: &mut MySqlConnection, words: &Words) -> Result<String> {
     let told = |sql: &str, error: &StatementError| not_promoted(failed(sql, error));
     if words.is_mariadb {
         let sql = STATUS[1];
@@ -490,7 +487,7 @@ mod tests {
 
     fn replica(number: u32) -> Part {
         let primary = Endpoint {
-            protocol: crate::mysql::PROTOCOL,
+            protocol: &crate::mysql::PROTOCOL,
             address: Address::Unix("/d/run/server.sock".into()),
             user: "root".to_owned(),
             password: None,

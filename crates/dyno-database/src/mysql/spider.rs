@@ -1,8 +1,6 @@
 //! Shards behind a MariaDB server with the storage engine Spider, which sends a statement's work on a table
 //! to its shard's socket.
 
-use std::path::Path;
-
 use dyno_host::Probe;
 use dyno_units::reading::prelude::*;
 use dyno_workload::Connection;
@@ -10,7 +8,8 @@ use dyno_workload::Connection;
 use super::install::Install;
 use super::replica::TABLES;
 use super::{connect, connector};
-use crate::probe::{Counters, CountersProbe, Item, cell, numbers_by_name, rate};
+use crate::error::{Result, fail};
+use crate::probe::{Counters, Item, cell, numbers_by_name, rate};
 use crate::sharding::{At, Sharding, SplitColumn, ask, shard_name, socket_of};
 use crate::{DeployError, Endpoint};
 
@@ -41,27 +40,23 @@ const UNSPLITTABLE: [(&str, &str); 3] = [
 pub(super) struct Spider;
 
 /// Fails, with what to install, if the engine is missing.
-pub(super) fn check(install: &Install) -> Result<(), DeployError> {
+pub(super) fn check(install: &Install) -> Result<()> {
     if !install.is_mariadb() {
-        return Err(DeployError::new("shards need MariaDB; leave `shards` out"));
+        return fail("shards need MariaDB; leave `shards` out");
     }
     let own = PLUGIN_FOLDERS.iter().map(|folder| install.base.join(folder));
     let folders = install.plugins.iter().cloned().chain(own);
-    if folders.into_iter().any(|folder| has_plugin(&folder)) {
+    if folders.into_iter().any(|folder| folder.join(PLUGIN).is_file()) {
         return Ok(());
     }
-    Err(DeployError::new(format!(
+    fail(format!(
         "shards need the storage engine Spider ({PLUGIN}), which this MariaDB {} does not have; install it \
          (Debian, Ubuntu: package `mariadb-plugin-spider`), or leave `shards` out",
         install.version
-    )))
+    ))
 }
 
-fn has_plugin(folder: &Path) -> bool {
-    folder.join(PLUGIN).is_file()
-}
-
-fn server_statement(number: u32, shard: &Endpoint) -> Result<String, DeployError> {
+fn server_statement(number: u32, shard: &Endpoint) -> Result<String> {
     let socket = socket_of(shard)?;
     Ok(format!(
         "CREATE SERVER `{}` FOREIGN DATA WRAPPER mysql OPTIONS (SOCKET '{}', DATABASE '{}', USER '{}')",
@@ -73,12 +68,10 @@ fn server_statement(number: u32, shard: &Endpoint) -> Result<String, DeployError
 }
 
 /// From a shard's `SHOW CREATE TABLE`: same columns and indexes. Names have backticks.
-fn table_statement(table: &str, at: At<'_>, of_shard: &str) -> Result<String, DeployError> {
+fn table_statement(table: &str, at: At<'_>, of_shard: &str) -> Result<String> {
     const END: &str = "\n) ENGINE=";
     let Some((columns, options)) = of_shard.rsplit_once(END) else {
-        return Err(DeployError::new(format!(
-            "the definition of the table {table} is not understood: {of_shard}"
-        )));
+        return fail(format!("the definition of the table {table} is not understood: {of_shard}"));
     };
     let first_line = options.lines().next().unwrap_or_default();
     let kept = ["CHARSET=", "COLLATE="];
@@ -86,9 +79,9 @@ fn table_statement(table: &str, at: At<'_>, of_shard: &str) -> Result<String, De
     let kept: String = kept.map(|word| format!(" {word}")).collect();
     let name = plain(table);
     if name.contains(['"', '\'', '\\']) {
-        return Err(DeployError::new(format!(
+        return fail(format!(
             "the table {table} cannot be on a shard: its name contains a quotation mark or a backslash"
-        )));
+        ));
     }
     let begin = format!("{columns}\n) ENGINE=SPIDER{kept} COMMENT='wrapper \"mysql\", ");
     Ok(match at {
@@ -122,7 +115,7 @@ fn text(text: &str) -> String {
 }
 
 impl Sharding for Spider {
-    fn introduce(&self, router: &Endpoint, shards: &[Endpoint]) -> Result<(), DeployError> {
+    fn introduce(&self, router: &Endpoint, shards: &[Endpoint]) -> Result<()> {
         let mut router = connect(router)?;
         for (number, shard) in (1..).zip(shards) {
             ask(&mut router, &server_statement(number, shard)?)?;
@@ -165,7 +158,7 @@ impl Sharding for Spider {
         _connection: &mut dyn Connection,
         column: &SplitColumn,
         (idx, shards): (u32, u32),
-    ) -> Result<String, DeployError> {
+    ) -> Result<String> {
         Ok(format!("ABS(MOD(CAST({} AS SIGNED), {shards})) = {idx}", column.name))
     }
 
@@ -188,7 +181,7 @@ impl Sharding for Spider {
         shard: &mut dyn Connection,
         table: &str,
         at: At<'_>,
-    ) -> Result<(), DeployError> {
+    ) -> Result<()> {
         let shown = ask(shard, &format!("SHOW CREATE TABLE {table}"))?;
         let shown = shown.first().and_then(|row| cell(row, 1)).unwrap_or_default();
         let refused = |error: DeployError| DeployError {
@@ -203,7 +196,7 @@ impl Sharding for Spider {
     }
 
     fn probe(&self, name: &str, shard: &Endpoint) -> Box<dyn Probe> {
-        Box::new(CountersProbe::new(name, connector(shard.clone()), &COUNTERS))
+        COUNTERS.probe(name, connector(shard.clone()))
     }
 }
 

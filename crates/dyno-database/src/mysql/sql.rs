@@ -1,17 +1,12 @@
 //! Dyno's own SQL on MariaDB and MySQL. Its notes are known by their definer, which only a
 //! privileged user can forge.
 
-use std::sync::Arc;
+use dyno_workload::Dialect;
 
-use dyno_units::Clock;
-use dyno_workload::{Connection, Dialect};
-
-use super::cost::MySqlCost;
 use crate::counted::CountedSql;
 use crate::sql::{CancelSql, CatalogSql, Identity, SqlSpec};
-use crate::{Access, CostSource};
 
-pub(super) const SQL: SqlSpec = SqlSpec {
+pub(crate) const SQL: SqlSpec = SqlSpec {
     dialect: Dialect::MySql,
     catalog: CatalogSql {
         contents: Some(CONTENTS),
@@ -49,7 +44,6 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     probe_guard: None,
     // Of a right of the whole server, of a table, of a catalog.
     no_right: &["1227", "1142", "1044"],
-    cost_source,
     hidden_text,
     cancel: Some(CancelSql {
         session: "SELECT CONNECTION_ID()",
@@ -117,14 +111,6 @@ const CONTENTS: &str = "SELECT CONCAT('table ', table_name) FROM information_sch
      WHERE event_schema = DATABASE() \
      UNION ALL SELECT CONCAT('trigger ', trigger_name) FROM information_schema.triggers \
      WHERE trigger_schema = DATABASE()";
-
-fn cost_source(
-    connection: Box<dyn Connection>,
-    access: Access,
-    _clock: &Arc<dyn Clock>,
-) -> Result<Box<dyn CostSource>, String> {
-    Ok(Box::new(MySqlCost::new(connection, access)?))
-}
 
 /// Whether a comment's text runs, and which word is first, depends on the version.
 fn hidden_text(sql: &str) -> Option<&'static str> {

@@ -221,13 +221,8 @@ impl EventLoop {
         }
     }
 
-    fn client(&mut self, id: u64) -> Option<&mut Client> {
-        let slot = self.clients.get_mut((id & 0xffff_ffff) as usize)?;
-        slot.client.as_mut().filter(|_| u64::from(slot.generation) == id >> 32)
-    }
-
     fn close(&mut self, id: u64) {
-        if self.client(id).is_none() {
+        if client(&mut self.clients, id).is_none() {
             return;
         }
         let idx = (id & 0xffff_ffff) as usize;
@@ -247,10 +242,7 @@ impl EventLoop {
             self.out.clear();
             self.send(id);
         }
-        // Not `client`, which would borrow the buffers too.
-        let slot = self.clients.get_mut((id & 0xffff_ffff) as usize);
-        let slot = slot.filter(|slot| u64::from(slot.generation) == id >> 32);
-        let Some(client) = slot.and_then(|slot| slot.client.as_mut()) else { return };
+        let Some(client) = client(&mut self.clients, id) else { return };
         if !client.unsent.is_empty() {
             // A client that does not read is not read from; one that is gone is not waited for.
             if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
@@ -297,13 +289,11 @@ impl EventLoop {
 
     fn hold(&mut self, id: u64) {
         let due = self.clock.now() + self.script.delay;
-        let out = std::mem::take(&mut self.out);
-        if let Some(client) = self.client(id) {
-            client.held.extend(&out);
+        if let Some(client) = client(&mut self.clients, id) {
+            client.held.extend(&self.out);
             // All wait equally long, so the order is first in, first out.
-            self.held.push_back(Held { due, id, n_bytes: out.len() });
+            self.held.push_back(Held { due, id, n_bytes: self.out.len() });
         }
-        self.out = out;
     }
 
     fn release(&mut self) {
@@ -313,21 +303,17 @@ impl EventLoop {
             }
             let (id, n_bytes) = (next.id, next.n_bytes);
             self.held.pop_front();
-            let mut out = std::mem::take(&mut self.out);
-            out.clear();
-            if let Some(client) = self.client(id) {
-                out.extend(client.held.drain(..n_bytes.min(client.held.len())));
+            self.out.clear();
+            if let Some(client) = client(&mut self.clients, id) {
+                self.out.extend(client.held.drain(..n_bytes.min(client.held.len())));
             }
-            self.out = out;
             self.send(id);
         }
     }
 
     /// Sends what the socket did not accept before, and `out`.
     fn send(&mut self, id: u64) {
-        let slot = self.clients.get_mut((id & 0xffff_ffff) as usize);
-        let slot = slot.filter(|slot| u64::from(slot.generation) == id >> 32);
-        let Some(client) = slot.and_then(|slot| slot.client.as_mut()) else { return };
+        let Some(client) = client(&mut self.clients, id) else { return };
         let had_unsent = !client.unsent.is_empty();
         client.unsent.extend_from_slice(if had_unsent { &self.out } else { &[] });
         let bytes = if had_unsent { &client.unsent } else { &self.out };
@@ -350,6 +336,11 @@ impl EventLoop {
             }
         }
     }
+}
+
+fn client(clients: &mut [Slot], id: u64) -> Option<&mut Client> {
+    let slot = clients.get_mut((id & 0xffff_ffff) as usize)?;
+    slot.client.as_mut().filter(|_| u64::from(slot.generation) == id >> 32)
 }
 
 fn ignore_signals<T>(result: rustix::io::Result<T>) -> rustix::io::Result<()> {

@@ -57,7 +57,7 @@ impl Wire {
     }
 
     pub fn name(self) -> &'static str {
-        self.protocol().name()
+        self.protocol().name
     }
 
     pub fn title(self) -> &'static str {
@@ -68,13 +68,13 @@ impl Wire {
     }
 
     pub fn dialect(self) -> Dialect {
-        self.protocol().spec().dialect.expect("both protocols carry SQL")
+        self.protocol().dialect.expect("both protocols carry SQL")
     }
 
-    pub fn protocol(self) -> &'static dyn Protocol {
+    pub fn protocol(self) -> &'static Protocol {
         match self {
-            Wire::MySql => crate::mysql::PROTOCOL,
-            Wire::PostgreSql => crate::postgresql::PROTOCOL,
+            Wire::MySql => &crate::mysql::PROTOCOL,
+            Wire::PostgreSql => &crate::postgresql::PROTOCOL,
         }
     }
 }

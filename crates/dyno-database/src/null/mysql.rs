@@ -64,7 +64,6 @@ enum Stage {
     Greeted,
     /// The answer of another plug-in comes next.
     Switched,
-    /// A command comes next.
     Ready,
     /// Rows of a local file come next.
     Loading(RowCounter),
@@ -188,7 +187,6 @@ impl Conversation {
         push_packet(out, 0, &payload);
     }
 
-    /// Answers all packets that have arrived completely.
     pub(super) fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Taken {
         let mut taken = Taken::default();
         while !taken.is_over {

@@ -116,7 +116,6 @@ impl Conversation {
         }
     }
 
-    /// Answers all messages that have arrived completely.
     pub(super) fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Taken {
         let mut taken = Taken::default();
         while !taken.is_over {

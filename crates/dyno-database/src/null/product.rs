@@ -1,6 +1,5 @@
 //! A null server for each protocol, as products.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +8,9 @@ use dyno_units::{Nanoseconds, SettingValue, parse_duration};
 use dyno_workload::Connector;
 
 use super::{Listen, NullServer, Script, Wire};
-use crate::products::Family;
+use crate::error::{Result, fail};
+use crate::family::Family;
+use crate::settings::{GivenSettings, Settings};
 use crate::{
     DeployError, Durability, Endpoint, Launch, Product, ProductSpec, Server, ServerFacts,
     ServerSpec,
@@ -45,7 +46,7 @@ impl Product for Null {
         &self.spec
     }
 
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
         let Launch { spec, place, clock, .. } = *launch;
         check_spec(spec)?;
         let script = Script { cpus: spec.cpus.clone(), ..script(&spec.settings)? };
@@ -62,16 +63,13 @@ impl Product for Null {
             Err(error) => {
                 // The first error is the one to report; a folder that stays is found as a leftover.
                 let _ = keeper.remove_folder(&folder);
-                Err(DeployError::new(format!(
-                    "cannot start a null server in {}: {error}",
-                    folder.display()
-                )))
+                fail(format!("cannot start a null server in {}: {error}", folder.display()))
             }
         }
     }
 }
 
-fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
+fn check_spec(spec: &ServerSpec) -> Result<()> {
     let given = [
         ("version", spec.version.is_some()),
         ("engine", spec.engine.is_some()),
@@ -79,13 +77,13 @@ fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
-        Some((name, _)) => Err(DeployError::new(format!(
-            "a null server is part of Dyno and stores nothing; leave `{name}` out"
-        ))),
+        Some((name, _)) => {
+            fail(format!("a null server is part of Dyno and stores nothing; leave `{name}` out"))
+        }
     }
 }
 
-fn script(settings: &BTreeMap<String, SettingValue>) -> Result<Script, DeployError> {
+fn script(settings: &GivenSettings) -> Result<Script> {
     let (mut delay, mut stall_at, mut stall) = Default::default();
     for (name, value) in settings {
         let place = match name.as_str() {
@@ -93,9 +91,7 @@ fn script(settings: &BTreeMap<String, SettingValue>) -> Result<Script, DeployErr
             "stall_at" => &mut stall_at,
             "stall" => &mut stall,
             _ => {
-                return Err(DeployError::new(format!(
-                    "a null server has no setting `{name}`; it has {SETTINGS}"
-                )));
+                return fail(format!("a null server has no setting `{name}`; it has {SETTINGS}"));
             }
         };
         *place = match value {
@@ -116,7 +112,7 @@ fn script(settings: &BTreeMap<String, SettingValue>) -> Result<Script, DeployErr
 struct NullProduct {
     server: NullServer,
     title: String,
-    settings: BTreeMap<String, String>,
+    settings: Settings,
     folder: PathBuf,
     keeper: Arc<Keeper>,
 }
@@ -130,7 +126,7 @@ impl Server for NullProduct {
         Some(self.server.endpoint())
     }
 
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
+    fn facts(&self) -> Result<ServerFacts> {
         Ok(ServerFacts {
             product: self.title.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -150,7 +146,7 @@ impl Server for NullProduct {
         false
     }
 
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
+    fn stop(self: Box<Self>) -> Result<()> {
         let NullProduct { server, folder, keeper, .. } = *self;
         drop(server);
         Ok(keeper.remove_folder(&folder)?)
@@ -163,7 +159,7 @@ mod tests {
 
     #[track_caller]
     fn check(name: &str, value: SettingValue, expected: Result<Script, &str>) {
-        let result = script(&BTreeMap::from([(name.to_owned(), value)]));
+        let result = script(&GivenSettings::from([(name.to_owned(), value)]));
         match (result, expected) {
             (Ok(script), Ok(expected)) => assert_eq!(script, expected),
             (Err(error), Err(part)) => assert!(error.message.contains(part), "{}", error.message),

@@ -8,15 +8,12 @@ pub(super) enum Kind {
     Row,
     /// Reports this many inserted rows.
     Insert(u64),
-    /// Reports one updated row.
     Update,
-    /// Reports one deleted row.
     Delete,
     Begin,
     End,
     /// Takes rows from the client: COPY, LOAD DATA.
     TakeRows,
-    /// Reports success.
     #[default]
     Other,
 }

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use dyno_model::OptionSpec;
 
+use crate::error::{Result, fail};
 use crate::part::{CLIENT_USER, Listening};
 use crate::postgresql::settings::PORT;
-use crate::{Address, DeployError, Endpoint, RouterLaunch, RouterSpec};
+use crate::{Address, Endpoint, RouterLaunch, RouterSpec};
 
 pub(super) fn options() -> Vec<OptionSpec> {
     vec![
@@ -20,8 +21,7 @@ pub(super) fn options() -> Vec<OptionSpec> {
         OptionSpec::count(
             "min_pool_size",
             "0",
-            "Minimum number of connections to the server that \
-            stay open.",
+            "Minimum number of connections to the server that stay open.",
         ),
         OptionSpec::count(
             "reserve_pool_size",
@@ -64,7 +64,7 @@ pub(super) fn text(
     spec: &RouterSpec,
     launch: &RouterLaunch<'_>,
     (folder, run): (&Path, &Path),
-) -> Result<String, DeployError> {
+) -> Result<String> {
     let (server, listens) = match (&launch.to.address, launch.open) {
         (Address::Unix(socket), None) => {
             let sockets = plain(socket.parent().unwrap_or(Path::new("/")))?;
@@ -126,21 +126,21 @@ pub(super) fn pool_size(spec: &RouterSpec, launch: &RouterLaunch<'_>) -> usize {
     sizes.into_iter().filter_map(Result::ok).sum::<u64>() as usize
 }
 
-fn at_least_one(name: &str, value: u64) -> Result<u64, DeployError> {
+fn at_least_one(name: &str, value: u64) -> Result<u64> {
     match value {
-        0 => Err(DeployError::new(format!("`{name}` must be at least 1"))),
+        0 => fail(format!("`{name}` must be at least 1")),
         value => Ok(value),
     }
 }
 
 /// A path in a file in which blanks separate words.
-fn plain(path: &Path) -> Result<String, DeployError> {
+fn plain(path: &Path) -> Result<String> {
     let text = path.display().to_string();
     match text.contains(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | ',')) {
-        true => Err(DeployError::new(format!(
+        true => fail(format!(
             "PgBouncer cannot use {text}, which has a blank or a quote in its path; choose another data \
              folder"
-        ))),
+        )),
         false => Ok(text),
     }
 }
@@ -158,7 +158,7 @@ mod tests {
 
     fn endpoint(socket: &str) -> Endpoint {
         Endpoint {
-            protocol: crate::postgresql::PROTOCOL,
+            protocol: &crate::postgresql::PROTOCOL,
             address: Address::Unix(socket.into()),
             user: "dyno".to_owned(),
             password: None,

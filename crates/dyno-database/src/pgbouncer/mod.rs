@@ -2,7 +2,6 @@
 
 mod configuration;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,11 +9,12 @@ use dyno_host::{Keeper, ProcessSpec};
 use dyno_units::{Reading, version_numbers};
 use dyno_workload::Connection;
 
+use crate::error::{Context, Result};
+use crate::family::Family;
 use crate::postgresql::{self, probe, settings};
 use crate::private::{OwnServer, ServerFolder, ServerKind};
-use crate::products::Family;
 use crate::running::Running;
-use crate::server::Context;
+use crate::settings::Settings;
 use crate::transport::CATALOG_LIMIT;
 use crate::{
     Client, ClientSecret, DeployError, Endpoint, Router, RouterLaunch, RouterSpec, Server,
@@ -60,8 +60,7 @@ impl PgBouncer {
         }
     }
 
-    /// The program, and its version.
-    fn program(&self, keeper: &Keeper) -> Result<(PathBuf, String), DeployError> {
+    fn program(&self, keeper: &Keeper) -> Result<(PathBuf, String)> {
         let program = self.spec.program(keeper)?;
         let version = self.spec.version((&program, keeper), "--version", "PgBouncer ")?;
         Ok((program, version))
@@ -77,7 +76,7 @@ impl Router for PgBouncer {
         probe::pgbouncer::READINGS
     }
 
-    fn start(&self, launch: &RouterLaunch<'_>) -> Result<Box<dyn Server>, DeployError> {
+    fn start(&self, launch: &RouterLaunch<'_>) -> Result<Box<dyn Server>> {
         let keeper = launch.place.keeper();
         let (program, version) = self.program(keeper)?;
         let folder = ServerFolder::make(launch.place, self.spec.name)?;
@@ -110,7 +109,7 @@ impl Router for PgBouncer {
         };
         let transport = launch.transport();
         let to = postgresql::connector(console.clone());
-        let facts = move |_: &Running| -> Result<ServerFacts, DeployError> {
+        let facts = move |_: &Running| -> Result<ServerFacts> {
             Ok(ServerFacts {
                 product: "PgBouncer".to_owned(),
                 version: version.clone(),
@@ -197,7 +196,7 @@ impl Names {
     }
 }
 
-fn ask(console: &Endpoint, names: Names) -> Result<BTreeMap<String, String>, DeployError> {
+fn ask(console: &Endpoint, names: Names) -> Result<Settings> {
     let failed = "PgBouncer's console does not respond";
     let mut console = postgresql::connect(console).context(failed)?;
     console.set_cold_limit(CATALOG_LIMIT.0);

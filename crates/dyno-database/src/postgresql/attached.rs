@@ -11,12 +11,10 @@ use super::startup::{self, OpenError};
 use super::{connect, literal, quote_name, routines};
 use crate::attached::{Attached, Hold, replaced};
 use crate::catalog::{contents, first_cell};
-use crate::server::Context;
+use crate::error::{Context, Result, fail};
 use crate::transport::CATALOG_LIMIT;
 use crate::waiting::SET_UP_LIMIT;
-use crate::{
-    AttachOptions, DeployError, Endpoint, LocalServer, Server, claim_catalog, drop_claimed_tables,
-};
+use crate::{AttachOptions, Endpoint, LocalServer, Server, claim_catalog, drop_claimed_tables};
 
 /// The catalog from which others are made and dropped.
 const MAINTENANCE_CATALOG: &str = "postgres";
@@ -40,10 +38,7 @@ struct GuardedServer {
 }
 
 /// Uses a running server; makes the catalog if it is missing.
-pub(crate) fn attach(
-    endpoint: &Endpoint,
-    options: AttachOptions,
-) -> Result<Box<dyn Server>, DeployError> {
+pub(crate) fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<dyn Server>> {
     let mut made_with = None;
     let mut guard = match startup::open(endpoint, &ScramCache::default()) {
         Err(OpenError { code: Some(code), .. }) if code == NO_CATALOG && !options.makes_nothing => {
@@ -71,7 +66,7 @@ pub(crate) fn attach(
         if made_with.is_some() {
             drop_catalog(endpoint, &backends)?;
         }
-        return Err(DeployError::new(message));
+        return fail(message);
     }
     let local = LocalServer::find(endpoint, &mut guard);
     let connector = noting_connector(endpoint, &backends);
@@ -79,23 +74,23 @@ pub(crate) fn attach(
     Ok(Box::new(Attached { connector, ..Attached::new(endpoint, options, local, hold) }))
 }
 
-fn maintenance(endpoint: &Endpoint) -> Result<PgConnection, DeployError> {
+fn maintenance(endpoint: &Endpoint) -> Result<PgConnection> {
     let endpoint = Endpoint { catalog: MAINTENANCE_CATALOG.to_owned(), ..endpoint.clone() };
     let mut connection = connect(&endpoint)?;
     connection.set_cold_limit(CATALOG_LIMIT.0);
     Ok(connection)
 }
 
-fn make_catalog(endpoint: &Endpoint) -> Result<(), DeployError> {
+fn make_catalog(endpoint: &Endpoint) -> Result<()> {
     let sql = format!("CREATE DATABASE {}", quote_name(&endpoint.catalog));
     let what = format!("PostgreSQL: cannot create the database `{}`", endpoint.catalog);
     maintenance(endpoint)?.query(&sql).context(what).map(drop)
 }
 
 fn note_backend(backends: &Backends, connection: &PgConnection) {
-    if connection.backend_pid() > 0 {
+    if connection.backend_pid > 0 {
         let mut pids = backends.lock().unwrap_or_else(PoisonError::into_inner);
-        pids.push(connection.backend_pid());
+        pids.push(connection.backend_pid);
     }
 }
 
@@ -112,7 +107,7 @@ fn noting_connector(endpoint: &Endpoint, backends: &Backends) -> Connector {
 
 /// Drops Dyno's catalog. Ends Dyno's own connections that are still open on the server (a client
 /// gave up on a running statement); with other users' connections, the catalog stays.
-fn drop_catalog(endpoint: &Endpoint, backends: &Backends) -> Result<(), DeployError> {
+fn drop_catalog(endpoint: &Endpoint, backends: &Backends) -> Result<()> {
     let what = format!("PostgreSQL: cannot drop the database `{}`", endpoint.catalog);
     let mut connection = maintenance(endpoint)?;
     let pids = backends.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -128,11 +123,11 @@ fn drop_catalog(endpoint: &Endpoint, backends: &Backends) -> Result<(), DeployEr
     }
     // The server waits some seconds for sessions that are about to end.
     match connection.query(&format!("DROP DATABASE {}", quote_name(&endpoint.catalog))) {
-        Err(error) if error.code == IN_USE => Err(DeployError::new(format!(
+        Err(error) if error.code == IN_USE => fail(format!(
             "the database `{}`, which Dyno created, was not dropped, because others are connected \
              to it: {error}; drop it once they have disconnected",
             endpoint.catalog
-        ))),
+        )),
         other => other.context(what).map(drop),
     }
 }
@@ -140,11 +135,7 @@ fn drop_catalog(endpoint: &Endpoint, backends: &Backends) -> Result<(), DeployEr
 impl GuardedServer {
     /// Drops what Dyno made on the server, if that still answers within `alive_limit`. What dropping may take
     /// is far more, and would be waited for in vain.
-    fn remove_within(
-        self,
-        alive_limit: Nanoseconds,
-        endpoint: &Endpoint,
-    ) -> Result<(), DeployError> {
+    fn remove_within(self, alive_limit: Nanoseconds, endpoint: &Endpoint) -> Result<()> {
         let GuardedServer { mut guard, made_with, backends } = self;
         let failed = format!("Dyno's tables on {endpoint} were not dropped");
         if guard.lost().is_some() {
@@ -179,7 +170,7 @@ impl Hold for GuardedServer {
         first_cell(rows.ok()?)?.parse().ok()
     }
 
-    fn remove(self: Box<Self>, endpoint: &Endpoint) -> Result<(), DeployError> {
+    fn remove(self: Box<Self>, endpoint: &Endpoint) -> Result<()> {
         self.remove_within(SET_UP_LIMIT, endpoint)
     }
 }

@@ -7,11 +7,12 @@ use dyno_host::{Image, Keeper, Program};
 
 use super::programs;
 use super::settings::spelled;
+use crate::error::{Result, fail};
 use crate::settings_check::{refusal, unknown_name};
-use crate::{DeployError, Part, ServerSpec};
+use crate::{Part, ServerSpec};
 
 /// Whether the extension pgvector lies beside the server's programs.
-pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
+pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<()> {
     let Ok(found) = programs::find(spec, keeper) else { return Ok(()) };
     if let Some(image) = &found.image {
         return check_vectors_in(image, &extension_folders(&found.folder), keeper);
@@ -20,13 +21,13 @@ pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<(), De
         return Ok(());
     }
     let version = found.version.split_whitespace().next().unwrap_or_default();
-    Err(DeployError::new(format!(
+    fail(format!(
         "PostgreSQL {version} in {} has no extension `vector` (pgvector); install it (Debian, Ubuntu: package \
          `postgresql-{}-pgvector`), or fetch a server that has it: `dyno products fetch postgresql@16.2 --from \
          python`, with `version = \"16.2\"` and `from = \"python\"` in the study",
         found.folder.display(),
         found.major(),
-    )))
+    ))
 }
 
 /// True as well if unknown: a server with another layout reports it itself.
@@ -37,20 +38,16 @@ pub(super) fn has_extension(programs: &Path, name: &str) -> bool {
     folders.is_empty() || folders.iter().any(|folder| folder.join(&file).is_file())
 }
 
-fn check_vectors_in(
-    image: &Image,
-    folders: &[PathBuf],
-    keeper: &Keeper,
-) -> Result<(), DeployError> {
+fn check_vectors_in(image: &Image, folders: &[PathBuf], keeper: &Keeper) -> Result<()> {
     let files = folders.iter().map(|folder| folder.join("vector.control").display().to_string());
     if !keeper.paths_in(image, &files.collect::<Vec<String>>())?.is_empty() {
         return Ok(());
     }
-    Err(DeployError::new(format!(
+    fail(format!(
         "PostgreSQL in the image {} has no extension `vector` (pgvector); use an image that has it, such as \
          pgvector/pgvector:pg17",
         image.reference()
-    )))
+    ))
 }
 
 /// `share` beside the server's `bin`, or, in Debian, `/usr/share/postgresql/17/extension` for
@@ -64,7 +61,7 @@ fn extension_folders(programs: &Path) -> Vec<PathBuf> {
     all
 }
 
-pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
+pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<()> {
     // Missing programs are reported where they are needed.
     let Ok(found) = programs::find(spec, keeper) else { return Ok(()) };
     if spec.part == Part::Router {
@@ -80,7 +77,7 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
         && let Some(unknown) =
             unknown_name(&settings, &known, |name| name.to_ascii_lowercase(), "PostgreSQL")
     {
-        return Err(DeployError::new(unknown));
+        return fail(unknown);
     }
     let mut text = String::new();
     for (name, value) in &settings {
@@ -93,10 +90,8 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
         // The first words let it print one setting and end: nothing is started.
         vec!["-C".to_owned(), "data_directory".to_owned(), file, "-D".to_owned(), folder]
     };
-    match refusal(keeper, program, arguments, &text)? {
-        None => Ok(()),
-        Some(why) => Err(DeployError::new(format!("PostgreSQL refuses its settings: {why}"))),
-    }
+    let refused = |why: String| fail(format!("PostgreSQL refuses its settings: {why}"));
+    refusal(keeper, program, arguments, &text)?.map_or(Ok(()), refused)
 }
 
 /// The settings that the program lists; none if it does not.

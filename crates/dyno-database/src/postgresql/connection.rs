@@ -19,6 +19,7 @@ use dyno_workload::{
 };
 
 use crate::cleaner::Cleaner;
+use crate::error::StatementResult as Result;
 use crate::transport::{COLD_RESULT_MAX, READS_MOST, ROWS_SILENCE, SHORT_READ, row_room, too_much};
 use crate::waiting::SET_UP_LIMIT;
 
@@ -65,7 +66,7 @@ pub struct PgConnection {
     // For what the server says.
     cleaner: Cleaner,
     // Its process on the server's side.
-    backend_pid: i32,
+    pub(super) backend_pid: i32,
 }
 
 impl PgConnection {
@@ -100,10 +101,6 @@ impl PgConnection {
     pub fn take_notices(&mut self) -> (Vec<String>, u64) {
         let (notices, n_dropped) = self.scanner.notices().take();
         (notices.iter().map(|notice| self.cleaner.clean(&notice.to_line())).collect(), n_dropped)
-    }
-
-    pub(super) fn backend_pid(&self) -> i32 {
-        self.backend_pid
     }
 
     /// Why the connection is gone, as far as that can be seen without asking the server.
@@ -279,7 +276,7 @@ impl PgConnection {
         }
     }
 
-    fn complete(&mut self) -> Result<Reply, StatementError> {
+    fn complete(&mut self) -> Result<Reply> {
         self.is_in_flight = false;
         if self.scanner.is_fatal() {
             let error = self.finish();
@@ -320,7 +317,7 @@ impl PgConnection {
     }
 
     #[cold]
-    fn finish(&mut self) -> Result<Reply, StatementError> {
+    fn finish(&mut self) -> Result<Reply> {
         self.scanner.finish().map_err(|error| self.cleaner.clean_error(error))
     }
 
@@ -343,8 +340,8 @@ impl PgConnection {
     fn blocking<T>(
         &mut self,
         limit: Nanoseconds,
-        work: impl FnOnce(&mut PgConnection) -> Result<T, StatementError>,
-    ) -> Result<T, StatementError> {
+        work: impl FnOnce(&mut PgConnection) -> Result<T>,
+    ) -> Result<T> {
         self.blocking_as(limit, false, work)
     }
 
@@ -353,8 +350,8 @@ impl PgConnection {
         &mut self,
         limit: Nanoseconds,
         is_filling: bool,
-        work: impl FnOnce(&mut PgConnection) -> Result<T, StatementError>,
-    ) -> Result<T, StatementError> {
+        work: impl FnOnce(&mut PgConnection) -> Result<T>,
+    ) -> Result<T> {
         if !self.begin() {
             return Err(self.failure.take().expect("`begin` says why not"));
         }
@@ -378,7 +375,7 @@ impl PgConnection {
 
     /// Passes messages to `on_message` until the server is ready or sends `stop` (then true). The
     /// first error is returned when the server is ready again.
-    fn converse(&mut self, stop: u8, on_message: OnMessage<'_>) -> Result<bool, StatementError> {
+    fn converse(&mut self, stop: u8, on_message: OnMessage<'_>) -> Result<bool> {
         let mut failure = None;
         let mut n_asides = 0;
         loop {
@@ -415,7 +412,7 @@ impl PgConnection {
         failure.map_or(Ok(false), Err)
     }
 
-    fn simple(&mut self, sql: &str, on_message: OnMessage<'_>) -> Result<(), StatementError> {
+    fn simple(&mut self, sql: &str, on_message: OnMessage<'_>) -> Result<()> {
         check_text(sql)?;
         self.out.clear();
         write_query(sql, &mut self.out);
@@ -437,7 +434,7 @@ impl Connection for PgConnection {
         Some(self.wire.transport.descriptor())
     }
 
-    fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
+    fn prepare(&mut self, statements: &[Statement]) -> Result<()> {
         let limit = if self.cold_limit.0 > 0 { self.cold_limit } else { SET_UP_LIMIT };
         let unnamed: Vec<Statement>;
         let statements = match self.parses_each {
@@ -481,7 +478,7 @@ impl Connection for PgConnection {
         })
     }
 
-    fn prepare_at(&mut self, idx: usize, statement: &Statement) -> Result<(), StatementError> {
+    fn prepare_at(&mut self, idx: usize, statement: &Statement) -> Result<()> {
         let limit = if self.cold_limit.0 > 0 { self.cold_limit } else { SET_UP_LIMIT };
         let replaces = idx < self.prepared.len();
         let unnamed = self.parses_each.then(|| statement.clone().unnamed());
@@ -566,7 +563,7 @@ impl Connection for PgConnection {
         self.write_out();
     }
 
-    fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
+    fn poll_reply(&mut self) -> Poll<Result<Reply>> {
         if let Some(failure) = self.failure.take() {
             return Poll::Ready(Err(failure));
         }
@@ -590,7 +587,7 @@ impl Connection for PgConnection {
         }
     }
 
-    fn poll_received(&mut self) -> Poll<Result<Reply, StatementError>> {
+    fn poll_received(&mut self) -> Poll<Result<Reply>> {
         if self.failure.is_some() || !(self.is_in_flight || self.expect_next()) {
             return Poll::Pending;
         }
@@ -635,18 +632,18 @@ impl Connection for PgConnection {
         self.cold_limit = Nanoseconds(limit_ns);
     }
 
-    fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError> {
+    fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<()> {
         self.wire.transport.set_blocking(blocking, timeout_ns).map_err(WireError::from)?;
         self.is_blocking = blocking;
         self.timeout_ns = timeout_ns;
         Ok(())
     }
 
-    fn query(&mut self, sql: &str) -> Result<TextRows, StatementError> {
+    fn query(&mut self, sql: &str) -> Result<TextRows> {
         self.query_named(sql).map(|answer| answer.rows)
     }
 
-    fn query_named(&mut self, sql: &str) -> Result<NamedRows, StatementError> {
+    fn query_named(&mut self, sql: &str) -> Result<NamedRows> {
         let mut answer = NamedRows::default();
         let mut n_kept = 0;
         self.blocking(self.cold_limit, |connection| {
@@ -672,11 +669,7 @@ impl Connection for PgConnection {
         Ok(answer)
     }
 
-    fn copy_rows(
-        &mut self,
-        sql: &str,
-        next_row: &mut dyn FnMut(&mut Row) -> bool,
-    ) -> Result<u64, StatementError> {
+    fn copy_rows(&mut self, sql: &str, next_row: &mut dyn FnMut(&mut Row) -> bool) -> Result<u64> {
         self.blocking_as(Nanoseconds::ZERO, true, |connection| connection.copy(sql, next_row))
     }
 
@@ -685,7 +678,7 @@ impl Connection for PgConnection {
         table: &str,
         columns: &[Name],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
-    ) -> Result<u64, StatementError> {
+    ) -> Result<u64> {
         let columns: Vec<String> = columns.iter().map(|name| quote_name(name)).collect();
         let sql = format!("COPY {} ({}) FROM STDIN", quote_name(table), columns.join(", "));
         self.blocking_as(Nanoseconds::ZERO, true, |connection| {

@@ -52,7 +52,6 @@ const ASK_IO: &str = "SELECT backend_type, sum(reads) AS reads, sum(writes) AS w
      sum(extends) AS extends, sum(hits) AS hits, sum(evictions) AS evictions, \
      sum(fsyncs) AS fsyncs FROM pg_catalog.pg_stat_io GROUP BY backend_type";
 
-/// Columns that are not counters.
 const GAUGES: [&str; 2] = ["database.numbackends", "database.datid"];
 
 pub(super) struct PgCost {
@@ -88,7 +87,6 @@ impl PgCost {
         }
     }
 
-    /// Makes the session report its counters.
     fn flush(&mut self) -> Result<(), String> {
         if self.version >= 150_000 {
             self.query("SELECT pg_catalog.pg_stat_force_next_flush()")?;

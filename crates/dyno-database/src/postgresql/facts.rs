@@ -1,13 +1,13 @@
 //! Facts that a PostgreSQL server reports.
 
-use std::collections::BTreeMap;
-
 use dyno_workload::{Connection, StatementError};
 
 use super::connect;
 use crate::catalog::first_cell;
 use crate::cleaner::Cleaner;
-use crate::server::{Context, build_parts};
+use crate::error::{Context, Result};
+use crate::server::build_parts;
+use crate::settings::Settings;
 use crate::{DeployError, Durability, Endpoint, ServerFacts};
 
 const DURABILITY_SETTINGS: [&str; 4] =
@@ -15,7 +15,7 @@ const DURABILITY_SETTINGS: [&str; 4] =
 
 const MEMORY_SETTINGS: [&str; 1] = ["shared_buffers"];
 
-pub(super) fn ask(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
+pub(super) fn ask(endpoint: &Endpoint) -> Result<ServerFacts> {
     let mut connection = connect(endpoint)?;
     let cleaner = Cleaner::new(endpoint.password.as_ref());
     let version = cleaner.clean(&version(&mut connection)?);
@@ -44,7 +44,7 @@ pub(super) fn configured(endpoint: &Endpoint) -> Option<String> {
 }
 
 /// The full version text without the product's name: `15.14 (Debian …) on x86_64-pc-linux-gnu …`.
-pub(super) fn version(connection: &mut dyn Connection) -> Result<String, DeployError> {
+pub(super) fn version(connection: &mut dyn Connection) -> Result<String> {
     let rows =
         connection.query("SELECT version()").context("PostgreSQL: cannot read its version")?;
     let text = first_cell(rows)
@@ -52,7 +52,7 @@ pub(super) fn version(connection: &mut dyn Connection) -> Result<String, DeployE
     Ok(text.strip_prefix("PostgreSQL ").map_or(text.clone(), str::to_owned))
 }
 
-fn settings(connection: &mut dyn Connection) -> Result<BTreeMap<String, String>, StatementError> {
+fn settings(connection: &mut dyn Connection) -> Result<Settings, StatementError> {
     let rows = connection.query("SHOW ALL")?;
     Ok(rows
         .into_iter()
@@ -63,7 +63,7 @@ fn settings(connection: &mut dyn Connection) -> Result<BTreeMap<String, String>,
         .collect())
 }
 
-fn durability(settings: &BTreeMap<String, String>) -> Durability {
+fn durability(settings: &Settings) -> Durability {
     let setting = |name: &str| settings.get(name).map(String::as_str);
     let durability = match (setting("fsync"), setting("synchronous_commit")) {
         (Some("off"), _) => Durability::not_synced(),

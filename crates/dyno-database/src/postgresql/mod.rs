@@ -19,7 +19,7 @@ mod replica;
 mod routines;
 pub(crate) mod settings;
 mod shards;
-mod sql;
+pub(crate) mod sql;
 mod startup;
 #[cfg(test)]
 mod tests;

@@ -13,11 +13,11 @@ use super::product::split_socket;
 use super::programs::{self, Programs};
 use super::{connect, facts, replica, settings, shards};
 use crate::data::build_of;
+use crate::error::{Context, Result, fail};
 use crate::initial::{Initialising, identity};
 use crate::logs::LogFiles;
 use crate::private::{OwnServer, ServerFolder, ServerKind};
 use crate::running::Running;
-use crate::server::Context;
 use crate::transport::CATALOG_LIMIT;
 use crate::{
     Address, BuildFacts, DataShape, DeployError, Endpoint, Launch, Part, Server, ServerFacts,
@@ -38,12 +38,10 @@ const KIND: ServerKind = ServerKind {
 
 /// Starts a private server, on the kept data of another one if there are any, and waits until it
 /// answers.
-pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
     let Launch { spec, data, place, clock } = *launch;
     if let Some(engine) = &spec.engine {
-        return Err(DeployError::new(format!(
-            "PostgreSQL has no storage engine `{engine}`; leave `engine` out"
-        )));
+        return fail(format!("PostgreSQL has no storage engine `{engine}`; leave `engine` out"));
     }
     let programs = programs::find(spec, place.keeper())?;
     if spec.part == Part::Router {
@@ -86,7 +84,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
             .map_err(DeployError::with_last_words)?;
     let finished = finish(spec, &programs, data, &mut connection);
     drop(connection);
-    let facts = move |one: &Running| -> Result<ServerFacts, DeployError> {
+    let facts = move |one: &Running| -> Result<ServerFacts> {
         let configured = facts::configured(&one.endpoint);
         let Programs { origin, folder, .. } = programs.clone();
         let build = Some(BuildFacts { origin, programs: folder, configured });
@@ -144,11 +142,7 @@ fn initdb_arguments(locale: &str) -> Vec<String> {
 }
 
 /// Makes the data folder, with the locale C.UTF-8, or C if the system lacks it.
-fn make_data(
-    folder: &ServerFolder,
-    programs: &Programs,
-    clock: &Arc<dyn Clock>,
-) -> Result<(), DeployError> {
+fn make_data(folder: &ServerFolder, programs: &Programs, clock: &Arc<dyn Clock>) -> Result<()> {
     let make = |locale: &str| {
         let process = ProcessSpec {
             program: programs.folder.join("initdb"),
@@ -197,7 +191,7 @@ fn finish(
     programs: &Programs,
     data: Option<&Path>,
     connection: &mut super::PgConnection,
-) -> Result<(), DeployError> {
+) -> Result<()> {
     spec.check_version("PostgreSQL", &programs.folder, &facts::version(connection)?)?;
     if data.is_none() && !matches!(spec.part, Part::Replica(_)) {
         connection.set_cold_limit(CATALOG_LIMIT.0);
@@ -210,5 +204,5 @@ fn finish(
 
 fn endpoint((folder, open): (&ServerFolder, Option<SocketAddrV4>), catalog: &str) -> Endpoint {
     let socket = folder.run().join(settings::socket(open));
-    Endpoint::plain(super::PROTOCOL, Address::Unix(socket), USER, catalog)
+    Endpoint::plain(&super::PROTOCOL, Address::Unix(socket), USER, catalog)
 }

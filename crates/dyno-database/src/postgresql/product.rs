@@ -1,21 +1,23 @@
 //! PostgreSQL as a product, and the protocol, also for pgbouncer.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use dyno_host::{Keeper, PackageSpec, Probe, ThreadListing};
 use dyno_workload::{Connector, Dialect};
 
+use super::cost::PgCost;
 use super::{
     attached, check, data, facts, files, packages, private, probe, programs, replica, settings,
     shards,
 };
+use crate::error::Result;
+use crate::family::Family;
 use crate::product::{DumpCommands, DumpOrder, MoveOrder, MoveStatements, texts};
-use crate::products::Family;
 use crate::{
     Client, ClientSecret, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint,
-    Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol, ProtocolSpec,
-    Replicating, Server, ServerFacts, ServerSpec, Sharding, SocketKey,
+    Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol, Replicating,
+    Server, ServerFacts, ServerSpec, Sharding, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -23,8 +25,7 @@ const MIB: u64 = 1 << 20;
 pub(crate) const FAMILY: Family = Family {
     products: || vec![Arc::new(PostgreSql { spec: postgresql() })],
     routers: Vec::new,
-    protocol: Some(PROTOCOL),
-    sql: Some(&super::sql::SQL),
+    protocol: Some(&PROTOCOL),
     probes: &["pg_database", "pg_activity", "pg_tables"],
     readings: &[
         probe::registered,
@@ -32,8 +33,6 @@ pub(crate) const FAMILY: Family = Family {
         || shards::COUNTERS.readings(),
     ],
 };
-
-pub const PROTOCOL: &dyn Protocol = &SPEC;
 
 /// How the name of a socket begins; the port follows.
 const SOCKET: &str = ".s.PGSQL.";
@@ -84,11 +83,11 @@ impl Product for PostgreSql {
         &self.spec
     }
 
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
         private::start(launch)
     }
 
-    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
+    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape> {
         data::data_shape(spec, place.keeper())
     }
 
@@ -126,11 +125,11 @@ impl Product for PostgreSql {
         })
     }
 
-    fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
+    fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<()> {
         check::check_settings(spec, place.keeper())
     }
 
-    fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
+    fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<()> {
         check::check_vectors(spec, place.keeper())
     }
 
@@ -142,7 +141,7 @@ impl Product for PostgreSql {
         programs::installations(keeper)
     }
 
-    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
+    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String> {
         programs::version_in(programs, keeper).ok_or_else(|| {
             DeployError::new(format!(
                 "there are no programs `postgres` and `initdb` in {} that run on this machine",
@@ -188,13 +187,17 @@ impl Product for PostgreSql {
     }
 }
 
-static SPEC: ProtocolSpec = ProtocolSpec {
+pub static PROTOCOL: Protocol = Protocol {
     name: "postgresql",
     schemes: &["postgresql", "postgres"],
     example: "postgresql://user:password@host:5432/database",
     dialect: Some(Dialect::PostgreSql),
     default_port: 5432,
-    socket: SocketKey { name: "host", join: join_socket, split: split_socket },
+    socket: SocketKey {
+        name: "host",
+        join: |folder, port| folder.join(format!("{SOCKET}{port}")),
+        split: split_socket,
+    },
     has_server_public_key: false,
     has_session_options: true,
     ping: "SELECT 1",
@@ -207,16 +210,15 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     connector: super::connector,
     unnamed_connector: super::pooled_connector,
     attach: attached::attach,
-    facts: facts,
-    probes: probes,
-    debt_meter: debt_meter,
+    facts,
+    probes,
+    cost_source: |connection, access, clock| {
+        Ok(Box::new(PgCost::new(connection, access, Arc::clone(clock))?))
+    },
+    debt_meter,
     #[cfg(feature = "servers")]
     dumping: None,
 };
-
-fn join_socket(folder: PathBuf, port: u16) -> PathBuf {
-    folder.join(format!("{SOCKET}{port}"))
-}
 
 /// The folder of a socket, and the port in its name.
 pub(super) fn split_socket(socket: &Path) -> Option<(&Path, &str)> {
@@ -230,7 +232,7 @@ fn is_pgbouncer(endpoint: &Endpoint) -> bool {
     endpoint.catalog == "pgbouncer"
 }
 
-fn facts(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
+fn facts(endpoint: &Endpoint) -> Result<ServerFacts> {
     match is_pgbouncer(endpoint) {
         true => Ok(ServerFacts { product: "pgbouncer".to_owned(), ..ServerFacts::default() }),
         false => facts::ask(endpoint),

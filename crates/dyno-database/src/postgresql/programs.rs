@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use dyno_host::{Image, Keeper, Origin, Program};
 use dyno_units::version_numbers;
 
+use crate::error::Result;
 use crate::installation::{builder_in, choose, missing, missing_in_image, on_machine};
-use crate::{DeployError, Installation, ServerSpec};
+use crate::{Installation, ServerSpec};
 
 /// Where Debian and its derivatives keep one folder for each version.
 const DEBIAN_ROOT: &str = "/usr/lib/postgresql";
@@ -29,7 +30,7 @@ pub(super) struct Programs {
 }
 
 /// From the spec's folder, else the best ones that fit it.
-pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, DeployError> {
+pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs> {
     if let Some(image) = &spec.image {
         return in_image(keeper.image(image)?, spec, keeper);
     }
@@ -59,7 +60,7 @@ pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, Deplo
 }
 
 /// The newest in an image that fit what the spec asks for.
-fn in_image(image: Image, spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, DeployError> {
+fn in_image(image: Image, spec: &ServerSpec, keeper: &Keeper) -> Result<Programs> {
     let in_path = image.program_folders().into_iter();
     let patterns = in_path.map(|folder| folder.join("postgres").display().to_string());
     let patterns: Vec<String> = patterns.chain(IMAGE_PLACES.map(str::to_owned)).collect();

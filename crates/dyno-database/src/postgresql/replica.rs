@@ -14,6 +14,7 @@ use dyno_workload::{Connection, TextRows};
 
 use super::programs::Programs;
 use super::{PgConnection, connect, connector, settings};
+use crate::error::{Context, Result, fail};
 use crate::part::{
     CLIENT_USER, Follow, Lag, LagMeter, Listening, PROMOTION_LIMIT, PROMOTION_POLL, Part,
     REPLICATION_USER, Replicating, Replication, not_promoted,
@@ -21,9 +22,8 @@ use crate::part::{
 use crate::private::ServerFolder;
 use crate::probe::{Asker, cell, number};
 use crate::scram;
-use crate::server::Context;
 use crate::transport::CATALOG_LIMIT;
-use crate::{Address, DeployError, Endpoint, Secret};
+use crate::{Address, Endpoint, Secret};
 
 const COPY_LIMIT: Nanoseconds = Nanoseconds::from_secs(3600);
 
@@ -34,7 +34,7 @@ const PASSWORD_FILE: &str = "replication.pgpass";
 pub(super) struct Streaming;
 
 pub(super) fn access(part: &Part, is_open: bool, major: u32) -> String {
-    let method = password_method(major);
+    let method = if major >= 10 { "scram-sha-256" } else { "md5" };
     let mut text = String::new();
     if let Part::Primary(_) = part {
         // `all` does not include replication.
@@ -48,10 +48,6 @@ pub(super) fn access(part: &Part, is_open: bool, major: u32) -> String {
         text += &format!("host all {CLIENT_USER} all {method}\n");
     }
     text + settings::ACCESS
-}
-
-fn password_method(major: u32) -> &'static str {
-    if major >= 10 { "scram-sha-256" } else { "md5" }
 }
 
 /// Settings of a server with this part, which come before those of the study.
@@ -71,7 +67,7 @@ pub(super) fn copy_primary(
     programs: &Programs,
     follow: &Follow,
     clock: &Arc<dyn Clock>,
-) -> Result<(), DeployError> {
+) -> Result<()> {
     let slot = slot(follow);
     query(&follow.primary, &format!("SELECT pg_create_physical_replication_slot('{slot}', true)"))?;
     let line = format!("*:*:*:{REPLICATION_USER}:{}\n", follow.replication.password.reveal());
@@ -84,11 +80,11 @@ pub(super) fn copy_primary(
         ..ProcessSpec::default()
     };
     if !process.program.is_file() {
-        return Err(DeployError::new(format!(
+        return fail(format!(
             "a replica needs the program `pg_basebackup`, which is not in {}; choose another build \
              (Debian's packages have it), or leave `replicas` out",
             programs.folder.display()
-        )));
+        ));
     }
     let copied = folder.keeper().run(folder.path(), &process, clock.as_ref(), COPY_LIMIT);
     copied.context("PostgreSQL")
@@ -134,26 +130,26 @@ fn slot(follow: &Follow) -> String {
 }
 
 /// Sends a statement as the user that may do anything.
-fn query(endpoint: &Endpoint, sql: &str) -> Result<TextRows, DeployError> {
+fn query(endpoint: &Endpoint, sql: &str) -> Result<TextRows> {
     let mut connection = connect(endpoint).context(NOT_SET_UP)?;
     connection.set_cold_limit(CATALOG_LIMIT.0);
     connection.query(sql).context(NOT_SET_UP)
 }
 
 impl Replicating for Streaming {
-    fn lead(&self, primary: &Endpoint, replication: &Replication) -> Result<(), DeployError> {
+    fn lead(&self, primary: &Endpoint, replication: &Replication) -> Result<()> {
         let mut connection = connect(primary).context(NOT_SET_UP)?;
         let role = (REPLICATION_USER, "REPLICATION");
         make_role(&mut connection, role, &replication.password).context(NOT_SET_UP)
     }
 
-    fn wait_for_replicas(&self, primary: &Endpoint) -> Result<(), DeployError> {
+    fn wait_for_replicas(&self, primary: &Endpoint) -> Result<()> {
         query(primary, "ALTER SYSTEM SET synchronous_standby_names = '*'")?;
         query(primary, "SELECT pg_reload_conf()")?;
         Ok(())
     }
 
-    fn received(&self, replica: &Endpoint) -> Result<u64, DeployError> {
+    fn received(&self, replica: &Endpoint) -> Result<u64> {
         let mut connection = open(replica)?;
         let sql = match is_older(&mut connection, 100_000)? {
             true => "SELECT pg_xlog_location_diff(pg_last_xlog_receive_location(), '0/0')::bigint",
@@ -164,7 +160,7 @@ impl Replicating for Streaming {
         Ok(rows.first().and_then(|row| cell(row, 0)?.parse().ok()).unwrap_or_default())
     }
 
-    fn promote(&self, replica: &Endpoint, clock: &dyn Clock) -> Result<(), DeployError> {
+    fn promote(&self, replica: &Endpoint, clock: &dyn Clock) -> Result<()> {
         let mut connection = open(replica)?;
         if is_older(&mut connection, 120_000)? {
             return Err(not_promoted("PostgreSQL does that by SQL from version 12 on"));
@@ -201,14 +197,14 @@ impl Replicating for Streaming {
 }
 
 /// A connection to a replica that is to take the place of its primary.
-fn open(replica: &Endpoint) -> Result<PgConnection, DeployError> {
+fn open(replica: &Endpoint) -> Result<PgConnection> {
     let mut connection = connect(replica).map_err(not_promoted)?;
     connection.set_cold_limit(CATALOG_LIMIT.0);
     Ok(connection)
 }
 
 /// Whether a server is older than this version, in the form 120000.
-fn is_older(connection: &mut PgConnection, version: u32) -> Result<bool, DeployError> {
+fn is_older(connection: &mut PgConnection, version: u32) -> Result<bool> {
     let rows = connection.query("SHOW server_version_num").map_err(not_promoted)?;
     let found = rows.first().and_then(|row| number(cell(row, 0)?)).unwrap_or_default();
     Ok(found < f64::from(version))
@@ -218,7 +214,7 @@ fn is_older(connection: &mut PgConnection, version: u32) -> Result<bool, DeployE
 pub(super) fn admit(
     connection: &mut PgConnection,
     (part, open): (&Part, Option<&Listening>),
-) -> Result<(), DeployError> {
+) -> Result<()> {
     let Some(listening) = open.filter(|_| !matches!(part, Part::Replica(_))) else { return Ok(()) };
     let made = make_role(connection, (CLIENT_USER, "SUPERUSER"), &listening.password);
     made.context("PostgreSQL: cannot admit clients on other machines")
@@ -303,7 +299,7 @@ mod tests {
 
     fn follow() -> Follow {
         let primary = Endpoint {
-            protocol: crate::postgresql::PROTOCOL,
+            protocol: &crate::postgresql::PROTOCOL,
             address: Address::Unix("/d/run/.s.PGSQL.5432".into()),
             user: "dyno".to_owned(),
             password: None,

@@ -10,6 +10,7 @@ use dyno_workload::{Connection, StatementError};
 use super::connection::PgConnection;
 use super::literal;
 use crate::catalog::{ask, some_of};
+use crate::error::StatementResult as Result;
 
 /// Refuses a catalog in whose schemas anyone but superusers and Dyno's user made operators, or
 /// functions named like the server's or like Dyno's procedures. As a database's owner may set session
@@ -48,14 +49,14 @@ pub(super) fn check(connection: &mut PgConnection) -> Result<(), String> {
 }
 
 /// The role that a superuser's statements run as, if it is another one.
-fn other_role(connection: &mut PgConnection) -> Result<Option<String>, StatementError> {
+fn other_role(connection: &mut PgConnection) -> Result<Option<String>> {
     let sql = "SELECT current_user::text FROM pg_roles WHERE rolname = session_user AND rolsuper \
                AND current_user <> session_user";
     Ok(ask(connection, sql)?.into_iter().flatten().flatten().next())
 }
 
 /// The schemas that are searched after the server's own; as an error, the one that is searched before.
-fn schemas(connection: &mut PgConnection) -> Result<Result<Vec<String>, String>, StatementError> {
+fn schemas(connection: &mut PgConnection) -> Result<Result<Vec<String>, String>> {
     let path = "SELECT pg_catalog.unnest(pg_catalog.current_schemas(true))";
     let mut schemas: Vec<String> =
         connection.query(path)?.into_iter().flatten().flatten().collect();
@@ -68,7 +69,7 @@ fn schemas(connection: &mut PgConnection) -> Result<Result<Vec<String>, String>,
     })
 }
 
-fn traps(connection: &mut PgConnection, schemas: &[String]) -> Result<Vec<String>, StatementError> {
+fn traps(connection: &mut PgConnection, schemas: &[String]) -> Result<Vec<String>> {
     if schemas.is_empty() {
         return Ok(Vec::new());
     }

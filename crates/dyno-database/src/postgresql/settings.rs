@@ -1,38 +1,25 @@
 //! Settings in PostgreSQL's spelling.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::SocketAddrV4;
 use std::path::Path;
 
 use dyno_units::SettingValue;
 
-use crate::DeployError;
+use crate::error::{Result, fail};
+use crate::settings::{GivenSettings, Words};
 
 /// Settings by which Dyno reaches the server it started.
-const OURS: [&str; 9] = [
-    "config_file",
-    "data_directory",
-    "external_pid_file",
-    "include",
-    "include_dir",
-    "include_if_exists",
-    "log_destination",
-    "logging_collector",
-    "unix_socket_directories",
-];
+const OURS: Words = Words(
+    "config_file data_directory external_pid_file include include_dir include_if_exists \
+     log_destination logging_collector unix_socket_directories",
+);
 
 /// Settings by which other users could reach it.
-const NETWORK: [&str; 8] = [
-    "bonjour",
-    "bonjour_name",
-    "hba_file",
-    "ident_file",
-    "listen_addresses",
-    "port",
-    "unix_socket_group",
-    "unix_socket_permissions",
-];
+const NETWORK: Words = Words(
+    "bonjour bonjour_name hba_file ident_file listen_addresses port unix_socket_group \
+     unix_socket_permissions",
+);
 
 /// The number in the name of the socket, which is not a network port.
 pub(crate) const PORT: &str = "5432";
@@ -58,14 +45,14 @@ pub(super) const ACCESS: &str = "local all all trust\nhost all all all reject\n"
 /// Why a private server must not have this setting; none if it may.
 pub(crate) fn refused_setting(name: &str) -> Option<String> {
     let name = name.to_ascii_lowercase();
-    if NETWORK.contains(&name.as_str()) {
+    if NETWORK.has(&name) {
         return Some(format!(
             "the setting `{name}` would make a private server reachable by others: it has a socket \
              that only Dyno can reach, and no port. Leave the setting out, or start such a server \
              yourself and give its URL"
         ));
     }
-    OURS.contains(&name.as_str()).then(|| {
+    OURS.has(&name).then(|| {
         format!("the setting `{name}` of a private PostgreSQL is set by Dyno; leave it out")
     })
 }
@@ -103,10 +90,10 @@ pub(super) fn arguments(
 
 /// What `initdb` wrote, what the server's part needs, then the study's settings, which win.
 pub(super) fn configuration(
-    settings: &BTreeMap<String, SettingValue>,
+    settings: &GivenSettings,
     data: &Path,
     of_part: &str,
-) -> Result<String, DeployError> {
+) -> Result<String> {
     let base = quoted(&data.join("postgresql.conf").to_string_lossy());
     let mut out = format!("include {base}\n{of_part}");
     let mut line = |name: &str, value: &str| {
@@ -115,24 +102,22 @@ pub(super) fn configuration(
     for (name, value) in settings {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
         if name.is_empty() || !name.chars().all(plain) {
-            return Err(DeployError::new(format!(
-                "`{name}` is not the name of a PostgreSQL setting"
-            )));
+            return fail(format!("`{name}` is not the name of a PostgreSQL setting"));
         }
         if let Some(why) = refused_setting(name) {
-            return Err(DeployError::new(why));
+            return fail(why);
         }
         line(name, &spelled(name, value)?);
     }
     Ok(out)
 }
 
-pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String, DeployError> {
+pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String> {
     Ok(match value {
         SettingValue::Text(text) if text.contains(['\n', '\r', '\0']) => {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "the value of the PostgreSQL setting `{name}` does not fit on one line"
-            )));
+            ));
         }
         SettingValue::Text(text) => quoted(text),
         SettingValue::Integer(number) => number.to_string(),
@@ -145,9 +130,9 @@ pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String, Deploy
         }
         SettingValue::Bytes(bytes) => quoted(&format!("{}B", bytes.0)),
         SettingValue::PercentOfMemory(percent) => {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "the PostgreSQL setting `{name}` is still {percent}% of an unknown amount of memory"
-            )));
+            ));
         }
     })
 }
@@ -170,7 +155,7 @@ mod tests {
 
     #[track_caller]
     fn check_refused(name: &str, value: SettingValue, part: &str) {
-        let settings = BTreeMap::from([(name.to_owned(), value)]);
+        let settings = GivenSettings::from([(name.to_owned(), value)]);
         let error = configuration(&settings, Path::new("/s"), "").unwrap_err();
         assert!(error.message.contains(part), "{error}");
     }
@@ -189,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_configuration_is_that_of_initdb_and_then_the_studys() {
-        let settings = BTreeMap::from([("jit".to_owned(), SettingValue::Switch(false))]);
+        let settings = GivenSettings::from([("jit".to_owned(), SettingValue::Switch(false))]);
         let text = configuration(&settings, Path::new("/a 'b'/data"), "").unwrap();
         assert_eq!(text, "include '/a ''b''/data/postgresql.conf'\njit = off\n");
     }

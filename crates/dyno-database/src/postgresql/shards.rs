@@ -10,7 +10,8 @@ use dyno_workload::Connection;
 
 use super::programs::Programs;
 use super::{check, connect, connector, literal as text, quote_name, settings};
-use crate::probe::{Counters, CountersProbe, Item, cell, named_numbers, rate};
+use crate::error::{Result, fail};
+use crate::probe::{Counters, Item, cell, named_numbers, rate};
 use crate::sharding::{At, Sharding, SplitColumn, ask, names, shard_name, socket_of};
 use crate::{DeployError, Endpoint};
 
@@ -51,21 +52,19 @@ const UNSPLITTABLE: [(&str, &str); 4] = [
 pub(super) struct ByForeignTables;
 
 /// Fails, with what to install, if these programs cannot be a router.
-pub(super) fn check(programs: &Programs) -> Result<(), DeployError> {
+pub(super) fn check(programs: &Programs) -> Result<()> {
     let version = programs.version.split_whitespace().next().unwrap_or_default();
     if programs.major() < OLDEST {
-        return Err(DeployError::new(format!(
-            "shards need PostgreSQL {OLDEST} or later, and this is {version}"
-        )));
+        return fail(format!("shards need PostgreSQL {OLDEST} or later, and this is {version}"));
     }
     if check::has_extension(&programs.folder, "postgres_fdw") {
         return Ok(());
     }
-    Err(DeployError::new(format!(
+    fail(format!(
         "shards need the extension postgres_fdw, which PostgreSQL {version} in {} does not have; install it \
          (Debian, Ubuntu: it is in the server's package), or leave `shards` out",
         programs.folder.display()
-    )))
+    ))
 }
 
 fn plain(quoted: &str) -> String {
@@ -73,10 +72,7 @@ fn plain(quoted: &str) -> String {
     inner.map_or_else(|| quoted.to_owned(), |inner| inner.replace("\"\"", "\""))
 }
 
-fn server_statements(
-    (number, version): (u32, u32),
-    shard: &Endpoint,
-) -> Result<[String; 2], DeployError> {
+fn server_statements((number, version): (u32, u32), shard: &Endpoint) -> Result<[String; 2]> {
     let folder = socket_of(shard)?.parent().unwrap_or(Path::new("/")).display().to_string();
     let mut options = vec![
         format!("host {}", text(&folder)),
@@ -100,17 +96,14 @@ fn server_statements(
     ])
 }
 
-fn version(connection: &mut dyn Connection) -> Result<u32, DeployError> {
+fn version(connection: &mut dyn Connection) -> Result<u32> {
     let rows = ask(connection, "SHOW server_version_num")?;
     let version = rows.first().and_then(|row| cell(row, 0)?.parse().ok());
     version.ok_or_else(|| DeployError::new("the router does not tell its version"))
 }
 
 /// Continue the shard's: the router numbers the rows of all shards.
-fn sequence_statements(
-    shard: &mut dyn Connection,
-    table: &str,
-) -> Result<Vec<String>, DeployError> {
+fn sequence_statements(shard: &mut dyn Connection, table: &str) -> Result<Vec<String>> {
     let table = text(table);
     let sql = format!(
         "SELECT a.attname, pg_get_serial_sequence({table}, a.attname) FROM pg_catalog.pg_attribute a \
@@ -136,7 +129,7 @@ fn sequence_name(table: &str, column: &str) -> String {
 }
 
 /// The columns of a table as a definition has them, defaults included.
-fn columns(connection: &mut dyn Connection, table: &str) -> Result<String, DeployError> {
+fn columns(connection: &mut dyn Connection, table: &str) -> Result<String> {
     let sql = format!(
         "SELECT quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod) \
          || coalesce(' COLLATE ' || (SELECT quote_ident(n.nspname) || '.' || quote_ident(l.collname) \
@@ -184,7 +177,7 @@ fn table_statements(table: &str, columns: &str, at: At<'_>, schema: &str) -> Vec
 }
 
 impl Sharding for ByForeignTables {
-    fn introduce(&self, router: &Endpoint, shards: &[Endpoint]) -> Result<(), DeployError> {
+    fn introduce(&self, router: &Endpoint, shards: &[Endpoint]) -> Result<()> {
         let mut router = connect(router)?;
         let version = version(&mut router)?;
         ask(&mut router, "CREATE EXTENSION IF NOT EXISTS postgres_fdw")?;
@@ -231,7 +224,7 @@ impl Sharding for ByForeignTables {
         connection: &mut dyn Connection,
         column: &SplitColumn,
         (idx, shards): (u32, u32),
-    ) -> Result<String, DeployError> {
+    ) -> Result<String> {
         let model = format!("dyno_split_by_{}", column.kind);
         let sql = format!(
             "CREATE TEMPORARY TABLE IF NOT EXISTS {model} (k {}) PARTITION BY HASH (k)",
@@ -259,7 +252,7 @@ impl Sharding for ByForeignTables {
         shard: &mut dyn Connection,
         table: &str,
         at: At<'_>,
-    ) -> Result<(), DeployError> {
+    ) -> Result<()> {
         let columns = columns(shard, table)?;
         let schema = names(&ask(shard, "SELECT current_schema()")?).pop().unwrap_or_default();
         let refused = |error: DeployError| DeployError {
@@ -273,7 +266,7 @@ impl Sharding for ByForeignTables {
     }
 
     fn probe(&self, name: &str, shard: &Endpoint) -> Box<dyn Probe> {
-        Box::new(CountersProbe::new(name, connector(shard.clone()), &COUNTERS))
+        COUNTERS.probe(name, connector(shard.clone()))
     }
 }
 

@@ -1,17 +1,12 @@
 //! Dyno's own SQL on PostgreSQL. Its notes are known by the relation's owner.
 
-use std::sync::Arc;
+use dyno_workload::Dialect;
 
-use dyno_units::Clock;
-use dyno_workload::{Connection, Dialect};
-
-use super::cost::PgCost;
 use super::literal;
 use crate::counted::{CountedGuard, CountedSql};
 use crate::sql::{CancelSql, CatalogSql, Identity, SqlSpec};
-use crate::{Access, CostSource};
 
-pub(super) const SQL: SqlSpec = SqlSpec {
+pub(crate) const SQL: SqlSpec = SqlSpec {
     dialect: Dialect::PostgreSql,
     catalog: CatalogSql {
         contents: Some(CONTENTS),
@@ -35,7 +30,6 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     probe_guard: Some("SET search_path = pg_catalog, pg_temp"),
     // SQLSTATE `insufficient_privilege`.
     no_right: &["42501"],
-    cost_source,
     hidden_text: |_| None,
     cancel: Some(CancelSql {
         session: "SELECT pg_catalog.pg_backend_pid()",
@@ -154,12 +148,4 @@ fn notes(name: &str) -> String {
          pg_get_userbyid(c.relowner)::text, current_user::text FROM pg_class c \
          WHERE c.oid = to_regclass({name})"
     )
-}
-
-fn cost_source(
-    connection: Box<dyn Connection>,
-    access: Access,
-    clock: &Arc<dyn Clock>,
-) -> Result<Box<dyn CostSource>, String> {
-    Ok(Box::new(PgCost::new(connection, access, Arc::clone(clock))?))
 }

@@ -39,7 +39,7 @@ fn server_saying(bytes: Vec<u8>, tls: TlsMode) -> (tempfile::TempDir, Endpoint) 
         let _ = stream.shutdown(Shutdown::Write);
     });
     let endpoint = Endpoint {
-        protocol: crate::postgresql::PROTOCOL,
+        protocol: &crate::postgresql::PROTOCOL,
         address: Address::Unix(path),
         user: "u".to_owned(),
         password: Some(Secret::new("hidden")),
@@ -362,7 +362,7 @@ fn notices_without_end_are_no_answer() {
         while stream.write_all(&notices).is_ok() {}
     });
     let endpoint = Endpoint {
-        protocol: crate::postgresql::PROTOCOL,
+        protocol: &crate::postgresql::PROTOCOL,
         address: Address::Unix(path),
         user: "u".to_owned(),
         password: None,

@@ -50,7 +50,6 @@ impl Wire {
         self.length_max = MESSAGE_MAX;
     }
 
-    /// Writes all of `bytes`; the transport blocks.
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         let mut rest = bytes;
         while !rest.is_empty() {

@@ -9,7 +9,7 @@ use dyno_workload::{Connection, Connector, ErrorClass, NamedRows, StatementError
 
 use super::Values;
 use crate::catalog::first_cell;
-use crate::products::{all_sql, sql_of};
+use crate::dialects::{ALL as ALL_SQL, sql_of};
 
 const RECONNECT_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 
@@ -111,8 +111,7 @@ impl Asker {
             ErrorClass::Refused => {
                 self.refused.insert(sql.to_owned(), (now + REFUSED_PAUSE, why.clone()));
                 // A view that this version lacks is not the user's concern.
-                let mut all = all_sql();
-                if all.any(|dialect| dialect.no_right.contains(&error.code.as_ref())) {
+                if ALL_SQL.iter().any(|dialect| dialect.no_right.contains(&error.code.as_ref())) {
                     self.note(format!(
                         "the user lacks a privilege, so `{}` is not recorded: {}",
                         beginning(sql),
@@ -131,7 +130,7 @@ impl Asker {
         std::mem::take(&mut self.notes)
     }
 
-    fn note(&mut self, note: String) {
+    pub(crate) fn note(&mut self, note: String) {
         if self.reported.insert(note.clone()) {
             self.notes.push(note);
         }

@@ -9,7 +9,7 @@ use dyno_units::reading::prelude::*;
 use crate::DebtMeter;
 
 #[rustfmt::skip]
-pub(super) const READINGS: &[Reading] = &[
+pub(crate) const READINGS: &[Reading] = &[
     reading("debt.gauge", Number, "deferred work", "deferred work: the largest part relative to its caught-up level; 1 or less means caught up").topic(Topic::Debt).worse().role(Role::DebtGauge).row(510),
     reading("debt.history_list_length", Count, "history list length", "InnoDB: undo logs not yet purged").topic(Topic::Debt).worse().up(StallCause::Purge),
     reading("debt.dirty_pages_percent", Percent, "dirty pages", "InnoDB: pages to flush, as a share of those in the buffer pool").topic(Topic::Debt).worse(),

@@ -10,7 +10,8 @@ use dyno_units::{Nanoseconds, Reading};
 pub(crate) type Values = BTreeMap<String, f64>;
 
 pub(crate) struct Item {
-    source: &'static str,
+    /// The server's own name for the number, in lower case.
+    pub(crate) source: &'static str,
     how: How,
     factor: f64,
     reading: Reading,
@@ -31,11 +32,6 @@ pub(crate) const fn rate(source: &'static str, reading: Reading) -> Item {
 }
 
 impl Item {
-    /// The server's own name for the number, in lower case.
-    pub(crate) const fn source(&self) -> &'static str {
-        self.source
-    }
-
     /// The same, times a factor: the server's unit is another one.
     pub(crate) const fn times(mut self, factor: f64) -> Item {
         self.factor = factor;

@@ -10,7 +10,7 @@ mod text;
 pub use text::{Recipe, RecipeError};
 
 use crate::Products;
-use crate::products::Family;
+use crate::family::Family;
 
 pub(crate) const FAMILY: Family = Family::of(shipped);
 

@@ -11,9 +11,10 @@ use dyno_workload::Connection;
 use super::places::fill;
 use super::product::Programs;
 use super::text::{ListensOn, Recipe};
+use crate::error::{Context, Result, fail};
 use crate::private::{self, LOG_LINES, OwnServer, ServerFolder, ServerKind};
 use crate::running::{Running, concealed};
-use crate::server::Context;
+use crate::settings::{GivenSettings, Settings};
 use crate::{
     Address, DeployError, Endpoint, Launch, Secret, Server, ServerFacts, sql_probe, version_fits,
 };
@@ -26,27 +27,18 @@ const INITIALISE_LIMIT: Nanoseconds = Nanoseconds::from_secs(300);
 const INITIALISE_LOG: &str = "initialise.log";
 
 /// Settings as the recipe writes them.
-///
-/// # Errors
-///
-/// The recipe has no form for settings, or a name or value cannot be written safely.
-pub(super) fn spelled(
-    recipe: &Recipe,
-    title: &str,
-    settings: &BTreeMap<String, SettingValue>,
-) -> Result<BTreeMap<String, String>, DeployError> {
+/// Fails if the recipe has no form for settings, or a name or value cannot be written safely.
+pub(super) fn spelled(recipe: &Recipe, title: &str, settings: &GivenSettings) -> Result<Settings> {
     if let Some(name) = settings.keys().next().filter(|_| recipe.text.setting.is_none()) {
-        return Err(DeployError::new(format!(
+        return fail(format!(
             "the recipe of {title} does not say how a setting reaches the server (`setting`), so `{name}` \
              cannot be set"
-        )));
+        ));
     }
     let spelled = |(name, value): (&String, &SettingValue)| {
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
         if name.is_empty() || name.starts_with('-') || !name.bytes().all(is_plain) {
-            return Err(DeployError::new(format!(
-                "`{name}` cannot be the name of a setting of {title}"
-            )));
+            return fail(format!("`{name}` cannot be the name of a setting of {title}"));
         }
         let form = recipe.text.setting.as_ref().and_then(|form| form.bytes.as_deref());
         let text = match value {
@@ -56,18 +48,14 @@ pub(super) fn spelled(
             other => other.to_string(),
         };
         match text.contains(char::is_control) {
-            true => Err(DeployError::new(format!("the value of `{name}` has a control character"))),
+            true => fail(format!("the value of `{name}` has a control character")),
             false => Ok((name.clone(), text)),
         }
     };
     settings.iter().map(spelled).collect()
 }
 
-fn written(
-    form: Option<&String>,
-    given: &BTreeMap<String, String>,
-    quote: fn(&str) -> String,
-) -> Vec<String> {
+fn written(form: Option<&String>, given: &Settings, quote: fn(&str) -> String) -> Vec<String> {
     let Some(form) = form else { return Vec::new() };
     let one = |(name, value): (&String, &String)| {
         fill(form, &BTreeMap::from([("name", name.clone()), ("value", quote(value))]))
@@ -89,7 +77,7 @@ pub(super) fn start(
     title: &'static str,
     programs: Programs,
     launch: &Launch<'_>,
-) -> Result<Box<dyn Server>, DeployError> {
+) -> Result<Box<dyn Server>> {
     let password = match recipe.text.listens_on {
         ListensOn::Port => {
             Some(random_token().context(format!("there is no password for {title}"))?)
@@ -106,7 +94,7 @@ fn start_with(
     title: &'static str,
     (programs, password): (Programs, Option<Secret>),
     launch: &Launch<'_>,
-) -> Result<Box<dyn Server>, DeployError> {
+) -> Result<Box<dyn Server>> {
     let Launch { spec, data, place, clock } = *launch;
     let given = spelled(recipe, title, &spec.settings)?;
     let text = &recipe.text;
@@ -177,7 +165,7 @@ fn start_with(
     let endpoint =
         Endpoint { password, ..Endpoint::plain(recipe.protocol, address, &text.user, catalog) };
     // The catalog is there once it has been prepared.
-    let common = recipe.protocol.spec().common_catalog.to_owned();
+    let common = recipe.protocol.common_catalog.to_owned();
     let first = match data {
         None => Endpoint { catalog: common, ..endpoint.clone() },
         Some(_) => endpoint.clone(),
@@ -205,7 +193,7 @@ fn start_with(
 fn with_recipe(
     running: Running,
     recipe: Recipe,
-    (title, programs, given): (&'static str, Programs, BTreeMap<String, String>),
+    (title, programs, given): (&'static str, Programs, Settings),
 ) -> Running {
     // What a password is kept in would be opened with another one.
     let can_keep_data = recipe.text.listens_on == ListensOn::Socket;
@@ -218,7 +206,7 @@ fn with_recipe(
         };
         asked.iter().map(probe).collect::<Vec<_>>()
     };
-    let facts = move |one: &Running| -> Result<ServerFacts, DeployError> {
+    let facts = move |one: &Running| -> Result<ServerFacts> {
         let mut facts = recipe.protocol.facts(&one.endpoint)?;
         for (name, value) in &given {
             facts.settings.entry(name.clone()).or_insert_with(|| value.clone());
@@ -237,7 +225,7 @@ fn with_recipe(
 }
 
 /// A program that a recipe names: in the folder of the server's program, or else where programs are.
-fn beside(server: &Path, name: &str, keeper: &Keeper) -> Result<PathBuf, DeployError> {
+fn beside(server: &Path, name: &str, keeper: &Keeper) -> Result<PathBuf> {
     if name.contains('/') {
         return Ok(PathBuf::from(name));
     }
@@ -263,7 +251,7 @@ fn prepare(
     recipe: &Recipe,
     wanted: Option<&str>,
     programs: &Programs,
-    given: &BTreeMap<String, String>,
+    given: &Settings,
     is_new: bool,
     connection: &mut dyn Connection,
 ) -> Result<(), String> {

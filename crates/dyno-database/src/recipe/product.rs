@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dyno_host::Keeper;
-use dyno_units::SettingValue;
 
 use super::places::fill;
 use super::private;
 use super::text::{ListensOn, Recipe};
 use crate::data::build_of;
+use crate::error::{Result, fail};
 use crate::installation::{builder_in, choose, on_machine};
+use crate::settings::GivenSettings;
 use crate::{
     Client, DataShape, DeployError, Endpoint, Installation, Launch, Part, Place, Product,
     ProductSpec, Products, Server, ServerSpec,
@@ -61,7 +62,7 @@ impl FromRecipe {
     }
 
     /// The program to start a server with: the one in the folder of the spec, else the best that fits.
-    fn find(&self, spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, DeployError> {
+    fn find(&self, spec: &ServerSpec, keeper: &Keeper) -> Result<Programs> {
         let folders = match &spec.programs {
             Some(folder) => vec![folder.clone(), folder.join("bin"), folder.join("sbin")],
             None => self.folders(keeper),
@@ -81,11 +82,11 @@ impl FromRecipe {
             }
             here => format!("here is {}", here.join(", ")),
         };
-        Err(DeployError::new(format!(
+        fail(format!(
             "{}{wanted} is not on this machine: {what}. Install it, or name its folder with `programs`; Dyno \
              cannot fetch it",
             self.title
-        )))
+        ))
     }
 }
 
@@ -96,7 +97,7 @@ struct Scratch<'a> {
 }
 
 impl Scratch<'_> {
-    fn make(keeper: &Keeper) -> Result<Scratch<'_>, DeployError> {
+    fn make(keeper: &Keeper) -> Result<Scratch<'_>> {
         let folder = keeper.make_folder("version")?;
         let scratch = Scratch { keeper, folder };
         keeper.make_inner(&scratch.folder, SCRATCH)?;
@@ -133,32 +134,32 @@ impl Product for FromRecipe {
         &self.spec
     }
 
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
         if !matches!(launch.spec.part, Part::Alone) {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "{} is described by a recipe, and Dyno starts such products alone: without replicas, cluster \
                  or shards",
                 self.title
-            )));
+            ));
         }
         if let Some(engine) = &launch.spec.engine {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "{} is described by a recipe, which knows no engine `{engine}`; leave `engine` out",
                 self.title
-            )));
+            ));
         }
         let programs = self.find(launch.spec, launch.place.keeper())?;
         private::start(&self.recipe, self.title, programs, launch)
     }
 
-    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
+    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape> {
         let programs = self.find(spec, place.keeper())?;
         let settings = private::spelled(&self.recipe, self.title, &spec.settings)?;
         if let Some((name, _)) = settings.iter().find(|(_, value)| value.contains('/')) {
-            return Err(DeployError::new(format!(
+            return fail(format!(
                 "the setting `{name}` may point outside the data folder, so a copy of the folder could be \
                  incomplete"
-            )));
+            ));
         }
         Ok(DataShape {
             product: spec.product.clone(),
@@ -169,7 +170,7 @@ impl Product for FromRecipe {
         })
     }
 
-    fn settings_refusal(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
+    fn settings_refusal(&self, settings: &GivenSettings) -> Option<String> {
         private::spelled(&self.recipe, self.title, settings).err().map(|error| error.message)
     }
 
@@ -188,7 +189,7 @@ impl Product for FromRecipe {
         })
     }
 
-    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
+    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String> {
         let program = programs.join(&self.recipe.text.program);
         let failed = |why: String| DeployError::new(format!("{}: {why}", program.display()));
         if !program.is_file() {

@@ -20,7 +20,7 @@ pub struct RecipeError(pub String);
 #[derive(Clone, Debug)]
 pub struct Recipe {
     pub(super) name: String,
-    pub(super) protocol: &'static dyn Protocol,
+    pub(super) protocol: &'static Protocol,
     pub(super) dialect: Dialect,
     pub(super) start_limit: Nanoseconds,
     /// What distinguishes it from other recipes: data that were made by another one are not used again.
@@ -135,14 +135,14 @@ impl Recipe {
         let digest = digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let text: Text = toml::from_str(text).map_err(|error| RecipeError(error.to_string()))?;
         let known = || {
-            protocols().filter_map(|one| match one.spec().dialect {
+            protocols().filter_map(|one| match one.dialect {
                 Some(dialect @ (Dialect::MySql | Dialect::PostgreSql)) => Some((one, dialect)),
                 _ => None,
             })
         };
-        let is_named = |one: &dyn Protocol| one.spec().schemes.contains(&text.protocol.as_str());
+        let is_named = |one: &Protocol| one.schemes.contains(&text.protocol.as_str());
         let Some((protocol, dialect)) = known().find(|(one, _)| is_named(*one)) else {
-            let all: Vec<&str> = known().map(|(one, _)| one.spec().name).collect();
+            let all: Vec<&str> = known().map(|(one, _)| one.name).collect();
             return Err(RecipeError(format!(
                 "`protocol` is \"{}\"; a recipe can have {}",
                 text.protocol,

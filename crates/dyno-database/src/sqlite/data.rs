@@ -1,39 +1,24 @@
 //! The settings that shape the database file.
 
-use super::pragma::{self, Pragma};
+use super::pragma;
 use super::server::check_spec;
 use crate::data::RuntimeSettings;
-use crate::server::Context;
+use crate::error::{Context, Result};
+use crate::settings::Words;
 use crate::{DataShape, DeployError, ServerSpec};
 
 /// Leave no trace in a closed file. The journal mode is in it, but reset when it is kept.
 const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
-    names: &[
-        "automatic_index",
-        "busy_timeout",
-        "cache_size",
-        "cache_spill",
-        "cell_size_check",
-        "checkpoint_fullfsync",
-        "foreign_keys",
-        "fullfsync",
-        "hard_heap_limit",
-        "journal_mode",
-        "journal_size_limit",
-        "locking_mode",
-        "mmap_size",
-        "read_uncommitted",
-        "soft_heap_limit",
-        "synchronous",
-        "temp_store",
-        "threads",
-        "trusted_schema",
-        "wal_autocheckpoint",
-    ],
-    beginnings: &[],
+    names: Words(
+        "automatic_index busy_timeout cache_size cache_spill cell_size_check checkpoint_fullfsync \
+         foreign_keys fullfsync hard_heap_limit journal_mode journal_size_limit locking_mode \
+         mmap_size read_uncommitted soft_heap_limit synchronous temp_store threads trusted_schema \
+         wal_autocheckpoint",
+    ),
+    beginnings: Words(""),
 };
 
-pub(crate) fn data_shape(spec: &ServerSpec) -> Result<DataShape, DeployError> {
+pub(crate) fn data_shape(spec: &ServerSpec) -> Result<DataShape> {
     check_spec(spec)?;
     let pragmas = pragma::from_settings(&spec.settings).map_err(DeployError::new)?;
     Ok(DataShape {
@@ -41,12 +26,12 @@ pub(crate) fn data_shape(spec: &ServerSpec) -> Result<DataShape, DeployError> {
         version: rusqlite::version().to_owned(),
         build: build()?,
         engine: None,
-        settings: RUNTIME_SETTINGS.shaping(pragmas.into_iter().map(Pragma::into_pair))?,
+        settings: RUNTIME_SETTINGS.shaping(pragmas.into_iter().map(|one| (one.name, one.value)))?,
     })
 }
 
 /// SQLite's own name for its sources, and what it was compiled with.
-fn build() -> Result<String, DeployError> {
+fn build() -> Result<String> {
     let ask = || -> rusqlite::Result<String> {
         let database = rusqlite::Connection::open_in_memory()?;
         let source: String = database.query_row("SELECT sqlite_source_id()", [], |r| r.get(0))?;

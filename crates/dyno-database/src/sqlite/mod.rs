@@ -20,7 +20,7 @@ mod pragma;
 pub(crate) mod probe;
 mod product;
 mod server;
-mod sql;
+pub(crate) mod sql;
 
 pub(crate) use product::FAMILY;
 

@@ -7,25 +7,18 @@ use std::collections::BTreeMap;
 use dyno_units::SettingValue;
 use rusqlite::types::ValueRef;
 
+use crate::settings::{GivenSettings, Settings, Words};
 use crate::{CommitSafety, Durability};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pragma {
-    name: String,
-    value: String,
+    pub(super) name: String,
+    pub(super) value: String,
 }
 
 impl Pragma {
     pub(super) fn new(name: &str, value: &str) -> Pragma {
         Pragma { name: name.to_owned(), value: value.to_owned() }
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn into_pair(self) -> (String, String) {
-        (self.name, self.value)
     }
 }
 
@@ -47,40 +40,16 @@ const WORDS: [(&str, &[&str]); 4] = [
     ("secure_delete", &["off", "on", "fast"]),
 ];
 
-const FACTS: [&str; 27] = [
-    "analysis_limit",
-    "auto_vacuum",
-    "automatic_index",
-    "busy_timeout",
-    "cache_size",
-    "cache_spill",
-    "cell_size_check",
-    "checkpoint_fullfsync",
-    "encoding",
-    "foreign_keys",
-    "fullfsync",
-    "hard_heap_limit",
-    "journal_mode",
-    "journal_size_limit",
-    "locking_mode",
-    "max_page_count",
-    "mmap_size",
-    "page_size",
-    "query_only",
-    "read_uncommitted",
-    "secure_delete",
-    "soft_heap_limit",
-    "synchronous",
-    "temp_store",
-    "threads",
-    "trusted_schema",
-    "wal_autocheckpoint",
-];
+const FACTS: Words = Words(
+    "analysis_limit auto_vacuum automatic_index busy_timeout cache_size cache_spill \
+     cell_size_check checkpoint_fullfsync encoding foreign_keys fullfsync hard_heap_limit \
+     journal_mode journal_size_limit locking_mode max_page_count mmap_size page_size query_only \
+     read_uncommitted secure_delete soft_heap_limit synchronous temp_store threads trusted_schema \
+     wal_autocheckpoint",
+);
 
 /// In the order of application. The error is a message for the user.
-pub(super) fn from_settings(
-    settings: &BTreeMap<String, SettingValue>,
-) -> Result<Vec<Pragma>, String> {
+pub(super) fn from_settings(settings: &GivenSettings) -> Result<Vec<Pragma>, String> {
     let mut pragmas = settings
         .iter()
         .map(|(name, value)| {
@@ -123,7 +92,7 @@ pub(super) fn check_names(
             return Err(format!(
                 "SQLite {} has no setting `{name}`; its settings are PRAGMAs: {}",
                 rusqlite::version(),
-                FACTS.join(", ")
+                FACTS.listed()
             ));
         }
     }
@@ -131,7 +100,7 @@ pub(super) fn check_names(
 }
 
 /// The first unknown setting, with the nearest name, or the first refused value.
-pub(super) fn refusal(settings: &BTreeMap<String, SettingValue>) -> Option<String> {
+pub(super) fn refusal(settings: &GivenSettings) -> Option<String> {
     let pragmas = match from_settings(settings) {
         Ok(pragmas) => pragmas,
         Err(why) => return Some(why),
@@ -218,7 +187,6 @@ pub(super) fn read(
     Ok(value_text(row.get_ref(0)?))
 }
 
-/// A value as text; none for NULL.
 pub(super) fn value_text(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Null => None,
@@ -248,9 +216,9 @@ fn canonical(name: &str, value: &str) -> String {
 }
 
 /// The settings in force, words for those that SQLite reports as numbers.
-pub(super) fn facts(database: &rusqlite::Connection) -> rusqlite::Result<BTreeMap<String, String>> {
+pub(super) fn facts(database: &rusqlite::Connection) -> rusqlite::Result<Settings> {
     let mut facts = BTreeMap::new();
-    for name in FACTS {
+    for name in FACTS.iter() {
         if let Some(value) = read(database, name)? {
             facts.insert(name.to_owned(), word(name, value));
         }
@@ -270,7 +238,7 @@ fn word(name: &str, value: String) -> String {
     word.map_or(value, |word| (*word).to_owned())
 }
 
-pub(super) fn durability(facts: &BTreeMap<String, String>) -> Durability {
+pub(super) fn durability(facts: &Settings) -> Durability {
     let fact = |name: &str| facts.get(name).map_or("", String::as_str);
     let is_synced = matches!(fact("synchronous"), "normal" | "full" | "extra");
     match (fact("journal_mode"), fact("synchronous")) {
@@ -290,7 +258,7 @@ pub(super) const DURABILITY_SETTINGS: [&str; 3] = ["synchronous", "journal_mode"
 pub(super) const MEMORY_SETTINGS: [&str; 2] = ["cache_size", "mmap_size"];
 
 /// Bytes of a connection's page cache: pages, or KiB if it is negative.
-pub(super) fn memory_bytes(facts: &BTreeMap<String, String>) -> Option<f64> {
+pub(super) fn memory_bytes(facts: &Settings) -> Option<f64> {
     let size: f64 = facts.get("cache_size")?.parse().ok()?;
     let page: f64 = facts.get("page_size")?.parse().ok()?;
     Some(if size < 0.0 { -size * 1024.0 } else { size * page })

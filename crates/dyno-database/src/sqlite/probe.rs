@@ -14,7 +14,7 @@ use dyno_units::reading::prelude::*;
 use dyno_workload::Connector;
 
 use super::debt::wal_frames;
-use crate::probe::{Asker, DebtProbe, cell, number};
+use crate::probe::{Asker, DebtProbe, asking, cell, number};
 
 #[rustfmt::skip]
 pub(crate) const READINGS: &[Reading] = &[
@@ -41,7 +41,7 @@ pub(super) fn probes(
 ) -> Vec<Box<dyn Probe>> {
     vec![
         Box::new(FilesProbe { path, page_bytes, wal_before: None, workers: None }),
-        Box::new(PagesProbe { asker: Asker::new(connector.clone()) }),
+        pages(connector.clone()),
         Box::new(DebtProbe::new(super::debt::meter(connector.clone(), has_wal))),
     ]
 }
@@ -52,11 +52,6 @@ struct FilesProbe {
     page_bytes: Option<f64>,
     wal_before: Option<(Nanoseconds, f64)>,
     workers: Option<(Nanoseconds, BTreeMap<i32, ThreadIo>)>,
-}
-
-/// What is read from the database; there is no answer while it is locked.
-struct PagesProbe {
-    asker: Asker,
 }
 
 impl FilesProbe {
@@ -124,30 +119,20 @@ impl Probe for FilesProbe {
     }
 }
 
-impl Probe for PagesProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        READINGS.into()
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+/// What is read from the database; there is no answer while it is locked.
+fn pages(connector: Connector) -> Box<dyn Probe> {
+    let registered = || READINGS.to_vec();
+    asking("sqlite_pages", registered(), Asker::new(connector), |asker, now, readings| {
         for (sql, name) in [("PRAGMA page_count", "pages"), ("PRAGMA freelist_count", "free_pages")]
         {
-            let rows = self.asker.rows(now, sql);
+            let rows = asker.rows(now, sql);
             put(readings, name, rows.and_then(|rows| cell(rows.first()?, 0).and_then(number)));
         }
-        if let Some(frames) = wal_frames(&mut |sql| self.asker.rows(now, sql)) {
+        if let Some(frames) = wal_frames(&mut |sql| asker.rows(now, sql)) {
             put(readings, "wal_frames", Some(frames.all));
             put(readings, "wal_frames_pending", Some(frames.pending));
         }
-    }
-
-    fn name(&self) -> &str {
-        "sqlite_pages"
-    }
-
-    fn take_notes(&mut self) -> Vec<String> {
-        self.asker.take_notes()
-    }
+    })
 }
 
 #[cfg(test)]

@@ -1,23 +1,20 @@
 //! SQLite as a product.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dyno_units::SettingValue;
 use dyno_workload::{Connection, Dialect};
 
 use super::{data, pragma, probe, server};
+use crate::error::Result;
+use crate::family::Family;
 use crate::product::texts;
-use crate::products::Family;
-use crate::{
-    DataShape, DeployError, DiskUse, Launch, Place, Product, ProductSpec, Server, ServerSpec,
-};
+use crate::settings::GivenSettings;
+use crate::{DataShape, DiskUse, Launch, Place, Product, ProductSpec, Server, ServerSpec};
 
 pub(crate) const FAMILY: Family = Family {
     products: || vec![Arc::new(Sqlite { spec: sqlite() })],
     routers: Vec::new,
     protocol: None,
-    sql: Some(&super::sql::SQL),
     probes: &["sqlite", "sqlite_pages"],
     readings: &[|| probe::READINGS.to_vec()],
 };
@@ -46,11 +43,11 @@ impl Product for Sqlite {
         &self.spec
     }
 
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
         server::start(launch)
     }
 
-    fn data_shape(&self, spec: &ServerSpec, _place: &Place) -> Result<DataShape, DeployError> {
+    fn data_shape(&self, spec: &ServerSpec, _place: &Place) -> Result<DataShape> {
         data::data_shape(spec)
     }
 
@@ -58,7 +55,7 @@ impl Product for Sqlite {
         super::connection_in_memory().ok()
     }
 
-    fn settings_refusal(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
+    fn settings_refusal(&self, settings: &GivenSettings) -> Option<String> {
         pragma::refusal(settings)
     }
 }

@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{CopyLayout, DataFiles, FileKind, Place, Probe, ThreadListing};
+use dyno_host::{CopyLayout, DataFiles, FileKind, Probe, ThreadListing};
 use dyno_units::Clock;
 use dyno_workload::Connector;
 
 use super::connection::SqliteConnection;
 use super::cost::SqliteCost;
 use super::pragma::{self, Pragma};
-use crate::data::move_data;
-use crate::server::{Context, connector};
+use crate::data::{OwnFolder, move_data};
+use crate::error::{Context, Result, fail};
+use crate::server::connector;
 use crate::{
     Access, CostSource, DebtMeter, DeployError, Launch, Server, ServerFacts, ServerSpec,
     version_fits,
@@ -23,12 +24,12 @@ const DATABASE_FILE: &str = "dyno.db";
 const SIDE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// With an empty or a kept database; verifies that all settings are accepted.
-pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
     let (spec, place) = (launch.spec, launch.place);
     check_spec(spec)?;
     let pragmas = pragma::from_settings(&spec.settings).map_err(DeployError::new)?;
-    let folder = SqliteFolder::make(place, &spec.product)?;
-    match folder.database(launch.data, pragmas) {
+    let folder = OwnFolder::make(place, &spec.product)?;
+    match database(&folder, launch.data, pragmas) {
         Ok(database) => Ok(Box::new(SqliteServer { database, folder })),
         Err(error) => {
             // The first error is the one to report; a folder that stays is found as a leftover.
@@ -38,53 +39,26 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     }
 }
 
-/// Dyno's marked folder and the database's: the same, unless the place is elsewhere.
-struct SqliteFolder {
-    place: Place,
-    path: PathBuf,
-    data: PathBuf,
-}
-
-impl SqliteFolder {
-    fn make(place: &Place, name: &str) -> Result<SqliteFolder, DeployError> {
-        let path = place.keeper().make_folder(name)?;
-        let data = place.data_of(&path, path.clone());
-        let folder = SqliteFolder { place: place.clone(), path, data };
-        if folder.data != folder.path {
-            // No server runs in it: it is Dyno's own user who works there.
-            std::fs::create_dir(&folder.data)
-                .context(format!("{} cannot be created", folder.data.display()))?;
-        }
-        Ok(folder)
-    }
-
-    fn database(&self, data: Option<&Path>, pragmas: Vec<Pragma>) -> Result<Database, DeployError> {
-        let Some(data) = data else { return Database::create(&self.data, pragmas) };
-        let to = self.data.join(DATABASE_FILE);
-        let how = (&**self.place.keeper(), self.place.copies());
-        move_data(&data.join(DATABASE_FILE), &to, how)?;
-        Database::open(&self.data, pragmas)
-    }
-
-    fn remove(&self) -> Result<(), DeployError> {
-        let folder = self.place.keeper().remove_folder(&self.path);
-        Ok(folder.and(self.place.remove_data(&self.data))?)
-    }
+fn database(folder: &OwnFolder, data: Option<&Path>, pragmas: Vec<Pragma>) -> Result<Database> {
+    let Some(data) = data else { return Database::create(&folder.data, pragmas) };
+    let to = folder.data.join(DATABASE_FILE);
+    let how = (&**folder.place.keeper(), folder.place.copies());
+    move_data(&data.join(DATABASE_FILE), &to, how)?;
+    Database::open(&folder.data, pragmas)
 }
 
 /// Refuses what a database inside the process cannot have.
-pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
+pub(super) fn check_spec(spec: &ServerSpec) -> Result<()> {
     let version = rusqlite::version();
     if let Some(wanted) = &spec.version
         && !version_fits(version, wanted)
     {
-        return Err(DeployError::new(format!(
+        return fail(format!(
             "SQLite is built into Dyno in version {version}; version {wanted} is not available"
-        )));
+        ));
     }
-    let refused = |what: &str, instead: &str| {
-        Err(DeployError::new(format!("SQLite runs inside Dyno: {what}; {instead}")))
-    };
+    let refused =
+        |what: &str, instead: &str| fail(format!("SQLite runs inside Dyno: {what}; {instead}"));
     if let Some(engine) = &spec.engine {
         return refused(&format!("it has no storage engine `{engine}`"), "leave `engine` out");
     }
@@ -104,11 +78,11 @@ pub(super) struct Database {
     path: PathBuf,
     pragmas: Arc<[Pragma]>,
     // Read once: they are equal, and `locking_mode = EXCLUSIVE` admits no other connection.
-    facts: ServerFacts,
+    pub(super) facts: ServerFacts,
 }
 
 impl Database {
-    pub(super) fn create(folder: &Path, pragmas: Vec<Pragma>) -> Result<Database, DeployError> {
+    pub(super) fn create(folder: &Path, pragmas: Vec<Pragma>) -> Result<Database> {
         Database::settle(folder, pragmas, |database| {
             // Writes the file's header, which makes page size, encoding and WAL mode permanent.
             database.execute_batch("VACUUM")
@@ -116,7 +90,7 @@ impl Database {
     }
 
     /// Opens the file that is in `folder`. Its permanent settings must match `pragmas`.
-    fn open(folder: &Path, pragmas: Vec<Pragma>) -> Result<Database, DeployError> {
+    fn open(folder: &Path, pragmas: Vec<Pragma>) -> Result<Database> {
         Database::settle(folder, pragmas, |_| Ok(()))
     }
 
@@ -124,7 +98,7 @@ impl Database {
         folder: &Path,
         pragmas: Vec<Pragma>,
         finish: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<()>,
-    ) -> Result<Database, DeployError> {
+    ) -> Result<Database> {
         let path = folder.join(DATABASE_FILE);
         let failed = format!("cannot create the SQLite database {}", path.display());
         let database = rusqlite::Connection::open(&path).context(&failed)?;
@@ -134,7 +108,7 @@ impl Database {
         drop(database);
         // Asked on a second connection: these are the settings that clients will have.
         let connection = SqliteConnection::open(&path, &pragmas)?;
-        let settings = pragma::facts(connection.database()).context(&failed)?;
+        let settings = pragma::facts(&connection.database).context(&failed)?;
         let facts = ServerFacts {
             product: "SQLite".to_owned(),
             version: rusqlite::version().to_owned(),
@@ -160,13 +134,9 @@ impl Database {
     fn probe_connector(&self) -> Connector {
         let path = self.path.clone();
         let busy = Pragma::new("busy_timeout", PROBE_BUSY_MS);
-        let own = self.pragmas.iter().filter(|one| one.name() == "wal_autocheckpoint").cloned();
+        let own = self.pragmas.iter().filter(|one| one.name == "wal_autocheckpoint").cloned();
         let pragmas: Vec<Pragma> = std::iter::once(busy).chain(own).collect();
         connector(move || SqliteConnection::open(&path, &pragmas))
-    }
-
-    pub(super) fn facts(&self) -> &ServerFacts {
-        &self.facts
     }
 
     pub(super) fn has_wal(&self) -> bool {
@@ -174,7 +144,7 @@ impl Database {
     }
 
     /// Merges the files beside the database into it, and resets its journal mode.
-    fn make_plain(&self) -> Result<(), DeployError> {
+    fn make_plain(&self) -> Result<()> {
         let failed = format!("cannot complete {}", self.path.display());
         let ask = || -> rusqlite::Result<String> {
             let database = rusqlite::Connection::open(&self.path)?;
@@ -211,7 +181,7 @@ const PROBE_BUSY_MS: &str = "100";
 
 struct SqliteServer {
     database: Database,
-    folder: SqliteFolder,
+    folder: OwnFolder,
 }
 
 impl Server for SqliteServer {
@@ -219,8 +189,8 @@ impl Server for SqliteServer {
         self.database.connector()
     }
 
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        Ok(self.database.facts().clone())
+    fn facts(&self) -> Result<ServerFacts> {
+        Ok(self.database.facts.clone())
     }
 
     fn data_bytes(&self) -> Option<u64> {
@@ -250,7 +220,7 @@ impl Server for SqliteServer {
         let database = &self.database;
         let connection = SqliteConnection::open(&database.path, &database.pragmas)
             .map_err(|error| error.to_string())?;
-        Ok(Box::new(SqliteCost::new(connection.into_database(), access)?))
+        Ok(Box::new(SqliteCost::new(connection.database, access)?))
     }
 
     fn blocks_worker(&self) -> bool {
@@ -261,7 +231,7 @@ impl Server for SqliteServer {
         true
     }
 
-    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
+    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<()> {
         let move_file = || {
             self.database.make_plain()?;
             std::fs::create_dir(to).context(format!("{} cannot be created", to.display()))?;
@@ -272,7 +242,7 @@ impl Server for SqliteServer {
         moved.and(self.stop())
     }
 
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
+    fn stop(self: Box<Self>) -> Result<()> {
         self.folder.remove()
     }
 }

@@ -4,7 +4,7 @@ use dyno_workload::Dialect;
 
 use crate::sql::{CatalogSql, SqlSpec};
 
-pub(super) const SQL: SqlSpec = SqlSpec {
+pub(crate) const SQL: SqlSpec = SqlSpec {
     dialect: Dialect::Sqlite,
     catalog: CatalogSql {
         // A database of its own is a file of Dyno's own.
@@ -30,7 +30,6 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     probe_session: &["PRAGMA busy_timeout = 100"],
     probe_guard: None,
     no_right: &[],
-    cost_source: |_, _, _| Err("SQLite counts by statement, not by connection".to_owned()),
     hidden_text: |_| None,
     cancel: None,
     identity: None,

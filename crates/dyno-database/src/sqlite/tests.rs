@@ -17,9 +17,10 @@ use dyno_workload::{
 
 use super::pragma;
 use super::server::Database;
+use crate::settings::GivenSettings;
 use crate::{DeployError, Place, Products, Server, ServerSpec};
 
-fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, SettingValue> {
+fn settings(pairs: &[(&str, &str)]) -> GivenSettings {
     pairs
         .iter()
         .map(|(name, value)| ((*name).to_owned(), SettingValue::Text((*value).to_owned())))
@@ -155,7 +156,7 @@ fn every_connection_has_the_settings() {
         ("wal_autocheckpoint", "250"),
     ];
     let (_folder, database) = database(&pairs);
-    let facts = database.facts();
+    let facts = &database.facts;
     assert_eq!(facts.durability.words, "synced at checkpoints");
     assert_eq!(facts.settings["synchronous"], "normal");
     assert_eq!(facts.settings["busy_timeout"], "5000");
@@ -185,7 +186,7 @@ fn an_exclusive_database_lets_one_client_in() {
     text(first.as_mut(), "CREATE TABLE t (id INTEGER)").unwrap();
     let error = connect().err().unwrap();
     assert!(error.reason.contains("locked"), "{error}");
-    assert_eq!(database.facts().settings["locking_mode"], "exclusive");
+    assert_eq!(database.facts.settings["locking_mode"], "exclusive");
     drop(first);
     connect().unwrap();
 }

@@ -13,12 +13,6 @@ pub(crate) struct ReadBuffer {
     end: usize,
 }
 
-impl Default for ReadBuffer {
-    fn default() -> ReadBuffer {
-        ReadBuffer::new()
-    }
-}
-
 impl ReadBuffer {
     pub(crate) fn new() -> ReadBuffer {
         ReadBuffer { bytes: vec![0; INITIAL_ROOM].into_boxed_slice(), start: 0, end: 0 }

@@ -54,10 +54,6 @@ impl Patience {
         Patience { limit, began, silence, last_byte: began, n_stops, stopped: None }
     }
 
-    fn progressed(&mut self) {
-        self.last_byte = now();
-    }
-
     /// Fails with `TimedOut`, or `ConnectionAborted` if the user has stopped Dyno.
     fn check(&mut self) -> io::Result<()> {
         if is_over() {
@@ -116,7 +112,7 @@ impl Patient<'_> {
             match work(self.socket) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 other => {
-                    self.patience.progressed();
+                    self.patience.last_byte = now();
                     return other;
                 }
             }

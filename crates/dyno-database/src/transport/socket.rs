@@ -30,7 +30,6 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    /// Connects within [`OPEN_LIMIT`].
     pub(super) fn open(address: &Address) -> io::Result<Socket> {
         match address {
             Address::Unix(path) => open_unix(path).map(Socket::Unix),

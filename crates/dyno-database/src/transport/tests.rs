@@ -15,7 +15,7 @@ use crate::Address;
 
 fn endpoint(address: Address) -> Endpoint {
     Endpoint {
-        protocol: crate::postgresql::PROTOCOL,
+        protocol: &crate::postgresql::PROTOCOL,
         address,
         user: "u".to_owned(),
         password: None,

@@ -20,7 +20,6 @@ use crate::TlsMode;
 /// Enough for a whole record that has arrived: 16 KiB at 4 KiB each. A server that sends it byte by byte takes more.
 pub(super) const RECORD_READS: usize = 5;
 
-/// A TLS session whose handshake is done.
 pub(super) struct TlsStream {
     session: ClientConnection,
     // Decrypted bytes that are still inside the session.

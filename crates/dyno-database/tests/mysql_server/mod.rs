@@ -165,7 +165,7 @@ impl Fixture {
 
     pub(crate) fn socket_endpoint(&self, user: &str, password: Option<&str>) -> Endpoint {
         Endpoint {
-            protocol: mysql::PROTOCOL,
+            protocol: &mysql::PROTOCOL,
             address: Address::Unix(self.setting("socket").into()),
             user: user.to_owned(),
             password: password.map(Secret::new),

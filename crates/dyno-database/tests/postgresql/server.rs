@@ -169,7 +169,7 @@ impl TestServer {
         let spec = ProcessSpec { needs_name: false, ..process("postgres", &arguments) };
         let server = TestServer {
             endpoint: Endpoint {
-                protocol: postgresql::PROTOCOL,
+                protocol: &postgresql::PROTOCOL,
                 address: Address::Unix(run.join(format!(".s.PGSQL.{port}"))),
                 user: "dyno".to_owned(),
                 password: None,

@@ -75,10 +75,10 @@ impl Running {
     pub(crate) fn endpoint(&self, user: &str) -> Endpoint {
         let settings = self.server().facts().unwrap().settings;
         let (protocol, socket) = match self.server().dialect() {
-            Dialect::MySql => (mysql::PROTOCOL, settings["socket"].clone()),
+            Dialect::MySql => (&mysql::PROTOCOL, settings["socket"].clone()),
             _ => {
                 let folder = &settings["unix_socket_directories"];
-                (postgresql::PROTOCOL, format!("{folder}/.s.PGSQL.{}", settings["port"]))
+                (&postgresql::PROTOCOL, format!("{folder}/.s.PGSQL.{}", settings["port"]))
             }
         };
         Endpoint {

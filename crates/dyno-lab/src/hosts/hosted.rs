@@ -39,7 +39,7 @@ impl Hosted {
         used: Used,
     ) -> Result<Hosted, TrialError> {
         let protocol = endpoint.protocol;
-        let dialect = protocol.spec().dialect.ok_or_else(|| {
+        let dialect = protocol.dialect.ok_or_else(|| {
             TrialError::new("routers are only started in front of servers that speak SQL")
         })?;
         let connector = match &used {

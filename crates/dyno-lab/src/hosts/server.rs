@@ -175,7 +175,7 @@ impl ServerHosts {
 
     /// How a server that is up is reached: where it was ordered, as the user that was ordered. A host that could say
     /// more could send the load, and this machine's logins, to any server.
-    fn endpoint(&self, idx: usize, up: &ServerUp, protocol: &'static dyn Protocol) -> Endpoint {
+    fn endpoint(&self, idx: usize, up: &ServerUp, protocol: &'static Protocol) -> Endpoint {
         self.listening(idx, up.port).endpoint(protocol)
     }
 
@@ -205,7 +205,7 @@ impl ServerHosts {
         self: &Arc<Self>,
         idx: usize,
         up: ServerUp,
-        protocol: &'static dyn Protocol,
+        protocol: &'static Protocol,
     ) -> Result<Box<dyn Server>, TrialError> {
         let name = &self.channel(idx).name;
         let build = up.build.clone();

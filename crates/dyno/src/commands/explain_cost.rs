@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use dyno_database::{
     Access, Cost, CostPlan, CostSource, Endpoint, Place, Products, Server, ServerSpec, Spread,
-    cost_source, explain_cost, note_tables,
+    explain_cost, note_tables,
 };
 use dyno_lab::Lab;
 use dyno_model::StepRequest;
@@ -93,7 +93,8 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
             )));
         }
         let connector = endpoint.protocol.connector(&endpoint);
-        explained(options, &lab, cost_source(&connector, access, &lab.clock))
+        let source = endpoint.protocol.cost_source(&connector, access, &lab.clock);
+        explained(options, &lab, source)
     } else {
         let spec = options.spec(&lab).map_err(crate::usage_error)?;
         let workload = options.workload().map_err(crate::usage_error)?;

@@ -10,6 +10,7 @@ use super::super::protocol::packets::{self, ColumnCount, Outcome, Prepared};
 use super::super::protocol::reply::file_refused;
 use super::super::protocol::{Fields, MAX_PAYLOAD, Negotiated, command, not_understood, status};
 use super::{COLUMNS_MAX, MySqlConnection, OwnStatement, misuse};
+use crate::error::StatementResult as Result;
 use crate::transport::{COLD_RESULT_MAX, ROWS_SILENCE, row_room, too_much};
 
 /// The most results of one statement: whoever sends them without end would be listened to without end.
@@ -20,8 +21,8 @@ impl MySqlConnection {
     pub(in super::super) fn cold<T>(
         &mut self,
         limit: Nanoseconds,
-        exchange: impl FnOnce(&mut MySqlConnection) -> Result<T, StatementError>,
-    ) -> Result<T, StatementError> {
+        exchange: impl FnOnce(&mut MySqlConnection) -> Result<T>,
+    ) -> Result<T> {
         self.cold_as(limit, false, exchange)
     }
 
@@ -30,8 +31,8 @@ impl MySqlConnection {
         &mut self,
         limit: Nanoseconds,
         is_filling: bool,
-        exchange: impl FnOnce(&mut MySqlConnection) -> Result<T, StatementError>,
-    ) -> Result<T, StatementError> {
+        exchange: impl FnOnce(&mut MySqlConnection) -> Result<T>,
+    ) -> Result<T> {
         if let Some(reason) = &self.down {
             return Err(lost(reason));
         }
@@ -53,8 +54,8 @@ impl MySqlConnection {
     /// Runs a cold exchange that moves rows: any time in all, a shorter limit on silence.
     pub(in super::super) fn cold_rows<T>(
         &mut self,
-        exchange: impl FnOnce(&mut MySqlConnection) -> Result<T, StatementError>,
-    ) -> Result<T, StatementError> {
+        exchange: impl FnOnce(&mut MySqlConnection) -> Result<T>,
+    ) -> Result<T> {
         self.cold_as(Nanoseconds::ZERO, true, exchange)
     }
 
@@ -63,7 +64,7 @@ impl MySqlConnection {
         &mut self,
         sql: &str,
         on_row: &mut dyn FnMut(Vec<Option<String>>),
-    ) -> Result<Reply, StatementError> {
+    ) -> Result<Reply> {
         self.channel.command(command::QUERY, sql.as_bytes())?;
         let mut reply = Reply::default();
         for _ in 0..RESULTS_MOST {
@@ -91,10 +92,7 @@ impl MySqlConnection {
     }
 
     /// Refuses a file that the server asks for; returns the error to report.
-    pub(in super::super) fn refuse_file(
-        &mut self,
-        request: &[u8],
-    ) -> Result<StatementError, StatementError> {
+    pub(in super::super) fn refuse_file(&mut self, request: &[u8]) -> Result<StatementError> {
         let name = String::from_utf8_lossy(Fields(&request[1..]).rest()).into_owned();
         self.channel.packet_out(&[])?;
         self.channel.packet_in()?;
@@ -106,7 +104,7 @@ impl MySqlConnection {
         count: ColumnCount,
         reply: &mut Reply,
         on_row: &mut dyn FnMut(Vec<Option<String>>),
-    ) -> Result<Outcome, StatementError> {
+    ) -> Result<Outcome> {
         if count.n_columns > COLUMNS_MAX {
             return Err(not_understood("a result with more columns than any server has"));
         }
@@ -136,7 +134,7 @@ impl MySqlConnection {
     }
 
     /// Skips column or parameter definitions, and the EOF packet after them.
-    pub(in super::super) fn skip_definitions(&mut self, n: u64) -> Result<(), StatementError> {
+    pub(in super::super) fn skip_definitions(&mut self, n: u64) -> Result<()> {
         let n_packets = n + u64::from(!self.negotiated.deprecates_eof && n > 0);
         for _ in 0..n_packets {
             let packet = self.channel.packet_in()?;
@@ -148,10 +146,7 @@ impl MySqlConnection {
     }
 
     /// Skips the definitions of a result's columns. Only inside `cold`.
-    pub(in super::super) fn skip_result_definitions(
-        &mut self,
-        count: ColumnCount,
-    ) -> Result<(), StatementError> {
+    pub(in super::super) fn skip_result_definitions(&mut self, count: ColumnCount) -> Result<()> {
         if count.n_columns > COLUMNS_MAX {
             return Err(not_understood("a result with more columns than any server has"));
         }
@@ -162,7 +157,7 @@ impl MySqlConnection {
         self.negotiated
     }
 
-    pub(in super::super) fn read_names(&mut self, n: u64) -> Result<(), StatementError> {
+    pub(in super::super) fn read_names(&mut self, n: u64) -> Result<()> {
         self.names.clear();
         for _ in 0..n {
             let packet = self.channel.packet_in()?;
@@ -181,10 +176,7 @@ impl MySqlConnection {
         Ok(())
     }
 
-    pub(in super::super) fn read_definitions(
-        &mut self,
-        n: u64,
-    ) -> Result<Vec<Column>, StatementError> {
+    pub(in super::super) fn read_definitions(&mut self, n: u64) -> Result<Vec<Column>> {
         let mut columns = Vec::new();
         for _ in 0..n {
             let packet = self.channel.packet_in()?;
@@ -200,10 +192,7 @@ impl MySqlConnection {
         Ok(columns)
     }
 
-    pub(super) fn prepare_one(
-        &mut self,
-        statement: &Statement,
-    ) -> Result<OwnStatement, StatementError> {
+    pub(super) fn prepare_one(&mut self, statement: &Statement) -> Result<OwnStatement> {
         let sql = &statement.sql;
         self.channel.command(command::STMT_PREPARE, sql.as_bytes())?;
         let answer = self.channel.packet_in()?;
@@ -222,7 +211,7 @@ impl MySqlConnection {
     }
 }
 
-fn cold_room(n_kept: usize, more: usize) -> Result<usize, StatementError> {
+fn cold_room(n_kept: usize, more: usize) -> Result<usize> {
     let n_kept = n_kept + more;
     if n_kept <= COLD_RESULT_MAX {
         return Ok(n_kept);

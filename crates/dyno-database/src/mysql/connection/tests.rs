@@ -17,7 +17,7 @@ fn pair() -> (MySqlConnection, UnixStream, TempDir) {
     let path = folder.path().join("s");
     let listener = UnixListener::bind(&path).unwrap();
     let endpoint = Endpoint {
-        protocol: crate::mysql::PROTOCOL,
+        protocol: &crate::mysql::PROTOCOL,
         address: Address::Unix(path),
         user: "me".to_owned(),
         password: None,

@@ -5,37 +5,16 @@ use std::collections::BTreeSet;
 
 use super::quoted;
 use crate::dump::{DumpError, Table};
+use crate::settings::Words;
 
 /// Engines whose tables are stored by the server itself. Others read files, other tables or other servers.
-const ENGINES: [&str; 11] = [
-    "innodb",
-    "rocksdb",
-    "myisam",
-    "aria",
-    "memory",
-    "archive",
-    "csv",
-    "blackhole",
-    "tokudb",
-    "ndb",
-    "ndbcluster",
-];
+const ENGINES: Words =
+    Words("innodb rocksdb myisam aria memory archive csv blackhole tokudb ndb ndbcluster");
 
 /// Words that SHOW CREATE TABLE never prints for such tables, but that statements with other effects need; also
 /// those of sequences, which are tables, and in no dump.
-const REFUSED: [&str; 11] = [
-    "select",
-    "table",
-    "into",
-    "connection",
-    "union",
-    "directory",
-    "load_file",
-    "nextval",
-    "lastval",
-    "setval",
-    "sequence",
-];
+const REFUSED: Words =
+    Words("select table into connection union directory load_file nextval lastval setval sequence");
 
 /// The longest statement, in bytes: one of a table with 8,192 partitions is shorter.
 const LONGEST: usize = 4 << 20;
@@ -171,7 +150,7 @@ fn plain(tokens: &[Token<'_>]) -> Result<(), String> {
         if word.starts_with(|c: char| c.is_ascii_digit()) && !is_number(&word, is_signed) {
             return Err("it contains a word that begins with a digit".to_owned());
         }
-        if REFUSED.contains(&word.as_str()) {
+        if REFUSED.has(&word) {
             return Err(format!("it contains {}", word.to_uppercase()));
         }
         // Of the parts of a table; alone, it is a query.

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-use dyno_workload::{Connection as _, Row, StatementError};
+use dyno_workload::{Connection as _, Row};
 
 use super::super::channel::lost;
 use super::super::connection::MySqlConnection;
@@ -13,6 +13,7 @@ use super::super::protocol::packets::{self, ColumnCount, Outcome};
 use super::super::protocol::{Fields, HEADER_LEN, MAX_PAYLOAD, command, not_understood};
 use super::quoted;
 use crate::dump::{DumpError, Table, read_line, write_cell};
+use crate::error::StatementResult as Result;
 
 /// Lines are passed on when there are about this many bytes of them.
 const PIECE_LEN: usize = 256 * 1024;
@@ -41,7 +42,7 @@ pub(super) fn read(
         connection.skip_result_definitions(count)?;
         let mut lines =
             Lines { text: Vec::with_capacity(PIECE_LEN + PIECE_LEN / 4), sink, n_rows: 0 };
-        connection.channel().expect_much(PIECE_LEN);
+        connection.channel().buffer.room(PIECE_LEN);
         loop {
             let next = receive(connection, count.n_columns, &mut lines)?;
             match next {
@@ -91,7 +92,7 @@ fn receive(
     connection: &mut MySqlConnection,
     n_columns: u64,
     lines: &mut Lines<'_>,
-) -> Result<Next, StatementError> {
+) -> Result<Next> {
     let negotiated = connection.negotiated();
     connection.channel().packet_in_place(|packet| {
         let is_end = match negotiated.deprecates_eof {
@@ -155,12 +156,11 @@ pub(super) fn store(
     }
 }
 
-/// Sends lines; returns how many.
 fn send(
     connection: &mut MySqlConnection,
     lines: &mut dyn io::Read,
     failure: &mut Option<io::Error>,
-) -> Result<u64, StatementError> {
+) -> Result<u64> {
     let mut packet = vec![0; HEADER_LEN + PIECE_LEN];
     let mut n_rows = 0;
     loop {
@@ -240,11 +240,7 @@ fn insert_all(
     }
 }
 
-fn run_bytes(
-    connection: &mut MySqlConnection,
-    sql: &[u8],
-    n_rows: u64,
-) -> Result<u64, StatementError> {
+fn run_bytes(connection: &mut MySqlConnection, sql: &[u8], n_rows: u64) -> Result<u64> {
     connection.channel().command(command::QUERY, sql)?;
     let answer = connection.channel().packet_in()?;
     stored(connection, &answer, n_rows)

@@ -88,7 +88,7 @@ fn check_as(script: Vec<Step>, change: impl FnOnce(&mut Endpoint), expected: Res
     let listener = UnixListener::bind(&path).unwrap();
     let server = thread::spawn(move || play(listener.accept().unwrap().0, script));
     let mut endpoint = Endpoint {
-        protocol: crate::mysql::PROTOCOL,
+        protocol: &crate::mysql::PROTOCOL,
         address: Address::Unix(path),
         user: "me".to_owned(),
         password: Some(Secret::new("hush")),

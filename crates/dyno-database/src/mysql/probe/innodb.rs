@@ -1,13 +1,15 @@
 //! InnoDB's internals: SHOW ENGINE INNODB STATUS each time, INNODB_METRICS less often. Names in
 //! capitals are from `InnoDB_Stats`.
 
-use dyno_host::{Probe, Readings};
+use dyno_host::Probe;
 use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 use dyno_workload::Connector;
 
 use super::parse_innodb_status;
-use crate::probe::{Asker, Every, Item, Table, Values, all_of, cell, gauge, numbers_by_name, rate};
+use crate::probe::{
+    Asker, Every, Item, Table, Values, all_of, asking, cell, gauge, numbers_by_name, rate,
+};
 
 #[rustfmt::skip]
 const TEXT: &[Item] = &[
@@ -124,52 +126,22 @@ const ASK_METRICS: [&str; 2] = [
     "SELECT name, count FROM information_schema.INNODB_METRICS WHERE enabled = 1",
 ];
 
-pub(super) struct InnodbProbe {
-    asker: Asker,
-    text: Table,
-    metrics: Table,
-    metrics_due: Every,
-    limit: Limit,
-}
-
-impl InnodbProbe {
-    pub(super) fn new(connector: Connector) -> InnodbProbe {
-        InnodbProbe {
-            asker: Asker::new(connector),
-            text: Table::new(TEXT),
-            metrics: Table::new(METRICS),
-            metrics_due: Every::new(Nanoseconds::from_secs(10)),
-            limit: Limit::new(),
-        }
-    }
-}
-
-impl Probe for InnodbProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        registered().into()
-    }
-
-    fn name(&self) -> &str {
-        "innodb"
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let Some(values) = status(&mut self.asker, now) else { return };
-        if let Some(percent) = self.limit.percent(&mut self.asker, now, &values) {
+pub(super) fn probe(connector: Connector) -> Box<dyn Probe> {
+    let (mut text, mut metrics, mut limit) = (Table::new(TEXT), Table::new(METRICS), Limit::new());
+    let mut metrics_due = Every::new(Nanoseconds::from_secs(10));
+    asking("innodb", registered(), Asker::new(connector), move |asker, now, readings| {
+        let Some(values) = status(asker, now) else { return };
+        if let Some(percent) = limit.percent(asker, now, &values) {
             readings.insert("innodb.checkpoint_age_percent".to_owned(), percent);
         }
-        self.text.put(now, values, readings);
-        if self.metrics_due.is_due(now) {
-            let rows = ASK_METRICS.iter().find_map(|sql| self.asker.rows(now, sql));
+        text.put(now, values, readings);
+        if metrics_due.is_due(now) {
+            let rows = ASK_METRICS.iter().find_map(|sql| asker.rows(now, sql));
             if let Some(rows) = rows {
-                self.metrics.put(now, numbers_by_name(&rows), readings);
+                metrics.put(now, numbers_by_name(&rows), readings);
             }
         }
-    }
-
-    fn take_notes(&mut self) -> Vec<String> {
-        self.asker.take_notes()
-    }
+    })
 }
 
 pub(super) fn status(asker: &mut Asker, now: Nanoseconds) -> Option<Values> {

@@ -27,9 +27,9 @@ pub(crate) fn probes(
 ) -> Vec<Box<dyn Probe>> {
     let connector = marked(connector, "SELECT CONNECTION_ID()", listing);
     let mut probes: Vec<Box<dyn Probe>> = vec![
-        Box::new(status::StatusProbe::new(Arc::clone(&connector))),
-        Box::new(innodb::InnodbProbe::new(Arc::clone(&connector))),
-        Box::new(rocksdb::RocksDbProbe::new(Arc::clone(&connector))),
+        status::probe(Arc::clone(&connector)),
+        innodb::probe(Arc::clone(&connector)),
+        rocksdb::probe(Arc::clone(&connector)),
         Box::new(DebtProbe::new(super::debt::meter(Arc::clone(&connector)))),
     ];
     probes.extend(listing.map(|listing| threads::probe(&connector, listing)));

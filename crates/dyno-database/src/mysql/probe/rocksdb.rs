@@ -8,7 +8,7 @@ use dyno_workload::{Connector, TextRows};
 
 use super::{Level, RocksDbStatus, parse_rocksdb_status, pending_compaction_bytes};
 use crate::probe::{
-    Asker, Every, Item, Table, Values, all_of, cell, gauge, number, numbers_by_name, rate,
+    Asker, Every, Item, Table, Values, all_of, asking, cell, gauge, number, numbers_by_name, rate,
 };
 
 /// Readings of column families, summed over all of them.
@@ -71,8 +71,7 @@ const ASK_FILES: &str = "SELECT SUM(entry_deletes + entry_singledeletes) AS tomb
                          SUM(num_rows) AS entries, COUNT(DISTINCT sst_name) AS files \
                          FROM information_schema.ROCKSDB_INDEX_FILE_MAP";
 
-pub(super) struct RocksDbProbe {
-    asker: Asker,
+struct RocksDb {
     families: Table,
     instance: Table,
     files: Table,
@@ -81,13 +80,11 @@ pub(super) struct RocksDbProbe {
     text_due: Every,
     files_due: Every,
     has_asked_level: bool,
-    notes: Vec<String>,
 }
 
-impl RocksDbProbe {
-    pub(super) fn new(connector: Connector) -> RocksDbProbe {
-        RocksDbProbe {
-            asker: Asker::new(connector),
+impl RocksDb {
+    fn new() -> RocksDb {
+        RocksDb {
             families: Table::new(FAMILIES),
             instance: Table::new(INSTANCE),
             files: Table::new(FILES),
@@ -97,30 +94,29 @@ impl RocksDbProbe {
             // It reads every file.
             files_due: Every::new(Nanoseconds::from_secs(30)),
             has_asked_level: false,
-            notes: Vec::new(),
         }
     }
 
     /// Notes once that the perf context counts nothing: by default it is off.
-    fn look_for_level(&mut self, now: Nanoseconds) {
+    fn look_for_level(&mut self, asker: &mut Asker, now: Nanoseconds) {
         if self.has_asked_level {
             return;
         }
-        let Some(rows) = self.asker.rows(now, "SELECT @@GLOBAL.rocksdb_perf_context_level") else {
+        let Some(rows) = asker.rows(now, "SELECT @@GLOBAL.rocksdb_perf_context_level") else {
             return;
         };
         self.has_asked_level = true;
         let level = rows.first().and_then(|row| cell(row, 0)).and_then(number);
         if let Some(level) = level.filter(|level| *level < 2.0) {
-            self.notes.push(format!(
+            asker.note(format!(
                 "rocksdb_perf_context_level is {level}: RocksDB counts nothing in its perf context \
                  (rocksdb.perf.*), such as the tombstones that reads skip; 2 counts them"
             ));
         }
     }
 
-    fn read_perf(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let Some(rows) = self.asker.rows(now, ASK_PERF) else { return };
+    fn read_perf(&mut self, asker: &mut Asker, now: Nanoseconds, readings: &mut Readings) {
+        let Some(rows) = asker.rows(now, ASK_PERF) else { return };
         let values = numbers_by_name(&rows);
         if let Some((at, before)) = &self.perf {
             let seconds = now.saturating_sub(*at).as_secs_f64();
@@ -135,8 +131,8 @@ impl RocksDbProbe {
         self.perf = Some((now, values));
     }
 
-    fn read_text(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let Some(rows) = self.asker.rows(now, "SHOW ENGINE ROCKSDB STATUS") else { return };
+    fn read_text(&mut self, asker: &mut Asker, now: Nanoseconds, readings: &mut Readings) {
+        let Some(rows) = asker.rows(now, "SHOW ENGINE ROCKSDB STATUS") else { return };
         let status = parse_rocksdb_status(&joined(&rows));
         for (name, level) in levels(&status) {
             readings.insert(format!("rocksdb.level.{name}.files"), level.files);
@@ -145,41 +141,32 @@ impl RocksDbProbe {
         }
         self.text.put(now, text_values(&status), readings);
     }
-}
 
-impl Probe for RocksDbProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        registered().into()
-    }
-
-    fn name(&self) -> &str {
-        "rocksdb"
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+    fn read(&mut self, asker: &mut Asker, now: Nanoseconds, readings: &mut Readings) {
         // Without the engine there is no such view, and nothing more is asked.
-        let Some(rows) = self.asker.rows(now, ASK_FAMILIES) else { return };
+        let Some(rows) = asker.rows(now, ASK_FAMILIES) else { return };
         self.families.put(now, numbers_by_name(&rows), readings);
         if self.text_due.is_due(now) {
-            self.read_text(now, readings);
-            self.look_for_level(now);
-            self.read_perf(now, readings);
-            if let Some(rows) = self.asker.rows(now, ASK_INSTANCE) {
+            self.read_text(asker, now, readings);
+            self.look_for_level(asker, now);
+            self.read_perf(asker, now, readings);
+            if let Some(rows) = asker.rows(now, ASK_INSTANCE) {
                 self.instance.put(now, numbers_by_name(&rows), readings);
             }
         }
         if self.files_due.is_due(now)
-            && let Some(values) = self.asker.row_numbers(now, ASK_FILES)
+            && let Some(values) = asker.row_numbers(now, ASK_FILES)
         {
             self.files.put(now, values, readings);
         }
     }
+}
 
-    fn take_notes(&mut self) -> Vec<String> {
-        let mut notes = self.asker.take_notes();
-        notes.append(&mut self.notes);
-        notes
-    }
+pub(super) fn probe(connector: Connector) -> Box<dyn Probe> {
+    let mut rocksdb = RocksDb::new();
+    asking("rocksdb", registered(), Asker::new(connector), move |asker, now, readings| {
+        rocksdb.read(asker, now, readings);
+    })
 }
 
 /// The texts of all rows: type, name, text.

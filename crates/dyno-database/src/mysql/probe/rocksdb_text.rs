@@ -20,7 +20,6 @@ pub struct RocksDbStatus {
 pub struct Level {
     /// `L0` …, `Sum`, `Int`.
     pub name: String,
-    /// Number of SST files.
     pub files: f64,
     pub compacting: f64,
     pub bytes: f64,

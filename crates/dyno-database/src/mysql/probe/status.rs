@@ -3,13 +3,12 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use dyno_host::{Probe, Readings};
-use dyno_units::Nanoseconds;
+use dyno_host::Probe;
 use dyno_units::reading::prelude::*;
 use dyno_workload::{Connector, TextRows};
 
 use super::progress::{self, Progress};
-use crate::probe::{Asker, Item, Table, Values, all_of, cell, gauge, number, rate};
+use crate::probe::{Asker, Item, Table, Values, all_of, asking, cell, gauge, number, rate};
 
 #[rustfmt::skip]
 const SERVER: &[Item] = &[
@@ -143,8 +142,9 @@ pub(super) fn registered() -> Vec<Reading> {
 }
 
 /// The server's names for what is read, of the thousand or so that it has.
-static WANTED: LazyLock<HashSet<&'static str>> =
-    LazyLock::new(|| [SERVER, INNODB, ROCKSDB].into_iter().flatten().map(Item::source).collect());
+static WANTED: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+    [SERVER, INNODB, ROCKSDB].into_iter().flatten().map(|item| item.source).collect()
+});
 
 /// The numbers that are wanted, by their names in lower case.
 fn wanted_numbers(rows: &TextRows) -> Values {
@@ -159,47 +159,22 @@ fn wanted_numbers(rows: &TextRows) -> Values {
     rows.iter().filter_map(named).collect()
 }
 
-pub(super) struct StatusProbe {
-    asker: Asker,
-    server: Table,
-    innodb: Table,
-    rocksdb: Table,
-    progress: Progress,
+/// Share of what was asked for and was there, in percent.
+fn hits(table: &Table, values: &Values, all: &str, missed: &str) -> Option<f64> {
+    let all = table.growth(values, all).filter(|all| *all > 0.0)?;
+    let missed = table.growth(values, missed)?;
+    Some((100.0 * (1.0 - missed / all)).clamp(0.0, 100.0))
 }
 
-impl StatusProbe {
-    pub(super) fn new(connector: Connector) -> StatusProbe {
-        StatusProbe {
-            asker: Asker::new(connector),
-            server: Table::new(SERVER),
-            innodb: Table::new(INNODB),
-            rocksdb: Table::new(ROCKSDB),
-            progress: Progress::default(),
-        }
-    }
-
-    /// Share of what was asked for and was there, in percent.
-    fn hits(table: &Table, values: &Values, all: &str, missed: &str) -> Option<f64> {
-        let all = table.growth(values, all).filter(|all| *all > 0.0)?;
-        let missed = table.growth(values, missed)?;
-        Some((100.0 * (1.0 - missed / all)).clamp(0.0, 100.0))
-    }
-}
-
-impl Probe for StatusProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        registered().into()
-    }
-
-    fn name(&self) -> &str {
-        "mysql"
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let Some(rows) = self.asker.rows(now, "SHOW GLOBAL STATUS") else { return };
+pub(super) fn probe(connector: Connector) -> Box<dyn Probe> {
+    let (mut server, mut innodb, mut rocksdb) =
+        (Table::new(SERVER), Table::new(INNODB), Table::new(ROCKSDB));
+    let mut progress = Progress::default();
+    asking("mysql", registered(), Asker::new(connector), move |asker, now, readings| {
+        let Some(rows) = asker.rows(now, "SHOW GLOBAL STATUS") else { return };
         let values = wanted_numbers(&rows);
         let pool = ("innodb_buffer_pool_read_requests", "innodb_buffer_pool_reads");
-        if let Some(hits) = StatusProbe::hits(&self.innodb, &values, pool.0, pool.1) {
+        if let Some(hits) = hits(&innodb, &values, pool.0, pool.1) {
             readings.insert("innodb.pool_hit_percent".to_owned(), hits);
         }
         let mut blocks = values.clone();
@@ -207,18 +182,14 @@ impl Probe for StatusProbe {
         let miss = values.get("rocksdb_block_cache_miss").copied().unwrap_or(0.0);
         blocks.insert("rocksdb_block_cache_all".to_owned(), hit + miss);
         let cache = ("rocksdb_block_cache_all", "rocksdb_block_cache_miss");
-        if let Some(hits) = StatusProbe::hits(&self.rocksdb, &blocks, cache.0, cache.1) {
+        if let Some(hits) = hits(&rocksdb, &blocks, cache.0, cache.1) {
             readings.insert("rocksdb.block_cache_hit_percent".to_owned(), hits);
         }
-        self.server.put(now, values.clone(), readings);
-        self.innodb.put(now, values, readings);
-        self.rocksdb.put(now, blocks, readings);
-        self.progress.read(&mut self.asker, now, readings);
-    }
-
-    fn take_notes(&mut self) -> Vec<String> {
-        self.asker.take_notes()
-    }
+        server.put(now, values.clone(), readings);
+        innodb.put(now, values, readings);
+        rocksdb.put(now, blocks, readings);
+        progress.read(asker, now, readings);
+    })
 }
 
 #[cfg(test)]

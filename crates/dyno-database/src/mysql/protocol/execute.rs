@@ -17,7 +17,7 @@ const TYPE_VAR_STRING: u8 = 0xfd;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ExecuteTemplate {
-    id: u32,
+    pub(in crate::mysql) id: u32,
     // The packet up to and including the byte "types follow": 0; the NULL bitmap all clear.
     head: Vec<u8>,
     // One a parameter: the type last sent.
@@ -39,10 +39,6 @@ impl ExecuteTemplate {
         }
         let types = vec![TYPE_VAR_STRING; n_parameters];
         ExecuteTemplate { id: prepared.id, head, types, is_bound: false }
-    }
-
-    pub(crate) fn id(&self) -> u32 {
-        self.id
     }
 
     pub(crate) fn n_parameters(&self) -> usize {

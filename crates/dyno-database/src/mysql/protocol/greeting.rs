@@ -8,7 +8,6 @@ const COLLATION: u8 = 45;
 /// The longest packet this client says it takes: the protocol's limit.
 const MAX_PACKET: u32 = 1 << 30;
 
-/// The first packet of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Greeting {
     /// Version of the server, without the compatibility prefix that MariaDB sends.

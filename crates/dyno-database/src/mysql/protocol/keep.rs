@@ -4,9 +4,11 @@
 
 use std::io::Write;
 
-use dyno_workload::{KeptRows, StatementError};
+use dyno_workload::KeptRows;
 
 use super::{Fields, not_understood};
+
+use crate::error::StatementResult as Result;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
@@ -17,7 +19,6 @@ pub(crate) struct Column {
 /// The byte for NULL in a text row.
 const NULL: u8 = 0xfb;
 
-/// Bit of a column's flags.
 const UNSIGNED: u16 = 0x20;
 
 impl Column {
@@ -81,11 +82,7 @@ impl RowKeeper {
         self.wants
     }
 
-    pub(crate) fn result_begins(
-        &mut self,
-        n_columns: u64,
-        has_definitions: bool,
-    ) -> Result<(), StatementError> {
+    pub(crate) fn result_begins(&mut self, n_columns: u64, has_definitions: bool) -> Result<()> {
         if has_definitions {
             self.columns.clear();
             self.is_described = true;
@@ -96,7 +93,7 @@ impl RowKeeper {
         Ok(())
     }
 
-    pub(crate) fn definition(&mut self, payload: &[u8]) -> Result<(), StatementError> {
+    pub(crate) fn definition(&mut self, payload: &[u8]) -> Result<()> {
         if self.columns.len() >= COLUMNS_MAX {
             return Err(not_understood("a result with more columns than any server has"));
         }
@@ -105,7 +102,7 @@ impl RowKeeper {
         Ok(())
     }
 
-    pub(crate) fn row(&mut self, payload: &[u8]) -> Result<(), StatementError> {
+    pub(crate) fn row(&mut self, payload: &[u8]) -> Result<()> {
         self.decode(payload).ok_or_else(|| not_understood("a row in binary"))?;
         // By what they take and not by what was sent: a NULL is one bit of a packet.
         if self.rows.room() > KEPT_MAX {

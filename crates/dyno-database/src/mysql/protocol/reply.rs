@@ -40,7 +40,6 @@ enum State {
     Definitions(u64),
     /// The EOF packet after the definitions comes next.
     DefinitionsEnd,
-    /// Rows, or their end.
     Rows,
     Done,
 }

@@ -8,7 +8,7 @@ use dyno_units::reading::prelude::*;
 use dyno_workload::Connector;
 
 use super::progress::{self, Progress};
-use crate::probe::{Asker, Every, Item, Table, all_of, cell, gauge, number};
+use crate::probe::{Asker, Every, Item, Table, all_of, asking, cell, gauge, number};
 
 #[rustfmt::skip]
 const SESSIONS: &[Item] = &[
@@ -85,42 +85,38 @@ const ASK_ROLE: &str = "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAG
 /// From this age on; a busy server assigns so many ids in a second, so a snapshot is held.
 const HELD_LONG: f64 = 100_000.0;
 
-pub(super) struct ActivityProbe {
-    asker: Asker,
+struct Activity {
     sessions: Table,
     progress: Progress,
     ask_horizon: String,
     has_asked_role: bool,
     holder_due: Every,
     holders_reported: BTreeSet<String>,
-    notes: Vec<String>,
 }
 
-impl ActivityProbe {
-    pub(super) fn new(connector: Connector) -> ActivityProbe {
-        ActivityProbe {
-            asker: Asker::new(connector),
+impl Activity {
+    fn new() -> Activity {
+        Activity {
             sessions: Table::new(SESSIONS),
             progress: Progress::default(),
             ask_horizon: format!("SELECT {HORIZON}"),
             has_asked_role: false,
             holder_due: Every::new(Nanoseconds::from_secs(5)),
             holders_reported: BTreeSet::new(),
-            notes: Vec::new(),
         }
     }
 
     /// Notes who keeps old row versions, each holder once.
-    fn look_for_holder(&mut self, now: Nanoseconds) {
+    fn look_for_holder(&mut self, asker: &mut Asker, now: Nanoseconds) {
         if !self.holder_due.is_due(now) {
             return;
         }
-        let rows = self.asker.rows(now, ASK_HOLDER).unwrap_or_default();
+        let rows = asker.rows(now, ASK_HOLDER).unwrap_or_default();
         let Some(row) = rows.first() else { return };
         let (Some(who), Some(age)) = (cell(row, 0), cell(row, 2)) else { return };
         if self.holders_reported.insert(who.to_owned()) {
             let what = cell(row, 1).unwrap_or_default();
-            self.notes.push(format!(
+            asker.note(format!(
                 "vacuum cannot remove row versions younger than {age} transactions: they are kept \
                  for {who} ({what})"
             ));
@@ -128,54 +124,45 @@ impl ActivityProbe {
     }
 
     /// Notes once that the user may not see the sessions of others.
-    fn look_for_role(&mut self, now: Nanoseconds) {
+    fn look_for_role(&mut self, asker: &mut Asker, now: Nanoseconds) {
         if self.has_asked_role {
             return;
         }
-        let Some(rows) = self.asker.rows(now, ASK_ROLE) else { return };
+        let Some(rows) = asker.rows(now, ASK_ROLE) else { return };
         self.has_asked_role = true;
         if rows.first().and_then(|row| cell(row, 0)) == Some("f") {
-            self.notes.push(
+            asker.note(
                 "the user is not a member of pg_monitor: what other users' sessions do, wait for \
                  and hold back from vacuum is not recorded"
                     .to_owned(),
             );
         }
     }
-}
 
-impl Probe for ActivityProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        registered().into()
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let mut values = self.asker.row_numbers(now, ASK_SESSIONS).unwrap_or_default();
-        self.look_for_role(now);
-        if let Some(ages) = self.asker.row_numbers(now, &self.ask_horizon) {
+    fn read(&mut self, asker: &mut Asker, now: Nanoseconds, readings: &mut Readings) {
+        let mut values = asker.row_numbers(now, ASK_SESSIONS).unwrap_or_default();
+        self.look_for_role(asker, now);
+        if let Some(ages) = asker.row_numbers(now, &self.ask_horizon) {
             let horizon = ages.values().copied().fold(0.0, f64::max);
             if horizon >= HELD_LONG {
-                self.look_for_holder(now);
+                self.look_for_holder(asker, now);
             }
             values.extend(ages);
             values.insert("horizon".to_owned(), horizon);
         }
         self.sessions.put(now, values, readings);
-        self.progress.read(&mut self.asker, now, readings);
-        for row in self.asker.rows(now, ASK_WAITS).unwrap_or_default() {
+        self.progress.read(asker, now, readings);
+        for row in asker.rows(now, ASK_WAITS).unwrap_or_default() {
             if let (Some(kind), Some(n)) = (cell(&row, 0), cell(&row, 1).and_then(number)) {
                 readings.insert(format!("pg.waiting.{kind}"), n);
             }
         }
     }
+}
 
-    fn name(&self) -> &str {
-        "pg_activity"
-    }
-
-    fn take_notes(&mut self) -> Vec<String> {
-        let mut notes = self.asker.take_notes();
-        notes.append(&mut self.notes);
-        notes
-    }
+pub(super) fn probe(connector: Connector) -> Box<dyn Probe> {
+    let mut activity = Activity::new();
+    asking("pg_activity", registered(), Asker::new(connector), move |asker, now, readings| {
+        activity.read(asker, now, readings);
+    })
 }

@@ -8,7 +8,7 @@ use dyno_units::reading::prelude::*;
 use dyno_workload::{Connector, NamedRows};
 
 use super::Version;
-use crate::probe::{Asker, Item, Table, Values, all_of, cell, gauge, number, rate};
+use crate::probe::{Asker, Item, Table, Values, all_of, asking, cell, gauge, number, rate};
 
 /// pg_stat_database, of this catalog.
 #[rustfmt::skip]
@@ -108,8 +108,7 @@ const ASK_IO: &str = "SELECT backend_type, sum(reads) AS reads, sum(writes) AS w
      sum(extends) AS extends, sum(fsyncs) AS fsyncs, sum(evictions) AS evictions, \
      sum(hits) AS hits FROM pg_catalog.pg_stat_io GROUP BY backend_type";
 
-pub(super) struct DatabaseProbe {
-    asker: Asker,
+struct Database {
     version: Version,
     database: Table,
     wal: Table,
@@ -118,10 +117,9 @@ pub(super) struct DatabaseProbe {
     io: Option<(Nanoseconds, BTreeMap<String, f64>)>,
 }
 
-impl DatabaseProbe {
-    pub(super) fn new(connector: Connector) -> DatabaseProbe {
-        DatabaseProbe {
-            asker: Asker::new(connector),
+impl Database {
+    fn new() -> Database {
+        Database {
             version: Version::default(),
             database: Table::new(DATABASE),
             wal: Table::new(WAL),
@@ -141,8 +139,8 @@ impl DatabaseProbe {
         }
     }
 
-    fn read_io(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let Some(answer) = self.asker.named_rows(now, ASK_IO) else { return };
+    fn read_io(&mut self, asker: &mut Asker, now: Nanoseconds, readings: &mut Readings) {
+        let Some(answer) = asker.named_rows(now, ASK_IO) else { return };
         let counters = io_counters(&answer);
         if let Some((at, before)) = &self.io {
             let seconds = now.saturating_sub(*at).as_secs_f64();
@@ -155,31 +153,9 @@ impl DatabaseProbe {
         }
         self.io = Some((now, counters));
     }
-}
 
-/// Counters by kind of process and operation: `client_backend.reads`.
-fn io_counters(answer: &NamedRows) -> BTreeMap<String, f64> {
-    let mut counters = BTreeMap::new();
-    for row in &answer.rows {
-        let Some(kind) = cell(row, 0) else { continue };
-        let kind = kind.replace(' ', "_");
-        for (column, name) in answer.columns.iter().enumerate().skip(1) {
-            if let Some(value) = cell(row, column).and_then(number) {
-                counters.insert(format!("{kind}.{name}"), value);
-            }
-        }
-    }
-    counters
-}
-
-impl Probe for DatabaseProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        registered().into()
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let Some(version) = self.version.get(&mut self.asker, now) else { return };
-        let asker = &mut self.asker;
+    fn read(&mut self, asker: &mut Asker, now: Nanoseconds, readings: &mut Readings) {
+        let Some(version) = self.version.get(asker, now) else { return };
         let database = asker.row_numbers(now, ASK_DATABASE);
         let checkpoints = match version {
             170_000.. => asker.row_numbers(now, ASK_CHECKPOINTER),
@@ -202,17 +178,31 @@ impl Probe for DatabaseProbe {
             }
         }
         if version >= 160_000 {
-            self.read_io(now, readings);
+            self.read_io(asker, now, readings);
         }
     }
+}
 
-    fn name(&self) -> &str {
-        "pg_database"
+/// Counters by kind of process and operation: `client_backend.reads`.
+fn io_counters(answer: &NamedRows) -> BTreeMap<String, f64> {
+    let mut counters = BTreeMap::new();
+    for row in &answer.rows {
+        let Some(kind) = cell(row, 0) else { continue };
+        let kind = kind.replace(' ', "_");
+        for (column, name) in answer.columns.iter().enumerate().skip(1) {
+            if let Some(value) = cell(row, column).and_then(number) {
+                counters.insert(format!("{kind}.{name}"), value);
+            }
+        }
     }
+    counters
+}
 
-    fn take_notes(&mut self) -> Vec<String> {
-        self.asker.take_notes()
-    }
+pub(super) fn probe(connector: Connector) -> Box<dyn Probe> {
+    let mut database = Database::new();
+    asking("pg_database", registered(), Asker::new(connector), move |asker, now, readings| {
+        database.read(asker, now, readings);
+    })
 }
 
 #[cfg(test)]

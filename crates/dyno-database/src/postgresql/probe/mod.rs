@@ -24,9 +24,9 @@ pub(crate) fn probes(
 ) -> Vec<Box<dyn Probe>> {
     let connector = marked(connector, "SELECT pg_catalog.pg_backend_pid()", listing);
     vec![
-        Box::new(database::DatabaseProbe::new(Arc::clone(&connector))),
-        Box::new(activity::ActivityProbe::new(Arc::clone(&connector))),
-        Box::new(tables::TablesProbe::new(Arc::clone(&connector))),
+        database::probe(Arc::clone(&connector)),
+        activity::probe(Arc::clone(&connector)),
+        tables::probe(Arc::clone(&connector)),
         Box::new(DebtProbe::new(super::debt::meter(connector))),
     ]
 }

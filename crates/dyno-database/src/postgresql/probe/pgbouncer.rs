@@ -5,7 +5,7 @@ use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 use dyno_workload::{Connector, NamedRows};
 
-use crate::probe::{Asker, Values, cell, number};
+use crate::probe::{Asker, Values, asking, cell, number};
 
 #[rustfmt::skip]
 pub(crate) const READINGS: &[Reading] = &[
@@ -81,32 +81,41 @@ const TOTALS: [(&str, &str, f64); 5] = [
 ];
 
 pub(crate) fn probe(connector: Connector) -> Box<dyn Probe> {
-    Box::new(PgBouncerProbe { asker: Asker::without_session(connector), before: None })
+    let mut before = None;
+    asking(
+        "pgbouncer",
+        READINGS.to_vec(),
+        Asker::without_session(connector),
+        move |asker, now, readings| {
+            if let Some(answer) = asker.named_rows(now, "SHOW POOLS") {
+                put(&parse_pools(&answer), readings);
+            }
+            read_totals(&mut before, asker, now, readings);
+        },
+    )
 }
 
-struct PgBouncerProbe {
-    asker: Asker,
-    before: Option<(Nanoseconds, Values)>,
-}
-
-impl PgBouncerProbe {
-    fn read_totals(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        // One row a catalog; the counters are called `total_xact_count`.
-        let Some(answer) = self.asker.named_rows(now, "SHOW STATS") else { return };
-        let values = totals(&answer);
-        if let Some((at, before)) = &self.before {
-            let seconds = now.saturating_sub(*at).as_secs_f64();
-            for (source, reading, factor) in TOTALS {
-                let (Some(value), Some(before)) = (values.get(source), before.get(source)) else {
-                    continue;
-                };
-                if seconds > 0.0 && value >= before {
-                    readings.insert(reading.to_owned(), (value - before) / seconds * factor);
-                }
+fn read_totals(
+    before: &mut Option<(Nanoseconds, Values)>,
+    asker: &mut Asker,
+    now: Nanoseconds,
+    readings: &mut Readings,
+) {
+    // One row a catalog; the counters are called `total_xact_count`.
+    let Some(answer) = asker.named_rows(now, "SHOW STATS") else { return };
+    let values = totals(&answer);
+    if let Some((at, before)) = before {
+        let seconds = now.saturating_sub(*at).as_secs_f64();
+        for (source, reading, factor) in TOTALS {
+            let (Some(value), Some(before)) = (values.get(source), before.get(source)) else {
+                continue;
+            };
+            if seconds > 0.0 && value >= before {
+                readings.insert(reading.to_owned(), (value - before) / seconds * factor);
             }
         }
-        self.before = Some((now, values));
     }
+    *before = Some((now, values));
 }
 
 /// The counters of all catalogs together, pgbouncer's own left out.
@@ -121,23 +130,6 @@ fn totals(answer: &NamedRows) -> Values {
         }
     }
     sums
-}
-
-impl Probe for PgBouncerProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        READINGS.into()
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        if let Some(answer) = self.asker.named_rows(now, "SHOW POOLS") {
-            put(&parse_pools(&answer), readings);
-        }
-        self.read_totals(now, readings);
-    }
-
-    fn take_notes(&mut self) -> Vec<String> {
-        self.asker.take_notes()
-    }
 }
 
 fn put(pools: &[Pool], readings: &mut Readings) {

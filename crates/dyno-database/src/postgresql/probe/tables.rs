@@ -1,12 +1,12 @@
 //! Tables: dead row versions, vacuum, scans; totals each time, the worst tables less often.
 
-use dyno_host::{Probe, Readings, reading_name};
+use dyno_host::{Probe, reading_name};
 use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 use dyno_workload::Connector;
 
 use super::Version;
-use crate::probe::{Asker, Every, Item, Table, all_of, cell, gauge, number, rate};
+use crate::probe::{Asker, Every, Item, Table, all_of, asking, cell, gauge, number, rate};
 
 #[rustfmt::skip]
 const TOTALS: &[Item] = &[
@@ -70,45 +70,24 @@ const ASK_WORST: &str = "SELECT CASE schemaname WHEN 'public' THEN relname::text
      pg_catalog.pg_total_relation_size(relid) \
      FROM pg_catalog.pg_stat_user_tables ORDER BY n_dead_tup DESC, relname LIMIT 8";
 
-pub(super) struct TablesProbe {
-    asker: Asker,
-    version: Version,
-    totals: Table,
-    progress: Table,
-    worst_due: Every,
-}
-
-impl TablesProbe {
-    pub(super) fn new(connector: Connector) -> TablesProbe {
-        TablesProbe {
-            asker: Asker::new(connector),
-            version: Version::default(),
-            totals: Table::new(TOTALS),
-            progress: Table::new(PROGRESS),
-            // It asks the file system for every file of those tables.
-            worst_due: Every::new(Nanoseconds::from_secs(5)),
-        }
-    }
-}
-
-impl Probe for TablesProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        registered().into()
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let Some(version) = self.version.get(&mut self.asker, now) else { return };
-        if let Some(mut totals) = self.asker.row_numbers(now, ASK_TOTALS) {
+pub(super) fn probe(connector: Connector) -> Box<dyn Probe> {
+    let mut version = Version::default();
+    let (mut totals, mut progress) = (Table::new(TOTALS), Table::new(PROGRESS));
+    // It asks the file system for every file of those tables.
+    let mut worst_due = Every::new(Nanoseconds::from_secs(5));
+    asking("pg_tables", registered(), Asker::new(connector), move |asker, now, readings| {
+        let Some(version) = version.get(asker, now) else { return };
+        if let Some(mut values) = asker.row_numbers(now, ASK_TOTALS) {
             if version >= 130_000 {
-                totals.extend(self.asker.row_numbers(now, ASK_INSERTED).unwrap_or_default());
+                values.extend(asker.row_numbers(now, ASK_INSERTED).unwrap_or_default());
             }
-            self.totals.put(now, totals, readings);
+            totals.put(now, values, readings);
         }
-        if let Some(progress) = self.asker.row_numbers(now, ASK_PROGRESS) {
-            self.progress.put(now, progress, readings);
+        if let Some(values) = asker.row_numbers(now, ASK_PROGRESS) {
+            progress.put(now, values, readings);
         }
-        if self.worst_due.is_due(now) {
-            for row in self.asker.rows(now, ASK_WORST).unwrap_or_default() {
+        if worst_due.is_due(now) {
+            for row in asker.rows(now, ASK_WORST).unwrap_or_default() {
                 let Some(table) = cell(&row, 0) else { continue };
                 let table = reading_name("pg.table", table);
                 for (column, what) in [(1, "dead_tuples"), (2, "bytes")] {
@@ -118,13 +97,5 @@ impl Probe for TablesProbe {
                 }
             }
         }
-    }
-
-    fn name(&self) -> &str {
-        "pg_tables"
-    }
-
-    fn take_notes(&mut self) -> Vec<String> {
-        self.asker.take_notes()
-    }
+    })
 }

@@ -65,7 +65,6 @@ pub(in crate::postgresql) fn write_query(sql: &str, out: &mut Vec<u8>) {
     out.push(0);
 }
 
-/// The type ids in a `ParameterDescription`.
 pub(in crate::postgresql) fn parameter_types(mut body: &[u8]) -> Result<Vec<u32>, ProtocolError> {
     let what = "a parameter description";
     let n_types = usize::from(u16::from_be_bytes(cut(&mut body, what)?));
