@@ -50,7 +50,6 @@ impl Limits {
     }
 }
 
-/// Where a controller has its groups on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Groups {
     V1(PathBuf),

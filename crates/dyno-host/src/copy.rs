@@ -25,7 +25,6 @@ const PIECE: usize = 1 << 20;
 /// For reserved space of the original.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyLayout {
-    /// Reserves it before writing.
     #[default]
     AsOriginal,
     /// Only writes, as `tar` and `cp` do: some filesystems do not compress reserved space (btrfs).
@@ -90,7 +89,6 @@ fn c_path(path: &Path) -> Result<CString, CopyError> {
     CString::new(path.as_os_str().as_bytes()).map_err(|error| failed(path, error))
 }
 
-/// Waits until the folder's filesystem has written all to the disk.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     Ok(rustix::fs::syncfs(fs::File::open(folder)?)?)
 }

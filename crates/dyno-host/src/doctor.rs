@@ -27,7 +27,6 @@ pub enum CheckState {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// `CPU governor`.
     pub name: &'static str,
     pub state: CheckState,
     pub found: String,
@@ -40,7 +39,6 @@ pub struct Check {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BusyProcess {
     pub pid: i32,
-    /// As in `/proc/PID/comm`.
     pub name: String,
     /// Name, or number if the host has no name; `None` if the process has ended.
     pub user: Option<String>,

@@ -10,7 +10,6 @@ pub(crate) type Result<T, E = KeeperError> = std::result::Result<T, E>;
 #[error("{0}")]
 pub struct KeeperError(pub String);
 
-/// Says what failed.
 pub(crate) trait OrKeeper<T>: Sized {
     /// The error becomes `WHAT: ERROR`; a missing value just `WHAT`.
     fn or_keeper<W: Display>(self, what: impl FnOnce() -> W) -> Result<T>;

@@ -8,6 +8,14 @@ use crate::cgroup::Limits;
 use crate::kernel_text::{load_average, meminfo_bytes, value};
 use crate::storage::{Disk, Mount, chosen, nearest_existing};
 
+/// What virtual machines and their makers are called, in lower case.
+const MACHINES: &str = "kvm, qemu, vmware, virtualbox, xen, amazon ec2, google compute, \
+    virtual machine, droplet, bhyve";
+
+/// In `/proc/sys/vm`.
+const VM_SETTINGS: &str = "swappiness dirty_ratio dirty_background_ratio dirty_bytes \
+    dirty_background_bytes overcommit_memory nr_hugepages zone_reclaim_mode";
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     pub machine: String,
@@ -42,7 +50,6 @@ pub fn environment(root: &Path, data_folder: &Path) -> Facts {
     }
 }
 
-/// CPUs that this process may use.
 pub(crate) fn usable_cpus() -> u32 {
     // Fails only if there are more CPUs than a set holds.
     let by_set = rustix::thread::sched_getaffinity(None).ok().map(|set| set.count());
@@ -117,20 +124,8 @@ impl Host {
         let has_flag = flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
         let parts: Vec<String> =
             [hypervisor.clone(), vendor, product].into_iter().flatten().collect();
-        let is_known = [
-            "kvm",
-            "qemu",
-            "vmware",
-            "virtualbox",
-            "xen",
-            "amazon ec2",
-            "google compute",
-            "virtual machine",
-            "droplet",
-            "bhyve",
-        ];
         let text = parts.join(" ");
-        let is_named = is_known.iter().any(|name| text.to_lowercase().contains(name));
+        let is_named = MACHINES.split(", ").any(|name| text.to_lowercase().contains(name));
         // A cloud's metal instance has the cloud's name, but no hypervisor.
         let is_metal = text.contains(".metal");
         if has_flag || hypervisor.is_some() || (is_named && !is_metal) {
@@ -263,7 +258,6 @@ fn add_kernel(host: &Host, found: &mut FactList) {
     found.add("load_average", load);
 }
 
-/// From `/etc/os-release`.
 fn os_name(text: &str) -> Option<String> {
     let field = |key: &str| {
         let value = value(text, key, '=')?;
@@ -277,16 +271,7 @@ fn add_memory(host: &Host, found: &mut FactList) {
     found.add("memory.swap_bytes", meminfo_bytes(&meminfo, "SwapTotal"));
     found.add("memory.huge_page_bytes", meminfo_bytes(&meminfo, "Hugepagesize"));
     found.add("transparent_huge_pages", host.transparent_huge_pages());
-    for name in [
-        "swappiness",
-        "dirty_ratio",
-        "dirty_background_ratio",
-        "dirty_bytes",
-        "dirty_background_bytes",
-        "overcommit_memory",
-        "nr_hugepages",
-        "zone_reclaim_mode",
-    ] {
+    for name in VM_SETTINGS.split(' ') {
         found.add(&format!("vm.{name}"), host.line(&format!("proc/sys/vm/{name}")));
     }
 }

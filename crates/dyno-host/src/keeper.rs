@@ -15,23 +15,24 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use dyno_units::{Clock, Nanoseconds, way_to};
+use dyno_units::{Clock, Nanoseconds};
 use rustix::fs::FlockOperation;
 
 use account::Account;
 pub use account::RunAs;
-pub(crate) use answer::answer_of;
+pub use answer::Answer;
+pub(crate) use answer::{answer_of, last_words, lines_with_words};
 use confine::Rights;
 use files::Access;
 pub use files::last_lines;
-pub(crate) use files::{open_own, take_lock};
+pub(crate) use files::{make_root, open_own, take_lock};
 pub(crate) use group::{GROUP_PREFIX, remove as remove_group};
 pub use group::{ServerLimits, server_limit_problems, server_limits_in_force};
 pub use kept::{HowStopped, KeptProcess};
@@ -39,9 +40,9 @@ pub(crate) use kept::{retry, signal_identity};
 pub use owner::AfterCrash;
 pub use owner::random_token;
 use owner::{Owner, Standing, Whoami};
-pub use place::{FolderElsewhere, Place, PlaceFacts, Storage};
+pub use place::{FolderElsewhere, Place, Storage};
 
-use crate::builds::BuildStore;
+use crate::builds::{Build, BuildStore};
 use crate::container::{Engine, Image, Program};
 use crate::error::{KeeperError, OrKeeper, Result};
 use crate::kernel::KernelSettings;
@@ -76,7 +77,7 @@ pub struct Keeper {
     path: OsString,
     program_folders: Vec<PathBuf>,
     /// Fetched builds, if they may be used.
-    pub(crate) builds: Option<BuildStore>,
+    builds: Option<BuildStore>,
     /// Root of the keeper of initial data.
     initial_data: Option<PathBuf>,
     /// By name or path; `None` for the first that answers.
@@ -115,15 +116,6 @@ pub struct ProcessSpec {
     pub mounts: Vec<PathBuf>,
 }
 
-#[derive(Clone, Debug)]
-pub struct Answer {
-    pub status: ExitStatus,
-    /// Standard output.
-    pub out: String,
-    /// Standard error.
-    pub errors: String,
-}
-
 impl Keeper {
     /// Makes `root` if it is missing. Fails if others could write in it or replace it, or if Dyno
     /// is root and there is no user for servers.
@@ -156,6 +148,15 @@ impl Keeper {
     /// or Dyno's. Root's default is own ones: a process in root's session can type into a terminal.
     pub fn with_own_sessions(self, has_own_sessions: bool) -> Keeper {
         Keeper { has_own_sessions, ..self }
+    }
+
+    pub fn with_builds(mut self, store: BuildStore) -> Keeper {
+        self.builds = Some(store);
+        self
+    }
+
+    pub fn builds(&self, product: &str) -> Vec<Build> {
+        self.builds.as_ref().map(|store| store.of(product)).unwrap_or_default()
     }
 
     pub fn kernel(&self) -> &KernelSettings {
@@ -255,7 +256,6 @@ impl Keeper {
         Ok(path)
     }
 
-    /// A path in a folder of this keeper.
     fn inside(&self, folder: &Path, name: &str) -> Result<PathBuf> {
         self.owned(folder)?;
         let path = folder.join(name);
@@ -273,7 +273,7 @@ impl Keeper {
             let how = kept::in_words(answer.status);
             let said = match program.image {
                 // Has the engine's own errors.
-                Some(_) => format!(": {}", crate::builds::last_words(&answer.errors)),
+                Some(_) => format!(": {}", last_words(&answer.errors)),
                 None => String::new(),
             };
             let program = program.path.display();
@@ -397,7 +397,6 @@ impl Keeper {
         Ok(groups)
     }
 
-    /// Lets the servers' user pass through the folder.
     fn open_to_servers(&self, folder: &Path) -> Result<()> {
         self.owned(folder)?;
         self.run_as().map_or(Ok(()), |user| check_reachable(folder, user))?;
@@ -554,7 +553,6 @@ impl Keeper {
         })
     }
 
-    /// Changes a folder's owner file.
     fn amend<T>(&self, folder: &Path, change: impl FnOnce(&mut Owner) -> T) -> Result<T> {
         let mut owner_files = self.owner_files();
         let (_, mut owner) = Owner::read(folder)?;
@@ -568,71 +566,7 @@ impl Keeper {
 }
 
 fn joined(folders: &[PathBuf]) -> OsString {
-    // Folders of a PATH value have no colon.
     std::env::join_paths(folders).expect("no folder holds a colon")
-}
-
-/// Makes the root; no other user may be able to change or replace it, only to pass through it.
-pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf> {
-    let refuse =
-        |why: String| KeeperError(format!("servers cannot be placed in {}: {why}", root.display()));
-    // Owner files, servers and settings name it as text.
-    let check_name = |path: &Path| match path.to_str() {
-        Some(_) => Ok(()),
-        None => Err(refuse("its path is not UTF-8; choose another".into())),
-    };
-    check_name(root)?;
-    // Before anything is made: another user may control where it would be made.
-    let me = rustix::process::geteuid().as_raw();
-    let above = root.parent().unwrap_or(root);
-    for (passed, facts) in way_to(above).map_err(|e| refuse(e.to_string()))? {
-        // A link's mode says nothing; its owner can replace it.
-        let mode = if facts.is_symlink() { 0o755 } else { facts.mode() };
-        if let Some(why) = way_in(facts.uid(), mode, me) {
-            let passed = passed.display();
-            return Err(refuse(format!(
-                "{passed} {why}, so they could put another folder in its place; choose another, \
-                 such as one under /var/tmp"
-            )));
-        }
-    }
-    let mut builder = fs::DirBuilder::new();
-    builder.mode(if is_passed_through { 0o711 } else { 0o700 });
-    // Not its parents: a mistyped path must not fill another disk.
-    match builder.create(root) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let above = root.parent().unwrap_or(root).display();
-            return Err(refuse(format!("there is no folder {above}")));
-        }
-        made => made.map_err(|e| refuse(e.to_string()))?,
-    }
-    let facts = fs::symlink_metadata(root).map_err(|e| refuse(e.to_string()))?;
-    if !facts.is_dir() {
-        return Err(refuse("it is not an ordinary folder; choose another".into()));
-    }
-    if facts.uid() != me {
-        return Err(refuse(format!("it belongs to user {}; choose another", facts.uid())));
-    }
-    if facts.mode() & 0o022 != 0 {
-        let why = "other users can write to it; remove that permission with `chmod go-w`";
-        return Err(refuse(why.into()));
-    }
-    // Paths in owner files and on command lines are compared.
-    let root = fs::canonicalize(root).map_err(|e| refuse(e.to_string()))?;
-    check_name(&root)?;
-    Ok(root)
-}
-
-/// How users other than root and Dyno's could replace the contents of such a folder.
-fn way_in(owner: u32, mode: u32, me: u32) -> Option<String> {
-    const STICKY: u32 = 0o1000;
-    if owner != 0 && owner != me {
-        return Some(format!("belongs to user {owner}"));
-    }
-    // In a sticky folder (/tmp) users cannot rename others' files.
-    let is_open = mode & 0o022 != 0 && mode & STICKY == 0;
-    is_open.then(|| format!("is writable by other users (its mode is {:o})", mode & 0o7777))
 }
 
 /// Otherwise servers fail in obscure ways.
@@ -669,7 +603,6 @@ fn open_log(folder: &Path, log: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// The end of a program's log, to follow a message.
 fn output(log: &Path, begin: u64) -> String {
     match files::end_of(log, begin, OUTPUT_BYTES_MAX) {
         Ok(bytes) if bytes.is_empty() => "; it wrote nothing".into(),

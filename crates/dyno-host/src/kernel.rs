@@ -388,7 +388,6 @@ impl Drop for KernelSettings {
 }
 
 impl Held {
-    /// Replaces the note.
     fn write(&mut self, changes: Vec<Change>) -> Result<()> {
         let note = Note { pid: std::process::id(), changes };
         let mut write = || -> std::io::Result<()> {

@@ -37,8 +37,8 @@ pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
 pub use error::KeeperError;
 pub use facts::{Facts, boot_id, environment};
 pub use keeper::{
-    AfterCrash, Answer, FolderElsewhere, HowStopped, Keeper, KeptProcess, Place, PlaceFacts,
-    ProcessSpec, RunAs, ServerLimits, Storage, last_lines, random_token, server_limit_problems,
+    AfterCrash, Answer, FolderElsewhere, HowStopped, Keeper, KeptProcess, Place, ProcessSpec,
+    RunAs, ServerLimits, Storage, last_lines, random_token, server_limit_problems,
     server_limits_in_force,
 };
 pub use kernel::{

@@ -38,13 +38,11 @@ pub(crate) struct ProcessStat {
     /// CPU time of ended children that were waited for.
     pub(crate) reaped_ticks: u64,
     pub(crate) n_threads: u64,
-    /// Clock ticks since boot.
     pub(crate) start_ticks: u64,
     pub(crate) rss_pages: u64,
 }
 
 impl ProcessStat {
-    /// From `/proc/PID/stat`.
     pub(crate) fn parse(line: &str) -> Option<ProcessStat> {
         // The name may contain parentheses and blanks: it ends at the last parenthesis.
         let (open, close) = (line.find('(')?, line.rfind(')')?);

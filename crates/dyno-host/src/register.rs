@@ -40,7 +40,6 @@ pub struct Registered {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegisteredMember {
     pub name: String,
-    /// `primary`.
     pub role: String,
     pub product: String,
     pub version: String,
@@ -94,7 +93,6 @@ impl Register {
         Ok(Register { folder: make_root(folder, false)? })
     }
 
-    /// By name.
     pub fn list(&self) -> Result<Vec<ListedDeployment>> {
         let entries = fs::read_dir(&self.folder).or_path(&self.folder, "cannot be read")?;
         let mut names: Vec<String> = entries
@@ -177,7 +175,6 @@ impl Register {
         Err(KeeperError(format!("process {}, which owns `{name}`, does not exit", holder.pid)))
     }
 
-    /// Within the limit.
     fn is_free_within(&self, name: &str, limit: Nanoseconds, clock: &dyn Clock) -> bool {
         let is_free = || !self.find(name).is_some_and(|found| found.is_held);
         retry(clock, (limit, POLL), is_free, |is_free| *is_free)

@@ -134,9 +134,7 @@ pub(crate) struct Mount {
     pub(crate) point: PathBuf,
     /// Of the mount and of the filesystem.
     pub(crate) options: String,
-    /// `ext4`.
     pub(crate) filesystem: String,
-    /// `/dev/sda1`.
     pub(crate) device: String,
 }
 
@@ -202,7 +200,6 @@ pub(crate) fn unescaped(text: &str) -> String {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Disk {
-    /// `sda`, `nvme0n1`.
     pub(crate) name: Option<String>,
     pub(crate) model: Option<String>,
     /// `mq-deadline`.

@@ -63,7 +63,6 @@ struct Sending<'a> {
 
 /// Enters folders by name and descriptor and follows no link, so renames by others do no harm.
 impl Sending<'_> {
-    /// `path` is within the sent folder.
     fn folder(&mut self, folder: &OwnedFd, path: &Path) -> Result<()> {
         for entry in Dir::read_from(folder).at(path)? {
             let entry = entry.at(path)?;

@@ -8,6 +8,7 @@ mod batches;
 mod command;
 mod dips;
 mod faults;
+mod job;
 mod journal;
 mod load;
 mod observation;
@@ -23,17 +24,15 @@ use std::thread;
 use dyno_host::Probe;
 use dyno_load::AbortFlag;
 use dyno_record::{EventKind, StepSummary};
-use dyno_units::Direction::Lower;
-use dyno_units::reading::known;
-use dyno_units::{Clock, Metric, MetricId, Nanoseconds, Reading, Unit, metric};
+use dyno_units::{Clock, Metric, Nanoseconds, Reading};
 use dyno_workload::AuditTotals;
 
+use crate::error::TrialError;
 use crate::observe::Cost;
-use crate::phase::DoneThere;
-use crate::trial::TrialError;
+use crate::totals::DoneThere;
 
-pub(crate) use batches::{BatchJob, Batches};
-pub(crate) use command::{Command, CommandJob};
+pub(crate) use batches::batches;
+pub(crate) use command::command;
 pub(crate) use dips::VolumeDips;
 pub(crate) use faults::Faults;
 pub(crate) use journal::{Journal, keep_samples, watched};
@@ -41,48 +40,10 @@ pub(crate) use load::{
     Length, LoadActivity, LoadPlan, p95_us, response_times, throughput, watched_load,
 };
 pub(crate) use observation::ObservationActivity;
-pub(crate) use sql::{Sql, SqlJob, shown};
+pub(crate) use sql::{shown, sql};
 
 const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 
-/// The id does not name the job, so that variants whose jobs do the same in different ways are compared.
-fn job_figure(part: &str) -> Option<MetricId> {
-    MetricId::parse(&format!("job.{part}"))
-}
-
-/// What the server took for a job that ran alone.
-#[rustfmt::skip]
-const OF_SERVER: [Metric; 2] = [
-    metric("job.server_cpu", Unit::Seconds, Lower, "server CPU used by the job", "CPU time of the server's processes while the job ran alone").secondary(),
-    metric("job.server_rss_peak", Unit::Bytes, Lower, "server memory during the job", "highest resident memory of the server's processes in any second of the job, which ran alone").secondary(),
-];
-
-fn server_metrics(is_alone: bool) -> impl Iterator<Item = Metric> {
-    OF_SERVER.into_iter().filter(move |_| is_alone)
-}
-
-fn add_server_figures(end: &mut StepEnd) {
-    let summary = &end.summary;
-    let column = |id: &str| summary.readings.get(id).map_or(&[][..], Vec::as_slice);
-    let lengths = summary.spans.iter().flatten().map(|(_, length)| *length as f64 / 1e9);
-    // A second without a value leaves no sum.
-    let cpu: Option<f64> = (!column(known::SERVER_CPU).is_empty())
-        .then(|| {
-            let seconds = column(known::SERVER_CPU).iter().zip(lengths);
-            seconds.map(|(rate, length)| rate.map(|rate| rate * length)).sum::<Option<f64>>()
-        })
-        .flatten();
-    let memory = column(known::SERVER_RSS).iter().flatten().copied().reduce(f64::max);
-    add_figures(end, OF_SERVER, [cpu, memory]);
-}
-
-/// Adds the values of these metrics that are known.
-fn add_figures<const N: usize>(end: &mut StepEnd, metrics: [Metric; N], values: [Option<f64>; N]) {
-    let all = metrics.into_iter().zip(values);
-    end.summary.figures.extend(all.filter_map(|(metric, value)| Some((metric.id, value?))));
-}
-
-/// Something that goes on in a step, alone or beside others.
 pub(crate) trait Activity {
     /// Its name, unique in the step.
     fn name(&self) -> &str;
@@ -93,7 +54,7 @@ pub(crate) trait Activity {
     }
 
     /// What is read of it every second while it goes on.
-    fn probe(&self) -> Option<Box<dyn Probe>> {
+    fn probe(&mut self) -> Option<Box<dyn Probe>> {
         None
     }
 
@@ -146,7 +107,6 @@ impl Surroundings<'_, '_, '_> {
 /// An activity with a thread of its own.
 pub(crate) struct Beside<'a> {
     pub(crate) activity: Box<dyn Activity + Send + 'a>,
-    /// Whether the step lasts until it has ended.
     pub(crate) ends_step: bool,
     /// How long after the step's beginning it begins.
     pub(crate) starts_after: Nanoseconds,
@@ -284,8 +244,7 @@ struct Ended {
     result: Result<(), TrialError>,
 }
 
-/// Waits for all activities with threads of their own, and records what the probes read each second.
-/// Returns start and length of these seconds, and the first failure.
+/// Records what the probes read each second meanwhile. Returns start and length of these seconds, and the first failure.
 fn until_all_ended(
     ended: &Receiver<Ended>,
     names: &[String],

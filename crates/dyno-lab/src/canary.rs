@@ -4,7 +4,7 @@ use dyno_record::Canary;
 use dyno_study::{Product, Variant};
 
 use crate::deployment::is_observed;
-use crate::run::Lab;
+use crate::lab::Lab;
 
 /// Time before the trial; none if it is simulated, has no load, or is not recorded.
 pub(crate) struct HostCanary {
@@ -12,7 +12,6 @@ pub(crate) struct HostCanary {
 }
 
 impl HostCanary {
-    /// Does the work before the trial's server is there.
     pub(crate) fn begin(lab: &Lab, variant: &Variant) -> HostCanary {
         // What is only observed is not disturbed by work of Dyno's.
         let is_observed = is_observed(variant);
@@ -26,7 +25,6 @@ impl HostCanary {
         HostCanary { before_s: is_checked.then(|| work(lab)) }
     }
 
-    /// Does the work again when the server is gone.
     pub(crate) fn end(self, lab: &Lab) -> Option<Canary> {
         self.before_s.map(|before_s| Canary { before_s, after_s: work(lab) })
     }

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use dyno_database::Products;
 use dyno_study::{Database, Design, JobWork, LoadLevel, Plan, Product, Variant};
 use dyno_units::ByteCount;
+use dyno_workload::Workload;
 use dyno_workload::catalog::Catalog;
 
 use crate::deployment::{
-    Basis, Deployment, Source, endpoint, front, resolved, source, spec, unknown_members,
+    Deployment, Source, endpoint, front, resolved, source, spec, unknown_members,
 };
+use crate::error::TrialError;
+use crate::lab::{Basis, Lab};
 use crate::manifest::plan_workload;
-use crate::run::Lab;
-use crate::trial::{TrialError, check_promotion};
 
 /// Variants whose servers will refuse their settings, as far as known before they start: name and
 /// reason, each configuration once. Running servers are not asked.
@@ -32,7 +33,6 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
             _ => Ok(()),
         });
         let result = result.and_then(|()| match &variant.database.behind {
-            // Programs on hosts are looked for there.
             Some(_) if variant.database.on.is_some() => Ok(()),
             Some(behind) => Ok(lab.products.router(&behind.product)?.check(&lab.place())?),
             None => Ok(()),
@@ -66,7 +66,10 @@ pub fn check_members(
     let basis = Basis { products, memory };
     let mut refused = Vec::new();
     let mut known: HashMap<&str, Vec<String>> = HashMap::new();
-    for variant in plan.variants.iter().filter(|variant| has_limited_members(&variant.database)) {
+    let has_limited = |variant: &&Variant| {
+        !(variant.database.member_cpus.is_empty() && variant.database.member_memory.is_empty())
+    };
+    for variant in plan.variants.iter().filter(has_limited) {
         match Deployment::of(basis, design, variant) {
             Ok(deployment) => {
                 let all = known.entry(&variant.database.name).or_default();
@@ -91,12 +94,6 @@ pub fn check_members(
     refused
 }
 
-/// Whether individual members have CPUs or memory limits of their own.
-fn has_limited_members(database: &Database) -> bool {
-    !(database.member_cpus.is_empty() && database.member_memory.is_empty())
-}
-
-/// Variants whose fault promotes a replica where it could not be told what was lost.
 fn unpromotable(catalog: &Catalog, plan: &Plan) -> Vec<(String, String)> {
     let refused = plan.variants.iter().filter_map(|variant| {
         variant.fault().filter(|fault| fault.promotes)?;
@@ -110,12 +107,35 @@ fn unpromotable(catalog: &Catalog, plan: &Plan) -> Vec<(String, String)> {
     refused.collect()
 }
 
-/// Variants whose workload needs vectors, which the programs of their servers do not have.
+/// Refuses to promote a replica where it could not be told what was lost.
+pub(crate) fn check_promotion(
+    plan: &Plan,
+    variant: &Variant,
+    workload: &dyn Workload,
+) -> Result<(), TrialError> {
+    let Some(fault) = variant.fault().filter(|fault| fault.promotes) else { return Ok(()) };
+    let refused =
+        |why: &str| Err(TrialError::new(format!("the fault {} cannot promote: {why}", fault.name)));
+    if plan.steps.len() > 1 {
+        return refused(
+            "after the first step, the primary is another server; give the study one step, with one number \
+             of clients or one rate",
+        );
+    }
+    if !workload.counts_commits() {
+        return refused(&format!(
+            "how many transactions are lost cannot be counted in the tables of the workload {}; use tpcb, \
+             key-order or oltp_insert",
+            workload.name()
+        ));
+    }
+    Ok(())
+}
+
 fn without_vectors(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, String)> {
     let mut seen = HashSet::new();
     let mut refused = Vec::new();
     for variant in &plan.variants {
-        // What a workload cannot be planned for is reported elsewhere.
         let needs_them = plan_workload(&lab.catalog, plan, variant)
             .is_ok_and(|workload| workload.needs_vectors());
         if !needs_them || !seen.insert(Arc::as_ptr(&variant.database)) {
@@ -195,7 +215,6 @@ fn wrong_shards(plan: &Plan) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// Variants with a URL that leads nowhere, with the reason.
 fn wrong_urls(plan: &Plan) -> impl Iterator<Item = (String, String)> {
     let reason = |variant: &Variant| {
         // A password that is still to be put in is no mistake.
@@ -206,7 +225,6 @@ fn wrong_urls(plan: &Plan) -> impl Iterator<Item = (String, String)> {
     plan.variants.iter().filter_map(reason)
 }
 
-/// Variants whose job cannot send its SQL, because their product understands none, with the reason.
 fn sql_for_nobody(products: &Products, plan: &Plan) -> Vec<(String, String)> {
     let reason = |variant: &Variant| Some((variant.name.clone(), no_sql(products, variant)?));
     plan.variants.iter().filter_map(reason).collect()

@@ -7,14 +7,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_database::{Endpoint, Server};
 use dyno_host::{Keeper, KeptProcess, ProcessSpec};
 use dyno_load::AbortFlag;
 use dyno_units::{Clock, Nanoseconds, clean_text, redact_secrets};
 use serde::{Deserialize, Serialize};
 
-use crate::hosts::ServerHosts;
-use crate::trial::TrialError;
+use crate::error::TrialError;
 
 const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 
@@ -30,7 +28,6 @@ const FIGURE_LINES: usize = 1000;
 /// A command that prints more than this is ended: its output would fill the disk.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 
-/// The name of Dyno's own program in the folder of a job.
 const OWN_PROGRAM: &str = "dyno";
 
 const OWN_PROGRAM_VARIABLE: &str = "DYNO_PROGRAM";
@@ -79,7 +76,7 @@ pub(crate) struct CommandEnd {
 
 impl CommandEnd {
     /// What an agent reports, as it may be shown and kept: what comes from a host is bounded and cleaned here as well.
-    fn into_kept(self, order: &CommandOrder) -> CommandEnd {
+    pub(crate) fn into_kept(self, order: &CommandOrder) -> CommandEnd {
         let cleaned = |line: &String| clean_text(&redact_secrets(line));
         let is_wanted = |(name, value): &(String, f64)| {
             value.is_finite() && order.figures.iter().any(|one| one == name)
@@ -95,64 +92,6 @@ impl CommandEnd {
     }
 }
 
-pub(crate) enum JobSite {
-    Here {
-        folder: JobFolder,
-        environment: Vec<(String, String)>,
-        program: Option<PathBuf>,
-    },
-    /// On the host with this index, beside its server. The agent there keeps the folder until this is dropped.
-    There(Arc<ServerHosts>, usize),
-}
-
-impl JobSite {
-    /// On this machine; its environment variables lead to both servers. Fails if no folder can be made.
-    pub(crate) fn here(
-        keeper: &Arc<Keeper>,
-        program: Option<&Path>,
-        (server, other): (Option<&dyn Server>, Option<&dyn Server>),
-    ) -> Result<JobSite, TrialError> {
-        let mut environment = server.map(Server::client_environment).unwrap_or_default();
-        environment
-            .extend(other.and_then(Server::endpoint).into_iter().flat_map(Endpoint::as_other));
-        let folder = JobFolder::make(keeper)?;
-        Ok(JobSite::Here { folder, environment, program: program.map(Path::to_owned) })
-    }
-
-    /// To its end or `stop`. Fails if it cannot start; a failed command returns its end.
-    pub(crate) fn run(
-        &self,
-        order: &CommandOrder,
-        clock: &dyn Clock,
-        stop: &AbortFlag,
-    ) -> Result<CommandEnd, TrialError> {
-        match self {
-            JobSite::Here { folder, environment, program } => {
-                folder.run(order, (environment, program.as_deref()), clock, stop)
-            }
-            JobSite::There(hosts, idx) => {
-                Ok(hosts.run_command(*idx, order, stop)?.into_kept(order))
-            }
-        }
-    }
-
-    /// What messages about its commands begin with: its host, if it is on one.
-    pub(crate) fn in_words(&self) -> String {
-        match self {
-            JobSite::Here { .. } => String::new(),
-            JobSite::There(hosts, idx) => format!("host {}: ", hosts.name(*idx)),
-        }
-    }
-}
-
-impl Drop for JobSite {
-    fn drop(&mut self) {
-        if let JobSite::There(hosts, idx) = self {
-            hosts.end_job(*idx);
-        }
-    }
-}
-
 /// Where the commands of a job run, and what they leave to each other. Removed on drop.
 pub(crate) struct JobFolder {
     keeper: Arc<Keeper>,
@@ -161,7 +100,6 @@ pub(crate) struct JobFolder {
 }
 
 impl JobFolder {
-    /// Fails if no folder can be made.
     pub(crate) fn make(keeper: &Arc<Keeper>) -> Result<JobFolder, TrialError> {
         let folder = keeper.make_folder("job")?;
         let mut made = JobFolder { keeper: Arc::clone(keeper), scratch: folder.clone(), folder };

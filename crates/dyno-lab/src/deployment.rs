@@ -9,49 +9,33 @@ use std::sync::{Arc, OnceLock};
 
 use dyno_database::{
     AttachOptions, Cluster, Clustering, DeployError, Endpoint, Following, Node, Part, Place,
-    Products, Replication, Server, ServerSpec, Sharding, SplitBy,
+    Replicating, Replication, Server, ServerSpec, Sharding, SplitBy,
 };
-use dyno_host::{Probe, ProcessGroup, ServerLimits};
+use dyno_host::{Probe, ProcessGroup};
 use dyno_load::simulation::SimulatedServer;
 use dyno_record::{Entry, MemberFacts, MemberRole};
 use dyno_study::{Database, Design, LoadLevel, Product, Variant};
 use dyno_units::{ByteCount, Reading, SettingValue};
 use dyno_workload::Connector;
-use serde::{Deserialize, Serialize};
 
-use crate::hosts::{ServerHosts, WatchedHost};
-use crate::run::Lab;
-use crate::trial::TrialError;
-use crate::volume::MadeVolume;
+use crate::error::TrialError;
+use crate::hosts::{MadeVolume, ServerHosts, WatchedHost};
+use crate::lab::{Basis, Lab};
+use crate::route::Route;
+use crate::volume::limits;
 use crate::{machine, simulated};
 
-mod attached;
 mod further;
 mod instance;
 mod kept;
 mod limited;
-mod promoted;
 mod recorded;
 
-pub(crate) use attached::{attach, endpoint};
+pub(crate) use further::{Promoted, attach, endpoint};
 pub(crate) use instance::{Instance, LoadOrder};
 pub use kept::{Kept, KeptMember};
 pub(crate) use limited::unknown as unknown_members;
-pub(crate) use promoted::Promoted;
-pub(crate) use recorded::{recorded, recorded_place};
-
-/// All products a study may name: those of the databases, the simulated one, and the machine without any.
-pub fn products() -> Products {
-    Products::built_in().with(simulated::product()).with(machine::product())
-}
-
-/// What the members of a trial are planned with. Nothing is started for it.
-#[derive(Clone, Copy)]
-pub(crate) struct Basis<'a> {
-    pub(crate) products: &'a Products,
-    /// The memory of the host, of which settings and limits may ask a share.
-    pub(crate) memory: ByteCount,
-}
+pub(crate) use recorded::recorded;
 
 #[derive(Default)]
 pub(crate) struct Deployment {
@@ -72,41 +56,22 @@ pub(crate) struct Member {
     pub(crate) instance: Option<Instance>,
 }
 
+/// Replicas and shards have numbers, from 1. A shard starts on a copy of the primary's data, and keeps its share of them;
+/// the other server, for the job of the study, starts empty.
 #[derive(Clone)]
 pub(crate) enum Source {
     Start(ServerSpec),
-    /// A server of Dyno's own is started that follows the primary; its number, from 1.
     Follow(ServerSpec, u32),
-    /// A server of Dyno's own is started that joins the cluster of the primary.
     Join(ServerSpec),
-    /// A server on a copy of the primary's data, of which it keeps its share; number from 1.
     Shard(ServerSpec, u32),
-    /// A server of Dyno's own is started in front of the shards.
     Front(ServerSpec),
     Route(Route),
-    /// A server of Dyno's own is started, empty, for the job of the study.
     Other(ServerSpec),
-    Attach {
-        endpoint: Box<Endpoint>,
-        options: AttachOptions,
-        version: Option<String>,
-    },
+    Attach { endpoint: Box<Endpoint>, options: AttachOptions, version: Option<String> },
     Simulate(Box<SimulatedServer>),
 }
 
 const OTHER_DATABASE: &str = "other-database";
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Route {
-    pub(crate) product: String,
-    pub(crate) options: BTreeMap<String, String>,
-    /// Whether it shares the load among all nodes of a cluster.
-    pub(crate) to_all: bool,
-    /// The most clients that will be connected.
-    pub(crate) clients: usize,
-    /// CPUs to bind it to.
-    pub(crate) cpus: Vec<u32>,
-}
 
 impl Member {
     fn new(name: &str, role: MemberRole, entries: &[Entry], source: Source) -> Member {
@@ -127,7 +92,6 @@ impl Member {
 }
 
 impl Deployment {
-    /// The deployment of a variant, nothing of it up yet.
     pub(crate) fn of(
         basis: Basis<'_>,
         design: &Design,
@@ -156,7 +120,6 @@ impl Deployment {
         let mut entries = match &source {
             // Its rows, if it has any, are in a member of their own.
             Source::Simulate(_) => vec![Entry::Write, Entry::Read],
-            // Clients connect to the router.
             _ if route.is_some() || front.is_some() => vec![Entry::Admin],
             _ => vec![Entry::Write, Entry::Read, Entry::Admin],
         };
@@ -231,27 +194,31 @@ impl Deployment {
         self.members.iter().find(is_other)?.instance.as_ref()?.server()
     }
 
-    /// The primary with its server, if it is up and not simulated.
-    fn primary(&self) -> Option<&dyn Server> {
-        let mut members = self.members.iter();
-        let primary = members.find(|member| member.facts.role == MemberRole::Primary)?;
-        primary.instance.as_ref()?.server()
-    }
-
-    /// The specification of the primary and how replicas follow it; none if there are none.
-    pub(crate) fn replication(&self) -> Option<(&ServerSpec, &Replication)> {
-        self.members.iter().find_map(|member| match &member.source {
-            Source::Start(spec) => match &spec.part {
-                Part::Primary(replication) => Some((spec, replication)),
-                _ => None,
-            },
-            _ => None,
+    /// The member that a study names: the primary if it names none.
+    pub(crate) fn wanted(&self, name: Option<&str>) -> Option<&Member> {
+        self.members.iter().find(|member| match name {
+            None | Some("primary") => member.facts.role == MemberRole::Primary,
+            Some(name) => member.facts.name == name,
         })
     }
 
-    /// The replicas that are up.
+    pub(crate) fn replication(&self) -> Option<(&ServerSpec, &Replication)> {
+        self.members.iter().find_map(|member| {
+            let Source::Start(spec) = &member.source else { return None };
+            let Part::Primary(replication) = &spec.part else { return None };
+            Some((spec, replication))
+        })
+    }
+
     pub(crate) fn replicas(&self) -> Vec<&Following> {
         self.members.iter().filter_map(|member| member.instance.as_ref()?.following()).collect()
+    }
+
+    pub(crate) fn replicating<'l>(&self, lab: &'l Lab) -> Option<&'l dyn Replicating> {
+        self.members.iter().find_map(|member| match &member.source {
+            Source::Follow(spec, _) => lab.products.find(&spec.product)?.replicating(),
+            _ => None,
+        })
     }
 
     pub(crate) fn clustering<'l>(&self, lab: &'l Lab) -> Option<&'l dyn Clustering> {
@@ -282,12 +249,10 @@ impl Deployment {
         self.members.iter().filter(is_holder)
     }
 
-    /// The servers that hold the data or, of shards, a part of them.
     pub(crate) fn holding(&self) -> impl Iterator<Item = &dyn Server> {
         self.holders().filter_map(|member| member.instance.as_ref()?.server())
     }
 
-    /// Names and addresses of the nodes of a cluster that are up.
     pub(crate) fn nodes(&self) -> Vec<(String, Endpoint)> {
         let is_node = |member: &&Member| {
             matches!(member.source, Source::Join(_))
@@ -310,7 +275,7 @@ impl Deployment {
             .filter_map(|member| Some(member.instance.as_ref()?.server()?.connector()))
             .collect();
         if let ([primary], false) = (&all[..], self.replicas().is_empty()) {
-            return Some(promoted::or_promoted(primary, &self.promoted));
+            return Some(further::or_promoted(primary, &self.promoted));
         }
         (all.len() > 1).then(|| {
             let next = AtomicUsize::new(0);
@@ -339,14 +304,7 @@ impl Deployment {
     pub(crate) fn watched_beside(&self, lab: &Lab) -> (Vec<ProcessGroup>, Vec<Box<dyn Probe>>) {
         let (mut groups, mut probes): (Vec<ProcessGroup>, Vec<Box<dyn Probe>>) = Default::default();
         let beside = |member: &&Member| {
-            matches!(
-                member.facts.role,
-                MemberRole::Replica
-                    | MemberRole::Node
-                    | MemberRole::Shard
-                    | MemberRole::Router
-                    | MemberRole::OtherDatabase
-            )
+            !matches!(member.facts.role, MemberRole::Primary | MemberRole::Store)
         };
         for member in self.members.iter().filter(beside) {
             let Some(instance) = &member.instance else { continue };
@@ -358,9 +316,8 @@ impl Deployment {
                 groups.push(ProcessGroup { name: name.clone(), pids, has_descendants: true });
             }
             match (&member.source, instance.following()) {
-                (Source::Follow(spec, _), Some(following)) => {
-                    let product = lab.products.find(&spec.product);
-                    let replicating = product.and_then(|product| product.replicating());
+                (Source::Follow(..), Some(following)) => {
+                    let replicating = self.replicating(lab);
                     let meter = replicating.and_then(|one| following.lag_meter(one));
                     probes.extend(meter.map(|meter| dyno_database::lag_probe(&name, meter)));
                 }
@@ -398,20 +355,20 @@ impl Deployment {
             };
             let of_router = of_router.iter().filter(is_on).cloned().collect();
             let (idx, member) = (member.host?, member.facts.name.clone());
-            Some(WatchedHost { idx, member, is_measured, of_router })
+            let host = hosts.name(idx).to_owned();
+            Some(WatchedHost { idx, host, member, is_measured, of_router })
         });
         Some(hosts.probe(watched.collect()))
     }
 
-    /// What a workload connects to; none where there is no such member, or it is not up.
     pub(crate) fn entry(&self, entry: Entry) -> Option<&Instance> {
         let member = self.members.iter().find(|member| member.serves(entry))?;
         member.instance.as_ref()
     }
 
-    /// None without a server, or in simulated time. Clients may connect to a router instead.
+    /// The primary, if it is up and not simulated. Clients may connect to a router instead.
     pub(crate) fn server(&self) -> Option<&dyn Server> {
-        self.primary()
+        self.wanted(None)?.instance.as_ref()?.server()
     }
 
     /// The server that sees all rows, if any: of shards the router once it is up, and before that the first
@@ -429,7 +386,6 @@ impl Deployment {
         self.members.iter().filter_map(|member| member.instance.as_ref()?.server())
     }
 
-    /// The disk that its data lie on, if that is a volume's: `loop0`.
     pub(crate) fn data_disk(&self) -> Option<String> {
         let mut volumes = self.members.iter().filter_map(|member| member.volumes.first());
         volumes.find_map(|volume| volume.disk_name())
@@ -439,22 +395,14 @@ impl Deployment {
         self.entry(Entry::Write).is_some_and(|instance| instance.server().is_none())
     }
 
-    pub(crate) fn recorded(&self) -> Vec<MemberFacts> {
-        self.members.iter().map(|member| member.facts.clone()).collect()
-    }
-
     pub(crate) fn down(&mut self) -> Option<String> {
         let has_shards =
             self.members.iter().any(|member| matches!(member.source, Source::Front(_)));
         self.members.iter_mut().find_map(|member| {
             let down = member.instance.as_mut()?.down()?;
-            Some(match member.facts.role {
-                _ if has_shards => format!("{}: {down}", member.facts.name),
-                MemberRole::Node | MemberRole::OtherDatabase => {
-                    format!("{}: {down}", member.facts.name)
-                }
-                _ => down,
-            })
+            let MemberFacts { name, role, .. } = &member.facts;
+            let is_named = matches!(role, MemberRole::Node | MemberRole::OtherDatabase);
+            Some(if has_shards || is_named { format!("{name}: {down}") } else { down })
         })
     }
 
@@ -516,17 +464,13 @@ fn hosts(design: &Design, variant: &Variant) -> Vec<String> {
     })
 }
 
-/// The specifications of the shards beside the first one.
 fn shards(variant: &Variant, first: &Source) -> Vec<ServerSpec> {
     let Source::Start(spec) = first else { return Vec::new() };
     vec![spec.clone(); variant.database.shards.saturating_sub(1) as usize]
 }
 
 pub(crate) fn split_by(variant: &Variant) -> SplitBy {
-    match variant.database.shard_by == SplitBy::WORDS[1] {
-        true => SplitBy::Key,
-        false => SplitBy::Table,
-    }
+    if variant.database.shard_by == SplitBy::WORDS[1] { SplitBy::Key } else { SplitBy::Table }
 }
 
 pub(crate) fn front(basis: Basis<'_>, variant: &Variant, first: &Source) -> Option<ServerSpec> {
@@ -584,7 +528,6 @@ fn most_clients(design: &Design) -> usize {
     design.loads.iter().map(LoadLevel::clients).max().unwrap_or(1)
 }
 
-/// A database's settings, shares of memory resolved.
 pub(crate) fn resolved(database: &Database, memory: ByteCount) -> BTreeMap<String, SettingValue> {
     let settings = database.settings.iter();
     settings.map(|(name, value)| (name.clone(), value.resolve(memory))).collect()
@@ -664,11 +607,6 @@ pub(crate) fn spec(
     })
 }
 
-pub(crate) fn limits(database: &Database) -> ServerLimits {
-    ServerLimits { memory: database.memory, swap: database.swap, cpu_weight: database.cpu_weight }
-}
-
-/// Whether a variant sends nothing: what is there is only observed.
 pub(crate) fn is_observed(variant: &Variant) -> bool {
     variant.workload.workload == dyno_workload::none::NAME
 }

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use dyno_record::{Event, EventKind, RunWriter, TrialWriter, WriteError};
+use dyno_load::Interval;
+use dyno_model::Name;
+use dyno_record::{Event, EventKind, KindSecond, RunWriter, TrialWriter, WriteError};
 use dyno_units::{Clock, Nanoseconds};
 
-/// Emits events: into the record, then to the listener.
+use crate::observe::{Sample, six_digits};
+
 pub(crate) struct EventLog<'a> {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) listener: &'a mut dyn FnMut(&Event),
 }
 
 impl EventLog<'_> {
-    /// Emits an event that belongs to no trial.
     pub(crate) fn in_run(
         &mut self,
         record: &mut RunWriter,
@@ -49,4 +51,30 @@ impl EventLog<'_> {
     pub(crate) fn stamp(&self, kind: EventKind) -> Event {
         Event { at_ns: self.clock.now().0, unix_ms: self.clock.unix_millis(), kind }
     }
+}
+
+const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 1.0];
+
+pub(crate) fn kinds_event(step: String, names: &[Name], interval: &Interval) -> EventKind {
+    let seconds = interval.length.as_secs_f64().max(1e-9);
+    let per_s = |count: u64| six_digits(count as f64 / seconds);
+    let kinds = names.iter().zip(&interval.kinds).map(|(name, kind)| {
+        let us = |quantile| kind.response.value_at_quantile(quantile) as f64 / 1e3;
+        let is_empty = kind.response.is_empty();
+        KindSecond {
+            name: name.clone().into_owned(),
+            throughput: per_s(kind.outcomes.committed()),
+            errors: per_s(kind.outcomes.failed()),
+            response_us: QUANTILES
+                .into_iter()
+                .filter(|_| !is_empty)
+                .map(|quantile| (quantile, six_digits(us(quantile))))
+                .collect(),
+        }
+    });
+    EventKind::Kinds { step, kinds: kinds.collect() }
+}
+
+pub(crate) fn readings_event(sample: &Sample) -> EventKind {
+    EventKind::ReadingsTaken { values: sample.values.clone() }
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use dyno_database::Products;
+use dyno_record::{EventKind, TrialOutcome};
 use serde::{Deserialize, Serialize};
 
 /// By a full disk, in a row. After the first its trial is torn down, and another may need less.
@@ -30,6 +31,40 @@ pub(crate) struct Failure {
     pub(crate) was_deployed: bool,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TrialEnd {
+    Finished,
+    /// The same, but what was made for it could not be removed.
+    FinishedUncleaned,
+    Failed(Failure),
+    /// The user stopped it; it is not recorded as ended.
+    Abandoned,
+}
+
+impl TrialEnd {
+    /// What is told of it, and …
+    pub(crate) fn event(&self, trial: u32) -> EventKind {
+        match self.outcome() {
+            _ if *self == TrialEnd::Abandoned => EventKind::TrialAbandoned { trial },
+            TrialOutcome::Finished => EventKind::TrialFinished { trial },
+            TrialOutcome::Failed { message, server_log } => {
+                EventKind::TrialFailed { trial, message, server_log }
+            }
+        }
+    }
+
+    /// … what the record has of it, unless it was abandoned.
+    pub(crate) fn outcome(&self) -> TrialOutcome {
+        match self {
+            TrialEnd::Failed(Failure { message, log, .. }) => {
+                TrialOutcome::Failed { message: message.clone(), server_log: log.clone() }
+            }
+            _ => TrialOutcome::Finished,
+        }
+    }
+}
+
 impl Failure {
     fn is_refusal(&self, products: &Products) -> bool {
         let says = |line: &str| {
@@ -48,7 +83,6 @@ pub(crate) struct Failures {
     products: Products,
     /// Of each variant, what its servers said that did not come up.
     deploys: BTreeMap<usize, Vec<String>>,
-    /// Variants that are not tried again, and why.
     hopeless: BTreeMap<usize, String>,
     n_disk_full: u32,
 }
@@ -63,7 +97,6 @@ impl Failures {
         }
     }
 
-    /// Takes the end of a trial of a variant; none if it finished.
     pub(crate) fn add(&mut self, variant: usize, failure: Option<&Failure>) {
         let Some(failure) = failure else {
             self.n_disk_full = 0;

@@ -9,15 +9,13 @@ use dyno_units::Direction::Higher;
 use dyno_units::{Metric, Nanoseconds, Unit, metric};
 use dyno_workload::{Connection, Workload};
 
-use crate::activity::{
-    Activity, BatchJob, Batches, Beside, Command, CommandJob, Sql, SqlJob, StepEnd, Surroundings,
-    shown,
-};
-use crate::command::{JobSite, Stage};
+use crate::activity::{Activity, Beside, StepEnd, Surroundings, batches, command, shown, sql};
+use crate::command::Stage;
 use crate::deployment::Deployment;
+use crate::error::TrialError;
 use crate::hosts::ServerHosts;
-use crate::run::Lab;
-use crate::trial::TrialError;
+use crate::lab::Lab;
+use crate::site::JobSite;
 
 /// How long a statement before or after a job may take.
 const STATEMENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(3600);
@@ -43,24 +41,16 @@ pub(crate) struct Target<'d> {
 }
 
 impl<'d> Target<'d> {
-    /// Fails if the deployment lacks the job's member.
     pub(crate) fn of(
         job: &JobChoice,
         deployment: &'d Deployment,
     ) -> Result<Target<'d>, TrialError> {
-        let wanted = job.member.as_deref().unwrap_or("primary");
-        let is_wanted = |member: &MemberRole, name: &str| match wanted {
-            "primary" => *member == MemberRole::Primary,
-            wanted => name == wanted,
-        };
-        let mut members = deployment.members.iter();
-        let found = members.find(|one| is_wanted(&one.facts.role, &one.facts.name));
         let other = deployment.other_database();
-        let Some(member) = found else {
-            return match job.member {
+        let Some(member) = deployment.wanted(job.member.as_deref()) else {
+            return match &job.member {
                 // A machine without servers.
                 None => Ok(Target { other, ..Target::default() }),
-                Some(_) => Err(TrialError::new(format!(
+                Some(wanted) => Err(TrialError::new(format!(
                     "the job `{}` cannot work with {wanted}: there is no such member",
                     job.name
                 ))),
@@ -86,7 +76,6 @@ impl<'d> Target<'d> {
     }
 }
 
-/// Fails if there is no server and the job needs one.
 pub(crate) fn activity<'a>(
     job: &JobChoice,
     lab: &Lab,
@@ -95,43 +84,21 @@ pub(crate) fn activity<'a>(
 ) -> Result<Beside<'a>, TrialError> {
     // What another server uses is not seen as the measured one's.
     let is_alone = job.load == JobLoad::Off && target.is_measured;
-    let activity: Box<dyn Activity + Send> = match &job.work {
-        JobWork::Command { command, figures } => {
+    let connector = || Ok::<_, TrialError>((needed(job, target.server)?.connector(), &lab.clock));
+    let activity = match &job.work {
+        JobWork::Command { command: words, figures } => {
             let site = prepared.site.clone().map_or_else(|| target.site(lab), Ok)?;
-            let command = CommandJob {
-                name: job.name.clone(),
-                stage: Stage::Work,
-                command: command.clone(),
-                figures: figures.clone(),
-                is_alone,
-            };
-            Box::new(Command::new(command, site, &lab.clock))
+            command(Stage::Work, (words, figures), (site, &lab.clock))
         }
         JobWork::Batches { statements, at_once, pause } => {
-            let batches = BatchJob {
-                name: job.name.clone(),
-                statements: statements.clone(),
-                at_once: *at_once,
-                pause: *pause,
-                is_alone,
-            };
-            let connector = needed(job, target.server)?.connector();
-            Box::new(Batches::new(batches, connector, &lab.clock))
+            batches(statements.clone(), (*at_once, *pause), connector()?)
         }
-        JobWork::Sql { statements, at_once } => {
-            let sql = SqlJob {
-                name: job.name.clone(),
-                statements: statements.clone(),
-                at_once: *at_once,
-                is_alone,
-            };
-            Box::new(Sql::new(sql, needed(job, target.server)?.connector(), &lab.clock))
-        }
+        JobWork::Sql { statements, at_once } => sql(statements.clone(), *at_once, connector()?),
     };
+    let activity = Box::new(activity.named(job.name.clone(), is_alone));
     Ok(Beside { activity, ends_step: job.load != JobLoad::On, starts_after: job.start_after })
 }
 
-/// Notes the contents of the job's tables, runs its setup, sends its statements.
 pub(crate) fn prepare(
     job: &JobChoice,
     lab: &Lab,
@@ -146,15 +113,9 @@ pub(crate) fn prepare(
     }
     if !job.setup.is_empty() {
         let site = target.site(lab)?;
-        let setup = CommandJob {
-            name: format!("{}: setup", job.name),
-            stage: Stage::Setup,
-            command: job.setup.clone(),
-            figures: Vec::new(),
-            is_alone: false,
-        };
+        let setup = command(Stage::Setup, (&job.setup, &[]), (Arc::clone(&site), &lab.clock));
         let mut at = Surroundings { stop: &lab.abort, journal: None };
-        Command::new(setup, Arc::clone(&site), &lab.clock).run(&mut at)?;
+        setup.named(format!("{}: setup", job.name), false).run(&mut at)?;
         if lab.abort.is_raised() {
             return Err(TrialError::Abandoned);
         }
@@ -224,7 +185,6 @@ pub(crate) fn check(
     }
 }
 
-/// How much data a job that has ended left behind for each second that it took.
 const DATA_PER_S: Metric = metric(
     "job.data_per_s",
     Unit::BytesPerSecond,
@@ -234,7 +194,6 @@ const DATA_PER_S: Metric = metric(
 )
 .secondary();
 
-/// Adds [`DATA_PER_S`] for a job that is to bring the tables back.
 pub(crate) fn add_data_rate(job: &JobChoice, target: &Target<'_>, end: &mut StepEnd) {
     let time = end.metrics.iter().find(|metric| metric.id.as_str() == "job.time");
     let time = time.and_then(|metric| end.summary.figures.get(&metric.id)).copied();

@@ -6,9 +6,16 @@ use dyno_database::{DeployError, Launch, Product, ProductSpec, Products, Server}
 use dyno_study::{Product as Chosen, Variant};
 use dyno_workload::Target;
 
+use crate::simulated;
+
 const NAME: &str = "host";
 
-pub(crate) fn product() -> Arc<dyn Product> {
+/// All products a study may name: those of the databases, the simulated one, and the machine without any.
+pub fn products() -> Products {
+    Products::built_in().with(simulated::product()).with(product())
+}
+
+fn product() -> Arc<dyn Product> {
     let summary = "this machine without a server, for the workload none";
     Arc::new(Machine(ProductSpec {
         is_embedded: true,
@@ -18,7 +25,6 @@ pub(crate) fn product() -> Arc<dyn Product> {
     }))
 }
 
-/// Whether a variant has no server at all.
 pub(crate) fn is_chosen(products: &Products, variant: &Variant) -> bool {
     let Chosen::Private(name) = &variant.database.product else { return false };
     products.spec(name).is_some_and(|product| product.target == Target::Anything)

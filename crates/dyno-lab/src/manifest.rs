@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use dyno_model::{Load, Role, WorkloadStep};
 use dyno_record::{
-    Environment, FORMAT, LevelRecord, Manifest, OwnStepRecord, Price, RequirementRecord,
-    RoleRecord, SearchRecord, StepRecord, StoppingRecord, TrialPlan, VariantRecord,
+    Environment, FORMAT, Manifest, OwnStepRecord, RequirementRecord, RoleRecord, SearchRecord,
+    StepRecord, StoppingRecord, VariantRecord,
 };
 use dyno_study::plan::{PLAN_FORMAT, measured_fields, order_word};
 use dyno_study::{
@@ -31,11 +31,6 @@ fn digest(bytes: &[u8]) -> String {
 fn fingerprint(plan: &Plan, study: &Study) -> String {
     let text = dyno_study::plan::canonical_text(plan, study);
     format!("plan{PLAN_FORMAT}-{}", digest(text.as_bytes()))
-}
-
-/// The name under which a setting that is a share of the memory is kept as the study has it.
-fn share_key(setting: &str) -> String {
-    format!("setting.{setting}")
 }
 
 /// Conditions of all trials besides variants, steps and [`design_record`], in words: a run that cannot
@@ -103,16 +98,7 @@ pub fn make_manifest(
             .enumerate()
             .map(|(index, step)| step_record(step, own.get(index).cloned()))
             .collect(),
-        trials: plan
-            .trials
-            .iter()
-            .map(|trial| TrialPlan {
-                number: trial.number,
-                variant: trial.variant,
-                repetition: trial.repetition,
-                block: trial.block,
-            })
-            .collect(),
+        trials: plan.trials.clone(),
         design: design_record(design),
         conditions: conditions(plan, study),
         study_source: redact_secrets(source),
@@ -186,17 +172,9 @@ fn variant_record(
     }
     Ok(VariantRecord {
         asked: asked(variant),
-        price_per_hour: variant
-            .database
-            .price_per_hour
-            .as_ref()
-            .map(|price| Price { amount: price.amount, currency: price.currency.clone() }),
+        price_per_hour: variant.database.price_per_hour.clone(),
         name: variant.name.clone(),
-        levels: variant
-            .levels
-            .iter()
-            .map(|level| LevelRecord { factor: level.factor.clone(), level: level.level.clone() })
-            .collect(),
+        levels: variant.levels.clone(),
         baseline: variant.baseline,
         database: variant.database.name.clone(),
         product: match &variant.database.product {
@@ -210,7 +188,6 @@ fn variant_record(
     })
 }
 
-/// What a study asks for that the record does not keep elsewhere.
 fn asked(variant: &Variant) -> BTreeMap<String, String> {
     let database = &*variant.database;
     let (has_replicas, has_shards) = (database.replicas > 0, database.shards > 0);
@@ -250,7 +227,7 @@ fn asked_field(database: &Database, field: &str, value: &FieldValue) -> Option<(
     let (map, name) = field.split_once('.').unwrap_or((field, ""));
     let text = match (map, value) {
         ("settings", FieldValue::Setting(share @ SettingValue::PercentOfMemory(_))) => {
-            return Some((share_key(name), share.to_string()));
+            return Some((format!("setting.{name}"), share.to_string()));
         }
         ("settings", _) => return None,
         ("kernel", _) => database.kernel.get(name)?.clone(),
@@ -262,7 +239,6 @@ fn asked_field(database: &Database, field: &str, value: &FieldValue) -> Option<(
     Some((if field == "behind.product" { map } else { field }.to_owned(), text))
 }
 
-/// What a study asks by tables of further kinds than databases and workloads.
 fn asked_of_tables(variant: &Variant) -> impl Iterator<Item = (String, String)> {
     let tables = variant.tables.iter();
     let tables = tables.filter(|table| !matches!(table.kind, "database" | "workload"));
@@ -284,15 +260,12 @@ fn own_records(
         return Ok(Vec::new());
     }
     let workload = plan_workload(catalog, plan, variant)?;
-    Ok(workload.steps().iter().map(own_record).collect())
-}
-
-fn own_record(step: &WorkloadStep) -> OwnStepRecord {
-    OwnStepRecord {
+    let own = |step: &WorkloadStep| OwnStepRecord {
         roles: step.roles.iter().map(role_record).collect(),
         ends_by_quota: step.ends_by_quota(),
         settle_s: step.settle.as_secs_f64(),
-    }
+    };
+    Ok(workload.steps().iter().map(own).collect())
 }
 
 fn role_record(role: &Role) -> RoleRecord {
@@ -365,10 +338,7 @@ pub(crate) fn plan_workload(
         .ok_or_else(|| anyhow::anyhow!("there is no workload `{}`", choice.workload))?;
     let workload = spec.plan(&choice.options, plan.step_request(), plan.seed.derive("data", 0))?;
     let promotes = variant.fault().is_some_and(|fault| fault.promotes);
-    Ok(match promotes {
-        true => Arc::clone(&workload).noting_commits().unwrap_or(workload),
-        false => workload,
-    })
+    Ok(if promotes { Arc::clone(&workload).noting_commits().unwrap_or(workload) } else { workload })
 }
 
 #[cfg(test)]

@@ -35,7 +35,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Sample {
     /// When its reading began.
     pub at: Nanoseconds,
-    /// Which source it is of, counted from 0.
     pub source: usize,
     pub values: BTreeMap<String, f64>,
 }
@@ -44,13 +43,11 @@ pub struct Sample {
 pub struct Cost {
     /// CPU time of all their threads, and of the processes that they started.
     pub cpu: Nanoseconds,
-    /// Time over which it was spent.
     pub wall: Nanoseconds,
 }
 
 #[derive(Debug, Default)]
 pub struct Observed {
-    /// Samples that were not taken yet.
     pub samples: Vec<Sample>,
     pub notes: Vec<String>,
     pub cost: Cost,
@@ -66,7 +63,6 @@ pub struct Observer {
     commands: Commands,
 }
 
-/// The commands of probes, which end with the observation.
 #[derive(Default)]
 struct Commands(Vec<Arc<ProbeCommand>>);
 
@@ -84,17 +80,17 @@ impl Observer {
         clock: Arc<dyn Clock>,
         origin: Nanoseconds,
     ) -> std::io::Result<Observer> {
-        let (registry, period) = (watched.registry(), watched.period());
+        let (registry, period) = (watched.registry(), watched.period);
         let (send, heard) = channel();
         let mut stops = Vec::new();
         let mut commands = Commands::default();
         let children_cpu_s = children_cpu();
-        for (idx, (name, reader)) in watched.into_readers().into_iter().enumerate() {
-            commands.0.extend(reader.command());
+        for (idx, (name, probe)) in watched.into_probes().into_iter().enumerate() {
+            commands.0.extend(probe.command());
             let (stop, stopped) = channel();
             let clock = Arc::clone(&clock);
             let (name_of, told) = (name.clone(), source::Told::default());
-            let source = Source { idx, name: name_of, reader, clock, origin, period, told };
+            let source = Source { idx, name: name_of, probe, clock, origin, period, told };
             let send = send.clone();
             std::thread::Builder::new()
                 .name(format!("probe-{name}").chars().take(15).collect())

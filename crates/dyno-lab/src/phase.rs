@@ -1,45 +1,26 @@
 //! The phases of a trial: each is a file in this folder and a line in [`phases`].
 
+mod agents;
 mod agree;
 mod audit;
-mod check_alive;
 mod data_size;
 mod deploy;
-mod drop_caches;
+mod end;
 mod fill;
 mod join;
-mod limit_volumes;
-mod provision;
-mod rest;
+mod machine;
 mod run_off;
 mod same_data;
 mod search;
-mod set_kernel;
 mod settle;
-mod start_agents;
-mod start_server_hosts;
 mod step;
-mod tear_down;
 
 use dyno_model::WorkloadStep;
 use dyno_study::{HostPool, Plan, Variant, VolumeChoice};
 use dyno_units::Nanoseconds;
 
-use crate::trial::{Trial, TrialError};
-
-pub(crate) use audit::{DoneThere, totals, totals_of_part};
-
-/// A part of a trial with one purpose.
-pub(crate) struct Phase {
-    /// Its name in events: `deploy`, `step 8 clients`.
-    pub(crate) name: String,
-    /// Does it. What it finds out goes into the trial's results as soon as it is known, and stays there
-    /// when this or a later phase fails. After an error, the phases that remain are left out, but for those that run
-    /// after a failure.
-    pub(crate) run: Box<dyn Fn(&mut Trial<'_, '_>) -> Result<(), TrialError>>,
-    /// Whether it also runs when an earlier phase has failed, or the user has stopped the trial.
-    pub(crate) runs_after_failure: bool,
-}
+use crate::error::TrialError;
+use crate::trial::{Phase, Trial};
 
 fn phase(
     name: impl Into<String>,
@@ -51,18 +32,18 @@ fn phase(
 /// Comes first, so that an unreachable load generator is known before tables are filled.
 pub(crate) fn start_agents(pool: &HostPool) -> Phase {
     let pool = pool.clone();
-    phase("start agents", move |trial| start_agents::start_agents(trial, &pool))
+    phase("start agents", move |trial| agents::start_agents(trial, &pool))
 }
 
 /// In order. `own` are steps of the workload; without any, the plan's loads are the steps.
 pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Vec<Phase> {
     let mut phases = Vec::new();
     if variant.database.on.is_some() {
-        phases.push(phase("start server hosts", start_server_hosts::start_server_hosts));
+        phases.push(phase("start server hosts", agents::start_server_hosts));
     }
-    phases.push(phase("provision", provision::provision));
+    phases.push(phase("provision", machine::provision));
     if !variant.database.kernel.is_empty() {
-        phases.push(phase("set kernel", set_kernel::set_kernel));
+        phases.push(phase("set kernel", machine::set_kernel));
     }
     phases.extend([phase("deploy", deploy::deploy), phase("fill", fill::fill)]);
     let has_replicas = variant.database.replicas > 0;
@@ -77,7 +58,7 @@ pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Ve
     }
     let is_limited = variant.volumes().iter().any(VolumeChoice::is_limited);
     if is_limited {
-        phases.push(phase("limit volumes", limit_volumes::limit));
+        phases.push(phase("limit volumes", machine::limit));
     }
     for (step, planned) in plan.steps.iter().enumerate() {
         if step > 0 && plan.rest > Nanoseconds::ZERO {
@@ -92,18 +73,18 @@ pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Ve
             phases.push(phase(name, move |trial| settle::settle(trial, &step, wait)));
         }
         if plan.drop_caches {
-            phases.push(phase("drop caches", drop_caches::drop_caches));
+            phases.push(phase("drop caches", machine::drop_caches));
         }
         let step = step::Step { step, planned: planned.clone(), own };
         phases.push(phase(format!("step {}", planned.name), move |trial| step.run(trial)));
     }
-    phases.push(phase("check alive", check_alive::check_alive));
+    phases.push(phase("check alive", end::check_alive));
     phases.push(phase("data size", data_size::data_size));
     if let Some(limit) = plan.run_off {
         phases.push(phase(run_off::WAIT, move |trial| run_off::run_off(trial, limit)));
     }
     if is_limited {
-        phases.push(phase("lift limits", limit_volumes::lift));
+        phases.push(phase("lift limits", machine::lift));
     }
     if has_nodes {
         phases.push(phase("sync nodes", agree::sync));
@@ -121,7 +102,7 @@ pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Ve
     if has_replicas {
         phases.push(phase("agree", agree::replicas));
     }
-    let tear_down = phase("tear down", tear_down::tear_down);
+    let tear_down = phase("tear down", end::tear_down);
     phases.push(Phase { runs_after_failure: true, ..tear_down });
     phases
 }

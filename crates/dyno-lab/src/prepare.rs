@@ -8,7 +8,7 @@ use std::time::Duration;
 use dyno_load::AbortFlag;
 use dyno_workload::{Connection, Connector, Dialect, Row, StatementError, Table, Workload};
 
-use crate::trial::TrialError;
+use crate::error::TrialError;
 
 /// Large enough to hide a statement's cost, small enough for loaders to finish together.
 const CHUNK_ROWS: u64 = 50_000;
@@ -159,7 +159,6 @@ impl Population<'_> {
     }
 }
 
-/// Says of an error which table was being made.
 fn of_table(table: &Table, error: &StatementError) -> TrialError {
     TrialError::new(format!("populating {}: {error}", table.name))
 }

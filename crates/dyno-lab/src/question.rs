@@ -34,7 +34,6 @@ fn varied(study: &Study) -> Varied {
     }
 }
 
-/// Whether variants of one product and workload differ in what their commits survive.
 fn varies_durability(variants: &[Variant]) -> bool {
     let asked = |variant: &Variant| -> Vec<Option<SettingValue>> {
         DURABILITY_SETTINGS
@@ -54,7 +53,6 @@ fn last_part(factor: &str) -> &str {
     factor.rsplit('.').next().unwrap_or(factor)
 }
 
-/// What the answer will say, a sentence for each question.
 pub fn questions_in_words(study: &Study, plan: &Plan) -> Vec<String> {
     let words = Words { study, plan };
     questions(study).into_iter().map(|question| words.sentence(question)).collect()
@@ -80,10 +78,11 @@ impl Words<'_> {
                     "whether {varied} makes a difference of more than {threshold} % in {metric}{against}"
                 )
             }
-            Question::Scales => match varied_members(self.study) {
-                Some(factor) => format!("how throughput grows with {factor}"),
-                None => "how throughput grows with the number of clients".to_owned(),
-            },
+            Question::Scales => {
+                let members = self::varied(self.study).members;
+                let of = members.as_deref().map_or("clients", last_part);
+                format!("how throughput grows with the number of {of}")
+            }
             Question::Linear => format!("whether throughput grows faster than {varied}"),
             Question::Saturates => "from how many clients on response time turns up".to_owned(),
             Question::Limit => {
@@ -115,7 +114,6 @@ impl Words<'_> {
         }
     }
 
-    /// The metric by which the first step is judged.
     fn metric(&self) -> &'static str {
         let Some(step) = self.plan.steps.first() else { return "throughput" };
         match &step.load {
@@ -150,9 +148,4 @@ impl Words<'_> {
         let required = self.study.design.requirements.iter().map(ToString::to_string);
         searched.chain(required).collect::<Vec<String>>().join(" and ")
     }
-}
-
-fn varied_members(study: &Study) -> Option<String> {
-    let factor = varied(study).members?;
-    Some(format!("the number of {}", last_part(&factor)))
 }

@@ -1,111 +1,28 @@
 //! A run: all trials of a plan that have not ended yet.
 
 mod on_hosts;
+mod trial;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use dyno_database::{Endpoint, Place, Products};
-use dyno_host::Keeper;
-use dyno_load::AbortFlag;
-use dyno_record::{
-    Environment, Event, EventKind, FailedTrial, Manifest, RunWriter, TrialPlan, WriteErrorKind,
-};
-use dyno_study::{Design, Plan, PlannedTrial, UserProbe};
-use dyno_units::{ByteCount, Clock, Nanoseconds};
-use dyno_workload::catalog::Catalog;
+use dyno_database::Endpoint;
+use dyno_record::{Event, EventKind, FailedTrial, RunWriter, WriteErrorKind};
+use dyno_study::{Plan, PlannedTrial};
+use dyno_units::Nanoseconds;
 
-use crate::calibration::Calibration;
-use crate::datasets::Limits;
-use crate::deployment::Basis;
 use crate::events::EventLog;
-use crate::failures::{Failure, Failures, is_disk_full};
-use crate::hosts::HeldHosts;
-use crate::stopping::{Decide, Stopping};
-use crate::trial::{self, TrialEnd};
-use crate::voiding::{self, Void};
-
-pub struct Lab {
-    pub clock: Arc<dyn Clock>,
-    pub keeper: Arc<Keeper>,
-    pub products: Products,
-    pub abort: AbortFlag,
-    pub environment: Environment,
-    pub calibration: Option<Calibration>,
-    /// How many data sets are kept, and for how long.
-    pub data_sets: Limits,
-    pub catalog: Catalog,
-    /// Dyno's own file, which is started as an agent on this machine; none where that is not known.
-    pub program: Option<PathBuf>,
-    /// Measure the host's speed before and after each trial; of no use if the record is not kept.
-    pub checks_host: bool,
-    /// Devices that the user has named as ones that may be formatted.
-    pub format_devices: Vec<PathBuf>,
-    pub hosts: HeldHosts,
-}
-
-impl Lab {
-    /// The host's memory that may be used, of which settings may ask a share.
-    pub(crate) fn memory(&self) -> ByteCount {
-        ByteCount(self.environment.usable_memory_bytes())
-    }
-
-    pub(crate) fn basis(&self) -> Basis<'_> {
-        Basis { products: &self.products, memory: self.memory() }
-    }
-
-    /// Where the files of its servers live without a volume.
-    pub(crate) fn place(&self) -> Place {
-        Place::under(&self.keeper)
-    }
-}
-
-pub struct RunOrder<'a> {
-    pub plan: &'a Plan,
-    pub design: &'a Design,
-    pub manifest: &'a Manifest,
-    pub probes: &'a [UserProbe],
-    /// Who says which variants need no more repetitions, where the plan wants that.
-    pub decide: Option<Decide<'a>>,
-    /// The study as text, if its trials run on hosts.
-    pub text: Option<&'a StudyText>,
-    /// Whether trials that have failed are done again; what they left is kept.
-    pub retry_failed: bool,
-    /// Who says which blocks are void, where the plan wants that.
-    pub void: Option<Void<'a>>,
-    /// Who watches, where somebody looks on while nothing is sent.
-    pub watching: Option<Watching>,
-    /// The run directory; holds an earlier part of the same run, or nothing yet.
-    pub folder: PathBuf,
-}
-
-/// A study as it goes to hosts, which read it again.
-#[derive(Clone, Debug, Default)]
-pub struct StudyText {
-    pub source: String,
-    /// The texts of the files that it names, by their names there.
-    pub files: BTreeMap<String, String>,
-    /// Whether programs and images may be fetched there.
-    pub fetch: bool,
-}
-
-/// Somebody who looks on while nothing is sent.
-#[derive(Clone, Debug)]
-pub struct Watching {
-    /// Raised when the observation is to end, in order: as if its time were over.
-    pub end: AbortFlag,
-    /// Whether the readings are kept in the record, and not only told.
-    pub keeps_readings: bool,
-}
+use crate::failures::{Failure, Failures, TrialEnd, is_disk_full};
+use crate::lab::{Lab, RunOrder};
+use crate::stopping::Stopping;
+use crate::voiding;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunEnd {
     /// Trials that finished now.
     pub finished: u32,
-    /// Trials that failed now.
     pub failed: u32,
     /// Of the finished ones, those after which something could not be removed that was made for them.
     pub uncleaned: u32,
@@ -121,7 +38,6 @@ pub struct RunEnd {
     pub settled: u32,
     /// Trials not begun because the time budget would not have sufficed.
     pub over_budget: u32,
-    /// Whether the user stopped it.
     pub interrupted: bool,
 }
 
@@ -159,7 +75,7 @@ pub(crate) fn run_one(
     let planned = planned.with_context(|| format!("the plan has no trial {number}"))?;
     let mut course = Course::open(lab, order, listener)?;
     let (events, record) = (&mut course.events, &mut course.record);
-    let end = trial::run(lab, order, &trial_plan(planned), events, record);
+    let end = trial::run(lab, order, planned, events, record);
     lab.keeper.kernel().release();
     let end = end?;
     let folder = dyno_record::trial_folders(&order.folder).into_iter().find(|(n, _)| *n == number);
@@ -185,7 +101,6 @@ struct Course<'a, 't> {
 }
 
 impl<'a, 't> Course<'a, 't> {
-    /// Opens the record, and cleans up what an earlier Dyno left there and on the host.
     fn open(
         lab: &'a Lab,
         order: &'a RunOrder<'a>,
@@ -224,7 +139,6 @@ impl<'a, 't> Course<'a, 't> {
         })
     }
 
-    /// Runs the trials that have not ended yet, one after the other.
     fn all_trials(&mut self) -> anyhow::Result<()> {
         let lab = self.lab;
         while let Some(planned) = self.queue.pop_front() {
@@ -232,14 +146,20 @@ impl<'a, 't> Course<'a, 't> {
                 continue;
             }
             let began = lab.clock.now();
-            if self.end.finished + self.end.failed > 0 {
-                rest(lab, self.order.plan.rest, &mut self.events, &mut self.record)?;
+            let rest = self.order.plan.rest;
+            if self.end.finished + self.end.failed > 0 && rest > Nanoseconds::ZERO {
+                let seconds = rest.as_secs_f64();
+                self.events.in_run(&mut self.record, EventKind::Rested { seconds })?;
+                lab.sleep(rest);
             }
             if lab.abort.is_raised() {
                 self.end.interrupted = true;
                 break;
             }
-            if self.trial(planned)?.is_break() {
+            let (events, record) = (&mut self.events, &mut self.record);
+            let end = trial::run(lab, self.order, planned, events, record)?;
+            self.count(planned.variant, &end);
+            if self.end.interrupted || self.is_stopped() {
                 break;
             }
             self.longest = self.longest.max(lab.clock.now().saturating_sub(began));
@@ -264,7 +184,10 @@ impl<'a, 't> Course<'a, 't> {
         if let Some(why) = self.stopping.settled(planned.variant) {
             self.end.settled += 1;
             if !is_over {
-                self.events.in_run(&mut self.record, skipped(plan, planned, why))?;
+                let (variant, why) = (plan.variants[planned.variant].name.clone(), why.to_owned());
+                let PlannedTrial { number: trial, repetition, .. } = *planned;
+                let skipped = EventKind::TrialSkipped { trial, variant, repetition, why };
+                self.events.in_run(&mut self.record, skipped)?;
             }
             return Ok(true);
         }
@@ -280,19 +203,10 @@ impl<'a, 't> Course<'a, 't> {
         Ok(is_over_budget)
     }
 
-    /// Runs one trial and counts it. Breaks where the run has to end with it.
-    fn trial(&mut self, planned: &PlannedTrial) -> anyhow::Result<ControlFlow<()>> {
-        let (events, record) = (&mut self.events, &mut self.record);
-        let end = trial::run(self.lab, self.order, &trial_plan(planned), events, record)?;
-        self.count(planned.variant, &end);
-        if self.end.interrupted {
-            return Ok(ControlFlow::Break(()));
-        }
+    /// Whether the run has to end with the trials that have ended.
+    fn is_stopped(&mut self) -> bool {
         self.end.stopped = self.failures.ends_run().or_else(|| self.lab.hosts.lost());
-        Ok(match self.end.stopped {
-            Some(_) => ControlFlow::Break(()),
-            None => ControlFlow::Continue(()),
-        })
+        self.end.stopped.is_some()
     }
 
     fn count(&mut self, variant: usize, end: &TrialEnd) {
@@ -381,24 +295,6 @@ fn login_warnings(plan: &Plan) -> BTreeSet<String> {
         .collect()
 }
 
-fn trial_plan(planned: &PlannedTrial) -> TrialPlan {
-    TrialPlan {
-        number: planned.number,
-        variant: planned.variant,
-        repetition: planned.repetition,
-        block: planned.block,
-    }
-}
-
-fn skipped(plan: &Plan, planned: &PlannedTrial, why: &str) -> EventKind {
-    EventKind::TrialSkipped {
-        trial: planned.number,
-        variant: plan.variants[planned.variant].name.clone(),
-        repetition: planned.repetition,
-        why: why.to_owned(),
-    }
-}
-
 /// Continues what is in the folder, or begins there.
 fn open_record(order: &RunOrder<'_>) -> anyhow::Result<RunWriter> {
     let record = if order.folder.join("manifest.json").exists() {
@@ -410,28 +306,5 @@ fn open_record(order: &RunOrder<'_>) -> anyhow::Result<RunWriter> {
         // It says so itself.
         Err(error) if error.kind == WriteErrorKind::Usage => Err(error.into()),
         record => record.context("cannot open the run's folder"),
-    }
-}
-
-/// Lets the machine come to rest, in slices so that Ctrl-C is heard.
-fn rest(
-    lab: &Lab,
-    length: Nanoseconds,
-    events: &mut EventLog<'_>,
-    record: &mut RunWriter,
-) -> anyhow::Result<()> {
-    if length > Nanoseconds::ZERO {
-        events.in_run(record, EventKind::Rested { seconds: length.as_secs_f64() })?;
-        sleep(lab, length);
-    }
-    Ok(())
-}
-
-/// Sleeps unless the user wants to stop.
-pub(crate) fn sleep(lab: &Lab, length: Nanoseconds) {
-    let until = lab.clock.now() + length;
-    while lab.clock.now() < until && !lab.abort.is_raised() {
-        let slice = lab.clock.now() + Nanoseconds::from_millis(100);
-        lab.clock.sleep_until(slice.min(until));
     }
 }

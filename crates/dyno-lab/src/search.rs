@@ -84,7 +84,6 @@ pub(crate) struct Found {
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
     space: Space,
-    /// In order of their values.
     levels: Vec<Level>,
     n_probes: usize,
     /// The factor of the next step up …
@@ -174,12 +173,10 @@ impl Search {
         }
     }
 
-    /// The lower end of the bracket.
     fn held(&self) -> Option<&Level> {
         self.levels.iter().rev().find(|level| level.is_holding)
     }
 
-    /// The upper end of the bracket.
     fn broken(&self) -> Option<&Level> {
         self.levels.iter().find(|level| !level.is_holding)
     }

@@ -6,8 +6,6 @@
 //! statements run in an SQLite database of the trial, which is populated, kept and audited like a
 //! private server's: rows are true, times simulated. That tests audits, and workloads that decide
 //! by what they read, alike on every machine.
-//! of any private server is: rows are true, times are simulated. So are workloads tested that decide
-//! by what they read, and so is an audit, on every machine alike.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +15,9 @@ use dyno_load::simulation::{Noise, ServiceTime, SimulatedServer, Store, run_simu
 use dyno_load::{LoadError, StepEvent, StepSpec, StepTotals};
 use dyno_record::{ProductFacts, ServerFacts};
 use dyno_units::{ManualClock, Nanoseconds, SettingValue, parse_duration};
-use dyno_workload::ErrorClass;
+use dyno_workload::{Connector, ErrorClass, MadeWorkload};
 
-use crate::deployment::LoadOrder;
-use crate::trial::TrialError;
+use crate::error::TrialError;
 
 pub(crate) fn product() -> Arc<dyn Product> {
     let summary =
@@ -45,7 +42,6 @@ impl Product for SimulatedProduct {
     }
 }
 
-/// The settings a simulated server takes.
 const SETTINGS: &str = "service_time (mean of a statement, 1ms), distribution (exponential or \
                         constant), servers (parallel, 1), stall_at and stall (durations), noise \
                         (relative deviation, 0), correlation (of noise from one second to the \
@@ -58,20 +54,19 @@ const SETTINGS: &str = "service_time (mean of a statement, 1ms), distribution (e
 const STORE_SETTINGS: [(&str, &str); 3] =
     [("journal_mode", "wal"), ("synchronous", "off"), ("busy_timeout", "0")];
 
-/// Puts a step of load on a server; `observe` is called on this thread.
 pub(crate) fn run_load(
     server: &SimulatedServer,
     spec: &StepSpec,
-    load: &LoadOrder<'_>,
+    (workload, rows): (&MadeWorkload, Option<&Connector>),
     observe: &mut dyn FnMut(StepEvent<'_>),
 ) -> Result<StepTotals, LoadError> {
     let clock = Arc::new(ManualClock::new());
-    let server = match &load.rows {
+    let server = match rows {
         Some(connector) => server.clone().with_store(Store::new(Arc::clone(connector))),
         None => server.clone(),
     };
     let server = server.with_seed(spec.seed.derive("server", 0));
-    run_simulated_step(spec, load.workload, &server, &clock, observe)
+    run_simulated_step(spec, workload, &server, &clock, observe)
 }
 
 /// With the database for its rows, if any. Unknown settings are refused, as a real server would.

@@ -2,19 +2,20 @@
 //! ([`dyno_database::Part`]), settings and the order of members are decided before, independently; the result is a
 //! [`Server`] either way.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_database::{
-    DeployError, Endpoint, Listening, Place, Products, RouterLaunch, Server, ServerSpec,
-};
+use dyno_database::{Endpoint, Place, Server, ServerSpec};
+use dyno_host::Keeper;
+use dyno_load::AbortFlag;
 use dyno_study::Database;
 use dyno_units::Clock;
 
-use crate::deployment::Route;
+use crate::command::{CommandEnd, CommandOrder, JobFolder};
+use crate::error::TrialError;
 use crate::hosts::ServerHosts;
-use crate::run::Lab;
-use crate::trial::TrialError;
+use crate::lab::Lab;
+use crate::route::{Route, start_router};
 
 pub(crate) enum Site {
     Here(Place),
@@ -61,19 +62,56 @@ impl Site {
     }
 }
 
-/// Starts a router on this machine, for clients of other machines if it is open to them: see [`Site::start_router`].
-///
-/// # Errors
-///
-/// It did not start.
-pub(crate) fn start_router(
-    products: &Products,
-    route: &Route,
-    (to, also, open): (&Endpoint, &[Endpoint], Option<&Listening>),
-    (place, clock): (&Place, &Arc<dyn Clock>),
-) -> Result<(Box<dyn Server>, Vec<String>), DeployError> {
-    let router = products.router(&route.product)?;
-    let (options, clients, cpus) = (&route.options, route.clients, &route.cpus);
-    let launch = RouterLaunch { options, to, also, open, clients, cpus, place, clock };
-    Ok((router.start(&launch)?, router.notes(&launch)))
+pub(crate) enum JobSite {
+    /// On this machine.
+    Here { folder: JobFolder, environment: Vec<(String, String)>, program: Option<PathBuf> },
+    /// On the host with this index, beside its server. The agent there keeps the folder until this is dropped.
+    There(Arc<ServerHosts>, usize),
+}
+
+impl JobSite {
+    /// On this machine; its environment variables lead to both servers. Fails if no folder can be made.
+    pub(crate) fn here(
+        keeper: &Arc<Keeper>,
+        program: Option<&Path>,
+        (server, other): (Option<&dyn Server>, Option<&dyn Server>),
+    ) -> Result<JobSite, TrialError> {
+        let mut environment = server.map(Server::client_environment).unwrap_or_default();
+        environment
+            .extend(other.and_then(Server::endpoint).into_iter().flat_map(Endpoint::as_other));
+        let folder = JobFolder::make(keeper)?;
+        Ok(JobSite::Here { folder, environment, program: program.map(Path::to_owned) })
+    }
+
+    /// To its end or `stop`. Fails if it cannot start; a failed command returns its end.
+    pub(crate) fn run(
+        &self,
+        order: &CommandOrder,
+        clock: &dyn Clock,
+        stop: &AbortFlag,
+    ) -> Result<CommandEnd, TrialError> {
+        match self {
+            JobSite::Here { folder, environment, program } => {
+                folder.run(order, (environment, program.as_deref()), clock, stop)
+            }
+            JobSite::There(hosts, idx) => {
+                Ok(hosts.run_command(*idx, order, stop)?.into_kept(order))
+            }
+        }
+    }
+
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            JobSite::Here { .. } => String::new(),
+            JobSite::There(hosts, idx) => format!("host {}: ", hosts.name(*idx)),
+        }
+    }
+}
+
+impl Drop for JobSite {
+    fn drop(&mut self) {
+        if let JobSite::There(hosts, idx) = self {
+            hosts.end_job(*idx);
+        }
+    }
 }

@@ -16,9 +16,9 @@ use dyno_workload::{
 };
 
 use crate::deployment::{Source, endpoint, source};
+use crate::error::TrialError;
+use crate::lab::Lab;
 use crate::manifest::plan_workload;
-use crate::run::Lab;
-use crate::trial::TrialError;
 
 /// Rows of each table on which transactions are tried.
 const ROWS_TRIED: u64 = 10;
@@ -27,14 +27,12 @@ const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(20);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedSql {
-    /// The workload's table in the study.
     pub workload: String,
     pub title: &'static str,
     /// Where it stands in that table, and the database's words.
     pub problem: DefinitionProblem,
 }
 
-/// What came of preparing the statements of declared workloads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatementCheck {
     /// What databases refuse, each place and reason once.
@@ -102,7 +100,6 @@ impl StatementCheck {
 #[derive(Default)]
 struct Found {
     refused: Vec<(&'static str, DefinitionProblem)>,
-    /// Transactions that were not tried, with the reason.
     untried: Vec<(String, String)>,
 }
 
@@ -187,7 +184,6 @@ fn on_few_rows(workload: &Arc<dyn Workload>, mut connection: Box<dyn Connection>
     Ok(found)
 }
 
-/// Makes a table with its first rows.
 fn make(
     workload: &dyn Workload,
     (idx, table): (usize, &Table),

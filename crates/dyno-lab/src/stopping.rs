@@ -17,7 +17,6 @@ pub(crate) struct Stopping<'a> {
     folder: &'a Path,
     /// The decision, and the blocks before the first one; none if all variants get all repetitions.
     looking: Option<(Decide<'a>, u32)>,
-    /// The block of the latest look.
     looked: u32,
     settled: BTreeMap<usize, String>,
 }

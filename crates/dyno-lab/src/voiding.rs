@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{EventKind, Run, RunWriter, VoidBlock, VoidTrial, VoidingRecord};
+use dyno_record::{EventKind, RunWriter, VoidBlock, VoidTrial, VoidingRecord};
 use dyno_study::Design;
 
 use crate::events::EventLog;
-use crate::run::RunOrder;
-
-/// Void blocks of the run so far, with reasons. The lab does not know the rule.
-pub type Void<'a> = &'a dyn Fn(&Run) -> Vec<(u32, Vec<String>)>;
+use crate::lab::RunOrder;
 
 /// How much worse the host may be than at the variant's quietest trial; METHOD.md gives the reasons.
 const STEAL: f64 = 0.02;

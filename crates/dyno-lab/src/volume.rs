@@ -6,44 +6,20 @@ use std::sync::Arc;
 
 use dyno_database::Place;
 use dyno_host::{
-    Backing, Dips, IoLimit, Keeper, KeeperError, Volume, VolumeSpec, VolumeUsage, volume_problems,
+    Backing, Dips, IoLimit, Keeper, KeeperError, ServerLimits, Volume, VolumeSpec, volume_problems,
 };
 use dyno_study::{Database, Plan, Product, VolumeChoice};
 use dyno_units::{ByteCount, Clock};
 use serde::{Deserialize, Serialize};
 
-use crate::agent::message::{ServerDone, ServerOrder};
-use crate::deployment::limits;
-use crate::hosts::ServerHosts;
-use crate::trial::TrialError;
-
 /// Memory below which every server that Dyno starts is killed before it is ready.
 const MEMORY_LEAST: ByteCount = ByteCount(16 << 20);
 
-#[derive(Clone)]
-pub(crate) struct MadeVolume {
-    /// Its name in the study, with that of its host if it is on one.
-    pub(crate) name: String,
-    pub(crate) limit: IoLimit,
-    pub(crate) dips: Option<Dips>,
-    at: At,
-}
-
-#[derive(Clone)]
-enum At {
-    Here(Arc<Volume>),
-    /// On the host with this index; its number there.
-    There(Arc<ServerHosts>, usize, usize),
-}
-
-/// What is done to a volume while its server is up.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum VolumeAct {
-    /// Binds its limit for the processes of the server.
     Bind,
     Lift,
-    /// Lowers the limit to that of its dips.
     Lower,
     Raise,
 }
@@ -59,69 +35,7 @@ impl VolumeAct {
     }
 }
 
-impl MadeVolume {
-    pub(crate) fn here(volume: Arc<Volume>) -> MadeVolume {
-        MadeVolume {
-            name: volume.name().to_owned(),
-            limit: *volume.limit(),
-            dips: volume.dips().copied(),
-            at: At::Here(volume),
-        }
-    }
-
-    /// One that was ordered of a host, by its index, with this number there.
-    pub(crate) fn there(
-        spec: &VolumeSpec,
-        (hosts, idx): (&Arc<ServerHosts>, usize),
-        number: usize,
-    ) -> MadeVolume {
-        MadeVolume {
-            name: format!("{} on {}", spec.name, hosts.name(idx)),
-            limit: spec.limit,
-            dips: spec.dips,
-            at: At::There(Arc::clone(hosts), idx, number),
-        }
-    }
-
-    pub(crate) fn is_limited(&self) -> bool {
-        !self.limit.is_none() || self.dips.is_some()
-    }
-
-    /// Does something to it; `processes` are those of its server that are on this machine.
-    pub(crate) fn act(&self, act: VolumeAct, processes: &[i32]) -> Result<(), TrialError> {
-        match &self.at {
-            At::Here(volume) => Ok(act.on(volume, processes)?),
-            At::There(hosts, idx, volume) => {
-                hosts.perform(*idx, ServerOrder::Volume { volume: *volume, act }).map(drop)
-            }
-        }
-    }
-
-    /// What the data on it take.
-    pub(crate) fn usage(&self) -> Result<VolumeUsage, TrialError> {
-        match &self.at {
-            At::Here(volume) => Ok(volume.usage()?),
-            At::There(hosts, idx, _) => match hosts.perform(*idx, ServerOrder::Measure)? {
-                ServerDone::Measured(usage) => Ok(*usage),
-                _ => Err(hosts.out_of_turn(*idx)),
-            },
-        }
-    }
-
-    /// The name of its disk (`loop0`), if that is one of this machine.
-    pub(crate) fn disk_name(&self) -> Option<String> {
-        match &self.at {
-            At::Here(volume) => volume.disk_name(),
-            At::There(..) => None,
-        }
-    }
-}
-
-/// Makes volumes for the data and the logs of a server, and puts its place there.
-///
-/// # Errors
-///
-/// One cannot be made; what was made before belongs to the place.
+/// Puts the place of a server on volumes for its data and logs. If one cannot be made, those before it belong to the place.
 pub(crate) fn provide(
     place: &mut Place,
     [data, logs]: [Option<&VolumeSpec>; 2],
@@ -170,6 +84,10 @@ pub(crate) fn spec(choice: &VolumeChoice, format_devices: &[PathBuf]) -> VolumeS
     }
 }
 
+pub(crate) fn limits(database: &Database) -> ServerLimits {
+    ServerLimits { memory: database.memory, swap: database.swap, cpu_weight: database.cpu_weight }
+}
+
 fn too_little_memory(database: &Database) -> Option<String> {
     let memory = database.memory.filter(|memory| *memory < MEMORY_LEAST)?;
     Some(format!(
@@ -191,7 +109,7 @@ fn limit(by_name: &BTreeMap<String, u64>) -> IoLimit {
 /// Why this plan's volumes, limits or kernel settings are impossible here, each reason once. `format_devices`
 /// are those that the user allows to format.
 pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -> Vec<String> {
-    let products = crate::products();
+    let products = crate::machine::products();
     let mut refused = Vec::new();
     // The hosts of servers say for themselves whether theirs can be emptied.
     let is_here = plan.variants.iter().any(|variant| variant.database.on.is_none());

@@ -15,7 +15,6 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-/// Values by name and second; `None` where missing.
 type Columns = BTreeMap<String, Vec<Option<f64>>>;
 
 /// Longest column written as an array.

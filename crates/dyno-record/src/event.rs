@@ -43,37 +43,18 @@ impl EventKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
-    TrialBegan {
-        trial: u32,
-        variant: String,
-        repetition: u32,
-    },
+    /// Repetitions are counted from 1.
+    TrialBegan { trial: u32, variant: String, repetition: u32 },
     /// `deploy`, `fill`, `step 8 clients` …
-    TrialPhaseBegan {
-        phase: String,
-    },
-    TrialPhaseEnded {
-        phase: String,
-        took_s: f64,
-        /// If not, the trial is torn down.
-        is_done: bool,
-    },
-    ServerReady {
-        /// Product and version.
-        server: String,
-        took_s: f64,
-        /// `None` if Dyno did not start it.
-        pid: Option<i32>,
-    },
-    Populated {
-        rows: u64,
-        took_s: f64,
-    },
-    DataSetKept {
-        /// As `dyno datasets` lists it.
-        key: String,
-        bytes: u64,
-    },
+    TrialPhaseBegan { phase: String },
+    /// If it is not done, the trial is torn down.
+    TrialPhaseEnded { phase: String, took_s: f64, is_done: bool },
+    /// `server` is product and version; `pid` is `None` if Dyno did not start it.
+    ServerReady { server: String, took_s: f64, pid: Option<i32> },
+    /// All tables are filled.
+    Populated { rows: u64, took_s: f64 },
+    /// `key` as `dyno datasets` lists it.
+    DataSetKept { key: String, bytes: u64 },
     /// The trial uses a copy of a kept data set.
     DataSetReused {
         key: String,
@@ -81,50 +62,25 @@ pub enum EventKind {
         /// Time that populating took originally.
         populate_s: f64,
         populated_unix_ms: u64,
-        /// Time that copying took.
         took_s: f64,
     },
-    PopulateProgressed {
-        rows: u64,
-        rows_total: u64,
-    },
+    /// Tables are filled.
+    PopulateProgressed { rows: u64, rows_total: u64 },
     /// `warm-up` or `measure`.
-    PhaseBegan {
-        step: usize,
-        name: String,
-        phase: String,
-    },
-    /// A passing event, as the interval log has it.
-    IntervalEnded {
-        step: usize,
-        /// Start of the interval since the measurement phase began; negative in warm-up.
-        second: i64,
-        /// Commits per second.
-        throughput: f64,
-        p95_us: f64,
-    },
-    /// A passing event: time between two readings, in a step that sends nothing.
-    IntervalObserved {
-        step: usize,
-        /// End, in seconds since the measurement phase began; negative in warm-up.
-        passed_s: f64,
-    },
+    PhaseBegan { step: usize, name: String, phase: String },
+    /// A passing event, as the interval log has it: the start of the interval in whole seconds since the measurement
+    /// phase began, negative in warm-up, and its commits per second.
+    IntervalEnded { step: usize, second: i64, throughput: f64, p95_us: f64 },
+    /// A passing event: time between two readings, in a step that sends nothing; its end in seconds since the
+    /// measurement phase began, negative in warm-up.
+    IntervalObserved { step: usize, passed_s: f64 },
     /// A passing event: a second's work by kind, as the interval log has it.
-    Kinds {
-        step: String,
-        kinds: Vec<KindSecond>,
-    },
+    Kinds { step: String, kinds: Vec<KindSecond> },
     /// A passing event: the readings have their own file.
-    ReadingsTaken {
-        values: BTreeMap<String, f64>,
-    },
+    ReadingsTaken { values: BTreeMap<String, f64> },
     /// Something beside the load, or instead of it.
-    ActivityEnded {
-        step: usize,
-        activity: String,
-        took_s: f64,
-        is_done: bool,
-    },
+    ActivityEnded { step: usize, activity: String, took_s: f64, is_done: bool },
+    /// A search has tried a load.
     LoadProbed {
         step: usize,
         /// Counted from 1 in each search.
@@ -138,6 +94,7 @@ pub enum EventKind {
         /// Why the load broke the limit; `None` if it held.
         broken_by: Option<String>,
     },
+    /// A step with load; `throughput` is commits per second.
     StepEnded {
         step: usize,
         throughput: f64,
@@ -158,30 +115,16 @@ pub enum EventKind {
         skipped: Vec<String>,
         took_s: f64,
     },
-    /// Kernel settings of the machine were changed until the end of the trial.
-    KernelSet {
-        /// In force, by name.
-        settings: BTreeMap<String, String>,
-    },
-    VolumeLimited {
-        volume: String,
-        /// In words; `None` if the limit was lifted.
-        limit: Option<String>,
-    },
-    /// A device's limit was lowered for a while. Written after the step.
-    VolumeDipped {
-        step: usize,
-        volume: String,
-        /// Seconds since the measurement phase began.
-        start_s: f64,
-        length_s: f64,
-        limit: String,
-    },
+    /// Kernel settings of the machine were changed until the end of the trial; those in force, by name.
+    KernelSet { settings: BTreeMap<String, String> },
+    /// The limit in words; `None` if it was lifted.
+    VolumeLimited { volume: String, limit: Option<String> },
+    /// A device's limit was lowered for a while, so many seconds after the measurement phase began. Written after the
+    /// step.
+    VolumeDipped { step: usize, volume: String, start_s: f64, length_s: f64, limit: String },
     /// Written after the step.
-    FaultMade {
-        step: usize,
-        fault: Fault,
-    },
+    FaultMade { step: usize, fault: Fault },
+    /// The page cache of a machine was emptied.
     CachesDropped {
         /// The host of a server; `None` for the machine that runs the study.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -190,15 +133,9 @@ pub enum EventKind {
         after_bytes: u64,
     },
     /// Between steps or trials.
-    Rested {
-        seconds: f64,
-    },
-    /// For deferred work of the engine: before a step, or after the last one.
-    WaitBegan {
-        /// `settling before l.x`, `run-off`.
-        wait: String,
-        limit_s: f64,
-    },
+    Rested { seconds: f64 },
+    /// For deferred work of the engine: `settling before l.x`, or after the last step `run-off`.
+    WaitBegan { wait: String, limit_s: f64 },
     /// A passing event, as the summary has it.
     DebtRead {
         wait: String,
@@ -209,55 +146,24 @@ pub enum EventKind {
         /// Reading and value.
         unpaid: Vec<(String, f64)>,
     },
-    WaitEnded {
-        wait: String,
-        took_s: f64,
-        /// `None` if the debt could not be read.
-        paid: Option<bool>,
-        /// What was done about the debt, and what was left, in words.
-        notes: Vec<String>,
-    },
-    TrialFinished {
-        trial: u32,
-    },
+    /// `paid` is `None` if the debt could not be read; notes say what was done about it, and what was left.
+    WaitEnded { wait: String, took_s: f64, paid: Option<bool>, notes: Vec<String> },
+    /// All that was planned was measured.
+    TrialFinished { trial: u32 },
     /// The trial's data are kept and not used for estimates.
-    TrialFailed {
-        trial: u32,
-        message: String,
-        server_log: Vec<String>,
-    },
+    TrialFailed { trial: u32, message: String, server_log: Vec<String> },
     /// Something made for the trial could not be removed; the measurement stands.
-    CleanUpFailed {
-        trial: u32,
-        message: String,
-    },
+    CleanUpFailed { trial: u32, message: String },
     /// By the user or a time limit.
-    TrialAbandoned {
-        trial: u32,
-    },
+    TrialAbandoned { trial: u32 },
     /// The variant gets no more repetitions: they could not change a verdict.
-    VariantSettled {
-        variant: String,
-        repetitions: u32,
-        why: String,
-    },
+    VariantSettled { variant: String, repetitions: u32, why: String },
     /// The variant of the trial is settled.
-    TrialSkipped {
-        trial: u32,
-        variant: String,
-        repetition: u32,
-        why: String,
-    },
+    TrialSkipped { trial: u32, variant: String, repetition: u32, why: String },
     /// The host was disturbed during the block; it is measured again.
-    BlockVoided {
-        block: u32,
-        why: String,
-    },
+    BlockVoided { block: u32, why: String },
     /// A server of an earlier, killed run was ended.
-    LeftoverEnded {
-        what: String,
-    },
-    Noted {
-        message: String,
-    },
+    LeftoverEnded { what: String },
+    /// Anything else that is worth telling.
+    Noted { message: String },
 }

@@ -117,10 +117,7 @@ fn flags(flags: OFlags) -> i32 {
 }
 
 fn check_regular(file: File) -> io::Result<File> {
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(invalid("it is not a regular file")),
-    }
+    if file.metadata()?.is_file() { Ok(file) } else { Err(invalid("it is not a regular file")) }
 }
 
 /// In place of "Too many levels of symbolic links".

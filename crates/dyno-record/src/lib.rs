@@ -5,6 +5,7 @@ mod beside;
 mod columns;
 mod consistency;
 mod counts;
+mod error;
 mod event;
 mod files;
 mod growth;
@@ -22,18 +23,20 @@ mod times;
 mod voids;
 mod writer;
 
+pub use dyno_units::{LevelRecord, PlaceFacts, Price, TrialPlan};
+
 pub use counts::EncodedCounts;
+pub use error::{ReadError, WriteError, WriteErrorKind};
 pub use event::{Event, EventKind, KindSecond};
 pub use files::{WHOLE_MOST, check_way, open_regular, read_bounded, write_replacing};
 pub use histogram::{EncodedHistogram, new_histogram};
 pub use lock::is_being_written;
 pub use manifest::{
-    Environment, Extension, LevelRecord, Manifest, OwnStepRecord, Price, RequirementRecord,
-    RoleRecord, SearchRecord, StepRecord, StoppingRecord, TrialPlan, VariantRecord, VoidingRecord,
-    sends_nothing,
+    Environment, Extension, Manifest, OwnStepRecord, RequirementRecord, RoleRecord, SearchRecord,
+    StepRecord, StoppingRecord, VariantRecord, VoidingRecord, sends_nothing,
 };
-pub use member::{Entry, MemberFacts, MemberHost, MemberRole, NetworkFacts, PlaceFacts};
-pub use reader::{ReadError, Run, read_manifest, read_run, trial_folders};
+pub use member::{Entry, MemberFacts, MemberHost, MemberRole, NetworkFacts};
+pub use reader::{Run, read_manifest, read_run, trial_folders};
 pub use received::{TrialReceiver, cleaned};
 pub use server::{
     BuildFacts, CommitSafety, DURABILITY_SETTINGS, ProductFacts, SCHEDULING_GROUP, ServerFacts,
@@ -48,8 +51,7 @@ pub use summary::{
 pub use times::{LogEnd, SecondOfTimes, read_times, read_times_lines};
 pub use voids::{VoidBlock, VoidTrial};
 pub use writer::{
-    FailedTrial, IntervalRecord, KindInterval, RunWriter, TrialWriter, WriteError, WriteErrorKind,
-    check_empty, make_run_folder,
+    FailedTrial, IntervalRecord, KindInterval, RunWriter, TrialWriter, check_empty, make_run_folder,
 };
 
 /// Written by this crate, and the newest that it reads.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dyno_units::Question;
+use dyno_units::{LevelRecord, Price, Question, TrialPlan};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,7 +79,6 @@ pub struct VariantRecord {
     pub levels: Vec<LevelRecord>,
     /// The variant that it is compared with; `None` for a baseline.
     pub baseline: Option<usize>,
-    /// Its name in the study.
     pub database: String,
     /// The product, or the kind of server of a URL.
     pub product: String,
@@ -98,13 +97,6 @@ pub struct VariantRecord {
     /// the steps: a role's rate may be an option.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub own_steps: BTreeMap<String, OwnStepRecord>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Price {
-    pub amount: f64,
-    /// `USD`, `EUR`.
-    pub currency: String,
 }
 
 /// A demand on every variant at every step.
@@ -145,13 +137,6 @@ pub struct StoppingRecord {
     pub repetitions_min: u32,
     /// Settled or not.
     pub repetitions_max: u32,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LevelRecord {
-    /// `database`, `workload`, `setting.NAME`, `option.NAME`.
-    pub factor: String,
-    pub level: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -225,17 +210,6 @@ pub struct SearchRecord {
     pub limit: String,
     /// Largest gap between the level that holds and the one that breaks, as a fraction.
     pub precision: f64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TrialPlan {
-    /// Counted from 1.
-    pub number: u32,
-    pub variant: usize,
-    /// Counted from 1.
-    pub repetition: u32,
-    /// Counted from 1.
-    pub block: u32,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

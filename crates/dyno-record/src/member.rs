@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dyno_units::PlaceFacts;
 use serde::{Deserialize, Serialize};
 
 use crate::ServerFacts;
@@ -52,37 +53,6 @@ pub struct NetworkFacts {
     /// Measured by a long answer of the server; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_s: Option<f64>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PlaceFacts {
-    /// What shapes how files lie on it: `folder`, or a volume with its properties.
-    pub kind: String,
-    pub path: String,
-    /// `ext4`; `None` if the kernel did not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub filesystem: Option<String>,
-    /// `/dev/sda1`; `None` if the kernel did not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<String>,
-    /// Of the mount and of the filesystem.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub options: Option<String>,
-    /// `None` without a disk, or if the kernel did not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub is_rotational: Option<bool>,
-    /// `write back` if a sync has to flush the disk's cache, else `write through`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub write_cache: Option<String>,
-    /// The file behind a loop device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loop_file: Option<String>,
-    /// Whether a loop device bypasses that file's page cache.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub is_loop_direct: Option<bool>,
-    /// Whether synced data survive a power failure; `None` if the filesystem is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub survives_power_failure: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dyno_units::{Registry, clean_text};
+use dyno_units::Registry;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::columns::{VALUES_MOST, take, values_most, within};
 use crate::consistency::check_trial;
+use crate::error::ReadError;
 use crate::files::{Digest, WHOLE_MOST, read_bounded};
 use crate::voids::{VoidBlock, read_voids};
 use crate::writer::{CHECKSUMS, MANIFEST, READINGS, SUMMARY};
@@ -23,20 +24,6 @@ pub struct Run {
     pub trials: Vec<TrialSummary>,
     /// In the order of becoming void; `trials` has their replacements instead.
     pub voids: Vec<VoidBlock>,
-}
-
-/// One line: paths and reasons quote the record.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read {}: {reason}", clean_text(&path.to_string_lossy()))]
-pub struct ReadError {
-    pub path: PathBuf,
-    pub reason: String,
-}
-
-impl ReadError {
-    pub(crate) fn new(path: &Path, reason: impl ToString) -> ReadError {
-        ReadError { path: path.to_owned(), reason: clean_text(&reason.to_string()) }
-    }
 }
 
 impl Run {
@@ -266,7 +253,7 @@ pub fn trial_folders(folder: &Path) -> Vec<(u32, PathBuf)> {
     folders
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ReadError> {
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ReadError> {
     let bytes = read_bounded(path, WHOLE_MOST).map_err(|error| ReadError::new(path, error))?;
     within(VALUES_MOST, || parse(path, &bytes))
 }
@@ -302,17 +289,7 @@ fn check_indexes(
         if step.spans.as_ref().is_some_and(|spans| spans.len() != n) {
             return Err(damaged("its intervals do not match its columns"));
         }
-        let columns = &step.intervals;
-        let all = [
-            &columns.throughput,
-            &columns.errors,
-            &columns.missed,
-            &columns.p50_us,
-            &columns.p95_us,
-            &columns.p99_us,
-            &columns.max_us,
-            &columns.lag_p99_us,
-        ];
+        let all = step.intervals.values();
         // A step without load has readings only.
         let is_without_load = step.kinds.is_empty() && all.iter().all(|column| column.is_empty());
         if (!is_without_load && all.iter().any(|column| column.len() != n))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, Transaction, params};
+use rusqlite::{Connection, OpenFlags, ToSql, Transaction, params};
 use serde::Deserialize;
 
 use crate::columns::{log_values_most, take, within};
@@ -13,7 +13,10 @@ use crate::files::{Log, check_way, with_suffix};
 use crate::reader::{n_bytes, trial_folders};
 use crate::readings::LogLines;
 use crate::writer::READINGS;
-use crate::{ReadError, Run, StepSummary, TrialOutcome, TrialSummary, read_run};
+use crate::{
+    LoadProbe, ReadError, Run, StepRecord, StepSummary, TrialOutcome, TrialSummary, VariantRecord,
+    read_run,
+};
 
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -186,6 +189,12 @@ fn build(part: &Path, folder: &Path, run: &Run) -> Result<(), QueryError> {
     Ok(())
 }
 
+fn add(to: &Transaction<'_>, table: &str, row: &[&dyn ToSql]) -> Result<(), QueryError> {
+    let places = vec!["?"; row.len()].join(", ");
+    to.execute(&format!("INSERT INTO {table} VALUES({places})"), row)?;
+    Ok(())
+}
+
 fn insert_design(to: &Transaction<'_>, run: &Run) -> Result<(), QueryError> {
     let manifest = &run.manifest;
     let mut insert = to.prepare("INSERT INTO run VALUES(?, ?)")?;
@@ -206,27 +215,15 @@ fn insert_design(to: &Transaction<'_>, run: &Run) -> Result<(), QueryError> {
         insert.execute(params![format!("environment.{name}"), value])?;
     }
     for (idx, variant) in manifest.variants.iter().enumerate() {
-        to.execute(
-            "INSERT INTO variant VALUES(?, ?, ?, ?, ?)",
-            params![idx, variant.name, variant.baseline, variant.product, variant.workload],
-        )?;
-        for (name, value) in &variant.settings {
-            to.execute("INSERT INTO variant_setting VALUES(?, ?, ?)", params![idx, name, value])?;
+        let VariantRecord { name, baseline, product, workload, settings, .. } = variant;
+        add(to, "variant", params![idx, name, baseline, product, workload])?;
+        for (name, value) in settings {
+            add(to, "variant_setting", params![idx, name, value])?;
         }
     }
     for (idx, step) in manifest.steps.iter().enumerate() {
-        to.execute(
-            "INSERT INTO step VALUES(?, ?, ?, ?, ?, ?, ?)",
-            params![
-                idx,
-                step.name,
-                step.clients,
-                step.rate,
-                step.arrivals,
-                step.warm_up_s,
-                step.duration_s
-            ],
-        )?;
+        let StepRecord { name, clients, rate, arrivals, warm_up_s, duration_s, .. } = step;
+        add(to, "step", params![idx, name, clients, rate, arrivals, warm_up_s, duration_s])?;
     }
     Ok(())
 }
@@ -240,23 +237,15 @@ fn insert_trial(
         crate::TrialOutcome::Finished => "finished",
         crate::TrialOutcome::Failed { .. } => "failed",
     };
-    to.execute(
-        "INSERT INTO trial VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        params![
-            trial.number,
-            trial.variant,
-            trial.repetition,
-            trial.block,
-            state,
-            trial.began_unix_ms,
-            trial.ended_unix_ms,
-            format!("{} {}", trial.server.product, trial.server.version),
-            trial.server.durability,
-            trial.data.rows,
-            trial.data.populate_s,
-            trial.data.bytes
-        ],
-    )?;
+    let TrialSummary { number, variant, repetition, block, server, data, .. } = trial;
+    let (began, ended) = (trial.began_unix_ms, trial.ended_unix_ms);
+    let (product, safety) = (format!("{} {}", server.product, server.version), &server.durability);
+    let (rows, fill_s, bytes) = (data.rows, data.populate_s, data.bytes);
+    let row = params![
+        number, variant, repetition, block, state, began, ended, product, safety, rows, fill_s,
+        bytes
+    ];
+    add(to, "trial", row)?;
     for metric in &trial.metrics {
         to.execute(
             "INSERT OR IGNORE INTO metric VALUES(?, ?, ?, ?)",
@@ -264,10 +253,7 @@ fn insert_trial(
         )?;
     }
     for row in &trial.audit {
-        to.execute(
-            "INSERT INTO audit VALUES(?, ?, ?, ?, ?)",
-            params![trial.number, row.name, row.expected, row.measured, row.pass],
-        )?;
+        add(to, "audit", params![number, row.name, row.expected, row.measured, row.pass])?;
     }
     for step in &trial.steps {
         insert_results(to, trial.number, step)?;
@@ -278,25 +264,14 @@ fn insert_trial(
 }
 
 fn insert_results(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Result<(), QueryError> {
-    to.execute(
-        "INSERT INTO step_total VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        params![
-            trial,
-            step.step,
-            step.reads,
-            step.writes,
-            step.others,
-            step.rows_received,
-            step.rows_changed,
-            step.due,
-            step.missed,
-            step.retries,
-            step.reconnects,
-            step.generator.cpu_user_s,
-            step.generator.cpu_system_s,
-            step.server_cpu_s
-        ],
-    )?;
+    let StepSummary { reads, writes, others, due, missed, retries, reconnects, .. } = step;
+    let (received, changed, cpu_s) = (step.rows_received, step.rows_changed, step.server_cpu_s);
+    let (user_s, system_s) = (step.generator.cpu_user_s, step.generator.cpu_system_s);
+    let row = params![
+        trial, step.step, reads, writes, others, received, changed, due, missed, retries,
+        reconnects, user_s, system_s, cpu_s
+    ];
+    add(to, "step_total", row)?;
     for kind in &step.kinds {
         let (Some(response), Some(service)) = (kind.response.decode(), kind.service.decode())
         else {
@@ -309,38 +284,23 @@ fn insert_results(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Resul
             let is_known = response.len() as f64 >= (1.0 / (1.0 - quantile)).round();
             is_known.then(|| response.value_at_quantile(quantile) as f64 / 1e3)
         };
-        to.execute(
-            "INSERT INTO result VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            params![
-                trial,
-                step.step,
-                kind.name,
-                committed,
-                attempts - committed,
-                step.measured_s,
-                committed as f64 / step.measured_s.max(f64::MIN_POSITIVE),
-                response.mean() / 1e3,
-                us(0.5),
-                us(0.95),
-                us(0.99),
-                us(0.999),
-                response.max() as f64 / 1e3,
-                service.value_at_quantile(0.95) as f64 / 1e3,
-                kind.response.0
-            ],
-        )?;
+        let [p50, p95, p99, p999] = [0.5, 0.95, 0.99, 0.999].map(us);
+        let (mean, max) = (response.mean() / 1e3, response.max() as f64 / 1e3);
+        let service = service.value_at_quantile(0.95) as f64 / 1e3;
+        let (failed, seconds) = (attempts - committed, step.measured_s);
+        let per_s = committed as f64 / seconds.max(f64::MIN_POSITIVE);
+        let (name, text) = (&kind.name, &kind.response.0);
+        let row = params![
+            trial, step.step, name, committed, failed, seconds, per_s, mean, p50, p95, p99, p999,
+            max, service, text
+        ];
+        add(to, "result", row)?;
         for (outcome, count) in &kind.outcomes {
-            to.execute(
-                "INSERT INTO outcome VALUES(?, ?, ?, ?, ?)",
-                params![trial, step.step, kind.name, outcome, count],
-            )?;
+            add(to, "outcome", params![trial, step.step, kind.name, outcome, count])?;
         }
     }
     for (metric, value) in &step.figures {
-        to.execute(
-            "INSERT INTO figure VALUES(?, ?, ?, ?)",
-            params![trial, step.step, metric.as_str(), value],
-        )?;
+        add(to, "figure", params![trial, step.step, metric.as_str(), value])?;
     }
     Ok(())
 }
@@ -354,18 +314,10 @@ fn insert_columns(
     let columns = &step.intervals;
     let mut insert = to.prepare("INSERT INTO interval VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
     for (idx, start) in columns.start_s.iter().enumerate() {
+        let [throughput, errors, missed, p50, p95, p99, max, lag_p99] =
+            columns.values().map(|column| column.get(idx));
         insert.execute(params![
-            trial,
-            step.step,
-            start,
-            columns.throughput.get(idx),
-            columns.errors.get(idx),
-            columns.missed.get(idx),
-            columns.p50_us.get(idx),
-            columns.p95_us.get(idx),
-            columns.p99_us.get(idx),
-            columns.max_us.get(idx),
-            columns.lag_p99_us.get(idx)
+            trial, step.step, start, throughput, errors, missed, p50, p95, p99, max, lag_p99
         ])?;
     }
     let mut insert = to.prepare("INSERT INTO reading_value VALUES(?, ?, ?, ?, ?)")?;
@@ -382,19 +334,9 @@ fn insert_columns(
 
 fn insert_probes(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Result<(), QueryError> {
     for probe in step.search.iter().flat_map(|search| &search.probes) {
-        to.execute(
-            "INSERT INTO load_probe VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
-            params![
-                trial,
-                step.step,
-                probe.number,
-                probe.level,
-                probe.throughput,
-                probe.limited_us,
-                probe.held,
-                probe.broken_by
-            ],
-        )?;
+        let LoadProbe { number, level, throughput, limited_us, held, broken_by, .. } = probe;
+        let row = params![trial, step.step, number, level, throughput, limited_us, held, broken_by];
+        add(to, "load_probe", row)?;
     }
     Ok(())
 }
@@ -423,16 +365,8 @@ fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), 
         // A kill may have cut the last line.
         let text = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
         let Ok(head) = serde_json::from_str::<EventHead>(&text) else { break };
-        to.execute(
-            "INSERT INTO event VALUES(?, ?, ?, ?, ?)",
-            params![
-                trial,
-                head.at_ns / 1e9,
-                head.unix_ms.and_then(|ms| i64::try_from(ms).ok()),
-                head.event,
-                text
-            ],
-        )?;
+        let unix_ms = head.unix_ms.and_then(|ms| i64::try_from(ms).ok());
+        add(to, "event", params![trial, head.at_ns / 1e9, unix_ms, head.event, text])?;
         line.clear();
     }
     Ok(())

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{EncodedCounts, EncodedHistogram, Environment, MemberFacts, NetworkFacts, ServerFacts};
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialSummary {
     pub number: u32,
     pub variant: usize,
@@ -158,10 +158,12 @@ impl AuditRow {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum TrialOutcome {
+    #[default]
     Finished,
+    /// With the last lines of the server's log.
     Failed { message: String, server_log: Vec<String> },
 }
 
@@ -379,7 +381,7 @@ pub struct SearchSummary {
     pub probes: Vec<LoadProbe>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadProbe {
     /// Counted from 1.
     pub number: u32,
@@ -518,6 +520,15 @@ pub struct IntervalColumns {
     pub p99_us: Vec<f64>,
     pub max_us: Vec<f64>,
     pub lag_p99_us: Vec<f64>,
+}
+
+impl IntervalColumns {
+    /// All but the starts.
+    pub(crate) fn values(&self) -> [&Vec<f64>; 8] {
+        let IntervalColumns { throughput, errors, missed, p50_us, p95_us, p99_us, max_us, .. } =
+            self;
+        [throughput, errors, missed, p50_us, p95_us, p99_us, max_us, &self.lag_p99_us]
+    }
 }
 
 #[cfg(test)]

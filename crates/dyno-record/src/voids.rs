@@ -8,9 +8,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::TrialSummary;
-use crate::files::{WHOLE_MOST, read_bounded};
-use crate::reader::{ReadError, trial_folders};
-use crate::writer::{WriteError, write_whole};
+use crate::error::{ReadError, WriteError};
+use crate::reader::{read_json, trial_folders};
+use crate::writer::{SUMMARY, write_whole};
 
 const FILE: &str = "voids.json";
 
@@ -34,9 +34,7 @@ pub(crate) fn read_voids(folder: &Path) -> Result<Vec<VoidBlock>, ReadError> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let text = read_bounded(&path, WHOLE_MOST).map_err(|error| ReadError::new(&path, error))?;
-    serde_json::from_slice(&text)
-        .map_err(|error| ReadError::new(&path, format!("the file is damaged: {error}")))
+    read_json(&path)
 }
 
 /// Adds `new` to the list and moves aside the void trials not moved yet; returns their numbers.
@@ -69,6 +67,5 @@ pub(crate) fn set_aside(folder: &Path, new: Vec<VoidBlock>) -> Result<Vec<u32>, 
 
 /// `None` if the trial has not ended.
 fn began(trial: &Path) -> Option<u64> {
-    let text = read_bounded(&trial.join("summary.json"), WHOLE_MOST).ok()?;
-    Some(serde_json::from_slice::<TrialSummary>(&text).ok()?.began_unix_ms)
+    Some(read_json::<TrialSummary>(&trial.join(SUMMARY)).ok()?.began_unix_ms)
 }

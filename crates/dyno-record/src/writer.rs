@@ -9,12 +9,12 @@ use std::io::{BufWriter, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use dyno_units::clean_text;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::error::WriteError;
 use crate::files::{
     Digest, append, check_way, open_regular, part_of, with_suffix, write_replacing,
 };
@@ -24,64 +24,6 @@ use crate::reader::{read_manifest, read_outcome, trial_folders};
 use crate::readings::ReadingsLog;
 use crate::voids::{VoidBlock, set_aside};
 use crate::{EncodedHistogram, Event, Manifest, TrialOutcome, TrialPlan, TrialSummary};
-
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {reason}", kind.lead(path))]
-pub struct WriteError {
-    pub path: PathBuf,
-    pub reason: String,
-    pub kind: WriteErrorKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteErrorKind {
-    Failed,
-    /// The folder is not one for this run; nothing was done.
-    Usage,
-    /// Another Dyno is writing it; nothing was done.
-    Held,
-}
-
-impl WriteErrorKind {
-    fn lead(self, path: &Path) -> String {
-        // A run's folder may have any name.
-        let path = clean_text(&path.to_string_lossy());
-        match self {
-            WriteErrorKind::Usage => format!("cannot use {path} as the run's folder"),
-            WriteErrorKind::Failed | WriteErrorKind::Held => format!("cannot write {path}"),
-        }
-    }
-}
-
-impl WriteError {
-    pub(crate) fn new(path: &Path, reason: impl ToString) -> WriteError {
-        WriteError {
-            path: path.to_owned(),
-            reason: reason.to_string(),
-            kind: WriteErrorKind::Failed,
-        }
-    }
-
-    pub(crate) fn usage(path: &Path, reason: impl ToString) -> WriteError {
-        WriteError { kind: WriteErrorKind::Usage, ..WriteError::new(path, reason) }
-    }
-
-    /// Adds advice for the usual causes.
-    pub(crate) fn io(path: &Path, error: &std::io::Error) -> WriteError {
-        let advice = match error.kind() {
-            std::io::ErrorKind::StorageFull => {
-                "; free some space, then run the same command again: trials that have ended are kept"
-            }
-            std::io::ErrorKind::PermissionDenied => "; choose another folder with --out",
-            std::io::ErrorKind::FileTooLarge => {
-                "; the limit for the size of a file (`ulimit -f`) is too low: raise it, then run the \
-                 same command again"
-            }
-            _ => "",
-        };
-        WriteError::new(path, format!("{error}{advice}"))
-    }
-}
 
 const BEGIN_ANOTHER: &str =
     "begin another run with `dyno run --new`, or choose another folder with --out";
@@ -241,7 +183,6 @@ impl RunWriter {
         Ok(numbers)
     }
 
-    /// Outside of trials.
     pub fn event(&mut self, event: &Event) -> Result<(), WriteError> {
         self.events.json(event)
     }
@@ -272,9 +213,11 @@ impl RunWriter {
              \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\
              \"Interval_Compressed_Histogram\"",
         )?;
+        let readings = folder.join(READINGS);
         Ok(TrialWriter {
             events: Lines::open(folder.join(EVENTS))?,
-            readings: readings_log(&folder)?,
+            readings: ReadingsLog::create(readings.clone())
+                .map_err(|e| WriteError::io(&readings, &e))?,
             intervals,
             folder,
             text: String::new(),
@@ -378,11 +321,6 @@ pub(crate) const EVENTS: &str = "events.jsonl";
 pub(crate) const INTERVALS: &str = "intervals.hlog";
 
 pub(crate) const READINGS: &str = "readings.jsonl.gz";
-
-fn readings_log(folder: &Path) -> Result<ReadingsLog, WriteError> {
-    let path = folder.join(READINGS);
-    ReadingsLog::create(path.clone()).map_err(|e| WriteError::io(&path, &e))
-}
 
 struct Lines {
     path: PathBuf,

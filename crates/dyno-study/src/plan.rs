@@ -9,6 +9,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_model::{Load, StepRequest};
+pub use dyno_units::TrialPlan as PlannedTrial;
 use dyno_units::{Nanoseconds, Seed};
 
 pub use self::table::{TableContext, VariantSize, over_budget, over_host_time, render_table};
@@ -146,18 +147,6 @@ impl PlannedStep {
         let loads = (self.warm_up + self.duration).0.saturating_mul(n_probes);
         Nanoseconds(loads) + Nanoseconds(rest.0.saturating_mul(n_probes.saturating_sub(1)))
     }
-}
-
-/// One execution of one variant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlannedTrial {
-    /// Its number in the run, counted from 1.
-    pub number: u32,
-    pub variant: usize,
-    /// Which repetition of the variant, counted from 1.
-    pub repetition: u32,
-    /// The block, counted from 1. Under the sequential order it is the repetition.
-    pub block: u32,
 }
 
 impl Plan {

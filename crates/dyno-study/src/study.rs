@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use dyno_model::{Load, StepRequest, WorkloadStep};
-use dyno_units::{ByteCount, Nanoseconds, Question, Seed, SettingValue};
+use dyno_units::{ByteCount, Nanoseconds, Question, Seed, SettingValue, redact_secrets};
+pub use dyno_units::{LevelRecord as Level, Price};
 
 use crate::{HostPool, Requirement, Search, Sought};
-use dyno_units::redact_secrets;
 
 /// A question and the full design to answer it.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,12 +74,6 @@ pub struct Variant {
     pub workload: Arc<WorkloadChoice>,
     /// The tables that it chooses, of each kind at most one, with all levels of this variant.
     pub tables: Vec<Arc<Table>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Level {
-    pub factor: String,
-    pub level: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -181,14 +175,6 @@ impl fmt::Display for FieldValue {
             FieldValue::Texts(texts) => out.write_str(&texts.join("; ")),
         }
     }
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct Price {
-    /// How much; finite and not negative.
-    pub amount: f64,
-    /// Of what, in three capital letters: `USD`.
-    pub currency: String,
 }
 
 /// One `[probe.NAME]`: readings that the study declares itself.

@@ -5,6 +5,7 @@
 
 mod clock;
 mod metric;
+mod noun;
 mod percent;
 mod quantity;
 mod question;
@@ -20,6 +21,7 @@ mod way;
 
 pub use clock::{Clock, ManualClock, Nanoseconds};
 pub use metric::{Direction, METRIC_ID_MAX, Metric, MetricId, MetricRole, metric};
+pub use noun::{LevelRecord, PlaceFacts, Price, TrialPlan};
 pub use percent::{PercentEncoded, percent_decode};
 pub use quantity::{ByteCount, ParseQuantityError, parse_count, parse_duration, parse_percentage};
 pub use question::{Question, Varied};

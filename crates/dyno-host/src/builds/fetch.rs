@@ -15,7 +15,6 @@ use crate::keeper::Keeper;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageSpec {
-    /// `debian`.
     pub source: &'static str,
     /// The first one has the server.
     pub packages: Vec<String>,

@@ -15,18 +15,20 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{KeeperError, OrKeeper, Result, if_there};
-use crate::keeper::{Keeper, make_root};
+use crate::keeper::make_root;
 use crate::process_table::list_pids;
 
 pub use fetch::{FetchOrder, PackageSpec};
 pub use hash::of_file as file_digest;
 pub use source::{SourceInfo, distribution, package_source_names, package_sources};
-pub(crate) use tool::{Tool, last_words};
+pub(crate) use tool::Tool;
 
 const FORMAT: u32 = 1;
 const BUILD_FILE: &str = "build.json";
 const PACKAGES: &str = "packages";
 const ROOT: &str = "root";
+const LISTS: &str = ".lists";
+const TOOLS: &str = ".tools";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
@@ -43,7 +45,6 @@ pub struct Origin {
 pub(crate) struct PackageFile {
     /// Its name in the folder `packages`.
     pub file: String,
-    /// In hexadecimal digits.
     pub sha256: String,
     pub bytes: u64,
 }
@@ -167,9 +168,7 @@ impl BuildStore {
             return Ok(());
         }
         let _lock = self.lock()?;
-        [source::LISTS, source::TOOLS]
-            .iter()
-            .try_for_each(|name| remove_all(&self.folder.join(name)))
+        [LISTS, TOOLS].iter().try_for_each(|name| remove_all(&self.folder.join(name)))
     }
 
     /// Made if it is missing; others cannot write in it.
@@ -198,29 +197,12 @@ impl BuildStore {
     }
 }
 
-impl Keeper {
-    pub fn with_builds(mut self, store: BuildStore) -> Keeper {
-        self.builds = Some(store);
-        self
-    }
-
-    pub fn builds(&self, product: &str) -> Vec<Build> {
-        self.builds.as_ref().map(|store| store.of(product)).unwrap_or_default()
-    }
-}
-
 impl Description {
     fn build(self, folder: &Path) -> Build {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Build {
-            name,
-            product: self.product,
-            version: self.version,
-            origin: self.origin,
-            programs: folder.join(self.programs),
-            bytes: self.bytes,
-            fetched_unix_ms: self.fetched_unix_ms,
-        }
+        let Description { product, version, origin, bytes, fetched_unix_ms, .. } = self;
+        let programs = folder.join(self.programs);
+        Build { name, product, version, origin, programs, bytes, fetched_unix_ms }
     }
 }
 

@@ -3,13 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use dyno_units::clean_text;
-
 use crate::error::{KeeperError, OrKeeper, Result};
-use crate::keeper::Keeper;
-
-/// Shown when a tool fails.
-const LINES_MOST: usize = 8;
+use crate::keeper::{Keeper, lines_with_words};
 
 /// Tools such as pyenv look for settings in parent folders: here are none, unlike in /var/tmp.
 pub(super) const ROOT_FOLDER: &str = "/";
@@ -41,23 +36,9 @@ impl Tool {
         if output.status.success() {
             return Ok(out);
         }
-        let said = [last_lines(&out), last_lines(&errors)].concat();
+        let said = [lines_with_words(&out), lines_with_words(&errors)].concat();
         Err(KeeperError(format!("{program} failed ({}): {}", output.status, said.join("; "))))
     }
-}
-
-/// The last lines with words, in one, without terminal sequences.
-pub(crate) fn last_words(text: &str) -> String {
-    last_lines(text).join("; ")
-}
-
-fn last_lines(text: &str) -> Vec<String> {
-    let lines: Vec<String> = text
-        .lines()
-        .map(|line| dyno_units::redact_secrets(clean_text(line).trim()))
-        .filter(|line| !line.is_empty())
-        .collect();
-    lines[lines.len().saturating_sub(LINES_MOST)..].to_vec()
 }
 
 #[cfg(test)]

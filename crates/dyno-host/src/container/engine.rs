@@ -8,9 +8,8 @@ use std::process::{Command, Stdio};
 use dyno_units::Nanoseconds;
 use serde::{Deserialize, Serialize};
 
-use crate::builds::last_words;
 use crate::error::{KeeperError, OrKeeper, Result};
-use crate::keeper::{Answer, Keeper, answer_of};
+use crate::keeper::{Answer, answer_of, last_words};
 
 /// In the order in which they are tried.
 const PROGRAMS: [&str; 2] = ["podman", "docker"];
@@ -18,7 +17,8 @@ const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 /// Its value is in the owner file of a folder.
 pub(super) const LABEL: &str = "dyno.owner";
 
-/// An engine that has answered.
+type Find<'a> = dyn Fn(&str) -> Option<PathBuf> + 'a;
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Engine {
     program: PathBuf,
@@ -41,13 +41,13 @@ pub(crate) struct ContainersNote {
 
 impl Engine {
     /// The wanted engine (name or path) or the first that answers; the error says for each why not.
-    pub(crate) fn find(keeper: &Keeper, wanted: Option<&OsStr>) -> Result<Engine> {
+    pub(crate) fn find(find_program: &Find<'_>, wanted: Option<&OsStr>) -> Result<Engine> {
         let wanted = wanted.filter(|wanted| !wanted.is_empty());
         let names: Vec<&OsStr> =
             wanted.map_or_else(|| PROGRAMS.map(OsStr::new).to_vec(), |wanted| vec![wanted]);
         let mut reasons = Vec::new();
         for name in names {
-            match Engine::named(keeper, name) {
+            match Engine::named(find_program, name) {
                 Ok(engine) => return Ok(engine),
                 Err(error) => reasons.push(error.0),
             }
@@ -58,11 +58,11 @@ impl Engine {
         )))
     }
 
-    fn named(keeper: &Keeper, name: &OsStr) -> Result<Engine> {
+    fn named(find_program: &Find<'_>, name: &OsStr) -> Result<Engine> {
         let path = Path::new(name);
         let program = match path.is_absolute() {
             true => path.is_file().then(|| path.to_owned()),
-            false => name.to_str().and_then(|name| keeper.find_program(name, &[])),
+            false => name.to_str().and_then(find_program),
         };
         let program = program
             .or_keeper(|| format!("the program `{}` is not on this machine", path.display()))?;
@@ -90,7 +90,6 @@ impl Engine {
         &self.program
     }
 
-    /// Its name for messages.
     pub fn name(&self) -> &'static str {
         match self.kind {
             EngineKind::Podman => "podman",

@@ -195,7 +195,6 @@ fn repository(reference: &str) -> &str {
     }
 }
 
-/// From lines of name, id and size.
 fn listed(text: &str) -> Vec<LocalImage> {
     let image = |line: &str| {
         let mut cells = line.split('\t').map(str::to_owned);

@@ -16,7 +16,6 @@ const RESERVED_IDS: RangeInclusive<u32> = 65_520..=65_533;
 pub struct RunAs {
     /// Never 0.
     pub uid: u32,
-    /// Never 0.
     pub gid: u32,
 }
 

@@ -3,14 +3,13 @@
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 
-use dyno_units::Nanoseconds;
+use dyno_units::{Nanoseconds, clean_text};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::Answer;
 use crate::error::{OrKeeper, Result};
 
 /// MariaDB lists its settings in 200 KiB.
@@ -19,6 +18,16 @@ const BYTES_MAX: usize = 4 << 20;
 /// Silence before it is checked whether the program is over.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 const NO_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// Shown when a tool fails.
+const LINES_MOST: usize = 8;
+
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: ExitStatus,
+    pub out: String,
+    pub errors: String,
+}
 
 /// The program leads its own process group, and is killed after the limit.
 pub(crate) fn answer_of(program: &Path, child: Child, limit: Nanoseconds) -> Result<Answer> {
@@ -66,6 +75,20 @@ fn words(from: Option<impl Read + AsFd>, is_over: &AtomicBool) -> std::io::Resul
         }
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The last lines with words, in one, without terminal sequences.
+pub(crate) fn last_words(text: &str) -> String {
+    lines_with_words(text).join("; ")
+}
+
+pub(crate) fn lines_with_words(text: &str) -> Vec<String> {
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| dyno_units::redact_secrets(clean_text(line).trim()))
+        .filter(|line| !line.is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(LINES_MOST)..].to_vec()
 }
 
 #[cfg(test)]

@@ -39,7 +39,9 @@ impl Keeper {
 
     /// The error says why none answers.
     pub fn engine(&self) -> Result<&Engine> {
-        let find = || Engine::find(self, self.wanted_engine.as_deref()).map_err(|error| error.0);
+        let program = |name: &str| self.find_program(name, &[]);
+        let wanted = self.wanted_engine.as_deref();
+        let find = || Engine::find(&program, wanted).map_err(|error| error.0);
         self.engine.get_or_init(find).as_ref().map_err(|why| KeeperError(why.clone()))
     }
 
@@ -166,7 +168,6 @@ impl Keeper {
         let log_too = log.try_clone().at(&spec.log)?;
         command.stdout(log_too).stderr(log).stdin(Stdio::null());
         let child = command.spawn().or_path(image.engine().program(), "cannot be started")?;
-        // From here on, dropping it kills it.
         let process = KeptProcess::new(child);
         self.note(folder, process.child_pid(), None)?;
         Ok((process, name))

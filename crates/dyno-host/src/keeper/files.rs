@@ -2,14 +2,16 @@
 //! folder, with options and logs, is Dyno's; servers write only in inner folders, in which Dyno
 //! does not write. So no other user can swap a name that Dyno opens; it checks them nevertheless.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
+use dyno_units::way_to;
 use rustix::fs::{CWD, FlockOperation, Gid, Mode, OFlags, Uid};
 
 use super::account::RunAs;
+use crate::error::{KeeperError, Result};
 
 /// Read for the last lines of a log.
 const TAIL_BYTES_MAX: u64 = 64 * 1024;
@@ -104,7 +106,6 @@ pub(crate) fn take_lock(file: &File, path: &Path) -> bool {
     rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_at(file, path)
 }
 
-/// Whether the file still has this name.
 pub(super) fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::symlink_metadata(path)) {
         (Ok(here), Ok(there)) => (here.dev(), here.ino()) == (there.dev(), there.ino()),
@@ -131,7 +132,6 @@ pub(super) fn end_of(log: &Path, begin: u64, bytes_max: u64) -> io::Result<Vec<u
     Ok(bytes)
 }
 
-/// Longest name hint.
 const NAME_BYTES_MAX: usize = 16;
 
 /// Safe in a path and on a command line.
@@ -145,6 +145,69 @@ pub(super) fn tidy_name(name: &str) -> String {
         "" => "server".into(),
         tidy => tidy.into(),
     }
+}
+
+/// Makes the root; no other user may be able to change or replace it, only to pass through it.
+pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf> {
+    let refuse =
+        |why: String| KeeperError(format!("servers cannot be placed in {}: {why}", root.display()));
+    // Owner files, servers and settings name it as text.
+    let check_name = |path: &Path| match path.to_str() {
+        Some(_) => Ok(()),
+        None => Err(refuse("its path is not UTF-8; choose another".into())),
+    };
+    check_name(root)?;
+    // Before anything is made: another user may control where it would be made.
+    let me = rustix::process::geteuid().as_raw();
+    let above = root.parent().unwrap_or(root);
+    for (passed, facts) in way_to(above).map_err(|e| refuse(e.to_string()))? {
+        // A link's mode says nothing; its owner can replace it.
+        let mode = if facts.is_symlink() { 0o755 } else { facts.mode() };
+        if let Some(why) = way_in(facts.uid(), mode, me) {
+            let passed = passed.display();
+            return Err(refuse(format!(
+                "{passed} {why}, so they could put another folder in its place; choose another, \
+                 such as one under /var/tmp"
+            )));
+        }
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.mode(if is_passed_through { 0o711 } else { 0o700 });
+    // Not its parents: a mistyped path must not fill another disk.
+    match builder.create(root) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let above = root.parent().unwrap_or(root).display();
+            return Err(refuse(format!("there is no folder {above}")));
+        }
+        made => made.map_err(|e| refuse(e.to_string()))?,
+    }
+    let facts = fs::symlink_metadata(root).map_err(|e| refuse(e.to_string()))?;
+    if !facts.is_dir() {
+        return Err(refuse("it is not an ordinary folder; choose another".into()));
+    }
+    if facts.uid() != me {
+        return Err(refuse(format!("it belongs to user {}; choose another", facts.uid())));
+    }
+    if facts.mode() & 0o022 != 0 {
+        let why = "other users can write to it; remove that permission with `chmod go-w`";
+        return Err(refuse(why.into()));
+    }
+    // Paths in owner files and on command lines are compared.
+    let root = fs::canonicalize(root).map_err(|e| refuse(e.to_string()))?;
+    check_name(&root)?;
+    Ok(root)
+}
+
+/// How users other than root and Dyno's could replace the contents of such a folder.
+pub(super) fn way_in(owner: u32, mode: u32, me: u32) -> Option<String> {
+    const STICKY: u32 = 0o1000;
+    if owner != 0 && owner != me {
+        return Some(format!("belongs to user {owner}"));
+    }
+    // In a sticky folder (/tmp) users cannot rename others' files.
+    let is_open = mode & 0o022 != 0 && mode & STICKY == 0;
+    is_open.then(|| format!("is writable by other users (its mode is {:o})", mode & 0o7777))
 }
 
 #[cfg(test)]

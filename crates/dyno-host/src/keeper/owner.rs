@@ -71,7 +71,6 @@ pub(super) struct Whoami {
 /// Of the Dyno that an owner file names, if its lock is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// This process.
     Ours,
     /// It may run, as far as can be known here.
     MayLive,

@@ -5,6 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use dyno_units::PlaceFacts;
+
 use super::{Keeper, files, leftovers};
 use crate::copy::CopyLayout;
 use crate::error::{OrKeeper, Result};
@@ -31,29 +33,6 @@ pub trait Storage: Send + Sync {
 
     /// Fails if something is left, or something foreign is there.
     fn release(&self) -> Result<()>;
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PlaceFacts {
-    /// See [`Storage::kind`].
-    pub kind: String,
-    pub path: PathBuf,
-    /// `ext4`; `None` if the kernel does not say.
-    pub filesystem: Option<String>,
-    /// `/dev/sda1`; `None` if the kernel does not say.
-    pub device: Option<String>,
-    /// Of the mount and of the filesystem.
-    pub options: Option<String>,
-    /// `None` without a disk, or if the kernel does not say.
-    pub is_rotational: Option<bool>,
-    /// `write back` if a sync has to flush the disk's cache, else `write through`.
-    pub write_cache: Option<String>,
-    /// The file behind a loop device.
-    pub loop_file: Option<String>,
-    /// Whether a loop device bypasses that file's page cache.
-    pub is_loop_direct: Option<bool>,
-    /// Whether synced data survive a power failure; `None` if the filesystem is unknown.
-    pub survives_power_failure: Option<bool>,
 }
 
 impl Place {
@@ -104,8 +83,11 @@ impl Place {
 
     pub fn facts(&self) -> PlaceFacts {
         let path = self.path();
-        let facts =
-            PlaceFacts { kind: self.kind(), path: path.to_owned(), ..PlaceFacts::default() };
+        let facts = PlaceFacts {
+            kind: self.kind(),
+            path: path.display().to_string(),
+            ..PlaceFacts::default()
+        };
         let Some((mount, disk)) = Host::new(Path::new("/")).storage(path) else { return facts };
         PlaceFacts {
             survives_power_failure: Some(!IN_MEMORY.contains(&mount.filesystem.as_str())),
@@ -170,7 +152,6 @@ impl Keeper {
     }
 }
 
-/// For instance on another disk.
 pub struct FolderElsewhere {
     keeper: Arc<Keeper>,
     folder: PathBuf,
@@ -253,7 +234,7 @@ mod tests {
         let root = tempfile::tempdir().expect("made");
         let facts = Place::under(&keeper(root.path())).facts();
         assert_eq!(facts.kind, "folder");
-        assert!(facts.path.is_absolute());
+        assert!(facts.path.starts_with('/'));
         assert!(facts.filesystem.is_some() && facts.device.is_some(), "{facts:?}");
         if Path::new("/dev/shm").is_dir() {
             let root = tempfile::tempdir_in("/dev/shm").expect("made");

@@ -12,6 +12,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
+use super::files::way_in;
 use super::owner::{OWNER_SUFFIX, TOKEN_FILE};
 use super::*;
 use crate::keeper::leftovers::mount_inside;

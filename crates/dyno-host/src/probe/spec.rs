@@ -3,14 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_units::{Clock, Reading};
+use dyno_units::reading::prelude::*;
+use dyno_units::{Clock, Nanoseconds, Registry};
 
 use super::processes::{ProcessesProbe, ThreadKinds};
-use super::{DataFiles, Probe, ProcessGroup, Sampler, ThreadGroups, ThreadListing, usual_groups};
+use super::{DataFiles, Probe, ProcessGroup, Readings, ThreadGroups, ThreadListing, USER_READINGS};
 use super::{
     arc, cgroups, cpu, data, disk, filesystem, frequency, io_limit, load, memory, network,
     pressure, processes, responsiveness,
 };
+use crate::process_table::thread_cpu;
 use crate::storage::{Disk, Mount, nearest_existing};
 
 pub(super) struct Surroundings<'a> {
@@ -107,11 +109,106 @@ impl HostSpec {
     }
 }
 
+/// In the order of relevance.
+pub fn host_readings() -> Registry {
+    let of_probes = PROBES.iter().flat_map(|(table, ..)| *table);
+    Registry::new(of_probes.chain(REST_READINGS).chain(USER_READINGS).cloned())
+}
+
+#[rustfmt::skip]
+const REST_READINGS: &[Reading] = &[
+    reading("rest.cpu_s_per_s", Cpus, "everything else", "CPU time of everything else, including interrupts and context switches: the machine's busy time without the server, the other members of its deployment, and the generator").chart(Topic::CpuGroup, 3).worse().up(StallCause::OtherProcesses).row(250),
+    reading("rest.cpu_user_s_per_s", Cpus, "everything else, user", "user CPU time of everything else, as far as sampled"),
+    reading("rest.cpu_system_s_per_s", Cpus, "everything else, system", "system CPU time of everything else, interrupts included, as far as sampled"),
+];
+
+/// Also measures its cost.
+pub struct Sampler {
+    probes: Vec<Box<dyn Probe>>,
+    group_names: Vec<String>,
+    /// By how much the groups exceeded busy time so far, in CPU s/s, to be subtracted from later
+    /// rests; in the order of [`REST_PARTS`].
+    owed: [f64; REST_PARTS],
+    cost: Nanoseconds,
+}
+
+/// All, user, system.
+const REST_PARTS: usize = 3;
+
 impl Sampler {
+    /// See [`Sampler::of`].
+    pub fn new(server_pids: &[i32]) -> Sampler {
+        Sampler::of(&HostSpec { server_pids: server_pids.to_vec(), ..HostSpec::default() })
+    }
+
     /// Probes that are read together, for the groups `server`, if any, and `generator` (Dyno).
     pub fn of(spec: &HostSpec) -> Sampler {
         spec.with(None, Sampler::on)
     }
+
+    pub(super) fn on(host: &Surroundings<'_>) -> Sampler {
+        let group_names = host.groups.iter().map(|group| group.name.clone()).collect();
+        let probes = host.probes(Thread::Shared);
+        Sampler { probes, group_names, owed: [0.0; REST_PARTS], cost: Nanoseconds::ZERO }
+    }
+
+    pub fn add(&mut self, probe: Box<dyn Probe>) {
+        self.probes.push(probe);
+    }
+
+    /// Rates are over the time since the last read.
+    pub fn read(&mut self, now: Nanoseconds) -> Readings {
+        let begin = thread_cpu();
+        let mut readings = Readings::new();
+        for probe in &mut self.probes {
+            probe.read(now, &mut readings);
+        }
+        self.add_rest(&mut readings);
+        self.cost += thread_cpu().saturating_sub(begin);
+        readings
+    }
+
+    pub fn registered(&self) -> Vec<Reading> {
+        let of_probes = self.probes.iter().flat_map(|probe| probe.registered().into_owned());
+        of_probes.chain(REST_READINGS.iter().cloned()).collect()
+    }
+
+    pub fn cost(&self) -> Nanoseconds {
+        self.cost
+    }
+
+    /// Busy time that no group of processes explains.
+    pub(super) fn add_rest(&mut self, readings: &mut Readings) {
+        let sum = |names: &[&str]| -> Option<f64> {
+            names.iter().map(|name| readings.get(&format!("cpu.{name}_s_per_s")).copied()).sum()
+        };
+        let parts: [_; REST_PARTS] = [
+            ("cpu_s_per_s", sum(&["busy"])),
+            ("cpu_user_s_per_s", sum(&["user", "nice"])),
+            ("cpu_system_s_per_s", sum(&["system", "irq", "softirq"])),
+        ];
+        for ((what, busy), owed) in parts.into_iter().zip(&mut self.owed) {
+            let share = |name: &String| readings.get(&format!("{name}.{what}")).copied();
+            // An unknown share makes the rest unknown.
+            let explained: Option<f64> = self.group_names.iter().map(share).sum();
+            if let (Some(busy), Some(explained)) = (busy, explained) {
+                // The two clocks disagree by a few ticks: what one second lacks, the next has.
+                let rest = busy - explained - *owed;
+                *owed = (-rest).max(0.0);
+                readings.insert(format!("rest.{what}"), rest.max(0.0));
+            }
+        }
+    }
+}
+
+/// The server, if on this host, and the generator.
+fn usual_groups(server_pids: &[i32]) -> Vec<ProcessGroup> {
+    let pids = server_pids.to_vec();
+    let server = ProcessGroup { name: "server".into(), pids, has_descendants: true };
+    let pids = vec![rustix::process::getpid().as_raw_nonzero().get()];
+    // The server is a child of Dyno, but not part of the generator.
+    let generator = ProcessGroup { name: "generator".into(), pids, has_descendants: false };
+    if server_pids.is_empty() { vec![generator] } else { vec![server, generator] }
 }
 
 fn disk_of(root: &Path, folder: &Path) -> Option<String> {
@@ -124,9 +221,9 @@ fn disk_of(root: &Path, folder: &Path) -> Option<String> {
 mod tests {
     use std::path::PathBuf;
 
-    use dyno_units::{ManualClock, Nanoseconds};
+    use dyno_units::ManualClock;
 
-    use super::super::{FileKind, Readings};
+    use super::super::FileKind;
     use super::*;
 
     #[test]

@@ -5,6 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::processes::ThreadKinds;
+use super::spec::Surroundings;
 use super::*;
 
 /// A `/proc` whose counters have grown `n` times.

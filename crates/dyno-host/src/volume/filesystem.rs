@@ -2,7 +2,6 @@
 
 use dyno_units::ByteCount;
 
-/// In the order of help texts.
 pub(crate) const ALL: &[Filesystem] = &[
     Filesystem {
         name: "ext4",

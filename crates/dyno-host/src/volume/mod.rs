@@ -154,7 +154,6 @@ impl Volume {
         groups.bind(notes.group.as_deref(), &device.number, limit)
     }
 
-    /// Lowers or restores the limit; only after [`Volume::bind_limit`].
     pub fn dip(&self, is_lower: bool) -> Result<()> {
         let notes = self.notes();
         let (Some((number, limit)), Some(dipped)) = (&notes.limited, &notes.dipped) else {

@@ -34,12 +34,7 @@ pub enum Backing {
     /// An image file of this size on a loop device; for a filesystem in memory, so much of it.
     Size(ByteCount),
     /// Formatted only if the user has named it for that, and it is blank or has Dyno's mark.
-    Device {
-        /// `/dev/nvme1n1`.
-        path: PathBuf,
-        /// Named by the user for formatting.
-        may_format: bool,
-    },
+    Device { path: PathBuf, may_format: bool },
 }
 
 /// Per second; `None` for no limit.
@@ -48,9 +43,7 @@ pub struct IoLimit {
     pub read_iops: Option<u64>,
     /// With flushes.
     pub write_iops: Option<u64>,
-    /// Bytes read.
     pub read_bandwidth: Option<u64>,
-    /// Bytes written.
     pub write_bandwidth: Option<u64>,
 }
 

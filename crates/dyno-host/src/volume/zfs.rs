@@ -39,26 +39,14 @@ pub(crate) const DEVICE_LEAST: ByteCount = ByteCount(64 << 20);
 const LABELS: usize = 1 << 20;
 
 /// Properties that a study may set: how data are stored and cached, nothing that leads elsewhere
-/// (`mountpoint`, `sharenfs`) or gives rights. With whether zfs-fuse has it.
-const PROPERTIES: [(&str, bool); 17] = [
-    ("atime", true),
-    ("checksum", true),
-    ("compression", true),
-    ("copies", true),
-    ("dedup", true),
-    ("direct", false),
-    ("dnodesize", false),
-    ("logbias", true),
-    ("prefetch", false),
-    ("primarycache", true),
-    ("recordsize", true),
-    ("redundant_metadata", false),
-    ("relatime", false),
-    ("secondarycache", true),
-    ("special_small_blocks", false),
-    ("sync", false),
-    ("xattr", true),
-];
+/// (`mountpoint`, `sharenfs`) or gives rights. Those with a star are the kernel's alone.
+const PROPERTIES: &str = "atime checksum compression copies dedup direct* dnodesize* logbias \
+    prefetch* primarycache recordsize redundant_metadata* relatime* secondarycache \
+    special_small_blocks* sync* xattr";
+
+fn properties() -> impl Iterator<Item = (&'static str, bool)> {
+    PROPERTIES.split(' ').map(|one| (one.trim_end_matches('*'), !one.ends_with('*')))
+}
 
 /// Allowed in studies.
 const POOL_OPTIONS: [&str; 2] = ["ashift", "autotrim"];
@@ -123,14 +111,14 @@ impl Zfs {
 
     fn property_problem(self, name: &str, value: &str) -> Option<String> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-        let known = PROPERTIES.iter().find(|(known, _)| *known == name);
+        let known = properties().find(|(known, _)| *known == name);
         let newer = ["lz4", "zstd"].iter().any(|kind| value.starts_with(kind));
         match (known, self) {
             _ if value.is_empty() || !value.chars().all(is_plain) => {
                 Some(format!("`{value}` is not a value of the property `{name}`"))
             }
             (None, _) => {
-                let names: Vec<&str> = PROPERTIES.iter().map(|(name, _)| *name).collect();
+                let names: Vec<&str> = properties().map(|(name, _)| name).collect();
                 Some(format!(
                     "zfs has no property `{name}` that can be set; choose one of {}",
                     names.join(", ")

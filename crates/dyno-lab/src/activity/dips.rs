@@ -7,8 +7,9 @@ use dyno_record::VolumeDip;
 use dyno_units::{Clock, Nanoseconds};
 
 use super::{Activity, StepEnd, Surroundings};
-use crate::trial::TrialError;
-use crate::volume::{MadeVolume, VolumeAct};
+use crate::error::TrialError;
+use crate::hosts::MadeVolume;
+use crate::volume::VolumeAct;
 
 pub(crate) struct VolumeDips {
     name: String,

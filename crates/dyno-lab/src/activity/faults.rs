@@ -7,19 +7,17 @@
 
 use std::sync::{Arc, OnceLock};
 
-use dyno_database::{
-    Act, Acted, Away, Control, DeployError, Endpoint, Following, Replicating, Server,
-};
+use dyno_database::{Act, Acted, Away, Control, DeployError, Endpoint, Following, Replicating};
 use dyno_load::AbortFlag;
-use dyno_record::{Fault, MemberRole, Promotion};
+use dyno_record::{Fault, Promotion};
 use dyno_study::{FaultChoice, FaultKind};
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::Connector;
 
 use super::{Activity, POLL, StepEnd, Surroundings};
-use crate::deployment::{Deployment, Promoted, Source};
-use crate::run::Lab;
-use crate::trial::TrialError;
+use crate::deployment::{Deployment, Promoted};
+use crate::error::TrialError;
+use crate::lab::Lab;
 
 /// How long a server may take to answer after it was started again: it recovers first.
 const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
@@ -32,7 +30,6 @@ const STATEMENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 pub(crate) struct Faults<'a> {
     title: String,
     choice: FaultChoice,
-    /// The name of the member that they happen to.
     member: String,
     control: Box<dyn Control>,
     connector: Connector,
@@ -44,10 +41,8 @@ pub(crate) struct Faults<'a> {
     made: Vec<Fault>,
 }
 
-/// How a replica takes the place of the primary.
 struct Promoting<'a> {
     replicating: &'a dyn Replicating,
-    /// Names, addresses and connectors of the replicas.
     replicas: Vec<(String, Endpoint, Connector)>,
     /// Where clients learn the new primary.
     promoted: Arc<OnceLock<Promoted>>,
@@ -82,19 +77,15 @@ impl<'a> Faults<'a> {
         deployment: &Deployment,
     ) -> Result<Faults<'a>, TrialError> {
         let wanted = choice.member.as_deref().unwrap_or("primary");
-        let mut members = deployment.members.iter();
-        let member = members.find(|member| match wanted {
-            "primary" => member.facts.role == MemberRole::Primary,
-            name => member.facts.name == name,
-        });
         let name = &choice.name;
-        let member = member.ok_or_else(|| {
+        let member = deployment.wanted(Some(wanted)).ok_or_else(|| {
             TrialError::new(format!(
                 "the fault {name} cannot be injected: there is no member {wanted}"
             ))
         })?;
         let server = member.instance.as_ref().and_then(|instance| instance.server());
-        let Some((control, connector)) = server.and_then(of_server) else {
+        let controlled = server.and_then(|server| Some((server.control()?, server.connector())));
+        let Some((control, connector)) = controlled else {
             return Err(TrialError::new(format!(
                 "the fault {name} cannot be injected into {wanted}: it is not a process that Dyno \
                  started"
@@ -133,7 +124,6 @@ impl<'a> Faults<'a> {
             }
             FaultKind::Isolate { length } => {
                 let cut = self.begin(fault, Act::CutOff, of)?;
-                // Also when the step ends meanwhile.
                 self.wait(at, cut.began + length)?;
                 fault.ended_s = Some(of(self.control.act(Act::Rejoin)?.ended));
                 self.wait_until_it_answers()?;
@@ -219,17 +209,12 @@ impl<'a> Faults<'a> {
     }
 }
 
-/// Fails if the deployment has no replica.
 fn promoting<'a>(
     name: &str,
     lab: &'a Lab,
     deployment: &Deployment,
 ) -> Result<Promoting<'a>, TrialError> {
-    let replicating = deployment.members.iter().find_map(|member| match &member.source {
-        Source::Follow(spec, _) => lab.products.find(&spec.product)?.replicating(),
-        _ => None,
-    });
-    let replicating = replicating.ok_or_else(|| {
+    let replicating = deployment.replicating(lab).ok_or_else(|| {
         TrialError::new(format!("the fault {name} cannot promote a replica: there is none"))
     })?;
     let replica = |one: &&Following| {
@@ -239,12 +224,6 @@ fn promoting<'a>(
     Ok(Promoting { replicating, replicas, promoted: Arc::clone(&deployment.promoted) })
 }
 
-/// What is needed of a server that a fault happens to; none of one that is no process of Dyno's.
-fn of_server(server: &dyn Server) -> Option<(Box<dyn Control>, Connector)> {
-    Some((server.control()?, server.connector()))
-}
-
-/// Asks a server, on a connection of its own, for an answer.
 fn answer(connector: &Connector) -> Result<(), String> {
     let mut connection = connector().map_err(|error| error.to_string())?;
     connection.set_cold_limit(STATEMENT_LIMIT.0);

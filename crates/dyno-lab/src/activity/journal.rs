@@ -13,9 +13,9 @@ use dyno_units::{Nanoseconds, Reading, Registry};
 
 use crate::deployment::Deployment;
 use crate::events::EventLog;
-use crate::live::readings_event;
+use crate::events::readings_event;
+use crate::lab::{Lab, RunOrder};
 use crate::observe::{Cost, Observed, Observer, Sample, Series, Watched, six_digits};
-use crate::run::{Lab, RunOrder};
 
 /// How long a command of the study's own may take for a reading.
 const PROBE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
@@ -29,12 +29,10 @@ pub(crate) struct Journal<'a, 't> {
     watched: Option<Watched>,
     /// Whether the server's processes are seen, on this host or by an agent on theirs.
     is_local: bool,
-    /// Whether it is in real time, and so observed.
     observes: bool,
     observer: Option<Observer>,
     registry: Registry,
     series: Series,
-    /// Whether readings are kept, and not only told.
     keeps_readings: bool,
     /// Whether all clients are connected and the load has begun, or the other activities have.
     pub(crate) has_begun: bool,
@@ -49,6 +47,7 @@ impl<'a, 't> Journal<'a, 't> {
         step: usize,
         (events, writer): (&'a mut EventLog<'t>, &'a mut TrialWriter),
         (watched, is_local): (Option<Watched>, bool),
+        keeps_readings: bool,
     ) -> Journal<'a, 't> {
         Journal {
             lab,
@@ -61,15 +60,11 @@ impl<'a, 't> Journal<'a, 't> {
             observer: None,
             registry: Registry::default(),
             series: Series::default(),
-            keeps_readings: true,
+            keeps_readings,
             has_begun: false,
             measure_began: None,
             gates: Vec::new(),
         }
-    }
-
-    pub(crate) fn keeping(self, keeps_readings: bool) -> Journal<'a, 't> {
-        Journal { keeps_readings, ..self }
     }
 
     pub(crate) fn event(&mut self, kind: EventKind) -> Result<(), WriteError> {
@@ -83,7 +78,6 @@ impl<'a, 't> Journal<'a, 't> {
         opened
     }
 
-    /// Drops the gates that were not opened.
     pub(super) fn close_gates(&mut self) {
         self.gates.clear();
     }
@@ -103,7 +97,6 @@ impl<'a, 't> Journal<'a, 't> {
         }
     }
 
-    /// Begins at once, without a load.
     pub(super) fn begin_now(&mut self) -> Result<(), WriteError> {
         let now = self.lab.clock.now();
         self.begin(now)?;
@@ -119,7 +112,6 @@ impl<'a, 't> Journal<'a, 't> {
         }
     }
 
-    /// Writes down what the probes have seen since the last time.
     pub(crate) fn take_samples(&mut self) -> Result<(), WriteError> {
         let Some(observer) = &self.observer else { return Ok(()) };
         let (samples, notes) = observer.take();
@@ -140,7 +132,6 @@ impl<'a, 't> Journal<'a, 't> {
         self.event(EventKind::Noted { message })
     }
 
-    /// Stops the probes; returns what they cost.
     pub(super) fn stop_observing(&mut self) -> Result<Cost, WriteError> {
         let Some(observer) = self.observer.take() else { return Ok(Cost::default()) };
         let Observed { samples, notes, cost } = observer.finish();
@@ -218,7 +209,6 @@ fn measured_sum(
         .sum()
 }
 
-/// Writes samples down, and adds them to their series.
 pub(crate) fn keep_samples(
     writer: &mut TrialWriter,
     series: &mut Series,

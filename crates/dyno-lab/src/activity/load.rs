@@ -2,8 +2,8 @@
 
 use dyno_database::Server;
 use dyno_load::{
-    AbortFlag, EndedBy, GONE_LIMIT, GeneratorUse, Interval, LoadError, OUTCOMES, Phase, StepEvent,
-    StepSpec, StepTotals,
+    AbortFlag, EndedBy, GONE_LIMIT, GeneratorUse, Interval, LoadError, Phase, StepEvent, StepSpec,
+    StepTotals,
 };
 use dyno_model::{Load, Name};
 use dyno_record::{
@@ -19,14 +19,13 @@ use hdrhistogram::Histogram;
 use super::{Activity, Journal, StepEnd, Surroundings};
 use crate::agent::message::Work;
 use crate::deployment::{Deployment, Instance, LoadOrder};
+use crate::error::TrialError;
+use crate::events::kinds_event;
 use crate::hosts::{Agents, Generated, LoadRequest};
-use crate::live::kinds_event;
+use crate::lab::{Lab, RunOrder};
 use crate::observe::{Watched, six_digits};
-use crate::phase::{DoneThere, totals};
-use crate::run::{Lab, RunOrder};
-use crate::trial::TrialError;
+use crate::totals::{DoneThere, outcomes, totals};
 
-/// Length of the bins in which commits are counted.
 const BIN: Nanoseconds = Nanoseconds::from_millis(100);
 
 pub(crate) struct LoadActivity<'a> {
@@ -36,17 +35,14 @@ pub(crate) struct LoadActivity<'a> {
     target: &'a Instance,
     /// The hosts that generate it, with what they do; none where this process does.
     generators: Option<(&'a Agents, Work)>,
-    /// Threads of each generator, if the study says how many.
     workers: Option<u32>,
     spec: StepSpec,
     /// The step's name, in a search with the load that is tried.
     name: String,
-    /// What came of it, once it has run to its end.
     outcome: Option<Outcome>,
     measured: Option<Measured>,
 }
 
-/// What the workload's own figures follow from.
 struct Measured {
     committed: Vec<u64>,
     seconds: f64,
@@ -57,11 +53,9 @@ struct Outcome {
     totals: StepTotals,
     intervals: Intervals,
     did: AuditTotals,
-    /// The same for each server, if several generators loaded several of them.
     done_there: Vec<DoneThere>,
     /// User and system CPU seconds of the whole process in the measurement phase, in real time.
     process_cpu: Option<(f64, f64)>,
-    /// The hosts that generated it, if it was not this process.
     hosts: Vec<HostSummary>,
     /// Whether the step ended it before its time.
     was_stopped: bool,
@@ -130,7 +124,13 @@ impl Activity for LoadActivity<'_> {
         let Some(mut outcome) = self.outcome.take() else { return };
         end.did.add(&outcome.did);
         end.done_there = std::mem::take(&mut outcome.done_there);
-        self.measured = Some(Measured::of(&outcome));
+        let Outcome { totals, process_cpu, .. } = &outcome;
+        let kinds = totals.measured.kinds.iter();
+        self.measured = Some(Measured {
+            committed: kinds.map(|kind| kind.outcomes.committed()).collect(),
+            seconds: totals.measure_ended.saturating_sub(totals.measure_began).as_secs_f64(),
+            cpu_s: process_cpu.map(|(user_s, system_s)| user_s + system_s),
+        });
         self.summarise(outcome, &mut end.summary);
     }
 
@@ -150,7 +150,6 @@ impl Activity for LoadActivity<'_> {
 }
 
 impl<'a> LoadActivity<'a> {
-    /// Fails if there is nothing to connect to.
     pub(crate) fn new(
         plan: LoadPlan,
         (lab, order): (&'a Lab, &RunOrder<'_>),
@@ -261,18 +260,6 @@ impl<'a> LoadActivity<'a> {
     }
 }
 
-impl Measured {
-    fn of(outcome: &Outcome) -> Measured {
-        let Outcome { totals, process_cpu, .. } = outcome;
-        let kinds = totals.measured.kinds.iter();
-        Measured {
-            committed: kinds.map(|kind| kind.outcomes.committed()).collect(),
-            seconds: totals.measure_ended.saturating_sub(totals.measure_began).as_secs_f64(),
-            cpu_s: process_cpu.map(|(user_s, system_s)| user_s + system_s),
-        }
-    }
-}
-
 impl LoadPlan {
     fn spec(&self, lab: &Lab, order: &RunOrder<'_>, blocks_worker: bool) -> StepSpec {
         let design = order.design;
@@ -349,10 +336,6 @@ fn ended_by(ended: EndedBy) -> &'static str {
 
 fn kinds(names: &[Name], measured: &Interval, mut commits: Vec<EncodedCounts>) -> Vec<KindSummary> {
     commits.resize(names.len(), EncodedCounts::default());
-    let outcomes = |kind: &dyno_load::KindInterval| {
-        let counted = OUTCOMES.iter().zip(kind.outcomes.0).filter(|(_, count)| *count > 0);
-        counted.map(|(name, count)| ((*name).to_owned(), count)).collect()
-    };
     names
         .iter()
         .zip(&measured.kinds)
@@ -360,7 +343,7 @@ fn kinds(names: &[Name], measured: &Interval, mut commits: Vec<EncodedCounts>) -
         .map(|((name, kind), commits)| KindSummary {
             commits_100ms: Some(commits),
             name: name.clone().into_owned(),
-            outcomes: outcomes(kind),
+            outcomes: outcomes(kind.outcomes.0),
             response: EncodedHistogram::encode(&kind.response),
             service: EncodedHistogram::encode(&kind.service),
         })
@@ -421,7 +404,6 @@ impl Listener<'_, '_, '_> {
             return;
         }
         if let Err(error) = self.write(event) {
-            // Without a record there is nothing to measure for: the run ends.
             self.journal.lab.abort.raise();
             self.failure = Some(error);
         }
@@ -488,7 +470,6 @@ fn phase_name(phase: Phase) -> &'static str {
 /// The per-second columns of a step while it runs.
 #[derive(Default)]
 struct Intervals {
-    /// Start and length of each.
     spans: Vec<(Nanoseconds, Nanoseconds)>,
     columns: IntervalColumns,
     /// Commits of each kind in each 100 ms.
@@ -497,15 +478,16 @@ struct Intervals {
 
 impl Intervals {
     fn push(&mut self, interval: &Interval) {
-        self.push_commits(interval);
-        let mut merged: Option<Histogram<u64>> = None;
-        for kind in &interval.kinds {
-            match &mut merged {
-                None => merged = Some(kind.response.clone()),
-                Some(all) => all.add(&kind.response).expect("the bounds are the same"),
-            }
+        self.commits.resize(interval.kinds.len(), Vec::new());
+        // Bins that an interval, being shorter than a second, does not reach are left out.
+        let n_bins = interval.length.0.div_ceil(BIN.0) as usize;
+        for (commits, kind) in self.commits.iter_mut().zip(&interval.kinds) {
+            commits.extend(kind.bins.iter().take(n_bins));
         }
-        let merged = merged.unwrap_or_else(new_histogram);
+        let mut merged = new_histogram();
+        for kind in &interval.kinds {
+            merged.add(&kind.response).expect("the bounds are the same");
+        }
         let us = |quantile: f64| six_digits(merged.value_at_quantile(quantile) as f64 / 1e3);
         let seconds = interval.length.as_secs_f64().max(1e-9);
         let per_s = |count: u64| six_digits(count as f64 / seconds);
@@ -521,15 +503,6 @@ impl Intervals {
         self.columns.max_us.push(six_digits(merged.max() as f64 / 1e3));
         let lag_p99_us = interval.lag.value_at_quantile(0.99) as f64 / 1e3;
         self.columns.lag_p99_us.push(six_digits(lag_p99_us));
-    }
-
-    /// Bins that an interval, being shorter than a second, does not reach are left out.
-    fn push_commits(&mut self, interval: &Interval) {
-        self.commits.resize(interval.kinds.len(), Vec::new());
-        let n_bins = interval.length.0.div_ceil(BIN.0) as usize;
-        for (commits, kind) in self.commits.iter_mut().zip(&interval.kinds) {
-            commits.extend(kind.bins.iter().take(n_bins));
-        }
     }
 
     fn commits_100ms(&self) -> Vec<EncodedCounts> {

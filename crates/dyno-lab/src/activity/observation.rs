@@ -16,13 +16,12 @@ use dyno_units::{Nanoseconds, Reading};
 use dyno_workload::Observation;
 
 use super::{Activity, Journal, Length, StepEnd, Surroundings};
-use crate::run::{Lab, Watching};
-use crate::trial::TrialError;
+use crate::error::TrialError;
+use crate::lab::{Lab, Watching};
 
 /// How long after the end of an interval its readings are awaited.
 const GRACE: Nanoseconds = Nanoseconds::from_millis(200);
 
-/// How often it is looked whether the observation is to end.
 const LOOK: Nanoseconds = Nanoseconds::from_millis(100);
 
 /// The shortest last interval: over less, rates are not read.
@@ -39,7 +38,6 @@ pub(crate) struct ObservationActivity<'a> {
     watching: Option<&'a Watching>,
     /// Start and length of its intervals, those of the warm-up among them.
     spans: Vec<(Nanoseconds, Nanoseconds)>,
-    /// When the measured time began.
     began: Nanoseconds,
     was_ended: bool,
 }
@@ -82,7 +80,6 @@ impl Activity for ObservationActivity<'_> {
 }
 
 impl<'a> ObservationActivity<'a> {
-    /// Fails if the process to observe does not exist.
     pub(crate) fn new(
         (lab, watching): (&'a Lab, Option<&'a Watching>),
         name: &str,

@@ -4,16 +4,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use dyno_units::{Clock, Nanoseconds};
+use dyno_units::{Clock, MetricId, Nanoseconds};
 use dyno_workload::{Connection, Connector};
 
+use super::job::JobEnd;
 use super::{POLL, Surroundings};
-use crate::trial::TrialError;
+use crate::error::TrialError;
 
 /// Cancelling is repeated, because a connection's statement may begin just after it was cancelled.
 const CANCEL_EVERY: Nanoseconds = Nanoseconds::SECOND;
 
-/// How long connecting and cancelling may take.
 const COLD_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
 
 type Connections = Vec<Box<dyn Connection>>;
@@ -37,41 +37,31 @@ impl Work {
     }
 }
 
-/// A job's work, which has ended.
 pub(super) struct Worked {
-    pub(super) began: Nanoseconds,
+    began: Nanoseconds,
     pub(super) took: Nanoseconds,
     pub(super) failure: Option<String>,
 }
 
 impl Worked {
-    pub(super) fn in_words(&self, is_done: bool) -> String {
-        match &self.failure {
-            Some(why) => why.clone(),
-            None if is_done => "ended".to_owned(),
-            None => "was stopped at the end of the measured time".to_owned(),
-        }
-    }
-
-    /// The failure of the job with this name, if it failed by itself.
-    pub(super) fn result(
+    pub(super) fn into_end(
         self,
-        name: &str,
-        at: &Surroundings<'_, '_, '_>,
-    ) -> Result<(), TrialError> {
-        match self.failure {
-            Some(why) if !at.stop.is_raised() => {
-                Err(TrialError::new(format!("the job `{name}` {why}")))
-            }
-            _ => Ok(()),
-        }
+        (name, at): (&str, &Surroundings<'_, '_, '_>),
+        is_done: bool,
+        (figures, output): (Vec<(MetricId, f64)>, Vec<String>),
+    ) -> JobEnd {
+        let Worked { began, took, failure } = self;
+        let stopped = if is_done { "ended" } else { "was stopped at the end of the measured time" };
+        let ended = failure.clone().unwrap_or_else(|| stopped.to_owned());
+        let failure = failure.filter(|_| !at.stop.is_raised());
+        let failure = failure.map(|why| TrialError::new(format!("the job `{name}` {why}")));
+        JobEnd { began, took, ended, is_done, output, figures, failure }
     }
 }
 
-/// Makes the connections of a job, and cancels what they do.
 pub(super) struct Sessions {
     connector: Connector,
-    clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn Clock>,
 }
 
 impl Sessions {
@@ -80,10 +70,6 @@ impl Sessions {
     }
 
     /// Has this many connections do their work, each on a thread of its own, until none has more to do.
-    ///
-    /// # Errors
-    ///
-    /// One cannot be opened.
     pub(super) fn work(
         &self,
         n: usize,
@@ -110,7 +96,6 @@ impl Sessions {
         Ok(Worked { began, took, failure })
     }
 
-    /// This many connections, and the numbers of their sessions.
     fn connect(&self, n: usize) -> Result<(Connections, Vec<u64>), TrialError> {
         let (mut connections, mut ids) = (Vec::new(), Vec::new());
         for _ in 0..n {

@@ -1,18 +1,15 @@
 //! Statements with an end: each is sent when a connection of the job is free, and timed. A
 //! statement has no time limit; if it must stop early, another connection cancels it.
 
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dyno_record::ActivitySummary;
 use dyno_units::Direction::Lower;
-use dyno_units::{Clock, Metric, Nanoseconds, Unit, clean_text, metric, redact_secrets};
+use dyno_units::{Clock, Metric, Unit, clean_text, metric, redact_secrets};
 use dyno_workload::Connector;
 
-use super::sessions::{Sessions, Worked};
-use super::{Activity, StepEnd, Surroundings, add_figures};
-use crate::trial::TrialError;
+use super::job::{JobActivity, figures};
+use super::sessions::Sessions;
 
 const SHOWN_CHARACTERS: usize = 80;
 
@@ -22,43 +19,8 @@ const METRICS: [Metric; 2] = [
     metric("job.slowest", Unit::Seconds, Lower, "slowest statement", "duration of the longest statement of the job").secondary(),
 ];
 
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SqlJob {
-    /// Its name, unique in a step, as of a metric.
-    pub(crate) name: String,
-    /// In the order in which they are sent.
-    pub(crate) statements: Vec<String>,
-    /// Connections, each with one statement at a time.
-    pub(crate) at_once: usize,
-    /// Whether nothing else goes on in the step, so that what the server does is the job's.
-    pub(crate) is_alone: bool,
-}
-
-pub(crate) struct Sql {
-    job: SqlJob,
-    sessions: Sessions,
-    clock: Arc<dyn Clock>,
-    outcome: Option<Outcome>,
-}
-
-struct Outcome {
-    began: Nanoseconds,
-    took: Nanoseconds,
-    ended: String,
-    is_done: bool,
-    /// The time of each statement that has ended.
-    statements: Vec<(usize, Nanoseconds)>,
-}
-
-impl Sql {
-    pub(crate) fn new(job: SqlJob, connector: Connector, clock: &Arc<dyn Clock>) -> Sql {
-        let sessions = Sessions::new(connector, clock);
-        Sql { job, sessions, clock: Arc::clone(clock), outcome: None }
-    }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A statement as a message shows it: one line, without secrets, cut.
@@ -71,26 +33,23 @@ pub(crate) fn shown(statement: &str) -> String {
     }
 }
 
-impl Activity for Sql {
-    fn name(&self) -> &str {
-        &self.job.name
-    }
-
-    fn metrics(&self) -> Vec<Metric> {
-        // Of one statement, both would be the same.
-        let own = METRICS.into_iter().take(1 + usize::from(self.job.statements.len() > 1));
-        own.chain(super::server_metrics(self.job.is_alone)).collect()
-    }
-
-    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
-        let n = self.job.at_once.min(self.job.statements.len()).max(1);
-        let (job, clock) = (&self.job, &*self.clock);
+pub(crate) fn sql(
+    statements: Vec<String>,
+    at_once: usize,
+    (connector, clock): (Connector, &Arc<dyn Clock>),
+) -> JobActivity {
+    let sessions = Sessions::new(connector, clock);
+    // Of one statement, both would be the same.
+    let metrics = METRICS[..1 + usize::from(statements.len() > 1)].to_vec();
+    JobActivity::new("sql", metrics, move |name, at| {
+        let clock = &*sessions.clock;
+        let n = at_once.min(statements.len()).max(1);
         let (next, ended) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         // One statement after the other, until none is left or one has failed.
-        let worked = self.sessions.work(n, at, |connection, work| {
+        let worked = sessions.work(n, at, |connection, work| {
             loop {
                 let idx = next.fetch_add(1, Ordering::Relaxed);
-                let Some(statement) = job.statements.get(idx) else { break };
+                let Some(statement) = statements.get(idx) else { break };
                 if work.is_stopped() {
                     break;
                 }
@@ -101,45 +60,20 @@ impl Activity for Sql {
                     break;
                 }
                 let took = clock.now().saturating_sub(began);
-                lock(&ended).push((idx, took));
+                lock(&ended).push((idx, took.as_secs_f64()));
             }
         })?;
-        let mut statements = std::mem::take(&mut *lock(&ended));
-        statements.sort_unstable();
-        let is_done = statements.len() == job.statements.len();
-        let Worked { began, took, .. } = worked;
-        let ended = worked.in_words(is_done);
-        self.outcome = Some(Outcome { began, took, ended, is_done, statements });
-        worked.result(&self.job.name, at)
-    }
-
-    fn add_to(&mut self, end: &mut StepEnd) {
-        let Some(outcome) = &self.outcome else { return };
-        if outcome.is_done {
-            let slowest = outcome.statements.iter().map(|(_, took)| took.as_secs_f64());
-            let slowest = slowest.reduce(f64::max).filter(|_| self.job.statements.len() > 1);
-            add_figures(end, METRICS, [Some(outcome.took.as_secs_f64()), slowest]);
-        }
-        let output = outcome.statements.iter().map(|(idx, took)| {
-            format!("{:.3} s: {}", took.as_secs_f64(), shown(&self.job.statements[*idx]))
-        });
-        end.summary.activities.push(ActivitySummary {
-            name: self.job.name.clone(),
-            kind: "sql".to_owned(),
-            began_ns: outcome.began.0,
-            took_s: outcome.took.as_secs_f64(),
-            ended: outcome.ended.clone(),
-            is_done: outcome.is_done,
-            output: output.collect(),
-        });
-    }
-
-    fn add_readings_to(&self, end: &mut StepEnd) {
-        let is_done = self.outcome.as_ref().is_some_and(|outcome| outcome.is_done);
-        if is_done && self.job.is_alone {
-            super::add_server_figures(end);
-        }
-    }
+        let mut times = std::mem::take(&mut *lock(&ended));
+        times.sort_unstable_by_key(|(idx, _)| *idx);
+        let is_done = times.len() == statements.len();
+        let slowest = times.iter().map(|(_, took)| *took).reduce(f64::max);
+        let values = [Some(worked.took.as_secs_f64()), slowest.filter(|_| statements.len() > 1)];
+        let figures = if is_done { figures(METRICS, values) } else { Vec::new() };
+        let shown =
+            |(idx, took): &(usize, f64)| format!("{took:.3} s: {}", shown(&statements[*idx]));
+        let output = times.iter().map(shown).collect();
+        Ok(worked.into_end((name, at), is_done, (figures, output)))
+    })
 }
 
 #[cfg(test)]

@@ -21,7 +21,6 @@ pub(super) struct Job {
     running: Option<Running>,
 }
 
-/// A command that runs, or has ended.
 struct Running {
     stop: AbortFlag,
     thread: JoinHandle<()>,
@@ -73,7 +72,6 @@ impl Job {
         Ok(())
     }
 
-    /// Has the command stop, if one runs.
     pub(super) fn interrupt(&self) {
         self.running.iter().for_each(|running| running.stop.raise());
     }

@@ -7,10 +7,8 @@ use std::io::{self, Read, Write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// How every frame begins.
 const MARK: &[u8; 4] = b"DynA";
 
-/// Bytes that a message may have.
 const MESSAGE_MAX: usize = 16 << 20;
 
 const SHOWN: usize = 200;
@@ -27,13 +25,11 @@ pub(crate) enum FrameError {
     Wrong(String),
 }
 
-/// Writes a message and passes it on.
 pub(crate) fn write_frame(out: &mut dyn Write, message: &impl Serialize) -> io::Result<()> {
     out.write_all(&frame_of(message)?)?;
     out.flush()
 }
 
-/// A message as a frame.
 pub(crate) fn frame_of(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut text = serde_json::to_vec(message).map_err(io::Error::other)?;
     text.push(b'\n');

@@ -16,47 +16,34 @@ use serde::{Deserialize, Serialize};
 
 use super::part::Followed;
 use crate::command::{CommandEnd, CommandOrder};
-use crate::deployment::Route;
-use crate::trial::TrialEnd;
+use crate::failures::TrialEnd;
+use crate::route::Route;
 use crate::volume::VolumeAct;
 
-/// What the controller says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Order {
     /// Who it is; the first message.
     Hello(Hello),
     /// Asks for the time; answered at once.
-    Ping {
-        /// Repeated in the answer.
-        id: u64,
-    },
+    Ping { id: u64 },
     /// Connect the clients of a load and wait.
     Load(Box<LoadOrder>),
     /// Begin the load whose clients are connected, at this time of the agent's clock.
-    Begin {
-        load: u64,
-        at: Nanoseconds,
-    },
-    /// Stop the load before its time.
+    Begin { load: u64, at: Nanoseconds },
+    /// Stop the load, or the trial, before its time.
     Stop,
-    Server {
-        /// Counted from 1; repeated in the answer.
-        task: u64,
-        order: ServerOrder,
-    },
+    /// About the agent's server; orders are counted from 1, and answers repeat the number.
+    Server { task: u64, order: ServerOrder },
     /// Read the probes of the machine, and of the server if there is one.
-    Sample {
-        /// Repeated in the answer.
-        id: u64,
-    },
+    Sample { id: u64 },
+    /// Run a trial as a whole.
     Trial(Box<TrialOrder>),
 }
 
 /// A trial of a study, to be run as a whole on the agent's machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TrialOrder {
-    /// The text of the study.
     pub study: String,
     /// The files that it names, with their texts. Names are relative to the study's folder.
     pub files: BTreeMap<String, String>,
@@ -69,7 +56,6 @@ pub struct TrialOrder {
     pub data_folder: Option<String>,
     /// Whether it may begin on a copy of a data set that is kept there.
     pub reuse: bool,
-    /// Whether programs and images may be fetched.
     pub fetch: bool,
     /// How many bytes of data sets are kept there …
     pub keep_bytes: u64,
@@ -92,11 +78,8 @@ pub(crate) type EndThere = Result<TrialEnd, String>;
 pub(crate) enum ServerOrder {
     /// Make the volumes for its data, if there are to be any, before anything else.
     Provide(Box<ProvideOrder>),
-    Volume {
-        /// Which one, in the order in which they were made.
-        volume: usize,
-        act: VolumeAct,
-    },
+    /// Do something to a volume; they are counted in the order in which they were made.
+    Volume { volume: usize, act: VolumeAct },
     /// Find out what the data take on the volume that they lie on.
     Measure,
     /// Start it, on the data that are held if there are any.
@@ -104,28 +87,18 @@ pub(crate) enum ServerOrder {
     /// Stop it in order, and hold its data: the next server is started on them.
     Halt,
     /// Send the data that are held to other agents that fetch them.
-    Send {
-        takers: usize,
-    },
-    /// Fetch data from another agent, and hold them.
-    Fetch {
-        from: SocketAddrV4,
-        /// What it wants to hear first.
-        token: Secret,
-        /// The folder for them, if not the usual one.
-        data_folder: Option<String>,
-    },
+    Send { takers: usize },
+    /// Fetch data from another agent, which wants to hear the token first, and hold them.
+    Fetch { from: SocketAddrV4, token: Secret, data_folder: Option<String> },
+    /// Start a router.
     Route(Box<RouteOrder>),
-    /// Do something to it on purpose.
-    Act {
-        act: Act,
-        /// Where all nodes of its cluster are reached by others, in the order of their numbers.
-        nodes: Vec<SocketAddrV4>,
-    },
+    /// Do something to it on purpose. Others reach the nodes of its cluster there, in the order of their numbers.
+    Act { act: Act, nodes: Vec<SocketAddrV4> },
     /// Find out whether it does again what it did before.
     IsBack,
     /// Start a command of a job beside it; [`Answer::CommandEnded`] says what comes of it.
     Run(Box<CommandOrder>),
+    /// Stop the command.
     Interrupt,
     /// Remove what commands have left to each other.
     EndJob,
@@ -137,9 +110,8 @@ pub(crate) enum ServerOrder {
     Stop,
     /// Find out whether it still answers.
     Check,
-    Look {
-        log_lines: usize,
-    },
+    /// Find out why it is down, if it is, the end of its log, and what its data take.
+    Look { log_lines: usize },
 }
 
 impl ServerOrder {
@@ -176,7 +148,6 @@ pub(crate) struct ProvideOrder {
     pub(crate) data: Option<VolumeSpec>,
     /// The volume to make for their logs; none if these lie with the data.
     pub(crate) logs: Option<VolumeSpec>,
-    /// The folder for data, if not the usual one.
     pub(crate) data_folder: Option<String>,
 }
 
@@ -188,7 +159,6 @@ pub(crate) struct StartOrder {
     pub(crate) followed: Option<Followed>,
     /// The address of the machine at which clients reach it; its port is found there.
     pub(crate) open: Listening,
-    /// The folder for its data, if not the usual one.
     pub(crate) data_folder: Option<String>,
 }
 
@@ -200,9 +170,7 @@ pub(crate) struct RouteOrder {
     pub(crate) to: ServerUrl,
     /// Further servers that take the same load.
     pub(crate) also: Vec<ServerUrl>,
-    /// As of a server.
     pub(crate) open: Listening,
-    /// The folder for its files, if not the usual one.
     pub(crate) data_folder: Option<String>,
 }
 
@@ -229,90 +197,39 @@ pub(crate) struct ServerUp {
     pub(crate) router: Option<RouterUp>,
 }
 
+/// Times are of the agent's clock.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ServerDone {
-    /// There is nothing more to say of it.
     Followed,
     Provided(Box<PlaceFacts>),
     Measured(Box<VolumeUsage>),
     Up(Box<ServerUp>),
-    /// When it was done, by the agent's clock.
     Acted(Acted),
     Back(Result<(), Away>),
-    CachesDropped {
-        before_bytes: u64,
-        after_bytes: u64,
-    },
-    Sending {
-        /// The port of the address at which its server was ordered.
-        port: u16,
-        token: Secret,
-    },
-    Seen {
-        down: Option<String>,
-        log: Vec<String>,
-        data_bytes: Option<u64>,
-    },
+    CachesDropped { before_bytes: u64, after_bytes: u64 },
+    Sending { port: u16, token: Secret },
+    Seen { down: Option<String>, log: Vec<String>, data_bytes: Option<u64> },
 }
 
-/// What the agent says.
+/// Times are of the agent's clock: when a ping came in, and when its pong went out. A command that could not be started
+/// has ended as well. The files of a trial's record come in parts, in base64, before its end.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
-    /// Who it is and where; the first message.
     Hello(Hello),
-    Pong {
-        id: u64,
-        /// When the ping came in, by the agent's clock.
-        received: Nanoseconds,
-        /// When this went out, by the same clock.
-        sent: Nanoseconds,
-        unix_ms: u64,
-    },
-    Connected {
-        load: u64,
-        clients: usize,
-    },
-    /// A second of load.
-    Interval {
-        load: u64,
-        part: IntervalPart,
-    },
+    Pong { id: u64, received: Nanoseconds, sent: Nanoseconds, unix_ms: u64 },
+    Connected { load: u64, clients: usize },
+    Interval { load: u64, part: IntervalPart },
     Ended(Box<LoadEnd>),
-    /// The order about the server was followed.
-    Done {
-        task: u64,
-        done: ServerDone,
-    },
-    /// It could not be followed.
-    Undone {
-        task: u64,
-        message: String,
-        log: Vec<String>,
-    },
-    /// A command has ended, or could not be started.
-    CommandEnded {
-        task: u64,
-        end: Result<CommandEnd, String>,
-    },
-    Sampled {
-        id: u64,
-        sample: Sample,
-    },
+    Done { task: u64, done: ServerDone },
+    Undone { task: u64, message: String, log: Vec<String> },
+    CommandEnded { task: u64, end: Result<CommandEnd, String> },
+    Sampled { id: u64, sample: Sample },
     TrialEvent(Box<Event>),
-    /// The next part of a file of the trial's record.
-    TrialFile {
-        name: String,
-        /// Its bytes, in base64.
-        part: String,
-    },
-    /// The trial has ended, and all its files have been sent.
+    TrialFile { name: String, part: String },
     TrialEnded(Box<TrialReport>),
-    Failed {
-        load: u64,
-        message: String,
-    },
+    Failed { load: u64, message: String },
 }
 
 /// Bytes of an answer that is neither a part of a load nor of a trial's files: these hold histograms.
@@ -384,7 +301,6 @@ pub(crate) struct LoadOrder {
     pub(crate) step: Step,
     /// Its index among the generators.
     pub(crate) index: usize,
-    /// How many generators there are.
     pub(crate) count: usize,
     /// Threads; if it is not given, one for each of its CPUs …
     pub(crate) workers: Option<usize>,

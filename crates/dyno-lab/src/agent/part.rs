@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::message::ServerUrl;
 
-/// What a replica follows, as it travels.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Followed {
     number: u32,
@@ -35,10 +34,6 @@ pub(crate) fn leave(part: &mut Part, nodes: &[SocketAddrV4]) -> Option<Followed>
 }
 
 /// The part of a server that clients reach here; nodes of its cluster reach it there as well if they share the port.
-///
-/// # Errors
-///
-/// There is no such part on a host, or there are no free ports.
 pub(super) fn arrive(
     (part, followed): (Part, Option<Followed>),
     listening: &Listening,

@@ -46,13 +46,10 @@ pub type RunSlice = Arc<
 pub struct AgentSetup {
     clock: Arc<dyn Clock>,
     catalog: Catalog,
-    machine: String,
-    facts: BTreeMap<String, String>,
-    cpus: u32,
+    hello: Hello,
     run: RunSlice,
     hosting: Option<Arc<Hosting>>,
     trials: Option<Arc<RunTrial>>,
-    boot: String,
 }
 
 impl AgentSetup {
@@ -64,9 +61,10 @@ impl AgentSetup {
         let run: RunSlice = Arc::new(|spec, job, slice, begin, observe| {
             run_slice(spec, job, slice, begin, observe)
         });
+        let (protocol, dyno, boot) = (PROTOCOL, DYNO.to_owned(), dyno_host::boot_id());
+        let hello = Hello { protocol, dyno, machine, facts, cpus, boot };
         let catalog = Catalog::built_in();
-        let boot = dyno_host::boot_id();
-        AgentSetup { clock, catalog, machine, facts, cpus, run, hosting: None, trials: None, boot }
+        AgentSetup { clock, catalog, hello, run, hosting: None, trials: None }
     }
 
     #[must_use]
@@ -82,17 +80,6 @@ impl AgentSetup {
     #[must_use]
     pub fn running_trials(self, run: Arc<RunTrial>) -> AgentSetup {
         AgentSetup { trials: Some(run), ..self }
-    }
-
-    fn hello(&self) -> Hello {
-        Hello {
-            protocol: PROTOCOL,
-            dyno: DYNO.to_owned(),
-            machine: self.machine.clone(),
-            facts: self.facts.clone(),
-            cpus: self.cpus,
-            boot: self.boot.clone(),
-        }
     }
 }
 
@@ -160,7 +147,6 @@ fn watch(
     thread.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// Where answers go; each as a whole.
 #[derive(Clone)]
 pub(super) struct Outlet(Arc<Mutex<Box<dyn Write + Send>>>);
 
@@ -195,7 +181,7 @@ impl Agent {
             return Err("the controller did not report its version first".to_owned());
         };
         // Also to one of another version, so that it can say of which this one is.
-        self.out.say(&Answer::Hello(self.setup.hello()))?;
+        self.out.say(&Answer::Hello(self.setup.hello.clone()))?;
         if (*protocol, dyno.as_str()) == (PROTOCOL, DYNO) {
             return Ok(());
         }
@@ -251,7 +237,6 @@ impl Agent {
         }
     }
 
-    /// The threads of its server; the first call starts them.
     fn server(&mut self) -> Result<&ServerThread, String> {
         if self.server.is_none() {
             let hosting = self.setup.hosting.as_ref().ok_or("this agent cannot start servers")?;
@@ -261,11 +246,9 @@ impl Agent {
         self.server.as_ref().ok_or_else(String::new)
     }
 
-    /// Starts a load on a thread of its own.
     fn load(&mut self, order: LoadOrder) -> Result<(), String> {
         if let Some(before) = self.load.take() {
             before.abort.raise();
-            // Its panic has been reported.
             let _ = before.thread.join();
         }
         let (number, out) = (order.load, self.out.clone());
@@ -322,7 +305,6 @@ fn generate(
         Ok(end) => Answer::Ended(Box::new(end)),
         Err(message) => Answer::Failed { load, message },
     };
-    // A controller that is gone is noticed by whoever reads.
     let _ = out.say(&answer);
 }
 
@@ -334,7 +316,7 @@ fn share(
 ) -> Result<LoadEnd, String> {
     let slice = Slice { index: order.index, count: order.count.max(1) };
     let own = slice.share_of(order.step.spec.load.clients());
-    let usual = (setup.cpus as usize / order.sharing.max(1)).max(1);
+    let usual = (setup.hello.cpus as usize / order.sharing.max(1)).max(1);
     let workers = order.workers.unwrap_or(usual).clamp(1, own.max(1));
     let spec = order.step.spec(workers).ok_or("this agent does not know this kind of load")?;
     let endpoint = order.server.endpoint().map_err(|error| error.0)?;

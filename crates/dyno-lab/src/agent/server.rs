@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use dyno_database::{
-    Act, Control, DeployError, Listening, Part, Place, Products, Secret, Server, ServerSpec,
+    Act, Control, DeployError, Listening, Part, Place, Products, Secret, Server, ServerFacts,
+    ServerSpec,
 };
 use dyno_host::{HostSpec, Keeper, Probe, Readings, Sampler, Volume};
 use dyno_load::AbortFlag;
@@ -25,8 +26,7 @@ use super::serve::Outlet;
 use super::transfer::{self, Sending};
 use crate::command::CommandOrder;
 use crate::datasets::Staging;
-use crate::deployment::recorded_place;
-use crate::site::start_router;
+use crate::route::start_router;
 use crate::volume::{self, VolumeAct};
 
 /// Makes the keeper of an agent's server under the folder, or the default one. What it keeps ends with the agent,
@@ -38,7 +38,6 @@ pub struct Hosting {
     pub keeper: MakeKeeper,
     /// Memory of the machine, of which settings may ask a share.
     pub memory: ByteCount,
-    /// The path of this program, for commands of jobs.
     pub program: Option<PathBuf>,
 }
 
@@ -57,7 +56,6 @@ impl Drop for ServerThread {
         // One that starts just now is not waited for.
         dyno_database::stop_waiting();
         for thread in self.threads.drain(..) {
-            // Its panic has been reported.
             let _ = thread.join();
         }
     }
@@ -169,9 +167,7 @@ struct Keeping {
     volumes: Vec<Arc<Volume>>,
     running: Option<Box<dyn Server>>,
     is_router: bool,
-    /// Where the last server listened.
     address: Option<Ipv4Addr>,
-    /// Data for the next server.
     held: Option<Staging>,
     sending: Option<Sending>,
     job: Job,
@@ -202,7 +198,7 @@ impl Keeping {
         out: &Outlet,
     ) -> Result<ServerDone, DeployError> {
         match order {
-            ServerOrder::Provide(order) => self.provide(&order),
+            ServerOrder::Provide(order) => return self.provide(&order),
             ServerOrder::Volume { volume, act } => {
                 // Dips come while the load is measured: no process is looked up for them.
                 let processes = match act {
@@ -214,54 +210,43 @@ impl Keeping {
                     // The group whose limit is read may be another one now.
                     self.watch_server(Vec::new());
                 }
-                Ok(ServerDone::Followed)
             }
-            ServerOrder::Measure => Ok(ServerDone::Measured(Box::new(self.volume(0)?.usage()?))),
-            ServerOrder::Start(order) => self.start(*order),
-            ServerOrder::Route(order) => self.route(*order),
-            ServerOrder::Halt => self.halt(),
-            ServerOrder::Send { takers } => self.send(takers),
+            ServerOrder::Measure => {
+                return Ok(ServerDone::Measured(Box::new(self.volume(0)?.usage()?)));
+            }
+            ServerOrder::Start(order) => return self.start(*order),
+            ServerOrder::Route(order) => return self.route(*order),
+            ServerOrder::Halt => self.halt()?,
+            ServerOrder::Send { takers } => return self.send(takers),
             ServerOrder::Fetch { from, token, data_folder } => {
                 let keeper = self.keeper(data_folder.as_deref())?;
                 let staging = self.staging(&keeper)?;
                 let to = staging.data();
                 transfer::fetch((from, token.reveal()), (&to, keeper.run_as()), &self.ended)?;
                 self.held = Some(staging);
-                Ok(ServerDone::Followed)
             }
-            ServerOrder::Act { act, nodes } => self.act(act, &nodes),
-            ServerOrder::IsBack => Ok(ServerDone::Back(self.control()?.is_back())),
-            ServerOrder::Run(order) => self.run(task, *order, out),
-            ServerOrder::Interrupt => {
-                self.job.interrupt();
-                Ok(ServerDone::Followed)
+            ServerOrder::Act { act, nodes } => return self.act(act, &nodes),
+            ServerOrder::IsBack => return Ok(ServerDone::Back(self.control()?.is_back())),
+            ServerOrder::Run(order) => self.run(task, *order, out)?,
+            ServerOrder::Interrupt => self.job.interrupt(),
+            ServerOrder::EndJob => self.job = Job::default(),
+            ServerOrder::MayDropCaches => {
+                dyno_host::page_cache_problem()
+                    .map_or(Ok(()), |problem| Err(DeployError::new(problem)))?;
             }
-            ServerOrder::EndJob => {
-                self.job = Job::default();
-                Ok(ServerDone::Followed)
-            }
-            ServerOrder::MayDropCaches => match dyno_host::page_cache_problem() {
-                None => Ok(ServerDone::Followed),
-                Some(problem) => Err(DeployError::new(problem)),
-            },
             ServerOrder::DropCaches => {
                 let (before_bytes, after_bytes) = dyno_host::drop_page_cache()?;
-                Ok(ServerDone::CachesDropped { before_bytes, after_bytes })
+                return Ok(ServerDone::CachesDropped { before_bytes, after_bytes });
             }
-            ServerOrder::Stop => self.stop(),
-            ServerOrder::Check => {
-                let server = self.running.as_ref().ok_or_else(no_server)?;
-                server.check_alive().map(|()| ServerDone::Followed)
-            }
+            ServerOrder::Stop => self.stop()?,
+            ServerOrder::Check => self.running.as_ref().ok_or_else(no_server)?.check_alive()?,
             ServerOrder::Look { log_lines } => {
                 let server = self.running.as_mut().ok_or_else(no_server)?;
-                Ok(ServerDone::Seen {
-                    down: server.down(),
-                    log: server.log_tail(log_lines),
-                    data_bytes: server.data_bytes(),
-                })
+                let (down, log) = (server.down(), server.log_tail(log_lines));
+                return Ok(ServerDone::Seen { down, log, data_bytes: server.data_bytes() });
             }
         }
+        Ok(ServerDone::Followed)
     }
 
     fn start(&mut self, order: StartOrder) -> Result<ServerDone, DeployError> {
@@ -299,7 +284,7 @@ impl Keeping {
     }
 
     /// Stops the job and the server, and removes its data and what was made for them.
-    fn stop(&mut self) -> Result<ServerDone, DeployError> {
+    fn stop(&mut self) -> Result<(), DeployError> {
         self.job = Job::default();
         let stopped = match self.running.take() {
             Some(server) => {
@@ -309,7 +294,7 @@ impl Keeping {
             None => Ok(()),
         };
         (self.sending, self.held) = (None, None);
-        stopped.and(self.release()).map(|()| ServerDone::Followed)
+        stopped.and(self.release())
     }
 
     fn act(&mut self, act: Act, nodes: &[SocketAddrV4]) -> Result<ServerDone, DeployError> {
@@ -346,32 +331,21 @@ impl Keeping {
         let (started, notes) = start_router(&self.hosting.products, &route, servers, at)?;
         self.is_router = true;
         let server = self.running.insert(started);
-        let facts = server.facts()?;
-        let about = RouterUp {
-            product: facts.product,
-            version: facts.version,
-            settings: facts.settings,
-            supports_named_statements: server.supports_named_statements(),
-            notes,
-        };
+        let ServerFacts { product, version, settings, .. } = server.facts()?;
+        let supports_named_statements = server.supports_named_statements();
+        let about = RouterUp { product, version, settings, supports_named_statements, notes };
         let up = ServerUp { router: Some(about), ..up(&**server, &listening) };
         let probes = server.probes(None);
         self.watch_server(probes);
         Ok(ServerDone::Up(Box::new(up)))
     }
 
-    fn run(
-        &mut self,
-        task: u64,
-        order: CommandOrder,
-        out: &Outlet,
-    ) -> Result<ServerDone, DeployError> {
+    fn run(&mut self, task: u64, order: CommandOrder, out: &Outlet) -> Result<(), DeployError> {
         let (Some(server), Some(keeper)) = (&self.running, &self.keeper) else {
             return Err(no_server());
         };
         let beside = (&**server, keeper, self.hosting.program.as_deref());
-        self.job.run((task, order), beside, (&self.clock, out), &self.ended)?;
-        Ok(ServerDone::Followed)
+        self.job.run((task, order), beside, (&self.clock, out), &self.ended)
     }
 
     fn provide(&mut self, order: &ProvideOrder) -> Result<ServerDone, DeployError> {
@@ -388,7 +362,7 @@ impl Keeping {
                 return Err(error.into());
             }
         }
-        Ok(ServerDone::Provided(Box::new(recorded_place(facts))))
+        Ok(ServerDone::Provided(Box::new(facts)))
     }
 
     fn volume(&self, number: usize) -> Result<&Volume, DeployError> {
@@ -412,7 +386,6 @@ impl Keeping {
             .map_err(|error| DeployError::new(error.to_string()))
     }
 
-    /// What servers are kept with; the first call makes it.
     fn keeper(&mut self, data_folder: Option<&str>) -> Result<Arc<Keeper>, DeployError> {
         if let Some(keeper) = &self.keeper {
             return Ok(Arc::clone(keeper));
@@ -424,14 +397,14 @@ impl Keeping {
     }
 
     /// Stops the server in order, so that its data are complete: one that is started on them has nothing in its memory.
-    fn halt(&mut self) -> Result<ServerDone, DeployError> {
+    fn halt(&mut self) -> Result<(), DeployError> {
         let (Some(server), Some(keeper)) = (self.running.take(), &self.keeper) else {
             return Err(no_server());
         };
         let staging = self.staging(keeper)?;
         server.stop_and_keep_data(&staging.data())?;
         self.held = Some(staging);
-        Ok(ServerDone::Followed)
+        Ok(())
     }
 
     fn send(&mut self, takers: usize) -> Result<ServerDone, DeployError> {

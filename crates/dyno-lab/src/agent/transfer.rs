@@ -30,7 +30,6 @@ impl Drop for Sending {
     fn drop(&mut self) {
         self.stop.raise();
         if let Some(thread) = self.thread.take() {
-            // Its panic has been reported.
             let _ = thread.join();
         }
     }
@@ -40,7 +39,6 @@ fn failed(what: &str, error: impl std::fmt::Display) -> DeployError {
     DeployError::new(format!("{what}: {error}"))
 }
 
-/// Fails if no port or thread is available.
 pub(super) fn offer(
     data: PathBuf,
     (address, takers): (Ipv4Addr, usize),
@@ -64,11 +62,9 @@ pub(super) fn offer(
 struct Taker<'scope> {
     work: thread::ScopedJoinHandle<'scope, bool>,
     end: AbortFlag,
-    /// Raised once the token was said.
     is_known: AbortFlag,
 }
 
-/// Sends the data until all have them.
 fn serve(
     listener: &TcpListener,
     data: &Path,

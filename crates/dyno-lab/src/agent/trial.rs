@@ -14,8 +14,9 @@ use dyno_record::{Environment, Event, TrialReceiver};
 
 use super::message::{Answer, TrialOrder, TrialReport};
 use super::serve::Outlet;
-use crate::run::{Lab, RunOrder, run_one};
-use crate::trial::TrialEnd;
+use crate::failures::TrialEnd;
+use crate::lab::{Lab, RunOrder};
+use crate::run::run_one;
 
 /// Bytes of a file that are sent at a time.
 const PART: usize = 256 << 10;
@@ -26,11 +27,7 @@ const END_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub enum FromTrial<'a> {
     Event(&'a Event),
-    /// The next part of a file.
-    File {
-        name: &'a str,
-        part: &'a [u8],
-    },
+    File { name: &'a str, part: &'a [u8] },
 }
 
 pub type RunTrial =
@@ -80,7 +77,6 @@ pub fn unrecorded(environment: Environment, why: String) -> TrialReport {
 /// The thread of a trial. It ends with this.
 pub(super) struct TrialThread {
     abort: AbortFlag,
-    /// Closed when the thread ends.
     ended: Receiver<()>,
     thread: Option<JoinHandle<()>>,
 }
@@ -130,7 +126,6 @@ impl Drop for TrialThread {
         let Some(thread) = self.thread.take() else { return };
         self.stop();
         if self.ended.recv_timeout(END_LIMIT) == Err(RecvTimeoutError::Disconnected) {
-            // Its panic has been reported.
             let _ = thread.join();
         }
     }

@@ -1,15 +1,57 @@
-//! Several servers over the same data: the first, and those that share its load.
+//! Servers that run already, given by their URLs, and servers beside the first one: over the same data, independent, or
+//! promoted.
 
-use dyno_database::{AttachOptions, Endpoint, Part, Server, ServerSpec};
+use std::sync::{Arc, OnceLock};
+
+use dyno_database::{AttachOptions, Endpoint, Part, Server, ServerSpec, UrlError};
 use dyno_record::{Entry, MemberRole};
 use dyno_study::Variant;
+use dyno_workload::{Connector, MadeWorkload};
 
-use super::{Deployment, Member, Source, endpoint, part_of};
+use super::{Deployment, Member, Source, is_observed, part_of};
+use crate::error::TrialError;
 use crate::hosts::ServerHosts;
-use crate::trial::TrialError;
+
+pub(crate) struct Promoted {
+    pub(crate) name: String,
+    pub(crate) connector: Connector,
+}
+
+/// Opens connections to the primary, or to the replica that has taken its place.
+pub(super) fn or_promoted(primary: &Connector, promoted: &Arc<OnceLock<Promoted>>) -> Connector {
+    let (primary, promoted) = (Arc::clone(primary), Arc::clone(promoted));
+    Arc::new(move || match promoted.get() {
+        None => primary(),
+        Some(promoted) => (promoted.connector)(),
+    })
+}
+
+/// The server of a variant that runs already. One that is only observed needs no catalog.
+pub(crate) fn endpoint(variant: &Variant, url: &str) -> Result<Endpoint, UrlError> {
+    if is_observed(variant) { Endpoint::from_url_of_server(url) } else { Endpoint::from_url(url) }
+}
+
+pub(crate) fn attach(
+    endpoint: &Endpoint,
+    options: AttachOptions,
+    (variant, version): (&Variant, Option<&str>),
+) -> Result<Box<dyn Server>, TrialError> {
+    let server = match is_observed(variant) {
+        true => dyno_database::observe(endpoint)?,
+        false => dyno_database::attach(endpoint, options)?,
+    };
+    let Some(wanted) = version else { return Ok(server) };
+    let found = server.facts()?.version;
+    if dyno_database::version_fits(&found, wanted) {
+        return Ok(server);
+    }
+    Err(TrialError::new(format!(
+        "the study requires version {wanted}, but the server has version \
+        {found}"
+    )))
+}
 
 impl Deployment {
-    /// Names, servers and addresses of the further servers over the data of the first one.
     pub(crate) fn further_servers(&self) -> impl Iterator<Item = (&str, &dyn Server, &Endpoint)> {
         self.members.iter().filter_map(|member| match (&member.source, member.facts.role) {
             (Source::Attach { endpoint, .. }, MemberRole::Node) => {
@@ -55,7 +97,6 @@ impl Deployment {
         there.collect()
     }
 
-    /// The hosts of the members that join them.
     pub(crate) fn joining_there(&self) -> Vec<usize> {
         let joins =
             |member: &&Member| matches!(member.source, Source::Follow(..) | Source::Join(_));
@@ -74,6 +115,20 @@ impl Deployment {
         let all = self.members.iter().filter(|member| member.serves(Entry::Write));
         let endpoint = |member: &Member| member.instance.as_ref()?.server()?.endpoint().cloned();
         all.map(endpoint).collect::<Option<Vec<Endpoint>>>().unwrap_or_default()
+    }
+
+    /// Leaves servers that run already as they are, if the workload makes nothing in them.
+    pub(crate) fn leave_untouched(&mut self, workload: &MadeWorkload) {
+        for member in &mut self.members {
+            if let Source::Attach { options, .. } = &mut member.source {
+                options.makes_nothing |= workload.makes_nothing();
+            }
+        }
+    }
+
+    pub(super) fn named(&self, name: &str) -> Option<&dyn Server> {
+        let member = self.members.iter().find(|member| member.facts.name == name)?;
+        member.instance.as_ref()?.server()
     }
 }
 

@@ -10,7 +10,7 @@ use dyno_record::ServerFacts;
 use dyno_workload::{Connector, MadeWorkload};
 
 use super::recorded;
-use crate::run::Lab;
+use crate::lab::Lab;
 use crate::simulated;
 
 pub(crate) enum Instance {
@@ -30,11 +30,6 @@ pub(crate) struct LoadOrder<'a> {
 }
 
 impl Instance {
-    /// Its facts, as the record keeps them.
-    ///
-    /// # Errors
-    ///
-    /// It does not answer.
     pub(crate) fn facts(&self) -> Result<ServerFacts, DeployError> {
         match self.server() {
             Some(server) => Ok(recorded(server.facts()?)),
@@ -58,7 +53,6 @@ impl Instance {
         }
     }
 
-    /// Why it is down; none while it runs.
     pub(crate) fn down(&mut self) -> Option<String> {
         match self {
             Instance::Server(server) => server.down(),
@@ -71,10 +65,6 @@ impl Instance {
     }
 
     /// Puts a step of load on it; `observe` is called on this thread.
-    ///
-    /// # Errors
-    ///
-    /// The step could not be run: see [`run_step`].
     pub(crate) fn run_load(
         &self,
         spec: &StepSpec,
@@ -82,7 +72,10 @@ impl Instance {
         observe: &mut dyn FnMut(StepEvent<'_>),
     ) -> Result<StepTotals, LoadError> {
         let server = match self {
-            Instance::Simulated(server) => return simulated::run_load(server, spec, load, observe),
+            Instance::Simulated(server) => {
+                let of = (load.workload, load.rows.as_ref());
+                return simulated::run_load(server, spec, of, observe);
+            }
             Instance::Server(server) => server,
             Instance::Replica(following) => &following.server,
         };
@@ -96,10 +89,6 @@ impl Instance {
     }
 
     /// Stops it and moves its complete data to a folder: see [`Server::stop_and_keep_data`].
-    ///
-    /// # Errors
-    ///
-    /// It has no data that could be moved, or did not stop in order.
     pub(crate) fn stop_and_keep_data(self, to: &Path) -> Result<(), DeployError> {
         match self {
             Instance::Server(server) => server.stop_and_keep_data(to),
@@ -108,10 +97,6 @@ impl Instance {
     }
 
     /// Stops it and removes what was made for it.
-    ///
-    /// # Errors
-    ///
-    /// Something is left, or it ended badly.
     pub(crate) fn stop(self) -> Result<(), DeployError> {
         match self {
             Instance::Server(server) => server.stop(),

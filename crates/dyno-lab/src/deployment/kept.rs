@@ -6,16 +6,12 @@ use dyno_record::MemberRole;
 use dyno_study::{Design, Variant};
 
 use super::{Deployment, Instance, Source};
-use crate::run::Lab;
-use crate::site::start_router;
+use crate::lab::Lab;
+use crate::route::start_router;
 
 impl Deployment {
     /// Starts what a source says with `start`; none if it is a router, or not a server of Dyno's own. A replica follows
     /// the primary then.
-    ///
-    /// # Errors
-    ///
-    /// It did not start, or does not follow.
     pub(crate) fn start<E: From<DeployError>>(
         &self,
         lab: &Lab,
@@ -40,7 +36,6 @@ impl Deployment {
         }))
     }
 
-    /// The server that others join.
     pub(crate) fn joinable(&self) -> Result<&dyn Server, DeployError> {
         self.server().ok_or_else(no_primary)
     }
@@ -76,12 +71,8 @@ impl Drop for Kept {
 }
 
 impl Kept {
-    /// Starts all members of a variant's deployment, in the order in which they need each other. Servers admit their
-    /// products' own clients, and a router so many clients.
-    ///
-    /// # Errors
-    ///
-    /// One did not start; those before it were stopped.
+    /// Starts all members, in the order in which they need each other; if one does not start, those before it are stopped.
+    /// Servers admit their products' own clients, and a router so many clients.
     pub fn start(
         lab: &Lab,
         (design, variant): (&Design, &Variant),
@@ -157,11 +148,7 @@ impl Kept {
         })
     }
 
-    /// Stops all members.
-    ///
-    /// # Errors
-    ///
-    /// The first of what went wrong; all else is done nevertheless.
+    /// Fails with the first of what went wrong; all else is done nevertheless.
     pub fn stop(mut self) -> Result<(), DeployError> {
         self.0.tear_down()
     }

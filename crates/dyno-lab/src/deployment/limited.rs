@@ -4,7 +4,7 @@ use dyno_study::Database;
 use dyno_units::{ByteCount, SettingValue};
 
 use super::{Member, Source};
-use crate::trial::TrialError;
+use crate::error::TrialError;
 
 /// Sets the study's CPUs and memory limits of members. Members that this deployment lacks are skipped, as another
 /// variant may have them ([`unknown`]). Fails if a member is no process that can be limited.

@@ -1,24 +1,8 @@
-//! Records of servers and places.
+//! Records of servers.
 
 use std::collections::BTreeMap;
 
-use dyno_record::{BuildFacts, CommitSafety, PlaceFacts, ProductFacts, ServerFacts};
-
-pub(crate) fn recorded_place(facts: dyno_host::PlaceFacts) -> PlaceFacts {
-    let dyno_host::PlaceFacts { kind, path, filesystem, device, options, .. } = facts;
-    PlaceFacts {
-        kind,
-        path: path.display().to_string(),
-        filesystem,
-        device,
-        options,
-        is_rotational: facts.is_rotational,
-        write_cache: facts.write_cache,
-        loop_file: facts.loop_file,
-        is_loop_direct: facts.is_loop_direct,
-        survives_power_failure: facts.survives_power_failure,
-    }
-}
+use dyno_record::{BuildFacts, CommitSafety, ProductFacts, ServerFacts};
 
 fn recorded_build(facts: dyno_database::BuildFacts) -> BuildFacts {
     let dyno_host::Origin { source, builder, package, package_version } = facts.origin;

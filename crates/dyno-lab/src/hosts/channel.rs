@@ -16,10 +16,9 @@ use super::clock::{self, RoundTrip};
 use crate::agent::message::{Answer, Order, Sample, ServerOrder};
 use crate::agent::{FrameError, frame_of, read_counted};
 use crate::command::CommandEnd;
+use crate::error::TrialError;
 
-/// Lines of a command's complaints that are kept.
 const LINES: usize = 20;
-/// Bytes of one of them.
 const LINE_BYTES: u64 = 4096;
 const LINES_SHOWN: usize = 3;
 /// Bytes that are written at once: an agent that takes that many is still reading.
@@ -28,7 +27,6 @@ const PIECE: usize = 16 << 10;
 const END_LIMIT: Duration = Duration::from_secs(2);
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
-/// What comes from an agent, by its index.
 pub(super) enum Said {
     /// An answer; pongs, samples and ends of commands are taken by the channel itself.
     Answer(Box<Answer>),
@@ -127,13 +125,10 @@ struct Outbox {
     waiting: VecDeque<Outgoing>,
     /// Since when a byte waits to be read; none if none does.
     stuck: Option<Nanoseconds>,
-    /// Whether nothing follows.
     is_closed: bool,
 }
 
-/// Something that the agent is told.
 enum Outgoing {
-    /// An order, as a frame.
     Order(Vec<u8>),
     /// A question for the time, made when it is written: its round trip begins then.
     Ping,
@@ -316,6 +311,10 @@ impl Channel {
         why
     }
 
+    pub(super) fn fail(&self, why: &str) -> TrialError {
+        TrialError::new(self.lose(why))
+    }
+
     pub(super) fn lost(&self) -> Option<String> {
         locked(&self.state).lost.clone()
     }
@@ -370,7 +369,6 @@ impl Channel {
         }
     }
 
-    /// The next thing to write; none if nothing follows.
     fn next_outgoing(&self) -> Option<Outgoing> {
         let is_idle = |outbox: &mut Outbox| outbox.waiting.is_empty() && !outbox.is_closed;
         let waited = self.is_filled.wait_while(locked(&self.outbox), is_idle);

@@ -55,7 +55,6 @@ impl RoundTrip {
     }
 }
 
-/// The round trip that says most: the shortest.
 pub(crate) fn best(trips: &[RoundTrip]) -> Option<RoundTrip> {
     trips.iter().min_by_key(|trip| trip.took).copied()
 }
@@ -102,7 +101,6 @@ fn drift(first: &RoundTrip, last: &RoundTrip) -> Option<(f64, f64)> {
     Some((moved * ppm, bound * ppm))
 }
 
-/// The best round trip of each window.
 fn thinned(trips: &[RoundTrip]) -> Vec<RoundTrip> {
     let window = |trip: &RoundTrip| trip.at.0 / WINDOW.0;
     trips.chunk_by(|a, b| window(a) == window(b)).filter_map(best).collect()

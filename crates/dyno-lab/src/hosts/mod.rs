@@ -2,13 +2,11 @@
 //! agent` there. Agents live for one trial, so that no fault of one trial reaches the next. They generate load,
 //! or have a server with volumes, commands and faults.
 
-mod caches;
 mod channel;
 mod clock;
-mod command;
-mod fault;
 mod hosted;
 mod network;
+mod orders;
 mod probe;
 mod reach;
 mod server;
@@ -16,7 +14,6 @@ mod step;
 #[cfg(test)]
 mod tests;
 mod trial;
-mod volume;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -30,13 +27,15 @@ use dyno_study::{HostPool, Lost};
 use dyno_units::{Clock, Nanoseconds, redact_command};
 
 use self::channel::{Answers, Channel, Inbox, Said, inbox};
-use self::reach::{Reached, Say};
+pub(crate) use self::reach::Say;
+use self::reach::{LOST_LIMIT, LOST_PAUSE, Reached};
 use crate::agent::message::{Answer, Hello, Order};
 use crate::agent::{DYNO, PROTOCOL};
-use crate::run::{self, Lab};
-use crate::trial::TrialError;
+use crate::error::TrialError;
+use crate::lab::Lab;
 
 pub(crate) use network::measure as measure_network;
+pub(crate) use orders::MadeVolume;
 pub(crate) use probe::WatchedHost;
 pub use reach::{HeldHosts, kubernetes_manifest};
 pub(crate) use server::ServerHosts;
@@ -49,12 +48,8 @@ pub(crate) use trial::{FromHost, TrialSite, trial_sites};
 const HELLO_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
 /// An agent that has not answered, or not read, for so long hangs, or cannot be reached.
 const SILENCE_MOST: Nanoseconds = Nanoseconds::from_secs(10);
-/// Between two questions for the time.
 const BEAT: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(100);
-/// How long a host that has had an agent is tried again, where the run does not go on without it.
-const LOST_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
-const LOST_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
@@ -87,7 +82,6 @@ pub(crate) struct Agents {
     hellos: Vec<Hello>,
     /// The hosts as the study names them, and what is there where the study does not say it.
     hosts: Vec<(String, Option<String>)>,
-    /// The addresses at which servers on them are reached.
     addresses: Vec<String>,
     clock: Arc<dyn Clock>,
     answers: Answers,
@@ -107,7 +101,6 @@ impl StartError {
     }
 }
 
-/// Conversations that end together.
 struct Channels(Vec<Arc<Channel>>);
 
 impl Drop for Channels {
@@ -152,15 +145,16 @@ impl Agents {
             let (n_left, hosts) = (left.len(), wanted.choose(&left));
             let StartError { host, error } = match Agents::on(lab, pool, (&reached, &hosts)) {
                 Ok(all) => {
-                    reached.have_agents(&hosts);
+                    reached.state().seen.extend(&hosts);
                     return Ok(all);
                 }
                 Err(error) => error,
             };
             let Some(host) = host.map(|nth| hosts[nth]) else { return Err(error) };
-            reached.forget_copy(host);
+            // It is looked for again.
+            reached.state().copied.remove(&host);
             // One that has never been there is not lost, but wrong.
-            if !reached.has_had_agent(host) {
+            if !reached.state().seen.contains(&host) {
                 return Err(error);
             }
             let lost = (&*reached, host, n_left <= wanted.least);
@@ -248,7 +242,6 @@ impl Agents {
         hosts.join(", ")
     }
 
-    /// Ends all agents, and waits for their ends.
     pub(crate) fn stop(mut self) {
         self.heart = None;
     }
@@ -256,10 +249,6 @@ impl Agents {
 
 /// What becomes of a run after a host that has been there cannot be reached: it is given up, and its error returned; or it
 /// `is_needed` and tried again for a minute, for which this waits; or the run ends, which is noted.
-///
-/// # Errors
-///
-/// The run ends, or the user wants to stop.
 fn after_loss(
     lab: &Lab,
     pool: &HostPool,
@@ -272,12 +261,12 @@ fn after_loss(
     match pool.lost {
         Lost::Continue if !is_needed => {
             say(format!("{message}; the run continues with the other hosts"));
-            reached.give_up(host);
+            reached.state().given_up.insert(host);
             return Ok(Some(error));
         }
         Lost::Stop if lab.clock.now() < until => {
             say(format!("{message}; retrying"));
-            run::sleep(lab, LOST_PAUSE);
+            lab.sleep(LOST_PAUSE);
             if lab.abort.is_raised() {
                 return Err(TrialError::Abandoned);
             }
@@ -313,7 +302,6 @@ fn agent_commands(
     results.into_iter().collect()
 }
 
-/// Says hello to all, and waits for theirs.
 fn greet(
     channels: &[Arc<Channel>],
     answers: &Answers,
@@ -333,8 +321,8 @@ fn greet(
                     hellos[idx] = Some(hello);
                 }
                 _ => {
-                    let why = channels[idx].lose("its agent did not say its version first");
-                    return Err(StartError::of(idx)(TrialError::new(why)));
+                    let error = channels[idx].fail("its agent did not say its version first");
+                    return Err(StartError::of(idx)(error));
                 }
             },
             Err(_) => {}
@@ -346,7 +334,7 @@ fn greet(
         }
         if clock.now() >= limit {
             let why = format!("no agent has answered within {HELLO_LIMIT}");
-            return Err(StartError::of(silent)(TrialError::new(channels[silent].lose(&why))));
+            return Err(StartError::of(silent)(channels[silent].fail(&why)));
         }
     }
     Ok(hellos.into_iter().flatten().collect())

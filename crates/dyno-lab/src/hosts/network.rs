@@ -7,7 +7,6 @@ use dyno_record::NetworkFacts;
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::Connection;
 
-/// Connections that are opened to measure a round trip.
 const ROUND_TRIPS: usize = 20;
 const LIMIT: Nanoseconds = Nanoseconds::from_secs(2);
 /// Bytes of an answer by which bandwidth is measured, and how many of them there are.

@@ -28,26 +28,19 @@ static KNOWN: LazyLock<Registry> = LazyLock::new(host_readings);
 const SERVER: &str = "server.";
 const GROUP: &str = "*.";
 
+#[derive(Clone)]
 pub(crate) struct WatchedHost {
     pub(crate) idx: usize,
+    pub(crate) host: String,
     pub(crate) member: String,
-    /// Whether that member's processes are the server that is measured, or a part of it.
     pub(crate) is_measured: bool,
     /// What is wanted of its own probes there, if it is a router.
     pub(crate) of_router: Vec<Reading>,
 }
 
-#[derive(Clone)]
-struct Named {
-    host: String,
-    member: String,
-    is_measured: bool,
-    of_router: Vec<Reading>,
-}
-
 struct HostsProbe {
     channels: Vec<Arc<Channel>>,
-    names: Vec<Named>,
+    names: Vec<WatchedHost>,
     registered: Vec<Reading>,
     /// Whether it has been noted of a host that it did not answer in time.
     is_late: Vec<bool>,
@@ -58,16 +51,9 @@ struct HostsProbe {
 }
 
 impl ServerHosts {
-    pub(crate) fn probe(&self, watched: Vec<WatchedHost>) -> Box<dyn Probe> {
-        let channels = watched.iter().map(|one| Arc::clone(self.channel(one.idx))).collect();
+    pub(crate) fn probe(&self, names: Vec<WatchedHost>) -> Box<dyn Probe> {
+        let channels = names.iter().map(|one| Arc::clone(self.channel(one.idx))).collect();
         let channels: Vec<Arc<Channel>> = channels;
-        let named = |WatchedHost { idx, member, is_measured, of_router }| Named {
-            host: self.name(idx).to_owned(),
-            member,
-            is_measured,
-            of_router,
-        };
-        let names: Vec<Named> = watched.into_iter().map(named).collect();
         let registered = registered(&names);
         let (is_late, n_notes) = (vec![false; channels.len()], vec![0; channels.len()]);
         let new = |_: &Arc<Channel>| [READINGS_MOST, READINGS_MOST].map(Names::new);
@@ -76,13 +62,13 @@ impl ServerHosts {
     }
 }
 
-fn registered(names: &[Named]) -> Vec<Reading> {
+fn registered(names: &[WatchedHost]) -> Vec<Reading> {
     let own = host_readings();
     let mut all: Vec<Reading> = Vec::new();
     // The sum over the hosts has the place of the server of this machine.
     all.extend(own.iter().filter(|reading| reading.id.starts_with(SERVER)).cloned());
     let mut hosts = BTreeSet::new();
-    for Named { host, member, of_router, .. } in names {
+    for WatchedHost { host, member, of_router, .. } in names {
         all.extend(of_router.iter().cloned());
         // A router may be on a host that has a server as well.
         let is_new = hosts.insert(host);
@@ -118,9 +104,9 @@ fn bound(sample: &mut Sample, [of_machine, of_router]: &mut [Names; 2]) {
 }
 
 /// Puts what the hosts have read into the readings; none of a host that has not answered.
-fn put(hosts: &[(&Named, Option<Sample>)], readings: &mut Readings) {
+fn put(hosts: &[(&WatchedHost, Option<Sample>)], readings: &mut Readings) {
     let mut sums: BTreeMap<&str, (f64, usize)> = BTreeMap::new();
-    for (Named { host, member, is_measured, of_router }, sample) in hosts {
+    for (WatchedHost { host, member, is_measured, of_router, .. }, sample) in hosts {
         let Some(sample) = sample else { continue };
         let is_wanted = |name: &str| of_router.iter().any(|reading| reading.is_for(name));
         let own = sample.router.iter().filter(|(name, _)| is_wanted(name));
@@ -201,20 +187,21 @@ mod tests {
         Some(Sample { machine: by_name(values), ..Sample::default() })
     }
 
-    fn named(host: &str, member: &str, is_measured: bool) -> Named {
+    fn named(host: &str, member: &str, is_measured: bool) -> WatchedHost {
         let (host, member) = (host.to_owned(), member.to_owned());
-        Named { host, member, is_measured, of_router: Vec::new() }
+        WatchedHost { idx: 0, host, member, is_measured, of_router: Vec::new() }
     }
 
     #[track_caller]
     fn check(hosts: &[(&str, Option<Sample>)], expected: &[(&str, f64)]) {
-        let names: Vec<Named> = hosts.iter().map(|(name, _)| named(name, name, true)).collect();
+        let names: Vec<WatchedHost> =
+            hosts.iter().map(|(name, _)| named(name, name, true)).collect();
         let hosts = names.iter().zip(hosts.iter().map(|(_, values)| values.clone()));
         check_named(&hosts.collect::<Vec<_>>(), expected);
     }
 
     #[track_caller]
-    fn check_named(hosts: &[(&Named, Option<Sample>)], expected: &[(&str, f64)]) {
+    fn check_named(hosts: &[(&WatchedHost, Option<Sample>)], expected: &[(&str, f64)]) {
         let mut readings = Readings::new();
         let mut hosts = hosts.to_vec();
         for (_, sample) in &mut hosts {
@@ -223,7 +210,7 @@ mod tests {
         }
         put(&hosts, &mut readings);
         assert_eq!(readings, by_name(expected));
-        let names: Vec<Named> = hosts.iter().map(|(named, _)| (*named).clone()).collect();
+        let names: Vec<WatchedHost> = hosts.iter().map(|(named, _)| (*named).clone()).collect();
         let registry = Registry::new(registered(&names));
         for name in readings.keys() {
             assert!(registry.find(name).is_some(), "{name} is not registered");
@@ -276,7 +263,7 @@ mod tests {
         let primary = named("sql1", "primary", true);
         let of_router =
             vec![Reading { id: "pgbouncer.clients_waiting".into(), ..Reading::default() }];
-        let pooler = Named { of_router, ..named("sql1", "pooler", false) };
+        let pooler = WatchedHost { of_router, ..named("sql1", "pooler", false) };
         let read = |cpu: f64| values(&[("server.cpu_s_per_s", cpu), ("disk.vda.queue", 2.0)]);
         let router = by_name(&[("pgbouncer.clients_waiting", 3.0), ("pgbouncer.pools", 1.0)]);
         let sample = read(0.5).map(|sample| Sample { router, ..sample });

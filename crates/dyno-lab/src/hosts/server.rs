@@ -18,12 +18,12 @@ use super::hosted::{Hosted, Used};
 use super::reach::Say;
 use super::{Agents, POLL, Wanted};
 use crate::agent::message::{
-    Answer, Order, RouteOrder, ServerDone, ServerOrder, ServerUp, StartOrder,
+    Answer, Hello, Order, RouteOrder, ServerDone, ServerOrder, ServerUp, StartOrder,
 };
 use crate::agent::part;
-use crate::deployment::Route;
-use crate::run::Lab;
-use crate::trial::TrialError;
+use crate::error::TrialError;
+use crate::lab::Lab;
+use crate::route::Route;
 
 /// How long an error of one host is kept back: the loss of another may be its cause.
 const LOST_PAUSE: Duration = Duration::from_millis(500);
@@ -90,15 +90,10 @@ impl ServerHosts {
     }
 
     pub(crate) fn facts(&self, idx: usize, server: Option<&Endpoint>) -> MemberHost {
-        let hello = &self.agents.hellos[idx];
-        MemberHost {
-            name: self.name(idx).to_owned(),
-            machine: hello.machine.clone(),
-            dyno: hello.dyno.clone(),
-            cpus: hello.cpus,
-            facts: hello.facts.clone(),
-            network: server.and_then(|one| super::measure_network(one, self.agents.clock.as_ref())),
-        }
+        let Hello { machine, dyno, cpus, facts, .. } = self.agents.hellos[idx].clone();
+        let clock = self.agents.clock.as_ref();
+        let network = server.and_then(|one| super::measure_network(one, clock));
+        MemberHost { name: self.name(idx).to_owned(), machine, dyno, cpus, facts, network }
     }
 
     pub(crate) fn pid(&self, idx: usize) -> Option<i32> {
@@ -136,7 +131,6 @@ impl ServerHosts {
         ServerOrder::Start(Box::new(StartOrder { spec, followed, open, data_folder }))
     }
 
-    /// Where a server of a host is reached.
     fn listening(&self, idx: usize, port: u16) -> Listening {
         let address = SocketAddrV4::new(self.addresses[idx], port);
         Listening { address, password: self.password.clone() }
@@ -316,15 +310,13 @@ impl ServerHosts {
             }
             // Also if something has come: a host may answer without end what nobody has asked.
             if done[missing].is_none() && clock.now() >= until {
-                let channel = self.channel(tasks[missing].0);
-                let why = channel.lose(&format!("its server is not ready after {limit}"));
-                return Err(TrialError::new(why));
+                let why = format!("its server is not ready after {limit}");
+                return Err(self.channel(tasks[missing].0).fail(&why));
             }
         }
         Ok(done.into_iter().flatten().collect())
     }
 
-    /// Takes an answer of a host: what came of an order is put into its place.
     fn take(
         &self,
         idx: usize,
@@ -354,7 +346,7 @@ impl ServerHosts {
     }
 
     pub(crate) fn out_of_turn(&self, idx: usize) -> TrialError {
-        TrialError::new(self.channel(idx).lose("its agent answered out of turn"))
+        self.channel(idx).fail("its agent answered out of turn")
     }
 }
 
@@ -386,7 +378,6 @@ mod tests {
     use super::super::WatchedHost;
     use super::super::tests::pipes;
     use super::*;
-    use crate::agent::message::Hello;
     use crate::agent::{DYNO, PROTOCOL, read_frame, write_frame};
 
     /// What would hide text on a terminal, and turn it around.
@@ -537,8 +528,9 @@ mod tests {
         let sample = json!({ "machine": {}, "router": {}, "notes": vec![HOSTILE; 70] });
         let hosts = hosts_of(done, sample);
         let (member, of_router) = ("primary".to_owned(), Vec::new());
-        let mut probe =
-            hosts.probe(vec![WatchedHost { idx: 0, member, is_measured: true, of_router }]);
+        let host = hosts.name(0).to_owned();
+        let watched = WatchedHost { idx: 0, host, member, is_measured: true, of_router };
+        let mut probe = hosts.probe(vec![watched]);
         let mut readings = dyno_host::Readings::new();
         let mut read = || {
             probe.read(Nanoseconds::ZERO, &mut readings);

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use dyno_database::Endpoint;
 use dyno_load::{
-    AbortFlag, COUNT_MOST, IntervalPart, LoadError, OUTCOMES, StepEvent, StepMerge, StepSpec,
-    StepTotals,
+    AbortFlag, COUNT_MOST, IntervalPart, LoadError, StepEvent, StepMerge, StepSpec, StepTotals,
 };
 use dyno_model::Name;
 use dyno_record::{EncodedHistogram, GeneratorSummary, HostSummary, KindSummary, new_histogram};
@@ -21,7 +20,7 @@ use super::clock::{self, RoundTrip};
 use super::{Agents, POLL};
 use crate::agent::message::{Answer, LoadEnd, LoadOrder, Order, Step, Work};
 use crate::observe::six_digits;
-use crate::phase::{DoneThere, totals_of_part};
+use crate::totals::{DoneThere, outcomes, totals_of_part};
 
 /// Round trips by which a clock is measured, before and after a load.
 const ROUND_TRIPS: usize = 8;
@@ -50,13 +49,11 @@ pub(crate) struct LoadRequest<'a> {
     pub(crate) workload: &'a MadeWorkload,
     /// Threads of each generator, if the study says how many.
     pub(crate) workers: Option<u32>,
-    /// Whether the network to the servers is measured before the first load.
     pub(crate) measures_network: bool,
     pub(crate) abort: &'a AbortFlag,
 }
 
 impl LoadRequest<'_> {
-    /// The server of a generator, counted from 0.
     fn endpoint(&self, generator: usize) -> &Endpoint {
         &self.endpoints[generator % self.endpoints.len()]
     }
@@ -147,11 +144,6 @@ impl Agents {
             }
         }
         channels.iter().map(|channel| channel.take_trips()).collect()
-    }
-
-    /// How many agents share a machine's CPUs.
-    fn sharing(&self) -> usize {
-        if self.is_local { self.channels.0.len() } else { 1 }
     }
 }
 
@@ -269,7 +261,7 @@ impl Course<'_> {
                 index,
                 count,
                 workers: self.request.workers.map(|workers| workers as usize),
-                sharing: self.generators.sharing(),
+                sharing: if *is_local { count } else { 1 },
                 measures_network: self.request.measures_network && self.load == 1,
             })));
         }
@@ -291,10 +283,6 @@ impl Course<'_> {
         Ok(())
     }
 
-    fn out_of_turn(&self, idx: usize) -> LoadError {
-        LoadError(self.channels()[idx].lose("its agent answered out of turn"))
-    }
-
     /// Orders all to begin at one time; returns it by the controller's clock.
     fn begin(&mut self, clocks: &[Vec<RoundTrip>]) -> Result<Nanoseconds, LoadError> {
         let mut best = Vec::new();
@@ -314,7 +302,6 @@ impl Course<'_> {
         Ok(at)
     }
 
-    /// Adds up what comes until all have ended.
     fn collect(
         &mut self,
         began: Nanoseconds,
@@ -381,7 +368,8 @@ impl Course<'_> {
             Said::Lost(why) => Err(LoadError(why)),
             Said::Answer(answer) if load_of(&answer) == Some(self.load) => {
                 let Some(stage) = self.stages[idx].after(&answer) else {
-                    return Err(self.out_of_turn(idx));
+                    let why = self.channels()[idx].lose("its agent answered out of turn");
+                    return Err(LoadError(why));
                 };
                 self.stages[idx] = stage;
                 match *answer {
@@ -407,11 +395,10 @@ impl Course<'_> {
             let Ok((idx, said)) = self.generators.answers.recv_timeout(POLL) else { continue };
             let has_ended = match &said {
                 Said::Lost(_) => true,
-                Said::Answer(answer) => match &**answer {
-                    Answer::Ended(end) => end.load == self.load,
-                    Answer::Failed { load, .. } => *load == self.load,
-                    _ => false,
-                },
+                Said::Answer(answer) => {
+                    load_of(answer) == Some(self.load)
+                        && matches!(**answer, Answer::Ended(_) | Answer::Failed { .. })
+                }
             };
             if has_ended {
                 self.stages[idx] = Stage::Ended;
@@ -423,24 +410,15 @@ impl Course<'_> {
 /// Which load an answer belongs to; none if to none.
 fn load_of(answer: &Answer) -> Option<u64> {
     match answer {
-        Answer::Hello(_)
-        | Answer::Pong { .. }
-        | Answer::Done { .. }
-        | Answer::Undone { .. }
-        | Answer::CommandEnded { .. }
-        | Answer::Sampled { .. }
-        | Answer::TrialEvent(_)
-        | Answer::TrialFile { .. }
-        | Answer::TrialEnded(_) => None,
         Answer::Connected { load, .. }
         | Answer::Interval { load, .. }
         | Answer::Failed { load, .. } => Some(*load),
         Answer::Ended(end) => Some(end.load),
+        _ => None,
     }
 }
 
 impl Share {
-    /// Adds an interval of this generator, here and to the step.
     fn add(
         &mut self,
         idx: usize,
@@ -472,15 +450,12 @@ fn summary(names: &[Name], share: Share) -> HostSummary {
     let encoded = |times: &dyno_load::TimesPart| {
         EncodedHistogram::encode(&times.histogram().unwrap_or_else(new_histogram))
     };
-    let kinds = names.iter().zip(&end.measured.kinds).map(|(name, kind)| {
-        let counted = OUTCOMES.iter().zip(kind.outcomes).filter(|(_, count)| *count > 0);
-        KindSummary {
-            name: name.clone().into_owned(),
-            outcomes: counted.map(|(name, count)| ((*name).to_owned(), count)).collect(),
-            response: encoded(&kind.response),
-            service: encoded(&kind.service),
-            commits_100ms: None,
-        }
+    let kinds = names.iter().zip(&end.measured.kinds).map(|(name, kind)| KindSummary {
+        name: name.clone().into_owned(),
+        outcomes: outcomes(kind.outcomes),
+        response: encoded(&kind.response),
+        service: encoded(&kind.service),
+        commits_100ms: None,
     });
     HostSummary {
         clients: end.clients as u64,

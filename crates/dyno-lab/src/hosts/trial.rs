@@ -13,18 +13,14 @@ use super::channel::Said;
 use super::reach::{Reached, Say};
 use super::{Agents, POLL, StartError, Wanted, after_loss};
 use crate::agent::message::{Answer, EndThere, Order, TrialOrder, TrialReport};
-use crate::run::Lab;
-use crate::trial::TrialError;
+use crate::error::TrialError;
+use crate::lab::Lab;
 
 const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
 pub(crate) enum FromHost {
     Event(Box<EventKind>),
-    /// The next part of a file of its record.
-    Part {
-        name: String,
-        bytes: Vec<u8>,
-    },
+    Part { name: String, bytes: Vec<u8> },
 }
 
 /// Who takes it. What breaks stops the trial.
@@ -32,7 +28,6 @@ pub(crate) type Take<'a> = &'a mut dyn FnMut(FromHost) -> ControlFlow<()>;
 
 pub(crate) struct TrialSite<'a> {
     pub(crate) pool: &'a HostPool,
-    /// Its number in the pool.
     pub(crate) host: usize,
     /// What tells its kernel from others: hosts with the same one are one machine.
     pub(crate) machine: String,
@@ -44,7 +39,6 @@ impl TrialSite<'_> {
         &self.pool.names[self.host]
     }
 
-    /// Whether trials may still be placed there.
     pub(crate) fn is_used(&self) -> bool {
         self.reached.hosts(self.pool).contains(&self.host)
     }
@@ -83,7 +77,7 @@ impl TrialSite<'_> {
                 Err(StartError { host: None, error }) => return Err(error),
                 Err(StartError { error, .. }) => error,
             };
-            self.reached.forget_copy(self.host);
+            self.reached.state().copied.remove(&self.host);
             let is_needed = self.reached.hosts(self.pool).len() <= 1;
             let lost = (&*self.reached, self.host, is_needed);
             if let Some(error) = after_loss(lab, self.pool, lost, (error, &mut until), say)? {
@@ -119,8 +113,8 @@ fn follow(lab: &Lab, agents: &Agents, take: Take<'_>) -> Result<TrialReport, Tri
             stop_until = Some(lab.clock.now() + STOP_LIMIT);
         }
         if stop_until.is_some_and(|until| lab.clock.now() > until) {
-            let why = channel.lose(&format!("its trial has not stopped within {STOP_LIMIT}"));
-            return Err(TrialError::new(why));
+            let why = format!("its trial has not stopped within {STOP_LIMIT}");
+            return Err(channel.fail(&why));
         }
         let Ok((_, said)) = agents.answers.recv_timeout(POLL) else { continue };
         let from = match said {
@@ -129,17 +123,12 @@ fn follow(lab: &Lab, agents: &Agents, take: Take<'_>) -> Result<TrialReport, Tri
                 Answer::TrialEnded(report) => return Ok(*report),
                 Answer::TrialEvent(event) => FromHost::Event(Box::new(event.kind)),
                 Answer::TrialFile { name, part } => {
-                    let bytes = STANDARD.decode(part);
-                    let Ok(bytes) = bytes else {
-                        let why = channel.lose("a part of the trial's record cannot be decoded");
-                        return Err(TrialError::new(why));
+                    let Ok(bytes) = STANDARD.decode(part) else {
+                        return Err(channel.fail("a part of the trial's record cannot be decoded"));
                     };
                     FromHost::Part { name, bytes }
                 }
-                _ => {
-                    let why = channel.lose("its agent answered what it was not asked");
-                    return Err(TrialError::new(why));
-                }
+                _ => return Err(channel.fail("its agent answered what it was not asked")),
             },
         };
         is_wanted &= take(from).is_continue();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 
-use dyno_host::{Probe, ProbeCommand, Readings, Sampler, thread_cpu};
+use dyno_host::{Probe, Readings, thread_cpu};
 use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds};
 
@@ -17,7 +17,6 @@ const READINGS_MOST: usize = 16_384;
 
 const NOTES_MOST: usize = 1000;
 
-/// The readings that each source has of itself.
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
     reading("probes.*.cpu_s_per_s", Cpus, "CPU used by the probe", "CPU time that this probe itself uses, in Dyno's process").worse(),
@@ -30,50 +29,10 @@ pub(super) enum Heard {
     Done { source: usize, cpu: Nanoseconds },
 }
 
-pub(super) enum Reader {
-    Host(Box<Sampler>),
-    Own(Box<dyn Probe>),
-}
-
-impl Reader {
-    fn every(&self) -> Nanoseconds {
-        match self {
-            Reader::Host(_) => Nanoseconds::SECOND,
-            Reader::Own(probe) => probe.every().max(SHORTEST),
-        }
-    }
-
-    fn read(&mut self, now: Nanoseconds) -> Readings {
-        match self {
-            Reader::Host(sampler) => sampler.read(now),
-            Reader::Own(probe) => {
-                let mut readings = Readings::new();
-                probe.read(now, &mut readings);
-                readings
-            }
-        }
-    }
-
-    pub(super) fn command(&self) -> Option<Arc<ProbeCommand>> {
-        match self {
-            Reader::Host(_) => None,
-            Reader::Own(probe) => probe.command(),
-        }
-    }
-
-    fn take_notes(&mut self) -> Vec<String> {
-        match self {
-            Reader::Host(_) => Vec::new(),
-            Reader::Own(probe) => probe.take_notes(),
-        }
-    }
-}
-
-/// A source before its thread begins.
 pub(super) struct Source {
     pub(super) idx: usize,
     pub(super) name: String,
-    pub(super) reader: Reader,
+    pub(super) probe: Box<dyn Probe>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) origin: Nanoseconds,
     pub(super) period: Nanoseconds,
@@ -97,7 +56,7 @@ impl Default for Told {
 
 impl Source {
     fn take_notes(&mut self) -> Vec<String> {
-        let mut notes = self.reader.take_notes();
+        let mut notes = self.probe.take_notes();
         notes.truncate(NOTES_MOST - self.told.n_notes);
         self.told.n_notes += notes.len();
         if self.told.is_too_much && !std::mem::replace(&mut self.told.is_noted, true) {
@@ -112,7 +71,7 @@ impl Source {
 
     /// Reads until it is told to stop, or nobody listens any more.
     pub(super) fn run(mut self, stopped: &Receiver<()>, send: &Sender<Heard>) {
-        let every = self.reader.every().max(self.period);
+        let every = self.probe.every().max(SHORTEST).max(self.period);
         let mut due = self.origin;
         let mut before: Option<(Nanoseconds, Nanoseconds)> = None;
         loop {
@@ -141,7 +100,8 @@ impl Source {
         now: Nanoseconds,
         before: &mut Option<(Nanoseconds, Nanoseconds)>,
     ) -> Sample {
-        let mut values = self.reader.read(now);
+        let mut values = Readings::new();
+        self.probe.read(now, &mut values);
         // A server's number times the factor of its unit may be none; nor can messages carry it.
         values.retain(|_, value| value.is_finite());
         let is_too_much = self.told.names.keep(&mut values);
@@ -201,7 +161,7 @@ mod tests {
         let mut source = Source {
             idx: 0,
             name: "endless".to_owned(),
-            reader: Reader::Own(Box::new(Endless(0))),
+            probe: Box::new(Endless(0)),
             clock,
             origin: Nanoseconds::ZERO,
             period: Nanoseconds::SECOND,

@@ -1,18 +1,18 @@
 //! What is observed: the host's probes together, each other probe for itself.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use dyno_database::Server;
-use dyno_host::{HostSpec, Probe, ProcessGroup, Sampler, ThreadListing};
-use dyno_units::{Clock, Nanoseconds, Registry};
+use dyno_host::{HostSpec, Probe, ProcessGroup, Readings, Sampler, ThreadListing};
+use dyno_units::{Clock, Nanoseconds, Reading, Registry};
 
-use super::source::{READINGS, Reader};
+use super::source::READINGS;
 
-/// Probes that have not begun.
 pub struct Watched {
     sampler: Sampler,
     probes: Vec<Box<dyn Probe>>,
-    period: Nanoseconds,
+    pub(super) period: Nanoseconds,
 }
 
 impl Watched {
@@ -57,7 +57,6 @@ impl Watched {
         watched
     }
 
-    /// Adds a probe, with a thread of its own.
     pub fn with(mut self, probe: Box<dyn Probe>) -> Watched {
         self.probes.push(probe);
         self
@@ -68,13 +67,8 @@ impl Watched {
         self
     }
 
-    /// Reads no probe more often than this.
     pub fn with_period(self, period: Nanoseconds) -> Watched {
         Watched { period, ..self }
-    }
-
-    pub(super) fn period(&self) -> Nanoseconds {
-        self.period
     }
 
     pub(super) fn registry(&self) -> Registry {
@@ -85,17 +79,31 @@ impl Watched {
     }
 
     /// The sources with their names, no name twice.
-    pub(super) fn into_readers(self) -> Vec<(String, Reader)> {
-        let mut readers = vec![("host".to_owned(), Reader::Host(Box::new(self.sampler)))];
+    pub(super) fn into_probes(self) -> Vec<(String, Box<dyn Probe>)> {
+        let host: Box<dyn Probe> = Box::new(HostProbe(self.sampler));
+        let mut probes = vec![("host".to_owned(), host)];
         for probe in self.probes {
             let name = probe.name().to_owned();
-            let is_free = |wanted: &String| readers.iter().all(|(taken, _)| taken != wanted);
+            let is_free = |wanted: &String| probes.iter().all(|(taken, _)| taken != wanted);
             let name = std::iter::once(name.clone())
                 .chain((2..).map(|n| format!("{name}-{n}")))
                 .find(is_free)
                 .expect("there is a number that is not taken");
-            readers.push((name, Reader::Own(probe)));
+            probes.push((name, probe));
         }
-        readers
+        probes
+    }
+}
+
+/// The probes of the host that share a thread.
+struct HostProbe(Sampler);
+
+impl Probe for HostProbe {
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        self.0.registered().into()
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        readings.extend(self.0.read(now));
     }
 }

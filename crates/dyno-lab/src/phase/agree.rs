@@ -8,7 +8,8 @@ use dyno_record::AuditRow;
 use dyno_units::{Clock, Nanoseconds};
 
 use crate::deployment::{Source, split_by};
-use crate::trial::{Trial, TrialError};
+use crate::error::TrialError;
+use crate::trial::Trial;
 
 /// How long a replica may take to apply what it is behind.
 const LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
@@ -22,14 +23,8 @@ pub(super) fn replicas(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
         // Nobody follows the first primary any more, nor yet the new one.
         return Ok(());
     }
-    let mut members = trial.deployment.members.iter();
-    let product = members.find_map(|member| match &member.source {
-        Source::Follow(spec, _) => lab.products.find(&spec.product)?.replicating(),
-        _ => None,
-    });
-    let (Some(replicating), Some(primary)) = (product, trial.deployment.server()) else {
-        return Ok(());
-    };
+    let Some(replicating) = trial.deployment.replicating(lab) else { return Ok(()) };
+    let Some(primary) = trial.deployment.server() else { return Ok(()) };
     let replicas = trial.deployment.replicas();
     let mut rows: Vec<AuditRow> = replicas
         .iter()
@@ -46,18 +41,11 @@ pub(super) fn sync(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     let began = lab.clock.now();
     let nodes = trial.deployment.nodes();
     let synced = wait_until_synced(clustering, &nodes, LIMIT, lab.clock.as_ref());
-    let took = lab.clock.now().saturating_sub(began).as_secs_f64();
-    let is_synced = synced.is_ok();
-    let found = row(
-        "all nodes have committed the same transactions after the load".to_owned(),
-        format!("within {LIMIT}"),
-        synced.map_or_else(|why| why, |()| format!("{took:.1} s")),
-        is_synced,
-    );
+    let name = "all nodes have committed the same transactions after the load".to_owned();
+    let found = in_time(name, synced, lab.clock.now().saturating_sub(began));
     trial.audited(vec![found], began)
 }
 
-/// Compares the tables of the nodes of a cluster. What differs is a demand of the audit that is not met.
 pub(super) fn nodes(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     let lab = trial.lab;
     let Some(clustering) = trial.deployment.clustering(lab) else { return Ok(()) };
@@ -108,6 +96,12 @@ fn equal(name: String, found: Result<(Vec<String>, usize), String>) -> AuditRow 
     row(name, "all tables".to_owned(), measured, is_equal)
 }
 
+fn in_time(name: String, done: Result<(), String>, took: Nanoseconds) -> AuditRow {
+    let pass = done.is_ok();
+    let measured = done.map_or_else(|why| why, |()| format!("{:.1} s", took.as_secs_f64()));
+    row(name, format!("within {LIMIT}"), measured, pass)
+}
+
 fn compare(
     replicating: &dyn Replicating,
     primary: &dyn Server,
@@ -118,24 +112,13 @@ fn compare(
     let began = clock.now();
     let Some(mut meter) = replica.lag_meter(replicating) else { return Vec::new() };
     let caught_up = wait_until_caught_up(meter.as_mut(), LIMIT, clock);
-    let took = clock.now().saturating_sub(began).as_secs_f64();
-    let is_caught_up = caught_up.is_ok();
-    let mut rows = vec![row(
-        format!("{name} catches up with the primary after the load"),
-        format!("within {LIMIT}"),
-        caught_up.map_or_else(|why| why, |()| format!("{took:.1} s")),
-        is_caught_up,
-    )];
-    if is_caught_up {
-        let found = tables_that_differ(
-            replicating.tables(),
-            &primary.connector(),
-            &replica.server.connector(),
-        );
-        rows.push(equal(
-            format!("{name} has the same rows as the primary, by count and checksum"),
-            found,
-        ));
+    let demand = format!("{name} catches up with the primary after the load");
+    let mut rows = vec![in_time(demand, caught_up, clock.now().saturating_sub(began))];
+    if rows[0].pass {
+        let (primary, replica) = (primary.connector(), replica.server.connector());
+        let found = tables_that_differ(replicating.tables(), &primary, &replica);
+        let demand = format!("{name} has the same rows as the primary, by count and checksum");
+        rows.push(equal(demand, found));
     }
     rows
 }

@@ -1,18 +1,17 @@
 //! Asks the server after the last step whether it did what it confirmed.
 
 use dyno_database::ReplicationMode;
-use dyno_load::{Interval, IntervalPart, OUTCOMES};
 use dyno_record::{AuditRow, EventKind, Survived};
 use dyno_units::Nanoseconds;
 use dyno_workload::{
-    AuditTotals, Connector, Dialect, ErrorClass, KindTotals, MadeWorkload, StatementError, Stored,
-    TextRows,
+    AuditTotals, Connector, Dialect, MadeWorkload, StatementError, Stored, TextRows,
 };
 
+use crate::error::TrialError;
 use crate::manifest::plan_workload;
-use crate::trial::{Trial, TrialError};
+use crate::totals::DoneThere;
+use crate::trial::Trial;
 
-/// Asks the server whether it did what it confirmed, if it has rows.
 pub(super) fn audit(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     if trial.deployment.independent_servers().nth(1).is_some() {
         return trial.audit_each();
@@ -45,7 +44,7 @@ impl Trial<'_, '_> {
         mut rows: Vec<AuditRow>,
         began: Nanoseconds,
     ) -> Result<(), TrialError> {
-        rows.extend(AuditRow::of_kinds(&self.results.steps));
+        rows.extend(AuditRow::of_kinds(&self.results.summary.steps));
         let is_passed = |row: &&AuditRow| row.pass && !row.is_undecided;
         let undecided = rows.iter().filter(|row| row.is_undecided).map(|row| {
             format!("{}, because the sample is too small (expected {})", row.name, row.expected)
@@ -57,25 +56,8 @@ impl Trial<'_, '_> {
             skipped: undecided.chain(left_out).collect(),
             took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),
         };
-        self.results.audit.extend(rows);
+        self.results.summary.audit.extend(rows);
         self.event(kind)
-    }
-}
-
-/// What the clients of one of several independent servers did.
-#[derive(Default)]
-pub(crate) struct DoneThere {
-    /// By their attempts.
-    pub(crate) did: AuditTotals,
-    /// What they have counted themselves.
-    pub(crate) counts: Vec<u64>,
-}
-
-impl DoneThere {
-    pub(crate) fn add(&mut self, other: &DoneThere) {
-        self.did.add(&other.did);
-        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
-        self.counts.iter_mut().zip(&other.counts).for_each(|(sum, n)| *sum += n);
     }
 }
 
@@ -98,10 +80,7 @@ impl Trial<'_, '_> {
             in_doubt,
             found,
             lost,
-            why_range: match lost {
-                None => self.workload.why_loss_is_a_range(),
-                Some(_) => None,
-            },
+            why_range: self.workload.why_loss_is_a_range().filter(|_| lost.is_none()),
         });
         let rows = found.into_iter().map(|row| {
             let may_lose = row.stored.is_some_and(|stored| {
@@ -115,7 +94,7 @@ impl Trial<'_, '_> {
             recorded(dyno_workload::AuditRow { name, pass: row.pass || may_lose, ..row })
         });
         let rows = rows.collect();
-        let faults = self.results.steps.iter_mut().flat_map(|step| &mut step.faults);
+        let faults = self.results.summary.steps.iter_mut().flat_map(|step| &mut step.faults);
         for promotion in faults.filter_map(|fault| fault.promotion.as_mut()) {
             promotion.survived.clone_from(&survived);
         }
@@ -142,41 +121,6 @@ impl Trial<'_, '_> {
         }
         self.audited(rows, began)
     }
-}
-
-const COMMITTED: &str = "committed";
-
-const ROLLED_BACK: &str = "rolled_back";
-
-pub(crate) fn totals(interval: &Interval) -> AuditTotals {
-    AuditTotals {
-        kinds: interval.kinds.iter().map(|kind| kind_totals(&kind.outcomes.0)).collect(),
-        tally: interval.tally,
-        in_flight: 0,
-    }
-}
-
-pub(crate) fn totals_of_part(part: &IntervalPart) -> AuditTotals {
-    AuditTotals {
-        kinds: part.kinds.iter().map(|kind| kind_totals(&kind.outcomes)).collect(),
-        tally: part.tally(),
-        in_flight: 0,
-    }
-}
-
-fn kind_totals(outcomes: &[u64; OUTCOMES.len()]) -> KindTotals {
-    let is_lost = |name: &str| {
-        ErrorClass::ALL.iter().any(|class| class.loses_connection() && class.name() == name)
-    };
-    let count = |is_wanted: &dyn Fn(&str) -> bool| -> u64 {
-        let outcomes = OUTCOMES.iter().zip(outcomes);
-        outcomes.filter(|(name, _)| is_wanted(name)).map(|(_, count)| count).sum()
-    };
-    let committed = count(&|name| name == COMMITTED);
-    let rolled_back = count(&|name| name == ROLLED_BACK);
-    let lost = count(&is_lost);
-    let undone = count(&|_| true) - committed - rolled_back - lost;
-    KindTotals { committed, rolled_back, undone, lost }
 }
 
 /// Questions that the server does not answer fail a demand, but leave the measurements.
@@ -217,15 +161,7 @@ pub(super) fn ask(connector: &Connector, queries: &[String]) -> Result<Vec<TextR
 }
 
 fn recorded(row: dyno_workload::AuditRow) -> AuditRow {
-    let dyno_workload::AuditRow {
-        name,
-        expected,
-        measured,
-        pass,
-        is_undecided,
-        is_of_clients: _,
-        stored: _,
-    } = row;
+    let dyno_workload::AuditRow { name, expected, measured, pass, is_undecided, .. } = row;
     AuditRow { name, expected, measured, pass, is_undecided }
 }
 
@@ -235,6 +171,8 @@ fn failure(row: &AuditRow) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dyno_workload::KindTotals;
+
     use super::*;
 
     #[test]
@@ -257,18 +195,5 @@ mod tests {
         let one = KindTotals { committed: 1, ..KindTotals::default() };
         let some = AuditTotals { kinds: vec![one], ..AuditTotals::default() };
         assert_eq!(names(&some).len(), 4);
-    }
-
-    #[test]
-    fn outcomes_are_parted_by_what_is_known_of_them() {
-        let outcomes = OUTCOMES.map(|name| match name {
-            "committed" => 1000,
-            "rolled_back" => 400,
-            "disconnected" => 200,
-            "timed_out" => 30,
-            _ => 1,
-        });
-        let expected = KindTotals { committed: 1000, rolled_back: 400, undone: 5, lost: 230 };
-        assert_eq!(kind_totals(&outcomes), expected);
     }
 }

@@ -4,9 +4,9 @@ use dyno_host::VolumeUsage;
 use dyno_units::Direction::{Higher, Lower, Neither};
 use dyno_units::{Metric, Unit, metric};
 
-use crate::trial::{Trial, TrialError, log_bytes};
+use crate::error::TrialError;
+use crate::trial::{Trial, log_bytes};
 
-/// What is measured of data that lie on a volume.
 #[rustfmt::skip]
 const FIGURES: [Metric; 10] = [
     metric("data.length", Unit::Bytes, Lower, "length of data files", "lengths of all data files after the last measurement").secondary(),
@@ -21,15 +21,14 @@ const FIGURES: [Metric; 10] = [
     metric("data.extent_size", Unit::Bytes, Neither, "mean size of an extent", "allocated bytes of the data ÷ number of their extents"),
 ];
 
-/// Reads the size of the data, and of the logs among them.
 pub(super) fn data_size(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     if trial.deployment.server().is_none() {
         return Ok(());
     }
     // Of shards, all parts.
     let all = || trial.deployment.holding();
-    trial.results.data.bytes_after = all().map(|server| server.data_bytes()).sum();
-    trial.results.data.log_bytes_after = all().map(log_bytes).sum();
+    trial.results.summary.data.bytes_after = all().map(|server| server.data_bytes()).sum();
+    trial.results.summary.data.log_bytes_after = all().map(log_bytes).sum();
     on_volume(trial)
 }
 
@@ -37,7 +36,7 @@ pub(super) fn data_size(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
 fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     let mut members = trial.deployment.members.iter();
     let volume = members.find_map(|member| member.volumes.first()).cloned();
-    let (Some(volume), Some(step)) = (volume, trial.results.steps.last_mut()) else {
+    let (Some(volume), Some(step)) = (volume, trial.results.summary.steps.last_mut()) else {
         return Ok(());
     };
     let usage = match volume.usage() {
@@ -56,7 +55,7 @@ fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     for (metric, value) in FIGURES.into_iter().zip(values) {
         let Some(value) = value else { continue };
         step.figures.insert(metric.id, value);
-        trial.results.metrics.push(metric);
+        trial.results.summary.metrics.push(metric);
     }
     match is_known {
         true => Ok(()),

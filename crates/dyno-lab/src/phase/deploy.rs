@@ -12,12 +12,14 @@ use dyno_workload::Workload;
 use super::fill::copy;
 use crate::datasets::{Contents, DataSets, Description, Kept, Staging};
 use crate::deployment::{Instance, Source, attach};
+use crate::error::TrialError;
 use crate::site::Site;
-use crate::trial::{Trial, TrialError};
+use crate::trial::Trial;
 
 /// Brings up all members: a server that Dyno starts on a copy of a kept data set, where one is there.
 pub(super) fn deploy(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-    trial.start_on_hosts()?;
+    // Those on hosts are filled without a log for others, as here.
+    trial.start_there(|spec| ServerSpec { part: Part::Alone, ..spec.clone() })?;
     (0..trial.deployment.members.len()).try_for_each(|member| trial.bring_up(member))
 }
 
@@ -67,11 +69,6 @@ impl Trial<'_, '_> {
         self.ready(member, instance, began)
     }
 
-    /// Starts the servers of all hosts that are filled, if there are any: without a log for others, as here.
-    fn start_on_hosts(&mut self) -> Result<(), TrialError> {
-        self.start_there(|spec| ServerSpec { part: Part::Alone, ..spec.clone() })
-    }
-
     /// Starts the servers on hosts that begin for themselves, all at once and as `of` says.
     pub(super) fn start_there(
         &mut self,
@@ -109,7 +106,6 @@ impl Trial<'_, '_> {
         member.place.clone().ok_or_else(missing)
     }
 
-    /// Takes a member that is up, and notes its facts.
     pub(super) fn ready(
         &mut self,
         member: usize,
@@ -157,23 +153,16 @@ impl Trial<'_, '_> {
             return Wanted::Nothing;
         }
         let products = &self.lab.products;
+        let shape = match products.data_shape(spec, place) {
+            Ok(shape) => shape,
+            Err(error) => return Wanted::Refused(error.message),
+        };
         let dialect = products.spec(&spec.product).and_then(|product| product.dialect);
-        match products.data_shape(spec, place) {
-            Ok(shape) => {
-                let Some(dialect) = dialect else {
-                    return Wanted::Refused(format!("{} speaks no SQL", spec.product));
-                };
-                let seed = self.order.plan.seed.0;
-                let workload: &dyn Workload = &*self.workload;
-                Wanted::Data(Box::new(Contents::new(
-                    shape,
-                    place.kind(),
-                    (dialect, workload),
-                    seed,
-                )))
-            }
-            Err(error) => Wanted::Refused(error.message),
-        }
+        let Some(dialect) = dialect else {
+            return Wanted::Refused(format!("{} speaks no SQL", spec.product));
+        };
+        let (workload, seed): (&dyn Workload, _) = (&*self.workload, self.order.plan.seed.0);
+        Wanted::Data(Box::new(Contents::new(shape, place.kind(), (dialect, workload), seed)))
     }
 
     fn start_on_kept(
@@ -188,7 +177,7 @@ impl Trial<'_, '_> {
         let Description { rows, populate_s, created_unix_ms, .. } = kept.description;
         let key = kept.key();
         drop(kept);
-        let data = &mut self.results.data;
+        let data = &mut self.results.summary.data;
         (data.rows, data.populate_s, data.reused) = (rows, populate_s, true);
         data.key = Some(key.clone());
         let now = lab.clock.now();
@@ -213,26 +202,15 @@ impl Trial<'_, '_> {
         let began = lab.clock.now();
         let place = self.place(member)?;
         self.copy_for_replicas(data, spec)?;
-        let server = lab
-            .products
-            .start_on(&data.data(), spec, &place, &lab.clock)
-            .map_err(TrialError::from)
-            .map_err(|error| on_copy(error, self.results.data.key.as_deref()))?;
+        let started = lab.products.start_on(&data.data(), spec, &place, &lab.clock);
+        let server = started.map_err(|error| match &self.results.summary.data.key {
+            Some(key) => TrialError::from(error).with(&format!(
+                " (it was started on a copy of the data set {key}; if that is damaged, \
+                 `dyno datasets --remove {key}` removes it)"
+            )),
+            None => error.into(),
+        })?;
         self.ready(member, Instance::Server(server), began)?;
         self.check_abort()
-    }
-}
-
-/// Says of a server that did not start on what data it was to do so.
-fn on_copy(error: TrialError, key: Option<&str>) -> TrialError {
-    match (error, key) {
-        (TrialError::Failed { message, log }, Some(key)) => TrialError::Failed {
-            message: format!(
-                "{message} (it was started on a copy of the data set {key}; if that is damaged, \
-                 `dyno datasets --remove {key}` removes it)"
-            ),
-            log,
-        },
-        (error, _) => error,
     }
 }

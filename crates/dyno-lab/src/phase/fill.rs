@@ -13,22 +13,23 @@ use super::audit::ask;
 use super::deploy::Wanted;
 use crate::datasets::{DataSets, Description, Kept, Staging};
 use crate::deployment::Source;
+use crate::error::TrialError;
+use crate::lab::Lab;
 use crate::prepare::Population;
-use crate::run::Lab;
-use crate::trial::{Trial, TrialError, foreign, log_bytes};
+use crate::trial::{Trial, foreign, log_bytes};
 
 pub(super) fn fill(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     let mut members = trial.deployment.members.iter();
     if let Some(member) = members.position(|member| member.serves(Entry::Admin))
-        && !trial.results.data.reused
+        && !trial.results.summary.data.reused
     {
         trial.populate()?;
         trial.keep_and_restart(member)?;
         trial.restart_there()?;
     }
     if let Some(server) = trial.deployment.server() {
-        trial.results.data.bytes = server.data_bytes();
-        trial.results.data.log_bytes = log_bytes(server);
+        trial.results.summary.data.bytes = server.data_bytes();
+        trial.results.summary.data.log_bytes = log_bytes(server);
     }
     trial.check_rows()?;
     trial.begin()?;
@@ -36,7 +37,6 @@ pub(super) fn fill(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
 }
 
 impl Trial<'_, '_> {
-    /// Refuses a server on whose rows the workload cannot work.
     fn check_rows(&self) -> Result<(), TrialError> {
         let tables = self.deployment.tables();
         if let Some(server) = tables {
@@ -110,7 +110,6 @@ impl Trial<'_, '_> {
         self.populate_on(of_server)
     }
 
-    /// Populates a server with this connector and dialect, of which is known whether a client blocks its worker.
     fn populate_on(
         &mut self,
         (connector, dialect, blocks_worker): (Connector, Dialect, bool),
@@ -128,11 +127,11 @@ impl Trial<'_, '_> {
         let rows = population.populate(&mut |rows, rows_total| {
             self.event(EventKind::PopulateProgressed { rows, rows_total })
         })?;
-        self.results.data.rows = rows;
+        self.results.summary.data.rows = rows;
         // Before anything else: half a data set must not be kept.
         self.check_abort()?;
         let took_s = lab.clock.now().saturating_sub(began).as_secs_f64();
-        self.results.data.populate_s = took_s;
+        self.results.summary.data.populate_s = took_s;
         self.event(EventKind::Populated { rows, took_s })
     }
 
@@ -162,7 +161,6 @@ impl Trial<'_, '_> {
         self.start_there(ServerSpec::clone)
     }
 
-    /// Stops a private server that was filled, keeps its data, and starts a server on a copy of them.
     fn keep_and_restart(&mut self, member: usize) -> Result<(), TrialError> {
         let lab = self.lab;
         let Source::Start(spec) = self.deployment.members[member].source.clone() else {
@@ -185,7 +183,7 @@ impl Trial<'_, '_> {
         match self.keep(&staging, &wanted)? {
             Some(kept) => {
                 let copy = copy(lab, &kept, &place)?;
-                self.results.data.key = Some(kept.key());
+                self.results.summary.data.key = Some(kept.key());
                 drop(kept);
                 self.start_on(member, &copy, &spec)
             }
@@ -203,9 +201,9 @@ impl Trial<'_, '_> {
                     TrialError::new(format!("the size of the data cannot be read: {error}"))
                 })?;
                 let mut description = Description::new(contents, self.workload.name());
-                description.rows = self.results.data.rows;
+                description.rows = self.results.summary.data.rows;
                 description.bytes = bytes;
-                description.populate_s = self.results.data.populate_s;
+                description.populate_s = self.results.summary.data.populate_s;
                 description.created_unix_ms = self.lab.clock.unix_millis();
                 DataSets::of(&self.lab.keeper)
                     .keep(staging, &description, &self.lab.data_sets)

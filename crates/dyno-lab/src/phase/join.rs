@@ -7,14 +7,15 @@ use dyno_host::{CopyError, CopyLayout};
 use dyno_units::Nanoseconds;
 
 use crate::datasets::Staging;
-use crate::deployment::{Instance, Route, Source, split_by};
+use crate::deployment::{Instance, Source, split_by};
+use crate::error::TrialError;
+use crate::route::Route;
 use crate::site::Site;
-use crate::trial::{Trial, TrialError, log_bytes};
+use crate::trial::{Trial, log_bytes};
 
 /// How long the nodes of a cluster may take to see each other once all have started.
 const SYNC_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
-/// Brings up the members that follow the primary or stand in front of it.
 pub(super) fn join(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     trial.join_members()?;
     trial.finish_replicas()?;
@@ -148,7 +149,6 @@ impl Trial<'_, '_> {
         Ok(())
     }
 
-    /// Has each shard keep its share of the tables, of which all have copies.
     fn split_tables(&mut self) -> Result<(), TrialError> {
         let lab = self.lab;
         let Some((sharding, router, shards)) = self.deployment.sharding(lab) else { return Ok(()) };
@@ -157,8 +157,8 @@ impl Trial<'_, '_> {
         let split = dyno_database::split(sharding, &router, &shards, by)?;
         // What the data take from here on, so that it can be compared with what they take after the last step.
         let all = || self.deployment.holding();
-        self.results.data.bytes = all().map(|server| server.data_bytes()).sum();
-        self.results.data.log_bytes = all().map(log_bytes).sum();
+        self.results.summary.data.bytes = all().map(|server| server.data_bytes()).sum();
+        self.results.summary.data.log_bytes = all().map(log_bytes).sum();
         let each = (1..).zip(&split.each);
         let each = |unit: &str| -> Vec<String> {
             let part = |(number, n): (u32, &u64)| {

@@ -9,9 +9,10 @@ use dyno_units::Nanoseconds;
 
 use super::settle::{Waiting, debt_read};
 use crate::activity::{keep_samples, watched};
-use crate::live::readings_event;
+use crate::error::TrialError;
+use crate::events::readings_event;
 use crate::observe::{Observed, Observer, Series, six_digits};
-use crate::trial::{Trial, TrialError};
+use crate::trial::Trial;
 
 const PAUSE: Nanoseconds = Nanoseconds::SECOND;
 
@@ -20,7 +21,6 @@ pub(super) const WAIT: &str = "run-off";
 /// Readings in a row that have to say that it is paid: one may be a moment's.
 const AGREEING: usize = 2;
 
-/// Watches the engine pay, where there is one.
 pub(super) fn run_off(trial: &mut Trial<'_, '_>, limit: Nanoseconds) -> Result<(), TrialError> {
     let Some(server) = trial.deployment.server() else { return Ok(()) };
     let mut meter = match server.debt_meter() {
@@ -29,7 +29,7 @@ pub(super) fn run_off(trial: &mut Trial<'_, '_>, limit: Nanoseconds) -> Result<(
             let message = format!("no run-off, because the backlog cannot be read: {why}");
             let seen = Seen { unseen: Some(why), ..Seen::default() };
             let run_off = seen.into_record(limit, Nanoseconds::ZERO, &Series::default());
-            trial.results.run_off = Some(run_off);
+            trial.results.summary.run_off = Some(run_off);
             return trial.note(message);
         }
     };
@@ -59,17 +59,17 @@ pub(super) fn run_off(trial: &mut Trial<'_, '_>, limit: Nanoseconds) -> Result<(
         return Err(TrialError::new(format!("the server did not survive the run-off: {why}")));
     }
     let series = keep(trial, Observed { cost, ..taken })?;
-    trial.results.meanings.extend(registry.meanings(series.names()));
+    trial.results.summary.meanings.extend(registry.meanings(series.names()));
     let run_off = seen.into_record(limit, began, &series);
     let ended = ended(&run_off);
-    trial.results.run_off = Some(run_off);
+    trial.results.summary.run_off = Some(run_off);
     trial.event(ended)
 }
 
 fn keep(trial: &mut Trial<'_, '_>, observed: Observed) -> Result<Series, TrialError> {
     let Observed { samples, notes, cost } = observed;
-    trial.results.probes_cpu_s += cost.cpu.as_secs_f64();
-    trial.results.probes_wall_s += cost.wall.as_secs_f64();
+    trial.results.summary.probes_cpu_s += cost.cpu.as_secs_f64();
+    trial.results.summary.probes_wall_s += cost.wall.as_secs_f64();
     let mut series = Series::default();
     keep_samples(trial.writer, &mut series, samples)?;
     notes.into_iter().try_for_each(|note| trial.note(note))?;
@@ -91,7 +91,6 @@ fn ended(run_off: &RunOff) -> EventKind {
 struct Seen {
     debts: Vec<(Nanoseconds, Debt)>,
     caught_up_at: Option<Nanoseconds>,
-    /// Why it could not be read any more.
     unseen: Option<String>,
 }
 

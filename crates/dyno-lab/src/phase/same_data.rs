@@ -5,7 +5,8 @@ use dyno_workload::{Connection, TextRows};
 
 use super::agree::row;
 use super::audit::ask;
-use crate::trial::{Trial, TrialError};
+use crate::error::TrialError;
+use crate::trial::Trial;
 
 /// For a server to show another one's writes: nodes of some clusters apply them later.
 const LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
@@ -13,26 +14,18 @@ const POLL: Nanoseconds = Nanoseconds::from_millis(100);
 
 /// Before the load: refuses a server of another version, one that is named twice, and one with other data.
 pub(super) fn before(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-    let versions = |trial: &Trial<'_, '_>| -> Result<Option<String>, TrialError> {
-        let Some(first) = trial.deployment.server() else { return Ok(None) };
-        let version = first.facts()?.version;
-        for (name, server, endpoint) in trial.deployment.further_servers() {
-            let other = server.facts()?.version;
-            if other != version {
-                return Ok(Some(format!(
-                    "{name} ({endpoint}) is {other}, and the first server is {version}: servers \
-                     that share the same data must have the same version"
-                )));
-            }
+    let Some(first) = trial.deployment.server() else { return Ok(()) };
+    let version = first.facts()?.version;
+    for (name, server, endpoint) in trial.deployment.further_servers() {
+        let other = server.facts()?.version;
+        if other != version {
+            return Err(TrialError::new(format!(
+                "{name} ({endpoint}) is {other}, and the first server is {version}: servers \
+                 that share the same data must have the same version"
+            )));
         }
-        Ok(None)
-    };
-    if let Some(message) = versions(trial)? {
-        return Err(TrialError::new(message));
     }
-    if let Some(message) = named_twice(trial)? {
-        return Err(TrialError::new(message));
-    }
+    check_different(trial)?;
     match agreed(trial)?.into_iter().find(|(_, answer)| answer.is_err()) {
         Some((name, Err(why))) => Err(TrialError::new(format!(
             "{name} {why}: `more_urls` must name servers that share the data of `url`"
@@ -41,8 +34,8 @@ pub(super) fn before(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     }
 }
 
-/// What to say if two of the addresses lead to one server.
-fn named_twice(trial: &Trial<'_, '_>) -> Result<Option<String>, TrialError> {
+/// Fails if two of the addresses lead to one server.
+fn check_different(trial: &Trial<'_, '_>) -> Result<(), TrialError> {
     let first = trial.deployment.server().map(|server| ("the first server".to_owned(), server));
     let others = trial.deployment.further_servers();
     let others = others.map(|(name, server, endpoint)| (format!("{name} ({endpoint})"), server));
@@ -57,7 +50,7 @@ fn named_twice(trial: &Trial<'_, '_>) -> Result<Option<String>, TrialError> {
             let is_same =
                 dyno_database::is_same_server(before.as_mut(), connection.as_mut(), &token);
             if is_same.map_err(|error| failed(&error))? == Some(true) {
-                return Ok(Some(format!(
+                return Err(TrialError::new(format!(
                     "{name} is {other} under another address: list each server once in `url` and \
                      `more_urls`"
                 )));
@@ -65,7 +58,7 @@ fn named_twice(trial: &Trial<'_, '_>) -> Result<Option<String>, TrialError> {
         }
         known.push((name, connection));
     }
-    Ok(None)
+    Ok(())
 }
 
 /// After the load: what the audit finds through the first server is found through each other one.

@@ -6,10 +6,11 @@ use dyno_study::{Search as SearchRequest, Sought, Statistic};
 
 use super::step::Step;
 use crate::activity::{response_times, throughput};
+use crate::error::TrialError;
 use crate::job::Prepared;
 use crate::judge::{Seen, broken_by};
 use crate::search::{Search, Space, rounded};
-use crate::trial::{Trial, TrialError};
+use crate::trial::Trial;
 
 /// Arrivals that the first probe of a rate shall have at least.
 const ARRIVALS_LEAST: f64 = 100.0;
@@ -31,7 +32,7 @@ impl Step {
             }
             let number = probes.len() as u32 + 1;
             let load = self.load(trial, number, load(request, level));
-            let (end, result) = self.run_activities(trial, Some(load), &Prepared::default());
+            let (end, result) = self.run_activities(trial, Some(load), &Prepared::default())?;
             let probe = match result {
                 Ok(()) => judged(request, (number, level), trial.take(end)),
                 Err(TrialError::Failed { message, .. })
@@ -40,12 +41,17 @@ impl Step {
                         && trial.deployment.down().is_none()
                         && trial.generators.as_ref().is_none_or(|all| all.lost().is_none()) =>
                 {
-                    refused((number, level), message)
+                    // The server refused to serve it at all, as it does with too many connections.
+                    LoadProbe { number, level, broken_by: Some(message), ..LoadProbe::default() }
                 }
                 Err(error) => return Err(error),
             };
             search.tell(level, probe.held);
-            trial.event(probe_event(self.step, &probe))?;
+            let LoadProbe { number, level, throughput, limited_us, ref broken_by, .. } = probe;
+            let (step, broken_by) = (self.step, broken_by.clone());
+            let event =
+                EventKind::LoadProbed { step, number, level, throughput, limited_us, broken_by };
+            trial.event(event)?;
             probes.push(probe);
         }
         summary(&search, probes)
@@ -54,31 +60,18 @@ impl Step {
 
 /// The first probe has few transactions, but one beyond the limited quantile.
 fn space(request: &SearchRequest, measured_s: f64) -> Space {
-    let growth = request.sought.growth();
-    match request.sought {
+    let (growth, precision) = (request.sought.growth(), request.precision);
+    let (start, least, most, is_whole) = match request.sought {
         Sought::Rate { .. } => {
             let beyond = request.limit.statistic.quantile().map_or(1.0, |quantile| 1.0 - quantile);
             let n_least =
                 if beyond > 0.0 { ARRIVALS_LEAST.max(1.0 / beyond) } else { ARRIVALS_LEAST };
             let start = (n_least / measured_s).min(RATE_MOST);
-            Space {
-                start,
-                least: rounded(start / 10.0),
-                most: RATE_MOST,
-                growth,
-                precision: request.precision,
-                is_whole: false,
-            }
+            (start, rounded(start / 10.0), RATE_MOST, false)
         }
-        Sought::Clients { most } => Space {
-            start: 1.0,
-            least: 1.0,
-            most: most as f64,
-            growth,
-            precision: request.precision,
-            is_whole: true,
-        },
-    }
+        Sought::Clients { most } => (1.0, 1.0, most as f64, true),
+    };
+    Space { start, least, most, growth, precision, is_whole }
 }
 
 fn load(request: &SearchRequest, level: f64) -> Load {
@@ -119,30 +112,6 @@ fn judged(request: &SearchRequest, (number, level): (u32, f64), summary: StepSum
         held: broken_by.is_none(),
         broken_by,
         load: Some(summary),
-    }
-}
-
-/// A level that the server refused to serve at all, as it does with too many connections.
-fn refused((number, level): (u32, f64), message: String) -> LoadProbe {
-    LoadProbe {
-        number,
-        level,
-        throughput: 0.0,
-        limited_us: None,
-        held: false,
-        broken_by: Some(message),
-        load: None,
-    }
-}
-
-fn probe_event(step: usize, probe: &LoadProbe) -> EventKind {
-    EventKind::LoadProbed {
-        step,
-        number: probe.number,
-        level: probe.level,
-        throughput: probe.throughput,
-        limited_us: probe.limited_us,
-        broken_by: probe.broken_by.clone(),
     }
 }
 

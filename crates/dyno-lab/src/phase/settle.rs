@@ -5,7 +5,8 @@ use dyno_load::AbortFlag;
 use dyno_record::{EventKind, Settled};
 use dyno_units::{Clock, Nanoseconds};
 
-use crate::trial::{Trial, TrialError};
+use crate::error::TrialError;
+use crate::trial::Trial;
 
 const PAUSE: Nanoseconds = Nanoseconds::from_secs(1);
 

@@ -10,12 +10,12 @@ use crate::activity::{
     ObservationActivity, StepEnd, VolumeDips, p95_us, response_times, throughput, watched,
     watched_load,
 };
-use crate::deployment::Deployment;
+use crate::error::TrialError;
 use crate::hosts::work_of;
 use crate::job::{self, Prepared, Target};
+use crate::lab::RunOrder;
 use crate::observe::Watched;
-use crate::run::{Lab, RunOrder};
-use crate::trial::{Trial, TrialError};
+use crate::trial::Trial;
 
 pub(super) struct Step {
     pub(super) step: usize,
@@ -54,7 +54,7 @@ impl Step {
             ))?;
         }
         let dead_end = dead_end(&summary).filter(|_| has_load);
-        trial.results.steps.push(summary);
+        trial.results.summary.steps.push(summary);
         ended.map_or(Ok(()), |ended| trial.event(ended))?;
         result?;
         if let Some(why) = dead_end {
@@ -96,7 +96,7 @@ impl Step {
             let goes_on = load.as_mut().filter(|_| goes_on);
             goes_on.into_iter().for_each(|load| load.length.duration = job::LONGEST_LOAD);
         }
-        let (mut end, result) = self.run_activities(trial, load, &prepared);
+        let (mut end, result) = self.run_activities(trial, load, &prepared)?;
         let is_done = |name: &str| {
             let mut ended = end.summary.activities.iter().filter(|one| one.name == name);
             result.is_ok() && ended.any(|one| one.is_done)
@@ -121,7 +121,7 @@ impl Step {
         trial: &mut Trial<'_, '_>,
         load: Option<LoadPlan>,
         prepared: &Prepared,
-    ) -> (StepEnd, Result<(), TrialError>) {
+    ) -> Result<(StepEnd, Result<(), TrialError>), TrialError> {
         let Trial { lab, order, variant, workload, deployment, generators, events, writer, .. } =
             trial;
         let observation = workload.observation().filter(|_| load.is_some());
@@ -136,10 +136,7 @@ impl Step {
             let load = LoadActivity::new(plan, (lab, order), workload, deployment)?;
             Ok(Box::new(load.on(generators)))
         });
-        let here = match here.transpose() {
-            Ok(here) => here,
-            Err(error) => return (StepEnd::default(), Err(error)),
-        };
+        let here = here.transpose()?;
         let volumes = deployment.members.iter().flat_map(|member| &member.volumes);
         let dips: Vec<VolumeDips> =
             volumes.filter_map(|volume| VolumeDips::of(volume, &lab.clock)).collect();
@@ -148,24 +145,15 @@ impl Step {
             let target = Target::of(&job, deployment)?;
             job::activity(&job, lab, &target, prepared)
         });
-        let job = match job.transpose() {
-            Ok(job) => job,
-            Err(error) => return (StepEnd::default(), Err(error)),
-        };
-        let faults = match faults(variant, length, (lab, deployment)) {
-            Ok(faults) => faults,
-            Err(error) => return (StepEnd::default(), Err(error)),
-        };
-        let dips = dips.into_iter().map(|dips| Beside {
-            activity: Box::new(dips),
-            ends_step: false,
-            starts_after: Nanoseconds::ZERO,
-        });
-        let beside: Vec<Beside<'_>> = job.into_iter().chain(dips).chain(faults).collect();
+        let faults = variant.fault().map(|fault| Faults::of((fault, length), lab, deployment));
+        let faults = faults.transpose()?.map(|faults| aside(Box::new(faults)));
+        let dips = dips.into_iter().map(|dips| aside(Box::new(dips)));
+        let job = job.transpose()?.into_iter();
+        let mut beside: Vec<Beside<'_>> = job.chain(dips).chain(faults).collect();
         let is_for_nobody = server.is_none() && !deployment.is_simulated();
         if let Some(name) = sql_for_nobody(order, variant).filter(|_| is_for_nobody) {
             let message = format!("the probe `{name}` sends SQL, and there is no server");
-            return (StepEnd::default(), Err(TrialError::new(message)));
+            return Err(TrialError::new(message));
         }
         let process = observation.and_then(|observation| observation.process);
         let watched = (server.is_some() || !deployment.is_simulated()).then(|| {
@@ -179,17 +167,16 @@ impl Step {
                 None => watched,
             }
         });
-        let probes = beside.iter().filter_map(|beside| beside.activity.probe());
+        let probes = beside.iter_mut().filter_map(|beside| beside.activity.probe());
         let watched = watched.map(|watched| probes.fold(watched, Watched::with));
         let is_local = process.is_some()
             || deployment.hosts.is_some()
             || server.is_some_and(|server| !server.watched_processes().is_empty());
         let keeps = order.watching.as_ref().is_none_or(|watching| watching.keeps_readings);
         let mut activities = Activities { here, beside };
-        let mut journal =
-            Journal::new(lab, self.step, (&mut **events, &mut **writer), (watched, is_local))
-                .keeping(keeps);
-        activities.run(&mut journal)
+        let to = (&mut **events, &mut **writer);
+        let mut journal = Journal::new(lab, self.step, to, (watched, is_local), keeps);
+        Ok(activities.run(&mut journal))
     }
 
     /// The load of this step; `probe` counts the load probes of a search from 1.
@@ -235,14 +222,9 @@ impl Step {
     }
 }
 
-fn faults<'a>(
-    variant: &Variant,
-    length: Nanoseconds,
-    (lab, deployment): (&'a Lab, &Deployment),
-) -> Result<Option<Beside<'a>>, TrialError> {
-    let Some(fault) = variant.fault() else { return Ok(None) };
-    let activity = Box::new(Faults::of((fault, length), lab, deployment)?);
-    Ok(Some(Beside { activity, ends_step: false, starts_after: Nanoseconds::ZERO }))
+/// From the beginning of the step, which does not wait for its end.
+fn aside<'a>(activity: Box<dyn Activity + Send + 'a>) -> Beside<'a> {
+    Beside { activity, ends_step: false, starts_after: Nanoseconds::ZERO }
 }
 
 impl Trial<'_, '_> {
@@ -253,12 +235,12 @@ impl Trial<'_, '_> {
         let n = results.done_there.len().max(end.done_there.len());
         results.done_there.resize_with(n, Default::default);
         results.done_there.iter_mut().zip(&end.done_there).for_each(|(sum, done)| sum.add(done));
-        results.probes_cpu_s += end.probes.cpu.as_secs_f64();
-        results.probes_wall_s += end.probes.wall.as_secs_f64();
-        results.meanings.extend(end.meanings);
+        results.summary.probes_cpu_s += end.probes.cpu.as_secs_f64();
+        results.summary.probes_wall_s += end.probes.wall.as_secs_f64();
+        results.summary.meanings.extend(end.meanings);
         for metric in end.metrics {
-            if results.metrics.iter().all(|known| known.id != metric.id) {
-                results.metrics.push(metric);
+            if results.summary.metrics.iter().all(|known| known.id != metric.id) {
+                results.summary.metrics.push(metric);
             }
         }
         end.summary

@@ -9,19 +9,19 @@ use std::thread;
 
 use anyhow::Context;
 use dyno_load::AbortFlag;
-use dyno_record::{
-    Event, EventKind, TrialHost, TrialOutcome, TrialReceiver, TrialSummary, WriteError,
-};
+use dyno_record::{Event, EventKind, TrialHost, TrialReceiver, TrialSummary, WriteError};
 use dyno_study::PlannedTrial;
 use dyno_units::Nanoseconds;
 
-use super::{Course, Lab, sleep, trial_plan};
+use super::Course;
 use crate::agent::TrialOrder;
 use crate::agent::message::EndThere;
-use crate::failures::Failure;
+use crate::error::TrialError;
+use crate::failures::{Failure, TrialEnd};
 use crate::hosts::{FromHost, TrialSite, trial_sites};
+use crate::lab::Lab;
 use crate::observe::Names;
-use crate::trial::{Results, TrialEnd, TrialError};
+use crate::trial::Results;
 
 /// What the threads have told and nobody has taken: then they wait, and with them the agents.
 const INBOX: usize = 16;
@@ -102,16 +102,6 @@ fn is_of_trial(kind: &EventKind, number: u32) -> bool {
     }
 }
 
-fn end_event(end: &TrialEnd, trial: u32) -> EventKind {
-    match end {
-        TrialEnd::Failed(Failure { message, log, .. }) => {
-            let (message, server_log) = (message.clone(), log.clone());
-            EventKind::TrialFailed { trial, message, server_log }
-        }
-        _ => EventKind::TrialFinished { trial },
-    }
-}
-
 impl<'a> Course<'a, '_> {
     pub(super) fn all_trials_on_hosts(&mut self) -> anyhow::Result<()> {
         let sites = match self.sites() {
@@ -136,7 +126,7 @@ impl<'a> Course<'a, '_> {
                 self.end.interrupted = true;
                 return Ok(());
             }
-            if self.wave(&sites, &wave, &mut used)?.is_break() {
+            if self.wave(&sites, &wave, &mut used)? {
                 return Ok(());
             }
             self.repeat_void_blocks()?;
@@ -199,13 +189,13 @@ impl<'a> Course<'a, '_> {
         Ok(wave)
     }
 
-    /// `used` collects the machines that had a trial. Breaks if the run must end.
+    /// `used` collects the machines that had a trial. Returns whether the run must end.
     fn wave(
         &mut self,
         sites: &[TrialSite<'_>],
         wave: &[&'a PlannedTrial],
         used: &mut BTreeSet<String>,
-    ) -> anyhow::Result<ControlFlow<()>> {
+    ) -> anyhow::Result<bool> {
         let (lab, rest) = (self.lab, self.order.plan.rest);
         let mut lanes: BTreeMap<&str, Lane<'_>> = BTreeMap::new();
         for planned in wave {
@@ -232,9 +222,7 @@ impl<'a> Course<'a, '_> {
             drop(told);
             result
         })?;
-        self.end.stopped = self.failures.ends_run().or_else(|| lab.hosts.lost());
-        let is_over = self.end.interrupted || self.end.stopped.is_some();
-        Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        Ok(self.is_stopped() || self.end.interrupted)
     }
 
     fn order_of(&self, planned: &PlannedTrial, site: &TrialSite<'_>) -> TrialOrder {
@@ -330,7 +318,7 @@ impl<'a> Course<'a, '_> {
     fn begin(&mut self, planned: &PlannedTrial) -> Result<Running, WriteError> {
         let variant = &self.order.plan.variants[planned.variant].name;
         Ok(Running {
-            receiver: Some(self.record.receive_trial(&trial_plan(planned), variant)?),
+            receiver: Some(self.record.receive_trial(planned, variant)?),
             began: self.lab.clock.now(),
             began_unix_ms: self.lab.clock.unix_millis(),
             kept_back: KeptBack::default(),
@@ -338,7 +326,6 @@ impl<'a> Course<'a, '_> {
         })
     }
 
-    /// Records the end of a trial; returns it, with the events that say so.
     fn end_of(
         &mut self,
         planned: &PlannedTrial,
@@ -348,40 +335,35 @@ impl<'a> Course<'a, '_> {
         let Some(mut receiver) = one.receiver.take() else {
             return Ok((TrialEnd::Abandoned, Vec::new()));
         };
-        let abandoned = || vec![EventKind::TrialAbandoned { trial: planned.number }];
+        let ended = |end: TrialEnd| {
+            let last = end.event(planned.number);
+            Ok((end, vec![last]))
+        };
         let (why, host) = match result {
             Err(TrialError::Record(error)) => return Err(error),
             Ok((Ok(TrialEnd::Abandoned), _)) | Err(TrialError::Abandoned) => {
-                return Ok((TrialEnd::Abandoned, abandoned()));
+                return ended(TrialEnd::Abandoned);
             }
             // What was cut off by the user fails for no other reason.
-            Err(_) if self.lab.abort.is_raised() => return Ok((TrialEnd::Abandoned, abandoned())),
+            Err(_) if self.lab.abort.is_raised() => return ended(TrialEnd::Abandoned),
             Err(TrialError::Failed { message, .. }) => (message, None),
             Ok((Err(why), host)) => (format!("host {}: {why}", host.name), Some(host)),
             Ok((Ok(end), host)) => match receiver.finish(host.clone())? {
-                Ok(_) => {
-                    let last = end_event(&end, planned.number);
-                    return Ok((end, vec![last]));
-                }
+                Ok(_) => return ended(end),
                 Err((back, why)) => {
                     receiver = *back;
                     (format!("host {}: {why}", host.name), Some(host))
                 }
             },
         };
-        let outcome = TrialOutcome::Failed { message: why.clone(), server_log: Vec::new() };
-        let times = (one.began_unix_ms, self.lab.clock.unix_millis());
-        let summary = Results::default().into_summary(&trial_plan(planned), outcome, times, None);
-        let failed = EventKind::TrialFailed {
-            trial: planned.number,
-            message: why.clone(),
-            server_log: Vec::new(),
-        };
-        receiver.event(&self.events.stamp(failed.clone()))?;
-        receiver.finish_without(TrialSummary { host, ..summary })?;
         // It says nothing of the variant's server.
         let failure = Failure { message: why, log: Vec::new(), was_deployed: true };
-        Ok((TrialEnd::Failed(failure), vec![failed]))
+        let end = TrialEnd::Failed(failure);
+        let times = (one.began_unix_ms, self.lab.clock.unix_millis());
+        let summary = Results::default().into_summary(planned, end.outcome(), times, None);
+        receiver.event(&self.events.stamp(end.event(planned.number)))?;
+        receiver.finish_without(TrialSummary { host, ..summary })?;
+        ended(end)
     }
 }
 
@@ -404,7 +386,7 @@ fn run_lane(
 ) {
     for (site, order) in lane {
         if std::mem::replace(&mut rests, true) {
-            sleep(lab, rest);
+            lab.sleep(rest);
         }
         if lab.abort.is_raised() || stop.is_raised() || lab.hosts.lost().is_some() {
             return;

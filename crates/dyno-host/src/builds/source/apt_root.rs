@@ -21,11 +21,8 @@ const SUITES: &[(&str, &[&str])] = &[
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Release {
-    /// `debian`.
     id: String,
-    /// `Debian`.
     pub(super) title: String,
-    /// `bookworm`.
     pub(super) suite: String,
 }
 

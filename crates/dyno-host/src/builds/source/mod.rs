@@ -10,15 +10,12 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::FetchOrder;
+use super::{FetchOrder, LISTS, TOOLS};
 use crate::error::{OrKeeper, Result};
 use crate::keeper::Keeper;
 
 /// In the order in which they are asked.
 const SOURCES: &[Source] = &[debian::DEBIAN, maven::MAVEN, python::PYTHON];
-
-pub(super) const LISTS: &str = ".lists";
-pub(super) const TOOLS: &str = ".tools";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceInfo {
@@ -60,7 +57,6 @@ pub(super) struct Job<'a> {
 }
 
 pub(super) struct Downloaded {
-    /// `Debian trixie`.
     pub(super) builder: String,
     pub(super) package: String,
     pub(super) version: String,
@@ -80,7 +76,6 @@ pub(super) struct Source {
     pub(super) unpack: fn(&Job<'_>, &Path, &Path) -> Result<()>,
 }
 
-/// Sorted.
 fn file_names(folder: &Path) -> Result<Vec<String>> {
     let read = || -> std::io::Result<Vec<String>> {
         let mut names = Vec::new();

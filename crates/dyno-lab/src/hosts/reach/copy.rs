@@ -9,7 +9,7 @@ use dyno_units::Nanoseconds;
 
 use super::tool::{Run, Tools};
 use super::{Way, token};
-use crate::trial::TrialError;
+use crate::error::TrialError;
 
 /// How long copying may take: a hundred megabytes over a slow network.
 const COPY_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);

@@ -9,7 +9,8 @@ use std::time::Duration;
 use dyno_host::PipedProcess;
 use dyno_units::Nanoseconds;
 
-use super::tool::words;
+use super::tool::{Tools, words};
+use crate::error::TrialError;
 
 /// Its first words are the seconds after which it gives up, and those of the first pause; pauses grow to five minutes.
 const SCRIPT: &str = "trap '' HUP INT TERM; exec >/dev/null 2>&1
@@ -20,7 +21,6 @@ while sleep $pause; ! \"$@\" </dev/null && [ $left -gt 0 ]; do
     left=$((left - pause - 1)) pause=$((pause < 150 ? pause * 2 : 300))
 done";
 
-/// Seconds of the first pause.
 const PAUSE_S: u32 = 5;
 
 const END_LIMIT: Duration = Duration::from_secs(2);
@@ -34,10 +34,12 @@ impl Guard {
     /// After Dyno's end, until `limit`, when the request ends by itself. Fails without a shell.
     pub(super) fn post(
         command: &[String],
-        hidden: &[String],
+        (pool, tools): (&str, &Tools),
         limit: Nanoseconds,
-    ) -> std::io::Result<Guard> {
-        Guard::pausing(command, hidden, (limit, PAUSE_S))
+    ) -> Result<Guard, TrialError> {
+        Guard::pausing(command, &tools.hidden, (limit, PAUSE_S)).map_err(|error| {
+            TrialError::new(format!("host {pool}: `sh` cannot be started: {error}"))
+        })
     }
 
     fn pausing(

@@ -11,10 +11,9 @@ use serde_json::{Map, Value, json};
 
 use super::guard::Guard;
 use super::job::{JobState, Pod, last_event};
-use super::tool::{Run, Tools, words};
+use super::tool::{LOST_LIMIT, Run, Tools, words};
 use super::{Say, Way, counted, token};
-use crate::hosts::LOST_LIMIT;
-use crate::trial::TrialError;
+use crate::error::TrialError;
 
 const LOOK: Nanoseconds = Nanoseconds::from_millis(500);
 /// What is asked for after its time to be deleted, in seconds.
@@ -28,29 +27,11 @@ const CONTAINER: &str = "dyno";
 /// Characters of a pool's name that are in an object's.
 const NAME_MOST: usize = 30;
 /// What kubectl says, in lower case, if the API server cannot be reached or has no time.
-const AWAY: [&str; 20] = [
-    "connection to the server",
-    "unable to connect to the server",
-    "connection refused",
-    "connection reset",
-    "connection lost",
-    "broken pipe",
-    "no route to host",
-    "network is unreachable",
-    "i/o timeout",
-    "handshake timeout",
-    "timed out",
-    "(timeout)",
-    "(servertimeout)",
-    "deadline exceeded",
-    "unexpected eof",
-    ": eof",
-    "(serviceunavailable)",
-    "(internalerror)",
-    "(toomanyrequests)",
-    // In Dyno's own words.
-    "has not ended within",
-];
+/// The last one is in Dyno's own words.
+const AWAY: &str = "connection to the server|unable to connect to the server|connection refused|\
+    connection reset|connection lost|broken pipe|no route to host|network is unreachable|i/o timeout|\
+    handshake timeout|timed out|(timeout)|(servertimeout)|deadline exceeded|unexpected eof|: eof|\
+    (serviceunavailable)|(internalerror)|(toomanyrequests)|has not ended within";
 
 pub(super) struct Kubernetes {
     request: KubernetesRequest,
@@ -65,7 +46,6 @@ pub(super) struct Kubernetes {
 
 #[derive(Clone, Default)]
 struct Place {
-    /// The pod that ran there last.
     pod: Option<Pod>,
     /// Whether its pod was waited for in vain, and is no longer.
     is_given_up: bool,
@@ -162,7 +142,6 @@ fn label(name: &str) -> String {
     }
 }
 
-/// kubectl with the options that say which cluster and namespace.
 fn kubectl(request: &KubernetesRequest, arguments: &[&str]) -> Vec<String> {
     let options = [("--context", &request.context), ("--namespace", &request.namespace)];
     let options = options
@@ -177,7 +156,7 @@ fn delete(request: &KubernetesRequest, job: &str) -> Vec<String> {
 
 fn is_away(message: &str) -> bool {
     let message = message.to_lowercase();
-    AWAY.iter().any(|words| message.contains(words))
+    AWAY.split('|').any(|words| message.contains(words))
 }
 
 impl Kubernetes {
@@ -191,9 +170,7 @@ impl Kubernetes {
         let token = token()?;
         let job = job_name(pool, &token);
         let delete = delete(request, &job);
-        let guard = Guard::post(&delete, &tools.hidden, request.time).map_err(|error| {
-            TrialError::new(format!("host {}: `sh` cannot be started: {error}", pool.name))
-        })?;
+        let guard = Guard::post(&delete, (&pool.name, tools), request.time)?;
         let opened = Kubernetes {
             request: request.clone(),
             pool: pool.name.clone(),

@@ -1,12 +1,11 @@
 //! Ways to reach hosts: each is a file and a line in [`open`]. A request is held from the first
 //! trial that needs it to the end of the run.
 
-mod command;
 mod copy;
 mod guard;
 mod job;
 mod kubernetes;
-mod local;
+mod plain;
 mod slurm;
 mod tool;
 
@@ -18,9 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dyno_study::{HostPool, Reach};
 
 pub(crate) use tool::Tools;
+pub(super) use tool::{LOST_LIMIT, LOST_PAUSE};
 
-use crate::run::Lab;
-use crate::trial::TrialError;
+use crate::error::TrialError;
+use crate::lab::Lab;
 
 /// Takes what is worth knowing while hosts are waited for.
 pub(crate) type Say<'a> = &'a mut dyn FnMut(String);
@@ -69,8 +69,8 @@ fn open(
     talk: (&Tools, Say<'_>),
 ) -> Result<Box<dyn Way>, TrialError> {
     Ok(match &pool.reach {
-        Reach::Local => Box::new(local::Local::open(program.and_then(Path::to_str))?),
-        Reach::Command(words) => Box::new(command::Command::new(words, &pool.names)),
+        Reach::Local => Box::new(plain::Local::open(program.and_then(Path::to_str))?),
+        Reach::Command(words) => Box::new(plain::Command::new(words, &pool.names)),
         Reach::Slurm(request) => Box::new(slurm::Slurm::open(pool, request, talk)?),
         Reach::Kubernetes(request) => Box::new(kubernetes::Kubernetes::open(pool, request, talk)?),
     })
@@ -114,12 +114,12 @@ pub(super) struct Reached {
 }
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     /// Hosts to which the program was copied, and where it is there.
-    copied: BTreeMap<usize, String>,
+    pub(super) copied: BTreeMap<usize, String>,
     /// Hosts that have had an agent in this run.
-    seen: BTreeSet<usize>,
-    given_up: BTreeSet<usize>,
+    pub(super) seen: BTreeSet<usize>,
+    pub(super) given_up: BTreeSet<usize>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -180,7 +180,6 @@ impl HeldHosts {
         });
     }
 
-    /// The same, where it failed to find out what has become of them.
     fn lose_hosts(&self, pool: &HostPool, error: &TrialError) {
         if let TrialError::Failed { message, .. } = error {
             self.lose(pool, message);
@@ -212,7 +211,7 @@ pub(super) fn tools(lab: &Lab, pool: &HostPool) -> Tools {
 
 impl Reached {
     pub(super) fn hosts(&self, pool: &HostPool) -> Vec<usize> {
-        let state = locked(&self.state);
+        let state = self.state();
         (0..pool.names.len()).filter(|host| !state.given_up.contains(host)).collect()
     }
 
@@ -236,13 +235,13 @@ impl Reached {
         if !pool.copy {
             return Ok(self.way.agent(host));
         }
-        let copied = locked(&self.state).copied.get(&host).cloned();
+        let copied = self.state().copied.get(&host).cloned();
         let file = match copied {
             Some(file) => file,
             None => {
                 let tools = tools(lab, pool);
                 let file = copy::copy(&*self.way, host, lab.program.as_deref(), &tools)?;
-                locked(&self.state).copied.insert(host, file.clone());
+                self.state().copied.insert(host, file.clone());
                 file
             }
         };
@@ -261,20 +260,7 @@ impl Reached {
         Err(gone)
     }
 
-    pub(super) fn have_agents(&self, hosts: &[usize]) {
-        locked(&self.state).seen.extend(hosts);
-    }
-
-    pub(super) fn has_had_agent(&self, host: usize) -> bool {
-        locked(&self.state).seen.contains(&host)
-    }
-
-    /// Looks again for the program on a host.
-    pub(super) fn forget_copy(&self, host: usize) {
-        locked(&self.state).copied.remove(&host);
-    }
-
-    pub(super) fn give_up(&self, host: usize) {
-        locked(&self.state).given_up.insert(host);
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        locked(&self.state)
     }
 }

@@ -8,7 +8,7 @@ use dyno_units::clean_text;
 use super::guard::Guard;
 use super::tool::{Run, Tools, words};
 use super::{Say, Way, counted, token};
-use crate::trial::TrialError;
+use crate::error::TrialError;
 
 /// How often it is asked what the queue says, in seconds.
 const QUEUE_EVERY: u32 = 2;
@@ -16,7 +16,6 @@ const QUEUE_EVERY: u32 = 2;
 pub(super) struct Slurm {
     job: String,
     name: String,
-    /// The nodes, in Slurm's order.
     nodes: Vec<String>,
     program: String,
     guard: Guard,
@@ -32,9 +31,7 @@ impl Slurm {
     ) -> Result<Slurm, TrialError> {
         let name = format!("dyno-{}", token()?);
         let cancel = words(&["scancel", "--name", &name]);
-        let guard = Guard::post(&cancel, &tools.hidden, request.time).map_err(|error| {
-            TrialError::new(format!("host {}: `sh` cannot be started: {error}", pool.name))
-        })?;
+        let guard = Guard::post(&cancel, (&pool.name, tools), request.time)?;
         let job = allocate(pool, request, &name, (tools, say));
         let opened = job.and_then(|job| Ok((nodes(&job, tools)?, job)));
         match opened {
@@ -61,7 +58,6 @@ impl Slurm {
     }
 }
 
-/// Whether Slurm's commands say that its controller cannot be reached.
 fn is_away(message: &str) -> bool {
     let words = ["Unable to contact slurm controller", "timed out", "Connection refused"];
     words.iter().any(|words| message.contains(words))
@@ -83,7 +79,6 @@ fn salloc(pool: &HostPool, request: &SlurmRequest, name: &str) -> Vec<String> {
     own.into_iter().chain(keeps).chain(options).collect()
 }
 
-/// Requests the nodes, waits for them, and returns the job's id.
 fn allocate(
     pool: &HostPool,
     request: &SlurmRequest,

@@ -11,8 +11,7 @@ use dyno_load::AbortFlag;
 use dyno_units::{Clock, Nanoseconds, clean_text, redact_command, redact_secrets};
 
 use super::Say;
-use crate::hosts::{LOST_LIMIT, LOST_PAUSE};
-use crate::trial::TrialError;
+use crate::error::TrialError;
 
 const LOOK: Duration = Duration::from_millis(20);
 const POLL: Nanoseconds = Nanoseconds::from_millis(100);
@@ -20,6 +19,10 @@ const POLL: Nanoseconds = Nanoseconds::from_millis(100);
 const OUTPUT_LIMIT: Duration = Duration::from_secs(2);
 const OUTPUT_MAX: u64 = 16 << 20;
 const SHOWN: usize = 400;
+
+/// How long a host that has had an agent is tried again, where the run does not go on without it.
+pub(in crate::hosts) const LOST_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
+pub(in crate::hosts) const LOST_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 
 /// How long a command of a cluster manager may take that only asks or tells.
 pub(super) const USUAL_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
@@ -73,7 +76,6 @@ impl Tools {
         Tools { abort: AbortFlag::new(), ..self.clone() }
     }
 
-    /// Fails if the user wants to stop.
     pub(super) fn pause(&self, length: Nanoseconds) -> Result<(), TrialError> {
         let until = self.clock.now() + length;
         while self.clock.now() < until {
@@ -131,7 +133,6 @@ impl Tools {
         }
     }
 
-    /// A program that only asks or tells; fails as [`Tools::run`] does.
     pub(super) fn ask(&self, command: &[String]) -> Result<String, TrialError> {
         self.run(Run::of(command, &mut || {})).map(|printed| printed.output)
     }
@@ -191,32 +192,6 @@ fn last_words(text: &str) -> String {
         Some((_, rest)) if skip > 0 => format!("… {rest}"),
         _ => end,
     })
-}
-
-impl TrialError {
-    pub(in crate::hosts) fn before(self, words: &str) -> TrialError {
-        match self {
-            TrialError::Failed { message, log } => {
-                TrialError::Failed { message: format!("{words}{message}"), log }
-            }
-            other => other,
-        }
-    }
-
-    /// The same, with these words behind the message.
-    pub(in crate::hosts) fn with(self, words: &str) -> TrialError {
-        match self {
-            TrialError::Failed { message, log } => {
-                TrialError::Failed { message: format!("{message}{words}"), log }
-            }
-            other => other,
-        }
-    }
-
-    /// The same, with the name of a host, or of a pool of them.
-    pub(in crate::hosts) fn of_pool(self, name: &str) -> TrialError {
-        self.before(&format!("host {name}: "))
-    }
 }
 
 pub(super) fn words(words: &[&str]) -> Vec<String> {

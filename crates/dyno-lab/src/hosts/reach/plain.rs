@@ -1,8 +1,33 @@
-//! Hosts reached by a command of the study that starts agents, such as OpenSSH.
+//! Hosts that need no request: this machine, and those that a command of the study reaches, such as OpenSSH.
 
 use dyno_study::with_name;
 
 use super::{Way, tool};
+use crate::error::TrialError;
+
+pub(super) struct Local {
+    program: String,
+}
+
+impl Local {
+    /// Uses Dyno's own program; fails if its path is unknown.
+    pub(super) fn open(program: Option<&str>) -> Result<Local, TrialError> {
+        let program = program.map(str::to_owned).ok_or_else(|| {
+            TrialError::new("the path of this program is unknown: give the host a `reach`")
+        })?;
+        Ok(Local { program })
+    }
+}
+
+impl Way for Local {
+    fn agent(&self, _: usize) -> Vec<String> {
+        tool::words(&[&self.program, "agent"])
+    }
+
+    fn on_host(&self, _: usize, words: &[&str]) -> Vec<String> {
+        tool::words(words)
+    }
+}
 
 /// Words at the end of the command that are not the way there: the program, and `agent`.
 const AGENT_WORDS: usize = 2;

@@ -1,9 +1,9 @@
-//! Checks that the servers still answer after the last step.
+//! The end of a trial: checks that the servers still answer, and removes what was made.
 
 use dyno_units::Nanoseconds;
 
-use crate::run::sleep;
-use crate::trial::{Trial, TrialError};
+use crate::error::TrialError;
+use crate::trial::Trial;
 
 /// How long a private server may take to answer after the last step.
 const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
@@ -23,7 +23,20 @@ pub(super) fn check_alive(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
         if trial.deployment.down().is_some() || trial.lab.clock.now() >= until {
             return Err(error.into());
         }
-        sleep(trial.lab, Nanoseconds::from_millis(100));
+        trial.lab.sleep(Nanoseconds::from_millis(100));
         trial.check_abort()?;
     }
+}
+
+/// Ends all agents, stops all members, gives their places back, and puts the kernel's settings back. What was measured
+/// stands, whatever becomes of the servers and their tables.
+pub(super) fn tear_down(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    if let Some(generators) = trial.generators.take() {
+        generators.stop();
+    }
+    let removed = trial.deployment.tear_down().err().map(|error| error.message);
+    let kernel = trial.lab.keeper.kernel().put_back();
+    let failed = kernel.as_ref().err().map(|error| error.0.clone());
+    trial.results.clean_up_failure = removed.or(failed);
+    kernel.unwrap_or_default().into_iter().try_for_each(|message| trial.note(message))
 }
