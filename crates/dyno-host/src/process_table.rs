@@ -105,6 +105,18 @@ impl ProcessStat {
     }
 }
 
+/// Whether it is only one of these users: as real, effective, saved and filesystem user. A program with a set-user-id
+/// bit also has the user who started it, and the owner of `/proc/PID` alone says neither.
+pub(crate) fn is_only_of(proc_root: &Path, pid: i32, users: &[u32]) -> bool {
+    let status = fs::read(proc_root.join(format!("{pid}/status"))).unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
+    let Some(line) = status.lines().find_map(|line| line.strip_prefix("Uid:")) else {
+        return false;
+    };
+    let mut all = line.split_ascii_whitespace().map(str::parse::<u32>).peekable();
+    all.peek().is_some() && all.all(|user| user.is_ok_and(|user| users.contains(&user)))
+}
+
 impl ProcessIdentity {
     pub(crate) fn is_alive(self, proc_root: &Path) -> bool {
         ProcessStat::read(proc_root, self.pid)
@@ -295,6 +307,25 @@ mod tests {
     fn a_name_may_hold_brackets_and_blanks() {
         let stat = ProcessStat::parse(&POSTGRES.replace("postgres", "a) R (b c")).expect("a line");
         assert_eq!((stat.name.as_str(), stat.state, stat.parent), ("a) R (b c", 'S', 1));
+    }
+
+    #[test]
+    fn a_process_with_a_set_user_id_is_not_only_of_its_new_user() {
+        let proc_root = tempfile::tempdir().expect("a folder");
+        fs::create_dir(proc_root.path().join("7")).expect("made");
+        let check = |status: &str, users: &[u32], expected: bool| {
+            fs::write(proc_root.path().join("7/status"), status).expect("written");
+            assert_eq!(is_only_of(proc_root.path(), 7, users), expected, "{status}");
+        };
+        check("Name:\tx\nUid:\t0\t0\t0\t0\nGid:\t5\t5\t5\t5\n", &[0], true);
+        check("Uid:\t0\t5\t5\t5\n", &[0, 5], true);
+        check("Uid:\t1\t0\t0\t0\n", &[0, 5], false);
+        check("Uid:\t0\t0\t1\t0\n", &[0, 5], false);
+        check("Uid:\t5\t5\t5\t5\n", &[0], false);
+        check("Uid:\n", &[0], false);
+        check("Uid:\tx\n", &[0], false);
+        check("", &[0], false);
+        assert!(!is_only_of(proc_root.path(), 8, &[0]));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //! `lock` in it, which the kernel releases with the process. The folder's decides, as a file can be
 //! replaced; the file names the process, and serves if folders cannot be locked.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -38,6 +38,8 @@ impl RunLock {
             Err(_) => None,
         };
         let mut file = append(&path).map_err(|error| WriteError::io(&path, &error))?;
+        // Whoever may read a file can lock it. If the file is another user's, the folder has to do.
+        let _ = file.set_permissions(Permissions::from_mode(0o600));
         match taken_soon(&file) {
             Ok(true) => {}
             Ok(false) => return Err(held(folder, &path)),
@@ -73,12 +75,29 @@ fn taken_soon(file: &File) -> std::io::Result<bool> {
 }
 
 fn held(folder: &Path, lock: &Path) -> WriteError {
+    let who = match is_held_by_dyno(folder, lock) {
+        true => format!("another Dyno{} is writing this run", holder(lock)),
+        false => "another process holds a lock on this folder: a Dyno that is writing this run, or a process of any \
+                  user who may read the folder (`chmod 700` keeps other users out)"
+            .to_owned(),
+    };
     let why = format!(
-        "another Dyno{} is writing this run; wait until it has ended, or start a separate run with \
-         `dyno run --new` or --out",
-        holder(lock)
+        "{who}; wait until it has ended, or start a separate run with `dyno run --new` or --out"
     );
     WriteError { kind: WriteErrorKind::Held, ..WriteError::new(folder, why) }
+}
+
+/// The file is locked as well, which no other user can do.
+fn is_held_by_dyno(folder: &Path, lock: &Path) -> bool {
+    let Ok(file) = open_regular(lock) else { return false };
+    let is_private = |facts: std::io::Result<Metadata>| {
+        facts.is_ok_and(|facts| facts.permissions().mode() & 0o077 == 0)
+    };
+    is_locked(&file) && (is_private(file.metadata()) || is_private(std::fs::metadata(folder)))
+}
+
+fn is_locked(file: &File) -> bool {
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
 fn holder(lock: &Path) -> String {
@@ -92,7 +111,6 @@ fn holder(lock: &Path) -> String {
 /// False for folders that were never locked, or cannot be.
 pub fn is_being_written(folder: &Path) -> bool {
     let files = [open_folder(folder), open_regular(&folder.join(LOCK))];
-    let is_locked = |file: &File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
     files.iter().flatten().any(is_locked)
 }
 

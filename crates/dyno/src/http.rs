@@ -167,14 +167,25 @@ impl Waiting {
     ) -> Option<std::io::Result<T>> {
         let place = self.make_room(places)?;
         Some(self.enter(stream, place).and_then(|number| {
-            let result = work();
-            drop(self.leave(number));
-            result
+            let _entered = Entered { waiting: self, number };
+            work()
         }))
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Leaves on drop, so that a panic leaves no connection open.
+struct Entered<'a> {
+    waiting: &'a Waiting,
+    number: u64,
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        drop(self.waiting.leave(self.number));
     }
 }
 
@@ -550,6 +561,21 @@ mod tests {
         assert!(panics.join().is_err());
         let again = places.take();
         assert!(again.is_some() && places.take().is_none());
+    }
+
+    #[test]
+    fn a_connection_that_is_held_ends_even_by_a_panic() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let (places, waiting) = (Places::new(1), Waiting::default());
+        let (of_thread, held) = (places.clone(), waiting.clone());
+        let panics = std::thread::spawn(move || {
+            held.hold::<()>(&of_thread, &stream, || panic!("as a record might cause"))
+        });
+        assert!(panics.join().is_err());
+        assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
+        assert!(waiting.queue().all.is_empty() && places.take().is_some());
     }
 
     /// With this many places; answers `200` to every request.

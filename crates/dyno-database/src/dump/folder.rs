@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use dyno_units::planted_on_way;
 use flate2::Crc;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
@@ -207,8 +208,10 @@ impl Read for Checked {
     }
 }
 
-/// Makes a folder for a dump, for its user alone.
+/// Makes a folder for a dump, for its user alone; fails if another user has put something on the way, and so could
+/// lead elsewhere what is written or removed.
 pub(super) fn make_folder(folder: &Path) -> Result<(), DumpError> {
+    check_way(folder)?;
     let made = std::fs::DirBuilder::new().mode(0o700).create(folder);
     made.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => DumpError::new(format!(
@@ -216,6 +219,22 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), DumpError> {
             folder.display()
         )),
         _ => DumpError::new(format!("{} cannot be created: {error}", folder.display())),
+    })?;
+    // Another user may have made part of the way until now; from now on none can.
+    check_way(folder)
+}
+
+fn check_way(folder: &Path) -> Result<(), DumpError> {
+    let me = rustix::process::geteuid().as_raw();
+    let planted = planted_on_way(folder, me)
+        .map_err(|error| DumpError::new(format!("{}: {error}", folder.display())))?;
+    planted.map_or(Ok(()), |(found, user)| {
+        Err(DumpError::new(format!(
+            "{} belongs to user {user} and lies in a folder that everybody may write to, so that this user could \
+             change what is written to {}; name a folder in which only you may write",
+            found.display(),
+            folder.display()
+        )))
     })
 }
 
@@ -257,6 +276,25 @@ mod tests {
     fn names_of_files_are_plain() {
         assert_eq!(file_name("sbtest1", 7), "sbtest1.00007.tsv");
         assert_eq!(file_name("../a b", 12), "%2e%2e%2fa%20b.00012.tsv");
+    }
+
+    #[test]
+    fn nothing_is_made_where_another_user_could_change_it() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root can give folders away");
+            return;
+        }
+        let shared = tempfile::tempdir().unwrap();
+        let all = std::fs::Permissions::from_mode(0o1777);
+        std::fs::set_permissions(shared.path(), all).unwrap();
+        let theirs = shared.path().join("theirs");
+        std::fs::create_dir(&theirs).unwrap();
+        chown(&theirs, Some(54_321), None).unwrap();
+        let error = make_folder(&theirs.join("dump")).unwrap_err();
+        assert!(error.0.contains("theirs belongs to user 54321"), "{error}");
+        assert_eq!(std::fs::read_dir(&theirs).unwrap().count(), 0);
+        make_folder(&shared.path().join("own")).unwrap();
     }
 
     fn piece(file: &str, text: &str) -> Piece {

@@ -53,7 +53,7 @@ pub fn dump(endpoint: &Endpoint, options: &DumpOptions, moved: &Moved) -> Result
         Ok(dump)
     })();
     if written.is_err() {
-        // It was made above, and holds nothing but what was written here.
+        // It was made above, where no other user can lead elsewhere, and holds nothing but what was written here.
         let _ = std::fs::remove_dir_all(&options.folder);
     }
     written

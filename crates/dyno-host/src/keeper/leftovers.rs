@@ -24,7 +24,9 @@ use super::kept::{KILLED_LIMIT, POLL, freeze_descendants, kill_and_wait, retry, 
 use super::owner::{FRESH_SUFFIX, OWNER_SUFFIX, Owner, Standing, TOKEN_FILE};
 use super::{FOLDER_MARK, Keeper, ProcessSpec, confine};
 use crate::error::{KeeperError, OrKeeper, Result, if_there};
-use crate::process_table::{ProcessIdentity, ProcessStat, descendants, list_pids, list_processes};
+use crate::process_table::{
+    ProcessIdentity, ProcessStat, descendants, is_only_of, list_pids, list_processes,
+};
 use crate::storage::{open_file, unescaped};
 
 /// A normal shutdown, a fast one; then a kill.
@@ -88,11 +90,10 @@ fn noted_pid(path: &Path) -> Option<String> {
 }
 
 pub(super) fn end_all(keeper: &Keeper, clock: &dyn Clock) -> Vec<String> {
-    // One of several runs that begin together does this.
+    // One of several runs that begin together does this. But whoever may read the folder can lock it: whether it
+    // is free decides only how long this waits. What is removed is locked by what only Dyno's user can open.
     let Ok(lock) = File::open(&keeper.root) else { return Vec::new() };
-    if !is_free_soon(clock, || lock_now(&lock)) {
-        return Vec::new();
-    }
+    is_free_soon(clock, || lock_now(&lock));
     remove_unfinished(&keeper.root);
     named(&keeper.root, OWNER_SUFFIX)
         .iter()
@@ -172,7 +173,7 @@ pub(super) fn end_detached(proc_root: &Path, folder: &Path, uid: u32) {
     let is_detached = |stat: &ProcessStat| {
         stat.is_alive()
             && Some(stat.pid) != own
-            && fs::metadata(proc_root.join(stat.pid.to_string())).is_ok_and(|p| p.uid() == uid)
+            && is_only_of(proc_root, stat.pid, &[uid])
             && carries_mark(proc_root, stat.pid, folder)
     };
     // A process started meanwhile is found in the next round.
@@ -286,7 +287,10 @@ fn process_that_stays_in(
 fn process_in(keeper: &Keeper, folder: &Path) -> Option<(i32, String)> {
     let own = i32::try_from(std::process::id()).ok();
     let proc_root = &keeper.proc_root;
-    let is_in = |link: &Path| fs::read_link(link).is_ok_and(|target| target.starts_with(folder));
+    let is_in = |link: &Path| {
+        let target = fs::read_link(link).ok().filter(|target| target.starts_with(folder));
+        target.is_some_and(|target| is_same(link, &target))
+    };
     let others = list_pids(proc_root).into_iter().filter(|pid| Some(*pid) != own);
     others.filter(|pid| may_be_in_folders(keeper, *pid)).find_map(|pid| {
         let process = proc_root.join(pid.to_string());
@@ -297,12 +301,21 @@ fn process_in(keeper: &Keeper, folder: &Path) -> Option<(i32, String)> {
     })
 }
 
+/// The name is that of the process's own mounts, which any user can make for itself, and hand a file in them to a
+/// program that becomes another user.
+pub(super) fn is_same(open: &Path, named: &Path) -> bool {
+    match (fs::metadata(open), fs::symlink_metadata(named)) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    }
+}
+
 /// Only Dyno's user and that of servers can be in the folders. Another user can fake this (by a
-/// mount namespace or its environment), with memory that cannot be read to its end.
+/// mount namespace or its environment), with memory that cannot be read to its end, and start a program with a
+/// set-user-id bit like that.
 fn may_be_in_folders(keeper: &Keeper, pid: i32) -> bool {
     let users = [rustix::process::geteuid().as_raw(), keeper.uid_of_processes()];
-    fs::metadata(keeper.proc_root.join(pid.to_string()))
-        .is_ok_and(|process| users.contains(&process.uid()))
+    is_only_of(&keeper.proc_root, pid, &users)
 }
 
 /// A process that has the log open, wherever it runs, holds a lock on it.

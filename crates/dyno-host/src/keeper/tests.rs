@@ -16,7 +16,7 @@ use super::files::way_in;
 use super::owner::{OWNER_SUFFIX, TOKEN_FILE};
 use super::*;
 use crate::keeper::leftovers::mount_inside;
-use crate::process_table::{ProcessIdentity, list_processes};
+use crate::process_table::{ProcessIdentity, is_only_of, list_processes};
 use crate::volume::{Volume, VolumeSpec};
 
 /// Processes take real time to end.
@@ -403,24 +403,49 @@ fn a_process_of_another_user_is_none_of_a_folder() {
         eprintln!("skipped: only root can be another user");
         return;
     }
-    let (_outer, keeper) = keeper();
-    let owner = abandoned(&keeper, "db");
-    // By mark and working directory; root put it there.
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=54321", "--regid=54321", "--clear-groups", "sleep", "1000"]);
-    let mut child = command
-        .current_dir(&owner.folder)
-        .env(FOLDER_MARK, &owner.folder)
-        .spawn()
-        .expect("it runs");
-    let process = format!("/proc/{}", child.id());
-    while fs::metadata(&process).expect("it runs").uid() != 54_321 {
-        std::thread::yield_now();
+    // One, and one that runs a program with root's set-user-id bit.
+    let all: [&[&str]; 2] =
+        [&["--reuid=54321", "--regid=54321", "--clear-groups"], &["--ruid=54321"]];
+    for user in all {
+        let (_outer, keeper) = keeper();
+        let owner = abandoned(&keeper, "db");
+        // By mark and working directory; root put it there.
+        let mut command = Command::new("setpriv");
+        let mut child = command
+            .args(user)
+            .args(["sleep", "1000"])
+            .current_dir(&owner.folder)
+            .env(FOLDER_MARK, &owner.folder)
+            .spawn()
+            .expect("it runs");
+        let pid = i32::try_from(child.id()).expect("fits");
+        while is_only_of(Path::new("/proc"), pid, &[0]) {
+            std::thread::yield_now();
+        }
+        let messages = keeper.end_leftovers(&ManualClock::new());
+        assert!(messages.len() == 1 && messages[0].starts_with("removed "), "{messages:?}");
+        assert_eq!(child.try_wait().expect("readable"), None);
+        leftovers::end_detached(Path::new("/proc"), &owner.folder, 0);
+        assert_eq!(child.try_wait().expect("readable"), None);
+        child.kill().and_then(|()| child.wait()).expect("ended");
     }
-    let messages = keeper.end_leftovers(&ManualClock::new());
-    assert!(messages.len() == 1 && messages[0].starts_with("removed "), "{messages:?}");
-    assert_eq!(child.try_wait().expect("readable"), None);
-    child.kill().and_then(|()| child.wait()).expect("ended");
+}
+
+#[test]
+fn an_open_file_is_in_a_folder_only_if_it_is_what_has_the_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("x"), "").expect("written");
+    fs::write(path("other"), "").expect("written");
+    let is_same = |file: &File, name: &str| {
+        let open = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
+        leftovers::is_same(Path::new(&open), &path(name))
+    };
+    let file = File::open(path("x")).expect("opened");
+    assert!(is_same(&file, "x") && !is_same(&file, "other") && !is_same(&file, "none"));
+    // As in mounts of one's own: the name is that of another file.
+    fs::rename(path("other"), path("x")).expect("renamed");
+    assert!(!is_same(&file, "x"));
 }
 
 #[test]
@@ -628,6 +653,17 @@ fn a_lock_says_that_a_dyno_lives_whatever_else_is_said() {
     assert!(owner.folder.exists());
     drop(lock);
     assert_eq!(keeper.end_leftovers(&RealClock).len(), 1);
+    assert!(!owner.folder.exists());
+}
+
+#[test]
+fn whoever_locks_the_data_folder_prevents_no_removal() {
+    let (_outer, keeper) = keeper();
+    let owner = abandoned(&keeper, "db");
+    let lock = File::open(keeper.root()).expect("opened");
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive).expect("locked");
+    let messages = keeper.end_leftovers(&ManualClock::new());
+    assert!(messages.len() == 1 && messages[0].starts_with("removed "), "{messages:?}");
     assert!(!owner.folder.exists());
 }
 

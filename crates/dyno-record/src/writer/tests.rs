@@ -464,6 +464,32 @@ fn a_run_is_written_by_one_at_a_time() {
 }
 
 #[test]
+fn another_dyno_is_named_only_if_no_other_user_can_hold_the_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    drop(RunWriter::create(&path, &manifest("2-a")).unwrap());
+    let lock = path.join("lock");
+    assert_eq!(fs::metadata(&lock).unwrap().permissions().mode() & 0o777, 0o600);
+    // What another user can lock, and what only this one can.
+    let check = |modes: [u32; 2], locked: &[&Path], is_dyno: bool| {
+        let all = [path.as_path(), lock.as_path()];
+        for (path, mode) in all.into_iter().zip(modes) {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let held: Vec<fs::File> = locked.iter().map(|at| fs::File::open(at).unwrap()).collect();
+        held.iter().for_each(|file| file.lock().unwrap());
+        let error = RunWriter::resume(&path, &manifest("2-a")).err().unwrap();
+        assert_eq!(error.kind, WriteErrorKind::Held);
+        let (error, who) = (error.to_string(), ["another process holds a lock", "another Dyno"]);
+        assert!(error.contains(who[usize::from(is_dyno)]), "{error}");
+    };
+    check([0o755, 0o600], &[&path, &lock], true);
+    check([0o700, 0o644], &[&path, &lock], true);
+    check([0o755, 0o600], &[&path], false);
+    check([0o755, 0o644], &[&path, &lock], false);
+}
+
+#[test]
 fn a_lock_file_that_was_removed_or_replaced_admits_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");

@@ -9,7 +9,7 @@ use crate::{End, cli};
 
 /// Writes `dyno.1`, `dyno-run.1` and so on.
 pub(crate) fn run(folder: &Path) -> anyhow::Result<End> {
-    report::make_folder(folder)?;
+    report::make_folder(folder, 0o777)?;
     clap_mangen::generate_to(cli::command(), folder)
         .with_context(|| format!("the manual pages cannot be written to {}", folder.display()))?;
     Ok(End::Good)

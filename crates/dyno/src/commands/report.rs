@@ -1,9 +1,9 @@
 //! `dyno report`: an answer from one or more records.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::Write as _;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -93,7 +93,7 @@ pub(crate) fn write_tables(
     folder: &Path,
 ) -> anyhow::Result<String> {
     export::check_size(runs).map_err(anyhow::Error::msg)?;
-    make_folder(folder)?;
+    make_folder(folder, OF_RUNS)?;
     let mut written = String::new();
     let times = times(findings, runs)?;
     for table in export::tables(findings, runs, &times) {
@@ -174,7 +174,7 @@ fn write_into(
     runs: &[Run],
     now_unix_ms: u64,
 ) -> anyhow::Result<String> {
-    make_folder(folder)?;
+    make_folder(folder, OF_RUNS)?;
     replace(&folder.join("report.html"), html(findings, runs, now_unix_ms)?.as_bytes())?;
     replace(&folder.join("report.md"), dyno_report::markdown::render(findings).as_bytes())?;
     replace(&folder.join("findings.json"), dyno_report::json::render(findings).as_bytes())?;
@@ -276,9 +276,16 @@ fn summary(findings: &Findings) -> String {
     dyno_report::terminal::render(findings, terminal::width(), terminal::out_has_colours())
 }
 
-pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<()> {
+/// Mode of folders that say what runs say: as those of runs, for their owner alone.
+const OF_RUNS: u32 = 0o700;
+
+/// With those above it; `mode` is that of new ones.
+pub(crate) fn make_folder(folder: &Path, mode: u32) -> anyhow::Result<()> {
     dyno_record::check_way(folder)?;
-    std::fs::create_dir_all(folder)
+    DirBuilder::new()
+        .recursive(true)
+        .mode(mode)
+        .create(folder)
         .with_context(|| format!("cannot create the folder {}", folder.display()))?;
     // Another user may have created part of the path meanwhile.
     Ok(dyno_record::check_way(folder)?)
@@ -326,7 +333,19 @@ fn special(path: &Path) -> std::io::Result<Option<File>> {
 mod tests {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-    use super::{joined_name, no_link, place_of, write};
+    use super::{OF_RUNS, joined_name, make_folder, no_link, place_of, write};
+
+    #[test]
+    fn a_report_is_in_a_folder_of_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let tables = folder.path().join("a+b/tables");
+        make_folder(&tables, OF_RUNS).unwrap();
+        make_folder(&tables, OF_RUNS).unwrap();
+        for made in [tables.parent().unwrap(), &tables] {
+            assert_eq!(std::fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+    }
 
     #[test]
     fn only_a_pipe_of_ones_own_is_written_to() {

@@ -157,7 +157,7 @@ fn data_in_words(event: &EventKind) -> String {
 }
 
 fn audited(n_passed: usize, (failed, skipped): (&[String], &[String]), took_s: f64) -> String {
-    let n = n_passed + failed.len();
+    let n = n_passed.saturating_add(failed.len());
     let not = match skipped {
         [] => String::new(),
         some => format!("; not checked: {}", some.join("; ")),
@@ -232,5 +232,9 @@ mod tests {
             "fill failed after 2 s",
         );
         check(r#"{"event":"noted","message":"a note"}"#, "a note");
+        check(
+            r#"{"event":"audited","n_passed":18446744073709551615,"failed":["x"],"took_s":1e300}"#,
+            "audit FAILED: 1 of 18446744073709551615 checks failed: x",
+        );
     }
 }

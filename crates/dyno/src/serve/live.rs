@@ -138,14 +138,14 @@ impl Tail {
 
 /// Adds the event's text (`text`) and its variant and trial (`of`; null for the run).
 fn send_event(line: &str, of: Option<&str>, send: &mut dyn FnMut(&str, Value)) {
-    let Ok(mut event) = serde_json::from_str::<Value>(line) else { return };
+    let Ok(Value::Object(mut event)) = serde_json::from_str(line) else { return };
     // Events of other versions of Dyno are shown by name.
     let text = serde_json::from_str::<Event>(line).map(|known| event_text::in_words(&known.kind));
-    let name = || event["event"].as_str().unwrap_or_default().replace('_', " ");
+    let name = || event.get("event").and_then(Value::as_str).unwrap_or_default().replace('_', " ");
     let text = text.unwrap_or_else(|_| name());
-    event["text"] = json!(text);
-    event["of"] = json!(of);
-    send("happened", event);
+    event.insert("text".to_owned(), json!(text));
+    event.insert("of".to_owned(), json!(of));
+    send("happened", Value::Object(event));
 }
 
 /// Of a second, for all kinds of transactions.
@@ -177,7 +177,11 @@ impl Seconds {
     fn flush(&mut self, send: &mut dyn FnMut(&str, Value)) {
         let Some(start_s) = self.start_s.take() else { return };
         let mut all = new_histogram();
+        // Quantiles add up all counts.
+        let mut left = u64::MAX;
         for (time, n) in std::mem::take(&mut self.counts) {
+            let n = n.min(left);
+            left -= n;
             all.saturating_record_n(time, n);
         }
         let us = |quantile: f64| all.value_at_quantile(quantile) as f64 / 1000.0;
@@ -229,7 +233,10 @@ mod tests {
         );
         check(noted, None, Some(("a note", Value::Null)));
         check(r#"{"event":"not_known_yet"}"#, None, Some(("not known yet", Value::Null)));
-        check("{", None, None);
+        for line in ["{", "5", r#""x""#, "[]", "null", "true"] {
+            check(line, None, None);
+        }
+        check("{}", None, Some(("", Value::Null)));
     }
 
     #[test]
@@ -256,5 +263,11 @@ mod tests {
             seconds.add(&second(5.0, "read", &[(1_000_000, 1), (2_000_000, 1)]), &mut |_, _| ());
         }
         assert_eq!(seconds.counts, [(1_000_000, 1_000), (2_000_000, 1_000)].into());
+        // Nor do their numbers overflow.
+        let most = &[(1_000_000, u64::MAX), (2_000_000, u64::MAX), (3_000_000, 1)];
+        seconds.add(&second(5.0, "read", most), &mut |_, _| ());
+        let mut sent = Value::Null;
+        seconds.flush(&mut |_, value| sent = value);
+        assert!((sent["p50_us"].as_f64().unwrap() - 1000.0).abs() < 1.0, "{sent}");
     }
 }

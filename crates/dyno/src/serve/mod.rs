@@ -2,7 +2,7 @@
 //!
 //! Runs are requested by their path below the folder; a path that would leave the folder, also through a link, names
 //! nothing. Runs may come from an unknown source: their stored reports are never served but made again from the record,
-//! and only regular files are read.
+//! from which the list of runs has its answers as well, and only regular files are read.
 
 mod event_text;
 mod live;
@@ -16,7 +16,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
-use dyno_analysis::{Options, analyse_against};
+use dyno_analysis::{Findings, Options, analyse_against};
+use dyno_record::Run;
 use dyno_report::html::SCRIPTS;
 use dyno_units::Clock;
 
@@ -111,14 +112,13 @@ impl Server {
                 let Some(run) = self.runs.find(name) else { return Ok(None) };
                 match rest {
                     [] => page(self.made(What::Page, vec![run], &|of| {
-                        let runs = report::read(std::slice::from_ref(&of[0].folder))?;
-                        report::html(&report::find(&runs, None), &runs, self.clock.unix_millis())
+                        let (findings, runs) = findings_of(&of[0])?;
+                        report::html(&findings, &runs, self.clock.unix_millis())
                     })?),
                     ["live"] => pages::live(&run),
                     ["findings.json"] => {
                         Reply::json(self.made(What::Findings, vec![run], &|of| {
-                            let runs = report::read(std::slice::from_ref(&of[0].folder))?;
-                            Ok(dyno_report::json::render(&report::find(&runs, None)))
+                            Ok(dyno_report::json::render(&findings_of(&of[0])?.0))
                         })?)
                     }
                     _ => return Ok(None),
@@ -157,6 +157,15 @@ impl Server {
         reports.truncate(n.min(REPORTS_MOST));
         Ok(text)
     }
+}
+
+/// From the record; the list of runs then has the answer.
+fn findings_of(run: &RunEntry) -> anyhow::Result<(Findings, Vec<Run>)> {
+    let runs = report::read(std::slice::from_ref(&run.folder))?;
+    let findings = report::find(&runs, None);
+    // A second time it is the same.
+    let _ = run.headline.set(findings.answer.headline.clone());
+    Ok((findings, runs))
 }
 
 fn page(text: Arc<str>) -> Reply {

@@ -23,7 +23,8 @@ pub(super) fn index(folder: &Path, found: &RunList, now_unix_ms: u64) -> String 
          answer, variant, machine\" aria-label=\"Search runs\"><span class=\"quiet\" id=\"found\" \
          role=\"status\"></span></div><form action=\"/compare\" class=\"find\"><button \
          type=\"submit\" id=\"compare\">Compare the two selected runs</button><span \
-         class=\"quiet\">The first is the baseline.</span>",
+         class=\"quiet\">The first is the baseline. Answers are listed for runs whose reports \
+         have been opened here.</span>",
         escaped(&folder.display().to_string()),
         match found.runs.len() {
             0 => "No runs yet: `dyno run STUDY` makes one".replace('`', ""),
@@ -58,7 +59,8 @@ const SKIPPED_MOST: usize = 20;
 /// In steps of ten seconds, or of a minute from ten minutes on.
 pub(super) fn rounded(ms: u64) -> String {
     let step = if ms >= 600_000 { 60 } else { 10 };
-    Nanoseconds::from_secs((ms / 1000).div_ceil(step).max(1) * step).to_string()
+    let s = (ms / 1000).div_ceil(step).max(1) * step;
+    Nanoseconds(s.saturating_mul(1_000_000_000)).to_string()
 }
 
 fn row(run: &RunEntry, now_unix_ms: u64) -> String {
@@ -94,7 +96,7 @@ fn row(run: &RunEntry, now_unix_ms: u64) -> String {
          <td class=\"n\" data-of=\"Trials\">{} of {planned}</td><td data-of=\"State\">{state}</td></tr>",
         escaped(&about.variants.join(", ")),
         escaped(&about.machine),
-        escaped(run.headline.as_deref().unwrap_or("–")),
+        escaped(run.headline.get().map_or("–", String::as_str)),
         utc_date_time(about.created_unix_ms),
         run.ended(),
     )
@@ -142,5 +144,6 @@ mod tests {
         check(0, "10 s");
         check(34_000, "40 s");
         check(601_000, "11 min");
+        check(u64::MAX, "5124095 h 34 min");
     }
 }

@@ -3,15 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use dyno_record::{
-    Manifest, TrialPlan, is_being_written, read_bounded, read_manifest, trial_folders,
+    Event, EventKind, Manifest, TrialPlan, is_being_written, read_bounded, read_manifest,
+    trial_folders,
 };
-use serde::Deserialize;
 
 /// In bytes.
-const FINDINGS_MOST: u64 = 64 << 20;
+const EVENTS_MOST: u64 = 64 << 20;
 
 /// Levels of folders searched.
 const DEPTH: usize = 4;
@@ -27,9 +27,10 @@ pub(crate) struct RunEntry {
     pub(crate) ended_unix_ms: Vec<u64>,
     /// The trial that is running, or was when the run stopped.
     pub(crate) open_trial: Option<PathBuf>,
-    /// The answer in a sentence, if there is a report.
-    pub(crate) headline: Option<String>,
-    /// Planned trials that were not needed, according to a report.
+    /// The answer in a sentence, from when this process has made a report of the record. A stored report may say
+    /// anything.
+    pub(crate) headline: OnceLock<String>,
+    /// Planned trials that were not needed.
     unneeded: usize,
 }
 
@@ -76,7 +77,7 @@ impl RunEntry {
             [first, .., last] => (last - first) / (self.ended_unix_ms.len() as u64 - 1),
             [] => return None,
         };
-        Some((each * left).saturating_sub(now_unix_ms.saturating_sub(last)))
+        Some(each.saturating_mul(left).saturating_sub(now_unix_ms.saturating_sub(last)))
     }
 }
 
@@ -99,7 +100,7 @@ pub(crate) struct Runs {
 /// With the state of its files just before.
 #[derive(Clone)]
 struct Known {
-    of_run: [Facts; 5],
+    of_run: [Facts; 4],
     trials: Arc<[PathBuf]>,
     of_trials: Vec<Facts>,
     entry: Arc<RunEntry>,
@@ -221,9 +222,8 @@ impl Known {
 }
 
 /// The files that change with a run.
-fn of_run(folder: &Path) -> [Facts; 5] {
-    ["manifest.json", "events.jsonl", "findings.json", "lock", "trials"]
-        .map(|file| facts(&folder.join(file)))
+fn of_run(folder: &Path) -> [Facts; 4] {
+    ["manifest.json", "events.jsonl", "lock", "trials"].map(|file| facts(&folder.join(file)))
 }
 
 /// Of an ended trial, its summary; else the files that grow.
@@ -298,18 +298,24 @@ fn entry(name: String, folder: &Path, trials: &[PathBuf]) -> RunEntry {
         let facts = std::fs::symlink_metadata(trial.join("summary.json")).ok();
         facts.filter(std::fs::Metadata::is_file).map(|facts| unix_millis(&facts))
     };
-    let open_trial = trials.iter().rev().find(|trial| ended_at(trial).is_none()).cloned();
-    let mut ended_unix_ms: Vec<u64> = trials.iter().filter_map(ended_at).collect();
+    let at: Vec<Option<u64>> = trials.iter().map(ended_at).collect();
+    let both = || trials.iter().zip(&at);
+    let open_trial = both().rev().find(|(_, at)| at.is_none()).map(|(trial, _)| trial.clone());
+    let ended: HashSet<u32> =
+        both().filter(|(_, at)| at.is_some()).filter_map(|(trial, _)| number_of(trial)).collect();
+    let mut ended_unix_ms: Vec<u64> = at.iter().flatten().copied().collect();
     ended_unix_ms.sort_unstable();
-    let (headline, unneeded) = findings(&folder.join("findings.json")).unwrap_or_default();
+    let events = read_bounded(&folder.join("events.jsonl"), EVENTS_MOST).unwrap_or_default();
+    let about = read_manifest(folder).map(About::from).map_err(|error| error.to_string());
+    let plan = about.as_ref().map_or(&[][..], |about| about.trials.as_slice());
     RunEntry {
+        unneeded: unneeded(plan, &String::from_utf8_lossy(&events), &ended),
         name,
-        about: read_manifest(folder).map(About::from).map_err(|error| error.to_string()),
+        about,
         is_running: is_being_written(folder),
         ended_unix_ms,
         open_trial,
-        headline,
-        unneeded,
+        headline: OnceLock::new(),
         folder: folder.to_owned(),
     }
 }
@@ -320,26 +326,20 @@ fn unix_millis(facts: &std::fs::Metadata) -> u64 {
     u64::try_from(ms).unwrap_or(0)
 }
 
-/// The answer in a sentence, and the number of trials that were not needed.
-fn findings(path: &Path) -> Option<(Option<String>, usize)> {
-    #[derive(Deserialize)]
-    struct Findings {
-        #[serde(default)]
-        answer: Answer,
-        #[serde(default)]
-        trials: Vec<Trial>,
-    }
-    #[derive(Default, Deserialize)]
-    struct Answer {
-        headline: Option<String>,
-    }
-    #[derive(Deserialize)]
-    struct Trial {
-        state: Option<String>,
-    }
-    let found: Findings = serde_json::from_slice(&read_bounded(path, FINDINGS_MOST).ok()?).ok()?;
-    let is_unneeded = |trial: &&Trial| trial.state.as_deref() == Some("not needed");
-    Some((found.answer.headline, found.trials.iter().filter(is_unneeded).count()))
+fn number_of(trial: &Path) -> Option<u32> {
+    trial.file_name()?.to_str()?.split('-').next()?.parse().ok()
+}
+
+/// Planned trials that the run said it skips, as their variants were settled, and that have not ended since.
+fn unneeded(plan: &[TrialPlan], events: &str, ended: &HashSet<u32>) -> usize {
+    let skipped = |line: &str| match serde_json::from_str::<Event>(line).ok()?.kind {
+        EventKind::TrialSkipped { trial, .. } => Some(trial),
+        _ => None,
+    };
+    let named = events.lines().filter(|line| line.contains("trial_skipped"));
+    let skipped: HashSet<u32> = named.filter_map(skipped).collect();
+    let numbers = plan.iter().map(|trial| trial.number);
+    numbers.filter(|number| skipped.contains(number) && !ended.contains(number)).count()
 }
 
 #[cfg(test)]
@@ -458,16 +458,7 @@ mod tests {
         };
         let write = |file: &str, text: &str| std::fs::write(run.join(file), text).unwrap();
         check("manifest", &|| make(&run, "the second"), &|run| title(run) == "the second");
-        check(
-            "findings",
-            &|| {
-                write(
-                    "findings.json",
-                    r#"{"answer":{"headline":"a wins"},"trials":[{"state":"not needed"}]}"#,
-                )
-            },
-            &|run| run.headline.as_deref() == Some("a wins") && run.unneeded == 1,
-        );
+        check("events", &|| write("events.jsonl", "{}\n"), &|run| run.unneeded == 0);
         let begin = || std::fs::create_dir_all(run.join("trials/0001-a")).unwrap();
         check("a trial begins", &begin, &|run| run.open_trial.is_some());
         let log = || write("trials/0001-a/events.jsonl", "{}\n");
@@ -495,6 +486,39 @@ mod tests {
     }
 
     #[test]
+    fn what_a_run_skips_is_not_needed() {
+        let check = |lines: &[&str], ended: &[u32], expected: usize| {
+            let trial = |number: u32| TrialPlan { number, variant: 0, repetition: 1, block: 1 };
+            let plan: Vec<TrialPlan> = (1..=3).map(trial).collect();
+            let found = unneeded(&plan, &lines.join("\n"), &ended.iter().copied().collect());
+            assert_eq!(found, expected, "{lines:?}");
+        };
+        let skipped = |number: u32| {
+            format!(
+                r#"{{"at_ns":1,"unix_ms":1,"event":"trial_skipped","trial":{number},"variant":"a","repetition":1,"why":"w"}}"#
+            )
+        };
+        let [second, third, unknown] = [2, 3, 9].map(skipped);
+        check(&[], &[1], 0);
+        check(&[&second, "{}", "trial_skipped", &third], &[1], 2);
+        // A run that was continued says it again.
+        check(&[&second, &second, &unknown], &[1], 1);
+        // Or needs it after all.
+        check(&[&second, &third], &[1, 2], 1);
+    }
+
+    #[test]
+    fn a_stored_report_says_nothing_about_a_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        make(&run, "a run");
+        let findings = r#"{"answer":{"headline":"a wins"},"trials":[{"state":"not needed"}]}"#;
+        std::fs::write(run.join("findings.json"), findings).unwrap();
+        let found = Runs::new(folder.path().to_owned()).find("run").unwrap();
+        assert!(found.headline.get().is_none() && found.unneeded == 0);
+    }
+
+    #[test]
     fn the_time_left_follows_from_the_trials_that_have_ended() {
         let check = |ended: &[u64], is_running: bool, now: u64, expected: Option<u64>| {
             let trial = |number: u32| TrialPlan { number, variant: 0, repetition: 1, block: 1 };
@@ -506,7 +530,7 @@ mod tests {
                 is_running,
                 ended_unix_ms: ended.to_vec(),
                 open_trial: None,
-                headline: None,
+                headline: OnceLock::new(),
                 unneeded: 0,
             };
             assert_eq!(run.left_ms(now), expected, "{ended:?}");
@@ -517,5 +541,8 @@ mod tests {
         check(&[2000, 4000, 6000], true, 99_000, Some(0));
         check(&[], true, 2500, None);
         check(&[1, 2, 3, 4, 5], true, 9, None);
+        // Files may have any time.
+        check(&[u64::MAX], true, u64::MAX, Some(u64::MAX));
+        check(&[0, u64::MAX], true, 9, Some(u64::MAX));
     }
 }

@@ -191,6 +191,8 @@ fn a_run_that_came_from_anybody_is_read_with_care() {
     std::fs::remove_file(run.join("report.html")).unwrap();
     std::os::unix::fs::symlink(bench.path("outside.txt"), run.join("report.html")).unwrap();
     bench.write("runs/2026/second run/report.html", "<script>alert('EVIL')</script>");
+    let answer = r#"{"answer":{"headline":"EVIL wins"}}"#;
+    bench.write("runs/2026/second run/findings.json", answer);
     for name in ["findings.json", "report.md"] {
         std::fs::remove_file(run.join(name)).unwrap();
         std::os::unix::fs::symlink("/dev/zero", run.join(name)).unwrap();
@@ -200,7 +202,10 @@ fn a_run_that_came_from_anybody_is_read_with_care() {
     assert!(page.contains("<section id=\"numbers\">") && !page.contains("TOP-SECRET"));
     let page = served.get("/run/2026%2Fsecond%20run");
     assert!(page.contains("<section id=\"numbers\">") && !page.contains("EVIL"));
-    assert!(served.get("/").starts_with("HTTP/1.1 200"));
+    // Nor is a stored answer listed, but that of the report made here.
+    let list = served.get("/");
+    assert!(list.starts_with("HTTP/1.1 200") && !list.contains("EVIL"), "{list}");
+    assert!(!list.contains("<td data-of=\"Answer\">–</td>"), "{list}");
     // Nothing is written through a link.
     bench.dyno_good(&["report", "runs/first"]);
     assert_eq!(std::fs::read_to_string(bench.path("outside.txt")).unwrap(), "TOP-SECRET");

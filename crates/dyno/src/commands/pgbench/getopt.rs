@@ -11,22 +11,26 @@ pub(super) enum Given {
     Operand(String),
 }
 
-/// Reads the words; the error is getopt's message.
-pub(super) fn read(words: &[String], specs: &[Spec]) -> Result<Vec<Given>, String> {
+/// Reads the words; each option or operand comes with the place of the word that ends with its value. The error is
+/// getopt's message.
+pub(super) fn read(words: &[String], specs: &[Spec]) -> Result<Vec<(usize, Given)>, String> {
     let mut given = Vec::new();
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
+    let mut places = Vec::new();
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
         if word == "--" {
-            given.extend(words.by_ref().map(|word| Given::Operand(word.clone())));
+            places.extend(words.len() - rest.len()..words.len());
+            given.extend(rest.by_ref().map(|word| Given::Operand(word.clone())));
         } else if let Some(long) = word.strip_prefix("--") {
-            given.push(long_option(long, &mut words, specs)?);
+            given.push(long_option(long, &mut rest, specs)?);
         } else if word.starts_with('-') && word.len() > 1 {
-            letters(&word[1..], &mut words, specs, &mut given)?;
+            letters(&word[1..], &mut rest, specs, &mut given)?;
         } else {
             given.push(Given::Operand(word.clone()));
         }
+        places.resize(given.len(), words.len() - rest.len() - 1);
     }
-    Ok(given)
+    Ok(places.into_iter().zip(given).collect())
 }
 
 fn long_option<'a>(
@@ -111,7 +115,7 @@ mod tests {
         let read: Result<Vec<(&str, &str)>, &str> = match &read {
             Ok(given) => Ok(given
                 .iter()
-                .map(|one| match one {
+                .map(|(_, one)| match one {
                     Given::Option(name, value) => (*name, value.as_str()),
                     Given::Operand(word) => ("", word.as_str()),
                 })
@@ -135,5 +139,17 @@ mod tests {
         check(&["-c"], Err("option requires an argument -- 'c'"));
         check(&["--client"], Err("option '--client' requires an argument"));
         check(&["--log=1"], Err("option '--log' doesn't allow an argument"));
+    }
+
+    #[test]
+    fn each_has_the_place_of_the_word_that_ends_it() {
+        let check = |words: &[&str], expected: &[usize]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let read = read(&words, &SPECS).unwrap();
+            let places: Vec<usize> = read.iter().map(|(at, _)| *at).collect();
+            assert_eq!(places, expected, "{words:?}");
+        };
+        check(&["-c8", "a", "-c", "8", "--client", "8", "--cl=8"], &[0, 1, 3, 5, 6]);
+        check(&["-Sc", "8", "--log", "--", "a", "-b"], &[1, 1, 2, 4, 5]);
     }
 }

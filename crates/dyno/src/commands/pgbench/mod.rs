@@ -12,6 +12,7 @@ mod run;
 mod target;
 
 use std::io::Read;
+use std::ops::Range;
 use std::path::Path;
 
 use dyno_database::{Address, Endpoint};
@@ -57,6 +58,15 @@ pub(crate) fn run(words: &[String]) -> anyhow::Result<End> {
             Ok(End::Bad)
         }
     }
+}
+
+/// Where the words have passwords: the place of the word, and the bytes in it.
+pub(crate) fn password_places(words: &[String]) -> Vec<(usize, Range<usize>)> {
+    let of = |(at, begin): (usize, usize)| {
+        let places = target::password_places(&words[at][begin..]);
+        places.into_iter().map(move |place| (at, begin + place.start..begin + place.end))
+    };
+    options::connections(words).into_iter().flat_map(of).collect()
 }
 
 fn refused(error: impl std::fmt::Display) -> Stop {

@@ -165,6 +165,26 @@ const TRY_HELP: &str = "hint: Try \"dyno pgbench --help\" for more information."
 
 const SCRIPTS_MOST: usize = 128;
 
+/// Options and operands, each with the place of the word that ends with its value.
+fn given(words: &[String]) -> Result<Vec<(usize, Given)>, String> {
+    let takes_value = |kind: &Kind| !matches!(kind, Kind::Switch(_) | Kind::Script(_));
+    let specs: Vec<getopt::Spec> =
+        SPECS.iter().map(|(letter, name, _, kind)| (*letter, *name, takes_value(kind))).collect();
+    getopt::read(&with_old_debug(words), &specs)
+}
+
+/// The words that may say where to connect to, each with the byte at which this begins.
+pub(super) fn connections(words: &[String]) -> Vec<(usize, usize)> {
+    let begin = |(at, one): (usize, Given)| match one {
+        Given::Option("dbname", text) | Given::Operand(text) => {
+            Some((at, words[at].len() - text.len()))
+        }
+        Given::Option(..) => None,
+    };
+    // What cannot be read is refused anyway.
+    given(words).unwrap_or_default().into_iter().filter_map(begin).collect()
+}
+
 impl Options {
     /// Reads the words behind `dyno pgbench`.
     ///
@@ -172,13 +192,8 @@ impl Options {
     ///
     /// They are refused, or ask for a text.
     pub(super) fn read(words: &[String], read_file: &mut ReadFile<'_>) -> Result<Options, Stop> {
-        let takes_value = |kind: &Kind| !matches!(kind, Kind::Switch(_) | Kind::Script(_));
-        let specs: Vec<getopt::Spec> = SPECS
-            .iter()
-            .map(|(letter, name, _, kind)| (*letter, *name, takes_value(kind)))
-            .collect();
-        let given = getopt::read(&with_old_debug(words), &specs)
-            .map_err(|message| Stop::Refused(vec![message, TRY_HELP.to_owned()]))?;
+        let given =
+            given(words).map_err(|message| Stop::Refused(vec![message, TRY_HELP.to_owned()]))?;
         let mut options = Options {
             fillfactor: 100,
             clients: 1,
@@ -188,7 +203,7 @@ impl Options {
         };
         let mut operands = Vec::new();
         let mut modes = Vec::new();
-        for one in given {
+        for (_, one) in given {
             match one {
                 Given::Operand(word) => operands.push(word),
                 Given::Option(name, value) => modes.push(options.set(name, value, read_file)?),

@@ -2,6 +2,7 @@
 //! defaults of PostgreSQL's own programs, in this order.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use dyno_database::{Address, Endpoint, Secret, TlsMode};
@@ -58,13 +59,10 @@ pub(super) fn resolve(options: &Options, from: &Surroundings<'_>) -> Result<Endp
     set("host", &options.host);
     set("port", &options.port);
     set("user", &options.user);
-    match &options.dbname {
-        Some(text) if text.starts_with("postgresql://") || text.starts_with("postgres://") => {
-            given.extend(from_url(text)?);
-        }
-        Some(text) if text.contains('=') => given.extend(from_pairs(text)?),
-        Some(text) => drop(given.insert("dbname".to_owned(), text.clone())),
-        None => {}
+    if let Some(text) = &options.dbname {
+        let mut found = Vec::new();
+        parameters(text, &mut found)?;
+        given.extend(found.into_iter().map(|one| (one.name, one.value)));
     }
     if let Some(name) = given.keys().find(|name| PARAMETERS.iter().all(|(known, _)| known != name))
     {
@@ -162,9 +160,46 @@ fn tls(given: &BTreeMap<String, String>) -> Result<TlsMode, String> {
     }
 }
 
+/// A parameter of a connection, and the place of its value in the text, without quotes.
+struct Parameter {
+    name: String,
+    value: String,
+    place: Range<usize>,
+}
+
+/// Of a URL, of pairs, or of the name of a database; after an error, those in front of it.
+fn parameters(text: &str, found: &mut Vec<Parameter>) -> Result<(), String> {
+    match text {
+        url if url.starts_with("postgresql://") || url.starts_with("postgres://") => {
+            from_url(url, found)
+        }
+        pairs if pairs.contains('=') => from_pairs(pairs, found),
+        name => {
+            let (name, value) = ("dbname".to_owned(), name.to_owned());
+            found.push(Parameter { name, value, place: 0..text.len() });
+            Ok(())
+        }
+    }
+}
+
+/// Where a text that says where to connect to has passwords, in order.
+pub(super) fn password_places(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    // If the text becomes whole by variables, only what is in front of them can be read: `password=x ${OTHERS}`.
+    let _ = parameters(text, &mut found);
+    // Or it follows one: `${OTHERS} password=x`.
+    let passwords = found.into_iter().filter(|one| one.name.ends_with("password"));
+    passwords.map(|one| one.place).collect()
+}
+
+/// Of a part of the text.
+fn place(part: &str, text: &str) -> Range<usize> {
+    let begin = part.as_ptr().addr() - text.as_ptr().addr();
+    begin..begin + part.len()
+}
+
 /// `key=value` pairs; values may be quoted.
-fn from_pairs(text: &str) -> Result<BTreeMap<String, String>, String> {
-    let mut pairs = BTreeMap::new();
+fn from_pairs(text: &str, found: &mut Vec<Parameter>) -> Result<(), String> {
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         let Some((name, after)) = rest.split_once('=') else {
@@ -193,13 +228,15 @@ fn from_pairs(text: &str) -> Result<BTreeMap<String, String>, String> {
         if !is_closed {
             return Err("unterminated quoted string in connection info string".to_owned());
         }
-        pairs.insert(name.trim().to_owned(), value);
+        let quote = usize::from(is_quoted);
+        let place = place(&after[quote..end - quote], text);
+        found.push(Parameter { name: name.trim().to_owned(), value, place });
         rest = after[end..].trim_start();
     }
-    Ok(pairs)
+    Ok(())
 }
 
-fn from_url(url: &str) -> Result<BTreeMap<String, String>, String> {
+fn from_url(url: &str, found: &mut Vec<Parameter>) -> Result<(), String> {
     let decode = |text: &str| {
         let bytes = percent_decode(text).and_then(|bytes| String::from_utf8(bytes).ok());
         bytes.ok_or_else(|| "invalid percent-encoded text in the URL".to_owned())
@@ -207,10 +244,10 @@ fn from_url(url: &str) -> Result<BTreeMap<String, String>, String> {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let mut parts = BTreeMap::new();
     let mut set = |name: &str, text: &str| -> Result<(), String> {
         if !text.is_empty() {
-            parts.insert(name.to_owned(), decode(text)?);
+            let (name, value, place) = (name.to_owned(), decode(text)?, place(text, url));
+            found.push(Parameter { name, value, place });
         }
         Ok(())
     };
@@ -239,7 +276,7 @@ fn from_url(url: &str) -> Result<BTreeMap<String, String>, String> {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         set(name, value)?;
     }
-    Ok(parts)
+    Ok(())
 }
 
 /// The password of a line of a password file (host, port, database, user, password) that fits.
@@ -361,5 +398,28 @@ mod tests {
         check("-p|x", &[], "invalid port number: \"x\"");
         check("-h|a,b", &[], "dyno connects to one host; name only one");
         check("host='x", &[], "unterminated quoted string in connection info string");
+        // The last one counts.
+        check("postgresql://u:p@h?password=q", &[], "postgresql://u@h:5432/u q");
+        check("host=h user=u password=p password=q", &[], "postgresql://u@h:5432/u q");
+    }
+
+    #[test]
+    fn passwords_are_found_where_they_are_read() {
+        let check = |text: &str, expected: &[&str]| {
+            let found: Vec<&str> = password_places(text).into_iter().map(|at| &text[at]).collect();
+            assert_eq!(found, expected, "{text}");
+        };
+        check("postgresql://u:p%40@q@h/d", &["p%40@q"]);
+        check("postgres://me@h/db?sslmode=require&password=p&x=y", &["p"]);
+        check("postgresql://u:p@h?password=q", &["p", "q"]);
+        check("host=h password = p user=u", &["p"]);
+        check(r"password='p\'s q' host=h", &[r"p\'s q"]);
+        check(r"password=p\ q password='r'", &[r"p\ q", "r"]);
+        check("password=p ${OTHERS}", &["p"]);
+        check("${OTHERS} password=p", &["p"]);
+        check("${URL}&password=p", &["p"]);
+        check("password='' host=h", &[""]);
+        check("password", &[]);
+        check("user=password", &[]);
     }
 }
