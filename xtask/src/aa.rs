@@ -78,10 +78,7 @@ fn parsed(arguments: &[String]) -> anyhow::Result<Plan> {
 
 /// Products take turns; returns the folders of the runs that ended well.
 fn measured(plan: &Plan) -> anyhow::Result<Vec<PathBuf>> {
-    let dyno = match &plan.dyno {
-        Some(dyno) => dyno.clone(),
-        None => crate::perf::build()?,
-    };
+    let dyno = plan.dyno.clone().map_or_else(crate::perf::build, Ok)?;
     std::fs::create_dir_all(&plan.folder)
         .with_context(|| format!("cannot make {}", plan.folder.display()))?;
     let _neighbour = plan.is_noisy.then(neighbour::Neighbour::start).transpose()?;
@@ -141,9 +138,7 @@ fn source(plan: &Plan, product: &str) -> String {
         "title = \"Does a difference show if there is none?\"\n\n\
          [database.v1]\nproduct = \"{product}\"\n{settings}\n\n"
     );
-    for name in &names[1..] {
-        text += &format!("[database.{name}]\nlike = \"v1\"\n\n");
-    }
+    text.extend(names[1..].iter().map(|name| format!("[database.{name}]\nlike = \"v1\"\n\n")));
     let list: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
     text + &format!(
         "[workload.oltp_read_write]\ntables = 1\ntable_size = \"10k\"\n\n\

@@ -152,12 +152,9 @@ fn notices() -> anyhow::Result<String> {
     let mut by_text: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for package in &packages {
         let Package { name, version, licence, repository, .. } = package;
-        let name_and_link = match repository {
-            Some(link) => format!("[{name}]({link})"),
-            None => name.clone(),
-        };
+        let linked = repository.as_ref().map_or(name.clone(), |link| format!("[{name}]({link})"));
         let licence = licence.as_deref().unwrap_or("in its files");
-        writeln!(out, "| {name_and_link} | {version} | {licence} |")?;
+        writeln!(out, "| {linked} | {version} | {licence} |")?;
         for (_, text) in package.texts()? {
             by_text.entry(text).or_default().push(format!("{name} {version}"));
         }

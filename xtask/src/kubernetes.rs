@@ -64,10 +64,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         bail!("there is no such try; there are {}", names.join(", "));
     }
     succeed(Command::new(root().join("scripts/kubernetes-build")).arg(&programs))?;
-    let dyno = match dyno {
-        Some(dyno) => dyno,
-        None => crate::perf::build()?,
-    };
+    let dyno = dyno.map_or_else(crate::perf::build, Ok)?;
     let cluster = Cluster::start(&programs, &dyno)?;
     let mut n_wrong = 0;
     for (name, what) in tries {
@@ -277,9 +274,7 @@ impl Ended {
         if self.code != Some(code) {
             wrong.push(format!("it ended with {:?} in place of {code}", self.code));
         }
-        if !wrong.is_empty() {
-            wrong.push(format!("it said: {}", self.said));
-        }
+        wrong.extend((!wrong.is_empty()).then(|| format!("it said: {}", self.said)));
         wrong
     }
 

@@ -15,16 +15,8 @@ struct Package {
 }
 
 pub(crate) fn run() -> anyhow::Result<()> {
-    succeed(Command::new("cargo").args([
-        "build",
-        "--profile",
-        "dist",
-        "--locked",
-        "--package",
-        "dyno",
-        "--features",
-        "man",
-    ]))?;
+    let words = "build --profile dist --locked --package dyno --features man";
+    succeed(Command::new("cargo").args(words.split(' ')))?;
     let target = PathBuf::from(std::env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into()));
     let program = target.join("dist/dyno");
     let package = Package {
@@ -71,10 +63,10 @@ impl Package {
             succeed(Command::new("gzip").args(["--best", "--no-name"]).arg(page?.path()))?;
         }
         let documents = self.root.join("usr/share/doc/dyno");
-        for name in ["README.md", "METHOD.md", "GLOSSARY.md", "SECURITY.md", "CHANGELOG.md"] {
-            copy(Path::new(name), &documents.join(name))?;
+        for name in "README METHOD GLOSSARY SECURITY CHANGELOG THIRD_PARTY".split(' ') {
+            let name = format!("{name}.md");
+            copy(Path::new(&name), &documents.join(&name))?;
         }
-        copy(Path::new("THIRD_PARTY.md"), &documents.join("THIRD_PARTY.md"))?;
         copy_folder(Path::new("docs"), &documents.join("docs"))?;
         copy_folder(Path::new("studies"), &documents.join("studies"))?;
         self.write("usr/share/doc/dyno/copyright", &copyright()?)

@@ -57,11 +57,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         }
         None => build()?,
     };
-    let folder = PathBuf::from(output(Command::new("mktemp").args([
-        "--directory",
-        "--tmpdir",
-        "peers-XXXXXX",
-    ]))?);
+    let words = ["--directory", "--tmpdir", "peers-XXXXXX"];
+    let folder = PathBuf::from(output(Command::new("mktemp").args(words))?);
     open(&folder)?;
     let mut wrong = String::new();
     for (name, source, run) in suites {
@@ -121,6 +118,18 @@ fn stand_in(setting: &Setting, command: &str) -> anyhow::Result<PathBuf> {
         .context("cannot write a script")?;
     open(&script)?;
     Ok(folder)
+}
+
+/// Tests in a folder of the sources, in order.
+fn files(setting: &Setting, folder: &str, ending: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let folder = setting.source.join(folder);
+    let entries =
+        std::fs::read_dir(&folder).with_context(|| format!("there is no {}", folder.display()))?;
+    let files = entries.flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> =
+        files.filter(|file| file.extension().is_some_and(|name| name == ending)).collect();
+    files.sort();
+    Ok(files)
 }
 
 /// PATH with these folders first.

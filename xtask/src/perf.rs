@@ -4,18 +4,15 @@
 //! Rows about the generator come twice: with the server in its own scheduling group, and in the generator's. Ratios of
 //! pairs (median, minimum, maximum) say more than absolute figures of a shared machine.
 
-mod agents;
-mod dbstress;
 mod declared;
 mod files;
 mod insert_benchmark;
-mod instructions;
 mod mariadb;
-mod null;
 mod peer;
 mod postgresql;
 mod server;
 mod table;
+mod targets;
 mod tpcc;
 mod vectors;
 
@@ -23,8 +20,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, bail};
+use serde_json::Value;
 
-pub(crate) use table::{Pair, Row};
+use peer::{in_turn, timed};
+use table::{Figure, Row};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Effort {
@@ -32,45 +31,106 @@ pub(crate) struct Effort {
     pub(crate) seconds: u32,
 }
 
+#[derive(Clone)]
+pub(crate) struct Perf {
+    pub(crate) dyno: String,
+    pub(crate) effort: Effort,
+    /// Parts of names of rows; all are measured if there are none.
+    wanted: Vec<String>,
+}
+
+impl Perf {
+    pub(crate) fn wants(&self, name: &str) -> bool {
+        self.wanted.is_empty() || self.wanted.iter().any(|word| name.contains(word))
+    }
+
+    /// For rows whose runs are long.
+    pub(crate) fn few(&self) -> Perf {
+        let effort = Effort { pairs: self.effort.pairs.min(3), ..self.effort };
+        Perf { effort, ..self.clone() }
+    }
+
+    /// Those that are wanted.
+    pub(crate) fn rows<T>(
+        &self,
+        (name, peer): (&str, &'static str),
+        figures: &[Figure<T>],
+        pairs: &[(T, T)],
+    ) -> Vec<Row> {
+        let rows = figures.iter().map(|figure| Row::of(name, peer, figure, pairs));
+        rows.filter(|row| self.wants(&row.measure)).collect()
+    }
+
+    /// Runs both if a row is wanted.
+    pub(crate) fn beside<T>(
+        &self,
+        what: (&str, &'static str),
+        figures: &[Figure<T>],
+        ours: impl FnMut() -> anyhow::Result<T>,
+        theirs: impl FnMut() -> anyhow::Result<T>,
+    ) -> anyhow::Result<Vec<Row>> {
+        if self.rows(what, figures, &[]).is_empty() {
+            return Ok(Vec::new());
+        }
+        let pairs = in_turn(what.0, self.effort.pairs, ours, theirs)?;
+        Ok(self.rows(what, figures, &pairs))
+    }
+
+    /// The JSON of `dyno bench`.
+    pub(crate) fn bench(&self, words: &str) -> anyhow::Result<Value> {
+        let report = timed(&self.dyno, &format!("bench {words} --json"))?;
+        serde_json::from_str(&report.out).context("dyno bench printed no JSON")
+    }
+
+    /// As long as every run.
+    pub(crate) fn load(&self, words: &str) -> anyhow::Result<Value> {
+        self.bench(&format!("{words} --duration {}s", self.effort.seconds))
+    }
+}
+
 /// Words of `arguments` select rows by parts of their names. `--quick` runs two short pairs, which only shows
 /// that everything works. `--seconds=N` sets the length of runs: start-up weighs less in a longer one.
 /// `--program=PATH` measures that program instead of building one.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
-    let is_quick = arguments.iter().any(|argument| argument == "--quick");
-    let mut effort =
-        if is_quick { Effort { pairs: 2, seconds: 2 } } else { Effort { pairs: 5, seconds: 3 } };
-    if let Some(seconds) = arguments.iter().find_map(|word| word.strip_prefix("--seconds=")) {
-        effort.seconds = seconds.parse().context("`--seconds` takes a whole number of seconds")?;
-        anyhow::ensure!(effort.seconds > 0, "a run takes a second at least");
+    let mut effort = Effort { pairs: 5, seconds: 3 };
+    let (mut program, mut wanted) = (None, Vec::new());
+    if arguments.iter().any(|argument| argument == "--quick") {
+        effort = Effort { pairs: 2, seconds: 2 };
     }
-    let program = arguments.iter().find_map(|argument| argument.strip_prefix("--program="));
-    if let Some(unknown) = arguments.iter().find(|word| {
-        word.starts_with("--")
-            && *word != "--quick"
-            && !["--seconds=", "--program="].iter().any(|option| word.starts_with(option))
-    }) {
-        bail!(
-            "unknown option `{unknown}`: usage: perf [--quick] [--seconds=N] [--program=PATH] [WORD…]"
-        );
+    for word in arguments.iter().filter(|word| *word != "--quick") {
+        if let Some(seconds) = word.strip_prefix("--seconds=") {
+            effort.seconds =
+                seconds.parse().context("`--seconds` takes a whole number of seconds")?;
+            anyhow::ensure!(effort.seconds > 0, "a run takes a second at least");
+        } else if let Some(path) = word.strip_prefix("--program=") {
+            program.get_or_insert(PathBuf::from(path));
+        } else if word.starts_with("--") {
+            bail!(
+                "unknown option `{word}`: usage: perf [--quick] [--seconds=N] [--program=PATH] [WORD…]"
+            );
+        } else {
+            wanted.push(word.clone());
+        }
     }
-    let wanted: Vec<&str> =
-        arguments.iter().map(String::as_str).filter(|word| !word.starts_with("--")).collect();
-    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word));
-    let dyno = program.map_or_else(build, |program| Ok(PathBuf::from(program)))?;
+    let dyno = program.map_or_else(build, Ok)?.display().to_string();
+    let perf = Perf { dyno, effort, wanted };
     let mut rows = Vec::new();
-    rows.extend(mariadb::measure(&dyno, effort, &is_wanted)?);
-    rows.extend(postgresql::measure(&dyno, effort, &is_wanted)?);
-    rows.extend(null::measure(&dyno, effort, &is_wanted)?);
-    rows.extend(agents::measure(&dyno, effort, &is_wanted)?);
-    rows.extend(dbstress::measure(&dyno, effort, &is_wanted)?);
-    rows.extend(declared::measure(&dyno, effort, &is_wanted)?);
-    rows.extend(insert_benchmark::measure(&dyno, effort, &is_wanted)?);
-    rows.extend(tpcc::measure(&dyno, effort, &is_wanted)?);
-    rows.extend(files::measure(&dyno, effort, &is_wanted)?);
-    rows.extend(vectors::measure(effort, &is_wanted)?);
-    rows.extend(instructions::measure(&dyno, &is_wanted)?);
+    for measure in [
+        mariadb::measure,
+        postgresql::measure,
+        targets::measure,
+        declared::measure,
+        insert_benchmark::measure,
+        tpcc::measure,
+        files::measure,
+        vectors::measure,
+        mariadb::instructions,
+    ] as [fn(&Perf) -> anyhow::Result<Vec<Row>>; 9]
+    {
+        rows.extend(measure(&perf)?);
+    }
     if rows.is_empty() {
-        bail!("no row's name holds any of these words: {}", wanted.join(", "));
+        bail!("no row's name holds any of these words: {}", perf.wanted.join(", "));
     }
     crate::print(&table::render(&rows, effort));
     Ok(())

@@ -151,9 +151,7 @@ fn what_the_method_names_exists() {
         for name in quoted.flat_map(|quoted| quoted.split("::")) {
             let name = name.trim_end_matches("()");
             n_names += 1;
-            if !words.contains(name) {
-                unknown.push(format!("{}: {name}", path.display()));
-            }
+            unknown.extend((!words.contains(name)).then(|| format!("{}: {name}", path.display())));
         }
     }
     assert!(n_names > 20, "the names were not found");

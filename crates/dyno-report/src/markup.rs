@@ -72,14 +72,9 @@ impl Markup {
     }
 
     /// Appends an element with a class around an escaped text.
-    pub(crate) fn classed(
-        &mut self,
-        name: &str,
-        class: &str,
-        text: impl AsRef<str>,
-    ) -> &mut Markup {
+    pub(crate) fn classed(&mut self, tag: &str, class: &str, text: impl AsRef<str>) -> &mut Markup {
         let text = escape(text.as_ref());
-        self.raw(format_args!("<{name} class=\"{class}\">{text}</{name}>"))
+        self.raw(format_args!("<{tag} class=\"{class}\">{text}</{tag}>"))
     }
 
     /// Appends an escaped text in which `backticks` mark code.

@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 use dyno_analysis::{CaveatKind, StepFacts, TrialFacts, VariantFacts, is_watched, metrics};
 use dyno_record::sends_nothing;
 
-use crate::format;
 use crate::view::View;
-use crate::words;
+use crate::{format, words};
 
 /// Most different names that are listed; of more, their number is said.
 const NAMES_MOST: usize = 3;

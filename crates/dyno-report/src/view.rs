@@ -27,11 +27,14 @@ pub(crate) const FEW: &str = "†";
 /// Letters of a name up to which no line is broken within it.
 const UNBROKEN_MOST: usize = 30;
 
+/// A variant and a step.
+type Place = (usize, usize);
+
 /// Findings, made quick to look things up in.
 pub(crate) struct View<'a> {
     pub(crate) findings: &'a Findings,
-    cells: HashMap<(usize, usize), &'a Cell>,
-    comparisons: HashMap<(usize, usize, MetricId), &'a Comparison>,
+    cells: HashMap<Place, &'a Cell>,
+    comparisons: HashMap<(Place, MetricId), &'a Comparison>,
 }
 
 impl<'a> View<'a> {
@@ -53,7 +56,7 @@ impl<'a> View<'a> {
                 .comparisons
                 .iter()
                 .filter(|c| is_known(c.variant, c.step) && is_known(c.baseline, c.step))
-                .map(|c| ((c.variant, c.step, c.metric), c))
+                .map(|c| (((c.variant, c.step), c.metric), c))
                 .collect(),
         }
     }
@@ -62,18 +65,13 @@ impl<'a> View<'a> {
         self.cells.get(&(variant, step)).copied()
     }
 
-    pub(crate) fn estimate(
-        &self,
-        variant: usize,
-        step: usize,
-        metric: MetricId,
-    ) -> Option<&'a Estimate> {
-        self.cell(variant, step)?.metrics.get(&metric)
+    pub(crate) fn estimate(&self, at: Place, metric: MetricId) -> Option<&'a Estimate> {
+        self.cells.get(&at)?.metrics.get(&metric)
     }
 
     /// What stands behind a percentile that rests on few observations: [`FEW`], else nothing.
-    pub(crate) fn few(&self, variant: usize, step: usize, metric: MetricId) -> &'static str {
-        let cell = self.cell(variant, step);
+    pub(crate) fn few(&self, at: Place, metric: MetricId) -> &'static str {
+        let cell = self.cells.get(&at);
         if cell.is_some_and(|c| c.few_beyond.contains_key(&metric)) { FEW } else { "" }
     }
 
@@ -103,11 +101,10 @@ impl<'a> View<'a> {
 
     pub(crate) fn comparison(
         &self,
-        variant: usize,
-        step: usize,
+        at: (usize, usize),
         metric: MetricId,
     ) -> Option<&'a Comparison> {
-        self.comparisons.get(&(variant, step, metric)).copied()
+        self.comparisons.get(&(at, metric)).copied()
     }
 
     pub(crate) fn effect_style(&self, metric: MetricId) -> EffectStyle {
@@ -234,7 +231,7 @@ impl<'a> View<'a> {
 
     pub(crate) fn judged(&self, comparison: &Comparison) -> Judged {
         let pair = (comparison.variant, comparison.baseline);
-        self.judged_pair(pair, comparison.metric, comparison.verdict)
+        self.judge(pair, comparison.metric, comparison.verdict)
     }
 
     /// The signs of verdicts with their words, as a legend: those that comparisons have.
@@ -245,31 +242,20 @@ impl<'a> View<'a> {
     pub(crate) fn signs_of(&self, all: &mut dyn Iterator<Item = &Comparison>) -> String {
         let used: Vec<Judged> = all.map(|comparison| self.judged(comparison)).collect();
         let same = format!("no difference (the CI lies within ± {})", self.threshold());
-        let all: [(&str, &str, &dyn Fn(Judged) -> bool); 6] = [
-            ("✓", "better", &|one| one == Judged::Verdict(Verdict::Better)),
-            ("◇", "faster, but less durable", &|one| {
-                one == Judged::LessDurable { is_faster: true }
-            }),
-            ("◇", "better, but less durable", &|one| {
-                one == Judged::LessDurable { is_faster: false }
-            }),
-            ("✗", "worse", &|one| one == Judged::Verdict(Verdict::Worse)),
-            ("=", &same, &|one| one == Judged::Verdict(Verdict::NoDifference)),
-            ("?", "inconclusive (the data do not decide)", &|one| {
-                one == Judged::Verdict(Verdict::Inconclusive)
-            }),
-        ];
-        let shown = all.iter().filter(|(_, _, is_it)| used.iter().any(|one| is_it(*one)));
-        let shown: Vec<String> = shown.map(|(sign, words, _)| format!("{sign} {words}")).collect();
+        let in_words = |one: Judged| match one {
+            Judged::LessDurable { is_faster: true } => "faster, but less durable",
+            Judged::LessDurable { is_faster: false } => "better, but less durable",
+            Judged::Verdict(Verdict::NoDifference) => &same,
+            Judged::Verdict(Verdict::Inconclusive) => "inconclusive (the data do not decide)",
+            other => other.word(),
+        };
+        let shown = Judged::ALL.into_iter().filter(|one| used.contains(one));
+        let shown: Vec<String> =
+            shown.map(|one| format!("{} {}", one.sign(), in_words(one))).collect();
         shown.join(", ")
     }
 
-    pub(crate) fn judged_pair(
-        &self,
-        pair: (usize, usize),
-        metric: MetricId,
-        verdict: Verdict,
-    ) -> Judged {
+    pub(crate) fn judge(&self, pair: (usize, usize), metric: MetricId, verdict: Verdict) -> Judged {
         let metric = self.metric(metric);
         let is_faster =
             metric.unit == dyno_units::Unit::PerSecond || metric.title.ends_with(" time");
@@ -284,7 +270,7 @@ impl<'a> View<'a> {
     /// The comparison in the main metric of its step, which the verdict shown first is of.
     pub(crate) fn main_comparison(&self, variant: usize, step: usize) -> Option<&'a Comparison> {
         let metric = self.findings.steps.get(step)?.main_metric;
-        self.comparison(variant, step, metric)
+        self.comparison((variant, step), metric)
     }
 
     /// All variants and steps, variant by variant.

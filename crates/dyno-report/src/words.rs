@@ -26,35 +26,28 @@ impl Judged {
         Judged::Verdict(Verdict::Inconclusive),
     ];
 
-    pub(crate) fn word(self) -> &'static str {
+    /// Its sign is for those who do not see its colour, which its class gives it.
+    fn word_sign_class(self) -> [&'static str; 3] {
         match self {
-            Judged::Verdict(Verdict::Better) => "better",
-            Judged::Verdict(Verdict::Worse) => "worse",
-            Judged::Verdict(Verdict::NoDifference) => "no difference",
-            Judged::Verdict(Verdict::Inconclusive) => "inconclusive",
-            Judged::LessDurable { is_faster: true } => "faster, less durable",
-            Judged::LessDurable { is_faster: false } => "less durable",
+            Judged::Verdict(Verdict::Better) => ["better", "✓", "better"],
+            Judged::Verdict(Verdict::Worse) => ["worse", "✗", "worse"],
+            Judged::Verdict(Verdict::NoDifference) => ["no difference", "=", "same"],
+            Judged::Verdict(Verdict::Inconclusive) => ["inconclusive", "?", "open"],
+            Judged::LessDurable { is_faster: true } => ["faster, less durable", "◇", "open"],
+            Judged::LessDurable { is_faster: false } => ["less durable", "◇", "open"],
         }
     }
 
-    /// A sign, for those who do not see its colour.
+    pub(crate) fn word(self) -> &'static str {
+        self.word_sign_class()[0]
+    }
+
     pub(crate) fn sign(self) -> &'static str {
-        match self {
-            Judged::Verdict(Verdict::Better) => "✓",
-            Judged::Verdict(Verdict::Worse) => "✗",
-            Judged::Verdict(Verdict::NoDifference) => "=",
-            Judged::Verdict(Verdict::Inconclusive) => "?",
-            Judged::LessDurable { .. } => "◇",
-        }
+        self.word_sign_class()[1]
     }
 
     pub(crate) fn class(self) -> &'static str {
-        match self {
-            Judged::Verdict(Verdict::Better) => "better",
-            Judged::Verdict(Verdict::Worse) => "worse",
-            Judged::Verdict(Verdict::NoDifference) => "same",
-            Judged::Verdict(Verdict::Inconclusive) | Judged::LessDurable { .. } => "open",
-        }
+        self.word_sign_class()[2]
     }
 }
 

@@ -48,19 +48,14 @@ pub fn render_coloured(file_name: &str, source: &str, diagnostics: &[Diagnostic]
     render_by(&Renderer::styled(), file_name, source, diagnostics)
 }
 
-fn render_by(
-    renderer: &Renderer,
-    file_name: &str,
-    source: &str,
-    diagnostics: &[Diagnostic],
-) -> String {
+fn render_by(renderer: &Renderer, file_name: &str, source: &str, all: &[Diagnostic]) -> String {
     // As long as the source in bytes, so that the spans still fit.
     let masked = mask_secrets(source);
-    let shown = diagnostics.iter().take(SHOWN_MAX);
+    let shown = all.iter().take(SHOWN_MAX);
     let mut parts: Vec<String> =
         shown.map(|one| render_one(renderer, file_name, &masked, one)).collect();
-    if diagnostics.len() > SHOWN_MAX {
-        let more = diagnostics.len() - SHOWN_MAX;
+    if all.len() > SHOWN_MAX {
+        let more = all.len() - SHOWN_MAX;
         parts.push(format!("… and {more} more; fix these first"));
     }
     let mut text = parts.join("\n\n");

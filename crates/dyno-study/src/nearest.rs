@@ -52,9 +52,7 @@ pub(crate) fn list(words: &[&str]) -> String {
     const SHOWN_MAX: usize = 24;
     let mut text: Vec<String> =
         words.iter().take(SHOWN_MAX).map(|word| format!("`{word}`")).collect();
-    if words.len() > SHOWN_MAX {
-        text.push(format!("and {} more", words.len() - SHOWN_MAX));
-    }
+    text.extend((words.len() > SHOWN_MAX).then(|| format!("and {} more", words.len() - SHOWN_MAX)));
     text.join(", ")
 }
 

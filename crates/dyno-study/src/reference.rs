@@ -1,7 +1,7 @@
 //! The reference page of study files: every key with its type, default and an example.
 //!
 //! Made from the same key table that the parser reads by, so that none is forgotten. An example
-//! follows from the key's shape, or stands in [`EXAMPLES`] where another says more.
+//! follows from the key's shape, unless the key has another that says more.
 
 use crate::Vocabulary;
 use crate::keys::{BASELINE, DESIGN, Key, MACHINE, STUDY, Shape, VARY};

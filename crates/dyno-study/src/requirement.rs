@@ -142,10 +142,7 @@ fn of_metric(text: &str) -> Option<Result<Requirement, String>> {
     let why = || {
         format!("`{bound}` is not a bound of {id}; write a number, a time (15s) or a size (2GiB)")
     };
-    Some(match read {
-        Some(bound) => Ok(Requirement::Metric { id, is_least, bound }),
-        None => Err(why()),
-    })
+    Some(read.map(|bound| Requirement::Metric { id, is_least, bound }).ok_or_else(why))
 }
 
 #[cfg(test)]

@@ -319,13 +319,9 @@ fn any_workload(kind: &Kind, vocabulary: &Vocabulary) -> Value {
 }
 
 fn all_options(vocabulary: &Vocabulary) -> Vec<&OptionSpec> {
-    let mut all: Vec<&OptionSpec> = Vec::new();
-    for option in vocabulary.workloads.iter().flat_map(|word| &word.options) {
-        if !all.iter().any(|other| other.name == option.name) {
-            all.push(option);
-        }
-    }
-    all
+    let mut seen = std::collections::BTreeSet::new();
+    let all = vocabulary.workloads.iter().flat_map(|word| &word.options);
+    all.filter(|option| seen.insert(&option.name)).collect()
 }
 
 fn option_table(vocabulary: &Vocabulary, wrap: impl Fn(Value) -> Value) -> Value {

@@ -23,22 +23,19 @@ pub struct Study {
 }
 
 impl Study {
-    /// Replaces the URLs of all databases: `change` gets the name of the database and the URL.
+    /// Replaces the URLs of all databases: `map` gets the name of the database and the URL.
     ///
     /// # Errors
     ///
-    /// The first one of `change`.
-    pub fn map_urls<E>(
-        &mut self,
-        change: impl Fn(&str, &str) -> Result<String, E>,
-    ) -> Result<(), E> {
+    /// The first one of `map`.
+    pub fn map_urls<E>(&mut self, map: impl Fn(&str, &str) -> Result<String, E>) -> Result<(), E> {
         let changed = |database: &mut Database| {
             let servers = [&mut database.product].into_iter().chain(&mut database.more_urls);
             let mut urls = servers.filter_map(|server| match server {
                 Product::Url(url) => Some(url),
                 Product::Private(_) => None,
             });
-            urls.try_for_each(|url| change(&database.name, url).map(|new| *url = new))
+            urls.try_for_each(|url| map(&database.name, url).map(|new| *url = new))
         };
         self.databases.iter_mut().try_for_each(changed)?;
         // Variants share their databases, and go on to do so.

@@ -5,12 +5,10 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
 
-#[cfg(feature = "man")]
-use crate::commands::man;
 use crate::commands::{
-    agent, bench, capture, check, compare, completions, convert, datasets, deployments, doctor,
-    explain_cost, gate, hold, import, pgbench, plan, products, reference, report, run, schema,
-    serve, sql, sysbench, up, watch,
+    agent, bench, capture, check, compare, convert, datasets, deployments, doctor, explain_cost,
+    gate, hold, import, pgbench, plan, products, reference, report, run, serve, sql, sysbench, up,
+    watch,
 };
 #[cfg(feature = "servers")]
 use crate::commands::{archive, dump};
@@ -369,7 +367,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Check { study, start_servers } => check::run(&study, start_servers),
         Command::Plan { study, manifests: true, .. } => plan::show_manifests(&study),
         Command::Plan { study, seed, canonical, .. } => plan::run(&study, seed, canonical),
-        Command::Schema { format } => schema::run(format),
+        Command::Schema { format } => reference::schema(format),
         Command::Report(options) => report::run(&options),
         Command::Compare(options) => compare::run(&options),
         Command::Gate(options) => gate::run(&options),
@@ -405,10 +403,10 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Agent(options) => agent::run(&options),
         Command::Hold => hold::run(),
         Command::Products(options) => products::run(&options),
-        Command::Completions { shell } => completions::run(shell),
+        Command::Completions { shell } => reference::completions(shell),
         Command::Reference { page } => reference::run(page),
         #[cfg(feature = "man")]
-        Command::Man { folder } => man::run(&folder),
+        Command::Man { folder } => reference::man(&folder),
     }
 }
 

@@ -11,111 +11,85 @@ use crate::cli;
 const NEAREST_MOST: usize = 3;
 
 /// Options of sysbench, pgbench, HammerDB, k6 and others, with their counterparts in `dyno bench`.
-const OPTIONS: &[(&[&str], &str)] = &[
+const OPTIONS: &[(&str, &str)] = &[
     (
-        &["--threads", "--num-threads", "-c", "--client", "--users", "--vus", "--connections"],
+        "--threads --num-threads -c --client --users --vus --connections",
         "set the number of clients with `--clients N`",
     ),
     (
-        &["--time", "--max-time", "-T", "--runtime", "--seconds", "--length"],
+        "--time --max-time -T --runtime --seconds --length",
         "set the measured time with `--duration 30s`",
     ),
-    (&["-j", "--jobs"], "set the number of load generator threads with `--workers N`"),
+    ("-j --jobs", "set the number of load generator threads with `--workers N`"),
     (
-        &["-s", "--scale-factor"],
+        "-s --scale-factor",
         "set the size of the data with an option of the workload: `--scale N` for tpcb, \
          `--warehouses N` for tpcc, `--table-size N` for the oltp_ workloads",
     ),
-    (&["-R", "--tps", "--qps", "--arrival-rate"], "set the offered rate with `--rate 500`"),
+    ("-R --tps --qps --arrival-rate", "set the offered rate with `--rate 500`"),
     (
-        &["-L", "--latency-limit"],
+        "-L --latency-limit",
         "find the highest load that meets a limit with `--find-rate \"p99 <= 20ms\"`",
     ),
-    (&["-M"], "set pgbench's protocol with `--protocol`, an option of the workload tpcb"),
+    ("-M", "set pgbench's protocol with `--protocol`, an option of the workload tpcb"),
     (
-        &["--report-interval", "-P", "--progress", "--histogram", "-r", "--report-per-command"],
+        "--report-interval -P --progress --histogram -r --report-per-command",
         "each second is shown during the run; `--out FOLDER` keeps them all, with a report",
     ),
     (
-        &["--events", "-t", "--transactions", "-n", "--num-transactions"],
+        "--events -t --transactions -n --num-transactions",
         "`dyno bench` runs for a given time, not for a number of transactions: `--duration 30s`",
     ),
-    (&["--warmup", "--warmup-time", "--ramp-up"], "set the warm-up with `--warm-up 10s`"),
+    ("--warmup --warmup-time --ramp-up", "set the warm-up with `--warm-up 10s`"),
     (
-        &["-f", "--file", "--lua", "--builtin", "-b"],
+        "-f --file --lua --builtin -b",
         "run scripts with `dyno pgbench` or `dyno sysbench`, and pgbench's built-in ones with \
          `--script` of the workload tpcb; `dyno bench --help` lists the workloads",
     ),
     (
-        &["--rand-type"],
+        "--rand-type",
         "set how rows are drawn with `--distribution`, an option of the oltp_ workloads",
     ),
-    (&["-i", "--initialize", "--prepare"], "`dyno bench` creates and fills its tables itself"),
+    ("-i --initialize --prepare", "`dyno bench` creates and fills its tables itself"),
     (
-        &[
-            "--db-driver",
-            "--mysql-host",
-            "--mysql-user",
-            "--mysql-db",
-            "--mysql-password",
-            "--mysql-port",
-            "--mysql-socket",
-            "--pgsql-host",
-            "--pgsql-user",
-            "--pgsql-db",
-            "--pgsql-password",
-            "--pgsql-port",
-            "--host",
-            "--user",
-            "--password",
-            "--port",
-            "--db",
-            "--database",
-            "--dbname",
-            "-U",
-            "-p",
-            "-d",
-            "-H",
-            "-u",
-        ],
+        "--db-driver --mysql-host --mysql-user --mysql-db --mysql-password --mysql-port \
+         --mysql-socket --pgsql-host --pgsql-user --pgsql-db --pgsql-password --pgsql-port --host \
+         --user --password --port --db --database --dbname -U -p -d -H -u",
         "name the server with `--on mysql://user@host:3306/database` or `--on \
          postgresql://user@host:5432/database`; a password may come from the environment: \
          `user:${DB_PASSWORD}@host`",
     ),
     (
-        &["--repetitions", "--repeat", "--runs"],
+        "--repetitions --repeat --runs",
         "`dyno bench` runs one trial; to repeat and compare, write a study (`repetitions`) and \
          run it with `dyno run`",
     ),
-    (&["--output", "-o"], "keep the record with `--out FOLDER`"),
+    ("--output -o", "keep the record with `--out FOLDER`"),
 ];
 
 /// Wrong for `dyno run`: these belong in the study.
-const OF_A_STUDY: &[(&[&str], &str)] = &[
-    (&["--clients", "--threads", "-c"], "clients"),
-    (&["--duration", "--time", "-T"], "duration"),
-    (&["--warm-up"], "warm_up"),
-    (&["--repetitions", "--repeat"], "repetitions"),
-    (&["--rate"], "rate"),
-    (&["--threshold"], "threshold"),
+const OF_A_STUDY: &[(&str, &str)] = &[
+    ("--clients --threads -c", "clients"),
+    ("--duration --time -T", "duration"),
+    ("--warm-up", "warm_up"),
+    ("--repetitions --repeat", "repetitions"),
+    ("--rate", "rate"),
+    ("--threshold", "threshold"),
 ];
 
 /// Counterparts in `dyno gate`.
-const OF_A_GATE: &[(&[&str], &str)] = &[
+const OF_A_GATE: &[(&str, &str)] = &[
     (
-        &["--threads", "--num-threads", "-c", "--client", "--users", "--vus", "--connections"],
+        "--threads --num-threads -c --client --users --vus --connections",
         "set the numbers of clients with `--clients 1,8`",
     ),
     (
-        &["--time", "--max-time", "-T", "--runtime", "--seconds"],
+        "--time --max-time -T --runtime --seconds",
         "set the measured time at each number of clients with `--duration 20s`",
     ),
-    (&["--warmup", "--warmup-time", "--ramp-up"], "set the warm-up with `--warm-up 5s`"),
-    (
-        &["--runs", "--repeat", "-n"],
-        "set the number of trials of each build with `--repetitions 8`",
-    ),
-    (&["--json"], "print the result as JSON with `--format json`"),
+    ("--warmup --warmup-time --ramp-up", "set the warm-up with `--warm-up 5s`"),
+    ("--runs --repeat -n", "set the number of trials of each build with `--repetitions 8`"),
+    ("--json", "print the result as JSON with `--format json`"),
 ];
 
 pub(crate) fn enrich(error: &mut clap::Error, given: &[String]) {
@@ -165,8 +139,9 @@ pub(crate) fn unknown_workload(error: &clap::Error, given: &[String]) -> Option<
 /// None for unknown options.
 fn for_option(command: &str, option: &str) -> Option<String> {
     let option = option.split('=').next().unwrap_or(option);
-    let find = |table: &'static [(&[&str], &'static str)]| {
-        table.iter().find(|(names, _)| names.contains(&option)).map(|(_, hint)| *hint)
+    let find = |table: &'static [(&str, &'static str)]| {
+        let is_it = |names: &str| names.split(' ').any(|name| name == option);
+        table.iter().find(|(names, _)| is_it(names)).map(|(_, hint)| *hint)
     };
     match command {
         "bench" => find(OPTIONS).map(str::to_owned),

@@ -11,6 +11,7 @@ use dyno_record::{Event, EventKind};
 use dyno_study::{LoadLevel, Plan, PlannedStep, Sought};
 use dyno_units::{ByteCount, Clock, Nanoseconds, utc_date_time};
 
+use crate::commands::counted;
 use crate::live::{LoadView, Panel, SearchView, WaitView};
 use crate::terminal;
 
@@ -133,7 +134,9 @@ impl Progress {
                     match self.noted.is_new(&text) {
                         true => self.line(&text),
                         false if passed.is_empty() => {}
-                        false => self.line(&format!("audit: {} passed", checks(passed.len()))),
+                        false => {
+                            self.line(&format!("audit: {} passed", counted(passed.len(), "check")));
+                        }
                     }
                 }
                 for demand in failed {
@@ -297,17 +300,16 @@ impl Progress {
     }
 
     pub(crate) fn close(&mut self) {
-        self.wipe();
+        self.panel.wipe();
     }
 
     /// Replaced by the next line at a terminal; stays elsewhere.
     fn line(&mut self, text: &str) {
-        if !self.is_interactive {
-            terminal::say(&format!("[{}] {text}", self.context));
-            return;
-        }
         let line = format!("[{}] {text}", self.context);
-        self.panel.draw_with_tail(&[line], &self.time_left());
+        match self.is_interactive {
+            true => self.panel.draw_with_tail(&[line], &self.time_left()),
+            false => terminal::say(&line),
+        }
     }
 
     fn draw(&mut self, text: &str) {
@@ -317,16 +319,11 @@ impl Progress {
     }
 
     fn permanent(&mut self, text: &str) {
-        self.wipe();
-        if self.context.is_empty() {
-            terminal::say(text);
-        } else {
-            terminal::say(&format!("[{}] {text}", self.context));
-        }
-    }
-
-    fn wipe(&mut self) {
         self.panel.wipe();
+        match self.context.as_str() {
+            "" => terminal::say(text),
+            context => terminal::say(&format!("[{context}] {text}")),
+        }
     }
 
     /// A level of a search, with its unit.
@@ -372,15 +369,12 @@ fn audit_passed(passed: &[String], skipped: &[String]) -> Option<String> {
         named.extend((n_more > 0).then(|| format!("{n_more} more")));
         named.join("; ")
     };
-    let passed = (!passed.is_empty())
-        .then(|| format!("audit: {} passed ({})", checks(passed.len()), first_few(passed)));
+    let passed = (!passed.is_empty()).then(|| {
+        format!("audit: {} passed ({})", counted(passed.len(), "check"), first_few(passed))
+    });
     let not = (!skipped.is_empty()).then(|| format!("not checked: {}", first_few(skipped)));
     let parts: Vec<String> = passed.into_iter().chain(not).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
-}
-
-fn checks(n: usize) -> String {
-    format!("{n} check{}", if n == 1 { "" } else { "s" })
 }
 
 /// Rows, rate and time left.
@@ -423,11 +417,8 @@ fn probed(sought: Sought, level: f64) -> String {
 }
 
 /// With its time if that is the result: its transactions may differ as inserts and indexes do.
-fn step_ended(
-    step: &PlannedStep,
-    (throughput, p95_us, measured_s): (f64, f64, Option<f64>),
-) -> String {
-    match measured_s.filter(|_| step.is_timed()) {
+fn step_ended(step: &PlannedStep, (throughput, p95_us, took_s): (f64, f64, Option<f64>)) -> String {
+    match took_s.filter(|_| step.is_timed()) {
         Some(took) => format!("{}: took {took:.1} s", step.name),
         None => format!("{}: {}, p95 {}", step.name, rate(throughput), time(p95_us)),
     }

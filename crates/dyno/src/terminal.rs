@@ -10,19 +10,20 @@ use dyno_units::is_unsafe_char;
 /// The first reason why a result was not printed.
 static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Failures are reported by [`check_output`]; a reader that has gone (`| head`) is no error.
-pub(crate) fn out(text: &str) {
-    if let Err(error) = print(&mut io::stdout().lock(), text) {
+fn note(printed: io::Result<()>) {
+    if let Err(error) = printed {
         LOST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 }
 
+/// Failures are reported by [`check_output`]; a reader that has gone (`| head`) is no error.
+pub(crate) fn out(text: &str) {
+    note(print(&mut io::stdout().lock(), text));
+}
+
 /// A result that is a command to a CI system; see [`out`].
 pub(crate) fn out_command(text: &str) {
-    let printed = print_clean(&mut io::stdout().lock(), &without_controls(text), "");
-    if let Err(error) = printed {
-        LOST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-    }
+    note(print_clean(&mut io::stdout().lock(), &without_controls(text), ""));
 }
 
 /// Fails if a result was lost; the reason is reported once.
@@ -36,9 +37,7 @@ pub(crate) fn check_output() -> anyhow::Result<()> {
 /// The part has its own line ends; see [`out`].
 #[cfg(feature = "lua")]
 pub(crate) fn out_part(text: &str) {
-    if let Err(error) = print_as_is(&mut io::stdout().lock(), text, "") {
-        LOST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-    }
+    note(print_as_is(&mut io::stdout().lock(), text, ""));
 }
 
 pub(crate) fn say_part(text: &str) {

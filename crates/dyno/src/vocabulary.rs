@@ -99,12 +99,8 @@ impl fmt::Debug for Rules {
 
 impl Rules {
     /// The answers do not depend on the seed.
-    fn planned(
-        &self,
-        options: &Options,
-        request: StepRequest,
-    ) -> Result<Arc<dyn Workload>, String> {
-        self.workload.plan(options, request, Seed(0)).map_err(|error| error.to_string())
+    fn planned(&self, options: &Options, asked: StepRequest) -> Result<Arc<dyn Workload>, String> {
+        self.workload.plan(options, asked, Seed(0)).map_err(|error| error.to_string())
     }
 
     fn check_target(&self, product: &Product) -> Result<(), String> {

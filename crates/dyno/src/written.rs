@@ -58,9 +58,7 @@ impl Written {
         pairs: impl IntoIterator<Item = &'a String>,
     ) -> anyhow::Result<()> {
         for pair in pairs {
-            let (name, value) = pair
-                .split_once('=')
-                .with_context(|| format!("{option}: write NAME=VALUE, not `{pair}`"))?;
+            let (name, value) = self::pair(option, pair)?;
             // A name given twice, quoted or bare, would be invalid TOML.
             let last_table = self.text.rfind("\n[").unwrap_or_default();
             let mut of_table = self.lines.iter().filter(|line| line.span.start > last_table);
@@ -124,6 +122,10 @@ impl Written {
             None => text,
         }
     }
+}
+
+pub(crate) fn pair<'a>(option: &str, text: &'a str) -> anyhow::Result<(&'a str, &'a str)> {
+    text.split_once('=').with_context(|| format!("{option}: write NAME=VALUE, not `{text}`"))
 }
 
 fn option_of(key: &str) -> String {

@@ -179,10 +179,7 @@ impl Server {
     fn compared(&self, table: &str, expected: &str) -> anyhow::Result<Vec<Wrong>> {
         let found = self.sql(&format!("{SUMS} {table}"))?;
         let n_rows = |sums: &str| sums.split(' ').next().and_then(|n| n.parse::<u64>().ok());
-        let fault = match n_rows(&found) > n_rows(expected) {
-            true => Fault::Doubled,
-            false => Fault::Lost,
-        };
+        let fault = if n_rows(&found) > n_rows(expected) { Fault::Doubled } else { Fault::Lost };
         let text = format!("{table}: rows and sum {found}, expected {expected}");
         Ok((found != expected).then_some((fault, text)).into_iter().collect())
     }

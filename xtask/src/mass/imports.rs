@@ -220,16 +220,11 @@ fn circles(edges: &[BTreeSet<usize>]) -> Vec<usize> {
 }
 
 /// Appends reachable unseen nodes in postorder.
-fn visit(
-    start: usize,
-    seen: &mut [bool],
-    next: &dyn Fn(usize) -> Vec<usize>,
-    order: &mut Vec<usize>,
-) {
-    if std::mem::replace(&mut seen[start], true) {
+fn visit(at: usize, seen: &mut [bool], next: &dyn Fn(usize) -> Vec<usize>, order: &mut Vec<usize>) {
+    if std::mem::replace(&mut seen[at], true) {
         return;
     }
-    let mut open = vec![(start, next(start))];
+    let mut open = vec![(at, next(at))];
     while let Some((node, left)) = open.last_mut() {
         match left.pop() {
             Some(to) if !seen[to] => {

@@ -42,13 +42,7 @@ const MISUSE: &str = "a run connects before the script does, so that it cannot c
 type Differences = BTreeMap<String, Vec<String>>;
 
 pub(super) fn run(setting: &Setting) -> anyhow::Result<Outcome> {
-    let tests = setting.source.join("tests/t");
-    let files: Vec<PathBuf> = std::fs::read_dir(&tests)
-        .with_context(|| format!("there is no {}", tests.display()))?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|file| file.extension().is_some_and(|name| name == "t"))
-        .collect();
+    let files = super::files(setting, "tests/t", "t")?;
     let bin = stand_in(setting, "sysbench")?;
     let dyno = setting.dyno.as_path();
     let data = setting.folder.join("data");

@@ -17,14 +17,7 @@ const KNOWN: [(&str, &str); 1] = [(
 const MAY_FAIL: &str = concat!(" # TO", "DO");
 
 pub(super) fn run(setting: &Setting) -> anyhow::Result<Outcome> {
-    let tests = setting.source.join("src/bin/pgbench/t");
-    let mut files: Vec<_> = std::fs::read_dir(&tests)
-        .with_context(|| format!("there is no {}", tests.display()))?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|file| file.extension().is_some_and(|name| name == "pl"))
-        .collect();
-    files.sort();
+    let files = super::files(setting, "src/bin/pgbench/t", "pl")?;
     let bin = stand_in(setting, "pgbench")?;
     let programs = programs(&setting.source)?;
     let work = setting.folder.join("work");
@@ -37,10 +30,7 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let (mut n_all, mut failed, mut wrong) = (0, Vec::new(), Vec::new());
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut command = match is_root {
-            true => Command::new("runuser"),
-            false => Command::new("perl"),
-        };
+        let mut command = Command::new(if is_root { "runuser" } else { "perl" });
         if is_root {
             command.args(["-u", "postgres", "--", "perl"]);
         }

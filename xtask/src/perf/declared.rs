@@ -1,12 +1,11 @@
 //! The cost of declaring a workload: oltp_read_write in a study beside the built-in one.
 
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 
-use super::table::Goal;
-use super::{Effort, Pair, Row};
+use super::table::{Figure, Goal};
+use super::{Effort, Perf, Row};
 
 /// Says as well what is the same.
 const STUDY: &str = include_str!("../../../studies/declared/oltp-read-write.toml");
@@ -26,37 +25,26 @@ struct Found {
     user_us: f64,
 }
 
+const FIGURES: [Figure<Found>; 2] = [
+    ("throughput", "transactions/s", Goal::AtLeast(0.95), |found| found.throughput),
+    ("user CPU", "µs/transaction", Goal::AtMost(1.05), |found| found.user_us),
+];
+
 /// A block of the study's run is a pair.
-pub(crate) fn measure(
-    dyno: &Path,
-    effort: Effort,
-    is_wanted: &dyn Fn(&str) -> bool,
-) -> anyhow::Result<Vec<Row>> {
-    let names = [format!("{NAME}: throughput"), format!("{NAME}: user CPU")];
-    if !names.iter().any(|name| is_wanted(name)) {
+pub(crate) fn measure(perf: &Perf) -> anyhow::Result<Vec<Row>> {
+    const WHAT: (&str, &str) = (NAME, "built in");
+    if perf.rows(WHAT, &FIGURES, &[]).is_empty() {
         return Ok(Vec::new());
     }
-    crate::say(&format!("{NAME}: {} pairs", effort.pairs));
+    crate::say(&format!("{NAME}: {} pairs", perf.effort.pairs));
     let folder = tempfile::tempdir()?;
     let (study, run) = (folder.path().join("study.toml"), folder.path().join("run"));
-    std::fs::write(&study, shortened(STUDY, effort)?)?;
-    let (study, run) = (study.to_string_lossy(), run.to_string_lossy());
-    output(dyno, &["run", &study, "--out", &run])?;
-    let found = read(&output(dyno, &["sql", &run, "--tsv", QUERY])?)?;
-    let [throughput, user] = names;
-    let row = |measure, unit, goal, value: fn(&Found) -> f64| Row {
-        measure,
-        peer: "built in",
-        unit,
-        goal,
-        pairs: pairs(&found, value),
-    };
-    let rows = [
-        row(throughput, "transactions/s", Goal::AtLeast(0.95), |found| found.throughput),
-        row(user, "µs/transaction", Goal::AtMost(1.05), |found| found.user_us),
-    ];
-    ensure!(!rows[0].pairs.is_empty(), "no block of the run has both workloads");
-    Ok(rows.into_iter().filter(|row| is_wanted(&row.measure)).collect())
+    std::fs::write(&study, shortened(STUDY, perf.effort)?)?;
+    crate::output(Command::new(&perf.dyno).arg("run").arg(&study).arg("--out").arg(&run))?;
+    let sql = crate::output(Command::new(&perf.dyno).arg("sql").arg(&run).args(["--tsv", QUERY]))?;
+    let pairs = pairs(&read(&sql)?);
+    ensure!(!pairs.is_empty(), "no block of the run has both workloads");
+    Ok(perf.rows(WHAT, &FIGURES, &pairs))
 }
 
 fn shortened(study: &str, effort: Effort) -> anyhow::Result<String> {
@@ -80,14 +68,6 @@ fn shortened(study: &str, effort: Effort) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn output(dyno: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let output = Command::new(dyno).args(arguments).output().context("cannot run dyno")?;
-    if !output.status.success() {
-        bail!("dyno {} failed: {}", arguments[0], String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
 fn read(table: &str) -> anyhow::Result<Vec<Found>> {
     let line = |line: &str| {
         let fields: Vec<&str> = line.split('\t').collect();
@@ -104,13 +84,15 @@ fn read(table: &str) -> anyhow::Result<Vec<Found>> {
     table.lines().skip(1).map(line).collect()
 }
 
-fn pairs(found: &[Found], value: fn(&Found) -> f64) -> Vec<Pair> {
-    let declared = found.iter().filter(|one| one.is_declared);
-    let pair = |one: &Found| {
-        let peer = found.iter().find(|other| !other.is_declared && other.block == one.block)?;
-        Some(Pair { dyno: value(one), peer: value(peer) })
+/// Declared, built in.
+fn pairs(found: &[Found]) -> Vec<(Found, Found)> {
+    let (declared, built_in): (Vec<_>, Vec<_>) =
+        found.iter().cloned().partition(|one| one.is_declared);
+    let pair = |one: Found| {
+        let peer = built_in.iter().find(|other| other.block == one.block)?.clone();
+        Some((one, peer))
     };
-    declared.filter_map(pair).collect()
+    declared.into_iter().filter_map(pair).collect()
 }
 
 #[cfg(test)]
@@ -131,9 +113,9 @@ mod tests {
         let table = "workload\tblock\tthroughput\tuser\noltp_read_write\t0\t500.5\t40\n\
                      declared\t0\t490\t42\ndeclared\t1\t480\t44\n";
         let found = read(table).unwrap();
-        let pairs = pairs(&found, |found| found.user_us);
+        let pairs = pairs(&found);
         assert_eq!(pairs.len(), 1);
-        assert_eq!((pairs[0].dyno, pairs[0].peer), (42.0, 40.0));
+        assert_eq!((pairs[0].0.user_us, pairs[0].1.user_us), (42.0, 40.0));
         assert!(read("a\nb\tc\n").is_err());
     }
 }

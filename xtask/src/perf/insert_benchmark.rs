@@ -2,15 +2,15 @@
 //! names its folder (`bench/ibench` in github.com/mdcallag/mytools), `IIBENCH_PYTHON` its Python
 //! (default `python3`), which needs the module MySQLdb (Debian's `python3-mysqldb`).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use super::peer::{bench, in_turn, timed};
+use super::peer::{number, process_cpu_us, timed_in};
 use super::server::{PrivateServer, Session};
-use super::table::Goal;
-use super::{Effort, Row};
+use super::table::{Figure, Goal};
+use super::{Effort, Perf, Row};
 
 /// Before l.i1.
 const ROWS: u64 = 20_000;
@@ -30,52 +30,39 @@ struct Cost {
     per_query: f64,
 }
 
-pub(crate) fn measure(
-    dyno: &Path,
-    effort: Effort,
-    is_wanted: &dyn Fn(&str) -> bool,
-) -> anyhow::Result<Vec<Row>> {
-    let name = "insert-benchmark, MariaDB";
-    let names = [format!("{name}: l.i1, client CPU"), format!("{name}: q100, client CPU")];
-    if !names.iter().any(|name| is_wanted(name)) {
-        return Ok(Vec::new());
+const FIGURES: [Figure<Cost>; 2] = [
+    ("l.i1, client CPU", "µs/inserted row", Goal::AtMost(0.1), |cost| cost.per_row),
+    ("q100, client CPU", "µs/query", Goal::AtMost(0.1), |cost| cost.per_query),
+];
+
+pub(crate) fn measure(perf: &Perf) -> anyhow::Result<Vec<Row>> {
+    let (name, peer) = ("insert-benchmark, MariaDB", "iibench.py");
+    let rows = perf.rows((name, peer), &FIGURES, &[]);
+    if rows.is_empty() {
+        return Ok(rows);
     }
-    let mut pairs: Vec<(Cost, Cost)> = Vec::new();
-    match Peer::find() {
-        None => crate::say(&format!(
+    let Some(iibench) = Peer::find() else {
+        crate::say(&format!(
             "{name}: iibench.py was not found; name its folder in the environment variable IIBENCH"
-        )),
-        Some(peer) => {
-            let memory = "innodb_buffer_pool_size";
-            let server = PrivateServer::start("mariadb", memory, Session::Own)?;
-            let ours = || with_dyno(dyno, &server, effort);
-            pairs = in_turn(name, effort.pairs, ours, || peer.run(&server, effort))?;
-        }
-    }
-    let row = |measure: &String, unit, value: fn(&Cost) -> f64| {
-        Row::of(measure.clone(), ("iibench.py", unit, Goal::AtMost(0.1)), &pairs, value)
+        ));
+        return Ok(rows);
     };
-    Ok(vec![
-        row(&names[0], "µs/inserted row", |cost| cost.per_row),
-        row(&names[1], "µs/query", |cost| cost.per_query),
-    ])
+    let server = PrivateServer::start("mariadb", Session::Own)?;
+    let theirs = || iibench.run(&server, perf.effort);
+    perf.beside((name, peer), &FIGURES, || with_dyno(perf, &server), theirs)
 }
 
 fn rows_i1(effort: Effort) -> u64 {
     ROWS_PER_S * u64::from(effort.seconds)
 }
 
-fn with_dyno(dyno: &Path, server: &PrivateServer, effort: Effort) -> anyhow::Result<Cost> {
-    let arguments = format!(
-        "insert-benchmark --clients 1 --reads q --duration {}s --rows-i0 {ROWS} --rows-i1 {} \
-         --rows-i2 0 --rate-1 {RATE} --rate-2 0 --rate-3 0 --settle-s 0 --on \
-         mysql://root@localhost/perf?socket={}",
-        effort.seconds,
-        rows_i1(effort),
-        server.socket.display()
-    );
-    let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
-    let result = bench(dyno, &arguments)?;
+fn with_dyno(perf: &Perf, server: &PrivateServer) -> anyhow::Result<Cost> {
+    let result = perf.load(&format!(
+        "insert-benchmark --clients 1 --reads q --rows-i0 {ROWS} --rows-i1 {} --rows-i2 0 \
+         --rate-1 {RATE} --rate-2 0 --rate-3 0 --settle-s 0 --on {}",
+        rows_i1(perf.effort),
+        server.url
+    ))?;
     let churn = step(&result, "l.i1")?;
     let reads = step(&result, &format!("q{RATE}"))?;
     let queries: f64 =
@@ -98,40 +85,32 @@ fn transactions(step: &Value, kind: &str) -> f64 {
     found.and_then(|one| one["transactions"].as_f64()).unwrap_or(0.0)
 }
 
-/// User and system CPU of the whole process.
 fn cpu_us(step: &Value) -> anyhow::Result<f64> {
-    let number = |pointer: &str| {
-        let value = step.pointer(pointer).and_then(Value::as_f64);
-        value.with_context(|| format!("dyno bench did not report {pointer} of a step"))
-    };
-    let per_statement = number("/generator/process_cpu_user_us_per_statement")?
-        + number("/generator/process_cpu_system_us_per_statement")?;
-    Ok(per_statement * number("/statements")?)
+    Ok(process_cpu_us(step)? * number(step, "/statements")?)
 }
 
 struct Peer {
-    script: PathBuf,
+    folder: PathBuf,
     python: String,
 }
 
 impl Peer {
     #[expect(clippy::disallowed_methods, reason = "a command of the developer's own machine")]
     fn find() -> Option<Peer> {
-        let script = PathBuf::from(std::env::var_os("IIBENCH")?).join("iibench.py");
+        let folder = PathBuf::from(std::env::var_os("IIBENCH")?);
         let python = std::env::var("IIBENCH_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-        script.is_file().then_some(Peer { script, python })
+        folder.join("iibench.py").is_file().then_some(Peer { folder, python })
     }
 
     /// Cost of l.i1 and q100, less that of a run with one statement, which starts Python, too.
     fn run(&self, server: &PrivateServer, effort: Effort) -> anyhow::Result<Cost> {
-        let setup = ["--setup", "--secondary_at_end", "--num_secondary_indexes=3"];
-        self.step(server, (ROWS, 100), &setup)?;
-        let churn = ["--delete_per_insert"];
-        let (idle, _) = self.step(server, (PER_COMMIT, PER_COMMIT), &churn)?;
+        let setup = "--setup --secondary_at_end --num_secondary_indexes=3";
+        self.step(server, (ROWS, 100), setup)?;
+        let churn = "--delete_per_insert";
+        let (idle, _) = self.step(server, (PER_COMMIT, PER_COMMIT), churn)?;
         let rows = rows_i1(effort);
-        let (cpu, _) = self.step(server, (rows, PER_COMMIT), &churn)?;
-        let rate = format!("--inserts_per_second={RATE}");
-        let reads = ["--delete_per_insert", "--query_threads=1", rate.as_str()];
+        let (cpu, _) = self.step(server, (rows, PER_COMMIT), churn)?;
+        let reads = format!("--delete_per_insert --query_threads=1 --inserts_per_second={RATE}");
         let rows_q = RATE * u64::from(effort.seconds);
         let (cpu_q, queries) = self.step(server, (rows_q, PER_COMMIT), &reads)?;
         if queries <= 0.0 {
@@ -145,19 +124,17 @@ impl Peer {
         &self,
         server: &PrivateServer,
         (rows, per_commit): (u64, u64),
-        more: &[&str],
+        more: &str,
     ) -> anyhow::Result<(f64, f64)> {
-        let mut arguments = vec![self.script.display().to_string()];
-        let common = format!(
-            "--dbms=mysql --db_user=root --db_name=dyno --table_name=iibench --engine=innodb \
-             --data_length_min=10 --data_length_max=20 --secs_per_report=1 --unique_checks=1 \
-             --bulk_load=0 --max_rows={rows} --rows_per_commit={per_commit} --db_socket={}",
+        let words = format!(
+            "iibench.py --dbms=mysql --db_user=root --db_name=dyno --table_name=iibench \
+             --engine=innodb --data_length_min=10 --data_length_max=20 --secs_per_report=1 \
+             --unique_checks=1 --bulk_load=0 --max_rows={rows} --rows_per_commit={per_commit} \
+             --db_socket={} {more}",
             server.socket.display()
         );
-        arguments.extend(common.split_whitespace().map(str::to_owned));
-        arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
-        let (report, user_s, system_s) = timed(&self.python, &arguments)?;
-        Ok(((user_s + system_s) * 1e6, queries(&report)))
+        let report = timed_in(&self.folder, &self.python, &words)?;
+        Ok((report.cpu_us(), queries(&report.out)))
     }
 }
 

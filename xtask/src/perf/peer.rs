@@ -6,21 +6,56 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
+/// CPU is that of the whole process, per statement, transaction or operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
-    pub(crate) statements_per_s: f64,
-    /// Per statement, in µs.
+    pub(crate) per_s: f64,
     pub(crate) user_us: f64,
-    /// Per statement, in µs.
     pub(crate) system_us: f64,
+    pub(crate) p99_us: f64,
 }
 
-/// By the shell's `time`; returns the output, and user and system CPU in seconds.
-pub(crate) fn timed(program: &str, arguments: &[String]) -> anyhow::Result<(String, f64, f64)> {
+impl Outcome {
+    pub(crate) fn cpu_us(&self) -> f64 {
+        self.user_us + self.system_us
+    }
+}
+
+pub(crate) struct Report {
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) user_us: f64,
+    pub(crate) system_us: f64,
+    pub(crate) took_s: f64,
+}
+
+impl Report {
+    pub(crate) fn cpu_us(&self) -> f64 {
+        self.user_us + self.system_us
+    }
+
+    pub(crate) fn after(&self, label: &str) -> anyhow::Result<f64> {
+        number_after(&self.out, label)
+    }
+
+    /// Of `n` statements, transactions or operations.
+    pub(crate) fn outcome(&self, n: f64, per_s: f64) -> Outcome {
+        let (user_us, system_us) = (self.user_us / n, self.system_us / n);
+        Outcome { per_s, user_us, system_us, p99_us: f64::NAN }
+    }
+}
+
+pub(crate) fn timed(program: &str, words: &str) -> anyhow::Result<Report> {
+    timed_in(Path::new("."), program, words)
+}
+
+/// By the shell's `time`.
+pub(crate) fn timed_in(folder: &Path, program: &str, words: &str) -> anyhow::Result<Report> {
     let output = Command::new("bash")
-        .args(["-c", "TIMEFORMAT='dyno-cpu %U %S'; time \"$@\"", "bash", program])
-        .args(arguments)
+        .args(["-c", "TIMEFORMAT='dyno-time %U %S %R'; time \"$@\"", "bash", program])
+        .args(words.split_whitespace())
         .env("LC_ALL", "C")
+        .current_dir(folder)
         .output()
         .with_context(|| format!("cannot run {program}"))?;
     let err = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -28,10 +63,11 @@ pub(crate) fn timed(program: &str, arguments: &[String]) -> anyhow::Result<(Stri
     if !output.status.success() {
         bail!("{program} failed: {out}{err}");
     }
-    let line = err.lines().rev().find_map(|line| line.strip_prefix("dyno-cpu "));
-    let mut times = line.context("no CPU times")?.split(' ').map(str::parse::<f64>);
-    let mut next = || times.next().context("no CPU time")?.context("no CPU time");
-    Ok((out, next()?, next()?))
+    let line = err.lines().rev().find_map(|line| line.strip_prefix("dyno-time "));
+    let mut times = line.context("no times")?.split(' ').map(str::parse::<f64>);
+    let mut next = || times.next().context("a time is missing")?.context("no time");
+    let (user_us, system_us, took_s) = (next()? * 1e6, next()? * 1e6, next()?);
+    Ok(Report { out, err, user_us, system_us, took_s })
 }
 
 /// Runs of Dyno and a peer in pairs A B B A …, so that what a run leaves behind affects both alike.
@@ -53,32 +89,30 @@ pub(crate) fn in_turn<T>(
     (0..n_pairs).map(&mut pair).collect()
 }
 
-pub(crate) fn bench(dyno: &Path, arguments: &[String]) -> anyhow::Result<Value> {
-    let output = Command::new(dyno)
-        .arg("bench")
-        .args(arguments)
-        .arg("--json")
-        .output()
-        .context("cannot run dyno")?;
-    if !output.status.success() {
-        bail!("dyno bench failed: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    serde_json::from_slice(&output.stdout).context("dyno bench printed no JSON")
+pub(crate) fn number(result: &Value, pointer: &str) -> anyhow::Result<f64> {
+    let value = result.pointer(pointer).and_then(Value::as_f64);
+    value.with_context(|| format!("{pointer} was not reported"))
 }
 
-/// From `dyno bench`. CPU is that of the whole process in the measure phase, as for peers.
-pub(crate) fn dyno_outcome(result: &Value) -> anyhow::Result<Outcome> {
-    let number = |pointer: &str| {
-        result
-            .pointer(pointer)
-            .and_then(Value::as_f64)
-            .with_context(|| format!("dyno bench did not report {pointer}"))
-    };
+/// From the JSON of `dyno bench`, or of a step: the measure phase alone.
+pub(crate) fn outcome(result: &Value) -> anyhow::Result<Outcome> {
     Ok(Outcome {
-        statements_per_s: number("/statements_per_s")?,
-        user_us: number("/generator/process_cpu_user_us_per_statement")?,
-        system_us: number("/generator/process_cpu_system_us_per_statement")?,
+        per_s: number(result, "/statements_per_s")?,
+        user_us: number(result, "/generator/process_cpu_user_us_per_statement")?,
+        system_us: number(result, "/generator/process_cpu_system_us_per_statement")?,
+        p99_us: number(result, "/response_time_us/p99")?,
     })
+}
+
+/// User and system CPU of the whole process, per statement.
+pub(crate) fn process_cpu_us(result: &Value) -> anyhow::Result<f64> {
+    Ok(number(result, "/generator/process_cpu_user_us_per_statement")?
+        + number(result, "/generator/process_cpu_system_us_per_statement")?)
+}
+
+/// Seconds that populating took.
+pub(crate) fn populated_s(result: &Value) -> f64 {
+    number(result, "/data/populate_s").unwrap_or(f64::NAN)
 }
 
 pub(crate) fn number_after(text: &str, label: &str) -> anyhow::Result<f64> {

@@ -1,7 +1,9 @@
 //! A private server to measure, started as Dyno starts its own.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -51,60 +53,71 @@ impl Session {
 pub(crate) struct PrivateServer {
     server: Option<Box<dyn Server>>,
     pub(crate) socket: PathBuf,
+    /// Of a catalog for Dyno's tables, which come and go; peers use another.
+    pub(crate) url: String,
 }
 
 impl PrivateServer {
     #[expect(clippy::disallowed_methods, reason = "real servers live in real time")]
-    pub(crate) fn start(
-        product: &str,
-        memory_setting: &str,
-        session: Session,
-    ) -> anyhow::Result<PrivateServer> {
+    pub(crate) fn start(product: &str, session: Session) -> anyhow::Result<PrivateServer> {
         let user = rustix::process::getuid().as_raw();
         let keeper = Keeper::new(Path::new(&format!("/var/tmp/dyno-{user}")))?;
         let keeper = Arc::new(keeper.with_own_sessions(session == Session::Own));
         let clock: Arc<dyn Clock> = Arc::new(RealClock(Instant::now()));
         let memory = SettingValue::Bytes(ByteCount(1 << 30));
-        let mut settings = BTreeMap::from([(memory_setting.to_owned(), memory)]);
-        if product == "mariadb" {
-            settings.insert("max_connections".to_owned(), SettingValue::Integer(1000));
-            // Changes of one run are flushed before the next is measured.
-            let text = |value: &str| SettingValue::Text(value.to_owned());
-            settings.insert("innodb_max_dirty_pages_pct".to_owned(), text("0"));
-            settings.insert("innodb_max_dirty_pages_pct_lwm".to_owned(), text("0.001"));
-        } else {
-            settings.insert("max_connections".to_owned(), SettingValue::Integer(300));
-        }
+        let text = |value: &str| SettingValue::Text(value.to_owned());
+        let settings = match product {
+            "mariadb" => vec![
+                ("innodb_buffer_pool_size", memory),
+                ("max_connections", SettingValue::Integer(1000)),
+                // Changes of one run are flushed before the next is measured.
+                ("innodb_max_dirty_pages_pct", text("0")),
+                ("innodb_max_dirty_pages_pct_lwm", text("0.001")),
+            ],
+            _ => vec![("shared_buffers", memory), ("max_connections", SettingValue::Integer(300))],
+        };
+        let settings = settings.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let settings: BTreeMap<_, _> = settings.collect();
         let spec = ServerSpec { settings, ..ServerSpec::new(product) };
         let server = Products::built_in().start(&spec, &Place::under(&keeper), &clock)?;
         let settings = server.facts()?.settings;
-        let socket = match product {
-            "mariadb" => PathBuf::from(&settings["socket"]),
-            _ => PathBuf::from(&settings["unix_socket_directories"])
-                .join(format!(".s.PGSQL.{}", settings["port"])),
+        let (socket, url) = if product == "mariadb" {
+            let socket = &settings["socket"];
+            (PathBuf::from(socket), format!("mysql://root@localhost/perf?socket={socket}"))
+        } else {
+            let (folder, port) = (&settings["unix_socket_directories"], &settings["port"]);
+            let url = format!("postgresql://dyno@localhost:{port}/perf?host={folder}");
+            (Path::new(folder).join(format!(".s.PGSQL.{port}")), url)
         };
-        Ok(PrivateServer { server: Some(server), socket })
+        Ok(PrivateServer { server: Some(server), socket, url })
     }
 }
 
 /// At most one server at a time: an idle one takes memory and some CPU.
-pub(crate) struct Started<T>(Option<(Session, T)>);
+pub(crate) struct Started {
+    product: &'static str,
+    prepare: fn(&PrivateServer) -> anyhow::Result<()>,
+    server: RefCell<Option<(Session, Rc<PrivateServer>)>>,
+}
 
-impl<T> Started<T> {
-    pub(crate) fn none() -> Started<T> {
-        Started(None)
+impl Started {
+    pub(crate) fn new(
+        product: &'static str,
+        prepare: fn(&PrivateServer) -> anyhow::Result<()>,
+    ) -> Started {
+        Started { product, prepare, server: RefCell::default() }
     }
 
-    pub(crate) fn get(
-        &mut self,
-        session: Session,
-        start: impl FnOnce(Session) -> anyhow::Result<T>,
-    ) -> anyhow::Result<&T> {
-        if self.0.as_ref().is_none_or(|(started, _)| *started != session) {
-            self.0 = None;
-            self.0 = Some((session, start(session)?));
+    pub(crate) fn get(&self, session: Session) -> anyhow::Result<Rc<PrivateServer>> {
+        let mut known = self.server.borrow_mut();
+        if let Some((_, server)) = known.as_ref().filter(|(started, _)| *started == session) {
+            return Ok(Rc::clone(server));
         }
-        Ok(&self.0.as_ref().expect("it has just been started").1)
+        *known = None;
+        let server = Rc::new(PrivateServer::start(self.product, session)?);
+        (self.prepare)(&server)?;
+        *known = Some((session, Rc::clone(&server)));
+        Ok(server)
     }
 }
 

@@ -17,15 +17,20 @@ pub(crate) struct Row {
     pub(crate) pairs: Vec<Pair>,
 }
 
+/// What is measured, unless the row's name says it; the unit, the goal, and the value of a run.
+pub(crate) type Figure<T> = (&'static str, &'static str, Goal, fn(&T) -> f64);
+
 impl Row {
     pub(crate) fn of<T>(
-        measure: String,
-        (peer, unit, goal): (&'static str, &'static str, Goal),
+        name: &str,
+        peer: &'static str,
+        (what, unit, goal, value): &Figure<T>,
         pairs: &[(T, T)],
-        value: impl Fn(&T) -> f64,
     ) -> Row {
-        let pair = |(dyno, peer): &(T, T)| Pair { dyno: value(dyno), peer: value(peer) };
-        Row { measure, peer, unit, goal, pairs: pairs.iter().map(pair).collect() }
+        let colon = if what.is_empty() { "" } else { ": " };
+        let pairs = pairs.iter().map(|(dyno, peer)| Pair { dyno: value(dyno), peer: value(peer) });
+        let pairs = pairs.collect();
+        Row { measure: format!("{name}{colon}{what}"), peer, unit, goal: *goal, pairs }
     }
 }
 

@@ -10,18 +10,17 @@
 //! go-tpc waits for each reply; Dyno's `pipelined` rows send without waiting, and say so.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, bail};
-use serde_json::Value;
+use anyhow::Context;
 
-use super::peer::{bench, number_after, timed};
+use super::peer::{Report, number, number_after, populated_s, process_cpu_us, timed, timed_in};
 use super::server::{PrivateServer, Session};
-use super::table::Goal;
-use super::{Effort, Pair, Row};
+use super::table::{Figure, Goal};
+use super::{Perf, Row};
 
 const WAREHOUSES: u32 = 2;
 const CLIENTS: u32 = 16;
@@ -31,185 +30,124 @@ const GO_TPC: &str = "github.com/pingcap/go-tpc/cmd/go-tpc@v1.0.9";
 
 const SYSBENCH_TPCC: &str = "DYNO_SYSBENCH_TPCC";
 
+/// From the seconds that it takes.
+const POPULATE: Figure<f64> =
+    ("", "warehouses/s", Goal::AtLeast(3.0), |took_s| f64::from(WAREHOUSES) / took_s);
+const NEW_ORDER: Figure<f64> = ("", "µs/new-order", Goal::AtMost(0.3), |us| *us);
+const TRANSACTION: Figure<f64> = ("", "µs/transaction", Goal::AtMost(0.6), |us| *us);
+
 /// Both products' clients reach it by TCP.
 struct Site {
-    product: &'static str,
-    // Held until the last row is measured.
-    _server: PrivateServer,
-    socket: PathBuf,
-    port: u16,
+    server: PrivateServer,
+    /// Of Dyno's catalog.
+    url: String,
+    /// For go-tpc, of its own.
+    words: String,
 }
 
 impl Site {
-    fn start(product: &'static str) -> anyhow::Result<Site> {
-        let memory =
-            if product == "mariadb" { "innodb_buffer_pool_size" } else { "shared_buffers" };
-        let server = PrivateServer::start(product, memory, Session::Own)?;
-        let socket = server.socket.clone();
-        let port = relay(socket.clone())?;
-        Ok(Site { product, _server: server, socket, port })
-    }
-
-    fn url(&self) -> String {
-        match self.product {
-            "mariadb" => format!("mysql://root@127.0.0.1:{}/perf", self.port),
-            _ => format!("postgresql://dyno@127.0.0.1:{}/perf", self.port),
-        }
-    }
-
-    fn go_tpc(&self) -> String {
-        let port = self.port;
-        match self.product {
-            "mariadb" => format!("-d mysql -H 127.0.0.1 -P {port} -U root -D dyno"),
-            _ => format!(
-                "-d postgres -H 127.0.0.1 -P {port} -U dyno -D dyno --conn-params sslmode=disable"
-            ),
-        }
+    fn start(product: &str) -> anyhow::Result<Site> {
+        let server = PrivateServer::start(product, Session::Own)?;
+        let port = relay(server.socket.clone())?;
+        let (scheme, user, words) = match product {
+            "mariadb" => ("mysql", "root", "-d mysql"),
+            _ => ("postgresql", "dyno", "-d postgres --conn-params sslmode=disable"),
+        };
+        let url = format!("{scheme}://{user}@127.0.0.1:{port}/perf");
+        let words = format!("{words} -H 127.0.0.1 -P {port} -U {user} -D dyno");
+        Ok(Site { server, url, words })
     }
 }
 
-pub(crate) fn measure(
-    dyno: &Path,
-    effort: Effort,
-    is_wanted: &dyn Fn(&str) -> bool,
-) -> anyhow::Result<Vec<Row>> {
+pub(crate) fn measure(perf: &Perf) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut go_tpc: Option<Option<PathBuf>> = None;
-    for product in ["postgresql", "mariadb"] {
-        let mut site = None;
-        let product_name = if product == "mariadb" { "MariaDB" } else { "PostgreSQL" };
-        let of_go_tpc = wanted_of_go_tpc(product_name, is_wanted);
-        if !of_go_tpc.is_empty() {
-            let program = go_tpc.get_or_insert_with(find_go_tpc).clone();
-            let Some(program) = program else {
-                rows.extend(of_go_tpc.into_iter().map(|wanted| wanted.row(Vec::new())));
-                continue;
-            };
-            let site = site.insert(Site::start(product)?);
-            rows.extend(beside_go_tpc(dyno, &program, site, effort, of_go_tpc)?);
-        }
-        let name = "tpcc, MariaDB, 16 clients: user + system CPU";
-        if product == "mariadb" && is_wanted(name) {
-            let site = match &site {
-                Some(site) => site,
-                None => site.insert(Site::start(product)?),
-            };
-            rows.push(beside_sysbench(dyno, site, effort, name)?);
-        }
-    }
-    Ok(rows)
-}
-
-struct Wanted {
-    measure: String,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Populate,
-    NewOrder(Sending),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Sending {
-    is_batched: bool,
-    is_pipelined: bool,
-}
-
-const ONE_BY_ONE: Sending = Sending { is_batched: false, is_pipelined: false };
-const BATCHED: Sending = Sending { is_batched: true, is_pipelined: false };
-
-impl Wanted {
-    fn row(self, pairs: Vec<Pair>) -> Row {
-        let (unit, goal) = match self.kind {
-            Kind::Populate => ("warehouses/s", Goal::AtLeast(3.0)),
-            Kind::NewOrder(_) => ("µs/new-order", Goal::AtMost(0.3)),
+    for (product, name) in [("postgresql", "PostgreSQL"), ("mariadb", "MariaDB")] {
+        let cpu = |sending: &'static str| {
+            let of = format!("{name}, {CLIENTS} clients: user + system CPU a new-order");
+            (format!("tpcc{sending}, {of}"), Some(sending))
         };
-        Row { measure: self.measure, peer: "go-tpc", unit, goal, pairs }
-    }
-}
-
-fn wanted_of_go_tpc(product: &str, is_wanted: &dyn Fn(&str) -> bool) -> Vec<Wanted> {
-    let cpu = |what: &str| {
-        format!("tpcc{what}, {product}, {CLIENTS} clients: user + system CPU a new-order")
-    };
-    let all = [
-        (format!("populate tpcc, {WAREHOUSES} warehouses, {product}"), Kind::Populate),
-        (cpu(" batched"), Kind::NewOrder(BATCHED)),
-        (cpu(""), Kind::NewOrder(ONE_BY_ONE)),
-        (cpu(" batched pipelined"), Kind::NewOrder(Sending { is_pipelined: true, ..BATCHED })),
-        (cpu(" pipelined"), Kind::NewOrder(Sending { is_pipelined: true, ..ONE_BY_ONE })),
-    ];
-    let all = all.into_iter().map(|(measure, kind)| Wanted { measure, kind });
-    all.filter(|wanted| is_wanted(&wanted.measure)).collect()
-}
-
-fn beside_go_tpc(
-    dyno: &Path,
-    program: &Path,
-    site: &Site,
-    effort: Effort,
-    all: Vec<Wanted>,
-) -> anyhow::Result<Vec<Row>> {
-    let program = program.to_string_lossy().into_owned();
-    go_tpc(&program, site, "prepare -T 2 --no-check")?;
-    let mut rows = Vec::new();
-    for wanted in all {
-        let n_pairs =
-            if wanted.kind == Kind::Populate { 3.min(effort.pairs) } else { effort.pairs };
-        let mut pairs = Vec::new();
-        for nth in 0..n_pairs {
-            crate::say(&format!("{}: pair {} of {n_pairs}", wanted.measure, nth + 1));
-            pairs.push(match wanted.kind {
-                Kind::Populate => populated(dyno, &program, site)?,
-                Kind::NewOrder(sending) => Pair {
-                    dyno: dyno_cpu(dyno, &site.url(), effort, sending)?.per_new_order,
-                    peer: go_tpc_cpu(&program, site, effort)?,
-                },
-            });
+        let mut cases = vec![
+            (format!("populate tpcc, {WAREHOUSES} warehouses, {name}"), None),
+            cpu(" batched"),
+            cpu(""),
+            cpu(" batched pipelined"),
+            cpu(" pipelined"),
+        ];
+        cases.retain(|(name, _)| perf.wants(name));
+        let sysbench = format!("tpcc, MariaDB, {CLIENTS} clients: user + system CPU");
+        let beside_sysbench = product == "mariadb" && perf.wants(&sysbench);
+        if cases.is_empty() && !beside_sysbench {
+            continue;
         }
-        rows.push(wanted.row(pairs));
+        let site = Site::start(product)?;
+        if !cases.is_empty() {
+            let program = go_tpc.get_or_insert_with(find_go_tpc);
+            let program = program.as_ref().map(|path| path.display().to_string());
+            rows.extend(beside_go_tpc(perf, program.as_deref(), &site, cases)?);
+        }
+        if beside_sysbench {
+            rows.extend(of_sysbench(perf, &site, &sysbench)?);
+        }
     }
     Ok(rows)
 }
 
-/// Returns the report, CPU seconds, and elapsed seconds.
-fn go_tpc(program: &str, site: &Site, command: &str) -> anyhow::Result<(String, f64, f64)> {
-    let arguments = format!("tpcc {command} --warehouses {WAREHOUSES} {}", site.go_tpc());
-    let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
-    let began = seconds()?;
-    let (report, user_s, system_s) = timed(program, &arguments)?;
-    Ok((report, user_s + system_s, seconds()? - began))
+/// A case is a row's name and how statements are sent, or none to populate.
+fn beside_go_tpc(
+    perf: &Perf,
+    program: Option<&str>,
+    site: &Site,
+    cases: Vec<(String, Option<&str>)>,
+) -> anyhow::Result<Vec<Row>> {
+    let prepare = "prepare -T 2 --no-check";
+    if let Some(program) = program {
+        go_tpc(program, site, prepare)?;
+    }
+    let mut rows = Vec::new();
+    for (name, sending) in cases {
+        let what = (name.as_str(), "go-tpc");
+        rows.extend(match (program, sending) {
+            (None, None) => perf.rows(what, &[POPULATE], &[]),
+            (None, Some(_)) => perf.rows(what, &[NEW_ORDER], &[]),
+            // Neither program checks its rows.
+            (Some(program), None) => {
+                let ours = || populated(perf, &site.url);
+                let theirs = || {
+                    go_tpc(program, site, "cleanup")?;
+                    Ok(go_tpc(program, site, prepare)?.took_s)
+                };
+                perf.few().beside(what, &[POPULATE], ours, theirs)?
+            }
+            (Some(program), Some(sending)) => {
+                let ours = || Ok(dyno_cpu(perf, &site.url, sending)?.per_new_order);
+                let theirs = || go_tpc_cpu(program, site, perf.effort.seconds);
+                perf.beside(what, &[NEW_ORDER], ours, theirs)?
+            }
+        });
+    }
+    Ok(rows)
 }
 
-fn seconds() -> anyhow::Result<f64> {
-    let output = Command::new("date").arg("+%s.%N").output()?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().parse()?)
+fn go_tpc(program: &str, site: &Site, command: &str) -> anyhow::Result<Report> {
+    timed(program, &format!("tpcc {command} --warehouses {WAREHOUSES} {}", site.words))
 }
 
 /// µs per new-order, with what go-tpc does beside them.
-fn go_tpc_cpu(program: &str, site: &Site, effort: Effort) -> anyhow::Result<f64> {
-    let command = format!("run -T {CLIENTS} --time {}s", effort.seconds);
-    let (report, cpu_s, _) = go_tpc(program, site, &command)?;
+fn go_tpc_cpu(program: &str, site: &Site, seconds: u32) -> anyhow::Result<f64> {
+    let report = go_tpc(program, site, &format!("run -T {CLIENTS} --time {seconds}s"))?;
     let label = "[Summary] NEW_ORDER -";
-    let start = report.find(label).with_context(|| format!("no `{label}` in: {report}"))?;
-    Ok(cpu_s * 1e6 / number_after(&report[start..], "Count:")?)
+    let summary = report.out.find(label).map(|start| &report.out[start..]);
+    let summary = summary.with_context(|| format!("no `{label}` in: {}", report.out))?;
+    Ok(report.cpu_us() / number_after(summary, "Count:")?)
 }
 
-/// Warehouses per second; neither program checks its rows.
-fn populated(dyno: &Path, program: &str, site: &Site) -> anyhow::Result<Pair> {
-    let options = format!(
+fn populated(perf: &Perf, url: &str) -> anyhow::Result<f64> {
+    let result = perf.bench(&format!(
         "tpcc --warehouses {WAREHOUSES} --consistency none --clients 1 --duration 100ms \
-         --warm-up 0s --on {}",
-        site.url()
-    );
-    let options: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
-    let ours = bench(dyno, &options)?["data"]["populate_s"].as_f64().unwrap_or(f64::NAN);
-    go_tpc(program, site, "cleanup")?;
-    let (_, _, theirs) = go_tpc(program, site, "prepare -T 2 --no-check")?;
-    let rate = |took_s: f64| f64::from(WAREHOUSES) / took_s;
-    Ok(Pair { dyno: rate(ours), peer: rate(theirs) })
+         --warm-up 0s --on {url}"
+    ))?;
+    Ok(populated_s(&result))
 }
 
 /// µs of the whole process.
@@ -218,73 +156,49 @@ struct Cpu {
     per_transaction: f64,
 }
 
-fn dyno_cpu(dyno: &Path, url: &str, effort: Effort, sending: Sending) -> anyhow::Result<Cpu> {
-    let switch = |is_on| if is_on { "on" } else { "off" };
-    let (batched, pipelined) = (switch(sending.is_batched), switch(sending.is_pipelined));
-    let options = format!(
+fn dyno_cpu(perf: &Perf, url: &str, sending: &str) -> anyhow::Result<Cpu> {
+    let switch = |name| if sending.contains(name) { "on" } else { "off" };
+    let (batched, pipelined) = (switch("batched"), switch("pipelined"));
+    let result = perf.load(&format!(
         "tpcc --warehouses {WAREHOUSES} --consistency none --batched {batched} \
-         --pipelined {pipelined} --clients {CLIENTS} --duration {}s --warm-up 500ms --on {url}",
-        effort.seconds
-    );
-    let options: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
-    let result = bench(dyno, &options)?;
-    let number = |value: &Value, what: &str| {
-        value.as_f64().with_context(|| format!("dyno bench did not report {what}"))
-    };
-    let of_generator = |name: &str| number(&result["generator"][name], name);
-    let per_statement = of_generator("process_cpu_user_us_per_statement")?
-        + of_generator("process_cpu_system_us_per_statement")?;
-    let total = per_statement * number(&result["statements"], "statements")?;
+         --pipelined {pipelined} --clients {CLIENTS} --warm-up 500ms --on {url}"
+    ))?;
+    let total = process_cpu_us(&result)? * number(&result, "/statements")?;
     let kinds = result["kinds"].as_array().context("dyno bench reported no kinds")?;
     let new_orders = kinds.iter().find(|kind| kind["name"] == "new_order");
     let new_orders = new_orders.context("dyno bench reported no new-orders")?;
     Ok(Cpu {
-        per_new_order: total / number(&new_orders["transactions"], "new-orders")?,
-        per_transaction: total / number(&result["transactions"], "transactions")?,
+        per_new_order: total / number(new_orders, "/transactions")?,
+        per_transaction: total / number(&result, "/transactions")?,
     })
 }
 
-fn beside_sysbench(dyno: &Path, site: &Site, effort: Effort, name: &str) -> anyhow::Result<Row> {
-    let row = |pairs| Row {
-        measure: name.to_owned(),
-        peer: "sysbench-tpcc",
-        unit: "µs/transaction",
-        goal: Goal::AtMost(0.6),
-        pairs,
-    };
+fn of_sysbench(perf: &Perf, site: &Site, name: &str) -> anyhow::Result<Vec<Row>> {
+    let what = (name, "sysbench-tpcc");
     let Some(folder) = variable(SYSBENCH_TPCC) else {
         crate::say(&format!(
             "{name}: sysbench-tpcc is in no registry; {SYSBENCH_TPCC} is to name its folder"
         ));
-        return Ok(row(Vec::new()));
+        return Ok(perf.rows(what, &[TRANSACTION], &[]));
     };
-    let folder = folder.to_string_lossy().into_owned();
-    let url = format!("mysql://root@localhost/perf?socket={}", site.socket.display());
     sysbench(&folder, site, "--threads=1 prepare")?;
-    let mut pairs = Vec::new();
-    for nth in 0..effort.pairs {
-        crate::say(&format!("{name}: pair {} of {}", nth + 1, effort.pairs));
-        let command = format!("--threads={CLIENTS} --time={} run", effort.seconds);
-        let (report, cpu_s) = sysbench(&folder, site, &command)?;
-        let theirs = cpu_s * 1e6 / number_after(&report, "transactions:")?;
-        let ours = dyno_cpu(dyno, &url, effort, ONE_BY_ONE)?.per_transaction;
-        pairs.push(Pair { dyno: ours, peer: theirs });
-    }
-    Ok(row(pairs))
+    let ours = || Ok(dyno_cpu(perf, &site.server.url, "")?.per_transaction);
+    let theirs = || {
+        let command = format!("--threads={CLIENTS} --time={} run", perf.effort.seconds);
+        let report = sysbench(&folder, site, &command)?;
+        Ok(report.cpu_us() / report.after("transactions:")?)
+    };
+    perf.beside(what, &[TRANSACTION], ours, theirs)
 }
 
 /// In its folder, where its parts find each other.
-fn sysbench(folder: &str, site: &Site, command: &str) -> anyhow::Result<(String, f64)> {
-    let script = "cd \"$0\" && exec sysbench ./tpcc.lua \"$@\"";
-    let options = format!(
-        "--db-driver=mysql --mysql-user=root --mysql-db=dyno --mysql-socket={} --tables=1 \
-         --scale={WAREHOUSES} --use_fk=0 {command}",
-        site.socket.display()
+fn sysbench(folder: &Path, site: &Site, command: &str) -> anyhow::Result<Report> {
+    let words = format!(
+        "./tpcc.lua --db-driver=mysql --mysql-user=root --mysql-db=dyno --mysql-socket={} \
+         --tables=1 --scale={WAREHOUSES} --use_fk=0 {command}",
+        site.server.socket.display()
     );
-    let mut arguments = vec!["-c".to_owned(), script.to_owned(), folder.to_owned()];
-    arguments.extend(options.split_whitespace().map(str::to_owned));
-    let (report, user_s, system_s) = timed("bash", &arguments)?;
-    Ok((report, user_s + system_s))
+    timed_in(folder, "sysbench", &words)
 }
 
 /// From PATH or the cache, else built; none, with the reason printed, if that fails.
@@ -327,16 +241,9 @@ fn build_go_tpc(folder: &Path) -> anyhow::Result<()> {
     std::fs::write(folder.join("go.mod"), "module dyno-perf\n\ngo 1.21\n")?;
     let package = GO_TPC.split('@').next().unwrap_or(GO_TPC);
     for arguments in [&["get", GO_TPC][..], &["build", "-o", "go-tpc", package]] {
-        let output = Command::new("go")
-            .args(arguments)
-            // The public database lacks its checksum.
-            .env("GOSUMDB", "off")
-            .current_dir(folder)
-            .output()
-            .context("cannot run go")?;
-        if !output.status.success() {
-            bail!("go {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        }
+        // The public database lacks its checksum.
+        let mut go = Command::new("go");
+        crate::output(go.args(arguments).env("GOSUMDB", "off").current_dir(folder))?;
     }
     Ok(())
 }
@@ -355,22 +262,18 @@ fn relay(socket: PathBuf) -> anyhow::Result<u16> {
             let Ok(server) = UnixStream::connect(&socket) else { continue };
             let _ = client.set_nodelay(true);
             if let (Ok(from), Ok(to)) = (client.try_clone(), server.try_clone()) {
-                std::thread::spawn(move || carry_to_server(from, to));
-                std::thread::spawn(move || carry_to_client(server, client));
+                std::thread::spawn(move || {
+                    carry(&from, &to);
+                    let _ = to.shutdown(Shutdown::Both);
+                });
+                std::thread::spawn(move || {
+                    carry(&server, &client);
+                    let _ = client.shutdown(Shutdown::Both);
+                });
             }
         }
     });
     Ok(port)
-}
-
-fn carry_to_server(from: TcpStream, to: UnixStream) {
-    carry(&from, &to);
-    let _ = to.shutdown(Shutdown::Both);
-}
-
-fn carry_to_client(from: UnixStream, to: TcpStream) {
-    carry(&from, &to);
-    let _ = to.shutdown(Shutdown::Both);
 }
 
 fn carry(mut from: impl Read, mut to: impl Write) {

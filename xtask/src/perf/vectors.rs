@@ -10,8 +10,8 @@ use dyno_workload::vectors::Distance;
 use dyno_workload::vectors::data::InMemory;
 use dyno_workload::vectors::exact::{Request, neighbours};
 
-use super::table::Goal;
-use super::{Effort, Pair, Row};
+use super::table::{Figure, Goal};
+use super::{Perf, Row};
 
 const MEASURE: &str = "exact neighbours of 10,000 queries in 100,000 × 128 floats";
 const DIMENSIONS: usize = 128;
@@ -33,27 +33,19 @@ print(time.perf_counter() - began)
 ";
 
 /// Without pairs if `python3` has no NumPy.
-pub(crate) fn measure(
-    effort: Effort,
-    is_wanted: &dyn Fn(&str) -> bool,
-) -> anyhow::Result<Vec<Row>> {
-    if !is_wanted(MEASURE) {
+pub(crate) fn measure(perf: &Perf) -> anyhow::Result<Vec<Row>> {
+    const WHAT: (&str, &str) = (MEASURE, "NumPy's matrix product");
+    const FIGURE: Figure<f64> = ("", "s", Goal::AtMost(1.5), |took_s| *took_s);
+    if !perf.wants(MEASURE) {
         return Ok(Vec::new());
     }
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let mut row = Row {
-        measure: MEASURE.to_owned(),
-        peer: "NumPy's matrix product",
-        unit: "s",
-        goal: Goal::AtMost(1.5),
-        pairs: Vec::new(),
-    };
     if !has_numpy() {
         crate::say(
             "`python3` has no NumPy: no figure about exact neighbours; put a venv that has it first in PATH",
         );
-        return Ok(vec![row]);
+        return Ok(perf.rows(WHAT, &[FIGURE], &[]));
     }
+    let threads = thread::available_parallelism().map_or(1, usize::from);
     let mut random = Seed(1).stream();
     let mut numbers = |n: usize| (0..n * DIMENSIONS).map(|_| random.unit() as f32).collect();
     let source = InMemory { numbers: numbers(VECTORS), dimensions: DIMENSIONS };
@@ -65,10 +57,7 @@ pub(crate) fn measure(
         distance: Distance::L2,
         threads,
     };
-    for _ in 0..effort.pairs {
-        row.pairs.push(Pair { dyno: searched(&source, &request)?, peer: product(threads)? });
-    }
-    Ok(vec![row])
+    perf.beside(WHAT, &[FIGURE], || searched(&source, &request), || product(threads))
 }
 
 /// In seconds.
@@ -86,11 +75,8 @@ fn has_numpy() -> bool {
 
 /// In seconds.
 fn product(threads: usize) -> anyhow::Result<f64> {
-    let output = Command::new("python3")
-        .args(["-c", PRODUCT])
-        .env("OPENBLAS_NUM_THREADS", threads.to_string())
-        .output()
-        .context("cannot run python3")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    text.trim().parse().with_context(|| format!("NumPy said {text}"))
+    let mut python = Command::new("python3");
+    python.args(["-c", PRODUCT]).env("OPENBLAS_NUM_THREADS", threads.to_string());
+    let text = crate::output(&mut python)?;
+    text.parse().with_context(|| format!("NumPy said {text}"))
 }

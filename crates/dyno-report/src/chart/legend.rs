@@ -3,7 +3,7 @@
 //! Most charts of a page show all variants. Their legend is defined once for each width of drawing and
 //! referred to by its id, so that a page with hundreds of charts does not repeat it.
 
-use super::Frame;
+use super::{BIG_FROM, Frame};
 use crate::markup::{Markup, coordinate, escape};
 
 const ROW: f64 = 15.0;
@@ -13,9 +13,6 @@ const LETTER: f64 = 6.0;
 
 /// How many times as wide, in a drawing whose texts are set larger on a narrow screen.
 const NARROW: f64 = 1.5;
-
-/// From this width on texts are set larger on a narrow screen.
-const BIG_FROM: f64 = 500.0;
 
 /// Width of a swatch with the gaps around it.
 const SWATCH: f64 = 36.0;

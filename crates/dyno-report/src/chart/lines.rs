@@ -324,9 +324,7 @@ impl LinesChart {
             moment.draw(out, &|x| (x - from) * factor);
         }
         let height = |v: f64| y.at(v).round() as i64;
-        for series in &self.series {
-            self.series(out, series, &place, &height);
-        }
+        self.series.iter().for_each(|series| self.series(out, series, &place, &height));
         out.raw("</svg>");
     }
 
@@ -365,10 +363,8 @@ impl LinesChart {
         if path.is_empty() {
             return;
         }
-        let name = match &series.name {
-            Some(name) => format!(" data-n=\"{}\"", escape(name)),
-            None => String::new(),
-        };
+        let name = series.name.iter().map(|name| format!(" data-n=\"{}\"", escape(name)));
+        let name: String = name.collect();
         out.raw(format_args!("<path d=\"{path}\" class=\"{}\"{name}/>", series.class));
     }
 }

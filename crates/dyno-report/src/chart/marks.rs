@@ -107,21 +107,8 @@ impl MarksChart {
             self.curves.iter().flat_map(|(_, curve)| curve.iter().map(|(_, value)| *value));
         let most = values.iter().copied().fold(0.0, f64::max) * REACH;
         values.extend(fitted.filter(|value| *value > 0.0 && *value <= most));
-        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if self.is_log {
-            let low = values.iter().copied().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
-            if low.is_finite() {
-                let (band_low, band_high) = self.band.unwrap_or((low, low));
-                let (low, high) = (low.min(band_low), high.max(low).max(band_high));
-                let (low, high) = nice_log_range(low, high);
-                return Scale::log(low, high, frame.bottom, frame.top);
-            }
-        }
-        let low = values.iter().copied().fold(0.0, f64::min);
-        let (band_low, band_high) = self.band.unwrap_or((0.0, 0.0));
-        let (low, high) = (low.min(band_low * 1.5), high.max(band_high * 1.5).max(0.0));
-        let (low, high) = nice_range(low, high, 5);
-        Scale::linear(least(low, &self.unit), high, frame.bottom, frame.top)
+        let band = (self.is_log, self.band);
+        scale(&values, &self.unit, band, (frame.bottom, frame.top))
     }
 
     fn centres(&self) -> Vec<f64> {
@@ -158,10 +145,6 @@ impl MarksChart {
             let (left, right) = (coordinate(frame.left), coordinate(frame.right));
             out.raw(format_args!("<path d=\"M{left} {zero}H{right}\" class=\"base\"/>"));
         }
-        self.step_labels(out, centres);
-    }
-
-    fn step_labels(&self, out: &mut Markup, centres: &[f64]) {
         let labels: Vec<(f64, String)> =
             centres.iter().copied().zip(self.steps.iter().cloned()).collect();
         x_labels(out, &self.frame, &labels, 3.0);
@@ -171,17 +154,13 @@ impl MarksChart {
     fn slot(&self) -> (f64, f64) {
         let n = self.variants().len().max(1) as f64;
         let room = self.frame.plot_width() / self.steps.len().max(1) as f64;
-        match self.style {
-            Style::Lines => (0.0, 0.0),
-            Style::Bars => {
-                let slot = (room * 0.72 / n).min(46.0);
-                (slot, -slot * (n - 1.0) / 2.0)
-            }
-            Style::Effects => {
-                let slot = (room * 0.66 / n).min(22.0);
-                (slot, -slot * (n - 1.0) / 2.0)
-            }
-        }
+        let (share, most) = match self.style {
+            Style::Lines => return (0.0, 0.0),
+            Style::Bars => (0.72, 46.0),
+            Style::Effects => (0.66, 22.0),
+        };
+        let slot = (room * share / n).min(most);
+        (slot, -slot * (n - 1.0) / 2.0)
     }
 
     fn variant(&self, out: &mut Markup, variant: usize, y: &Scale, centres: &[f64]) {
@@ -196,11 +175,8 @@ impl MarksChart {
             .filter_map(|m| Some((m, centres.get(m.step)? + shift)))
             .collect();
         if self.style == Style::Lines {
-            let points: Vec<String> = marks
-                .iter()
-                .map(|(m, x)| format!("{} {}", coordinate(*x), coordinate(y.at(m.value))))
-                .collect();
-            out.raw(format_args!("<path d=\"M{}\" class=\"l\"/>", points.join("L")));
+            let points = joined(marks.iter().map(|(m, x)| (*x, y.at(m.value))));
+            out.raw(format_args!("<path d=\"M{points}\" class=\"l\"/>"));
             self.curve(out, variant, y);
         }
         for (mark, x) in marks {
@@ -211,15 +187,10 @@ impl MarksChart {
 
     fn curve(&self, out: &mut Markup, variant: usize, y: &Scale) {
         for (_, curve) in self.curves.iter().filter(|(of, _)| *of == variant) {
-            let points: Vec<String> = curve
-                .iter()
-                .filter(|(_, value)| value.is_finite())
-                .map(|(x, value)| {
-                    format!("{} {}", coordinate(self.at_place(*x)), coordinate(y.at(*value)))
-                })
-                .collect();
+            let finite = curve.iter().filter(|(_, value)| value.is_finite());
+            let points = joined(finite.map(|(x, value)| (self.at_place(*x), y.at(*value))));
             if !points.is_empty() {
-                out.raw(format_args!("<path d=\"M{}\" class=\"l fit\"/>", points.join("L")));
+                out.raw(format_args!("<path d=\"M{points}\" class=\"l fit\"/>"));
             }
         }
     }
@@ -239,28 +210,21 @@ impl MarksChart {
             let corner = (x - width / 2.0, top.min(base));
             rect(out, corner, (width, (base - top).abs().max(0.5)), "f");
         }
-        self.dots(out, mark, spot, y);
-        error_bar(out, mark, x, y, self.style == Style::Bars);
+        let room = if self.style == Style::Lines { 9.0 } else { (slot * 0.55).min(16.0) };
+        dots(out, mark, room, |value, shift| (x + shift, y.at(value)));
+        let class = if self.style == Style::Bars { "eb" } else { "eb own" };
+        error_bar(out, mark, y, (x, 3.5), (true, class));
         if self.style != Style::Bars {
             let radius = if self.variants().len() > 6 { "2.8" } else { "3.6" };
             circle(out, (x, top), radius, "p");
         }
         out.raw("</g>");
     }
+}
 
-    /// One dot for each repetition, side by side so that equal values do not hide each other.
-    fn dots(&self, out: &mut Markup, mark: &Mark, spot: Spot, y: &Scale) {
-        let Spot { x, slot } = spot;
-        let n = mark.dots.len();
-        if n < 2 {
-            return;
-        }
-        let room = if self.style == Style::Lines { 9.0 } else { (slot * 0.55).min(16.0) };
-        for (i, value) in mark.dots.iter().enumerate().filter(|(_, v)| v.is_finite()) {
-            let shift = (i as f64 / (n - 1) as f64 - 0.5) * room;
-            circle(out, (x + shift, y.at(*value)), "1.8", "dot");
-        }
-    }
+fn joined(points: impl Iterator<Item = (f64, f64)>) -> String {
+    let points = points.map(|(x, y)| format!("{} {}", coordinate(x), coordinate(y)));
+    points.collect::<Vec<String>>().join("L")
 }
 
 /// How many times the largest value or repetition bounds may reach before a chart leaves them out of
@@ -286,16 +250,6 @@ pub(crate) fn in_sight(marks: &[&Mark], is_log: bool) -> Vec<f64> {
     let bounds = marks.iter().filter_map(|m| m.bounds).flat_map(|(low, high)| [low, high]);
     values.extend(bounds.filter(|v| v.is_finite()).map(|v| v.max(least).min(most)));
     values
-}
-
-/// Where an axis begins that would begin at `low`: an effect below −100 % is no effect.
-pub(crate) fn least(low: f64, unit: &Unit) -> f64 {
-    if *unit == Unit::Effect { low.max(-100.0) } else { low }
-}
-
-/// Whether an end of bounds lies on the axis; one beyond it has no cap: its bar runs on.
-pub(crate) fn has_cap(end: f64, scale: &Scale) -> bool {
-    (scale.low..=scale.high).contains(&end)
 }
 
 pub(crate) fn described<'a>(label: &str, marks: impl Iterator<Item = &'a Mark>) -> String {
@@ -332,30 +286,72 @@ fn exact(value: f64) -> String {
     if rounded.is_finite() { rounded.to_string() } else { value.to_string() }
 }
 
-/// Draws an error bar with caps; on a bar in the colour of text, else in that of the variant.
-fn error_bar(out: &mut Markup, mark: &Mark, x: f64, y: &Scale, is_on_bar: bool) {
+/// Whether an end of bounds lies on the axis; one beyond it has no cap: its bar runs on.
+fn has_cap(end: f64, scale: &Scale) -> bool {
+    (scale.low..=scale.high).contains(&end)
+}
+
+/// The line between the bounds of a mark, from bottom to top or from left to right, in the middle of what is as wide
+/// as its caps: twice the reach.
+pub(crate) fn error_bar(
+    out: &mut Markup,
+    mark: &Mark,
+    scale: &Scale,
+    (middle, reach): (f64, f64),
+    (is_upright, class): (bool, &str),
+) {
     let Some((low, high)) = mark.bounds else { return };
-    let (left, right) = (coordinate(x - 3.5), coordinate(x + 3.5));
-    let at = |end: f64| coordinate(y.at(end));
-    let caps: String = [low, high]
-        .into_iter()
-        .map(|end| match (has_cap(end, y), end > y.high) {
-            (true, _) => format!("M{left} {}H{right}", at(end)),
-            // An arrow: it goes on beyond the chart.
-            (false, is_above) => {
-                let tip = y.at(end);
-                let foot = coordinate(if is_above { tip + 5.0 } else { tip - 5.0 });
-                format!("M{left} {foot}L{} {}L{right} {foot}", coordinate(x), coordinate(tip))
-            }
-        })
-        .collect();
-    out.raw(format_args!(
-        "<path d=\"M{} {}V{}{caps}\" class=\"{}\"/>",
-        coordinate(x),
-        at(low),
-        at(high),
-        if is_on_bar { "eb" } else { "eb own" }
-    ));
+    let [before, middle, after] = [middle - reach, middle, middle + reach].map(coordinate);
+    let point = |along: f64, aside: &str| match is_upright {
+        true => format!("{aside} {}", coordinate(along)),
+        false => format!("{} {aside}", coordinate(along)),
+    };
+    let (along, aside, inwards) = if is_upright { ('V', 'H', 5.0) } else { ('H', 'V', -5.0) };
+    let cap = |end: f64| {
+        let tip = scale.at(end);
+        if has_cap(end, scale) {
+            return format!("M{}{aside}{after}", point(tip, &before));
+        }
+        // An arrow: it goes on beyond the chart.
+        let foot = if end > scale.high { tip + inwards } else { tip - inwards };
+        format!("M{}L{}L{}", point(foot, &before), point(tip, &middle), point(foot, &after))
+    };
+    let (from, to) = (point(scale.at(low), &middle), coordinate(scale.at(high)));
+    let caps = cap(low) + &cap(high);
+    out.raw(format_args!("<path d=\"M{from}{along}{to}{caps}\" class=\"{class}\"/>"));
+}
+
+/// One dot for each repetition, side by side so that equal values do not hide each other.
+pub(crate) fn dots(out: &mut Markup, mark: &Mark, room: f64, at: impl Fn(f64, f64) -> (f64, f64)) {
+    let n = mark.dots.len();
+    for (i, value) in mark.dots.iter().enumerate().filter(|(_, v)| n > 1 && v.is_finite()) {
+        let shift = (i as f64 / (n - 1) as f64 - 0.5) * room;
+        circle(out, at(*value, shift), "1.8", "dot");
+    }
+}
+
+/// From zero if it is linear; a band has some room around it then.
+pub(crate) fn scale(
+    values: &[f64],
+    unit: &Unit,
+    (is_log, band): (bool, Option<(f64, f64)>),
+    (from, to): (f64, f64),
+) -> Scale {
+    const ROOM: f64 = 1.5;
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let low = values.iter().copied().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
+    if is_log && low.is_finite() {
+        let (band_low, band_high) = band.unwrap_or((low, low));
+        let (low, high) = nice_log_range(low.min(band_low), high.max(low).max(band_high));
+        return Scale::log(low, high, from, to);
+    }
+    let low = values.iter().copied().fold(0.0, f64::min);
+    let (band_low, band_high) = band.unwrap_or((0.0, 0.0));
+    let (low, high) = (low.min(band_low * ROOM), high.max(band_high * ROOM).max(0.0));
+    let (low, high) = nice_range(low, high, 5);
+    // An effect below −100 % is no effect.
+    let low = if *unit == Unit::Effect { low.max(-100.0) } else { low };
+    Scale::linear(low, high, from, to)
 }
 
 /// Places of steps on a log2-like axis, in [0, 1]; linear where the values span less than a factor

@@ -3,8 +3,8 @@
 
 use dyno_analysis::numbers::range;
 
-use super::marks::{Mark, described, has_cap, in_sight, least, numbers};
-use super::scale::{Scale, nice_log_range, nice_range};
+use super::marks::{Mark, described, dots, error_bar, in_sight, numbers, scale};
+use super::scale::Scale;
 use super::{Frame, circle, open_svg, rect, text, variant_class, x_labels};
 use crate::format::Unit;
 use crate::markup::{Markup, coordinate, escape};
@@ -113,15 +113,7 @@ impl RowsChart {
         let marks: Vec<&Mark> = self.rows.iter().map(|(_, mark)| mark).collect();
         let mut values = in_sight(&marks, self.is_log);
         values.extend(self.band.into_iter().flat_map(|(low, high)| [low, high]));
-        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let low = values.iter().copied().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
-        if self.is_log && low.is_finite() {
-            let (low, high) = nice_log_range(low, high);
-            return Scale::log(low, high, frame.left, frame.right);
-        }
-        let low = values.iter().copied().fold(0.0, f64::min);
-        let (low, high) = nice_range(low, high.max(0.0), 5);
-        Scale::linear(least(low, &self.unit), high, frame.left, frame.right)
+        scale(&values, &self.unit, (self.is_log, None), (frame.left, frame.right))
     }
 
     fn background(&self, out: &mut Markup, frame: &Frame, x: &Scale) {
@@ -134,9 +126,7 @@ impl RowsChart {
         let mut grid = format!("M{} {top}V{bottom}", coordinate(frame.left));
         let ticks: Vec<(f64, String)> =
             x.ticks(5).into_iter().map(|value| (x.at(value), self.unit.tick(value))).collect();
-        for (at, _) in &ticks {
-            grid += &format!("M{} {top}V{bottom}", coordinate(*at));
-        }
+        grid.extend(ticks.iter().map(|(at, _)| format!("M{} {top}V{bottom}", coordinate(*at))));
         x_labels(out, frame, &ticks, 5.0);
         out.raw(format_args!("<path d=\"{grid}\" class=\"g\"/>"));
         // Zero, or for ratios one.
@@ -157,37 +147,9 @@ impl RowsChart {
             numbers(mark)
         ));
         out.raw(format_args!("<title>{}</title>", escape(&mark.tip)));
-        if let Some((low, high)) = mark.bounds {
-            let (above, below) = (coordinate(y - 4.0), coordinate(y + 4.0));
-            let caps: String = [low, high]
-                .into_iter()
-                .map(|end| match (has_cap(end, x), end > x.high) {
-                    (true, _) => format!("M{} {above}V{below}", coordinate(x.at(end))),
-                    // An arrow: it goes on beyond the chart.
-                    (false, is_right) => {
-                        let tip = x.at(end);
-                        let foot = coordinate(if is_right { tip - 5.0 } else { tip + 5.0 });
-                        format!(
-                            "M{foot} {above}L{} {}L{foot} {below}",
-                            coordinate(tip),
-                            coordinate(y)
-                        )
-                    }
-                })
-                .collect();
-            out.raw(format_args!(
-                "<path d=\"M{} {}H{}{caps}\" class=\"eb own\"/>",
-                coordinate(x.at(low)),
-                coordinate(y),
-                coordinate(x.at(high)),
-            ));
-        }
+        error_bar(out, mark, x, (y, 4.0), (false, "eb own"));
         circle(out, (x.at(mark.value), y), "4.2", "p");
-        let n = mark.dots.len();
-        for (i, value) in mark.dots.iter().enumerate().filter(|(_, v)| n > 1 && v.is_finite()) {
-            let shift = (i as f64 / (n - 1) as f64 - 0.5) * 10.0;
-            circle(out, (x.at(*value), y + shift), "1.8", "dot");
-        }
+        dots(out, mark, 10.0, |value, shift| (x.at(value), y + shift));
         out.raw("</g></g>");
     }
 }

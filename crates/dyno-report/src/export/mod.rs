@@ -5,12 +5,11 @@
 //! kind of transaction in it, where a step has several. The Insert Benchmark has tables in the columns of
 //! its author.
 
-mod csv;
 mod insert_benchmark;
-mod jsonl;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod tables;
+mod text;
 
 use std::collections::BTreeSet;
 
@@ -18,10 +17,9 @@ use dyno_analysis::Findings;
 use dyno_record::Run;
 
 use crate::times::Times;
-pub use csv::csv;
-pub use jsonl::jsonl;
 #[cfg(feature = "parquet")]
 pub use parquet::{ExportError, parquet};
+pub use text::{csv, jsonl};
 
 /// A table: columns of the same length.
 #[derive(Clone, Debug, PartialEq)]

@@ -220,9 +220,7 @@ pub(super) fn trials(findings: &Findings, runs: &[Run]) -> Table {
         ],
     );
     each_step(findings, runs, &mut |place, trial, step| {
-        for kind in &step.kinds {
-            table.row(trial_row(place, trial, step, kind));
-        }
+        step.kinds.iter().for_each(|kind| table.row(trial_row(place, trial, step, kind)));
     });
     table.finish()
 }

@@ -87,9 +87,7 @@ fn command(manifest: &Manifest, variant: &VariantRecord, step: &StepRecord) -> O
     add("clients", &step.clients.to_string());
     add("warm-up", &time(step.warm_up_s));
     add("duration", &time(step.duration_s));
-    for (name, value) in &variant.options {
-        add(&name.replace('_', "-"), value);
-    }
+    variant.options.iter().for_each(|(name, value)| add(&name.replace('_', "-"), value));
     add("seed", &manifest.seed.to_string());
     for flag in ["allow_existing_tables", "keep_tables"] {
         if variant.asked.contains_key(flag) {

@@ -5,15 +5,13 @@ use dyno_analysis::numbers::EffectStyle;
 use dyno_analysis::statistics::REPETITIONS_CAP;
 use dyno_analysis::{Caveat, Comparison, Estimate, MetricId, Verdict, metrics};
 
-use super::{Page, Reader};
-use super::{picture, price};
+use super::{Page, Reader, picture, price};
 use crate::chart::strip::{self, Ruler};
 use crate::document::{Block, Cell, Column, Element, Piece, Row as TableRow, Section, Table, Text};
-use crate::format;
 use crate::markup::kept_together;
-use crate::measured;
 use crate::view::View;
 use crate::words::{self, Judged};
+use crate::{format, measured};
 
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let view = page.view;
@@ -86,7 +84,7 @@ fn rows<'a>(view: &View<'a>, beside: &[MetricId]) -> Vec<Row<'a>> {
     let row = |(variant, step): (usize, usize)| {
         let main = view.main_comparison(variant, step);
         let other = |metric: &MetricId| {
-            let found = view.comparison(variant, step, *metric);
+            let found = view.comparison((variant, step), *metric);
             found.filter(|_| view.findings.steps[step].main_metric != *metric)
         };
         Row { variant, step, main, others: beside.iter().map(other).collect() }
@@ -238,9 +236,7 @@ fn effect(view: &View<'_>, comparison: Option<&Comparison>, column: &EffectColum
     let judged = view.judged(comparison);
     let mut remarks = Vec::new();
     let is_asked = comparison.verdict != Verdict::NoDifference;
-    if let Some(p) = comparison.p_value_of_verdict.filter(|_| is_asked) {
-        remarks.push(format::p_value(p));
-    }
+    remarks.extend(comparison.p_value_of_verdict.filter(|_| is_asked).map(format::p_value));
     if let Some(n) = comparison.repetitions_needed {
         remarks.push(match n {
             REPETITIONS_CAP.. => format!("even {n} repetitions might not be enough"),

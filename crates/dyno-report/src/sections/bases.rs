@@ -7,9 +7,8 @@ use dyno_analysis::{Comparison, MetricId, OtherEffect};
 
 use super::parts;
 use crate::document::{Block, Cell, Element, Text};
-use crate::format;
 use crate::view::View;
-use crate::words;
+use crate::{format, words};
 
 /// The chooser and a table for each metric; nothing where nothing is compared, or where there is
 /// no other baseline to choose.
@@ -52,11 +51,11 @@ fn chooser(view: &View<'_>) -> Element {
 fn table(view: &View<'_>, metric: MetricId) -> Option<Block> {
     let variants = view.variants();
     let is_compared =
-        |step: &usize| variants.clone().any(|v| view.comparison(v, *step, metric).is_some());
+        |step: &usize| variants.clone().any(|v| view.comparison((v, *step), metric).is_some());
     let steps = view.steps().filter(is_compared);
     steps.clone().next()?;
     let table = parts::by_step(view, variants.clone(), steps, |variant, step| {
-        let comparison = view.comparison(variant, step, metric);
+        let comparison = view.comparison((variant, step), metric);
         let cell = match (view.findings.variants[variant].baseline, comparison) {
             (_, Some(comparison)) => effect(view, comparison),
             (None, None) => Cell::none(Text::default().i("baseline")),

@@ -6,10 +6,9 @@ use std::collections::BTreeSet;
 use dyno_units::Reading;
 use dyno_units::reading::Topic;
 
-use super::Page;
 use super::panel::{Panel, Quantity, Source, TrialStep, small};
-use super::parts;
 use super::readings::{Meanings, group, meanings};
+use super::{Page, parts};
 use crate::chart::lines::path_of;
 use crate::chart::reduce::{Point, reduce};
 use crate::chart::scale::{nice_range, nice_ticks};

@@ -6,10 +6,9 @@ use dyno_record::{Run, RunOff, TrialOutcome};
 use dyno_units::Reading;
 use dyno_units::reading::Topic;
 
-use super::Page;
 use super::panel::{Panel, Quantity, Source, TrialStep, small, with_unit};
-use super::parts;
 use super::readings::{Meanings, meanings, unit_of_code};
+use super::{Page, parts};
 use crate::chart::lines::{Across, LinesChart, Series, Shape};
 use crate::chart::reduce::Point;
 use crate::chart::variant_class;
@@ -107,17 +106,13 @@ fn level(estimate: &Estimate, unit: &Unit, least: f64) -> Cell {
 }
 
 fn charts(panel: &Panel<'_>, facts: &[&DebtFacts]) -> Block {
-    let mut names: Vec<&DebtFacts> = Vec::new();
-    for debt in facts {
-        if !names.iter().any(|known| known.reading == debt.reading) {
-            names.push(debt);
-        }
-    }
     let chart = |debt: &DebtFacts| {
         let (unit, source) = (unit_of_code(&debt.unit), Source::Reading(debt.reading.clone()));
         panel.overlay(&Quantity::new(&*debt.title, &*debt.meaning, unit, source), small())
     };
-    Block::group("charts small", names.into_iter().filter_map(chart).collect())
+    let mut seen = std::collections::BTreeSet::new();
+    let once = facts.iter().copied().filter(|debt| seen.insert(&debt.reading));
+    Block::group("charts small", once.filter_map(chart).collect())
 }
 
 fn run_offs<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<(usize, &'a RunOff)> {

@@ -1,14 +1,17 @@
-//! The hosts that generated the load: what each did, and how well its clock was known.
+//! The hosts of a study: of load generators, of whole trials, of servers.
 
-use dyno_analysis::hosts::HostFacts;
+use dyno_analysis::TrialHostFacts;
+use dyno_analysis::hosts::{HostFacts, ServerHostFacts};
+use dyno_record::NetworkFacts;
 
 use super::Page;
 use crate::document::{Block, Cell, Section, Table};
 use crate::format::Unit;
 use crate::words::{counted, sorted};
 
-/// The section; none where the machine that runs the study generated the load.
-pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+/// What each host that generated load did, and how well its clock was known; none where the machine
+/// that runs the study generated the load.
+pub(crate) fn load_generators(page: &Page<'_>) -> Option<Section> {
     let view = page.view;
     let known = |host: &&HostFacts| view.has_place(host.variant, host.step);
     let hosts: Vec<&HostFacts> = view.findings.hosts.iter().filter(known).collect();
@@ -82,10 +85,114 @@ fn signed(value: f64, digits: usize) -> String {
     }
 }
 
+/// The hosts on which whole trials ran; none where trials ran on the machine that ran the study.
+pub(crate) fn trial_hosts(page: &Page<'_>) -> Option<Section> {
+    let hosts = &page.view.findings.trial_hosts;
+    if hosts.is_empty() {
+        return None;
+    }
+    let lead = "Each trial ran as a whole on one of these machines: server, load and probes. All trials of a \
+                block that are on hosts of the same table ran on the same host.";
+    let heads = "Host | Table | Machine | #CPUs | #CPU | #Memory | #Kernel | #Disk | #Variants | \
+         #Blocks | #Trials";
+    let mut table = Table::headed("hosts of trials", heads);
+    hosts.iter().for_each(|host| table.row(trial_host(page, host).to_vec()));
+    Some(Section::new("machines", "Machines", "Machines", lead).with([table.into()]))
+}
+
+fn trial_host(page: &Page<'_>, host: &TrialHostFacts) -> [Cell; 11] {
+    let environment = &host.environment;
+    let fact = |name: &str| environment.facts.get(name).map_or("", String::as_str);
+    let name = match &host.place {
+        Some(place) => format!("{} ({place})", host.host),
+        None => host.host.clone(),
+    };
+    let disk = [fact("filesystem"), fact("filesystem.device")];
+    let disk: Vec<&str> = disk.into_iter().filter(|part| !part.is_empty()).collect();
+    let variants: Vec<&str> = host.variants.iter().map(|&idx| page.view.variant(idx)).collect();
+    let blocks: Vec<String> = host.blocks.iter().map(u32::to_string).collect();
+    [
+        Cell::from(name),
+        Cell::from(host.pool.as_str()),
+        Cell::from(environment.machine.as_str()),
+        Cell::from(host.cpus_in_words()),
+        Cell::from(fact("cpu.model")),
+        Cell::from(host.memory_in_words()),
+        Cell::from(fact("kernel")),
+        Cell::from(disk.join(" on ")),
+        Cell::from(variants.join(", ")),
+        Cell::from(blocks.join(", ")),
+        Cell::from(host.n.to_string()),
+    ]
+}
+
+/// The hosts on which agents started servers, and the network to them; none where servers were on the
+/// machine that ran the study.
+pub(crate) fn server_hosts(page: &Page<'_>) -> Option<Section> {
+    let findings = page.view.findings;
+    if findings.server_hosts.is_empty() {
+        return None;
+    }
+    let lead = "Agents started the servers on these machines. The network was measured before any load: \
+                opening a connection takes one round trip (the median of 20), and a server sent answers \
+                of 4 MiB; the trial with the longest round trips is shown.";
+    let heads = "Host | Member | Machine | #CPUs | #CPU | #Memory | #Kernel | #Dyno | #Trials | \
+         #Round trip | #Bandwidth";
+    let mut table = Table::headed("from the machine that ran the study", heads);
+    findings.server_hosts.iter().for_each(|host| table.row(server_host(host).to_vec()));
+    let mut tables = vec![table];
+    let measured: Vec<_> =
+        findings.hosts.iter().filter_map(|host| Some((host, host.network.as_ref()?))).collect();
+    if !measured.is_empty() {
+        let heads = "Load generator | Variant | Server | #Round trip | #Bandwidth";
+        let mut table = Table::headed("from the load generators", heads);
+        for (host, network) in measured {
+            let [round_trip, bandwidth] = of_network(Some(network));
+            table.row(vec![
+                Cell::from(host.host.as_str()),
+                page.view.head(host.variant),
+                Cell::from(host.server.as_deref().unwrap_or("the only one")),
+                round_trip,
+                bandwidth,
+            ]);
+        }
+        tables.push(table);
+    }
+    let section = Section::new("server-hosts", "Servers", "Hosts of servers", lead);
+    Some(section.with(tables.into_iter().map(Block::Table)))
+}
+
+fn server_host(host: &ServerHostFacts) -> [Cell; 11] {
+    let fact = |name: &str| Cell::from(host.facts.get(name).map_or("", String::as_str));
+    let limit = host.facts.get("cgroup.cpus").map(|limit| format!(" (limit {limit})"));
+    let [round_trip, bandwidth] = of_network(host.network.as_ref());
+    [
+        Cell::from(host.host.as_str()),
+        Cell::from(host.members.join(", ")),
+        Cell::from(host.machine.as_str()),
+        Cell::from(format!("{}{}", host.cpus, limit.unwrap_or_default())),
+        fact("cpu.model"),
+        fact("memory"),
+        fact("kernel"),
+        Cell::from(host.dyno.as_str()),
+        Cell::from(host.n.to_string()),
+        round_trip,
+        bandwidth,
+    ]
+}
+
+fn of_network(network: Option<&NetworkFacts>) -> [Cell; 2] {
+    let unknown = || "not measured".to_owned();
+    let round_trip = network.map_or_else(unknown, |one| Unit::Micros.show(one.round_trip_us));
+    let bytes = network.and_then(|one| one.bytes_per_s);
+    let bandwidth = bytes.map_or_else(unknown, |bytes| Unit::BytesPerSecond.show(bytes));
+    [Cell::from(round_trip), Cell::from(bandwidth)]
+}
+
 #[cfg(test)]
 mod tests {
     use dyno_analysis::Findings;
-    use dyno_record::ClockFacts;
+    use dyno_record::{ClockFacts, Environment};
 
     use super::*;
     use crate::sections::written;
@@ -117,12 +224,12 @@ mod tests {
             steps: vec![Default::default()],
             ..Findings::default()
         };
-        assert_eq!(written(&findings, section), "");
+        assert_eq!(written(&findings, load_generators), "");
         findings.hosts = vec![host];
-        let page = written(&findings, section);
+        let page = written(&findings, load_generators);
         assert!(!page.contains("Server"), "{page}");
         findings.hosts[0].server = Some("mysql://me@db2:3306/test".to_owned());
-        assert!(written(&findings, section).contains("mysql://me@db2:3306/test"));
+        assert!(written(&findings, load_generators).contains("mysql://me@db2:3306/test"));
         for part in ["sql1", "node-1", "1,000/s", "−5000.0 ms ± 1.2 ms", "+50 ppm ± 3 ppm"] {
             assert!(page.contains(part), "{part} is not in {page}");
         }
@@ -137,5 +244,75 @@ mod tests {
         check(-3.46, 1, "−3.5");
         check(-0.2, 0, "0");
         check(0.04, 1, "0.0");
+    }
+
+    #[test]
+    fn each_machine_has_a_row() {
+        let mut findings = Findings { variants: vec![Default::default()], ..Findings::default() };
+        assert_eq!(written(&findings, trial_hosts), "");
+        let facts =
+            [("kernel", "Linux 6.1"), ("filesystem", "xfs"), ("filesystem.device", "nvme0n1")];
+        findings.trial_hosts = vec![TrialHostFacts {
+            pool: "m5".to_owned(),
+            host: "m5-1".to_owned(),
+            place: Some("node c1".to_owned()),
+            environment: Environment {
+                machine: "ip-10".to_owned(),
+                cpus: 8,
+                memory_bytes: 4 << 30,
+                facts: facts.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
+            },
+            variants: vec![0],
+            blocks: vec![1, 3],
+            n: 2,
+        }];
+        let page = written(&findings, trial_hosts);
+        let limits = [("cgroup.cpus", "0.5"), ("cgroup.memory_bytes", "536870912")];
+        let mut limited = findings.clone();
+        limited.trial_hosts[0]
+            .environment
+            .facts
+            .extend(limits.map(|(name, text)| (name.to_owned(), text.to_owned())));
+        let page_of_pod = written(&limited, trial_hosts);
+        for part in ["8 (limit 0.5)", "4 GiB (limit 512 MiB)"] {
+            assert!(page_of_pod.contains(part), "{part} is not in {page_of_pod}");
+        }
+        for part in ["m5-1 (node c1)", "ip-10", "4 GiB", "Linux 6.1", "xfs on nvme0n1", "1, 3"] {
+            assert!(page.contains(part), "{part} is not in {page}");
+        }
+    }
+
+    #[test]
+    fn each_host_of_servers_has_a_row_with_its_machine_and_network() {
+        let network = NetworkFacts {
+            round_trip_us: 250.0,
+            round_trip_least_us: 200.0,
+            bytes_per_s: Some((100 << 20) as f64),
+        };
+        let facts = [("kernel", "Linux 6.1"), ("cpu.model", "EPYC")];
+        let host = ServerHostFacts {
+            host: "sql1".to_owned(),
+            members: vec!["replica-1 (replica)".to_owned()],
+            machine: "node-1".to_owned(),
+            dyno: "1.2".to_owned(),
+            cpus: 8,
+            facts: facts.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
+            n: 3,
+            network: Some(network.clone()),
+        };
+        let mut findings = Findings { variants: vec![Default::default()], ..Findings::default() };
+        assert_eq!(written(&findings, server_hosts), "");
+        findings.server_hosts = vec![host];
+        let page = written(&findings, server_hosts);
+        for part in ["sql1", "replica-1 (replica)", "node-1", "EPYC", "Linux 6.1", "250", "MB/s"] {
+            assert!(page.contains(part), "{part} is not in {page}");
+        }
+        assert!(!page.contains("Load generator"), "{page}");
+        findings.hosts = vec![HostFacts {
+            host: "gen1".to_owned(),
+            network: Some(network),
+            ..HostFacts::default()
+        }];
+        assert!(written(&findings, server_hosts).contains("gen1"));
     }
 }

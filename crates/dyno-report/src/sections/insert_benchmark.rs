@@ -5,8 +5,7 @@ use dyno_analysis::Estimate;
 use dyno_analysis::insert_benchmark::{BOUNDS_NS, Buckets, InsertBenchmarkCell};
 use dyno_analysis::kept::KEPT;
 
-use super::Page;
-use super::parts;
+use super::{Page, parts};
 use crate::author::{self, OPERATIONS};
 use crate::document::{Block, Cell, Row, Section, Table, Text};
 use crate::format::{self, Unit};

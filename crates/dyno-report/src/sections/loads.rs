@@ -2,10 +2,9 @@
 
 use dyno_analysis::{Comparison, Estimate, Metric, MetricId, MetricRole, metrics};
 
-use super::Page;
 use super::tables::is_cost;
+use super::{Page, parts, scaling};
 
-use super::{parts, scaling};
 use crate::chart::Frame;
 use crate::chart::marks::{Mark, MarksChart, Style, places};
 use crate::chart::rows::RowsChart;
@@ -282,7 +281,7 @@ pub(crate) fn needs_log(found: &[((usize, usize), &Estimate)], unit: &Unit) -> b
 
 fn estimates(view: &View<'_>, metric: MetricId) -> Option<Block> {
     let found: Vec<((usize, usize), &Estimate)> =
-        view.places().filter_map(|(v, s)| Some(((v, s), view.estimate(v, s, metric)?))).collect();
+        view.places().filter_map(|(v, s)| Some(((v, s), view.estimate((v, s), metric)?))).collect();
     let (_, first) = found.first()?;
     let is_log = needs_log(&found, &Unit::of(first));
     let n_steps = view.findings.steps.len();
@@ -312,7 +311,7 @@ fn note(view: &View<'_>, metric: MetricId, is_log: bool) -> String {
 
 fn effects(view: &View<'_>, metric: MetricId, effect: Effect) -> Option<Block> {
     let found: Vec<&Comparison> =
-        view.places().filter_map(|(v, s)| view.comparison(v, s, metric)).collect();
+        view.places().filter_map(|(v, s)| view.comparison((v, s), metric)).collect();
     let better = match (view.findings.steps.len(), view.is_more_better(metric)) {
         (1, true) => "right is better",
         (1, false) => "left is better",
@@ -382,7 +381,7 @@ fn concurrency(view: &View<'_>) -> Vec<Block> {
     table.columns.extend(super::answer::heads_of("Throughput", &ruler));
     for group in groups.iter().filter(|g| g.variant < view.findings.variants.len()) {
         let judged =
-            view.judged_pair((group.variant, group.baseline), metrics::THROUGHPUT, group.verdict);
+            view.judge((group.variant, group.baseline), metrics::THROUGHPUT, group.verdict);
         let bounds = format::interval(&group.relative).unwrap_or_else(|| "no CI".to_owned());
         let effect = Text::default().b(format::effect_of(&group.relative));
         let effect = effect.small(format!("{bounds}, n = {}", group.relative.n));

@@ -7,9 +7,8 @@ use dyno_analysis::{TrialFacts, VariantFacts};
 use dyno_record::{Run, SCHEDULING_GROUP};
 use dyno_units::ByteCount;
 
-use super::Page;
-use super::again;
 use super::kinds::is_good;
+use super::{Page, again};
 use crate::document::{Block, Cell, Element, Piece, Row, Section, Table, Text};
 use crate::format::{self, Unit};
 use crate::view::View;

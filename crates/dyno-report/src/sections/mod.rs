@@ -26,12 +26,10 @@ pub(crate) mod readings;
 mod scaling;
 mod searches;
 mod seconds;
-mod server_hosts;
 mod spectra;
 mod steadiness;
 pub(crate) mod tables;
 mod terminal;
-mod trial_hosts;
 mod vectors;
 
 pub(crate) use distribution::Distribution;
@@ -58,7 +56,6 @@ pub(crate) struct Page<'a> {
     /// Columns of a terminal.
     width: usize,
     runs: &'a [Run],
-    /// The steps of finished trials, by the findings' steps.
     steps: &'a [Vec<panel::TrialStep<'a>>],
     /// Most points of a path.
     points: usize,
@@ -90,9 +87,9 @@ const SECTIONS: &[(&[Reader], Make)] = &[
     (&[Browser], debt::section),
     (&[Browser], scaling::section),
     (&[Browser], price::section),
-    (&[Browser], hosts::section),
-    (&[Browser], trial_hosts::section),
-    (&[Browser], server_hosts::section),
+    (&[Browser], hosts::load_generators),
+    (&[Browser], hosts::trial_hosts),
+    (&[Browser], hosts::server_hosts),
     (&[Browser], audit::section),
     (&[PullRequest], pull_request::setup),
     (&[Browser], method::section),

@@ -37,7 +37,6 @@ const MOMENTS_OVER_MOST: usize = 3;
 
 const MOMENTS_MOST: usize = 200;
 
-/// One step of one finished trial.
 pub(crate) struct TrialStep<'a> {
     pub(crate) variant: usize,
     /// What the clients saw.
@@ -98,7 +97,7 @@ pub(crate) enum Source {
     Points(HashMap<Key, Vec<Point>>),
 }
 
-/// The steps of finished trials, by the findings' steps.
+/// By the findings' steps.
 pub(crate) fn gather<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<Vec<TrialStep<'a>>> {
     let findings = view.findings;
     let mut steps: Vec<Vec<TrialStep<'a>>> = findings.steps.iter().map(|_| Vec::new()).collect();
@@ -121,9 +120,7 @@ pub(crate) fn gather<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<Vec<TrialStep<
             }
         }
     }
-    for trials in &mut steps {
-        trials.sort_by_key(|t| t.variant);
-    }
+    steps.iter_mut().for_each(|trials| trials.sort_by_key(|t| t.variant));
     steps
 }
 
@@ -179,18 +176,12 @@ impl Panel<'_> {
 
     /// The lines of all trials of a variant, background first, with their class and their name.
     /// `n` is the number of single lines that the whole chart would have.
-    fn lines(
-        &self,
-        variant: usize,
-        source: &Source,
-        (class, name): (&str, &str),
-        n: usize,
-    ) -> Lines {
+    fn lines(&self, variant: usize, what: &Source, (class, name): (&str, &str), n: usize) -> Lines {
         let mut all: Vec<Vec<Point>> = self
             .trials
             .iter()
             .filter(|t| t.variant == variant)
-            .map(|t| points(t, source))
+            .map(|t| points(t, what))
             .filter(|p| p.iter().any(|p| p.1.is_some()))
             .collect();
         let mut lines = Lines::default();

@@ -53,7 +53,7 @@ fn figure((title, note): (String, String), drawing: Markup) -> Block {
 fn by_load(view: &View<'_>, metric: MetricId) -> Option<Block> {
     let marks: Vec<Mark> = view
         .places()
-        .filter_map(|at| Some(loads::mark(view, at, view.estimate(at.0, at.1, metric)?)))
+        .filter_map(|at| Some(loads::mark(view, at, view.estimate(at, metric)?)))
         .collect();
     let first = view.findings.cells.iter().find_map(|cell| cell.metrics.get(&metric))?;
     let axis = loads::step_axis(view);
@@ -166,7 +166,7 @@ fn values(view: &View<'_>, metric: MetricId) -> Option<Block> {
     let found: Vec<((usize, usize), &Estimate)> = view
         .places()
         .filter(|(_, step)| *step == view.first_step())
-        .filter_map(|at| Some((at, view.estimate(at.0, at.1, metric)?)))
+        .filter_map(|at| Some((at, view.estimate(at, metric)?)))
         .collect();
     let row = |(at, estimate): &((usize, usize), &Estimate)| {
         (view.variant(at.0).to_owned(), loads::mark(view, *at, estimate))

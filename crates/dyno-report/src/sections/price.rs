@@ -3,8 +3,7 @@
 use dyno_analysis::cost::CostFacts;
 use dyno_analysis::{Estimate, metrics};
 
-use super::Page;
-use super::parts;
+use super::{Page, parts};
 use crate::chart::Frame;
 use crate::chart::scatter::{Line, Scatter, Spot};
 use crate::document::{Block, Cell, Figure, Row, Section, Table, Text};
@@ -91,7 +90,7 @@ fn frontier(view: &View<'_>, step: usize, own: &[&CostFacts]) -> Block {
             .iter()
             .filter_map(|cost| {
                 let price = cost.price_per_hour.as_ref().filter(|p| p.currency == currency)?;
-                let speed = view.estimate(cost.variant, step, metrics::THROUGHPUT)?;
+                let speed = view.estimate((cost.variant, step), metrics::THROUGHPUT)?;
                 Some(Spot {
                     variant: cost.variant,
                     x: price.amount,

@@ -2,15 +2,11 @@
 
 use dyno_analysis::{MetricId, metrics};
 
-use super::Page;
 use super::answer::sentences;
-use super::parts;
-use crate::author;
+use super::{Page, parts};
 use crate::document::{Block, Cell, Section, Table};
-use crate::field;
-use crate::format;
 use crate::view::View;
-use crate::words;
+use crate::{author, field, format, words};
 
 /// The effects, the tables that stand beside throughput, and those of the Insert Benchmark's author.
 pub(crate) fn effects(page: &Page<'_>) -> Option<Section> {
@@ -56,7 +52,7 @@ fn comparisons(view: &View<'_>) -> Vec<Block> {
     }
     let mut table = Table::of(heads, 2);
     for (variant, step) in view.places() {
-        let of = |metric: &MetricId| view.comparison(variant, step, *metric);
+        let of = |metric: &MetricId| view.comparison((variant, step), *metric);
         if compared.iter().all(|metric| of(metric).is_none()) {
             continue;
         }
@@ -96,9 +92,9 @@ fn with_declared(view: &View<'_>) -> Vec<MetricId> {
 fn estimates(view: &View<'_>, metric: MetricId) -> Block {
     let is_rate = matches!(metric, metrics::THROUGHPUT | metrics::RATE_AT_LIMIT);
     let mut table = parts::by_step(view, view.variants(), view.steps(), |variant, step| {
-        let Some(estimate) = view.estimate(variant, step, metric) else { return "–".into() };
+        let Some(estimate) = view.estimate((variant, step), metric) else { return "–".into() };
         let mode = if is_rate { field::mode(view, (variant, step)) } else { String::new() };
-        let few = view.few(variant, step, metric);
+        let few = view.few((variant, step), metric);
         format!("{}{few}{mode} (n = {})", format::estimate(estimate), estimate.n).into()
     });
     let (head, confidence) = (field::main_head(view, metric), view.confidence());

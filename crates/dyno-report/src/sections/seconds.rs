@@ -7,9 +7,8 @@ use dyno_analysis::kinds::KindCell;
 use dyno_analysis::stalls::{Moved, StallFacts};
 use dyno_analysis::{Estimate, MetricId, metrics};
 
-use super::Page;
 use super::panel::{Panel, Quantity, Source, large};
-use super::{kind_seconds, parts, steadiness};
+use super::{Page, kind_seconds, parts, steadiness};
 use crate::document::{Block, Cell, Element, Row, Section, Table, Text};
 use crate::format::{self, Unit};
 use crate::times::{Grid, Times, Window};
@@ -96,7 +95,7 @@ fn values(view: &View<'_>, at: (usize, usize, &str), window: &Window) -> [String
     let percentile = |metric: MetricId| {
         let few = match kind_cell(view, at) {
             Some(of_kind) => View::few_of_kind(of_kind, metric),
-            None => view.few(at.0, at.1, metric),
+            None => view.few((at.0, at.1), metric),
         };
         let text = shown(metric, Unit::Micros, None);
         let mark = if text == "–" { "" } else { few };
@@ -122,7 +121,7 @@ fn estimate_of<'a>(
     metric: MetricId,
 ) -> Option<&'a Estimate> {
     let estimate = match kind {
-        "" => view.estimate(variant, step, metric)?,
+        "" => view.estimate((variant, step), metric)?,
         kind => kind_cell(view, (variant, step, kind))?.metrics.get(&metric)?,
     };
     Some(estimate).filter(|estimate| estimate.value.is_finite())
@@ -256,9 +255,7 @@ fn made_dips(view: &View<'_>, step: usize) -> Vec<Block> {
             dips.found,
             words::counted(dips.made as usize, "dip", "dips"),
         );
-        if let Some(period) = seconds(dips.found_period_s) {
-            text += &format!(", {period} apart");
-        }
+        text.extend(seconds(dips.found_period_s).map(|period| format!(", {period} apart")));
         if let Some(left) = dips.level_left {
             text += &format!("; it fell to {:.1} % of its level outside the dips", left * 100.0);
         }
@@ -302,7 +299,7 @@ mod tests {
         let view = View::new(&findings);
         let html = crate::document::html::shown(&[window(&view, &times, 2)]);
         for metric in [metrics::THROUGHPUT, metrics::RESPONSE_P95] {
-            let value = format::value(view.estimate(1, 2, metric).expect("it is estimated"));
+            let value = format::value(view.estimate((1, 2), metric).expect("it is estimated"));
             assert!(
                 html.contains(&format!("<td class=\"n\">{value}</td>")),
                 "no {value} in {html}"

@@ -1,9 +1,8 @@
 //! Response times of each step: spectrum, histogram, and heat map over time; kinds of transactions
 //! apart where there are several.
 
-use super::Page;
 use super::distribution::{Distribution, Distributions, on_nines};
-use super::{heat, parts};
+use super::{Page, heat, parts};
 use crate::chart::lines::{Across, LinesChart, Series, Shape};
 use crate::chart::reduce::Point;
 use crate::chart::{Frame, variant_class};

@@ -39,7 +39,7 @@ fn notes(view: &View<'_>) -> impl Iterator<Item = Block> {
 /// Where the mean response time is above the 95th or 99th percentile: few transactions took most of the
 /// time.
 fn means_beyond(view: &View<'_>) -> Option<String> {
-    let value = |at: (usize, usize), metric| Some(view.estimate(at.0, at.1, metric)?.value);
+    let value = |at: (usize, usize), metric| Some(view.estimate(at, metric)?.value);
     let is_beyond = |at: &(usize, usize)| {
         let mean = value(*at, metrics::RESPONSE_MEAN);
         mean.is_some_and(|mean| value(*at, metrics::RESPONSE_P95).is_some_and(|p95| mean > p95))
@@ -188,8 +188,8 @@ fn cell(view: &View<'_>, (variant, step): (usize, usize), metric: MetricId) -> C
         let reason = cell.absent.get(&metric).map_or("not measured", String::as_str);
         return Cell::none("–").with("title", reason);
     };
-    let comparison = view.comparison(variant, step, metric);
-    let few = view.few(variant, step, metric);
+    let comparison = view.comparison((variant, step), metric);
+    let few = view.few((variant, step), metric);
     let cell = Cell::from(estimate_text(view, (estimate, few), comparison));
     let cell = match comparison.and_then(|c| parts::heat(view.judged(c), c)) {
         Some((class, strength)) => cell.class(class).with("style", format!("--h:{strength}%")),

@@ -5,10 +5,8 @@ use dyno_analysis::{Comparison, MetricId, is_watched, metrics};
 use super::Page;
 use crate::document::terminal::Screen;
 use crate::document::{Block, Cell, Section, Table};
-use crate::field;
-use crate::format;
 use crate::view::View;
-use crate::words;
+use crate::{field, format, words};
 
 /// The tables of estimates and effects, with p95 beside them where there is room, else below.
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
@@ -116,13 +114,13 @@ fn row(view: &View<'_>, at: (usize, usize), beside: &[MetricId]) -> Option<Vec<C
     let (variant, step) = at;
     view.cell(variant, step)?;
     let value = |metric: MetricId, mode: &str| {
-        let few = view.few(variant, step, metric);
-        let estimate = view.estimate(variant, step, metric);
+        let few = view.few((variant, step), metric);
+        let estimate = view.estimate((variant, step), metric);
         let shown = estimate.map(|estimate| format!("{}{few}{mode}", format::estimate(estimate)));
         Cell::from(shown.unwrap_or_else(|| "–".to_owned()))
     };
     let main = view.main_metric();
-    let n = view.estimate(variant, step, main).map(|estimate| estimate.n.to_string());
+    let n = view.estimate((variant, step), main).map(|estimate| estimate.n.to_string());
     let place = [
         view.variant(variant).into(),
         view.step(step).into(),
@@ -141,9 +139,9 @@ fn row(view: &View<'_>, at: (usize, usize), beside: &[MetricId]) -> Option<Vec<C
 
 fn estimates_of(view: &View<'_>, metric: MetricId) -> Table {
     let row = |(variant, step): (usize, usize)| {
-        let estimate = view.estimate(variant, step, metric)?;
+        let estimate = view.estimate((variant, step), metric)?;
         let place = [view.variant(variant), view.step(step)].map(str::to_owned);
-        let value = format!("{}{}", format::estimate(estimate), view.few(variant, step, metric));
+        let value = format!("{}{}", format::estimate(estimate), view.few((variant, step), metric));
         Some([place, [estimate.n.to_string(), value]].concat())
     };
     let heads = ["variant", view.findings.step_noun(), "n", &view.metric(metric).title];

@@ -67,10 +67,7 @@ fn spots(view: &View<'_>, facts: &VectorFacts) -> Vec<Spot> {
 
 /// `ef_search 40`
 fn searched(facts: &VectorFacts, point: &VectorPoint) -> String {
-    match point.search {
-        Some(number) => format!("{} {number}", facts.parameter),
-        None => "exact scan".to_owned(),
-    }
+    point.search.map_or("exact scan".to_owned(), |number| format!("{} {number}", facts.parameter))
 }
 
 /// The curves as a table, and what each index costs; none if no variant searches vectors by an index.
@@ -82,7 +79,7 @@ fn tables(view: &View<'_>) -> Vec<Table> {
     let mut curves = Table::headed("Recall and queries per second", heads);
     for facts in &all {
         for point in facts.exact.iter().chain(&facts.points) {
-            let p95 = view.estimate(facts.variant, point.step, metrics::RESPONSE_P95);
+            let p95 = view.estimate((facts.variant, point.step), metrics::RESPONSE_P95);
             curves.row([
                 view.head(facts.variant),
                 Cell::from(view.step(point.step)),

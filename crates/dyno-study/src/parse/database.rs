@@ -2,32 +2,25 @@
 
 use dyno_units::SettingValue;
 
-use super::behind;
-use super::by_url;
 use super::kind::Kind;
-use super::member;
-use super::programs;
 use super::relation::{self, Relation, apart, each, either, first};
 use super::table::RawTable;
 use super::value::{Entry, at_key, at_value};
+use super::{behind, by_url, member, programs};
 use crate::keys::{INHERITED, Key, Shape, key};
 use crate::nearest::did_you_mean;
 use crate::vocabulary::ProductWord;
 use crate::{Cluster, DataOrigin, Database, Diagnostic, FieldValue, Product, Table};
 
 pub(crate) const KIND: Kind = Kind {
-    name: "database",
     help: "The databases, one table each: [database.NAME].",
     lead: "One table for each database: either a product that Dyno starts, or a URL.",
     example: "{ synced = { product = \"mariadb\" } }",
     names: ["\"synced\"", "\"once-a-second\""],
     baseline_note: "; \"own\" compares each database with the first one of its product",
-    keys: KEYS,
-    has_options: false,
     alternatives: &["product", "url"],
-    is_chosen: true,
     needed: Some("add a table such as [database.a] with the line: product = \"…\""),
-    read,
+    ..Kind::new("database", KEYS, read)
 };
 
 const KEYS: &[Key] = &[

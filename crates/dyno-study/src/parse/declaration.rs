@@ -51,14 +51,10 @@ fn too_large(entry: &Entry<'_>, number: &str) -> Option<Tree> {
 }
 
 /// Where a workload's table has what these keys lead to, or the one that it is like.
-pub(super) fn declared(
-    study: &DeTable<'_>,
-    workload: &str,
-    path: &[String],
-) -> Option<Range<usize>> {
+pub(super) fn declared(study: &DeTable<'_>, name: &str, path: &[String]) -> Option<Range<usize>> {
     let DeValue::Table(tables) = study.get("workload")?.get_ref() else { return None };
     let (first, rest) = path.split_first()?;
-    let mut name = workload.to_owned();
+    let mut name = name.to_owned();
     // A chain of `like` is never longer than there are tables.
     let vocabulary = Vocabulary::default();
     let silent = Parser::new(&vocabulary);

@@ -7,21 +7,13 @@ use dyno_model::{Arrivals, Load};
 use dyno_units::{Nanoseconds, Question, Seed};
 use toml::de::{DeTable, DeValue};
 
-use super::baseline;
 use super::choice::{self, Involved, report_fixed_and_varied};
-use super::fault;
-use super::host;
-use super::job;
-use super::on_hosts;
 use super::parser::Parser;
 use super::search::{self, SearchRequest};
-use super::steady;
-use super::stopping;
 use super::table::NamedTables;
-use super::trials_on;
-use super::value::{self, Entry, Rate, Section, integer, list, values};
-use super::variants;
+use super::value::{self, Entry, Rate, Section, integer, listed};
 use super::vary::{ReadFactor, Vary};
+use super::{baseline, fault, host, job, on_hosts, steady, stopping, trials_on, variants};
 use crate::keys::DESIGN;
 use crate::{
     Design, Diagnostic, Factor, JobLoad, LoadLevel, Order, Product, Requirement, Search, Sought,
@@ -274,11 +266,10 @@ fn scalars(section: &Section<'_>, all_probes: &[String]) -> Design {
 }
 
 fn requirements(entry: &Entry<'_>) -> Option<Vec<Requirement>> {
-    if let DeValue::Array(_) = entry.value {
-        let read = list(entry, requirement, Requirement::to_string);
-        return read.and_then(|list| values(&list));
+    match entry.value {
+        DeValue::Array(_) => listed(entry, requirement, Requirement::to_string),
+        _ => requirement(entry).map(|one| vec![one]),
     }
-    requirement(entry).map(|one| vec![one])
 }
 
 fn requirement(entry: &Entry<'_>) -> Option<Requirement> {
@@ -290,15 +281,13 @@ fn requirement(entry: &Entry<'_>) -> Option<Requirement> {
 fn cpus(entry: &Entry<'_>) -> Option<Vec<u32>> {
     const CPU_MAX: u64 = 4095;
     let reader = |entry: &Entry<'_>| integer(entry, (0, CPU_MAX)).map(|cpu| cpu as u32);
-    list(entry, reader, u32::to_string).and_then(|list| values(&list))
+    listed(entry, reader, u32::to_string)
 }
 
 fn questions(entry: &Entry<'_>) -> Option<Vec<Question>> {
     let word = |entry: &Entry<'_>| value::word(entry, &Question::ALL);
     match entry.value {
-        DeValue::Array(_) => {
-            list(entry, word, |one| one.word().to_owned()).and_then(|list| values(&list))
-        }
+        DeValue::Array(_) => listed(entry, word, |one| one.word().to_owned()),
         _ => word(entry).map(|one| vec![one]),
     }
 }
@@ -306,7 +295,7 @@ fn questions(entry: &Entry<'_>) -> Option<Vec<Question>> {
 fn probes(entry: &Entry<'_>, all: &[String]) -> Option<Vec<String>> {
     let names: Vec<(&str, &String)> = all.iter().map(|name| (name.as_str(), name)).collect();
     let reader = |entry: &Entry<'_>| value::word(entry, &names).cloned();
-    list(entry, reader, String::clone).and_then(|list| values(&list))
+    listed(entry, reader, String::clone)
 }
 
 /// Keys about private servers need one.

@@ -2,18 +2,16 @@
 
 use dyno_units::Nanoseconds;
 
-use super::host;
 use super::kind::Kind;
 use super::relation::{self, Relation, each, missing};
-use super::search;
 use super::table::{NamedTables, RawTable, Wrong, report, wrong};
 use super::value::{Section, at_key, at_value};
+use super::{host, search};
 use crate::keys::{INHERITED, Key, Shape, key};
 use crate::nearest::did_you_mean;
 use crate::{Database, FaultChoice, FaultKind, HostPool, Product, Table, Variant, Vocabulary};
 
 pub(crate) const KIND: Kind = Kind {
-    name: "fault",
     help: "Faults of servers that Dyno starts, at given times of each measurement: [fault.NAME].",
     lead: "One table for each fault: at a given time of each load level, a server that Dyno has started \
            is killed, stopped, restarted or isolated from its cluster, and the report shows the \
@@ -22,13 +20,7 @@ pub(crate) const KIND: Kind = Kind {
            one fault; without such a table nothing happens. See docs/faults.md.",
     example: "{ crash = { do = \"kill\", at = \"30s\", start_after = \"5s\" } }",
     names: ["\"crash\"", "\"pause\""],
-    baseline_note: "",
-    keys: KEYS,
-    has_options: false,
-    alternatives: &[],
-    is_chosen: true,
-    needed: None,
-    read,
+    ..Kind::new("fault", KEYS, read)
 };
 
 /// The kinds of clusters whose nodes can be cut off from each other.

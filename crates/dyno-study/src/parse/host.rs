@@ -14,20 +14,14 @@ use crate::{Diagnostic, HostPool, LoadLevel, Lost, Product, Table, Variant};
 
 /// Hosts. They are the same in all variants.
 pub(crate) const KIND: Kind = Kind {
-    name: "host",
     help: "Machines on which Dyno's agents generate load, start servers or run trials: [host.NAME].",
     lead: "One table for each group of machines on which Dyno's agents generate load, start the \
            servers of a database with `on`, or run its trials with `trials_on` (docs/hosts.md). Everything else is on the machine that runs \
            the study.",
     example: "{ sql = { reach = \"ssh {name} dyno agent\", names = [\"sql1\", \"sql2\"] } }",
     names: ["\"sql\"", "\"load\""],
-    baseline_note: "",
-    keys: KEYS,
-    has_options: false,
-    alternatives: &[],
     is_chosen: false,
-    needed: None,
-    read: read_one,
+    ..Kind::new("host", KEYS, read_one)
 };
 
 const KEYS: &[Key] = &[

@@ -13,20 +13,14 @@ use crate::nearest::did_you_mean;
 use crate::{Database, FieldValue, HostPool, JobChoice, Product, Table, Variant, Vocabulary};
 
 pub(crate) const KIND: Kind = Kind {
-    name: "job",
     help: "Work that runs to completion and is timed at each load level: [job.NAME].",
     lead: "One table for each job: SQL statements, or a command, that run to completion and whose \
            time is measured. It runs at every load level, alone or during the load. Each variant has \
            one job; without such a table, only the load runs.",
     example: "{ index = { sql = \"CREATE INDEX by_c ON sbtest1 (c)\" } }",
     names: ["\"index\"", "\"analyze\""],
-    baseline_note: "",
-    keys: KEYS,
-    has_options: false,
     alternatives: &["sql", "command"],
-    is_chosen: true,
-    needed: None,
-    read,
+    ..Kind::new("job", KEYS, read)
 };
 
 const OWN_TABLE: &str = "give each job a table and vary `job`";

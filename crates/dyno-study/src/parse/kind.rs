@@ -58,7 +58,7 @@ pub(crate) struct Kind {
     /// What to add if there is none; none where a study needs none.
     pub(crate) needed: Option<&'static str>,
     /// Reads a table, `like` resolved, and checks what it says as a whole.
-    pub(super) read: fn(&RawTable<'_>) -> Option<Table>,
+    pub(super) read: Read,
 }
 
 impl std::fmt::Debug for Kind {
@@ -73,7 +73,27 @@ impl PartialEq for Kind {
     }
 }
 
+type Read = fn(&RawTable<'_>) -> Option<Table>;
+
 impl Kind {
+    /// Each variant has one of it, if there is any.
+    pub(super) const fn new(name: &'static str, keys: &'static [Key], read: Read) -> Kind {
+        Kind {
+            name,
+            help: "",
+            lead: "",
+            example: "",
+            names: ["", ""],
+            baseline_note: "",
+            keys,
+            has_options: false,
+            alternatives: &[],
+            is_chosen: true,
+            needed: None,
+            read,
+        }
+    }
+
     /// What the value of a field is; none for options, and for fields that there are not.
     pub(crate) fn shape_of(&self, field: &str) -> Option<Shape> {
         if let Some((map, _)) = field.split_once('.') {

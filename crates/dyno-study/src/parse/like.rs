@@ -95,9 +95,7 @@ fn report_circle(tables: &[RawTable<'_>], circle: &[usize]) {
     let around = circle[start..].iter().chain(&circle[..start]);
     let mut names: Vec<String> =
         around.take(CIRCLE_SHOWN).map(|at| format!("`{}`", tables[*at].name)).collect();
-    if circle.len() > CIRCLE_SHOWN {
-        names.push("…".to_owned());
-    }
+    names.extend((circle.len() > CIRCLE_SHOWN).then(|| "…".to_owned()));
     names.push(format!("`{}`", tables[first].name));
     Diagnostic::new(
         like.span.clone(),

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::database;
-use super::host;
 use super::table::{NamedTables, place};
 use super::value::Section;
+use super::{database, host};
 use crate::nearest::did_you_mean;
 use crate::{Database, Diagnostic, HostPool, Reach, Variant};
 

@@ -37,10 +37,9 @@ pub(super) fn resolve(
     let mut is_refused = false;
     let kinds: BTreeSet<bool> = design.loads.iter().map(LoadLevel::is_open).collect();
     let duration = design.duration;
-    let requests: Vec<StepRequest> = clients_asked(&design.loads)
-        .into_iter()
-        .map(|clients| StepRequest { clients, duration })
-        .collect();
+    let clients: BTreeSet<usize> = design.loads.iter().map(LoadLevel::clients_least).collect();
+    let request = |clients| StepRequest { clients, duration };
+    let requests: Vec<StepRequest> = clients.into_iter().map(request).collect();
     for variant in &*variants {
         for &request in &requests {
             match asking.steps(variant, request) {
@@ -49,8 +48,7 @@ pub(super) fn resolve(
             }
         }
         // What is wrong besides the number of clients is reported as well.
-        let least = StepRequest { clients: 1, duration };
-        let mut possible = requests.iter().copied().chain([least]);
+        let mut possible = requests.iter().copied().chain([request(1)]);
         let possible = possible.find(|request| asking.can_plan(variant, *request));
         let Some(request) = possible else { continue };
         let database = &variant.database;
@@ -66,7 +64,8 @@ pub(super) fn resolve(
     if is_refused || found.iter().all(|(_, steps)| steps.is_empty()) {
         return;
     }
-    let is_sending = found.iter().any(|(_, steps)| steps.is_empty() || sends_something(steps));
+    let sends = |steps: &Steps| steps.iter().any(|step| step.connections() > 0);
+    let is_sending = found.iter().any(|(_, steps)| steps.is_empty() || sends(steps));
     let is_right = match is_sending {
         true => is_one_load(parser, &places, &found, &design.loads),
         false => is_no_load(parser, &places, &found[0].0.workload.name),
@@ -81,10 +80,6 @@ pub(super) fn resolve(
     if places.of_design("warm_up").is_none() {
         design.warm_up = Nanoseconds::ZERO;
     }
-}
-
-fn clients_asked(loads: &[LoadLevel]) -> BTreeSet<usize> {
-    loads.iter().map(LoadLevel::clients_least).collect()
 }
 
 /// The steps of a variant, shared by variants that have the same ones.
@@ -229,29 +224,13 @@ impl<'a> Asking<'a, '_> {
     }
 }
 
-fn sends_something(steps: &[WorkloadStep]) -> bool {
-    steps.iter().any(|step| step.connections() > 0)
-}
-
-const OF_A_LOAD: [&str; 12] = [
-    "clients",
-    "rate",
-    "arrivals",
-    "find_rate",
-    "find_clients",
-    "find_precision",
-    "until_steady",
-    "statement_timeout",
-    "retries",
-    "workers",
-    "generators",
-    "generator_cpus",
-];
+const OF_A_LOAD: &str = "clients rate arrivals find_rate find_clients find_precision until_steady \
+     statement_timeout retries workers generators generator_cpus";
 
 /// Refuses what says something of a load where nothing is sent.
 fn is_no_load(parser: &Parser<'_>, places: &Places<'_>, workload: &str) -> bool {
     let mut is_none = true;
-    for key in OF_A_LOAD {
+    for key in OF_A_LOAD.split(' ') {
         let Some(span) = places.of_design(key).or_else(|| places.of_varied(key)) else { continue };
         is_none = false;
         Diagnostic::new(span, format!("`{key}` has no effect here"))
@@ -277,9 +256,7 @@ fn is_one_load(
         ("find_rate", places.of_design("find_rate")),
         ("find_clients", places.of_design("find_clients")),
     ];
-    if loads.len() > 1 {
-        keys.push(("clients", places.of_varied("clients")));
-    }
+    keys.extend((loads.len() > 1).then(|| ("clients", places.of_varied("clients"))));
     let mut is_one = true;
     for (key, span) in keys {
         let Some(span) = span else { continue };

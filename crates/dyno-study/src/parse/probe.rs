@@ -12,20 +12,13 @@ use crate::{ProbeSource, Table, UserProbe};
 
 /// Probes that the study declares itself. They are the same in all variants.
 pub(crate) const KIND: Kind = Kind {
-    name: "probe",
     help: "Additional probes, read while trials run, one table each: [probe.NAME]. Their readings \
            are called probe.NAME.",
     lead: "Additional probes, read while trials run: the output of a program, or the result of a \
         statement.",
     example: "{ queue = { sql = \"SELECT count(*) FROM jobs\" } }",
-    names: ["", ""],
-    baseline_note: "",
-    keys: KEYS,
-    has_options: false,
-    alternatives: &[],
     is_chosen: false,
-    needed: None,
-    read: read_one,
+    ..Kind::new("probe", KEYS, read_one)
 };
 
 const KEYS: &[Key] = &[

@@ -4,11 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::kind::Kind;
-use super::like;
-use super::money;
 use super::parser::Parser;
 use super::value::{self, Entry, Given, Section, at_key, entries, given, unknown_key};
-use super::workload;
+use super::{like, money, workload};
 use crate::keys::{Shape, names};
 use crate::{Diagnostic, FieldValue, Table};
 
@@ -166,7 +164,7 @@ pub(super) fn read<'a>(
     kind: &'static Kind,
     implied: &Implied<'a>,
 ) -> NamedTables<'a> {
-    let raws = read_raw(study, kind, implied);
+    let raws = raws(study, kind, implied);
     let mut resolved = like::resolve(&raws);
     money::check(implied.price.as_ref(), &mut resolved);
     let tables = raws.iter().zip(resolved);
@@ -178,11 +176,7 @@ pub(super) fn read<'a>(
     NamedTables { kind, tables: tables.collect() }
 }
 
-fn read_raw<'a>(
-    study: &Section<'a>,
-    kind: &'static Kind,
-    implied: &Implied<'a>,
-) -> Vec<RawTable<'a>> {
+fn raws<'a>(study: &Section<'a>, kind: &'static Kind, implied: &Implied<'a>) -> Vec<RawTable<'a>> {
     let missing = |span| Diagnostic::new(span, format!("the study names no {}", kind.name));
     let Some(entry) = study.entry(kind.name) else {
         // A misspelt key has been reported, and is what is missing.

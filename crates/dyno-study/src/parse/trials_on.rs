@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::database;
-use super::host;
 use super::parser::Parser;
 use super::table::{NamedTables, place};
+use super::{database, host};
 use crate::nearest::did_you_mean;
 use crate::{Diagnostic, HostPool, Variant};
 

@@ -9,10 +9,8 @@ use dyno_units::{
 use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
-use super::by_url;
-use super::declaration;
-use super::money;
 use super::parser::Parser;
+use super::{by_url, declaration, money};
 use crate::keys::{Key, Shape, names};
 use crate::nearest::{did_you_mean, nearest_words};
 use crate::{Diagnostic, FieldValue, Vocabulary};
@@ -129,11 +127,8 @@ impl<'a> Section<'a> {
     }
 }
 
-pub(super) fn given<T>(
-    entry: &Entry<'_>,
-    reader: impl FnOnce(&Entry<'_>) -> Option<T>,
-) -> Given<T> {
-    let value = reader(entry);
+pub(super) fn given<T>(entry: &Entry<'_>, read: impl FnOnce(&Entry<'_>) -> Option<T>) -> Given<T> {
+    let value = read(entry);
     Given { value, span: entry.span.clone(), key_span: entry.key_span.clone() }
 }
 
@@ -143,7 +138,8 @@ pub(super) fn unknown_key<'w>(
     words: impl Iterator<Item = &'w str>,
 ) -> Diagnostic {
     let words: Vec<&str> = words.collect();
-    let of_others = OTHERS_WORDS.iter().find(|(_, theirs)| theirs.contains(&entry.key));
+    let of_others =
+        OTHERS_WORDS.iter().find(|(_, theirs)| theirs.split(' ').any(|word| word == entry.key));
     let help = match of_others.filter(|(ours, _)| words.contains(ours)) {
         Some((ours, _)) => format!("in a study it is called `{ours}`"),
         None => did_you_mean(entry.key, words),
@@ -154,21 +150,18 @@ pub(super) fn unknown_key<'w>(
 }
 
 /// Keys, and words of sysbench, pgbench, HammerDB, fio and k6 that mean the same.
-const OTHERS_WORDS: &[(&str, &[&str])] = &[
-    (
-        "clients",
-        &["threads", "num_threads", "users", "vus", "connections", "concurrency", "numjobs"],
-    ),
-    ("duration", &["time", "runtime", "max_time", "seconds"]),
-    ("warm_up", &["warmup", "warmup_time", "ramp_time", "rampup", "ramp_up"]),
-    ("repetitions", &["runs", "repeat", "iterations"]),
-    ("rate", &["tps", "qps"]),
-    ("rest", &["pause"]),
-    ("settings", &["config", "options", "variables"]),
-    ("programs", &["bin", "binaries", "basedir"]),
-    ("url", &["dsn"]),
-    ("product", &["type", "db"]),
-    ("filesystem", &["fstype", "fs"]),
+const OTHERS_WORDS: [(&str, &str); 11] = [
+    ("clients", "threads num_threads users vus connections concurrency numjobs"),
+    ("duration", "time runtime max_time seconds"),
+    ("warm_up", "warmup warmup_time ramp_time rampup ramp_up"),
+    ("repetitions", "runs repeat iterations"),
+    ("rate", "tps qps"),
+    ("rest", "pause"),
+    ("settings", "config options variables"),
+    ("programs", "bin binaries basedir"),
+    ("url", "dsn"),
+    ("product", "type db"),
+    ("filesystem", "fstype fs"),
 ];
 
 fn kind_of(value: &DeValue<'_>) -> &'static str {
@@ -417,7 +410,7 @@ pub(super) fn field(entry: &Entry<'_>, shape: Shape) -> Option<FieldValue> {
         Shape::Urls => by_url::urls(entry).map(Value::Texts),
         Shape::Command => command(entry).map(Value::Texts),
         Shape::Texts => texts(entry).map(Value::Texts),
-        Shape::Names => values(&list(entry, text, String::clone)?).map(Value::Texts),
+        Shape::Names => listed(entry, text, String::clone).map(Value::Texts),
         Shape::Declaration(_) => declaration::read(entry).map(Value::Text),
         // Names of products, engines and workloads are checked with the whole table.
         _ => text(entry).map(Value::Text),
@@ -558,6 +551,14 @@ pub(super) fn item_entry<'a>(list: &Entry<'a>, item: &'a Spanned<DeValue<'a>>) -
 }
 
 /// The values of a list of which each was right; none if one was wrong.
+pub(super) fn listed<T: Clone>(
+    entry: &Entry<'_>,
+    reader: impl FnMut(&Entry<'_>) -> Option<T>,
+    name: impl Fn(&T) -> String,
+) -> Option<Vec<T>> {
+    values(&list(entry, reader, name)?)
+}
+
 pub(super) fn values<T: Clone>(list: &[Given<T>]) -> Option<Vec<T>> {
     list.iter().map(|one| one.value.clone()).collect()
 }

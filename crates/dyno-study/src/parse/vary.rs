@@ -10,7 +10,6 @@ use toml::de::DeValue;
 
 use super::choice::Involved;
 use super::kind::{FieldPath, KINDS, Kind, SHORT, variable_paths};
-use super::parser::Parser;
 use super::table::{NamedTable, NamedTables, check_setting_name};
 use super::value::{
     self, Entry, Given, Rate, at_value, entries, item_entry, list, unknown_key, values, wrong_type,
@@ -102,25 +101,19 @@ impl<'a> Vary<'a> {
                     vary.clients = Some(load_levels(&entry, count));
                 }
                 "rate" => vary.rate = Some(load_levels(&entry, value::rate)),
-                _ => vary.add(entry.parser, &path, entry, tables),
+                _ => vary.add(&path, entry, tables),
             }
         }
         vary
     }
 
-    fn add(
-        &mut self,
-        parser: &Parser<'_>,
-        text: &str,
-        entry: Entry<'a>,
-        tables: &[NamedTables<'_>],
-    ) {
+    fn add(&mut self, text: &str, entry: Entry<'a>, tables: &[NamedTables<'_>]) {
         let Some(path) = path(text, &entry) else { return };
         if self.varying.iter().any(|other| other.path == path) {
             let message = format!("`{text}` is varied twice");
             Diagnostic::new(entry.key_span, message)
                 .with_label("one of the two occurrences")
-                .add_to(parser);
+                .add_to(entry.parser);
             return;
         }
         let names = tables.iter().find(|tables| tables.kind == path.kind && path.field.is_none());

@@ -9,7 +9,6 @@ use crate::nearest::did_you_mean;
 use crate::{Diagnostic, Table};
 
 pub(crate) const KIND: Kind = Kind {
-    name: "volume",
     help: "Filesystems created for the data of servers that Dyno starts: [volume.NAME].",
     lead: "One table for each volume: a filesystem that is created for a trial and removed after \
            it, and that holds the data of the servers that Dyno starts. It needs root privileges. \
@@ -17,13 +16,8 @@ pub(crate) const KIND: Kind = Kind {
            such a table, data are in Dyno's data folder.",
     example: "{ zfs = { filesystem = \"xfs\", size = \"8GiB\" } }",
     names: ["\"ext4\"", "\"xfs\""],
-    baseline_note: "",
-    keys: KEYS,
-    has_options: false,
     alternatives: &["size", "device"],
-    is_chosen: true,
-    needed: None,
-    read,
+    ..Kind::new("volume", KEYS, read)
 };
 
 const KEYS: &[Key] = &[

@@ -16,19 +16,14 @@ use crate::{Diagnostic, Table, WorkloadChoice};
 
 /// Workloads. What of their tables is no key is an option of the workload.
 pub(crate) const KIND: Kind = Kind {
-    name: "workload",
     help: "What the clients do, one table each: [workload.NAME].",
     lead: "One table for each workload. In addition to these keys, it takes the options of its \
          workload.",
     example: "{ oltp_update_index = { table_size = \"100k\" } }",
     names: ["\"small\"", "\"large\""],
-    baseline_note: "",
-    keys: KEYS,
     has_options: true,
-    alternatives: &[],
-    is_chosen: true,
     needed: Some("add a table such as [workload.NAME]"),
-    read,
+    ..Kind::new("workload", KEYS, read)
 };
 
 const KEYS: &[Key] = &[

@@ -18,8 +18,8 @@ use dyno_record::{Environment, EventKind, Run, StepSummary, TrialOutcome, TrialS
 use dyno_units::Seed;
 
 pub(crate) use self::arguments::command;
-use self::place::Place;
-use crate::commands::{beforehand, report, requirements};
+use crate::commands::beside::Folder;
+use crate::commands::{Planned, beforehand, report, requirements};
 use crate::metrics::Metrics;
 use crate::progress::Progress;
 use crate::{End, lab, terminal};
@@ -32,39 +32,21 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         return Ok(End::Good);
     }
     crate::commands::expand_urls(&mut study).map_err(crate::usage_error)?;
-    let plan = dyno_study::plan(&study, Seed(1));
     if let Some(folder) = text(matches, "out") {
         beforehand::check_place(Path::new(folder))?;
     }
     let lab = lab::make(study.design.data_folder.as_ref().map(Path::new))?;
-    let manifest = dyno_lab::make_manifest(
-        &lab.catalog,
-        &plan,
-        (&study, &source),
-        &lab.environment,
-        lab.clock.unix_millis(),
-    )?;
-    beforehand::check_deployments(&lab, &plan, &study.design)?;
-    let record = Place::choose(text(matches, "out"), &lab)?;
-    let order = RunOrder {
-        plan: &plan,
-        design: &study.design,
-        manifest: &manifest,
-        probes: &study.probes,
-        decide: None,
-        retry_failed: false,
-        void: None,
-        text: None,
-        watching: None,
-        folder: record.path().to_owned(),
-    };
+    let planned = Planned::new(&lab, (&study, &source), dyno_study::plan(&study, Seed(1)))?;
+    beforehand::check_deployments(&lab, &planned.plan, &study.design)?;
+    let record = place::choose(text(matches, "out"), &lab)?;
+    let order = planned.order(record.path());
     let measured = measure(matches, &lab, &order)?;
     conclude(matches, &record, measured, &order, &lab)
 }
 
 fn conclude(
     matches: &ArgMatches,
-    record: &Place,
+    record: &Folder,
     measured: Measured,
     order: &RunOrder<'_>,
     lab: &Lab,
@@ -133,7 +115,7 @@ fn measure(matches: &ArgMatches, lab: &Lab, order: &RunOrder<'_>) -> anyhow::Res
 /// A record that the user has named also gets a report.
 fn show(
     matches: &ArgMatches,
-    record: &Place,
+    record: &Folder,
     (run, trial): (&Run, &TrialSummary),
     lab: &Lab,
 ) -> anyhow::Result<()> {
@@ -143,9 +125,9 @@ fn show(
         return Ok(());
     }
     terminal::out(&result::text(&result));
-    match record.is_named() {
-        true => terminal::out(&report::write_all(record.path(), lab.clock.unix_millis())?),
-        false => terminal::say("no record was kept; --out FOLDER keeps one, with a report"),
+    match record.kept() {
+        Some(folder) => terminal::out(&report::write_all(&folder, lab.clock.unix_millis())?),
+        None => terminal::say("no record was kept; --out FOLDER keeps one, with a report"),
     }
     Ok(())
 }
@@ -197,7 +179,7 @@ fn print_log(server_log: &[String]) {
 
 /// For a trial that failed under load: the steps it finished, and its record.
 fn print_measured(
-    record: &Place,
+    record: &Folder,
     run: &Run,
     trial: &TrialSummary,
     environment: &Environment,
@@ -206,7 +188,7 @@ fn print_measured(
     if has_own_steps && !trial.steps.is_empty() {
         terminal::say(&result::text(&result::of(run, trial, environment)?));
     }
-    let kept = record.keep()?;
+    let kept = place::keep(record)?;
     terminal::say(&format!(
         "what was measured before that is kept in {}; `dyno report` and `dyno sql` read it",
         kept.display()

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
 use dyno_database::Endpoint;
+use dyno_host::Keeper;
 use dyno_lab::{Lab, RunOrder, Watching};
 use dyno_load::AbortFlag;
 use dyno_record::{Event, EventKind};
@@ -130,34 +131,24 @@ pub(crate) fn watch(
     observe: &mut dyn FnMut(&Event),
 ) -> anyhow::Result<()> {
     let plan = dyno_study::plan(study, Seed(1));
-    let now = lab.clock.unix_millis();
-    let manifest =
-        dyno_lab::make_manifest(&lab.catalog, &plan, (study, source), &lab.environment, now)?;
-    let order = RunOrder {
-        plan: &plan,
-        design: &study.design,
-        manifest: &manifest,
-        probes: &study.probes,
-        decide: None,
-        retry_failed: false,
-        void: None,
-        text: None,
-        watching,
-        folder: folder.to_owned(),
-    };
+    let planned = super::Planned::new(lab, (study, source), plan)?;
+    let order = RunOrder { watching, ..planned.order(folder) };
     dyno_lab::run(lab, &order, &mut |event| observe(event))?;
     Ok(())
 }
 
+/// The folder of a record.
 pub(crate) struct Folder {
-    path: PathBuf,
-    /// Removes the folder unless the record is wanted.
-    passing: Option<Passing>,
+    pub(super) path: PathBuf,
+    /// The folder around it that is removed at the end, unless the record is wanted.
+    pub(super) passing: Option<(Arc<Keeper>, PathBuf)>,
 }
 
-struct Passing {
-    keeper: Arc<dyno_host::Keeper>,
-    folder: PathBuf,
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // The next run removes what stays behind.
+        let _ = self.passing.as_ref().map(|(keeper, folder)| keeper.remove_folder(folder));
+    }
 }
 
 impl Folder {
@@ -170,8 +161,9 @@ impl Folder {
         no_record: bool,
         lab: &Lab,
     ) -> anyhow::Result<Folder> {
+        let passing = || Folder::passing(tool, &lab.keeper).context("cannot create a folder");
         if no_record {
-            return Folder::passing(tool, lab);
+            return passing();
         }
         let path = match record {
             Some(folder) => {
@@ -192,7 +184,7 @@ impl Folder {
                         "warning: no record is kept: {error}; --record=FOLDER names another folder, \
                          --no-record keeps none"
                     ));
-                    return Folder::passing(tool, lab);
+                    return passing();
                 }
                 path
             }
@@ -200,11 +192,10 @@ impl Folder {
         Ok(Folder { path, passing: None })
     }
 
-    fn passing(tool: &str, lab: &Lab) -> anyhow::Result<Folder> {
-        let folder = lab.keeper.make_folder(tool).context("cannot create a folder")?;
-        let path = folder.join("record");
-        let passing = Some(Passing { keeper: Arc::clone(&lab.keeper), folder });
-        Ok(Folder { path, passing })
+    pub(super) fn passing(tool: &str, keeper: &Arc<Keeper>) -> anyhow::Result<Folder> {
+        let folder = keeper.make_folder(tool)?;
+        let passing = Some((Arc::clone(keeper), folder.clone()));
+        Ok(Folder { path: folder.join("record"), passing })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -213,15 +204,6 @@ impl Folder {
 
     pub(crate) fn kept(&self) -> Option<PathBuf> {
         (self.passing.is_none() && self.path.is_dir()).then(|| self.path.clone())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if let Some(Passing { keeper, folder }) = &self.passing {
-            // The next run removes what stays behind.
-            let _ = keeper.remove_folder(folder);
-        }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::calibration::{
 };
 use crate::cli::CalibrateOptions;
 use crate::clock::SystemClock;
+use crate::commands::counted;
 use crate::{End, lab, signals, terminal};
 
 const CLIENTS: [u32; 3] = [1, 16, 64];
@@ -147,8 +148,7 @@ impl Bench<'_> {
     fn measure(&self, name: &str) -> anyhow::Result<Option<ProtocolFacts>> {
         let mut closed = Vec::new();
         for clients in CLIENTS {
-            let s = if clients == 1 { "" } else { "s" };
-            terminal::say(&format!("{name}, {clients} client{s} …"));
+            terminal::say(&format!("{name}, {} …", counted(clients as usize, "client")));
             let Some(totals) = self.step(Load::Closed { clients: clients as usize })? else {
                 return Ok(None);
             };

@@ -175,18 +175,19 @@ fn summary(captured: &Captured) -> String {
         .map(|(reason, n)| (*n, format!("left out: {}", reason.text())))
         .collect();
     rows.extend(left_out.iter().map(|(n, text)| (*n, text.as_str())));
+    let kinds = counted(captured.kinds, "kind");
     let mut out = match captured.format.is_log() {
         true => format!(
-            "{} with {} in the log{of_schema}\n{} read from a {}:\n",
-            kinds(captured.kinds),
-            transactions(captured.transactions),
-            statements(counts.read),
+            "{} of transactions with {} in the log{of_schema}\n{} read from a {}:\n",
+            kinds,
+            shown(captured.transactions, "transaction"),
+            shown(counts.read, "statement"),
             captured.format.text()
         ),
         false => format!(
-            "{}{of_schema}, each its own transaction\n{} read from {}:\n",
-            counted_of(captured.kinds),
-            executions(counts.read),
+            "{} of statements{of_schema}, each its own transaction\n{} read from {}:\n",
+            kinds,
+            shown(counts.read, "execution"),
             captured.format.text()
         ),
     };
@@ -196,22 +197,6 @@ fn summary(captured: &Captured) -> String {
     out
 }
 
-fn kinds(n: usize) -> String {
-    format!("{} of transactions", counted(n, "kind"))
-}
-
-fn transactions(n: u64) -> String {
-    format!("{} transaction{}", grouped(n), if n == 1 { "" } else { "s" })
-}
-
-fn counted_of(n: usize) -> String {
-    format!("{} of statements", counted(n, "kind"))
-}
-
-fn executions(n: u64) -> String {
-    format!("{} execution{}", grouped(n), if n == 1 { "" } else { "s" })
-}
-
-fn statements(n: u64) -> String {
-    format!("{} statement{}", grouped(n), if n == 1 { "" } else { "s" })
+fn shown(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
 }

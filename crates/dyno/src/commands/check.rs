@@ -9,7 +9,7 @@ use dyno_lab::{RefusedSql, StatementCheck};
 use dyno_study::{Diagnostic, Plan, Product, Variant};
 use dyno_units::ByteCount;
 
-use crate::commands::{StudyFile, beforehand, counted, plan, power, read_study};
+use crate::commands::{StudyFile, beforehand, counted, plan, power, read_study, up};
 use crate::{End, terminal};
 
 /// Whether a variant needs features or rights that this machine may lack.
@@ -47,24 +47,17 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     }
     let past = plan::past(&plan, &study.design);
     let finds = power::section(&power::lines(&plan, &study.design, &past.noise));
-    let mut later = String::new();
     let context = plan::context(&plan, &file, &past)?;
-    if let Some(why) = dyno_study::plan::over_budget(&plan, &context) {
-        later += &format!("warning: {why}\n");
-    }
-    for why in dyno_study::plan::over_host_time(&plan, &context) {
-        later += &format!("warning: {why}\n");
-    }
-    for why in if is_here { missing_versions(&plan, &root)? } else { Vec::new() } {
-        later += &format!("warning: {why}\n");
-    }
+    let mut warnings: Vec<String> =
+        dyno_study::plan::over_budget(&plan, &context).into_iter().collect();
+    warnings.extend(dyno_study::plan::over_host_time(&plan, &context));
+    warnings.extend(if is_here { missing_versions(&plan, &root)? } else { Vec::new() });
+    let mut later: String = warnings.iter().map(|why| format!("warning: {why}\n")).collect();
     if has_programs(&file.products, &plan) {
         later += "not checked: the servers' programs and the values of their settings; `dyno run` \
                   checks them before the first trial\n";
     }
-    for why in &statements.unchecked {
-        later += &format!("not checked: {why}\n");
-    }
+    later.extend(statements.unchecked.iter().map(|why| format!("not checked: {why}\n")));
     let asked = dyno_lab::questions_in_words(study, &plan).join("; and ");
     let guessed = match study.design.questions.is_empty() {
         true => " (inferred from what is varied; set `question` in [design] to ask something else)",
@@ -83,9 +76,7 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
 fn has_programs(products: &Products, plan: &Plan) -> bool {
     let here = plan.variants.iter().filter(|variant| variant.database.on.is_none());
     here.map(|variant| &variant.database.product).any(|product| match product {
-        Product::Private(name) => products
-            .spec(name)
-            .is_some_and(|one| !one.is_embedded && !one.is_simulated && one.dialect.is_some()),
+        Product::Private(name) => products.spec(name).is_some_and(up::is_startable),
         Product::Url(_) => false,
     })
 }

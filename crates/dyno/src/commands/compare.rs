@@ -10,8 +10,8 @@ use crate::clock::SystemClock;
 use crate::{End, terminal};
 
 pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
-    let (gate, is_compared) = match show(options) {
-        Ok(shown) => shown,
+    let (gate, is_compared) = match compare(options) {
+        Ok(found) => found,
         // An error is not a verdict.
         Err(error) if options.gate => {
             terminal::error(&error);
@@ -30,19 +30,8 @@ pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
     })
 }
 
-/// Returns the gate's verdict and whether anything was compared.
-fn show(options: &CompareOptions) -> anyhow::Result<(Gate, bool)> {
-    let (gate, is_compared, text) = compare(options)?;
-    match options.out.as_ref().filter(|_| options.format.rows().is_none()) {
-        Some(path) => report::write(path, text.as_bytes())?,
-        None => terminal::out(&text),
-    }
-    terminal::check_output()?;
-    Ok((gate, is_compared))
-}
-
-/// The verdict, whether the runs have anything in common, and the text.
-fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, bool, String)> {
+/// Shows the comparison; returns the gate's verdict and whether the runs have anything in common.
+fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, bool)> {
     let runs = report::read_two(&options.baseline, &options.candidate)?;
     let analysis = Options { threshold: options.threshold, ..Options::default() };
     let findings = analyse_against(&runs[0], &runs[1], &analysis);
@@ -71,5 +60,10 @@ fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, bool, String)> {
         }
         _ => text,
     };
-    Ok((gate, is_compared, text))
+    match options.out.as_ref().filter(|_| options.format.rows().is_none()) {
+        Some(path) => report::write(path, text.as_bytes())?,
+        None => terminal::out(&text),
+    }
+    terminal::check_output()?;
+    Ok((gate, is_compared))
 }

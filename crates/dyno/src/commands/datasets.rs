@@ -23,17 +23,10 @@ pub(crate) fn run(options: &DataSetsOptions) -> anyhow::Result<End> {
         });
         return Ok(End::Good);
     }
-    let mut end = End::Good;
-    for key in keys {
-        match data_sets.remove(&key) {
-            Ok(()) => terminal::out(&format!("removed {key}")),
-            Err(error) => {
-                terminal::error(&error.into());
-                end = End::Bad;
-            }
-        }
-    }
-    Ok(end)
+    Ok(super::each(&keys, |key| {
+        data_sets.remove(key)?;
+        Ok(format!("removed {key}"))
+    }))
 }
 
 const HEADINGS: [&str; 8] =
@@ -44,8 +37,7 @@ fn table(listed: &[Listed]) -> String {
         std::iter::once(HEADINGS.map(str::to_owned)).chain(listed.iter().map(cells)).collect();
     let out = super::table(&rows, &[4, 5]);
     let total = listed.iter().map(|one| one.bytes).sum();
-    let s = if listed.len() == 1 { "" } else { "s" };
-    out + &format!("{} data set{s}, {}\n", listed.len(), ByteCount(total))
+    out + &format!("{}, {}\n", super::counted(listed.len(), "data set"), ByteCount(total))
 }
 
 fn cells(one: &Listed) -> [String; 8] {

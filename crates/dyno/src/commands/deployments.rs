@@ -7,10 +7,10 @@ use std::process::Command;
 
 use anyhow::{Context, anyhow, bail};
 use dyno_database::{Address, ClientSecret, Endpoint};
-use dyno_host::{ListedDeployment, Register, RegisteredMember};
+use dyno_host::{Keeper, ListedDeployment, Register, RegisteredMember};
 use dyno_units::{ByteCount, utc_date_time};
 
-use super::{hold, table};
+use super::{each, table};
 use crate::clock::SystemClock;
 use crate::{End, lab, terminal};
 
@@ -218,17 +218,7 @@ pub(crate) fn down(names: &[String], all: bool) -> anyhow::Result<End> {
     if let Some(unknown) = names.iter().find(|name| register.find(name).is_none()) {
         return Err(missing(unknown));
     }
-    let mut end = End::Good;
-    for name in names {
-        match down_one(&register, &name) {
-            Ok(()) => terminal::out(&format!("{name} is down")),
-            Err(error) => {
-                terminal::error(&error);
-                end = End::Bad;
-            }
-        }
-    }
-    Ok(end)
+    Ok(each(&names, |name| down_one(&register, name).map(|()| format!("{name} is down"))))
 }
 
 fn down_one(register: &Register, name: &str) -> anyhow::Result<()> {
@@ -238,9 +228,7 @@ fn down_one(register: &Register, name: &str) -> anyhow::Result<()> {
     // What a killed holder left.
     let root = &found.registered.root;
     if root.is_dir() {
-        for message in hold::clean_up(root, &clock)? {
-            terminal::say(&message);
-        }
+        Keeper::new(root)?.end_leftovers(&clock).iter().for_each(|what| terminal::say(what));
     }
     if register.find(name).is_none() {
         return Ok(());

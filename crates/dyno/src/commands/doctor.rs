@@ -19,9 +19,7 @@ pub(crate) fn run(data_folder: Option<PathBuf>) -> anyhow::Result<End> {
     let after = Snapshot::read(root);
     let mut checks = examine(&Symptoms::read(root, &data_folder, &before, &after));
     checks.sort_by_key(|check| order(check.state));
-    for check in &checks {
-        terminal::out(&describe(check));
-    }
+    checks.iter().for_each(|check| terminal::out(&describe(check)));
     let count = |state: CheckState| checks.iter().filter(|check| check.state == state).count();
     terminal::out(&format!(
         "{} bad, {} worth knowing, {} unknown, {} good",

@@ -1,11 +1,11 @@
 //! `dyno dump` and `dyno restore`: the tables of a database as a folder of text files, and back.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use dyno_analysis::numbers::grouped;
-use dyno_database::{Dump, DumpError, DumpOptions, Endpoint, Moved};
+use dyno_database::{Dump, DumpError, DumpOptions, Moved};
 use dyno_units::{ByteCount, Clock, Nanoseconds};
 
 use crate::commands::{counted, explain_cost::endpoint_of};
@@ -98,21 +98,12 @@ pub(crate) fn restore(options: &RestoreArguments) -> anyhow::Result<End> {
     let dump = Dump::open(&options.folder).map_err(|e| crate::usage_error(e.into()))?;
     let threads = options.threads.unwrap_or_else(one_per_cpu);
     let moved = Moved::default();
-    let work = || restore_into(&dump, &options.folder, &endpoint, threads, &moved);
+    let folder = &options.folder;
+    let work = || dyno_database::restore(&dump, folder, &endpoint, threads, &moved);
     let ((), took) = timed(&moved, work)?;
     say_notes(&dump);
     say_done("restored", &dump, took, options.json);
     Ok(End::Good)
-}
-
-fn restore_into(
-    dump: &Dump,
-    folder: &Path,
-    endpoint: &Endpoint,
-    threads: usize,
-    moved: &Moved,
-) -> Result<(), DumpError> {
-    dyno_database::restore(dump, folder, endpoint, threads, moved)
 }
 
 /// Shows progress each second on a terminal; the first signal ends the work.
@@ -144,9 +135,7 @@ fn timed<T: Send>(
 }
 
 fn say_notes(dump: &Dump) {
-    for note in &dump.notes {
-        terminal::say(&format!("note: {note}"));
-    }
+    dump.notes.iter().for_each(|note| terminal::say(&format!("note: {note}")));
 }
 
 fn say_done(what: &str, dump: &Dump, took: Nanoseconds, is_json: bool) {

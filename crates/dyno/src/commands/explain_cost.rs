@@ -1,6 +1,5 @@
 //! `dyno explain-cost`: the engine's counters before and after one statement.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,8 +16,9 @@ use dyno_workload::{Connection, Row, Workload};
 
 use crate::commands::bench::arguments::{on_help, products, workloads};
 use crate::commands::counted;
+use crate::commands::hold::settings;
 use crate::commands::products::named;
-use crate::written::scalar;
+use crate::written::pair;
 use crate::{End, hints, lab, secrets, terminal};
 
 fn with_costs(products: &Products) -> Vec<&str> {
@@ -100,9 +100,7 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
         let workload = options.workload().map_err(crate::usage_error)?;
         let server =
             lab.products.start(&spec, &Place::under(&lab.keeper), &lab.clock).map_err(|error| {
-                for line in &error.log {
-                    terminal::say(&format!("  server log: {line}"));
-                }
+                error.log.iter().for_each(|line| terminal::say(&format!("  server log: {line}")));
                 anyhow::Error::new(error)
             })?;
         let cost = prepare(options, workload.as_deref(), server.as_ref())
@@ -142,7 +140,11 @@ impl ExplainCostOptions {
             let hint = hint.unwrap_or_else(|| format!("there are {}", names.join(", ")));
             bail!("--workload: there is no workload `{name}`; {hint}");
         };
-        let options = pairs("--option", &self.options)?;
+        let pair = |text: &String| {
+            let (name, value) = pair("--option", text)?;
+            anyhow::Ok((name.to_owned(), value.to_owned()))
+        };
+        let options = self.options.iter().map(pair).collect::<anyhow::Result<_>>()?;
         Ok(Some(spec.plan(&options, StepRequest::LEAST, Seed(1))?))
     }
 
@@ -154,29 +156,14 @@ impl ExplainCostOptions {
             bail!("--on: there is no product `{}`; {hint}", dyno_units::redact_url(product));
         }
         let memory = ByteCount(lab.environment.usable_memory_bytes());
-        let settings = pairs("--setting", &self.settings)?
-            .into_iter()
-            .map(|(name, value)| match dyno_study::parse_setting(&scalar(&value).to_string()) {
-                Ok(value) => Ok((name, value.resolve(memory))),
-                Err(why) => bail!("--setting {name}: {why}"),
-            })
-            .collect::<anyhow::Result<_>>()?;
         Ok(ServerSpec {
             engine: self.engine.clone(),
             programs: self.programs.clone(),
-            settings,
+            settings: settings("--setting", &self.settings, memory)?,
             version: version.map(str::to_owned),
             ..ServerSpec::new(product)
         })
     }
-}
-
-fn pairs(option: &str, texts: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
-    let pair = |text: &String| match text.split_once('=') {
-        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-        None => bail!("{option}: write NAME=VALUE, not `{text}`"),
-    };
-    texts.iter().map(pair).collect()
 }
 
 fn prepare(
@@ -310,23 +297,15 @@ fn table(cost: &Cost) -> String {
         let [median, low, high, idle] = numbers;
         [counter.name.clone(), median, low, high, idle]
     }));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..5).map(|column| width(column).unwrap_or(0)).collect();
-    for row in &rows {
-        out += &format!("{:<width$}", row[0], width = widths[0]);
-        for (cell, width) in row[1..].iter().zip(&widths[1..]) {
-            out += &format!("  {cell:>width$}");
-        }
-        out.push('\n');
-    }
-    out + &format!(
-        "{} of {} counters moved more than while idle; the others are omitted. Their movement \
+    out + &super::table(&rows, &[1, 2, 3, 4])
+        + &format!(
+            "{} of {} counters moved more than while idle; the others are omitted. Their movement \
          while idle (last column: median of {}, including the cost of Dyno's own reads of the \
          counters) has been subtracted.\n",
-        cost.counters.len(),
-        cost.n_counters,
-        idle_intervals(cost.runs),
-    )
+            cost.counters.len(),
+            cost.n_counters,
+            idle_intervals(cost.runs),
+        )
 }
 
 fn time(seconds: f64) -> String {

@@ -10,7 +10,7 @@ use dyno_lab::RunOrder;
 use dyno_study::Study;
 use dyno_units::{Clock, Seed};
 
-use super::{StudyFile, beforehand, report, requirements};
+use super::{Planned, StudyFile, beforehand, report, requirements};
 use crate::clock::SystemClock;
 use crate::progress::Progress;
 use crate::written::Written;
@@ -147,28 +147,17 @@ fn measure(
     let lab = lab::make(root.as_deref())?;
     let seed = study.design.seed.unwrap_or(Seed(options.seed));
     let plan = dyno_study::plan(study, seed);
-    let now = lab.clock.unix_millis();
-    let manifest =
-        dyno_lab::make_manifest(&lab.catalog, &plan, (study, source), &lab.environment, now)?;
-    super::products::provide(&lab, &plan, false)?;
-    beforehand::warn_of_disk(&plan, &lab)?;
-    beforehand::check_deployments(&lab, &plan, &study.design)?;
+    let planned = Planned::new(&lab, (study, source), plan)?;
+    let plan = &planned.plan;
+    super::products::provide(&lab, plan, false)?;
+    beforehand::warn_of_disk(plan, &lab)?;
+    beforehand::check_deployments(&lab, plan, &study.design)?;
     if !options.quiet {
-        terminal::say(&beforehand::headline(&lab.products, &plan, &study.design, folder));
+        terminal::say(&beforehand::headline(&lab.products, plan, &study.design, folder));
     }
-    let order = RunOrder {
-        plan: &plan,
-        design: &study.design,
-        manifest: &manifest,
-        probes: &study.probes,
-        decide: None,
-        void: Some(&dyno_analysis::voiding::void_blocks),
-        retry_failed: false,
-        text: None,
-        watching: None,
-        folder: folder.to_owned(),
-    };
-    let mut progress = Progress::new(&plan, &lab);
+    let order =
+        RunOrder { void: Some(&dyno_analysis::voiding::void_blocks), ..planned.order(folder) };
+    let mut progress = Progress::new(plan, &lab);
     let end = dyno_lab::run(&lab, &order, &mut |event| {
         if !options.quiet {
             progress.on_event(event);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use dyno_database::Reach;
-use dyno_host::{Hold, Keeper, Register, Registered, RegisteredMember};
+use dyno_host::{Hold, Register, Registered, RegisteredMember};
 use dyno_lab::{Kept, KeptMember};
 use dyno_load::AbortFlag;
 use dyno_study::{Behind, Cluster, Database, Design, Study, Variant};
@@ -202,20 +202,13 @@ pub(super) fn settings(
     memory: ByteCount,
 ) -> anyhow::Result<BTreeMap<String, SettingValue>> {
     let setting = |pair: &String| {
-        let Some((name, value)) = pair.split_once('=') else {
-            bail!("{option}: write NAME=VALUE, not `{pair}`");
-        };
+        let (name, value) = crate::written::pair(option, pair)?;
         match dyno_study::parse_setting(&scalar(value).to_string()) {
             Ok(value) => Ok((name.to_owned(), value.resolve(memory))),
             Err(why) => bail!("{option} {name}: {why}"),
         }
     };
     pairs.iter().map(setting).collect()
-}
-
-/// Ends what dead holders and runs have left under a root. Returns what it ended, in words.
-pub(super) fn clean_up(root: &std::path::Path, clock: &dyn Clock) -> anyhow::Result<Vec<String>> {
-    Ok(Keeper::new(root)?.end_leftovers(clock))
 }
 
 #[cfg(test)]

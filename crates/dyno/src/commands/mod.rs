@@ -11,7 +11,6 @@ pub(crate) mod calibrate;
 pub(crate) mod capture;
 pub(crate) mod check;
 pub(crate) mod compare;
-pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod datasets;
 pub(crate) mod deployments;
@@ -23,8 +22,6 @@ pub(crate) mod explain_cost;
 pub(crate) mod gate;
 pub(crate) mod hold;
 pub(crate) mod import;
-#[cfg(feature = "man")]
-pub(crate) mod man;
 pub(crate) mod pgbench;
 pub(crate) mod plan;
 mod power;
@@ -33,7 +30,6 @@ pub(crate) mod reference;
 pub(crate) mod report;
 mod requirements;
 pub(crate) mod run;
-pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod sql;
 #[cfg(feature = "lua")]
@@ -48,10 +44,12 @@ use std::path::Path;
 
 use anyhow::Context;
 use dyno_database::Products;
-use dyno_study::{Database, Diagnostic, Study, Vocabulary, diagnostic};
+use dyno_lab::{Lab, RunOrder};
+use dyno_record::Manifest;
+use dyno_study::{Database, Diagnostic, Plan, Study, Vocabulary, diagnostic};
 use dyno_workload::catalog::Catalog;
 
-use crate::{recipes, scripts, secrets, terminal, vocabulary};
+use crate::{End, recipes, scripts, secrets, terminal, vocabulary};
 
 /// `1 row`, `2 rows`, `2 batches`.
 pub(crate) fn counted(n: usize, noun: &str) -> String {
@@ -81,6 +79,21 @@ pub(crate) fn table<const N: usize>(rows: &[[String; N]], right: &[usize]) -> St
     out
 }
 
+/// Says what became of each; an error does not keep the others from their turn.
+pub(crate) fn each(names: &[String], mut work: impl FnMut(&str) -> anyhow::Result<String>) -> End {
+    let mut end = End::Good;
+    for name in names {
+        match work(name) {
+            Ok(done) => terminal::out(&done),
+            Err(error) => {
+                terminal::error(&error);
+                end = End::Bad;
+            }
+        }
+    }
+    end
+}
+
 /// Version of the objects that `bench`, `explain-cost`, `ls`, `dump`, `restore` and `archive` print with `--json`, and
 /// `gate` with `--format json`. Raise it when a key goes or changes its meaning.
 pub(crate) const JSON_FORMAT: u32 = 1;
@@ -92,6 +105,42 @@ pub(crate) struct StudyFile {
     pub(crate) catalog: Catalog,
     /// With the products that the study describes.
     pub(crate) products: Products,
+}
+
+/// A study that can be run.
+pub(crate) struct Planned<'a> {
+    study: &'a Study,
+    pub(crate) plan: Plan,
+    pub(crate) manifest: Manifest,
+}
+
+impl<'a> Planned<'a> {
+    pub(crate) fn new(
+        lab: &Lab,
+        (study, source): (&'a Study, &str),
+        plan: Plan,
+    ) -> anyhow::Result<Planned<'a>> {
+        let (study_text, now) = ((study, source), lab.clock.unix_millis());
+        let manifest =
+            dyno_lab::make_manifest(&lab.catalog, &plan, study_text, &lab.environment, now)?;
+        Ok(Planned { study, plan, manifest })
+    }
+
+    /// All trials are run as planned, and nobody watches.
+    pub(crate) fn order(&self, folder: &Path) -> RunOrder<'_> {
+        RunOrder {
+            plan: &self.plan,
+            design: &self.study.design,
+            manifest: &self.manifest,
+            probes: &self.study.probes,
+            decide: None,
+            retry_failed: false,
+            void: None,
+            text: None,
+            watching: None,
+            folder: folder.to_owned(),
+        }
+    }
 }
 
 /// A run's folder must exist and be no file.
@@ -213,9 +262,7 @@ pub(crate) fn say_diagnostics(name: &str, source: &str, diagnostics: &[Diagnosti
 pub(crate) fn expand_urls(study: &mut Study) -> anyhow::Result<()> {
     let urls = study.databases.iter().flat_map(Database::urls);
     let variables: Vec<String> = urls.flat_map(|url| secrets::variables(url)).collect();
-    for probe in &mut study.probes {
-        probe.hidden_variables.clone_from(&variables);
-    }
+    study.probes.iter_mut().for_each(|probe| probe.hidden_variables.clone_from(&variables));
     let design = &mut study.design;
     let pools = design.generators.iter_mut().chain(&mut design.server_hosts);
     for pool in pools.chain(&mut design.trial_hosts) {

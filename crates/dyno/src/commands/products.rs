@@ -9,7 +9,7 @@ use dyno_lab::Lab;
 use dyno_study::Plan;
 use dyno_units::{ByteCount, Clock};
 
-use super::table;
+use super::{each, table};
 use crate::clock::SystemClock;
 use crate::{End, lab, terminal};
 
@@ -73,24 +73,15 @@ fn list(store: &BuildStore) -> anyhow::Result<End> {
         let installed = product.installations(&keeper);
         rows.extend(installed.iter().map(|one| cells(&product.spec().name, one)));
     }
-    let mut text = table(&rows, &[]);
-    if rows.len() == 1 {
-        text = "no database server programs were found on this machine\n".to_owned();
-    }
+    let mut parts = vec![match rows.len() {
+        1 => "no database server programs were found on this machine\n".to_owned(),
+        _ => table(&rows, &[]),
+    }];
     let listed = store.list()?;
-    if !listed.is_empty() {
-        text += "\n";
-        text += &fetched(store, &listed);
-    }
-    if let Ok(found) = keeper.local_images() {
-        text += "\n";
-        text += &images(&products, &found);
-    }
-    text += "\n";
-    text += &by_recipe(&products, &keeper);
-    text += "\n";
-    text += &offers(&products, &package_sources(&keeper));
-    terminal::out(&text);
+    parts.extend((!listed.is_empty()).then(|| fetched(store, &listed)));
+    parts.extend(keeper.local_images().ok().map(|found| images(&products, &found)));
+    parts.extend([by_recipe(&products, &keeper), offers(&products, &package_sources(&keeper))]);
+    terminal::out(&parts.join("\n"));
     Ok(End::Good)
 }
 
@@ -251,19 +242,10 @@ fn remove(store: &BuildStore, names: &[String], all: bool) -> anyhow::Result<End
         Ok(store.list()?.into_iter().map(|one| one.name).collect())
     };
     let names = if all { listed()? } else { names.to_vec() };
-    let mut end = End::Good;
-    for name in names {
-        let removed = fetched_name(store, &name)
-            .and_then(|name| Ok((store.remove(&name)?, name)))
-            .map(|(bytes, name)| format!("removed {name} ({})", ByteCount(bytes)));
-        match removed {
-            Ok(removed) => terminal::out(&removed),
-            Err(error) => {
-                terminal::error(&error);
-                end = End::Bad;
-            }
-        }
-    }
+    let end = each(&names, |name| {
+        let name = fetched_name(store, name)?;
+        Ok(format!("removed {name} ({})", ByteCount(store.remove(&name)?)))
+    });
     if all {
         store.remove_lists()?;
     }
@@ -296,17 +278,10 @@ fn check(store: &BuildStore, names: &[String]) -> anyhow::Result<End> {
     if names.is_empty() {
         terminal::out("nothing was fetched");
     }
-    let mut end = End::Good;
-    for name in names {
-        match store.check(name) {
-            Ok(()) => terminal::out(&format!("{name} is unchanged since it was fetched")),
-            Err(error) => {
-                terminal::error(&error.into());
-                end = End::Bad;
-            }
-        }
-    }
-    Ok(end)
+    Ok(each(names, |name| {
+        store.check(name)?;
+        Ok(format!("{name} is unchanged since it was fetched"))
+    }))
 }
 
 /// Fetches missing versions and sources of the plan if the command line or study allows it.

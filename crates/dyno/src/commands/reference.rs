@@ -1,11 +1,40 @@
-//! `dyno reference`: documentation pages made from the program itself.
+//! What the program says of itself: `dyno reference`, `schema`, `completions` and `man`.
 
 use std::fmt::Write;
 
+use clap_complete::Shell;
 use dyno_units::{Reading, Registry};
 
-use crate::cli::{self, ReferencePage};
-use crate::{End, terminal};
+use crate::cli::{self, ReferencePage, SchemaFormat};
+use crate::{End, terminal, vocabulary};
+
+/// The JSON Schema of study files, or their reference page.
+pub(crate) fn schema(format: SchemaFormat) -> anyhow::Result<End> {
+    let vocabulary = vocabulary::vocabulary();
+    terminal::out(&match format {
+        SchemaFormat::Json => {
+            serde_json::to_string_pretty(&dyno_study::schema::schema(&vocabulary))?
+        }
+        SchemaFormat::Markdown => dyno_study::reference::markdown(&vocabulary),
+    });
+    Ok(End::Good)
+}
+
+pub(crate) fn completions(shell: Shell) -> anyhow::Result<End> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut cli::command(), "dyno", &mut text);
+    terminal::out(&String::from_utf8_lossy(&text));
+    Ok(End::Good)
+}
+
+/// Writes `dyno.1`, `dyno-run.1` and so on, for packages.
+#[cfg(feature = "man")]
+pub(crate) fn man(folder: &std::path::Path) -> anyhow::Result<End> {
+    super::report::make_folder(folder, 0o777)?;
+    let failed = || format!("the manual pages cannot be written to {}", folder.display());
+    anyhow::Context::with_context(clap_mangen::generate_to(cli::command(), folder), failed)?;
+    Ok(End::Good)
+}
 
 pub(crate) fn run(page: ReferencePage) -> anyhow::Result<End> {
     terminal::out(

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
-use dyno_analysis::{Findings, Options, analyse};
+use dyno_analysis::{Caveat, Findings, Options, analyse};
 use dyno_record::{LogEnd, Run, read_times, trial_folders};
 use dyno_report::export;
 use dyno_report::times::Times;
@@ -219,7 +219,6 @@ fn no_link(folder: PathBuf) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// In bytes.
 const NAME_BYTES: usize = 120;
 
 fn joined_name(names: &[String]) -> String {
@@ -270,6 +269,17 @@ fn read_apart(folders: &[PathBuf], why: &str) -> anyhow::Result<Vec<Run>> {
 
 pub(crate) fn find(runs: &[Run], threshold: Option<f64>) -> Findings {
     analyse(runs, &Options { threshold, ..Options::default() })
+}
+
+/// With the names of its steps.
+pub(crate) fn caveat(findings: &Findings, caveat: &Caveat) -> serde_json::Value {
+    let steps = caveat.steps.iter().filter_map(|step| findings.steps.get(*step));
+    serde_json::json!({
+        "kind": caveat.kind,
+        "message": caveat.message,
+        "advice": caveat.advice,
+        "steps": steps.map(|step| &step.name).collect::<Vec<_>>(),
+    })
 }
 
 fn summary(findings: &Findings) -> String {

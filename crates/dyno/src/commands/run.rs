@@ -11,7 +11,7 @@ use dyno_units::{ByteCount, Seed};
 
 use crate::cli::RunOptions;
 use crate::commands::{
-    StudyFile, beforehand, counted, plan, products, read_study, report, requirements,
+    Planned, StudyFile, beforehand, counted, plan, products, read_study, report, requirements,
 };
 use crate::metrics::Metrics;
 use crate::progress::Progress;
@@ -38,13 +38,13 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let now = lab.clock.unix_millis();
     let seed = seed(options, &study, &folder, now)?;
     let plan = plan::for_run(&study, seed, &folder);
-    let manifest =
-        dyno_lab::make_manifest(&lab.catalog, &plan, (&study, &source), &lab.environment, now)?;
+    let planned = Planned::new(&lab, (&study, &source), plan)?;
+    let plan = &planned.plan;
     let text = if study.design.trial_hosts.is_empty() {
-        beforehand::warn_of_disk(&plan, &lab)?;
-        beforehand::check_volumes(&lab.keeper, &lab.format_devices, &plan)?;
-        products::provide(&lab, &plan, options.fetch)?;
-        beforehand::check_deployments(&lab, &plan, &study.design)?;
+        beforehand::warn_of_disk(plan, &lab)?;
+        beforehand::check_volumes(&lab.keeper, &lab.format_devices, plan)?;
+        products::provide(&lab, plan, options.fetch)?;
+        beforehand::check_deployments(&lab, plan, &study.design)?;
         None
     } else {
         let is_remote = study.design.trial_hosts.iter().any(|pool| !pool.is_local());
@@ -60,20 +60,15 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         let files = scripts::files(&source, beside)?;
         Some(StudyText { source: source.clone(), files, fetch: options.fetch })
     };
-    terminal::say(&beforehand::headline(&lab.products, &plan, &study.design, &folder));
+    terminal::say(&beforehand::headline(&lab.products, plan, &study.design, &folder));
     let order = RunOrder {
-        plan: &plan,
-        design: &study.design,
-        manifest: &manifest,
-        probes: &study.probes,
         decide: Some(&decide),
         retry_failed: options.retry_failed,
         void: Some(&dyno_analysis::voiding::void_blocks),
         text: text.as_ref(),
-        watching: None,
-        folder: folder.clone(),
+        ..planned.order(&folder)
     };
-    let mut progress = Progress::new(&plan, &lab);
+    let mut progress = Progress::new(plan, &lab);
     let result = dyno_lab::run(&lab, &order, &mut |event| {
         metrics.iter().for_each(|metrics| metrics.on_event(event));
         progress.on_event(event);
@@ -249,9 +244,7 @@ mod tests {
         let study = dyno_study::parse(source, &crate::vocabulary::vocabulary()).unwrap();
         let lab = lab::make(Some(folder)).unwrap();
         let plan = dyno_study::plan(&study, Seed(3));
-        let manifest =
-            dyno_lab::make_manifest(&lab.catalog, &plan, (&study, source), &lab.environment, 0)
-                .unwrap();
+        let planned = Planned::new(&lab, (&study, source), plan).unwrap();
         let void = |run: &Run| {
             let mut disturbed = run.clone();
             for trial in &mut disturbed.trials {
@@ -260,18 +253,7 @@ mod tests {
             }
             dyno_analysis::voiding::void_blocks(&disturbed)
         };
-        let order = RunOrder {
-            plan: &plan,
-            design: &study.design,
-            manifest: &manifest,
-            probes: &study.probes,
-            decide: None,
-            retry_failed: false,
-            void: Some(&void),
-            text: None,
-            watching: None,
-            folder: folder.join("run"),
-        };
+        let order = RunOrder { void: Some(&void), ..planned.order(&folder.join("run")) };
         let end = dyno_lab::run(&lab, &order, &mut |_| {}).unwrap();
         (end, dyno_record::read_run(&order.folder).unwrap())
     }

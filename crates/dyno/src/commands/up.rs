@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, anyhow, bail};
 use dyno_database::{
-    MACHINE, NODES_MAX, NODES_MIN, Product, Products, REPLICAS_MAX, ReplicationMode, SHARDS_MAX,
+    MACHINE, NODES_MAX, NODES_MIN, Product, ProductSpec, Products, REPLICAS_MAX, ReplicationMode,
+    SHARDS_MAX,
 };
 use dyno_host::{Register, Registered};
 use dyno_units::ByteCount;
@@ -17,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use super::{hold, products};
 use crate::{End, lab, terminal};
 
-/// Default size of a cluster.
 /// Options of `dyno up`.
 #[derive(Clone, clap::Args, Serialize, Deserialize)]
 pub(crate) struct UpOptions {
@@ -186,9 +186,7 @@ fn members(
         );
     }
     let option = |pair: &String| {
-        let Some((name, value)) = pair.split_once('=') else {
-            bail!("--behind-option: write NAME=VALUE, not `{pair}`");
-        };
+        let (name, value) = crate::written::pair("--behind-option", pair)?;
         let Some(known) = router.options.iter().find(|option| option.name == name) else {
             let names: Vec<&str> = router.options.iter().map(|one| one.name.as_ref()).collect();
             bail!("{} has no option `{name}`; it has {}", router.title, names.join(", "));
@@ -211,27 +209,25 @@ fn product<'a>(products: &'a Products, name: &str) -> anyhow::Result<&'a dyn Pro
             startable(products)
         );
     };
-    let spec = product.spec();
-    if spec.is_embedded || spec.is_simulated || spec.dialect.is_none() {
+    if !is_startable(product.spec()) {
         bail!(
             "{} has no server to start; `up` starts private servers of {}",
-            spec.title,
+            product.spec().title,
             startable(products)
         );
     }
     Ok(product)
 }
 
+pub(super) fn is_startable(spec: &ProductSpec) -> bool {
+    !spec.is_embedded && !spec.is_simulated && spec.dialect.is_some()
+}
+
 /// `mariadb, postgresql`.
 fn startable(products: &Products) -> String {
     let names = products.names().into_iter();
-    let is_startable = |name: &&str| {
-        products.find(name).is_some_and(|one| {
-            let spec = one.spec();
-            !spec.is_embedded && !spec.is_simulated && spec.dialect.is_some()
-        })
-    };
-    names.filter(is_startable).collect::<Vec<_>>().join(", ")
+    let is_one = |name: &&str| products.spec(name).is_some_and(is_startable);
+    names.filter(is_one).collect::<Vec<_>>().join(", ")
 }
 
 /// `postgresql-17`, or `postgresql-17-2` if that is taken.
@@ -281,25 +277,20 @@ fn converse(holder: &mut Child, order: &Order) -> anyhow::Result<Said> {
 }
 
 fn text(registered: &Registered) -> String {
-    let mut out = String::new();
-    for member in &registered.members {
-        out += &format!("{}\n", member.url);
-    }
-    let name = &registered.name;
-    let others: Vec<String> =
-        registered.members.iter().skip(1).map(|one| one.name.clone()).collect();
-    let with = match others.as_slice() {
-        [] => String::new(),
-        others => format!(", with {}", others.join(", ")),
-    };
-    if let Some(first) = registered.members.first() {
+    let Registered { name, members, .. } = registered;
+    if let [first, others @ ..] = members.as_slice() {
+        let names: Vec<&str> = others.iter().map(|one| one.name.as_str()).collect();
+        let with = match others {
+            [] => String::new(),
+            _ => format!(", with {}", names.join(", ")),
+        };
         terminal::say(&format!(
             "{name}: {} {} is up{with}; `dyno connect {name}` opens its client, `dyno down {name}` removes it \
              with its data",
             first.product, first.version
         ));
     }
-    out
+    members.iter().map(|member| format!("{}\n", member.url)).collect()
 }
 
 #[cfg(test)]

@@ -105,17 +105,13 @@ pub(crate) fn with_unit(value: f64, unit: &Unit) -> String {
 }
 
 /// The debt by part, and its trend. No verdict: what an idle server defers is its own choice.
-pub(crate) fn deferred(
-    readings: &BTreeMap<String, f64>,
-    slope_per_s: Option<f64>,
-) -> Option<String> {
-    let parts: Vec<String> = parts(readings).collect();
-    let trend =
-        readings.get(known::DEBT_GAUGE).and_then(|gauge| match trend(*gauge, slope_per_s) {
-            trend if trend.starts_with("growing") => Some(", growing"),
-            trend if trend.starts_with("falling") => Some(", falling"),
-            _ => None,
-        });
+pub(crate) fn deferred(latest: &BTreeMap<String, f64>, slope_per_s: Option<f64>) -> Option<String> {
+    let parts: Vec<String> = parts(latest).collect();
+    let trend = latest.get(known::DEBT_GAUGE).and_then(|gauge| match trend(*gauge, slope_per_s) {
+        trend if trend.starts_with("growing") => Some(", growing"),
+        trend if trend.starts_with("falling") => Some(", falling"),
+        _ => None,
+    });
     (!parts.is_empty()).then(|| parts.join(", ") + trend.unwrap_or_default())
 }
 

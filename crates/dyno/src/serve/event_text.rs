@@ -10,9 +10,10 @@ pub(super) fn in_words(event: &EventKind) -> String {
     match event {
         EventKind::TrialBegan { .. } => "the trial began".to_owned(),
         EventKind::TrialPhaseBegan { phase } => format!("{phase} began"),
-        EventKind::TrialPhaseEnded { phase, took_s, is_done } => {
+        EventKind::TrialPhaseEnded { phase: what, took_s, is_done }
+        | EventKind::ActivityEnded { activity: what, took_s, is_done, .. } => {
             let ending = if *is_done { "ended" } else { "failed" };
-            format!("{phase} {ending} after {}", time_s(*took_s))
+            format!("{what} {ending} after {}", time_s(*took_s))
         }
         EventKind::PhaseBegan { name, phase, .. } => format!("{name}: {phase} began"),
         EventKind::StepEnded { throughput, p95_us, .. } => {
@@ -20,10 +21,6 @@ pub(super) fn in_words(event: &EventKind) -> String {
                 "the measurement ended: {throughput:.1} transactions/s, p95 {}",
                 time_us(*p95_us)
             )
-        }
-        EventKind::ActivityEnded { activity, took_s, is_done, .. } => {
-            let ending = if *is_done { "ended" } else { "failed" };
-            format!("{activity} {ending} after {}", time_s(*took_s))
         }
         EventKind::LoadProbed { number, level, throughput, broken_by, .. } => {
             let ending = broken_by
@@ -37,11 +34,6 @@ pub(super) fn in_words(event: &EventKind) -> String {
             audited(*n_passed, (failed, skipped), *took_s)
         }
         EventKind::Rested { seconds } => format!("{} of idle time began", time_s(*seconds)),
-        EventKind::KernelSet { .. }
-        | EventKind::VolumeLimited { .. }
-        | EventKind::VolumeDipped { .. }
-        | EventKind::FaultMade { .. }
-        | EventKind::CachesDropped { .. } => host_in_words(event),
         EventKind::WaitBegan { wait, limit_s } => {
             format!("{wait} began, for at most {}", time_s(*limit_s))
         }
@@ -73,12 +65,7 @@ pub(super) fn in_words(event: &EventKind) -> String {
         }
         EventKind::LeftoverEnded { what } => format!("cleaned up: {what}"),
         EventKind::Noted { message } => message.clone(),
-        // Reported live, never written to the record's events.
-        EventKind::IntervalEnded { .. }
-        | EventKind::Kinds { .. }
-        | EventKind::ReadingsTaken { .. }
-        | EventKind::DebtRead { .. } => String::new(),
-        of_data => data_in_words(of_data),
+        other => host_in_words(other),
     }
 }
 
@@ -106,7 +93,7 @@ fn host_in_words(event: &EventKind) -> String {
             ByteCount(*before_bytes),
             ByteCount(*after_bytes)
         ),
-        _ => String::new(),
+        of_data => data_in_words(of_data),
     }
 }
 
@@ -121,9 +108,7 @@ fn fault_in_words(fault: &Fault) -> String {
     let mut text =
         format!("fault {name}: {member} {done} at second {began_s:.1} of the measurement");
     let mut add = |what: &str, at: &Option<f64>| {
-        if let Some(at) = at {
-            text += &format!(", {what} at second {at:.1}");
-        }
+        text.extend(at.map(|at| format!(", {what} at second {at:.1}")));
     };
     match kind.as_str() {
         "stop" => add("resumed", ended_s),
@@ -152,6 +137,7 @@ fn data_in_words(event: &EventKind) -> String {
         EventKind::DataSetReused { key, rows, took_s, .. } => {
             format!("the data set {key} ({rows} rows) was copied in {}", time_s(*took_s))
         }
+        // Reported live, never written to the record's events.
         _ => String::new(),
     }
 }

@@ -62,13 +62,7 @@ struct Watched {
 }
 
 impl Watched {
-    fn look(
-        &mut self,
-        runs: &Runs,
-        of: &RunEntry,
-        now_unix_ms: u64,
-        send: &mut dyn FnMut(&str, Value),
-    ) {
+    fn look(&mut self, runs: &Runs, of: &RunEntry, now_ms: u64, send: &mut dyn FnMut(&str, Value)) {
         let Some(run) = runs.only(&of.folder) else { return };
         let planned = run.planned();
         let trial = run.open_trial.as_ref().and_then(|path| path.file_name());
@@ -77,7 +71,7 @@ impl Watched {
         let words = |folder: &String| event_text::trial(about?, folder);
         let state = json!({ "run": of.name, "planned": planned, "ended": run.ended(), "trial": trial,
             "of": trial.as_ref().and_then(words), "running": run.is_running,
-            "left": run.left_ms(now_unix_ms).map(pages::rounded) });
+            "left": run.left_ms(now_ms).map(pages::rounded) });
         if self.state.as_ref() != Some(&state) {
             send("state", state.clone());
             self.state = Some(state);
@@ -89,13 +83,9 @@ impl Watched {
         self.trial = run.open_trial.clone().or(self.trial.take());
         let Some(trial) = self.trial.clone() else { return };
         let folder = trial.file_name().map(|folder| folder.to_string_lossy().into_owned());
-        let (of, variant) = match folder.zip(about) {
-            Some((folder, plan)) => (
-                event_text::trial(plan, &folder),
-                event_text::variant(plan, &folder).map(str::to_owned),
-            ),
-            None => (None, None),
-        };
+        let of = folder.as_ref().and_then(words);
+        let variant =
+            folder.and_then(|folder| Some(event_text::variant(about?, &folder)?.to_owned()));
         for line in self.lines(&trial.join("events.jsonl")) {
             send_event(&line, of.as_deref(), send);
         }

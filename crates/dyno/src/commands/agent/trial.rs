@@ -4,15 +4,15 @@ use std::fs;
 use std::path::{Component, Path};
 
 use anyhow::{Context, bail};
+use dyno_lab::Lab;
 use dyno_lab::agent::{FromTrial, MakeKeeper, TrialOrder, TrialReport, run_trial, unrecorded};
 use dyno_lab::datasets::{DataSets, Limits};
-use dyno_lab::{Lab, RunOrder};
 use dyno_load::AbortFlag;
 use dyno_record::Environment;
 use dyno_study::{Plan, Study};
 use dyno_units::{ByteCount, Seed};
 
-use crate::commands::{StudyFile, beforehand, products, read_study_as_it_is};
+use crate::commands::{Planned, StudyFile, beforehand, products, read_study_as_it_is};
 use crate::lab;
 
 const STUDY: &str = "study.toml";
@@ -79,22 +79,8 @@ fn in_folder(
     study.design.trial_hosts.clear();
     study.design.reuse = order.reuse;
     check(lab, &only, &study, order.fetch)?;
-    let now = lab.clock.unix_millis();
-    let manifest =
-        dyno_lab::make_manifest(&lab.catalog, &plan, (&study, &source), &lab.environment, now)?;
-    let run = RunOrder {
-        plan: &plan,
-        design: &study.design,
-        manifest: &manifest,
-        probes: &study.probes,
-        decide: None,
-        retry_failed: false,
-        void: None,
-        text: None,
-        watching: None,
-        folder: folder.join("run"),
-    };
-    Ok(run_trial(lab, &run, order.number, tell))
+    let planned = Planned::new(lab, (&study, &source), plan)?;
+    Ok(run_trial(lab, &planned.order(&folder.join("run")), order.number, tell))
 }
 
 fn check(lab: &Lab, only: &Plan, study: &Study, fetch: bool) -> anyhow::Result<()> {

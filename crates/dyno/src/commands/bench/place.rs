@@ -8,63 +8,38 @@ use anyhow::Context;
 use dyno_host::Keeper;
 use dyno_lab::Lab;
 
+use crate::commands::beside::Folder;
 use crate::lab;
 
-pub(super) struct Place {
-    path: PathBuf,
-    passing: Option<Passing>,
+/// Never on a data disk: the record is small, and has to report that the disk is full.
+pub(super) fn choose(named: Option<&String>, lab: &Lab) -> anyhow::Result<Folder> {
+    if let Some(path) = named {
+        return Ok(Folder { path: PathBuf::from(path), passing: None });
+    }
+    let failed = "the record cannot be kept; choose a folder for it with --out";
+    let root = lab::own_folder();
+    let keeper = if lab.keeper.root() == root {
+        Arc::clone(&lab.keeper)
+    } else {
+        let keeper = Keeper::new(&root).context(failed)?;
+        // The run does this for the servers' keeper.
+        keeper.end_leftovers(lab.clock.as_ref());
+        Arc::new(keeper)
+    };
+    clean_failed(&root, lab.clock.unix_millis());
+    Folder::passing("bench", &keeper).context(failed)
 }
 
-/// Removed on drop; the next bench removes what a killed Dyno leaves.
-struct Passing {
-    keeper: Arc<Keeper>,
-    folder: PathBuf,
-}
-
-impl Place {
-    /// Never on a data disk: the record is small, and has to report that the disk is full.
-    pub(super) fn choose(named: Option<&String>, lab: &Lab) -> anyhow::Result<Place> {
-        if let Some(path) = named {
-            return Ok(Place { path: PathBuf::from(path), passing: None });
-        }
-        let root = lab::own_folder();
-        let keeper = if lab.keeper.root() == root {
-            Arc::clone(&lab.keeper)
-        } else {
-            let keeper = Keeper::new(&root)
-                .context("the record cannot be kept; choose a folder for it with --out")?;
-            // The run does this for the servers' keeper.
-            keeper.end_leftovers(lab.clock.as_ref());
-            Arc::new(keeper)
-        };
-        clean_failed(&root, lab.clock.unix_millis());
-        let folder = keeper
-            .make_folder("bench")
-            .context("the record cannot be kept; choose a folder for it with --out")?;
-        let path = folder.join("record");
-        Ok(Place { path, passing: Some(Passing { keeper, folder }) })
-    }
-
-    /// May not exist yet.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(super) fn is_named(&self) -> bool {
-        self.passing.is_none()
-    }
-
-    /// Returns the record's new place.
-    pub(super) fn keep(&self) -> anyhow::Result<PathBuf> {
-        let Some(Passing { keeper, folder }) = &self.passing else { return Ok(self.path.clone()) };
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        let kept = keeper.root().join(format!("failed-{name}"));
-        // Others may read the folder that the record moves to.
-        std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(0o700))
-            .and_then(|()| std::fs::rename(&self.path, &kept))
-            .with_context(|| format!("cannot keep the record as {}", kept.display()))?;
-        Ok(kept)
-    }
+/// Returns the record's new place.
+pub(super) fn keep(record: &Folder) -> anyhow::Result<PathBuf> {
+    let Some((keeper, folder)) = &record.passing else { return Ok(record.path.clone()) };
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let kept = keeper.root().join(format!("failed-{name}"));
+    // Others may read the folder that the record moves to.
+    std::fs::set_permissions(&record.path, std::fs::Permissions::from_mode(0o700))
+        .and_then(|()| std::fs::rename(&record.path, &kept))
+        .with_context(|| format!("cannot keep the record as {}", kept.display()))?;
+    Ok(kept)
 }
 
 const FAILED: &str = "failed-bench";
@@ -88,15 +63,6 @@ fn clean_failed(root: &Path, now_unix_ms: u64) {
     for (nth, (began, path)) in kept.iter().enumerate() {
         if nth >= FAILED_MOST || *began < oldest {
             let _ = std::fs::remove_dir_all(path);
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(Passing { keeper, folder }) = &self.passing {
-            // The next bench removes what stays behind.
-            let _ = keeper.remove_folder(folder);
         }
     }
 }

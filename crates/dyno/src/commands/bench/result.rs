@@ -27,11 +27,7 @@ const RESPONSE_TIMES: [(&str, MetricId); 6] = [
 ];
 
 /// docs/bench-json.md describes the fields.
-pub(super) fn of(
-    run: &Run,
-    trial: &TrialSummary,
-    environment: &Environment,
-) -> anyhow::Result<Value> {
+pub(super) fn of(run: &Run, trial: &TrialSummary, machine: &Environment) -> anyhow::Result<Value> {
     let mut result = of_trial(run, trial);
     let findings = report::find(std::slice::from_ref(run), None);
     result["caveats"] = caveats(&findings);
@@ -45,7 +41,7 @@ pub(super) fn of(
         result["stalls"] =
             json!(stalls.iter().filter(|stall| stall.step == step.step).collect::<Vec<_>>());
         result["generator"]["share_of_calibrated_absent_because"] =
-            json!(why_no_share(trial, step, environment));
+            json!(why_no_share(trial, step, machine));
         search::add_to(&mut result, manifest, step);
         let job = job::result(trial, step);
         if !job.is_null() {
@@ -73,17 +69,8 @@ pub(super) fn of(
 /// Without the caveat that one trial has no bounds, which the text states anyway.
 fn caveats(findings: &Findings) -> Value {
     let caveats = findings.caveats.iter();
-    let shown =
-        caveats.filter(|caveat| caveat.kind != CaveatKind::TooFewRepetitions).map(|caveat| {
-            let steps = caveat.steps.iter().filter_map(|step| findings.steps.get(*step));
-            json!({
-                "kind": caveat.kind,
-                "message": caveat.message,
-                "advice": caveat.advice,
-                "steps": steps.map(|step| &step.name).collect::<Vec<_>>(),
-            })
-        });
-    Value::Array(shown.collect())
+    let shown = caveats.filter(|caveat| caveat.kind != CaveatKind::TooFewRepetitions);
+    shown.map(|caveat| report::caveat(findings, caveat)).collect()
 }
 
 fn of_trial(run: &Run, trial: &TrialSummary) -> Value {
@@ -209,11 +196,7 @@ fn generator(step: &StepSummary, per_statement: &dyn Fn(f64) -> Value) -> Value 
     })
 }
 
-fn why_no_share(
-    trial: &TrialSummary,
-    step: &StepSummary,
-    environment: &Environment,
-) -> Option<String> {
+fn why_no_share(trial: &TrialSummary, step: &StepSummary, machine: &Environment) -> Option<String> {
     if step.generator.share_of_calibrated.is_some() {
         return None;
     }
@@ -221,7 +204,7 @@ fn why_no_share(
     let reason = match (server.in_process, server.simulated) {
         (true, _) => "the database runs inside Dyno's process",
         (_, true) => "the server is simulated",
-        _ => return calibration::read(environment).err(),
+        _ => return calibration::read(machine).err(),
     };
     Some(reason.to_owned())
 }
@@ -230,7 +213,7 @@ pub(super) fn text(result: &Value) -> String {
     let text = match result["steps"].as_array() {
         Some(steps) => steps_text(result, steps),
         None if is_alone(result) => format!(
-            "{}{}audit           {}\n",
+            "{}\n{}audit           {}\n",
             heading(result),
             job::lines(&result["job"]),
             audit(&result["audit"])
@@ -250,7 +233,7 @@ fn is_alone(result: &Value) -> bool {
 
 fn heading(result: &Value) -> String {
     let word = |name: &str| result[name].as_str().unwrap_or_default();
-    format!("{} on {}\n", word("workload"), word("database"))
+    format!("{} on {}", word("workload"), word("database"))
 }
 
 /// Keys in the report's advice that are options here.
@@ -289,9 +272,8 @@ fn caveats_text(caveats: &Value) -> String {
 /// For a workload with steps of its own: a line for each step.
 fn steps_text(result: &Value, steps: &[Value]) -> String {
     let mut lines = format!(
-        "{} on {} (one trial, so no CI)\n{:<12} {:>42} {:>10} {:>10} {:>12}  outcomes\n",
-        result["workload"].as_str().unwrap_or_default(),
-        result["database"].as_str().unwrap_or_default(),
+        "{} (one trial, so no CI)\n{:<12} {:>42} {:>10} {:>10} {:>12}  outcomes\n",
+        heading(result),
         "step",
         "throughput",
         "p95",
@@ -299,24 +281,25 @@ fn steps_text(result: &Value, steps: &[Value]) -> String {
         "measured",
     );
     for step in steps {
-        let number = |pointer: &str| step.pointer(pointer).and_then(Value::as_f64);
-        let time = |pointer: &str| {
-            number(pointer)
-                .map_or("–".to_owned(), |us| Nanoseconds((us * 1e3) as u64).to_string())
-        };
         let unfinished = unfinished(step);
         lines += &format!(
             "{:<12} {:>42} {:>10} {:>10} {:>12}  committed {}, {}{unfinished}\n",
             step["name"].as_str().unwrap_or_default(),
             throughput_of(step),
-            time("/response_time_us/p95"),
-            time("/response_time_us/p99"),
-            format!("{:.1} s", number("/measured_s").unwrap_or(0.0)),
+            response_time(step, "p95"),
+            response_time(step, "p99"),
+            format!("{:.1} s", step["measured_s"].as_f64().unwrap_or(0.0)),
             step["outcomes"]["committed"].as_u64().unwrap_or(0),
             failures(&step["outcomes"]),
         );
     }
     format!("{lines}audit           {}\n", audit(&result["audit"]))
+}
+
+/// A dash with too few transactions for a percentile.
+fn response_time(step: &Value, name: &str) -> String {
+    let us = step["response_time_us"][name].as_f64();
+    us.map_or("–".to_owned(), |us| Nanoseconds((us * 1e3) as u64).to_string())
 }
 
 fn unfinished(step: &Value) -> &'static str {
@@ -343,11 +326,6 @@ fn summary(result: &Value) -> String {
     let fixed = |pointer: &str, digits: usize| {
         number(pointer).map_or("unknown".to_owned(), |value| format!("{value:.digits$}"))
     };
-    // None with too few transactions for a percentile.
-    let time = |pointer: &str| {
-        let in_words = |us: f64| dyno_units::Nanoseconds((us * 1e3) as u64).to_string();
-        number(pointer).map_or("–".to_owned(), in_words)
-    };
     let percent = |pointer: &str| match number(pointer) {
         Some(share) => format!("{:.0} %", share * 100.0),
         None => "an unknown share".to_owned(),
@@ -364,7 +342,7 @@ fn summary(result: &Value) -> String {
     };
     let failures = failures(&result["outcomes"]);
     format!(
-        "{}{}\
+        "{}\n{}\
          throughput      {} transactions/s{}, {} statements/s ({} transactions in {} s{}; one \
          trial, so no CI)\n\
          {}response time   mean {}, p50 {}, p95 {}, p99 {}{}, max {}\n\
@@ -381,13 +359,13 @@ fn summary(result: &Value) -> String {
         fixed("/measured_s", 1),
         unfinished(result),
         new_orders_line(&result["new_orders"]),
-        time("/response_time_us/mean"),
-        time("/response_time_us/p50"),
-        time("/response_time_us/p95"),
-        time("/response_time_us/p99"),
+        response_time(result, "mean"),
+        response_time(result, "p50"),
+        response_time(result, "p95"),
+        response_time(result, "p99"),
         number("/response_time_us/p999")
-            .map_or(String::new(), |_| format!(", p99.9 {}", time("/response_time_us/p999"))),
-        time("/response_time_us/max"),
+            .map_or(String::new(), |_| format!(", p99.9 {}", response_time(result, "p999"))),
+        response_time(result, "max"),
         result["outcomes"]["committed"],
         fixed("/generator/cpu_user_us_per_statement", 2),
         fixed("/generator/cpu_system_us_per_statement", 2),

@@ -1,7 +1,7 @@
 //! `dyno bench --find-rate` and `--find-clients`: options and output.
 
 use clap::{Arg, ArgGroup, Command};
-use dyno_record::{EventKind, Manifest, SearchSummary, StepSummary};
+use dyno_record::{EventKind, Manifest, SearchRecord, SearchSummary, StepSummary};
 use dyno_units::Nanoseconds;
 use serde_json::{Value, json};
 
@@ -40,33 +40,40 @@ pub(super) fn add_to(result: &mut Value, manifest: &Manifest, step: &StepSummary
     let (Some(asked), Some(search)) = (&manifest.steps[step.step].search, &step.search) else {
         return;
     };
-    let level = if asked.sought == "rate" { "offered" } else { "clients" };
-    let probes: Vec<Value> = search
-        .probes
-        .iter()
-        .map(|probe| {
-            json!({
-                level: probe.level,
-                "throughput_tps": probe.throughput,
-                "quantile_us": probe.limited_us,
-                "held": probe.held,
-                "broken_by": probe.broken_by,
-            })
+    let probes = search.probes.iter().map(|probe| {
+        json!({
+            level_name(asked): probe.level,
+            "throughput_tps": probe.throughput,
+            "quantile_us": probe.limited_us,
+            "held": probe.held,
+            "broken_by": probe.broken_by,
         })
-        .collect();
+    });
     result[asked.sought.as_str()] = json!(measured_level(search));
-    result["search"] = json!({
+    result["search"] = result_of(asked, probes.collect());
+    result["search"]["found"] = json!(search.found);
+    result["search"]["lowest_broken"] = json!(search.lowest_broken);
+    result["search"]["settled"] = json!(search.settled);
+}
+
+fn level_name(asked: &SearchRecord) -> &'static str {
+    if asked.sought == "rate" { "offered" } else { "clients" }
+}
+
+/// Of a search that has found nothing so far.
+fn result_of(asked: &SearchRecord, probes: Vec<Value>) -> Value {
+    json!({
         "sought": asked.sought,
         "limit": asked.limit,
         "statistic": asked.statistic,
         "bound_us": asked.bound_us,
         "precision": asked.precision,
-        "found": search.found,
+        "found": Value::Null,
         "unit": if asked.sought == "rate" { "1/s" } else { "clients" },
-        "lowest_broken": search.lowest_broken,
-        "settled": search.settled,
+        "lowest_broken": Value::Null,
+        "settled": false,
         "probes": probes,
-    });
+    })
 }
 
 /// Kept for a search that the user stops.
@@ -80,10 +87,8 @@ impl Probes {
             return;
         };
         let asked = manifest.steps.get(*step).and_then(|step| step.search.as_ref());
-        let is_rate = asked.is_some_and(|asked| asked.sought == "rate");
-        let level_name = if is_rate { "offered" } else { "clients" };
         self.0.push(json!({
-            level_name: level,
+            asked.map_or("clients", level_name): level,
             "throughput_tps": throughput,
             "quantile_us": limited_us,
             "held": broken_by.is_none(),
@@ -97,19 +102,9 @@ impl Probes {
         if self.0.is_empty() {
             return None;
         }
-        Some(json!({
-            "sought": asked.sought,
-            "limit": asked.limit,
-            "statistic": asked.statistic,
-            "bound_us": asked.bound_us,
-            "precision": asked.precision,
-            "found": Value::Null,
-            "unit": if asked.sought == "rate" { "1/s" } else { "clients" },
-            "lowest_broken": Value::Null,
-            "settled": false,
-            "interrupted": true,
-            "probes": self.0,
-        }))
+        let mut result = result_of(asked, self.0);
+        result["interrupted"] = json!(true);
+        Some(result)
     }
 }
 

@@ -4,8 +4,7 @@ use anyhow::{anyhow, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches};
 use dyno_database::{DumpCommands, DumpOrder, MoveOrder, Product};
 
-use super::arguments;
-use super::text;
+use super::{arguments, text};
 use crate::written::{Written, scalar};
 
 pub(super) enum Work {

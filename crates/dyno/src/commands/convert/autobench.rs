@@ -178,10 +178,7 @@ impl Conf {
 
     fn write_databases(&mut self, study: &mut Written, servers: &Servers) {
         let user = self.text("MYSQL_USER").unwrap_or_else(|| "mysql".to_owned());
-        let password = match self.text("MYSQL_PASSWORD") {
-            Some(_) => ":${MYSQL_PASSWORD}",
-            None => "",
-        };
+        let password = self.text("MYSQL_PASSWORD").map_or("", |_| ":${MYSQL_PASSWORD}");
         if !password.is_empty() {
             self.remarks.push(
                 "The password is not in this file: set the environment variable MYSQL_PASSWORD."
@@ -446,9 +443,7 @@ impl Conf {
 
     fn finish(self, study: &str) -> Converted {
         let mut out = "# Converted from an autobench.conf of RonDB's scripts.\n".to_owned();
-        for remark in &self.remarks {
-            out += &format!("# {remark}\n");
-        }
+        out.extend(self.remarks.iter().map(|remark| format!("# {remark}\n")));
         out += &format!("\n{study}");
         let mut comments = Vec::new();
         for line in &self.lines {

@@ -12,7 +12,6 @@ use anyhow::{Context, anyhow};
 
 use crate::{End, terminal, usage_error};
 
-/// In bytes.
 const BYTES_MOST: u64 = 1 << 20;
 
 /// Options of `dyno convert`.

@@ -5,6 +5,8 @@ use std::path::Path;
 use dyno_analysis::{Findings, Gate, GateCall, GateRow};
 use serde_json::json;
 
+use crate::commands::report;
+
 const HEADINGS: [&str; 5] = ["variant", "metric", "difference", "worst case", "verdict"];
 
 /// Harm in percent from which a factor is easier to read.
@@ -64,9 +66,7 @@ pub(super) fn text(findings: &Findings, gate: &Gate, folder: &Path) -> String {
         let [place, metric, difference, worst_case, verdict] = cells(findings, row);
         text += &format!("{place}: {metric} {difference}, {worst_case} ({verdict})\n");
     }
-    for caveat in &findings.caveats {
-        text += &format!("note: {}\n", caveat.message);
-    }
+    text.extend(findings.caveats.iter().map(|caveat| format!("note: {}\n", caveat.message)));
     text.extend(findings.unseen_modes().map(|modes| format!("note: {modes}\n")));
     let gate = gate.in_lines();
     text + &format!("record and report in {}\ngate: {gate}\n", folder.display())
@@ -87,9 +87,7 @@ pub(super) fn markdown(findings: &Findings, gate: &Gate) -> String {
         findings.threshold * 100.0,
         50.0 + findings.confidence * 50.0
     );
-    for caveat in &findings.caveats {
-        text += &format!("- {}\n", escaped(&caveat.message));
-    }
+    text.extend(findings.caveats.iter().map(|caveat| format!("- {}\n", escaped(&caveat.message))));
     text.extend(findings.unseen_modes().map(|modes| format!("- {}\n", escaped(&modes))));
     text
 }
@@ -98,24 +96,17 @@ pub(super) fn markdown(findings: &Findings, gate: &Gate) -> String {
 pub(super) fn json(findings: &Findings, gate: &Gate, folder: &Path) -> anyhow::Result<String> {
     let variant = |at: usize| &findings.variants[at].name;
     let rows = findings.gate_rows.iter().map(|row| {
-        Ok(match serde_json::to_value(row)? {
-            serde_json::Value::Object(mut fields) => {
-                fields.insert("variant".to_owned(), json!(variant(row.variant)));
-                fields.insert("baseline".to_owned(), json!(variant(row.baseline)));
-                fields.insert("step".to_owned(), json!(findings.steps[row.step].name));
-                serde_json::Value::Object(fields)
-            }
-            other => other,
-        })
+        let mut shown = serde_json::to_value(row)?;
+        shown["variant"] = json!(variant(row.variant));
+        shown["baseline"] = json!(variant(row.baseline));
+        shown["step"] = json!(findings.steps[row.step].name);
+        anyhow::Ok(shown)
     });
     let caveats = findings.caveats.iter().map(|caveat| {
-        json!({
-            "kind": caveat.kind,
-            "message": caveat.message,
-            "advice": caveat.advice,
-            "variants": caveat.variants.iter().map(|at| variant(*at)).collect::<Vec<_>>(),
-            "steps": caveat.steps.iter().map(|at| &findings.steps[*at].name).collect::<Vec<_>>(),
-        })
+        let variants: Vec<&String> = caveat.variants.iter().map(|at| variant(*at)).collect();
+        let mut shown = report::caveat(findings, caveat);
+        shown["variants"] = json!(variants);
+        shown
     });
     let value = json!({
         "format": crate::commands::JSON_FORMAT,

@@ -28,7 +28,6 @@ use measured::Measured;
 const FORMATS: [Format; 5] =
     [sysbench::FORMAT, pgbench::FORMAT, hammerdb::FORMAT, iibench::FORMAT, pgbench_log::FORMAT];
 
-/// In bytes.
 const BYTES_MOST: u64 = 1 << 30;
 const FILES_MOST: usize = 10_000;
 /// Ten years, in seconds.

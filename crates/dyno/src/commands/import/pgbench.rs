@@ -81,14 +81,9 @@ struct Run {
 }
 
 impl Run {
-    fn take(
-        &mut self,
-        line: &str,
-        number_of_line: usize,
-        found: &mut Found,
-    ) -> Result<(), ReadError> {
+    fn take(&mut self, line: &str, nth: usize, found: &mut Found) -> Result<(), ReadError> {
         if self.line == 0 && !line.trim().is_empty() {
-            self.line = number_of_line;
+            self.line = nth;
         }
         self.begins |= line.starts_with("pgbench (") || line.starts_with("starting vacuum");
         if let Some(version) = line.strip_prefix("pgbench (") {
@@ -96,7 +91,7 @@ impl Run {
             self.version.get_or_insert_with(|| version.to_owned());
         }
         if let Some(rest) = line.strip_prefix("progress: ") {
-            return self.progress(rest, number_of_line, found);
+            return self.progress(rest, nth, found);
         }
         let n = |label: &str| behind(line, label).and_then(whole);
         // After `=`, until version 10 also after `:`.
@@ -131,12 +126,7 @@ impl Run {
     }
 
     /// `5.0 s, 1234.5 tps, lat 8.100 ms stddev 1.234, 0 failed`
-    fn progress(
-        &mut self,
-        rest: &str,
-        number_of_line: usize,
-        found: &mut Found,
-    ) -> Result<(), ReadError> {
+    fn progress(&mut self, rest: &str, nth: usize, found: &mut Found) -> Result<(), ReadError> {
         let progress = if self.processed.is_some() { &mut self.next } else { &mut self.progress };
         // A time since 1970 is longer than any run.
         let end_s = number(rest).filter(|end_s| *end_s > 0.0 && *end_s < SECONDS_MOST);
@@ -148,14 +138,14 @@ impl Run {
             progress.intervals.clear();
         }
         if progress.intervals.is_empty() {
-            progress.line = number_of_line;
+            progress.line = nth;
         }
         let intervals = &mut progress.intervals;
         let start_s = intervals.last().map_or(0.0, end_of);
         let tps = rest.split(", ").find_map(|part| part.strip_suffix(" tps")).and_then(number);
         let (Some(end_s), Some(throughput)) = (end_s, tps) else {
             return Err(ReadError::at(
-                number_of_line,
+                nth,
                 "a progress line has no tps, or no time since the run began: with \
                  `--progress-timestamp`, only logs (`-l`) can be imported",
             ));

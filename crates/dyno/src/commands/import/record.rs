@@ -1,6 +1,6 @@
 //! The record of imported runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -156,13 +156,8 @@ fn complete(variants: &[(String, Vec<Imported>)], loads: &[Load]) -> anyhow::Res
 
 /// Each once: `sysbench 1.0.20 and pgbench 15.18`.
 fn tools<'a>(all: impl Iterator<Item = &'a str>) -> String {
-    let mut tools: Vec<&str> = Vec::new();
-    for tool in all {
-        if !tools.contains(&tool) {
-            tools.push(tool);
-        }
-    }
-    tools.join(" and ")
+    let mut seen = BTreeSet::new();
+    all.filter(|tool| seen.insert(*tool)).collect::<Vec<&str>>().join(" and ")
 }
 
 fn variant_record(
@@ -214,19 +209,13 @@ fn step_record(load: Load, variants: &[(String, Vec<Imported>)]) -> StepRecord {
     }
 }
 
-fn trial(
-    (number, variant, repetition): (u32, usize, u32),
-    runs: &[&Imported],
-    now: u64,
-) -> TrialSummary {
+fn trial(place: (u32, usize, u32), runs: &[&Imported], now: u64) -> TrialSummary {
+    let (number, variant, repetition) = place;
     let ended = runs.iter().filter_map(|one| one.ended_unix_ms).max().unwrap_or(now);
     let seconds: f64 = runs.iter().map(|one| one.run.seconds).sum();
-    let mut metrics: Vec<Metric> = Vec::new();
-    for (metric, _) in runs.iter().flat_map(|one| &one.run.figures) {
-        if metrics.iter().all(|known| known.id != metric.id) {
-            metrics.push(metric.clone());
-        }
-    }
+    let mut seen = BTreeSet::new();
+    let figures = runs.iter().flat_map(|one| &one.run.figures).map(|(metric, _)| metric);
+    let metrics: Vec<Metric> = figures.filter(|metric| seen.insert(metric.id)).cloned().collect();
     // The default is a server that stores nothing.
     let of_product = ProductFacts { stores_data: true, ..ProductFacts::default() };
     TrialSummary {

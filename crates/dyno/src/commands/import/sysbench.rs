@@ -90,10 +90,10 @@ impl Run {
         self.threads.is_some() || self.seconds.is_some() || self.fatal.is_some()
     }
 
-    fn take(&mut self, line: &str, number_of_line: usize) -> Result<(), ReadError> {
+    fn take(&mut self, line: &str, nth: usize) -> Result<(), ReadError> {
         if line.contains("Checkpoint report:") {
             return Err(ReadError::at(
-                number_of_line,
+                nth,
                 "the run has checkpoints (`--report-checkpoints`), so its final report covers \
                  only the time since the last checkpoint: import runs without checkpoints",
             ));
@@ -107,7 +107,7 @@ impl Run {
             self.fatal.get_or_insert_with(|| line.trim().to_owned());
         }
         if line.starts_with('[') {
-            return self.interval(line, number_of_line);
+            return self.interval(line, nth);
         }
         self.section = match line.trim() {
             "queries performed:" => Section::Queries,
@@ -170,15 +170,14 @@ impl Run {
 
     /// `[ 10s ] thds: 16 tps: 1234.56 qps: … lat (ms,95%): 16.71 err/s: 0.00 reconn/s: 0.00`; in 0.5
     /// `[  10s] threads: 16, tps: 1234.56, …, response time: 16.71ms (95%), errors: 0.00, …`.
-    fn interval(&mut self, line: &str, number_of_line: usize) -> Result<(), ReadError> {
+    fn interval(&mut self, line: &str, nth: usize) -> Result<(), ReadError> {
         let after = |label: &str| line.split_once(label).map(|(_, rest)| rest);
         let Some(throughput) = after(" tps: ").and_then(number) else { return Ok(()) };
-        let end_s = number(&line[1..]).ok_or_else(|| {
-            ReadError::at(number_of_line, "the time of an interval is not a number")
-        })?;
+        let end_s = number(&line[1..])
+            .ok_or_else(|| ReadError::at(nth, "the time of an interval is not a number"))?;
         let start_s = self.intervals.last().map_or(0.0, |last| last.start_s + last.length_s);
         if end_s <= start_s {
-            return Err(ReadError::at(number_of_line, "an interval ends before it begins"));
+            return Err(ReadError::at(nth, "an interval ends before it begins"));
         }
         let errors = ["err/s: ", "err/s ", "errors: "]
             .into_iter()

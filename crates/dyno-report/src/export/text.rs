@@ -1,7 +1,10 @@
-//! A table as CSV (RFC 4180): a missing value is an empty field. Units are in the table `columns`.
+//! A table as CSV or JSON lines. Units are in the table `columns`.
+
+use serde_json::{Map, Value};
 
 use super::{Table, Values};
 
+/// As in RFC 4180: a missing value is an empty field.
 pub fn csv(table: &Table) -> String {
     let mut out = String::new();
     let heads = table.columns.iter().map(|column| field(&column.name));
@@ -12,17 +15,12 @@ pub fn csv(table: &Table) -> String {
             if i > 0 {
                 out.push(',');
             }
-            match &column.values {
-                Values::Text(values) => {
-                    out += &values[row].as_deref().map_or_else(String::new, field)
-                }
-                Values::Number(values) => {
-                    out += &values[row].map_or_else(String::new, |v| v.to_string());
-                }
-                Values::Whole(values) => {
-                    out += &values[row].map_or_else(String::new, |v| v.to_string());
-                }
-            }
+            let text = match &column.values {
+                Values::Text(values) => values[row].as_deref().map(field),
+                Values::Number(values) => values[row].map(|value| value.to_string()),
+                Values::Whole(values) => values[row].map(|value| value.to_string()),
+            };
+            out += &text.unwrap_or_default();
         }
         out += "\r\n";
     }
@@ -48,6 +46,27 @@ fn field(text: &str) -> String {
         true => format!("\"{}\"", guarded.replace('"', "\"\"")),
         false => guarded,
     }
+}
+
+/// An object for each row, missing values left out.
+pub fn jsonl(table: &Table) -> String {
+    let mut out = String::new();
+    for row in 0..table.len() {
+        let mut object = Map::new();
+        for column in &table.columns {
+            let value = match &column.values {
+                Values::Text(values) => values[row].clone().map(Value::from),
+                Values::Number(values) => values[row].map(Value::from),
+                Values::Whole(values) => values[row].map(Value::from),
+            };
+            if let Some(value) = value {
+                object.insert(column.name.clone(), value);
+            }
+        }
+        out += &Value::Object(object).to_string();
+        out.push('\n');
+    }
+    out
 }
 
 #[cfg(test)]
