@@ -9,7 +9,6 @@ pub struct BuiltIn {
     pub text: &'static str,
 }
 
-/// All built-in scripts, in pgbench's order.
 pub const BUILT_IN: [BuiltIn; 3] = [
     BuiltIn {
         name: "tpcb-like",
@@ -48,10 +47,7 @@ pub const BUILT_IN: [BuiltIn; 3] = [
 ];
 
 /// The only built-in script whose name begins so.
-///
-/// # Errors
-///
-/// There is none, or there are several.
+/// Fails if there is none, or several.
 pub fn find_built_in(name: &str) -> Result<&'static BuiltIn, String> {
     let mut found = BUILT_IN.iter().filter(|script| script.name.starts_with(name));
     match (found.next(), found.count()) {

@@ -42,10 +42,7 @@ type Evaluated = Result<Value, EvaluationError>;
 
 impl Expression {
     /// The value of the expression.
-    ///
-    /// # Errors
-    ///
-    /// What pgbench reports: an undefined variable, a wrong type, an overflow, a division by zero.
+    /// Fails with what pgbench reports: an undefined variable, a wrong type, an overflow, a division by zero.
     pub fn evaluate(&self, scope: &mut Scope<'_>) -> Result<Value, EvaluationError> {
         evaluate(&self.0, scope)
     }
@@ -70,12 +67,10 @@ fn evaluate(node: &Node, scope: &mut Scope<'_>) -> Evaluated {
             (_, more) => {
                 let mut values = [Value::Null; ARGUMENTS_MOST];
                 for (idx, argument) in more.iter().enumerate() {
-                    let Some(value) = values.get_mut(idx) else {
-                        return Err(EvaluationError::new(format!(
-                            "too many function arguments, maximum is {ARGUMENTS_MOST}"
-                        )));
-                    };
-                    *value = evaluate(argument, scope)?;
+                    let why = "too many function arguments, maximum is";
+                    let too_many = || EvaluationError::new(format!("{why} {ARGUMENTS_MOST}"));
+                    let place = values.get_mut(idx).ok_or_else(too_many)?;
+                    *place = evaluate(argument, scope)?;
                 }
                 apply(*function, &values[..more.len()], scope)
             }
@@ -133,11 +128,9 @@ fn apply(function: Function, values: &[Value], scope: &mut Scope<'_>) -> Evaluat
         (F::Power, [base, power]) => Ok(Value::Double(base.to_double()?.powf(power.to_double()?))),
         (F::Least, values) => extreme(values, i64::min, f64_min),
         (F::Greatest, values) => extreme(values, i64::max, f64_max),
-        (F::HashFnv1a, [value, seed]) => {
-            Ok(Value::Integer(hash_fnv1a(value.to_integer()?, seed.to_integer()?)))
-        }
-        (F::HashMurmur2, [value, seed]) => {
-            Ok(Value::Integer(hash_murmur2(value.to_integer()?, seed.to_integer()?)))
+        (F::HashFnv1a | F::HashMurmur2, [value, seed]) => {
+            let hash = if function == F::HashFnv1a { hash_fnv1a } else { hash_murmur2 };
+            Ok(Value::Integer(hash(value.to_integer()?, seed.to_integer()?)))
         }
         (F::Permute, [value, size, seed]) => permuted(*value, *size, *seed),
         (F::Random, [least, most]) => {
@@ -194,10 +187,8 @@ fn range(least: Value, most: Value) -> Result<(i64, i64), EvaluationError> {
     if least > most {
         return Err(EvaluationError::new("empty range given to random"));
     }
-    match most.checked_sub(least).and_then(|difference| difference.checked_add(1)) {
-        Some(_) => Ok((least, most)),
-        None => Err(EvaluationError::new("random range is too large")),
-    }
+    let size = most.checked_sub(least).and_then(|difference| difference.checked_add(1));
+    size.map(|_| (least, most)).ok_or_else(|| EvaluationError::new("random range is too large"))
 }
 
 fn skewed(
@@ -231,34 +222,23 @@ fn skewed(
 
 /// An operator with two operands: of doubles if one of them is.
 fn operation(function: Function, left: Value, right: Value) -> Evaluated {
+    use Function as F;
     let is_double = |value: Value| matches!(value, Value::Double(_));
-    let is_overloaded = matches!(
-        function,
-        Function::Add
-            | Function::Subtract
-            | Function::Multiply
-            | Function::Divide
-            | Function::Equal
-            | Function::NotEqual
-            | Function::Less
-            | Function::LessOrEqual
-    );
-    if is_overloaded && (is_double(left) || is_double(right)) {
-        return Ok(of_doubles(function, left.to_double()?, right.to_double()?));
-    }
-    of_integers(function, left.to_integer()?, right.to_integer()?)
-}
-
-fn of_doubles(function: Function, left: f64, right: f64) -> Value {
-    match function {
-        Function::Add => Value::Double(left + right),
-        Function::Subtract => Value::Double(left - right),
-        Function::Multiply => Value::Double(left * right),
-        Function::Divide => Value::Double(left / right),
-        Function::Equal => Value::Boolean(left == right),
-        Function::NotEqual => Value::Boolean(left != right),
-        Function::LessOrEqual => Value::Boolean(left <= right),
-        _ => Value::Boolean(left < right),
+    let of_doubles: Option<fn(f64, f64) -> Value> = match function {
+        _ if !is_double(left) && !is_double(right) => None,
+        F::Add => Some(|left, right| Value::Double(left + right)),
+        F::Subtract => Some(|left, right| Value::Double(left - right)),
+        F::Multiply => Some(|left, right| Value::Double(left * right)),
+        F::Divide => Some(|left, right| Value::Double(left / right)),
+        F::Equal => Some(|left, right| Value::Boolean(left == right)),
+        F::NotEqual => Some(|left, right| Value::Boolean(left != right)),
+        F::LessOrEqual => Some(|left, right| Value::Boolean(left <= right)),
+        F::Less => Some(|left, right| Value::Boolean(left < right)),
+        _ => None,
+    };
+    match of_doubles {
+        Some(of_doubles) => Ok(of_doubles(left.to_double()?, right.to_double()?)),
+        None => of_integers(function, left.to_integer()?, right.to_integer()?),
     }
 }
 

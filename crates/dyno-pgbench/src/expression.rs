@@ -18,10 +18,7 @@ pub(crate) enum Node {
 
 impl Expression {
     /// Reads an expression of one line, as it stands behind `\\if`.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it.
+    /// Fails with what is wrong.
     pub fn read(text: &str, names: &mut Names) -> Result<Expression, String> {
         if text.contains('\n') {
             return Err("an expression is one line".to_owned());
@@ -96,18 +93,12 @@ pub(crate) struct Parser<'a, 'n> {
 
 impl Parser<'_, '_> {
     /// Reads one expression up to the end of its line.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong, and where.
+    /// Fails with what is wrong, and where.
     pub(crate) fn read(lexer: &mut Lexer<'_>, names: &mut Names) -> Result<Expression, Problem> {
         let token = lexer.next_token()?;
         let mut parser = Parser { lexer, names, token, depth: 0, n_operators: 0 };
         let node = parser.expression(Level::Lowest)?;
-        match parser.token {
-            Token::End => Ok(Expression(node)),
-            _ => Err(parser.unexpected()),
-        }
+        if parser.token == Token::End { Ok(Expression(node)) } else { Err(parser.unexpected()) }
     }
 
     fn advance(&mut self) -> Result<Token, Problem> {
@@ -146,10 +137,7 @@ impl Parser<'_, '_> {
                 Operator::Binary(function, is_swapped) => {
                     self.advance()?;
                     let right = self.expression(level)?;
-                    match is_swapped {
-                        true => call(function, [right, left]),
-                        false => call(function, [left, right]),
-                    }
+                    call(function, if is_swapped { [right, left] } else { [left, right] })
                 }
             };
             // Comparisons and tests do not associate: `1 < 2 < 3` is an error.
@@ -197,39 +185,31 @@ impl Parser<'_, '_> {
             let operand = self.expression(Level::Unary)?;
             return Ok(call(Function::Subtract, [Node::Constant(Value::Integer(0)), operand]));
         }
-        let constant = |value| Ok(Node::Constant(value));
         match self.token.clone() {
-            Token::Known("null") => self.advance().and_then(|_| constant(Value::Null)),
-            Token::Boolean(value) => self.advance().and_then(|_| constant(Value::Boolean(value))),
-            Token::Integer(value) => self.advance().and_then(|_| constant(Value::Integer(value))),
-            Token::Double(value) => self.advance().and_then(|_| constant(Value::Double(value))),
-            Token::Variable(name) => {
-                self.advance()?;
-                Ok(Node::Variable(self.names.slot(&name)))
-            }
-            Token::Known("+") => {
-                self.advance()?;
-                self.expression(Level::Unary)
-            }
+            Token::Known("case") => return self.case(),
+            Token::Word(name) => return self.function(&name),
+            Token::Known("null" | "+" | "~" | "not" | "(") | Token::Variable(_) => {}
+            Token::Boolean(_) | Token::Integer(_) | Token::Double(_) => {}
+            _ => return Err(self.unexpected()),
+        }
+        Ok(match self.advance()? {
+            Token::Boolean(value) => Node::Constant(Value::Boolean(value)),
+            Token::Integer(value) => Node::Constant(Value::Integer(value)),
+            Token::Double(value) => Node::Constant(Value::Double(value)),
+            Token::Variable(name) => Node::Variable(self.names.slot(&name)),
+            Token::Known("+") => self.expression(Level::Unary)?,
             Token::Known("~") => {
-                self.advance()?;
                 let operand = self.expression(Level::Bits)?;
-                Ok(call(Function::BitXor, [Node::Constant(Value::Integer(-1)), operand]))
+                call(Function::BitXor, [Node::Constant(Value::Integer(-1)), operand])
             }
-            Token::Known("not") => {
-                self.advance()?;
-                Ok(call(Function::Not, [self.expression(Level::Not)?]))
-            }
+            Token::Known("not") => call(Function::Not, [self.expression(Level::Not)?]),
             Token::Known("(") => {
-                self.advance()?;
                 let inner = self.expression(Level::Lowest)?;
                 self.expect(&Token::Known(")"))?;
-                Ok(inner)
+                inner
             }
-            Token::Known("case") => self.case(),
-            Token::Word(name) => self.function(&name),
-            _ => Err(self.unexpected()),
-        }
+            _ => Node::Constant(Value::Null),
+        })
     }
 
     fn case(&mut self) -> Result<Node, Problem> {

@@ -72,10 +72,8 @@ impl<'a> Lexer<'a> {
             match self.peek(0) {
                 None => return false,
                 Some(b'\n') => {
-                    if !self.has_ended {
-                        self.at += 1;
-                        self.has_ended = true;
-                    }
+                    self.at += usize::from(!self.has_ended);
+                    self.has_ended = true;
                     return false;
                 }
                 Some(b'\\') if self.peek(1) == Some(b'\n') => self.at += 2,
@@ -112,10 +110,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token of an expression.
-    ///
-    /// # Errors
-    ///
-    /// A character that begins none; a number that is too large.
+    /// Fails if a character begins none, or a number is too large.
     pub(crate) fn next_token(&mut self) -> Result<Token, Problem> {
         if self.has_ended || !self.skip_space() {
             return Ok(Token::End);
@@ -192,9 +187,8 @@ impl<'a> Lexer<'a> {
                 Err(_) => Err(self.problem("bigint constant overflow", Some(text))),
             };
         }
-        match double(text) {
-            Some(value) => Ok(Token::Double(value)),
-            None => Err(self.problem("double constant overflow", Some(text))),
-        }
+        double(text)
+            .map(Token::Double)
+            .ok_or_else(|| self.problem("double constant overflow", Some(text)))
     }
 }

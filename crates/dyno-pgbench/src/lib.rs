@@ -29,7 +29,7 @@ pub use expression::Expression;
 pub use names::{Names, Slot, is_valid_name};
 pub use random::{Prng, Seeds};
 pub use script::{Action, Command, Script, SleepTime, SyntaxError, Unit};
-pub use sql::{Keeps, Part, Sql};
+pub use sql::{Keeps, Part, Sql, comment_length};
 pub use value::Value;
 pub use variables::Variables;
 

@@ -4,6 +4,7 @@ use crate::expression::Parser;
 use crate::lexer::{Lexer, Problem, Word};
 use crate::names::{Names, is_valid_name};
 use crate::script::{Action, SleepTime, Unit};
+use crate::sql::Part;
 
 pub(crate) enum Meta {
     Action(Action),
@@ -86,13 +87,10 @@ fn with_words(name: &str, words: &[Word], names: &mut Names) -> Result<Meta, Pro
 }
 
 /// Words of a shell command: the variables among them, and texts without the colon that escapes one.
-fn shell_words(words: &[String], names: &mut Names) -> Vec<crate::Part> {
+fn shell_words(words: &[String], names: &mut Names) -> Vec<Part> {
     let word = |text: &String| match text.strip_prefix(':') {
-        Some(rest) if !rest.starts_with(':') => {
-            crate::Part::Variable(names.slot(rest), text.clone())
-        }
-        Some(rest) => crate::Part::Text(rest.to_owned()),
-        None => crate::Part::Text(text.clone()),
+        Some(rest) if !rest.starts_with(':') => Part::Variable(names.slot(rest), text.clone()),
+        rest => Part::Text(rest.unwrap_or(text).to_owned()),
     };
     words.iter().map(word).collect()
 }

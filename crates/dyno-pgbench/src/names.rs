@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// The number of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub(crate) u32);
 

@@ -16,7 +16,6 @@ pub struct Script {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
-    /// Its first line, for results.
     pub line: String,
     pub action: Action,
 }
@@ -74,9 +73,9 @@ pub enum SleepTime {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    Microsecond,
-    Millisecond,
-    Second,
+    Microsecond = 1,
+    Millisecond = 1000,
+    Second = 1_000_000,
 }
 
 /// A script that is wrong: pgbench's message, without the name of the program.
@@ -94,10 +93,7 @@ const FIRST_LINE_MOST: usize = 127;
 
 impl Script {
     /// Reads a script; `title` is the name of its file.
-    ///
-    /// # Errors
-    ///
-    /// The first thing that is wrong.
+    /// Fails with the first thing that is wrong.
     pub fn read(title: &str, text: &str, names: &mut Names) -> Result<Script, SyntaxError> {
         // A zero byte ends a file, as pgbench reads it.
         let text = text.split('\0').next().unwrap_or_default();
@@ -105,10 +101,8 @@ impl Script {
         reader.read_all()?;
         let mut commands = reader.commands;
         if commands.is_empty() {
-            return Err(SyntaxError {
-                message: format!("empty command list for script \"{title}\""),
-                lines: Vec::new(),
-            });
+            let message = format!("empty command list for script \"{title}\"");
+            return Err(SyntaxError { message, lines: Vec::new() });
         }
         link(title, &mut commands)?;
         Ok(Script { title: title.to_owned(), commands })
@@ -147,10 +141,8 @@ impl Reader<'_> {
     /// Reads the command whose backslash is at `start`; returns where it ends.
     fn backslash(&mut self, start: usize) -> Result<usize, SyntaxError> {
         let mut lexer = Lexer::new(self.text, start + 1);
-        let meta = match meta::read(&mut lexer, self.names) {
-            Ok(meta) => meta,
-            Err(wrong) => return Err(self.wrong(start, lexer, &wrong)),
-        };
+        let read = meta::read(&mut lexer, self.names);
+        let meta = read.map_err(|wrong| self.wrong(start, &mut lexer, &wrong))?;
         let end = lexer.at();
         match meta {
             None => {}
@@ -166,10 +158,8 @@ impl Reader<'_> {
     /// `\gset` and `\aset` belong to the command before them.
     fn keep(&mut self, start: usize, is_all: bool, prefix: String) -> Result<(), SyntaxError> {
         let line = self.line_number(start);
-        let refused = |about: &str| SyntaxError {
-            message: format!("{}:{line}: \\gset must follow an SQL command{about}", self.title),
-            lines: Vec::new(),
-        };
+        let message = format!("{}:{line}: \\gset must follow an SQL command", self.title);
+        let refused = |about: &str| SyntaxError { message: message + about, lines: Vec::new() };
         match self.commands.last_mut() {
             Some(Command { action: Action::Sql(sql), .. }) if sql.keeps == Keeps::Nothing => {
                 sql.keeps = if is_all { Keeps::All(prefix) } else { Keeps::Last(prefix) };
@@ -185,7 +175,7 @@ impl Reader<'_> {
         1 + self.text[..at].bytes().filter(|&byte| byte == b'\n').count()
     }
 
-    fn wrong(&self, start: usize, mut lexer: Lexer<'_>, wrong: &Wrong) -> SyntaxError {
+    fn wrong(&self, start: usize, lexer: &mut Lexer<'_>, wrong: &Wrong) -> SyntaxError {
         let Wrong { problem: Problem { message, about, at }, command, shows_line } = wrong;
         let about = about.as_ref().map_or(String::new(), |about| format!(" ({about})"));
         let line = self.line_number(start);
@@ -230,7 +220,6 @@ struct Open {
     to_end: Vec<usize>,
 }
 
-/// Computes the jumps.
 fn link(title: &str, commands: &mut [Command]) -> Result<(), SyntaxError> {
     let mut open: Vec<Open> = Vec::new();
     let refuse = |idx: usize, why: &str| {
@@ -240,21 +229,15 @@ fn link(title: &str, commands: &mut [Command]) -> Result<(), SyntaxError> {
     for idx in 0..commands.len() {
         match &commands[idx].action {
             Action::If { .. } => open.push(Open { decides: Some(idx), to_end: Vec::new() }),
-            Action::Elif { .. } => {
-                let top =
-                    open.last_mut().ok_or_else(|| refuse(idx, "\\elif without matching \\if"))?;
-                let decides =
-                    top.decides.replace(idx).ok_or_else(|| refuse(idx, "\\elif after \\else"))?;
+            action @ (Action::Elif { .. } | Action::Else { .. }) => {
+                let is_elif = matches!(action, Action::Elif { .. });
+                let name = if is_elif { "elif" } else { "else" };
+                let wrong = |why: &str| refuse(idx, &format!("\\{name} {why}"));
+                let top = open.last_mut().ok_or_else(|| wrong("without matching \\if"))?;
+                let decides = std::mem::replace(&mut top.decides, is_elif.then_some(idx));
+                let decides = decides.ok_or_else(|| wrong("after \\else"))?;
                 top.to_end.push(idx);
-                jump(&mut commands[decides], idx);
-            }
-            Action::Else { .. } => {
-                let top =
-                    open.last_mut().ok_or_else(|| refuse(idx, "\\else without matching \\if"))?;
-                let decides =
-                    top.decides.take().ok_or_else(|| refuse(idx, "\\else after \\else"))?;
-                top.to_end.push(idx);
-                jump(&mut commands[decides], idx + 1);
+                jump(&mut commands[decides], idx + usize::from(!is_elif));
             }
             Action::EndIf => {
                 let top = open.pop().ok_or_else(|| refuse(idx, "\\endif without matching \\if"))?;
@@ -262,20 +245,18 @@ fn link(title: &str, commands: &mut [Command]) -> Result<(), SyntaxError> {
                     jump(&mut commands[decides], idx + 1);
                 }
                 for from in top.to_end {
-                    match &mut commands[from].action {
-                        Action::Elif { end, .. } | Action::Else { end } => *end = idx + 1,
-                        _ => {}
+                    let action = &mut commands[from].action;
+                    if let Action::Elif { end, .. } | Action::Else { end } = action {
+                        *end = idx + 1;
                     }
                 }
             }
             _ => {}
         }
     }
-    match open.is_empty() {
-        true => Ok(()),
-        // The number is that behind the last command.
-        false => Err(refuse(commands.len(), "\\if without matching \\endif")),
-    }
+    // The number is that behind the last command.
+    let wrong = || refuse(commands.len(), "\\if without matching \\endif");
+    if open.is_empty() { Ok(()) } else { Err(wrong()) }
 }
 
 fn jump(command: &mut Command, to: usize) {
@@ -286,10 +267,7 @@ fn jump(command: &mut Command, to: usize) {
 
 impl SleepTime {
     /// The time in microseconds.
-    ///
-    /// # Errors
-    ///
-    /// The variable is undefined, or no number: pgbench's message.
+    /// Fails with pgbench's message if the variable is undefined, or no number.
     pub fn microseconds(&self, unit: Unit, variables: &Variables) -> Result<u64, String> {
         let amount = match self {
             SleepTime::Number(amount) => *amount,
@@ -301,18 +279,12 @@ impl SleepTime {
                 let text = String::from_utf8_lossy(&text);
                 let amount = meta::leading_integer(&text);
                 if amount == 0 && !text.starts_with(|c: char| c.is_ascii_digit()) {
-                    return Err(format!(
-                        "sleep: invalid sleep time \"{text}\" for variable \"{name}\""
-                    ));
+                    let why = format!("invalid sleep time \"{text}\" for variable \"{name}\"");
+                    return Err(format!("sleep: {why}"));
                 }
                 amount
             }
         };
-        let factor = match unit {
-            Unit::Microsecond => 1,
-            Unit::Millisecond => 1000,
-            Unit::Second => 1_000_000,
-        };
-        Ok(u64::try_from(amount).unwrap_or(0).saturating_mul(factor))
+        Ok(u64::try_from(amount).unwrap_or(0).saturating_mul(unit as u64))
     }
 }

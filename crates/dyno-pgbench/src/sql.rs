@@ -101,12 +101,8 @@ impl Sql {
 
     /// Why the command cannot be sent with parameters; none if it can.
     pub fn too_many_parameters(&self) -> Option<String> {
-        (self.parameters().count() > PARAMETERS_MOST).then(|| {
-            format!(
-                "statement has too many arguments (maximum is {PARAMETERS_MOST}): {}",
-                self.text()
-            )
-        })
+        let what = format!("statement has too many arguments (maximum is {PARAMETERS_MOST})");
+        (self.parameters().count() > PARAMETERS_MOST).then(|| format!("{what}: {}", self.text()))
     }
 }
 
@@ -175,16 +171,15 @@ impl<'a> Scanner<'a> {
                     self.skip(rest.find('\n').unwrap_or(rest.len()), out);
                     continue;
                 }
-                b'/' if bytes.get(1) == Some(&b'*') => comment(bytes),
+                b'/' if bytes.get(1) == Some(&b'*') => {
+                    comment_length(bytes, true).unwrap_or(bytes.len())
+                }
                 b'\'' => quoted(bytes, 1, b'\'', false),
                 b'"' => quoted(bytes, 1, b'"', false),
                 b'$' => dollar_quoted(rest),
-                b'(' => {
-                    self.n_open += 1;
-                    1
-                }
-                b')' => {
-                    self.n_open = self.n_open.saturating_sub(1);
+                b'(' | b')' => {
+                    let open = self.n_open;
+                    self.n_open = if byte == b'(' { open + 1 } else { open.saturating_sub(1) };
                     1
                 }
                 byte if begins_name(byte) => self.word(bytes),
@@ -253,26 +248,18 @@ fn quoted(bytes: &[u8], mut at: usize, quote: u8, has_escapes: bool) -> usize {
     bytes.len()
 }
 
-/// The length of a comment, which may hold others.
-fn comment(bytes: &[u8]) -> usize {
+/// The length of the comment with which a text begins; if they nest, it may hold others. None if it does not end.
+pub fn comment_length(text: &[u8], nest: bool) -> Option<usize> {
     let (mut at, mut depth) = (2, 1);
-    while at < bytes.len() {
-        match &bytes[at..] {
-            [b'*', b'/', ..] => {
-                at += 2;
-                depth -= 1;
-                if depth == 0 {
-                    return at;
-                }
-            }
-            [b'/', b'*', ..] => {
-                at += 2;
-                depth += 1;
-            }
+    while depth > 0 {
+        match text.get(at..)? {
+            [] => return None,
+            [b'*', b'/', ..] => (at, depth) = (at + 2, depth - 1),
+            [b'/', b'*', ..] if nest => (at, depth) = (at + 2, depth + 1),
             _ => at += 1,
         }
     }
-    bytes.len()
+    Some(at)
 }
 
 /// The length of a text between `$tag$` and `$tag$`; 1 if the dollar begins none.
@@ -285,8 +272,6 @@ fn dollar_quoted(rest: &str) -> usize {
         return 1;
     }
     let delimiter = &rest[..end + 2];
-    match rest[delimiter.len()..].find(delimiter) {
-        Some(at) => at + 2 * delimiter.len(),
-        None => rest.len(),
-    }
+    let end = rest[delimiter.len()..].find(delimiter);
+    end.map_or(rest.len(), |at| at + 2 * delimiter.len())
 }

@@ -37,32 +37,22 @@ impl Value {
     }
 
     /// A whole number; a double is rounded, half to even.
-    ///
-    /// # Errors
-    ///
-    /// It is no number, or too large.
+    /// Fails if it is no number, or too large.
     pub(crate) fn to_integer(self) -> Result<i64, EvaluationError> {
         match self {
             Value::Integer(value) => Ok(value),
             Value::Double(value) => {
                 let rounded = value.round_ties_even();
-                match (-TWO_63..TWO_63).contains(&rounded) {
-                    true => Ok(rounded as i64),
-                    false => Err(EvaluationError::new(format!(
-                        "double to int overflow for {}",
-                        fixed(rounded)
-                    ))),
-                }
+                let why = || format!("double to int overflow for {}", fixed(rounded));
+                let fits = (-TWO_63..TWO_63).contains(&rounded);
+                if fits { Ok(rounded as i64) } else { Err(EvaluationError::new(why())) }
             }
             Value::Null | Value::Boolean(_) => Err(self.cannot_become("int")),
         }
     }
 
     /// A double.
-    ///
-    /// # Errors
-    ///
-    /// It is no number.
+    /// Fails if it is no number.
     pub(crate) fn to_double(self) -> Result<f64, EvaluationError> {
         match self {
             Value::Integer(value) => Ok(value as f64),
@@ -72,16 +62,11 @@ impl Value {
     }
 
     /// A boolean; numbers are none.
-    ///
-    /// # Errors
-    ///
-    /// It is of another type.
+    /// Fails if it is of another type.
     pub(crate) fn to_boolean(self) -> Result<bool, EvaluationError> {
         match self {
             Value::Boolean(value) => Ok(value),
-            Value::Null | Value::Integer(_) | Value::Double(_) => {
-                Err(self.cannot_become("boolean"))
-            }
+            _ => Err(self.cannot_become("boolean")),
         }
     }
 
@@ -103,15 +88,11 @@ impl Value {
 
     /// The value as `debug` shows it: with its type.
     pub(crate) fn shown(self) -> String {
-        let mut out = Vec::new();
-        match self {
-            Value::Null => out.extend_from_slice(b"null"),
-            _ => {
-                out.extend_from_slice(self.type_name().as_bytes());
-                out.push(b' ');
-                self.write_text(&mut out);
-            }
+        if self == Value::Null {
+            return "null".to_owned();
         }
+        let mut out = format!("{} ", self.type_name()).into_bytes();
+        self.write_text(&mut out);
         String::from_utf8_lossy(&out).into_owned()
     }
 }

@@ -64,10 +64,7 @@ impl Variables {
     }
 
     /// The variable's value.
-    ///
-    /// # Errors
-    ///
-    /// It is undefined, or its text is no value.
+    /// Fails if it is undefined, or its text is no value.
     #[inline]
     pub(crate) fn value(&mut self, slot: Slot, names: &Names) -> Result<Value, EvaluationError> {
         let variable = &mut self.variables[slot.index()];

@@ -7,12 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub enum Counter {
     /// Statements that neither returned nor changed rows.
     Other = 0,
-    /// Statements that returned rows.
     Read = 1,
-    /// Statements that changed rows.
     Write = 2,
     Event = 3,
-    /// Errors that were ignored.
     Error = 4,
     Reconnect = 5,
 }

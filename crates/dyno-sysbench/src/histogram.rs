@@ -31,7 +31,6 @@ impl Scale {
     }
 }
 
-/// The bucket of a latency in milliseconds, in the tool's own histogram.
 pub fn bucket_of(ms: f64) -> usize {
     Scale::new(BUCKETS, LIMITS.0, LIMITS.1).bucket(ms)
 }

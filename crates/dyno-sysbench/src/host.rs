@@ -27,17 +27,11 @@ pub trait Host: Send + Sync {
     fn log(&self, level: Level, message: &str);
 
     /// The file of a module that the script requires; `path` is `package.path`.
-    ///
-    /// # Errors
-    ///
-    /// Where it was looked for, as a text of lines.
+    /// Fails with where it was looked for, as a text of lines.
     fn module(&self, name: &str, path: &str) -> Result<Module, String>;
 
     /// A file that the script runs.
-    ///
-    /// # Errors
-    ///
-    /// Why it cannot be read.
+    /// Fails with why it cannot be read.
     fn file(&self, path: &str) -> Result<Module, String>;
 
     /// Where modules are looked for at first.

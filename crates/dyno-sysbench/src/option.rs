@@ -42,10 +42,7 @@ impl Kind {
     }
 
     /// The value that a text stands for.
-    ///
-    /// # Errors
-    ///
-    /// The text is none of this type.
+    /// Fails if the text is none of this type.
     pub fn parse(self, text: Option<&str>) -> Result<OptionValue, ParseError> {
         let given = text.unwrap_or_default();
         Ok(match self {
@@ -61,10 +58,8 @@ impl Kind {
             // As C reads it: what is no number is 0.
             Kind::Double => OptionValue::Number(given.trim().parse().unwrap_or(0.0)),
             Kind::String => OptionValue::Text(given.to_owned()),
-            Kind::List => OptionValue::List(match given {
-                "" => Vec::new(),
-                given => given.split(',').map(str::to_owned).collect(),
-            }),
+            Kind::List if given.is_empty() => OptionValue::List(Vec::new()),
+            Kind::List => OptionValue::List(given.split(',').map(str::to_owned).collect()),
             Kind::File => OptionValue::Nothing,
         })
     }
@@ -75,15 +70,9 @@ fn size(text: &str) -> Option<f64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;
-    let power = match text[end..].to_ascii_uppercase().as_str() {
-        "" => 0,
-        "K" => 1,
-        "M" => 2,
-        "G" => 3,
-        "T" => 4,
-        _ => return None,
-    };
-    Some(number * 1024_f64.powi(power))
+    let unit = text[end..].to_ascii_uppercase();
+    let power = ["", "K", "M", "G", "T"].iter().position(|known| *known == unit)?;
+    Some(number * 1024_f64.powi(power as i32))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,22 +120,18 @@ pub fn normal_name(name: &str) -> String {
 /// Options with what they mean and their defaults, as lines of a help text whose texts begin in the same
 /// column.
 pub fn options_text(options: &[ScriptOption]) -> String {
-    let heads =
-        options.iter().map(|option| format!("{}{}", option.name, option.kind.placeholder()));
-    let heads: Vec<String> = heads.collect();
+    let head = |option: &ScriptOption| format!("{}{}", option.name, option.kind.placeholder());
+    let heads: Vec<String> = options.iter().map(head).collect();
     let width = heads.iter().map(String::len).max().unwrap_or(0);
     let mut out = String::new();
     for (ScriptOption { description, default, .. }, head) in options.iter().zip(heads) {
         // Writing into a String cannot fail.
-        let _ = match default {
-            Some(default) => writeln!(out, "  --{head:<width$} {description} [{default}]"),
-            None => writeln!(out, "  --{head:<width$} {description}"),
-        };
+        let default = default.as_ref().map(|text| format!(" [{text}]")).unwrap_or_default();
+        let _ = writeln!(out, "  --{head:<width$} {description}{default}");
     }
     out
 }
 
-/// The options that such lines declare.
 pub fn declared(help: &str) -> Vec<ScriptOption> {
     let option = |line: &str| {
         let (head, text) = line.strip_prefix("  --")?.split_once(' ')?;
@@ -158,16 +143,11 @@ pub fn declared(help: &str) -> Vec<ScriptOption> {
                 None => (text, None),
             };
         let kinds = [Kind::Bool, Kind::Int, Kind::Size, Kind::String, Kind::List, Kind::File];
-        let kind = match default.as_deref().is_some_and(|default| default.contains('.')) {
-            true => Kind::Double,
-            false => kinds.into_iter().find(|kind| kind.placeholder() == placeholder)?,
-        };
-        Some(ScriptOption {
-            name: normal_name(name),
-            description: description.to_owned(),
-            kind,
-            default,
-        })
+        let is_double = default.as_deref().is_some_and(|default| default.contains('.'));
+        let kind = kinds.into_iter().find(|kind| kind.placeholder() == placeholder);
+        let kind = if is_double { Kind::Double } else { kind? };
+        let (name, description) = (normal_name(name), description.to_owned());
+        Some(ScriptOption { name, description, kind, default })
     };
     help.lines().filter_map(option).collect()
 }

@@ -60,7 +60,6 @@ impl Distribution {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RandomSettings {
     pub distribution: Distribution,
-    /// How many uniform numbers are averaged.
     pub iterations: u32,
     /// Percentage of all values that are special.
     pub special_percent: f64,
@@ -126,10 +125,7 @@ impl Random {
         let RandomSettings { special_percent: percent, special_share: share, .. } = self.settings;
         let iterations = self.settings.iterations.max(1);
         let span = f64::from(b.wrapping_sub(a));
-        let widened = match share < 100.0 {
-            true => span * 100.0 / (100.0 - share),
-            false => f64::INFINITY,
-        };
+        let widened = if share < 100.0 { span * 100.0 / (100.0 - share) } else { f64::INFINITY };
         let unit = self.generator.unit();
         let drawn = unit * widened;
         if drawn < span {
@@ -154,14 +150,10 @@ impl Random {
         let e = self.settings.zipfian_exponent;
         let h = |x: f64| (-e * x.ln()).exp();
         let is_one = (1.0 - e).abs() < 1e-8;
-        let integral = |x: f64| match is_one {
-            true => x.ln(),
-            false => (((1.0 - e) * x.ln()).exp() - 1.0) / (1.0 - e),
-        };
-        let inverse = |y: f64| match is_one {
-            true => y.exp(),
-            false => ((1.0 + y * (1.0 - e)).max(0.0).ln() / (1.0 - e)).exp(),
-        };
+        let power = |x: f64| (((1.0 - e) * x.ln()).exp() - 1.0) / (1.0 - e);
+        let root = |y: f64| ((1.0 + y * (1.0 - e)).max(0.0).ln() / (1.0 - e)).exp();
+        let integral = |x: f64| if is_one { x.ln() } else { power(x) };
+        let inverse = |y: f64| if is_one { y.exp() } else { root(y) };
         let s = 2.0 - inverse(integral(2.5) - h(2.0));
         let first = integral(1.5) - 1.0;
         let last = integral(n + 0.5);

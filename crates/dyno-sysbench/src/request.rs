@@ -35,7 +35,6 @@ pub enum Request {
     Execute(usize, usize),
     /// What the statement came to that was sent without leaving the script.
     Await,
-    /// To forget a prepared statement.
     Close(usize, usize),
     /// A row of the latest result of a connection.
     Fetch(usize, usize),
@@ -55,7 +54,6 @@ pub enum Request {
     NoteError(String, String),
     /// Its event ended, is not counted, and was the last one.
     Cancel,
-    /// A pause of so many microseconds.
     Sleep(f64),
     Exit(i32),
     /// It is over. The value is whether the function returned `false`.
@@ -102,14 +100,8 @@ impl IntoLuaMulti for Reply {
             Reply::Executed => (-1.0).into_lua_multi(lua),
             Reply::Rows(rows, columns) => (rows as f64, columns as f64).into_lua_multi(lua),
             Reply::Row(values) => {
-                let mut out = MultiValue::with_capacity(values.len());
-                for value in values {
-                    out.push_back(match value {
-                        None => Value::Nil,
-                        Some(bytes) => Value::String(lua.create_string(&bytes)?),
-                    });
-                }
-                Ok(out)
+                let text = |bytes: Vec<u8>| lua.create_string(&bytes).map(Value::String);
+                values.into_iter().map(|bytes| bytes.map_or(Ok(Value::Nil), text)).collect()
             }
             Reply::Refused { number, state, message, is_ignored } => {
                 (-2.0, number, state, message, is_ignored).into_lua_multi(lua)

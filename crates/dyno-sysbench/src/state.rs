@@ -21,7 +21,6 @@ use stream::{Given, Stream};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of memory.
     pub memory: usize,
     /// Turns of loops and runs of functions between two requests; where the script cannot count
     /// them, instructions of Lua.
@@ -165,10 +164,7 @@ fn without_shebang(text: &str) -> String {
 
 impl State {
     /// Makes a state for a script, whose text is then to be called.
-    ///
-    /// # Errors
-    ///
-    /// The script's message.
+    /// Fails with the script's message.
     pub fn load(setup: &Setup<'_>) -> Result<State, String> {
         State::try_load(setup).map_err(|error| message_of(&error))
     }
@@ -223,10 +219,7 @@ impl State {
     }
 
     /// The options that the script declares, by their names; none if it declares none, and takes any.
-    ///
-    /// # Errors
-    ///
-    /// They are not declared as sysbench wants them.
+    /// Fails if they are not declared as sysbench wants them.
     pub fn options(&self) -> Result<Option<Vec<ScriptOption>>, String> {
         let read = || -> mlua::Result<Option<Vec<ScriptOption>>> {
             let (is_declared, rows): (bool, Vec<Table>) = self.function("options")?.call(())?;
@@ -258,10 +251,7 @@ impl State {
     }
 
     /// Sets `sysbench.opt`, and global variables for scripts that declare no options.
-    ///
-    /// # Errors
-    ///
-    /// There is no memory for them.
+    /// Fails if there is no memory for them.
     pub fn export(
         &self,
         options: &[(String, OptionValue)],
@@ -289,10 +279,7 @@ impl State {
     }
 
     /// Ends what its reports have begun: no further one follows.
-    ///
-    /// # Errors
-    ///
-    /// There is no memory for it.
+    /// Fails if there is no memory for it.
     pub fn end_reports(&self) -> Result<(), String> {
         let end = || self.function("end_reports")?.call::<()>(());
         end().map_err(|error| message_of(&error))
@@ -309,10 +296,7 @@ impl State {
     }
 
     /// Begins a call; the first [`State::resume`] then starts it.
-    ///
-    /// # Errors
-    ///
-    /// There is no memory for it.
+    /// Fails if there is no memory for it.
     pub fn begin(&mut self, call: Call<'_>) -> Result<(), String> {
         let mut begin = || -> mlua::Result<()> {
             let lua = &self.lua;
@@ -387,13 +371,9 @@ impl State {
         };
         let number = |at: usize| index(&nth(at));
         Ok(match *name {
-            "NEXT" => {
+            "NEXT" | "AWAIT" => {
                 self.stream.pass_panic();
-                Request::Next
-            }
-            "AWAIT" => {
-                self.stream.pass_panic();
-                Request::Await
+                if *name == "NEXT" { Request::Next } else { Request::Await }
             }
             "QUERY" => match &argument {
                 // The client's own connection.
@@ -450,26 +430,21 @@ impl State {
 
     fn ended(&mut self, is_good: &Value, first: Value, second: Value) -> Request {
         self.thread = None;
-        match is_good.as_boolean() == Some(true) {
-            true => Request::Ended(first.as_boolean() == Some(false)),
-            false => Request::Broken(text(&first), text(&second)),
+        match is_good.as_boolean() {
+            Some(true) => Request::Ended(first.as_boolean() == Some(false)),
+            _ => Request::Broken(text(&first), text(&second)),
         }
     }
 
     fn take_text(&mut self, value: &Value) -> mlua::Result<()> {
         self.sql.clear();
-        match value {
-            Value::String(text) => self.take_sql(text),
-            _ => Ok(()),
-        }
+        if let Value::String(text) = value { self.take_sql(text) } else { Ok(()) }
     }
 
     fn take_sql(&mut self, text: &LuaString) -> mlua::Result<()> {
         self.sql.clear();
-        match std::str::from_utf8(&text.as_bytes()) {
-            Ok(text) => self.sql.push_str(text),
-            Err(_) => return Err(mlua::Error::runtime("a statement has to be UTF-8")),
-        }
+        let wrong = |_| mlua::Error::runtime("a statement has to be UTF-8");
+        self.sql.push_str(std::str::from_utf8(&text.as_bytes()).map_err(wrong)?);
         Ok(())
     }
 
@@ -484,10 +459,10 @@ impl State {
                     bytes.extend_from_slice(&text.as_bytes());
                     Held::Text(start, bytes.len())
                 }
-                value => match real(value) {
-                    Some(number) => Held::Number(number),
-                    None => return Err(mlua::Error::runtime("a value that is none of SQL")),
-                },
+                value => {
+                    let wrong = || mlua::Error::runtime("a value that is none of SQL");
+                    Held::Number(real(value).ok_or_else(wrong)?)
+                }
             });
         }
         Ok(())
@@ -505,7 +480,6 @@ impl State {
         &self.given.bytes
     }
 
-    /// Bytes that the state takes.
     pub fn memory(&self) -> usize {
         self.lua.used_memory()
     }
@@ -527,10 +501,7 @@ fn index(value: &Value) -> usize {
 }
 
 fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.to_string_lossy(),
-        _ => String::new(),
-    }
+    if let Value::String(text) = value { text.to_string_lossy() } else { String::new() }
 }
 
 /// The part of the API that is written in Lua, compiled once for all states of the process: a thousand clients
@@ -564,13 +535,9 @@ impl Watch {
     /// So many more turns were made: why the script is to stop, if it is.
     fn why_stop(&self, n: u64) -> Option<&'static str> {
         self.n_turns.set(self.n_turns.get() + n);
-        match self.host.is_stopped() {
-            true => Some("stopped"),
-            false if self.n_turns.get() > self.limit => {
-                Some("the script ran for too long without a statement or the end of its event")
-            }
-            false => None,
-        }
+        let too_long = "the script ran for too long without a statement or the end of its event";
+        let is_long = self.n_turns.get() > self.limit;
+        if self.host.is_stopped() { Some("stopped") } else { is_long.then_some(too_long) }
     }
 
     fn count_instructions(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {

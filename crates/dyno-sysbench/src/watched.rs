@@ -26,10 +26,8 @@ fn first(text: &[u8]) -> usize {
     let mark = b"\xef\xbb\xbf";
     let start = if text.starts_with(mark) { mark.len() } else { 0 };
     let rest = &text[start..];
-    match rest.first() {
-        Some(b'#') => start + rest.iter().position(ends_line).unwrap_or(rest.len()),
-        _ => start,
-    }
+    let end = rest.iter().position(ends_line).unwrap_or(rest.len());
+    if rest.starts_with(b"#") { start + end } else { start }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +76,7 @@ impl Rewriter<'_> {
         loop {
             let token = self.next();
             let word = match token {
-                Token::Word(start) if before != Token::Member => {
-                    Some((start, &self.text[start..self.at]))
-                }
+                Token::Word(at) if before != Token::Member => Some((at, &self.text[at..self.at])),
                 _ => None,
             };
             let place = match (token, word) {
@@ -99,10 +95,7 @@ impl Rewriter<'_> {
                 self.out.extend_from_slice(CALL.as_bytes());
                 copied = place;
             }
-            jump = match word {
-                Some((start, b"goto")) => Some(start),
-                _ => None,
-            };
+            jump = word.filter(|(_, word)| *word == b"goto").map(|(start, _)| start);
             before = token;
         }
         self.out.extend_from_slice(&self.text[copied..]);
@@ -119,7 +112,8 @@ impl Rewriter<'_> {
                 b'-' if self.byte(1) == Some(b'-') => {
                     self.at += 2;
                     if !self.skip_long() {
-                        self.skip_line();
+                        let rest = &self.text[self.at..];
+                        self.at += rest.iter().position(ends_line).unwrap_or(rest.len());
                     }
                 }
                 b' ' | b'\t'..=b'\r' => self.at += 1,
@@ -143,14 +137,8 @@ impl Rewriter<'_> {
                 self.at = self.at.min(self.text.len());
                 return Token::Other;
             }
-            b'0'..=b'9' => {
-                self.skip_number();
-                return Token::Other;
-            }
-            b'.' if self.byte(1).is_some_and(|next| next.is_ascii_digit()) => {
-                self.skip_number();
-                return Token::Other;
-            }
+            b'0'..=b'9' => return self.number(),
+            b'.' if self.byte(1).is_some_and(|next| next.is_ascii_digit()) => return self.number(),
             byte if is_of_word(byte) => {
                 while self.byte(0).is_some_and(is_of_word) {
                     self.at += 1;
@@ -186,14 +174,8 @@ impl Rewriter<'_> {
         true
     }
 
-    fn skip_line(&mut self) {
-        while self.byte(0).is_some_and(|next| !ends_line(&next)) {
-            self.at += 1;
-        }
-    }
-
     /// As LuaJIT does: a sign follows `e`, in hexadecimal numbers `p`, and underscores do not count.
-    fn skip_number(&mut self) {
+    fn number(&mut self) -> Token {
         let is_at = |at: usize, byte: u8| self.text.get(at) == Some(&byte);
         let mut at = self.at + usize::from(is_at(self.at, b'.'));
         let (mut last, mut exponent) = (b'0', b'e');
@@ -217,6 +199,7 @@ impl Rewriter<'_> {
             at += 1;
         }
         self.at = at;
+        Token::Other
     }
 }
 

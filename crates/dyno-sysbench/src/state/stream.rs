@@ -188,11 +188,7 @@ extern "C" fn draw_unit(stream: u32) -> f64 {
 extern "C" fn next_event(stream: u32) -> u32 {
     let next = |place: &Place| {
         let next = place.decided(|events| events.next())?;
-        Some(match next {
-            Some(true) => 1,
-            Some(false) => 2,
-            None => 3,
-        })
+        Some(next.map_or(3, |has_begun| if has_begun { 1 } else { 2 }))
     };
     with(stream, next).unwrap_or_default()
 }
@@ -237,9 +233,8 @@ extern "C" fn text_at(stream: u32, at: u32) -> *const u8 {
 
 /// How long the text of a place is, 0 if there is none.
 extern "C" fn text_length(stream: u32, at: u32) -> u32 {
-    let length =
-        |place: &Place| Some(place.texts.try_borrow().ok()?.get(at as usize)?.len() as u32);
-    with(stream, length).unwrap_or_default()
+    let length = |place: &Place| Some(place.texts.try_borrow().ok()?.get(at as usize)?.len());
+    with(stream, length).unwrap_or_default() as u32
 }
 
 /// Hands over a value of the statement that is executed next: of kind 1 a number, of kind 2 the text of this place, of kind
@@ -316,37 +311,27 @@ extern "C" fn execute_given(stream: u32, statement: u32) -> f64 {
 
 /// Where LuaJIT calls these functions, by the names that the Lua part has for them.
 pub(super) fn addresses() -> [(&'static str, usize); 10] {
-    // double execute(uint32_t stream, uint32_t statement, uint32_t n, double first, double second)
-    let execute = execute as extern "C" fn(u32, u32, u32, f64, f64) -> f64 as usize;
-    // double execute_given(uint32_t stream, uint32_t statement)
-    let execute_given = execute_given as extern "C" fn(u32, u32) -> f64 as usize;
-    // void give(uint32_t stream, uint32_t kind, double number)
-    let give = give as extern "C" fn(u32, u32, f64) as usize;
-    // uint32_t draw_text(uint32_t stream, uint32_t at, uint32_t format)
-    let draw_text = draw_text as extern "C" fn(u32, u32, u32) -> u32 as usize;
-    // uint32_t draw_varstring(uint32_t stream, uint32_t at, double min, double max)
-    let draw_varstring = draw_varstring as extern "C" fn(u32, u32, f64, f64) -> u32 as usize;
-    // const char *text_at(uint32_t stream, uint32_t at)
-    let text_at = text_at as extern "C" fn(u32, u32) -> *const u8 as usize;
-    // uint32_t text_length(uint32_t stream, uint32_t at)
-    let text_length = text_length as extern "C" fn(u32, u32) -> u32 as usize;
-    // uint32_t next_event(uint32_t stream)
-    let next_event = next_event as extern "C" fn(u32) -> u32 as usize;
-    // uint32_t draw(uint32_t kind, uint32_t stream, double low, double high)
-    let draw = draw as extern "C" fn(u32, u32, f64, f64) -> u32 as usize;
-    // double draw_unit(uint32_t stream)
-    let draw_unit = draw_unit as extern "C" fn(u32) -> f64 as usize;
     [
-        ("execute_address", execute),
-        ("execute_given_address", execute_given),
-        ("give_address", give),
-        ("draw_text_address", draw_text),
-        ("draw_varstring_address", draw_varstring),
-        ("text_at_address", text_at),
-        ("text_length_address", text_length),
-        ("next_event_address", next_event),
-        ("draw_address", draw),
-        ("draw_unit_address", draw_unit),
+        // double execute(uint32_t stream, uint32_t statement, uint32_t n, double first, double second)
+        ("execute_address", execute as *const () as usize),
+        // double execute_given(uint32_t stream, uint32_t statement)
+        ("execute_given_address", execute_given as *const () as usize),
+        // void give(uint32_t stream, uint32_t kind, double number)
+        ("give_address", give as *const () as usize),
+        // uint32_t draw_text(uint32_t stream, uint32_t at, uint32_t format)
+        ("draw_text_address", draw_text as *const () as usize),
+        // uint32_t draw_varstring(uint32_t stream, uint32_t at, double min, double max)
+        ("draw_varstring_address", draw_varstring as *const () as usize),
+        // const char *text_at(uint32_t stream, uint32_t at)
+        ("text_at_address", text_at as *const () as usize),
+        // uint32_t text_length(uint32_t stream, uint32_t at)
+        ("text_length_address", text_length as *const () as usize),
+        // uint32_t next_event(uint32_t stream)
+        ("next_event_address", next_event as *const () as usize),
+        // uint32_t draw(uint32_t kind, uint32_t stream, double low, double high)
+        ("draw_address", draw as *const () as usize),
+        // double draw_unit(uint32_t stream)
+        ("draw_unit_address", draw_unit as *const () as usize),
     ]
 }
 

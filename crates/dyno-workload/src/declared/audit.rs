@@ -42,15 +42,12 @@ pub(super) enum Change {
 
 impl Change {
     pub(super) fn of(effect: &Effect, definition: &Definition) -> Change {
-        match effect {
-            Effect::Insert(table) => {
-                definition.find_table(table).map_or(Change::None, Change::Insert)
-            }
-            Effect::Delete(table) => {
-                definition.find_table(table).map_or(Change::None, Change::Delete)
-            }
-            Effect::None | Effect::Unclear(_) | Effect::Unknown => Change::None,
-        }
+        let changed = match effect {
+            Effect::Insert(table) => definition.find_table(table).map(Change::Insert),
+            Effect::Delete(table) => definition.find_table(table).map(Change::Delete),
+            Effect::None | Effect::Unclear(_) | Effect::Unknown => None,
+        };
+        changed.unwrap_or_default()
     }
 }
 
@@ -154,10 +151,8 @@ impl Drop for Counting {
 pub(super) fn queries(definition: &Definition, dialect: Dialect) -> Vec<String> {
     let count = |name: &String| format!("(SELECT COUNT(*) FROM {})", quoted(dialect, name));
     let counts: Vec<String> = definition.tables.iter().map(|table| count(&table.name)).collect();
-    match counts.is_empty() {
-        true => Vec::new(),
-        false => vec![format!("SELECT {}", counts.join(", "))],
-    }
+    let query = (!counts.is_empty()).then(|| format!("SELECT {}", counts.join(", ")));
+    query.into_iter().collect()
 }
 
 pub(super) fn judge(
@@ -181,11 +176,8 @@ pub(super) fn judge(
         let (inserts, deletes) = changes(definition, idx);
         // What may have been committed without the client knowing.
         let largest = i128::from(counts.largest[idx].load(Ordering::Relaxed)).max(1);
-        let unknown = i128::from(totals.unknown()) * largest;
-        let bounds = (
-            expected - if deletes { unknown } else { 0 },
-            expected + if inserts { unknown } else { 0 },
-        );
+        let unknown = |may: bool| i128::from(may) * i128::from(totals.unknown()) * largest;
+        let bounds = (expected - unknown(deletes), expected + unknown(inserts));
         let name = match (inserts, deletes) {
             (false, false) => format!("{name}, which no statement changes"),
             _ => format!("{name}: filled, plus inserted, minus deleted"),

@@ -55,7 +55,6 @@ fn push(out: &mut Vec<u8>, number: i64, n_digits: u32) {
     }
 }
 
-/// Appends a day as `2024-02-29`.
 pub(super) fn push_date(out: &mut Vec<u8>, day: i64) {
     let (year, month, day) = civil(day);
     push(out, year, 4);

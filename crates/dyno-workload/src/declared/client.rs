@@ -16,6 +16,7 @@ use crate::{
 use super::audit::{Change, Counting};
 use super::definition::{Definition, place};
 use super::generator::{Drawing, Numbers};
+use super::read_generator::cumulated;
 use super::transaction::{Action, Form, Let, ROWS, Sql, Think};
 use super::values::{Scratch, Slot, Values};
 
@@ -23,7 +24,6 @@ pub(super) struct Client {
     definition: Arc<Definition>,
     /// By transaction and step.
     statements: Vec<Vec<Prepared>>,
-    /// By transaction.
     values: Vec<Values>,
     scratch: Scratch,
     sequences: Vec<Numbers>,
@@ -68,10 +68,6 @@ impl Client {
             statements.push(steps.collect());
         }
         let transactions = &definition.transactions;
-        let cumulated = transactions.iter().scan(0, |sum, transaction| {
-            *sum += transaction.weight;
-            Some(*sum)
-        });
         Client {
             statements,
             values: transactions.iter().map(|one| Values::new(one.n_values, one.room)).collect(),
@@ -79,14 +75,12 @@ impl Client {
             sequences,
             counting,
             drawn,
-            cumulated: cumulated.collect(),
+            cumulated: cumulated(transactions.iter().map(|transaction| &transaction.weight)),
             is_undone: false,
             definition: Arc::clone(definition),
         }
     }
-}
 
-impl Client {
     /// The same client, whose transactions are left open for the caller to roll back.
     pub(super) fn undone(self) -> Client {
         Client { is_undone: true, ..self }
@@ -159,10 +153,8 @@ impl Transactions for Client {
                     return session.roll_back_as_designed().await;
                 };
                 let reply = send(session, values, prepared).await?;
-                let n_rows = match prepared.is_read {
-                    true => reply.rows,
-                    false => reply.rows.max(reply.affected),
-                };
+                let changed = if prepared.is_read { 0 } else { reply.affected };
+                let n_rows = reply.rows.max(changed);
                 counting.note(prepared.change, reply.affected);
                 if !transaction.has_begin {
                     counting.commit();
@@ -176,7 +168,7 @@ impl Transactions for Client {
                 values.set(ROWS, Slot::Integer(n_rows as i64));
                 if !sql.read.is_empty() {
                     take(&sql.read, session.kept_rows(), values, reply)
-                        .map_err(|why| unread(definition, at, &why))?;
+                        .map_err(|why| refuse(definition, at, "dyno:read", &why))?;
                 }
             }
         }
@@ -250,11 +242,8 @@ fn take(
         return Ok(());
     }
     if kept.n_columns() < places.len() {
-        return Err(format!(
-            "{} columns are read, and it returns {}",
-            places.len(),
-            kept.n_columns()
-        ));
+        let (n_read, n) = (places.len(), kept.n_columns());
+        return Err(format!("{n_read} columns are read, and it returns {n}"));
     }
     for (column, at) in places.iter().enumerate() {
         if kept.is_null(0, column) {
@@ -272,41 +261,27 @@ fn take(
 
 fn step_name(definition: &Definition, (kind, step): (usize, usize)) -> String {
     let name = &definition.transactions[kind].name;
-    match step {
-        0 => format!("transaction `{name}`"),
-        step => format!("transaction `{name}`, step {step}"),
-    }
+    let step = if step > 0 { format!(", step {step}") } else { String::new() };
+    format!("transaction `{name}`{step}")
 }
 
 #[cold]
-fn no_value(
-    definition: &Definition,
-    at: (usize, usize),
-    error: &EvaluationError,
-) -> StatementError {
-    let message = format!("{}: an expression has no value: {error}", step_name(definition, at));
-    StatementError::new(ErrorClass::Refused, "dyno:expression", message)
-}
-
-#[cold]
-fn unread(definition: &Definition, at: (usize, usize), why: &str) -> StatementError {
+fn refuse(definition: &Definition, at: (usize, usize), code: &str, why: &str) -> StatementError {
     let message = format!("{}: {why}", step_name(definition, at));
-    StatementError::new(ErrorClass::Refused, "dyno:read", message)
+    StatementError::new(ErrorClass::Refused, code, message)
 }
 
 #[cold]
-fn wrong_rows(
-    definition: &Definition,
-    at: (usize, usize),
-    sql: &Sql,
-    found: u64,
-) -> StatementError {
+fn no_value(def: &Definition, at: (usize, usize), error: &EvaluationError) -> StatementError {
+    refuse(def, at, "dyno:expression", &format!("an expression has no value: {error}"))
+}
+
+#[cold]
+fn wrong_rows(def: &Definition, at: (usize, usize), sql: &Sql, found: u64) -> StatementError {
     let expected = match sql.rows.unwrap_or_default() {
         (least, most) if least == most => least.to_string(),
         (least, u64::MAX) => format!("at least {least}"),
         (least, most) => format!("{least} to {most}"),
     };
-    let step = step_name(definition, at);
-    let message = format!("{step}: {found} rows, and {expected} were expected");
-    StatementError::new(ErrorClass::Refused, "dyno:rows", message)
+    refuse(def, at, "dyno:rows", &format!("{found} rows, and {expected} were expected"))
 }

@@ -12,7 +12,7 @@ use crate::Dialect;
 
 use super::generator::Generator;
 use super::problems::{
-    Problems, count, find, list, only, only_names, read, switch, table, text, texts,
+    Problems, count, each, find, list, only, only_names, owned, read, switch, table, texts,
 };
 use super::read_generator::{Known, Numbering, generator};
 use super::transaction::{self, Transaction};
@@ -92,16 +92,11 @@ impl Definition {
         if !source.tables.is_empty() {
             problems.within("table", |problems| definition.read_tables(problems, source));
         }
-        problems.within("transaction", |problems| {
-            definition.read_transactions(problems, source);
-        });
-        if problems.count() == 0 {
+        problems.within("transaction", |problems| definition.read_transactions(problems, source));
+        if problems.found.is_empty() {
             definition.try_rows(&mut problems);
         }
-        match problems.count() {
-            0 => Ok(definition),
-            _ => Err(problems.into_found()),
-        }
+        if problems.found.is_empty() { Ok(definition) } else { Err(problems.found) }
     }
 
     fn read_tables(&mut self, problems: &mut Problems, source: Source<'_>) {
@@ -140,21 +135,16 @@ impl Definition {
         let entries = table(problems, tree)?;
         only(problems, entries, declared::TABLE);
         let Some(columns) = find(entries, "columns") else {
-            return problems.refuse(
-                "the table has no columns",
-                "add `columns = { id = { type = \"bigint\" } }`",
-            );
+            let help = "add `columns = { id = { type = \"bigint\" } }`";
+            return problems.refuse("the table has no columns", help);
         };
         let columns = problems
             .within("columns", |problems| self.read_columns(problems, columns, (rows, files)))?;
         let mut indexes = Vec::new();
         for (key, is_unique) in [("unique", true), ("indexes", false)] {
             let read = read(problems, entries, key, |problems, tree| {
-                let items = list(problems, tree)?.iter().enumerate();
-                let read = items.map(|(idx, item)| {
-                    problems.within(idx.to_string(), |problems| index(problems, item, &columns))
-                });
-                Some(read.collect::<Vec<_>>())
+                let items = list(problems, tree)?;
+                Some(each(problems, items, |problems, item| index(problems, item, &columns)))
             });
             let read = read.into_iter().flatten().flatten();
             indexes.extend(read.map(|columns| (is_unique, columns)));
@@ -203,9 +193,8 @@ impl Definition {
         let n_keys = columns.iter().filter(|column| column.is_key).count();
         let lone_key = |column: &Column| column.is_identity && !(column.is_key && n_keys == 1);
         if n_identities > 1 || columns.iter().any(lone_key) {
-            let message =
-                "only one column can be `identity`, and it must be the entire primary key";
-            problems.add(message, "give `key = true` to that column and to no other");
+            let why = "only one column can be `identity`, and it must be the entire primary key";
+            problems.add(why, "give `key = true` to that column and to no other");
         }
         (columns.len() == entries.len()).then_some(columns)
     }
@@ -247,8 +236,8 @@ impl Definition {
             let tried = (0..n_rows)
                 .find_map(|row| super::rows::first_failure(self, idx, row).map(|why| (row, why)));
             if let Some((row, (column, why))) = tried {
+                let message = format!("it has no value in row {}: {why}", row + 1);
                 problems.path_of(&["table", &table.name, "columns", &column], |problems| {
-                    let message = format!("it has no value in row {}: {why}", row + 1);
                     problems.add(message, "guard it with CASE WHEN");
                 });
             }
@@ -264,18 +253,13 @@ fn check_table_name(problems: &mut Problems, name: &str) {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_name = !name.is_empty() && name.len() <= TABLE_NAME_MOST && name.chars().all(is_part);
     if !is_name {
-        problems.add(
-            "this cannot be the name of a table",
-            "use ASCII letters, digits and `_`, at most 63 characters",
-        );
+        let help = "use ASCII letters, digits and `_`, at most 63 characters";
+        problems.add("this cannot be the name of a table", help);
     }
 }
 
 fn rows_of(problems: &mut Problems, tree: &Tree, scale: u64) -> Option<u64> {
-    let entries = match tree {
-        Tree::Table(entries) => entries,
-        _ => return None,
-    };
+    let Tree::Table(entries) = tree else { return None };
     let Some(rows) = find(entries, "rows") else {
         return problems
             .refuse("the table does not say how many rows it has", "add `rows = 100000`, or 0");
@@ -301,10 +285,8 @@ fn column(
     let entries = table(problems, tree)?;
     only(problems, entries, declared::COLUMN);
     let Some(kind) = find(entries, "type") else {
-        return problems.refuse(
-            "the column has no type",
-            "add one of the database's types, such as `type = \"int\"`",
-        );
+        let help = "add one of the database's types, such as `type = \"int\"`";
+        return problems.refuse("the column has no type", help);
     };
     let kind = problems.within("type", |problems| per_dialect(problems, kind))?;
     let is_key = read(problems, entries, "key", switch).unwrap_or(false);
@@ -315,10 +297,8 @@ fn column(
         return None;
     }
     if is_key && generator.is_none() && !is_identity {
-        problems.add(
-            "a column of the primary key needs a `value`",
-            "such as `value = { sequence = 1 }`",
-        );
+        let help = "such as `value = { sequence = 1 }`";
+        problems.add("a column of the primary key needs a `value`", help);
     }
     Some(Column { name: name.to_owned(), kind, is_key, is_identity, generator })
 }
@@ -331,10 +311,7 @@ pub(super) fn per_dialect(problems: &mut Problems, tree: &Tree) -> Option<PerDia
         Tree::Table(entries) if !entries.is_empty() => {
             only_names(problems, entries, &DIALECTS);
             for (dialect, place) in DIALECTS.iter().zip(&mut texts) {
-                let read = read(problems, entries, dialect, |problems, tree| {
-                    text(problems, tree).map(str::to_owned)
-                });
-                *place = read;
+                *place = read(problems, entries, dialect, owned);
             }
         }
         other => {

@@ -132,10 +132,7 @@ impl Constant {
 
 /// A number in units of 10^-decimals.
 fn fixed(units: i64, decimals: u32) -> Slot {
-    match decimals {
-        0 => Slot::Integer(units),
-        _ => Slot::Decimal { units, decimals },
-    }
+    if decimals == 0 { Slot::Integer(units) } else { Slot::Decimal { units, decimals } }
 }
 
 impl Generator {
@@ -223,19 +220,16 @@ fn draw_rare(kind: &Kind, at: usize, values: &mut Values, random: &mut RandomStr
         Kind::OneOf { items, cumulated } => {
             let drawn = random.below(cumulated.last().copied().unwrap_or(1).max(1));
             let nth = cumulated.partition_point(|weight| *weight <= drawn);
-            if let Some(item) = items.get(nth) {
-                item.set(at, values);
-            }
+            items.get(nth).into_iter().for_each(|item| item.set(at, values));
         }
         Kind::Map { of, pairs, otherwise } => {
             let mark = values.mark();
             values.append(*of);
             let found = pairs.iter().find(|(key, _)| key[..] == values.bytes()[mark..]);
             values.truncate(mark);
-            match found.map(|(_, value)| value).or(otherwise.as_ref()) {
-                Some(value) => value.set(at, values),
-                None => values.set(at, Slot::Null),
-            }
+            values.set(at, Slot::Null);
+            let found = found.map(|(_, value)| value).or(otherwise.as_ref());
+            found.into_iter().for_each(|value| value.set(at, values));
         }
         Kind::Number { .. }
         | Kind::Template { .. }
@@ -273,12 +267,12 @@ impl Kind {
         match self {
             Kind::Template { room, .. } => *room,
             Kind::Letters { most, .. } => *most,
-            Kind::Constant(Constant::Text(text)) => text.len(),
+            Kind::Constant(constant) => constant.room(),
             Kind::OneOf { items, .. } => items.iter().map(Constant::room).max().unwrap_or(0),
             Kind::Map { pairs, .. } => {
                 40 + pairs.iter().map(|(_, value)| value.room()).max().unwrap_or(0)
             }
-            Kind::Constant(_) | Kind::Sequence { .. } | Kind::Number { .. } | Kind::Normal(_) => 0,
+            Kind::Sequence { .. } | Kind::Number { .. } | Kind::Normal(_) => 0,
             Kind::Uuid | Kind::Date { .. } | Kind::Timestamp { .. } | Kind::Formula(_) => 40,
         }
     }

@@ -43,7 +43,7 @@ use audit::Counts;
 use client::{Client, class_of};
 use definition::{Definition, Source};
 use generator::Numbers;
-use transaction::{Action, Form, Sql};
+use transaction::{Action, Sql};
 
 pub const NAME: &str = "declared";
 
@@ -61,13 +61,9 @@ pub fn spec(files: BTreeMap<String, String>) -> WorkloadSpec {
         OptionSpec::count("scale", "1", "factor by which the numbers of rows are multiplied"),
     ];
     let of_problems = files.clone();
-    WorkloadSpec::new(
-        NAME,
-        "tables and transactions that the study declares",
-        options,
-        move |input| plan(input, &files),
-    )
-    .checked_by(move |given| problems(given, &of_problems))
+    let summary = "tables and transactions that the study declares";
+    WorkloadSpec::new(NAME, summary, options, move |input| plan(input, &files))
+        .checked_by(move |given| problems(given, &of_problems))
 }
 
 fn problems(given: &BTreeMap<String, String>, files: &Files) -> Vec<DefinitionProblem> {
@@ -133,12 +129,11 @@ struct Declared {
 }
 
 impl Declared {
-    fn statements_of(&self) -> impl Iterator<Item = (String, &Sql)> {
+    /// With the name of the transaction and the index of the step.
+    fn statements_of(&self) -> impl Iterator<Item = (&str, usize, &Sql)> {
         self.definition.transactions.iter().flat_map(|transaction| {
             transaction.steps.iter().enumerate().filter_map(|(nth, step)| match &step.action {
-                Action::Sql(sql) => {
-                    Some((format!("transaction `{}`, step {}", transaction.name, nth + 1), sql))
-                }
+                Action::Sql(sql) => Some((transaction.name.as_str(), nth, sql)),
                 Action::RollBack => None,
             })
         })
@@ -151,16 +146,12 @@ impl Workload for Declared {
     }
 
     fn declared_at(&self, dialect: Dialect) -> Option<Vec<Vec<String>>> {
-        let named = dyno_model::declared::DIALECTS[definition::place(dialect)];
-        let places = self.definition.transactions.iter().flat_map(|transaction| {
-            transaction.steps.iter().enumerate().filter_map(|(nth, step)| match &step.action {
-                Action::Sql(sql) if sql.forms[definition::place(dialect)].is_ok() => {
-                    let keys =
-                        ["transaction", &transaction.name, "steps", &nth.to_string(), "sql", named];
-                    Some(keys.map(str::to_owned).to_vec())
-                }
-                _ => None,
-            })
+        let place = definition::place(dialect);
+        let named = dyno_model::declared::DIALECTS[place];
+        let known = self.statements_of().filter(|(.., sql)| sql.forms[place].is_ok());
+        let places = known.map(|(name, nth, _)| {
+            let keys = ["transaction", name, "steps", &nth.to_string(), "sql", named];
+            keys.map(str::to_owned).to_vec()
         });
         Some(places.collect())
     }
@@ -168,27 +159,22 @@ impl Workload for Declared {
     fn check(&self, dialect: Dialect) -> Result<(), String> {
         crate::workload::refuse_without_transactions(self.name(), dialect)?;
         schema::check(&self.definition, dialect)?;
-        for (place, sql) in self.statements_of() {
+        for (name, nth, sql) in self.statements_of() {
             if let Err(why) = &sql.forms[definition::place(dialect)] {
-                return Err(format!("{place}: {why}"));
+                return Err(format!("transaction `{name}`, step {}: {why}", nth + 1));
             }
         }
         Ok(())
     }
 
     fn needs_rows(&self) -> bool {
-        self.statements_of().any(|(_, sql)| sql.rows.is_some() || !sql.read.is_empty())
+        self.statements_of().any(|(.., sql)| sql.rows.is_some() || !sql.read.is_empty())
     }
 
     fn check_apart(&self) -> Result<(), String> {
-        match self.definition.numbering.sequences.is_empty() {
-            true => Ok(()),
-            false => Err(
-                "a `sequence` in its transactions counts the rows of all clients, so they must run \
-                      in one process"
-                    .to_owned(),
-            ),
-        }
+        let why = "a `sequence` in its transactions counts the rows of all clients, so they must run in one process";
+        let counts = !self.definition.numbering.sequences.is_empty();
+        if counts { Err(why.to_owned()) } else { Ok(()) }
     }
 
     fn tables(&self, dialect: Dialect) -> Vec<Table> {
@@ -208,15 +194,12 @@ impl Workload for Declared {
     }
 
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
-        let statement = |(form, sql): (&Form, &Sql)| {
-            let statement = Statement::new(form.prepared.clone(), class_of(form));
-            if sql.read.is_empty() { statement } else { statement.keeping_rows() }
-        };
-        let forms = self.statements_of().filter_map(|(_, sql)| {
+        let statement = |sql: &Sql| {
             let form = sql.forms[definition::place(dialect)].as_ref().ok()?;
-            Some(statement((form, sql)))
-        });
-        forms.collect()
+            let statement = Statement::new(form.prepared.clone(), class_of(form));
+            Some(if sql.read.is_empty() { statement } else { statement.keeping_rows() })
+        };
+        self.statements_of().filter_map(|(.., sql)| statement(sql)).collect()
     }
 
     fn first_queries(&self) -> Vec<String> {

@@ -9,7 +9,7 @@ pub(super) type Entries<'t> = &'t [(String, Tree)];
 /// What was found so far, and where the reader is.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
-    found: Vec<DefinitionProblem>,
+    pub(super) found: Vec<DefinitionProblem>,
     path: Vec<String>,
 }
 
@@ -40,19 +40,8 @@ impl Problems {
     /// Adds a problem of the place where the reader is.
     pub(super) fn add(&mut self, message: impl Into<String>, help: &str) {
         let help = (!help.is_empty()).then(|| help.to_owned());
-        self.found.push(DefinitionProblem {
-            path: self.path.clone(),
-            message: message.into(),
-            help,
-        });
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.found.len()
-    }
-
-    pub(super) fn into_found(self) -> Vec<DefinitionProblem> {
-        self.found
+        let (path, message) = (self.path.clone(), message.into());
+        self.found.push(DefinitionProblem { path, message, help });
     }
 
     /// Adds a problem in place of a value.
@@ -113,12 +102,24 @@ pub(super) fn count(problems: &mut Problems, tree: &Tree) -> Option<u64> {
     read.or_else(|| problems.refuse("expected a whole number such as 5000 or \"250k\"", ""))
 }
 
+pub(super) fn owned(problems: &mut Problems, tree: &Tree) -> Option<String> {
+    text(problems, tree).map(str::to_owned)
+}
+
 pub(super) fn texts(problems: &mut Problems, tree: &Tree) -> Option<Vec<String>> {
     let items = list(problems, tree)?;
-    let read = items.iter().enumerate().map(|(idx, item)| {
-        problems.within(idx.to_string(), |problems| text(problems, item).map(str::to_owned))
-    });
-    read.collect::<Vec<_>>().into_iter().collect()
+    each(problems, items, owned).into_iter().collect()
+}
+
+/// Reads all items of a list, also behind one that is wrong.
+pub(super) fn each<T>(
+    problems: &mut Problems,
+    items: &[Tree],
+    mut read: impl FnMut(&mut Problems, &Tree) -> Option<T>,
+) -> Vec<Option<T>> {
+    let items = items.iter().enumerate();
+    let read = items.map(|(idx, item)| problems.within(idx.to_string(), |p| read(p, item)));
+    read.collect()
 }
 
 pub(super) fn find<'t>(entries: Entries<'t>, key: &str) -> Option<&'t Tree> {
@@ -149,9 +150,7 @@ pub(super) fn only<'k>(
 pub(super) fn only_names(problems: &mut Problems, entries: Entries<'_>, known: &[&str]) {
     for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
         let help = format!("the keys here are {}", known.join(", "));
-        problems.within(key.clone(), |problems| {
-            problems.add(format!("unknown key `{key}`"), &help);
-        });
+        problems.within(key, |problems| problems.add(format!("unknown key `{key}`"), &help));
     }
 }
 

@@ -12,7 +12,9 @@ use crate::sysbench::distribution::DistributionSpec;
 
 use super::calendar;
 use super::generator::{Constant, Generator, Kind, Normal};
-use super::problems::{Entries, Problems, find, list, listed, number, only, read, table, text};
+use super::problems::{
+    Entries, Problems, each, find, list, listed, number, only, read, table, text,
+};
 use super::template;
 use super::values::Formula;
 
@@ -84,11 +86,10 @@ impl After {
 impl Known<'_> {
     fn place(&mut self, name: &str) -> Result<usize, String> {
         let Some(&place) = self.values.get(name) else {
+            let names = listed(self.values.keys().cloned());
             let there = match self.values.is_empty() {
                 true => format!("there are no {}", self.what),
-                false => {
-                    format!("the {} are {}", self.what, listed(self.values.keys().cloned()))
-                }
+                false => format!("the {} are {names}", self.what),
             };
             return Err(format!("`{name}` is not known here; {there}"));
         };
@@ -110,13 +111,10 @@ pub(super) fn generator(
     let named: Vec<_> = named.collect();
     let [found] = named[..] else {
         let names: Vec<&str> = GENERATORS.iter().map(|one| one.key.name).collect();
-        let message = match named.len() {
-            0 => "none of these keys is a generator".to_owned(),
-            _ => {
-                let names: Vec<String> =
-                    named.iter().map(|one| format!("`{}`", one.key.name)).collect();
-                format!("{} are generators, but a value has only one", names.join(" and "))
-            }
+        let named: Vec<String> = named.iter().map(|one| format!("`{}`", one.key.name)).collect();
+        let message = match named.is_empty() {
+            true => "none of these keys is a generator".to_owned(),
+            false => format!("{} are generators, but a value has only one", named.join(" and ")),
         };
         return problems.refuse(message, &format!("the generators are {}", names.join(", ")));
     };
@@ -148,10 +146,8 @@ fn simple(
             let pieces = template::read(text(problems, value)?, |name| known.place(name));
             let read = pieces.and_then(|pieces| {
                 let room = template::room(&pieces, |place| known.rooms.get(&place).copied());
-                match room <= TEXT_MOST {
-                    true => Ok(Kind::Template { pieces, room }),
-                    false => Err(format!("this text may have more than {TEXT_MOST} bytes")),
-                }
+                let why = || format!("this text may have more than {TEXT_MOST} bytes");
+                if room > TEXT_MOST { Err(why()) } else { Ok(Kind::Template { pieces, room }) }
             });
             read.map_err(|why| problems.add(why, "")).ok()
         }
@@ -161,12 +157,12 @@ fn simple(
             _ => problems.refuse("write `uuid = true`", ""),
         },
         "date" => {
-            let (first, last) = moments(problems, value, calendar::date)?;
-            Some(Kind::Date { first, n: (last - first) as u64 + 1 })
+            let days = moments(problems, value, calendar::date);
+            days.map(|(first, n)| Kind::Date { first, n })
         }
         "timestamp" => {
-            let (first, last) = moments(problems, value, calendar::timestamp)?;
-            Some(Kind::Timestamp { first, n: (last - first) as u64 + 1 })
+            let seconds = moments(problems, value, calendar::timestamp);
+            seconds.map(|(first, n)| Kind::Timestamp { first, n })
         }
         "lines" => lines(problems, value, known),
         _ => {
@@ -183,19 +179,14 @@ pub(super) fn formula(
     known: &mut Known<'_>,
 ) -> Option<Formula> {
     let help = "expressions are those of pgbench, with `:name` for a value: \":qty * 2 + 1\"";
-    let expression = match Expression::read(text, known.names) {
-        Ok(expression) => expression,
-        Err(why) => {
-            return problems.refuse(format!("`{text}` is not an expression: {why}"), help);
-        }
-    };
+    let read = Expression::read(text, known.names);
+    let wrong = |why| problems.add(format!("`{text}` is not an expression: {why}"), help);
+    let expression = read.map_err(wrong).ok()?;
     let mut variables = Vec::new();
     for slot in expression.variables() {
         let name = known.names.name(slot).to_owned();
-        match known.place(&name) {
-            Ok(place) => variables.push((slot, place)),
-            Err(why) => problems.add(why, ""),
-        }
+        let place = known.place(&name).map_err(|why| problems.add(why, ""));
+        variables.extend(place.ok().map(|place| (slot, place)));
     }
     let offset = expression.as_offset().and_then(|(slot, number)| {
         let place = variables.iter().find(|(variable, _)| *variable == slot);
@@ -210,9 +201,7 @@ fn constant(problems: &mut Problems, tree: &Tree) -> Option<Constant> {
         Tree::Real(number) => Some(Constant::Real(*number)),
         Tree::Switch(is_on) => Some(Constant::Integer((*is_on).into())),
         Tree::Text(text) => Some(Constant::Text(text.as_bytes().to_vec())),
-        Tree::List(_) | Tree::Table(_) => {
-            problems.wrong_kind("a number, a text, true or false", tree)
-        }
+        other => problems.wrong_kind("a number, a text, true or false", other),
     }
 }
 
@@ -231,13 +220,11 @@ fn share(problems: &mut Problems, tree: &Tree) -> Option<f64> {
 /// A number, or the name of a table, which stands for its number of rows.
 fn bound(problems: &mut Problems, tree: &Tree, known: &Known<'_>) -> Option<f64> {
     match tree {
-        Tree::Text(name) => match known.rows.get(name) {
-            Some(rows) => Some(*rows as f64),
-            None => {
-                let message = format!("there is no table `{name}`");
-                problems.refuse(message, "a bound is a number, or a table, for its number of rows")
-            }
-        },
+        Tree::Text(name) => {
+            let rows = known.rows.get(name).map(|rows| *rows as f64);
+            let help = "a bound is a number, or a table, for its number of rows";
+            rows.or_else(|| problems.refuse(format!("there is no table `{name}`"), help))
+        }
         other => number(problems, other),
     }
 }
@@ -247,17 +234,13 @@ fn bounds(problems: &mut Problems, tree: &Tree, known: &Known<'_>) -> Option<(f6
     let (low, high) = match tree {
         Tree::Text(_) => (1.0, bound(problems, tree, known)?),
         Tree::List(items) if items.len() == 2 => {
-            let mut read = |idx: usize| {
-                problems.within(idx.to_string(), |problems| bound(problems, &items[idx], known))
-            };
-            let (low, high) = (read(0), read(1));
-            (low?, high?)
+            let read = each(problems, items, |problems, item| bound(problems, item, known));
+            (read[0]?, read[1]?)
         }
         _ => {
-            return problems.refuse(
-                "expected two bounds such as [1, 5000], or the name of a table",
-                "the name of a table stands for 1 to its number of rows",
-            );
+            let help = "the name of a table stands for 1 to its number of rows";
+            let message = "expected two bounds such as [1, 5000], or the name of a table";
+            return problems.refuse(message, help);
         }
     };
     if low > high {
@@ -284,10 +267,8 @@ fn units(problems: &mut Problems, bound: f64, decimals: u32) -> Option<i64> {
     let units = bound * 10_f64.powi(decimals as i32);
     let is_near = (units - units.round()).abs() < 1e-6 * units.abs().max(1.0);
     if !is_near || units.abs() > 9e15 {
-        let message = match is_near {
-            true => format!("{bound} is too large"),
-            false => format!("{bound} has more than {decimals} decimal places"),
-        };
+        let many = format!("has more than {decimals} decimal places");
+        let message = format!("{bound} {}", if is_near { "is too large" } else { &many });
         return problems.refuse(message, "`decimals` is the number of decimal places");
     }
     Some(units.round() as i64)
@@ -319,13 +300,10 @@ fn uniform(problems: &mut Problems, entries: Entries<'_>, known: &mut Known<'_>)
 fn zipf(problems: &mut Problems, entries: Entries<'_>, known: &mut Known<'_>) -> Option<Kind> {
     let exponent = read(problems, entries, "theta", |problems, tree| {
         let theta = number(problems, tree)?;
-        if !(0.0..=20.0).contains(&theta) {
-            return problems.refuse(
-                format!("{theta} is not in [0, 20]"),
-                "0 is uniform, larger is more skewed",
-            );
-        }
-        Some(theta)
+        let is_right = (0.0..=20.0).contains(&theta);
+        let help = "0 is uniform, larger is more skewed";
+        let wrong = || problems.refuse(format!("{theta} is not in [0, 20]"), help);
+        is_right.then_some(theta).or_else(wrong)
     });
     let exponent = exponent.unwrap_or(THETA);
     read(problems, entries, "zipf", |problems, value| {
@@ -347,63 +325,52 @@ fn normal(problems: &mut Problems, entries: Entries<'_>, known: &mut Known<'_>) 
         return None;
     }
     if deviation <= 0.0 {
-        return problems.refuse(
-            format!("the standard deviation, {deviation}, is not above 0"),
-            "without `deviation` it is a sixth of the distance between the bounds",
-        );
+        let help = "without `deviation` it is a sixth of the distance between the bounds";
+        let message = format!("the standard deviation, {deviation}, is not above 0");
+        return problems.refuse(message, help);
     }
     let (low, high) = (units(problems, low, decimals)?, units(problems, high, decimals)?);
     let scale = 10_f64.powi(decimals as i32);
-    Some(Kind::Normal(Normal {
-        low: low as f64,
-        high: high as f64,
-        mean: mean * scale,
-        deviation: deviation * scale,
-        decimals,
-    }))
+    let (low, high, mean, deviation) = (low as f64, high as f64, mean * scale, deviation * scale);
+    Some(Kind::Normal(Normal { low, high, mean, deviation, decimals }))
 }
 
 fn letters(problems: &mut Problems, value: &Tree) -> Option<Kind> {
-    let lengths = match value {
-        Tree::Integer(n) => Some((*n, *n)),
-        Tree::List(items) => match items[..] {
-            [Tree::Integer(least), Tree::Integer(most)] => Some((least, most)),
-            _ => None,
-        },
+    let lengths = match (value, pair(value)) {
+        (Tree::Integer(n), _) => Some((*n, *n)),
+        (_, Some([Tree::Integer(least), Tree::Integer(most)])) => Some((*least, *most)),
         _ => None,
     };
+    let expected = "expected a length such as 20, or two such as [10, 30]";
     match lengths.filter(|(least, most)| 0 <= *least && least <= most && *most <= LETTERS_MOST) {
         Some((least, most)) => Some(Kind::Letters { least: least as usize, most: most as usize }),
-        None => {
-            let message = format!(
-                "expected a length such as 20, or two such as [10, 30]; at most {LETTERS_MOST}"
-            );
-            problems.refuse(message, "")
-        }
+        None => problems.refuse(format!("{expected}; at most {LETTERS_MOST}"), ""),
     }
+}
+
+fn pair(tree: &Tree) -> Option<&[Tree; 2]> {
+    if let Tree::List(items) = tree { items[..].try_into().ok() } else { None }
 }
 
 fn moments(
     problems: &mut Problems,
     value: &Tree,
     read: fn(&str) -> Option<i64>,
-) -> Option<(i64, i64)> {
-    let found = match value {
-        Tree::List(items) => match &items[..] {
-            [Tree::Text(first), Tree::Text(last)] => read(first).zip(read(last)),
-            _ => None,
-        },
+) -> Option<(i64, u64)> {
+    let found = match pair(value) {
+        Some([Tree::Text(first), Tree::Text(last)]) => read(first).zip(read(last)),
         _ => None,
     };
-    let Some((first, last)) = found else {
-        let message =
-            "expected the first and the last value, such as [\"2024-01-01\", \"2024-12-31\"]";
-        return problems.refuse(message, "");
-    };
-    if first > last {
-        return problems.refuse("the first value is after the last", "");
+    match found {
+        Some((first, last)) if first > last => {
+            problems.refuse("the first value is after the last", "")
+        }
+        Some((first, last)) => Some((first, (last - first) as u64 + 1)),
+        None => {
+            let such = "such as [\"2024-01-01\", \"2024-12-31\"]";
+            problems.refuse(format!("expected the first and the last value, {such}"), "")
+        }
     }
-    Some((first, last))
 }
 
 fn one_of(problems: &mut Problems, entries: Entries<'_>) -> Option<Kind> {
@@ -412,10 +379,8 @@ fn one_of(problems: &mut Problems, entries: Entries<'_>) -> Option<Kind> {
         if items.is_empty() {
             return problems.refuse("there is nothing to choose from", "");
         }
-        let read = items.iter().enumerate().map(|(idx, item)| {
-            problems.within(idx.to_string(), |problems| constant(problems, item))
-        });
-        read.collect::<Vec<_>>().into_iter().collect::<Option<Vec<Constant>>>()
+        let read = each(problems, items, constant);
+        read.into_iter().collect::<Option<Vec<Constant>>>()
     })?;
     let weights = read(problems, entries, "weights", |problems, tree| {
         let weights = list(problems, tree)?;
@@ -425,17 +390,22 @@ fn one_of(problems: &mut Problems, entries: Entries<'_>) -> Option<Kind> {
         });
         let read: Option<Vec<u64>> = read.collect();
         let read = read.filter(|read| read.len() == items.len() && read.iter().sum::<u64>() > 0);
-        let message =
-            || format!("expected {} whole numbers, one for each item, not all 0", items.len());
+        let n = items.len();
+        let message = || format!("expected {n} whole numbers, one for each item, not all 0");
         read.or_else(|| problems.refuse(message(), ""))
     });
     let weights = weights.unwrap_or_else(|| vec![1; items.len()]);
-    let cumulated = weights.iter().scan(0, |sum, weight| {
+    let cumulated = cumulated(weights.iter());
+    Some(Kind::OneOf { items, cumulated })
+}
+
+/// The sums of each weight and all before it.
+pub(super) fn cumulated<'w>(weights: impl Iterator<Item = &'w u64>) -> Vec<u64> {
+    let sums = weights.scan(0, |sum, weight| {
         *sum += weight;
         Some(*sum)
     });
-    let cumulated = cumulated.collect();
-    Some(Kind::OneOf { items, cumulated })
+    sums.collect()
 }
 
 fn lines(problems: &mut Problems, value: &Tree, known: &Known<'_>) -> Option<Kind> {
@@ -478,8 +448,9 @@ fn sequence(problems: &mut Problems, entries: Entries<'_>, known: &mut Known<'_>
         }
         Some(After { column, step, start })
     });
-    let numbering = known.numbering.as_mut();
-    let nth = numbering
+    let nth = known
+        .numbering
+        .as_mut()
         .map(|numbering| problems.within("after", |problems| numbering.add(problems, after)));
     Some(Kind::Sequence { start, step, nth })
 }

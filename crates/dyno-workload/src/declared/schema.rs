@@ -22,14 +22,11 @@ fn table(declared: &DeclaredTable, dialect: Dialect) -> Table {
         |names: &mut dyn Iterator<Item = &str>| names.map(quote).collect::<Vec<_>>().join(", ");
     let key = declared.columns.iter().filter(|column| column.is_key);
     let n_keys = key.clone().count();
-    let mut parts: Vec<String> = declared
-        .columns
-        .iter()
-        .map(|column| {
-            let kind = kind(column, dialect, column.is_key && n_keys == 1);
-            format!("{} {kind}", quote(&column.name))
-        })
-        .collect();
+    let part = |column: &Column| {
+        let kind = kind(column, dialect, column.is_key && n_keys == 1);
+        format!("{} {kind}", quote(&column.name))
+    };
+    let mut parts: Vec<String> = declared.columns.iter().map(part).collect();
     if n_keys > 0 {
         parts.push(format!("PRIMARY KEY ({})", list(&mut key.map(|column| column.name.as_str()))));
     }
@@ -86,12 +83,9 @@ pub(super) fn check(definition: &Definition, dialect: Dialect) -> Result<(), Str
     for table in &definition.tables {
         for column in &table.columns {
             if column.kind.of(dialect).is_none() {
-                return Err(format!(
-                    "column `{}` of table `{}` has no type for {}",
-                    column.name,
-                    table.name,
-                    dyno_model::declared::DIALECTS[super::definition::place(dialect)]
-                ));
+                let dialect = dyno_model::declared::DIALECTS[super::definition::place(dialect)];
+                let place = format!("column `{}` of table `{}`", column.name, table.name);
+                return Err(format!("{place} has no type for {dialect}"));
             }
         }
     }

@@ -25,12 +25,15 @@ pub(super) enum Token {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Scanned {
-    /// Its text and its names, in their order, without a semicolon at the end.
+pub(super) struct Scanned<'t> {
+    /// Without a semicolon at the end.
+    pub(super) text: &'t str,
+    pub(super) dialect: Dialect,
+    /// Its text and its names, in their order.
     pub(super) parts: Vec<Part>,
     /// What it consists of, without comments.
     pub(super) tokens: Vec<Token>,
-    /// Where each token is in the text that [`trimmed`] returns.
+    /// Where each token is in the text.
     pub(super) spans: Vec<Range<usize>>,
 }
 
@@ -56,11 +59,9 @@ const CONTROL: &[&str] =
 const HARMLESS: &[&str] =
     &["select", "values", "table", "show", "explain", "set", "lock", "analyze", "update", "pragma"];
 
-struct Scanner<'a> {
-    text: &'a str,
+struct Scanner<'t> {
+    scanned: Scanned<'t>,
     at: usize,
-    dialect: Dialect,
-    scanned: Scanned,
     /// Where the text begins that is in no part yet.
     from: usize,
     begin: usize,
@@ -68,14 +69,20 @@ struct Scanner<'a> {
     has_placeholders: bool,
 }
 
-/// What a text that begins with a quote has up to the next one, and the index behind that; none if there is none.
+/// What a text that begins with a quote means up to the next one, and the index behind that; none if there is none.
 pub(super) fn in_quotes(text: &str, has_escapes: bool) -> Option<(String, usize)> {
     let mut meant = String::new();
     let mut chars = text.char_indices().peekable();
     let (_, quote) = chars.next()?;
     while let Some((at, c)) = chars.next() {
         if c == '\\' && has_escapes {
-            meant.extend(chars.next().map(|(_, c)| c));
+            meant.extend(chars.next().map(|(_, c)| match c {
+                'n' => '\n',
+                't' => '\t',
+                'r' => '\r',
+                '0' => '\0',
+                c => c,
+            }));
         } else if c != quote {
             meant.push(c);
         } else if chars.peek().is_some_and(|(_, next)| *next == quote) {
@@ -90,22 +97,7 @@ pub(super) fn in_quotes(text: &str, has_escapes: bool) -> Option<(String, usize)
 
 /// The index behind the comment with which a text begins; in PostgreSQL they nest.
 pub(super) fn end_of_comment(text: &str, dialect: Dialect) -> Option<usize> {
-    let (mut depth, mut at) = (0, 0);
-    loop {
-        let rest = &text[at..];
-        if rest.starts_with("/*") && (depth == 0 || dialect == Dialect::PostgreSql) {
-            depth += 1;
-            at += 2;
-        } else if rest.starts_with("*/") {
-            depth -= 1;
-            at += 2;
-        } else {
-            at += rest.chars().next()?.len_utf8();
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-    }
+    dyno_pgbench::comment_length(text.as_bytes(), dialect == Dialect::PostgreSql)
 }
 
 /// Whether a word is one of these, which have blanks between them.
@@ -118,27 +110,27 @@ pub(super) fn trimmed(text: &str) -> &str {
     text.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace())
 }
 
-impl Scanned {
+impl<'t> Scanned<'t> {
     /// Fails with what is wrong.
-    pub(super) fn read(text: &str, dialect: Dialect) -> Result<Scanned, String> {
+    pub(super) fn read(text: &'t str, dialect: Dialect) -> Result<Scanned<'t>, String> {
         let scanned = Scanned::scan(text, dialect, false)?;
         scanned.check()?;
         Ok(scanned)
     }
 
     /// Accepts any statement, also with placeholders. Fails if something in it does not end.
-    pub(super) fn of_server(text: &str, dialect: Dialect) -> Result<Scanned, String> {
+    pub(super) fn of_server(text: &'t str, dialect: Dialect) -> Result<Scanned<'t>, String> {
         Scanned::scan(text, dialect, true)
     }
 
-    fn scan(text: &str, dialect: Dialect, has_placeholders: bool) -> Result<Scanned, String> {
+    fn scan(text: &'t str, dialect: Dialect, has_placeholders: bool) -> Result<Self, String> {
         let text = trimmed(text);
         if text.contains('\0') {
             return Err("the statement contains a zero byte".to_owned());
         }
-        let scanned = Scanned { parts: Vec::new(), tokens: Vec::new(), spans: Vec::new() };
-        let mut scanner =
-            Scanner { text, at: 0, dialect, scanned, from: 0, begin: 0, has_placeholders };
+        let (parts, tokens, spans) = Default::default();
+        let scanned = Scanned { text, dialect, parts, tokens, spans };
+        let mut scanner = Scanner { scanned, at: 0, from: 0, begin: 0, has_placeholders };
         while scanner.at < text.len() {
             scanner.step()?;
         }
@@ -154,25 +146,30 @@ impl Scanned {
         })
     }
 
-    /// The text with this dialect's placeholders.
-    pub(super) fn prepared(&self, dialect: Dialect) -> String {
+    /// The text with the dialect's placeholders.
+    pub(super) fn prepared(&self) -> String {
         let mut position = 0;
         let text = |part: &Part| match part {
             Part::Text(text) => text.clone(),
             Part::Name(_) => {
                 position += 1;
-                dialect.placeholder(position)
+                self.dialect.placeholder(position)
             }
         };
         self.parts.iter().map(text).collect()
     }
 
+    pub(super) fn at(&self, idx: usize) -> &'t str {
+        &self.text[self.spans[idx].clone()]
+    }
+
+    pub(super) fn is_mysql(&self) -> bool {
+        self.dialect == Dialect::MySql
+    }
+
     /// The word at this token, or nothing.
     pub(super) fn word(&self, idx: usize) -> &str {
-        match self.tokens.get(idx) {
-            Some(Token::Word(word)) => word,
-            _ => "",
-        }
+        if let Some(Token::Word(word)) = self.tokens.get(idx) { word } else { "" }
     }
 
     /// The word or the quoted name at this token.
@@ -201,6 +198,11 @@ impl Scanned {
         self.tokens.get(idx) == Some(&Token::Sign(sign))
     }
 
+    /// Whether this token is one of these signs.
+    pub(super) fn is_any_sign(&self, idx: usize, signs: &str) -> bool {
+        matches!(self.tokens.get(idx), Some(Token::Sign(sign)) if signs.contains(*sign))
+    }
+
     /// The first token that is one of these words.
     pub(super) fn find_word(&self, words: &[&str]) -> Option<usize> {
         (0..self.tokens.len()).find(|&idx| words.contains(&self.word(idx)))
@@ -215,11 +217,10 @@ impl Scanned {
             return Err("the statement is empty".to_owned());
         }
         if CONTROL.contains(&self.word(0)) {
+            let word = self.word(0).to_uppercase();
             return Err(format!(
-                "`{}` cannot be a statement: the transaction's key `begin` says whether its \
-                 statements form one database transaction, and a step with `roll_back = true` \
-                 rolls it back",
-                self.word(0).to_uppercase()
+                "`{word}` cannot be a statement: the transaction's key `begin` says whether its statements form one \
+                 database transaction, and a step with `roll_back = true` rolls it back"
             ));
         }
         let mut open = 0_i64;
@@ -228,9 +229,8 @@ impl Scanned {
                 Token::Sign('(') => open += 1,
                 Token::Sign(')') => open -= 1,
                 Token::Sign(';') => {
-                    return Err(
-                        "these are several statements; make each a separate step".to_owned()
-                    );
+                    let why = "these are several statements; make each a separate step";
+                    return Err(why.to_owned());
                 }
                 _ => {}
             }
@@ -238,10 +238,7 @@ impl Scanned {
                 return Err("a `)` has no matching `(`".to_owned());
             }
         }
-        match open {
-            0 => Ok(()),
-            _ => Err("a `(` has no matching `)`".to_owned()),
-        }
+        if open == 0 { Ok(()) } else { Err("a `(` has no matching `)`".to_owned()) }
     }
 
     /// The name that begins at token `idx`, without what qualifies it, and the index behind it.
@@ -256,12 +253,8 @@ impl Scanned {
         }
     }
 
-    /// A column that INSERT names, with its table, as they stand in the text that was read.
-    pub(super) fn inserted_column<'t>(
-        &self,
-        text: &'t str,
-        column: &str,
-    ) -> Option<(&'t str, &'t str)> {
+    /// A column that INSERT names, with its table, as they stand in the text.
+    pub(super) fn inserted_column(&self, column: &str) -> Option<(&'t str, &'t str)> {
         let (_, columns) = self.inserted_columns()?;
         let first = self.inserted_at()?;
         let (_, after) = self.name(first)?;
@@ -269,7 +262,30 @@ impl Scanned {
         // A name, and a comma or the parenthesis before it.
         let column = self.spans.get(after + 1 + 2 * nth)?;
         let table = self.spans.get(first)?.start..self.spans.get(after - 1)?.end;
-        Some((text.get(table)?, text.get(column.clone())?))
+        Some((self.text.get(table)?, self.text.get(column.clone())?))
+    }
+
+    /// The tokens that stand alone at a place of an inserted row, from that of VALUES on: depth of brackets,
+    /// place in the row, index.
+    pub(super) fn inserted_values(&self, values: usize) -> Vec<(i32, usize, usize)> {
+        let mut found = Vec::new();
+        let (mut depth, mut nth) = (0, 0);
+        for idx in values + 1..self.tokens.len() {
+            match self.tokens[idx] {
+                Token::Sign('(') => depth += 1,
+                Token::Sign(')') => {
+                    depth -= 1;
+                    nth = if depth == 0 { 0 } else { nth };
+                }
+                Token::Sign(',') => nth += usize::from(depth == 1),
+                _ if depth == 0 => break,
+                _ if self.is_any_sign(idx - 1, "(,") && self.is_any_sign(idx + 1, "),") => {
+                    found.push((depth, nth, idx));
+                }
+                _ => {}
+            }
+        }
+        found
     }
 
     /// The table that INSERT writes to, and the index of the token behind it.
@@ -315,10 +331,8 @@ impl Scanned {
                 // What is updated instead is reported as if it were inserted.
                 let updates = self.has_word("conflict") && self.has_word("update");
                 let replaces = self.word(1) == "or" && self.word(2) == "replace";
-                match updates || replaces || self.has_word("duplicate") {
-                    true => Effect::Unclear(table),
-                    false => Effect::Insert(table),
-                }
+                let is_unclear = updates || replaces || self.has_word("duplicate");
+                if is_unclear { Effect::Unclear(table) } else { Effect::Insert(table) }
             }
             "replace" => {
                 self.inserted().map_or(Effect::Unknown, |(table, _)| Effect::Unclear(table))
@@ -338,10 +352,8 @@ impl Scanned {
             }
             "with" => {
                 let writes = ["insert", "delete", "merge", "replace"];
-                match writes.iter().any(|word| self.has_word(word)) {
-                    true => Effect::Unknown,
-                    false => Effect::None,
-                }
+                let writes = writes.iter().any(|word| self.has_word(word));
+                if writes { Effect::Unknown } else { Effect::None }
             }
             word if HARMLESS.contains(&word) => Effect::None,
             _ => Effect::Unknown,
@@ -364,7 +376,6 @@ impl Scanned {
     }
 }
 
-/// Whether a name may begin so; any character beyond ASCII is a letter.
 /// Other blanks of Unicode are parts of names, except to ClickHouse.
 fn is_blank(c: char, dialect: Dialect) -> bool {
     match dialect {
@@ -373,6 +384,7 @@ fn is_blank(c: char, dialect: Dialect) -> bool {
     }
 }
 
+/// Whether a name may begin so; any character beyond ASCII is a letter.
 fn begins_name(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_' || !c.is_ascii()
 }
@@ -381,9 +393,22 @@ pub(super) fn continues_name(c: char) -> bool {
     begins_name(c) || c.is_ascii_digit()
 }
 
-impl Scanner<'_> {
-    fn rest(&self) -> &str {
-        &self.text[self.at..]
+/// Whether a text begins with a comment up to the end of its line.
+fn begins_line_comment(text: &str, dialect: Dialect) -> bool {
+    // Two dashes are two minus signs for MySQL unless a blank follows.
+    let is_blank = |c: char| c == ' ' || c.is_ascii_control();
+    let is_mysql = dialect == Dialect::MySql;
+    let begins = |after: &str| !is_mysql || after.chars().next().is_none_or(is_blank);
+    text.strip_prefix("--").is_some_and(begins) || (is_mysql && text.starts_with('#'))
+}
+
+fn placeholder(sign: &str) -> String {
+    format!("`{sign}` is a placeholder of the server; write :name, and define the name in `let`")
+}
+
+impl<'t> Scanner<'t> {
+    fn rest(&self) -> &'t str {
+        &self.scanned.text[self.at..]
     }
 
     fn token(&mut self, token: Token) {
@@ -393,23 +418,24 @@ impl Scanner<'_> {
 
     fn end_text(&mut self, end: usize) {
         if self.from < end {
-            self.scanned.parts.push(Part::Text(self.text[self.from..end].to_owned()));
+            let text = &self.scanned.text[self.from..end];
+            self.scanned.parts.push(Part::Text(text.to_owned()));
         }
     }
 
     fn step(&mut self) -> Result<(), String> {
-        let text = self.text;
-        let rest = &text[self.at..];
+        let (rest, dialect) = (self.rest(), self.scanned.dialect);
         self.begin = self.at;
         let Some(c) = rest.chars().next() else { return Ok(()) };
-        let is_mysql = self.dialect == Dialect::MySql;
-        if is_blank(c, self.dialect) {
+        let is_mysql = self.scanned.is_mysql();
+        if is_blank(c, dialect) {
             self.at += c.len_utf8();
-        } else if self.is_line_comment(rest) {
-            let is_end = |c: char| c == '\n' || (c == '\r' && self.dialect == Dialect::PostgreSql);
+        } else if begins_line_comment(rest, dialect) {
+            let is_end = |c: char| c == '\n' || (c == '\r' && dialect == Dialect::PostgreSql);
             self.at += rest.find(is_end).unwrap_or(rest.len());
         } else if rest.starts_with("/*") {
-            self.comment()?;
+            let end = end_of_comment(rest, dialect);
+            self.at += end.ok_or("a comment that begins with /* is not closed")?;
         } else if c == '\'' {
             let has_escapes = is_mysql || self.has_escape_prefix();
             self.quoted(has_escapes, "a string that begins with ' is not closed")?;
@@ -417,23 +443,20 @@ impl Scanner<'_> {
         } else if c == '"' && is_mysql {
             self.quoted(true, "a string that begins with \" is not closed")?;
             self.token(Token::Sign('\''));
-        } else if c == '"' || (c == '`' && self.dialect != Dialect::PostgreSql) {
+        } else if c == '"' || (c == '`' && dialect != Dialect::PostgreSql) {
             let name = self.quoted(false, "a quoted name is not closed")?;
             self.token(Token::Quoted(name));
-        } else if c == '[' && self.dialect == Dialect::Sqlite {
+        } else if c == '[' && dialect == Dialect::Sqlite {
             let end = rest.find(']').ok_or("a name that begins with [ is not closed")?;
             let name = rest[1..end].to_owned();
             self.at += end + 1;
             self.token(Token::Quoted(name));
-        } else if c == '$' && self.dialect == Dialect::PostgreSql {
+        } else if c == '$' && dialect == Dialect::PostgreSql {
             self.dollar()?;
         } else if c == ':' {
             self.colon();
-        } else if c == '?' && self.dialect != Dialect::PostgreSql && !self.has_placeholders {
-            return Err(
-                "`?` is a placeholder of the server; write :name, and define the name in `let`"
-                    .to_owned(),
-            );
+        } else if c == '?' && dialect != Dialect::PostgreSql && !self.has_placeholders {
+            return Err(placeholder("?"));
         } else if begins_name(c) {
             let is_inside = |c: char| continues_name(c) || c == '$';
             let end = rest.find(|c| !is_inside(c)).unwrap_or(rest.len());
@@ -450,25 +473,10 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    fn is_line_comment(&self, rest: &str) -> bool {
-        match self.dialect {
-            // Two dashes are two minus signs there unless a blank follows.
-            Dialect::MySql => {
-                let after = rest.strip_prefix("--");
-                rest.starts_with('#')
-                    || after.is_some_and(|after| {
-                        after.chars().next().is_none_or(|c| c == ' ' || c.is_ascii_control())
-                    })
-            }
-            Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => rest.starts_with("--"),
-        }
-    }
-
     /// Whether an E stands before a literal of PostgreSQL, so that a backslash escapes.
     fn has_escape_prefix(&mut self) -> bool {
-        let before = self.text[..self.at].ends_with(['e', 'E']);
-        self.dialect == Dialect::PostgreSql
-            && before
+        self.scanned.dialect == Dialect::PostgreSql
+            && self.scanned.text[..self.at].ends_with(['e', 'E'])
             && self.scanned.tokens.last() == Some(&Token::Word("e".to_owned()))
     }
 
@@ -476,12 +484,6 @@ impl Scanner<'_> {
         let (meant, end) = in_quotes(self.rest(), has_escapes).ok_or(wrong)?;
         self.at += end;
         Ok(meant)
-    }
-
-    fn comment(&mut self) -> Result<(), String> {
-        let end = end_of_comment(self.rest(), self.dialect);
-        self.at += end.ok_or("a comment that begins with /* is not closed")?;
-        Ok(())
     }
 
     /// A literal between dollars of PostgreSQL: `$$…$$`, `$tag$…$tag$`.
@@ -494,10 +496,7 @@ impl Scanner<'_> {
                 self.token(Token::Sign('$'));
                 return Ok(());
             }
-            return Err(
-                "`$1` is a placeholder of the server; write :name, and define the name in `let`"
-                    .to_owned(),
-            );
+            return Err(placeholder("$1"));
         }
         let end = rest[1..].find(|c| !continues_name(c)).map_or(rest.len(), |end| end + 1);
         if !rest[end..].starts_with('$') {
@@ -540,7 +539,7 @@ mod tests {
     #[track_caller]
     fn check(dialect: Dialect, sql: &str, prepared: &str, names: &[&str]) {
         let scanned = Scanned::read(sql, dialect).unwrap();
-        assert_eq!(scanned.prepared(dialect), prepared);
+        assert_eq!(scanned.prepared(), prepared);
         assert_eq!(scanned.names().collect::<Vec<_>>(), names);
     }
 

@@ -4,7 +4,6 @@ use dyno_units::RandomStream;
 
 use super::values::Values;
 
-/// Most digits that one draw makes.
 const DIGITS_MOST: usize = 18;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +11,6 @@ pub(super) enum Piece {
     Fixed(Vec<u8>),
     /// Random digits; at most [`DIGITS_MOST`].
     Digits(usize),
-    /// Random letters from a to z.
     Letters(usize),
     Value(usize),
 }
@@ -31,18 +29,10 @@ pub(super) fn read(
             ('@', Some(Piece::Letters(n))) => *n += 1,
             ('@', _) => pieces.push(Piece::Letters(1)),
             ('{', _) => {
-                let mut name = String::new();
-                loop {
-                    match chars.next() {
-                        Some('}') => break,
-                        Some(c) => name.push(c),
-                        None => {
-                            let why = "`{` has no matching `}`; write a literal brace as `\\{`";
-                            return Err(why.to_owned());
-                        }
-                    }
-                }
-                pieces.push(Piece::Value(place(&name)?));
+                let why = "`{` has no matching `}`; write a literal brace as `\\{`";
+                let (name, rest) = chars.as_str().split_once('}').ok_or(why)?;
+                pieces.push(Piece::Value(place(name)?));
+                chars = rest.chars();
             }
             (c, last) => {
                 let c = match c {

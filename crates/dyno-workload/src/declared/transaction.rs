@@ -13,7 +13,7 @@ use crate::Dialect;
 use super::definition::{Definition, PerDialect, TEXTS_MOST, per_dialect};
 use super::generator::Generator;
 use super::problems::{
-    Entries, Problems, count, find, list, listed, only, switch, table, text, texts,
+    Entries, Problems, count, each, find, list, listed, only, switch, table, text, texts,
 };
 use super::read_generator::{Known, Numbering, formula, generator};
 use super::sql::{Effect, Scanned};
@@ -124,16 +124,13 @@ impl Scope<'_> {
 
     fn add(&mut self, problems: &mut Problems, name: &str) -> usize {
         if !is_valid_name(name) {
-            problems.add(
-                format!("`{name}` cannot be the name of a value"),
-                "use letters, digits and `_`, not beginning with a digit",
-            );
+            let help = "use letters, digits and `_`, not beginning with a digit";
+            problems.add(format!("`{name}` cannot be the name of a value"), help);
         }
         if self.values.contains_key(name) {
-            let message = match name {
-                "rows" => "`rows` is the number of rows of the latest statement".to_owned(),
-                _ => format!("`{name}` already exists"),
-            };
+            let of_rows = "is the number of rows of the latest statement";
+            let why = if name == "rows" { of_rows } else { "already exists" };
+            let message = format!("`{name}` {why}");
             problems.add(message, "give it another name");
         }
         self.values.insert(name.to_owned(), self.n_values);
@@ -172,11 +169,7 @@ pub(super) fn read(
         None => problems
             .refuse("the transaction has no steps", "add `steps = [{ sql = \"SELECT 1\" }]`"),
     }?;
-    for unused in lets.iter().filter(|one| !scope.used.contains(&one.at)) {
-        problems.path_in("let", &unused.name, |problems| {
-            problems.add(format!("`{}` is drawn and never used", unused.name), "leave it out");
-        });
-    }
+    unused(problems, (&lets, &scope), "is drawn and never used", "leave it out");
     let n_statements: u64 = steps.iter().filter(|step| step.is_sql()).map(|step| step.times).sum();
     let begin = super::problems::read(problems, entries, "begin", switch);
     let rolls_back = steps.iter().any(|step| !step.is_sql());
@@ -198,13 +191,17 @@ pub(super) fn read(
     Some(Transaction { name, weight, has_begin, lets, steps, think, n_values, room })
 }
 
+fn unused(problems: &mut Problems, (lets, scope): (&[Let], &Scope<'_>), why: &str, help: &str) {
+    for unused in lets.iter().filter(|one| !scope.used.contains(&one.at)) {
+        let message = format!("`{}` {why}", unused.name);
+        problems.path_in("let", &unused.name, |problems| problems.add(message, help));
+    }
+}
+
 impl Step {
     /// Whether it takes nothing from the rows that it receives.
     pub(super) fn reads_nothing(&self) -> bool {
-        match &self.action {
-            Action::Sql(sql) => sql.read.is_empty(),
-            Action::RollBack => true,
-        }
+        if let Action::Sql(sql) = &self.action { sql.read.is_empty() } else { true }
     }
 
     fn is_sql(&self) -> bool {
@@ -235,10 +232,7 @@ fn steps(problems: &mut Problems, tree: &Tree, scope: &mut Scope<'_>) -> Option<
     if items.is_empty() {
         problems.add("the transaction has no steps", "");
     }
-    let read = items.iter().enumerate().map(|(idx, item)| {
-        problems.within(idx.to_string(), |problems| step(problems, item, scope))
-    });
-    read.collect::<Vec<_>>().into_iter().collect()
+    each(problems, items, |problems, item| step(problems, item, scope)).into_iter().collect()
 }
 
 fn step(problems: &mut Problems, tree: &Tree, scope: &mut Scope<'_>) -> Option<Step> {
@@ -280,27 +274,19 @@ fn step(problems: &mut Problems, tree: &Tree, scope: &mut Scope<'_>) -> Option<S
             Action::RollBack
         }
         _ => {
-            return problems.refuse(
-                "a step is either a statement or a rollback",
-                "write `sql = \"SELECT …\"`, or `roll_back = true`",
-            );
+            let help = "write `sql = \"SELECT …\"`, or `roll_back = true`";
+            return problems.refuse("a step is either a statement or a rollback", help);
         }
     };
-    for unused in lets.iter().filter(|one| !scope.used.contains(&one.at)) {
-        problems.path_in("let", &unused.name, |problems| {
-            let message = format!("`{}` is drawn and not used in this step", unused.name);
-            problems.add(message, "draw it in the step that uses it first, or leave it out");
-        });
-    }
+    let help = "draw it in the step that uses it first, or leave it out";
+    unused(problems, (&lets, scope), "is drawn and not used in this step", help);
     Some(Step { times: times.unwrap_or(1), lets, condition, action })
 }
 
 /// The place that a column is read into: a new one, or that of an earlier reading.
 fn read_into(problems: &mut Problems, name: &str, scope: &mut Scope<'_>) -> usize {
-    match scope.values.get(name) {
-        Some(&at) if at != ROWS => at,
-        _ => scope.add(problems, name),
-    }
+    let known = scope.values.get(name).copied().filter(|at| *at != ROWS);
+    known.unwrap_or_else(|| scope.add(problems, name))
 }
 
 /// An error in all given dialects is a problem; in some it is refused once one is known.
@@ -316,14 +302,11 @@ fn forms(
             Err(format!("the statement is not given for this dialect; add `{named} = \"…\"`"))
         }
     });
-    let given = Dialect::WITH_TRANSACTIONS
-        .iter()
-        .zip(&forms)
-        .filter(|(dialect, _)| sql.of(**dialect).is_some());
-    let mut wrong = given.map(|(_, form)| form.as_ref().err()).collect::<Vec<_>>();
+    let given = Dialect::WITH_TRANSACTIONS.iter().zip(&forms);
+    let given = given.filter(|(dialect, _)| sql.of(**dialect).is_some());
+    let wrong: Vec<_> = given.map(|(_, form)| form.as_ref().err()).collect();
     if wrong.iter().all(Option::is_some) {
-        let first = wrong.swap_remove(0)?;
-        return problems.refuse(first.clone(), "");
+        return problems.refuse(wrong[0]?.clone(), "");
     }
     Some(forms)
 }
@@ -333,33 +316,29 @@ fn form(text: &str, dialect: Dialect, scope: &mut Scope<'_>) -> Result<Form, Str
     let mut values = Vec::new();
     for name in scanned.names() {
         let Some(&at) = scope.values.get(name) else {
-            return Err(format!(
-                "`:{name}` has no value here: it is neither in `let` nor read before; known here: {}",
-                listed(scope.values.keys().map(|name| format!("`:{name}`")))
-            ));
+            let known = listed(scope.values.keys().map(|name| format!("`:{name}`")));
+            let why = "has no value here: it is neither in `let` nor read before; known here";
+            return Err(format!("`:{name}` {why}: {known}"));
         };
         values.push(at);
         scope.used.push(at);
     }
-    if values.len() > VALUES_MOST {
-        return Err(format!(
-            "the statement has {} values, but at most {VALUES_MOST} are allowed",
-            values.len()
-        ));
+    let n = values.len();
+    if n > VALUES_MOST {
+        return Err(format!("the statement has {n} values, but at most {VALUES_MOST} are allowed"));
     }
     if let Some((table, columns)) = scanned.inserted_columns()
         && let Some(idx) = scope.definition.find_table(&table)
     {
         let table = &scope.definition.tables[idx];
         for column in columns {
-            let is_there = |one: &super::definition::Column| one.name.to_lowercase() == column;
-            if !table.columns.iter().any(is_there) {
+            if table.columns.iter().all(|one| one.name.to_lowercase() != column) {
                 return Err(format!("table `{}` has no column `{column}`", table.name));
             }
         }
     }
     Ok(Form {
-        prepared: scanned.prepared(dialect),
+        prepared: scanned.prepared(),
         values,
         is_read: scanned.is_read(),
         is_write: scanned.is_write(),

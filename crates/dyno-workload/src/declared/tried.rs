@@ -127,10 +127,8 @@ impl Declared {
         let dialect = connection.dialect();
         // All of its own: nothing here is counted, or moves what clients draw.
         let seed = Seed(0).derive("tried", 0);
-        let numbers = |first: &Option<i64>| Numbers {
-            first: *first,
-            sequence: Sequences::default().member(0, 1),
-        };
+        let sequence = || Sequences::default().member(0, 1);
+        let numbers = |first: &Option<i64>| Numbers { first: *first, sequence: sequence() };
         let sequences = first.iter().map(numbers).collect();
         let own = (sequences, Counts::new(definition).client(), seed.0);
         let mut client = Client::new(definition, dialect, own).undone();

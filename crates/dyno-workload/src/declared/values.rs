@@ -136,7 +136,6 @@ pub(super) fn push_real(out: &mut Vec<u8>, number: f64) {
     let _ = write!(out, "{number}");
 }
 
-/// What expressions are evaluated with.
 pub(super) struct Scratch {
     variables: Variables,
     random: Prng,

@@ -55,11 +55,8 @@ impl Client {
             // A loop of its own ends before it begins.
             Err(CallEnd::Well | CallEnd::False) => return None,
         };
-        let events = Rc::new(EventLoop::new(
-            Arc::clone(&shared),
-            Arc::clone(&runner.cells),
-            Rc::clone(&pace),
-        ));
+        let cells = Arc::clone(&runner.cells);
+        let events = Rc::new(EventLoop::new(Arc::clone(&shared), cells, Rc::clone(&pace)));
         runner.state.set_events(Rc::clone(&events) as Rc<dyn dyno_sysbench::Events>);
         Some(Client { shared, runner, pace, events, error: None })
     }
@@ -78,16 +75,10 @@ impl Client {
                     self.more().await
                 }
                 Request::More => self.more().await,
-                Request::Stop => {
-                    self.done();
-                    Reply::Done
-                }
+                Request::Stop => self.done(),
                 Request::Restart => self.restart(),
                 Request::Failed(message) => self.failed(&message).await,
-                Request::Cancel => {
-                    self.cancel();
-                    Reply::Done
-                }
+                Request::Cancel => self.cancel(),
                 Request::Sleep(us) => {
                     self.pace.begin_sleep(Nanoseconds((us * 1000.0) as u64));
                     let pace = Rc::clone(&self.pace);
@@ -96,8 +87,7 @@ impl Client {
                 }
                 Request::Connect => self.connect().await,
                 Request::Reconnect(number) if self.runner.links.is_main(number) => {
-                    self.replace().await;
-                    Reply::Done
+                    self.replace().await
                 }
                 Request::Ended(_) => return self.end(),
                 Request::Broken(..) if self.runner.settings.program.host.is_stopped() => {
@@ -136,26 +126,30 @@ impl Client {
         self.session().map(Session::take_tally).unwrap_or_default()
     }
 
-    fn done(&mut self) {
+    fn done(&mut self) -> Reply {
         let tally = self.take_tally();
         self.events.done(tally);
+        Reply::Done
     }
 
     async fn more(&mut self) -> Reply {
         let events = Rc::clone(&self.events);
-        match poll_fn(|_| events.poll_more()).await {
-            true => Reply::Yes,
-            false => Reply::No,
-        }
+        if poll_fn(|_| events.poll_more()).await { Reply::Yes } else { Reply::No }
     }
 
     /// The event was the last one, and is not counted.
-    fn cancel(&mut self) {
+    fn cancel(&mut self) -> Reply {
+        self.drop_event(Ok(Ended::RolledBack));
+        self.events.end();
+        Reply::Done
+    }
+
+    /// Tells the pace what has become of an event that is not counted, if one is under way.
+    fn drop_event(&mut self, ended: Result<Ended, &StatementError>) {
         if self.events.give_up() {
             let tally = self.take_tally();
-            self.pace.done(KIND, tally, Ok(Ended::RolledBack));
+            self.pace.done(KIND, tally, ended);
         }
-        self.events.end();
     }
 
     /// What went wrong last; an error of the script itself if nothing did.
@@ -213,10 +207,11 @@ impl Client {
     }
 
     /// Replaces a connection that was lost, or that the script wants a new one for.
-    async fn replace(&mut self) {
+    async fn replace(&mut self) -> Reply {
         if self.reconnect().await {
             self.runner.cells.counters.add(Counter::Reconnect, 1);
         }
+        Reply::Done
     }
 
     /// Replaces the connection by a new one with the same statements, however often that takes.
@@ -224,11 +219,9 @@ impl Client {
         let statements = self.runner.links.of_server();
         let pace = Rc::clone(&self.pace);
         let Some(session) = self.session() else { return false };
-        loop {
-            match session.reconnect(&statements).await {
-                Ok(()) => break,
-                Err(error) if !pace.reconnect_failed(&error) => return false,
-                Err(_) => {}
+        while let Err(error) = session.reconnect(&statements).await {
+            if !pace.reconnect_failed(&error) {
+                return false;
             }
         }
         true
@@ -250,8 +243,7 @@ impl Client {
             }
             Err(error) => {
                 let sql = self.runner.state.sql().to_owned();
-                let call = self.runner.text_call();
-                self.refused(error, call, &sql).await
+                self.refused(error, self.runner.text_call(), &sql).await
             }
         }
     }
@@ -268,10 +260,7 @@ impl Client {
             let Some(session) = self.session() else { return Reply::No };
             return match session.text(&sql, class).await {
                 Ok(answer) => self.answered(class == StatementClass::Read, 1, answer),
-                Err(error) => {
-                    let call = self.runner.text_call();
-                    self.refused(error, call, &sql).await
-                }
+                Err(error) => self.refused(error, self.runner.text_call(), &sql).await,
             };
         };
         let Runner { state, links, .. } = &mut self.runner;
@@ -320,11 +309,8 @@ impl Client {
             }
             Err(error) => {
                 let sql = made.map(|made| made.sql.clone());
-                let call = if self.runner.is_pgsql() {
-                    "PQexecPrepared()"
-                } else {
-                    "mysql_stmt_execute()"
-                };
+                let is_pgsql = self.runner.is_pgsql();
+                let call = if is_pgsql { "PQexecPrepared()" } else { "mysql_stmt_execute()" };
                 self.refused(error, call, &sql.unwrap_or_default()).await
             }
         }
@@ -333,10 +319,7 @@ impl Client {
     fn answered(&self, is_read: bool, n_columns: usize, answer: Answered) -> Reply {
         let has_rows = is_read || answer.rows > 0;
         self.runner.cells.answered(has_rows, answer.affected);
-        match has_rows {
-            true => Reply::Rows(answer.rows, n_columns),
-            false => Reply::Executed,
-        }
+        if has_rows { Reply::Rows(answer.rows, n_columns) } else { Reply::Executed }
     }
 
     #[cold]
@@ -361,11 +344,8 @@ impl Client {
     fn end(&mut self) {
         // Its statements need not have read the clock.
         self.runner.cells.ended(self.pace.now());
-        if self.events.give_up() {
-            // A loop of the script's own has left its last event open.
-            let tally = self.take_tally();
-            self.pace.done(KIND, tally, Ok(Ended::RolledBack));
-        }
+        // A loop of the script's own has left its last event open.
+        self.drop_event(Ok(Ended::RolledBack));
         self.pace.finished();
     }
 
@@ -392,14 +372,8 @@ impl Client {
 pub(super) fn value_of(held: Held, kind: Option<ParamKind>, bytes: &[u8]) -> Value<'_> {
     match held {
         Held::Null => Value::Null,
-        Held::Number(number) => number_of(number, kind),
+        Held::Number(number) if kind == Some(ParamKind::Real) => Value::Real(number),
+        Held::Number(number) => Value::Integer(number as i64),
         Held::Text(start, end) => Value::Text(&bytes[start..end]),
-    }
-}
-
-fn number_of(number: f64, kind: Option<ParamKind>) -> Value<'static> {
-    match kind.unwrap_or_default() {
-        ParamKind::Real => Value::Real(number),
-        ParamKind::Integer | ParamKind::Text => Value::Integer(number as i64),
     }
 }

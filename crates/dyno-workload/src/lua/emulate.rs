@@ -32,14 +32,8 @@ fn push(out: &mut String, kind: ParamKind, value: Held, bytes: &[u8]) {
         (Held::Number(number), ParamKind::Text) => drop(write!(out, "'{number}'")),
         (Held::Number(number), ParamKind::Integer) => drop(write!(out, "{}", number as i64)),
         (Held::Text(start, end), _) => {
-            out.push('\'');
-            for c in String::from_utf8_lossy(&bytes[start..end]).chars() {
-                if c == '\'' {
-                    out.push('\'');
-                }
-                out.push(c);
-            }
-            out.push('\'');
+            let text = String::from_utf8_lossy(&bytes[start..end]).replace('\'', "''");
+            out.extend(["'", &text, "'"]);
         }
     }
 }

@@ -59,7 +59,6 @@ impl EventLoop {
         self.links.replace(links);
     }
 
-    /// The script has stopped.
     pub(super) fn take_back(&self) -> Links {
         self.links.take()
     }
@@ -163,17 +162,10 @@ impl EventLoop {
             Some(Ok(answer)) => {
                 let has_rows = quick.class == StatementClass::Read || answer.rows > 0;
                 self.cells.answered(has_rows, answer.affected);
-                match has_rows {
-                    true => Executed::Rows(answer.rows),
-                    false => Executed::NoRows,
-                }
+                if has_rows { Executed::Rows(answer.rows) } else { Executed::NoRows }
             }
-            Some(Err(error)) => {
-                self.sent.replace((statement, Some(error)));
-                Executed::Sent
-            }
-            None => {
-                self.sent.replace((statement, None));
+            unknown => {
+                self.sent.replace((statement, unknown.and_then(Result::err)));
                 Executed::Sent
             }
         }

@@ -88,15 +88,7 @@ pub(super) enum Connected {
 
 impl Links {
     pub(super) fn new(main: Option<Session>, connector: Option<Connector>) -> Links {
-        Links {
-            main,
-            main_use: Use::Free,
-            others: Vec::new(),
-            connector,
-            statements: vec![Vec::new()],
-            quick: Vec::new(),
-            early: None,
-        }
+        Links { main, connector, statements: vec![Vec::new()], ..Links::default() }
     }
 
     pub(super) fn connect(&mut self) -> Connected {
@@ -138,9 +130,9 @@ impl Links {
 
     pub(super) fn disconnect(&mut self, number: usize) {
         match self.other(number) {
+            Some(other) => *other = None,
             None if number == 0 => self.main_use = Use::Closed,
             None => {}
-            Some(other) => *other = None,
         }
     }
 
@@ -237,20 +229,13 @@ impl Links {
         is_emulated: bool,
     ) -> Result<usize, StatementError> {
         let class = StatementClass::of_text(sql);
-        let mut made = Made {
-            sql: sql.to_owned(),
-            class,
-            kinds: Vec::new(),
-            prepared: None,
-            is_closed: false,
-        };
+        let (sql, kinds) = (sql.to_owned(), Vec::new());
+        let mut made = Made { sql, class, kinds, prepared: None, is_closed: false };
         if !is_emulated && let Some(session) = self.main.as_mut().filter(|_| number == 0) {
-            let of_server = |made: &Made| made.prepared.map(|idx| (idx, made.is_closed));
-            let taken: Vec<(usize, bool)> =
-                self.statements[0].iter().filter_map(of_server).collect();
-            let free_place = taken.iter().find(|(_, is_closed)| *is_closed).map(|(idx, _)| *idx);
-            let place = free_place.unwrap_or(taken.len());
-            let text = session.dialect().placeholders(sql);
+            let taken = self.statements[0].iter().filter(|made| made.prepared.is_some());
+            let free = taken.clone().find(|made| made.is_closed).and_then(|made| made.prepared);
+            let place = free.unwrap_or(taken.count());
+            let text = session.dialect().placeholders(&made.sql);
             match session.prepare_at(place, &Statement::new(text, class)) {
                 Ok(()) => made.prepared = Some(place),
                 // This command is not supported in the prepared statement protocol.

@@ -39,10 +39,7 @@ pub enum Ignored {
 
 impl Ignored {
     pub fn contains(&self, code: &str) -> bool {
-        match self {
-            Ignored::All => true,
-            Ignored::Codes(codes) => codes.iter().any(|one| one == code),
-        }
+        if let Ignored::Codes(codes) = self { codes.iter().any(|one| one == code) } else { true }
     }
 }
 
@@ -84,10 +81,7 @@ pub struct Settings {
 
 /// The name of the driver that scripts find.
 pub fn driver_of(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::PostgreSql => "pgsql",
-        Dialect::MySql | Dialect::Sqlite | Dialect::ClickHouse => "mysql",
-    }
+    if dialect == Dialect::PostgreSql { "pgsql" } else { "mysql" }
 }
 
 pub struct LuaWorkload {
@@ -124,20 +118,13 @@ impl Workload for LuaWorkload {
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {
         crate::workload::refuse_without_transactions(self.name(), dialect)?;
-        match dialect {
-            Dialect::Sqlite => {
-                let why = "sysbench scripts need MariaDB, MySQL or PostgreSQL";
-                Err(why.to_owned())
-            }
-            Dialect::MySql | Dialect::PostgreSql | Dialect::ClickHouse => Ok(()),
-        }
+        let why = "sysbench scripts need MariaDB, MySQL or PostgreSQL";
+        if dialect == Dialect::Sqlite { Err(why.to_owned()) } else { Ok(()) }
     }
 
     fn check_load(&self, is_open: bool) -> Result<(), String> {
-        match is_open && self.settings.events.is_some() {
-            true => Err("a number of events and a rate are given together".to_owned()),
-            false => Ok(()),
-        }
+        let why = "a number of events and a rate are given together".to_owned();
+        if is_open && self.settings.events.is_some() { Err(why) } else { Ok(()) }
     }
 
     fn tables(&self, dialect: Dialect) -> Vec<Table> {
@@ -166,7 +153,7 @@ impl Workload for LuaWorkload {
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
         let settings = Arc::clone(&self.settings);
         let shared = Shared { settings, next_event: AtomicU64::new(0), problem: Mutex::new(None) };
-        Arc::new(LuaClients { shared: Arc::new(shared) })
+        Arc::new(LuaClients(Arc::new(shared)))
     }
 }
 
@@ -180,10 +167,8 @@ pub(crate) struct Shared {
 impl Shared {
     /// Whether another event is left; it is then taken.
     fn takes_event(&self) -> bool {
-        match self.settings.events {
-            None => true,
-            Some(events) => self.next_event.fetch_add(1, Relaxed) < events,
-        }
+        let events = self.settings.events;
+        events.is_none_or(|events| self.next_event.fetch_add(1, Relaxed) < events)
     }
 
     fn broke(&self, problem: String, exit_code: Option<i32>) {
@@ -192,23 +177,21 @@ impl Shared {
     }
 }
 
-struct LuaClients {
-    shared: Arc<Shared>,
-}
+struct LuaClients(Arc<Shared>);
 
 impl Clients for LuaClients {
     fn client(&self, context: ClientContext) -> ClientFuture {
-        match client::Client::start(Arc::clone(&self.shared), context) {
+        match client::Client::start(Arc::clone(&self.0), context) {
             Some(client) => Box::pin(client.run()),
             None => Box::pin(std::future::ready(())),
         }
     }
 
     fn connected(&self, _: Nanoseconds) {
-        self.shared.settings.program.host.started();
+        self.0.settings.program.host.started();
     }
 
     fn why_ended(&self) -> Option<String> {
-        self.shared.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -28,10 +28,7 @@ const RETRIED_STATES: [&str; 3] = ["40P01", "40001", "23505"];
 
 impl Runner {
     /// Loads a script and runs its text, on the connection `main` if there is one.
-    ///
-    /// # Errors
-    ///
-    /// How its text ended, if not well.
+    /// Fails with how its text ended.
     pub(super) fn load(
         settings: &Arc<Settings>,
         (tid, seed): (usize, [u64; 2]),
@@ -52,10 +49,7 @@ impl Runner {
     }
 
     /// Exports the options of its settings.
-    ///
-    /// # Errors
-    ///
-    /// They are not declared as sysbench wants them.
+    /// Fails if they are not declared as sysbench wants them.
     pub(super) fn export(&self) -> Result<(), Ended> {
         let Settings { options, globals, .. } = self.settings.as_ref();
         // It sets what a help text shows.
@@ -100,9 +94,7 @@ impl Runner {
                 Request::Ready => return None,
                 Request::Ended(true) => return Some(Ended::False),
                 Request::Ended(false) => return Some(Ended::Well),
-                Request::Broken(function, message) => {
-                    return Some(Ended::Broken(function, message));
-                }
+                Request::Broken(of, message) => return Some(Ended::Broken(of, message)),
                 Request::Exit(code) => return Some(Ended::Exit(code)),
                 request => reply = self.serve(&request),
             }
@@ -146,10 +138,7 @@ impl Runner {
                 let changed = u64::from(StatementClass::of_text(sql) == StatementClass::Write);
                 self.cells.answered(n_columns > 0, changed);
                 self.links.keep(number, answer.rows, n_columns);
-                match n_columns {
-                    0 => Reply::Executed,
-                    n_columns => Reply::Rows(n_rows, n_columns),
-                }
+                if n_columns > 0 { Reply::Rows(n_rows, n_columns) } else { Reply::Executed }
             }
             Err(error) => {
                 let reply = self.refused(&error, self.text_call(), sql);
@@ -213,48 +202,38 @@ impl Runner {
     /// Answers what does not begin or end an event.
     pub(super) fn serve(&mut self, request: &Request) -> Reply {
         match request {
-            Request::Connect => match self.connect() {
-                Connected::Number(number) => Reply::Number(number),
-                Connected::Again => Reply::Number(0),
-                Connected::Refused(why) => self.not_connected(&why),
-            },
-            Request::Disconnect(number) => {
-                self.links.disconnect(*number);
-                Reply::Done
+            Request::Connect => {
+                return match self.connect() {
+                    Connected::Number(number) => Reply::Number(number),
+                    Connected::Again => Reply::Number(0),
+                    Connected::Refused(why) => self.not_connected(&why),
+                };
             }
+            Request::Disconnect(number) => self.links.disconnect(*number),
             Request::Reconnect(number) => match self.links.reopen(*number) {
-                Ok(()) => {
-                    self.cells.counters.add(Counter::Reconnect, 1);
-                    Reply::Done
-                }
-                Err(why) => self.not_connected(&why),
+                Ok(()) => self.cells.counters.add(Counter::Reconnect, 1),
+                Err(why) => return self.not_connected(&why),
             },
             Request::Query(number) => {
                 let sql = self.state.sql().to_owned();
-                self.query(*number, &sql)
+                return self.query(*number, &sql);
             }
-            Request::Prepare(number) => self.prepare(*number),
+            Request::Prepare(number) => return self.prepare(*number),
             Request::Bind(number, statement, kinds) => {
                 self.links.bind(*number, *statement, kinds.clone());
-                Reply::Done
             }
-            Request::Execute(number, statement) => match self.emulated(*number, *statement) {
-                Some(sql) => self.query(*number, &sql),
-                None => closed(),
-            },
-            Request::Close(number, statement) => {
-                self.links.close(*number, *statement);
-                Reply::Done
+            Request::Execute(number, statement) => {
+                let sql = self.emulated(*number, *statement);
+                return sql.map_or_else(closed, |sql| self.query(*number, &sql));
             }
-            Request::Fetch(number, row) => Reply::Row(self.links.row(*number, *row)),
-            Request::Sleep(us) => {
-                self.settings.program.host.sleep(*us);
-                Reply::Done
-            }
-            Request::NoteError(..) => Reply::Done,
+            Request::Close(number, statement) => self.links.close(*number, *statement),
+            Request::Fetch(number, row) => return Reply::Row(self.links.row(*number, *row)),
+            Request::Sleep(us) => self.settings.program.host.sleep(*us),
+            Request::NoteError(..) => {}
             // There are no events here.
-            _ => Reply::No,
+            _ => return Reply::No,
         }
+        Reply::Done
     }
 }
 

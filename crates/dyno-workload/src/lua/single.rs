@@ -25,10 +25,8 @@ impl Ended {
 
     /// What is reported of a function that has failed.
     pub fn report(function: &str, message: &str) -> String {
-        match function {
-            "script" => message.to_owned(),
-            function => format!("`{function}' function failed: {message}"),
-        }
+        let of = if function == "script" { "" } else { &format!("`{function}' function failed: ") };
+        format!("{of}{message}")
     }
 }
 
@@ -65,10 +63,7 @@ impl Single {
     }
 
     /// Exports the options of its settings.
-    ///
-    /// # Errors
-    ///
-    /// They are not declared as sysbench wants them.
+    /// Fails if they are not declared as sysbench wants them.
     pub fn export(&self) -> Result<(), Ended> {
         self.runner.export()
     }

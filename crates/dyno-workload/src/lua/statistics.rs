@@ -82,24 +82,19 @@ impl ClientCells {
 
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Statements that returned rows.
     pub reads: u64,
-    /// Statements that changed rows.
     pub writes: u64,
     pub others: u64,
-    /// Errors that were ignored.
     pub errors: u64,
     pub reconnects: u64,
     pub events: u64,
     /// Latencies, by sysbench's buckets.
     pub latencies: Histogram,
-    /// Their sum.
     pub sum: Nanoseconds,
     /// The least of all so far; none before the first.
     pub min: Option<Nanoseconds>,
     /// The greatest of all so far.
     pub max: Nanoseconds,
-    /// Clients that have not ended.
     pub running: usize,
     /// Clients whose event is under way.
     pub in_event: usize,

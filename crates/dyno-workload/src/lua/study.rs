@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dyno_model::{OptionError, OptionKind, OptionSpec, Words, name};
+use dyno_model::{OptionKind, OptionSpec, Words};
 use dyno_sysbench::{
-    Call, Distribution, Host, Kind, Limits, OptionValue, Program, RandomSettings, Reply, Request,
-    ScriptOption, Setup, State, Unique, built_in,
+    BuiltIn, Call, Distribution, Host, Kind, Limits, OptionValue, Program, RandomSettings, Reply,
+    Request, ScriptOption, Setup, State, Unique, built_in,
 };
 
 use super::{Ignored, LuaWorkload, NAME, Settings, Statistics};
 use crate::Workload;
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+use crate::pgbench::{kind_of, script_option, wrong};
 
 #[derive(Clone)]
 pub struct ScriptFile {
@@ -27,9 +28,7 @@ pub struct ScriptFile {
 
 /// Most turns of loops while a script is loaded, which takes some seconds: it is to define functions.
 const TURNS_MOST: u64 = 1_000_000_000;
-/// Most requests that it makes meanwhile.
 const REQUESTS_MOST: usize = 10_000;
-/// Most options that a script declares.
 const OPTIONS_MOST: usize = 1000;
 
 /// Fails if the script cannot be loaded.
@@ -44,10 +43,8 @@ pub fn declared(path: &str, text: &str, host: Arc<dyn Host>) -> Result<Vec<Scrip
         return Err(format!("cannot find the event() function in {path}"));
     }
     let options = state.options()?.unwrap_or_default();
-    match options.len() > OPTIONS_MOST {
-        true => Err(format!("it declares more than {OPTIONS_MOST} options")),
-        false => Ok(options),
-    }
+    let why = || format!("it declares more than {OPTIONS_MOST} options");
+    if options.len() > OPTIONS_MOST { Err(why()) } else { Ok(options) }
 }
 
 /// Runs the text of a script, whose statements are answered as if there were no rows.
@@ -73,16 +70,9 @@ const OWN: [&str; 5] = ["script", "sbtest", "rand_type", "ps_mode", "ignore_erro
 /// The workload `sysbench` of studies that name these script files, by the names that they use. The host is that of
 /// built-in scripts.
 pub fn spec(files: BTreeMap<String, ScriptFile>, host: Arc<dyn Host>) -> WorkloadSpec {
-    let built_in = dyno_sysbench::BUILT_IN.iter().map(|script| script.name.to_owned());
-    let scripts: Vec<String> = built_in.chain(files.keys().cloned()).collect();
+    let built_in = dyno_sysbench::BUILT_IN.iter().map(|script| script.name);
     let mut options = vec![
-        OptionSpec {
-            name: name("script"),
-            kind: OptionKind::Word(Words::Owned(scripts)),
-            default: name("oltp_read_write"),
-            help: name("the file of the script, or a built-in one"),
-            range: None,
-        },
+        script_option("oltp_read_write", built_in.chain(files.keys().map(String::as_str))),
         OptionSpec::word(
             "sbtest",
             &["on", "off"],
@@ -116,10 +106,8 @@ pub fn spec(files: BTreeMap<String, ScriptFile>, host: Arc<dyn Host>) -> Workloa
 }
 
 fn of_built_in(host: &Arc<dyn Host>) -> Vec<ScriptOption> {
-    let all = dyno_sysbench::BUILT_IN
-        .iter()
-        .filter_map(|script| declared(script.name, script.text, Arc::clone(host)).ok());
-    all.flatten().collect()
+    let declared = |script: &BuiltIn| declared(script.name, script.text, Arc::clone(host)).ok();
+    dyno_sysbench::BUILT_IN.iter().filter_map(declared).flatten().collect()
 }
 
 fn of_study(option: &ScriptOption) -> OptionSpec {
@@ -129,9 +117,7 @@ fn of_study(option: &ScriptOption) -> OptionSpec {
         Kind::Bool => OptionKind::Switch,
         Kind::Int | Kind::Double | Kind::Size if is_count => OptionKind::Count,
         Kind::Int | Kind::Double | Kind::Size => OptionKind::Real,
-        Kind::String | Kind::List | Kind::File => {
-            OptionKind::Word(Words::Owned(vec![default.clone()]))
-        }
+        _ => OptionKind::Word(Words::Owned(vec![default.clone()])),
     };
     let default = match (&kind, default.as_str()) {
         (OptionKind::Real, "") => "0".to_owned(),
@@ -149,8 +135,6 @@ fn plan(
 ) -> Result<Arc<dyn Workload>, PlanError> {
     let given = input.options;
     let word = given.text("script");
-    let wrong =
-        |reason: String| PlanError::Option(OptionError { name: "script".to_owned(), reason });
     let file = match (files.get(word), built_in(word)) {
         (Some(file), _) => file.clone(),
         (None, Some(script)) => ScriptFile {
@@ -164,15 +148,12 @@ fn plan(
     };
     let texts: BTreeMap<String, String> = given.pairs().into_iter().collect();
     let (options, recorded) = options(&file, &texts, input.request.clients);
-    let tables = match given.text("sbtest") {
-        "off" => None,
-        _ => Some(tables(&texts, input)?),
-    };
-    let stem = std::path::Path::new(word).file_stem().unwrap_or_default();
+    let has_tables = given.text("sbtest") != "off";
+    let tables = has_tables.then(|| tables(&texts, input)).transpose()?;
     let unique = |number| input.seed.derive("unique", number).0 as u32;
     let settings = Settings {
         name: input.name.clone(),
-        kind: stem.to_string_lossy().into_owned().into(),
+        kind: kind_of(word),
         program: Program {
             argv: vec!["sysbench".to_owned(), word.to_owned(), "run".to_owned()],
             random: RandomSettings {
@@ -210,10 +191,8 @@ type Resolved = (Vec<(String, OptionValue)>, Vec<(String, String)>);
 
 fn options(file: &ScriptFile, texts: &BTreeMap<String, String>, clients: usize) -> Resolved {
     let mut options = Vec::new();
-    let mut recorded: Vec<(String, String)> = Vec::new();
-    for own in OWN {
-        recorded.extend(texts.get_key_value(own).map(|(name, text)| (name.clone(), text.clone())));
-    }
+    let given = |name: &str| Some((name.to_owned(), texts.get(name)?.clone()));
+    let mut recorded: Vec<(String, String)> = OWN.into_iter().filter_map(given).collect();
     for option in &file.options {
         let value = match (texts.get(&option.name), option.kind) {
             (None, _) => option.default_value(),
@@ -225,9 +204,7 @@ fn options(file: &ScriptFile, texts: &BTreeMap<String, String>, clients: usize) 
             (Some(text), kind) => kind.parse(Some(text)).unwrap_or(option.default_value()),
         };
         options.push((option.name.clone(), value));
-        if let Some(text) = texts.get(&option.name) {
-            recorded.push((option.name.clone(), text.clone()));
-        }
+        recorded.extend(given(&option.name));
     }
     if !file.digest.is_empty() {
         recorded.push(("script_sha256".to_owned(), file.digest.clone()));
@@ -237,15 +214,12 @@ fn options(file: &ScriptFile, texts: &BTreeMap<String, String>, clients: usize) 
     (options, recorded)
 }
 
-/// The tables of sysbench's OLTP scripts.
 fn tables(
     texts: &BTreeMap<String, String>,
     input: &PlanInput<'_>,
 ) -> Result<Arc<dyn Workload>, PlanError> {
-    let specs = crate::sysbench::specs();
-    let Some(spec) = specs.iter().find(|spec| spec.name == "oltp_read_write") else {
-        return Err(PlanError::Load("there are no tables of sysbench".to_owned()));
-    };
+    let spec = crate::sysbench::specs().into_iter().find(|spec| spec.name == "oltp_read_write");
+    let spec = spec.ok_or_else(|| PlanError::Load("there are no tables of sysbench".to_owned()))?;
     let shared = ["tables", "table_size"];
     let pairs = shared.iter().filter_map(|name| texts.get_key_value(*name));
     let given = pairs.map(|(name, text)| (name.clone(), text.clone())).collect();

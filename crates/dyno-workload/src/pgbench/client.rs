@@ -62,7 +62,6 @@ enum Outcome {
     Failed(Failure, StatementError),
     /// The time was over when it failed.
     Cut(StatementError),
-    /// The client cannot go on.
     Aborted(StatementError),
 }
 
@@ -90,20 +89,16 @@ impl Client {
             ("default_seed", default_seed),
             ("random_seed", seed as i64),
         ];
-        for (name, value) in own {
-            if let Some(slot) = settings.names.find(name) {
-                variables.set(slot, Value::Integer(value));
-            }
+        for (slot, value) in own.map(|(name, value)| (settings.names.find(name), value)) {
+            slot.into_iter().for_each(|slot| variables.set(slot, Value::Integer(value)));
         }
         for (name, text) in &settings.defines {
-            if let Some(slot) = settings.names.find(name) {
-                variables.set_text(slot, text.as_bytes());
-            }
+            let slot = settings.names.find(name);
+            slot.into_iter().for_each(|slot| variables.set_text(slot, text.as_bytes()));
         }
-        let commands: Vec<usize> = match settings.measures_commands {
-            true => settings.scripts.iter().map(|one| one.script.commands.len()).collect(),
-            false => vec![0; settings.scripts.len()],
-        };
+        let measures = usize::from(settings.measures_commands);
+        let n_commands = |one: &super::WeightedScript| measures * one.script.commands.len();
+        let commands: Vec<usize> = settings.scripts.iter().map(n_commands).collect();
         let cells = settings.statistics.client(&commands);
         Client {
             cells,
@@ -185,16 +180,14 @@ impl Client {
         self.cells.skipped(script);
         self.cells.active(pace.latest());
         pace.skipped();
-        self.log(script, (LogOutcome::Skipped, 1), 0, pace.latest());
+        self.log(script, (LogOutcome::Skipped, 0), 0, pace.latest());
     }
 
     async fn transaction(&mut self, script: usize, session: &mut Session, pace: &dyn Pace) -> Flow {
         pace.sent();
         let due = pace.due();
-        let begun = match self.shared.settings.is_paced && self.shared.is_measuring {
-            true => pace.now(),
-            false => due,
-        };
+        let is_lagging = self.shared.settings.is_paced && self.shared.is_measuring;
+        let begun = if is_lagging { pace.now() } else { due };
         let (outcome, tries) = self.attempts(script, session, due, pace).await;
         let tally = session.take_tally();
         let next = match &outcome {
@@ -234,12 +227,10 @@ impl Client {
                 LogOutcome::Done(latency_us)
             }
         };
-        self.log(script, (log, tries), lag_us, now);
+        self.log(script, (log, tries - 1), lag_us, now);
         if session.is_in_transaction() == Some(true) {
-            self.report(&format!(
-                "client {} aborted: end of script reached without completing the last transaction",
-                self.id
-            ));
+            let why = "end of script reached without completing the last transaction";
+            self.report(&format!("client {} aborted: {why}", self.id));
             return Flow::Abort;
         }
         if next == crate::Next::Stop { Flow::End } else { Flow::GoOn }
@@ -265,11 +256,9 @@ impl Client {
             if session.is_in_transaction() == Some(true)
                 && let Err(error) = session.rollback().await
             {
-                self.report(&format!(
-                    "client {} aborted while rolling back the transaction after an error; {}",
-                    self.id,
-                    super::server_message(&error, None)
-                ));
+                let (id, said) = (self.id, super::server_message(&error, None));
+                let when = "while rolling back the transaction after an error";
+                self.report(&format!("client {id} aborted {when}; {said}"));
                 return (Outcome::Aborted(error), tries);
             }
             // True as long as the step goes on.
@@ -299,21 +288,16 @@ impl Client {
         if !settings.is_verbose {
             return;
         }
-        let what = match is_retried {
-            true => "repeats the transaction after the error",
-            false => "ends the failed transaction",
-        };
-        let most = match settings.max_tries {
-            0 => String::new(),
-            most => format!("/{most}"),
-        };
-        let used = match settings.latency_limit_us {
-            0 => String::new(),
-            limit => {
-                let us = pace.now().saturating_sub(due).0 as f64 / 1e3;
-                format!(", {:.3}% of the maximum time of tries was used", 100.0 * us / limit as f64)
-            }
-        };
+        let repeats = "repeats the transaction after the error";
+        let what = if is_retried { repeats } else { "ends the failed transaction" };
+        let Settings { max_tries, latency_limit_us: limit_us, .. } = **settings;
+        let most = if max_tries > 0 { format!("/{max_tries}") } else { String::new() };
+        let mut used = String::new();
+        if limit_us > 0 {
+            let us = pace.now().saturating_sub(due).0 as f64 / 1e3;
+            let percent = 100.0 * us / limit_us as f64;
+            used = format!(", {percent:.3}% of the maximum time of tries was used");
+        }
         self.note(&format!("client {} {what} (try {tries}{most}{used})", self.id));
     }
 
@@ -328,21 +312,14 @@ impl Client {
     fn log(
         &self,
         script: usize,
-        (outcome, tries): (LogOutcome, u32),
+        (outcome, retries): (LogOutcome, u32),
         lag_us: u64,
         at: Nanoseconds,
     ) {
-        let host = &self.shared.host;
-        if host.logs() {
-            host.ended(&LogEntry {
-                client: self.id,
-                number: self.n_ended,
-                script,
-                outcome,
-                lag_us,
-                retries: tries - 1,
-                at,
-            });
+        if self.shared.host.logs() {
+            let (client, number) = (self.id, self.n_ended);
+            let entry = LogEntry { client, number, script, outcome, lag_us, retries, at };
+            self.shared.host.ended(&entry);
         }
     }
 
@@ -361,12 +338,8 @@ impl Client {
     }
 
     pub(super) fn survives(&self, error: &StatementError) -> bool {
-        match failure_of(error) {
-            Failure::Serialization | Failure::Deadlock => true,
-            Failure::Other => {
-                self.shared.settings.continues_on_error && !error.class.loses_connection()
-            }
-        }
+        let may = self.shared.settings.continues_on_error && !error.class.loses_connection();
+        may || failure_of(error) != Failure::Other
     }
 }
 

@@ -42,17 +42,20 @@ impl Client {
         pace: &dyn Pace,
     ) -> Result<(), Stop> {
         let shared = std::sync::Arc::clone(&self.shared);
-        let commands = &shared.settings.scripts[script].script.commands;
+        let dyno_pgbench::Script { title, commands } = &shared.settings.scripts[script].script;
         let is_measured = shared.settings.measures_commands;
-        self.tell_of_script(script);
-        let mut pipeline = Pipeline::default();
-        let (mut at, mut came_by_jump) = (0, false);
+        if shared.settings.is_debugging {
+            self.tell(&format!("executing script \"{title}\""));
+        }
+        let (mut at, mut came_by_jump, mut pipeline) = (0, false, Pipeline::default());
         while let Some(command) = commands.get(at) {
             let place = Place { script, command: at };
             let began = if is_measured { pace.now() } else { Nanoseconds::ZERO };
             let by_jump = std::mem::take(&mut came_by_jump);
             let mut next = at + 1;
-            self.tell_of_command(command);
+            if shared.settings.is_debugging {
+                self.tell_of_command(command);
+            }
             match &command.action {
                 Action::Sql(sql) if pipeline.is_open => {
                     self.push(place, sql, session)?;
@@ -100,18 +103,13 @@ impl Client {
             came_by_jump &=
                 matches!(commands.get(at).map(|one| &one.action), Some(Action::Elif { .. }));
         }
-        match pipeline.is_open {
-            true => Err(self.pipeline_left_open()),
-            false => Ok(()),
-        }
+        if pipeline.is_open { Err(self.pipeline_left_open()) } else { Ok(()) }
     }
 
     #[cold]
     fn pipeline_left_open(&self) -> Stop {
-        self.aborted(format!(
-            "client {} aborted: end of script reached with pipeline open",
-            self.id
-        ))
+        let id = self.id;
+        self.aborted(format!("client {id} aborted: end of script reached with pipeline open"))
     }
 
     #[cold]
@@ -123,11 +121,9 @@ impl Client {
     /// Reports that a backslash command failed.
     #[cold]
     fn fail(&self, place: Place, name: &str, why: &str) -> Stop {
-        let Place { script, command } = place;
-        self.aborted(format!(
-            "client {} aborted in command {command} ({name}) of script {script}; {why}",
-            self.id
-        ))
+        let (id, Place { script, command }) = (self.id, place);
+        let what = format!("client {id} aborted in command {command} ({name}) of script {script}");
+        self.aborted(format!("{what}; {why}"))
     }
 
     #[cold]
@@ -137,14 +133,12 @@ impl Client {
         (query, sql): (usize, Option<&str>),
         error: StatementError,
     ) -> Stop {
-        let Place { script, command } = place;
+        let (id, Place { script, command }) = (self.id, place);
         let said = server_message(&error, sql);
         if self.survives(&error) {
             if self.shared.settings.is_verbose {
-                self.note(&format!(
-                    "client {} got an error in command {command} (SQL) of script {script}; {said}\n",
-                    self.id
-                ));
+                let place = format!("command {command} (SQL) of script {script}");
+                self.note(&format!("client {id} got an error in {place}; {said}\n"));
             }
             return Stop::Failed { error, command };
         }
@@ -153,10 +147,8 @@ impl Client {
         } else if error.class.loses_connection() {
             self.fail(place, "SQL", "perhaps the backend died while processing");
         } else {
-            self.report(&format!(
-                "client {} script {script} aborted in command {command} query {query}: {said}",
-                self.id
-            ));
+            let place = format!("command {command} query {query}");
+            self.report(&format!("client {id} script {script} aborted in {place}: {said}"));
         }
         Stop::Aborted(error)
     }
@@ -169,16 +161,11 @@ impl Client {
     ) -> Result<ScriptValue, Stop> {
         let (settings, host) = (&self.shared.settings, &self.shared.host);
         let Place { script, command } = place;
-        let mut debug = |text: &str| {
-            let message = format!("debug(script={script},command={}): {text}", command + 1);
-            host.say(&message);
+        let debug = &mut |text: &str| {
+            host.say(&format!("debug(script={script},command={}): {text}", command + 1));
         };
-        let mut scope = Scope {
-            names: &settings.names,
-            variables: &mut self.variables,
-            random: &mut self.random,
-            debug: &mut debug,
-        };
+        let (variables, random) = (&mut self.variables, &mut self.random);
+        let mut scope = Scope { names: &settings.names, variables, random, debug };
         expression.evaluate(&mut scope).map_err(|error| {
             if !error.message().is_empty() {
                 self.report(error.message());
@@ -228,7 +215,7 @@ impl Client {
                 },
             }
         };
-        if result.as_ref().is_ok_and(|reply| reply.warnings > 0) || result.is_err() {
+        if !result.as_ref().is_ok_and(|reply| reply.warnings == 0) {
             self.show_notices(session);
         }
         if let Err(error) = result {
@@ -273,18 +260,13 @@ impl Client {
             Some(ScriptValue::Null) => Value::Text(b"NULL"),
             None => variables.text(slot).map_or(Value::Null, Value::Text),
         });
-        let mut few = [Value::Null; FEW];
-        let mut n = 0;
-        let mut many = Vec::new();
+        let (mut few, mut many, mut n) = ([Value::Null; FEW], Vec::new(), 0);
         for value in values {
-            match few.get_mut(n) {
-                Some(place) if many.is_empty() => *place = value,
-                _ => {
-                    if many.is_empty() {
-                        many.extend_from_slice(&few);
-                    }
-                    many.push(value);
-                }
+            if let Some(place) = few.get_mut(n) {
+                *place = value;
+            } else {
+                many.extend_from_slice(if many.is_empty() { &few } else { &[] });
+                many.push(value);
             }
             n += 1;
         }
@@ -296,11 +278,8 @@ impl Client {
         let last = session.last_rows().n_results().saturating_sub(1);
         let n_rows = session.last_rows().n_rows(last).unwrap_or(0);
         if n_rows != 1 {
-            let Place { script, command } = place;
-            return Err(self.aborted(format!(
-                "client {} script {script} command {command} query {last}: expected one row, got {n_rows}",
-                self.id
-            )));
+            let place = self.place_of(place, last);
+            return Err(self.aborted(format!("{place}: expected one row, got {n_rows}")));
         }
         self.keep(place, ("gset", prefix), last, session)
     }
@@ -342,12 +321,13 @@ impl Client {
 
     #[cold]
     fn not_kept(&self, place: Place, by: &str, query: usize, name: &str) -> Stop {
-        let Place { script, command } = place;
         self.report(&format!("{by}: invalid variable name: \"{name}\""));
-        self.aborted(format!(
-            "client {} script {script} command {command} query {query}: error storing into variable {name}",
-            self.id
-        ))
+        let place = self.place_of(place, query);
+        self.aborted(format!("{place}: error storing into variable {name}"))
+    }
+
+    fn place_of(&self, Place { script, command }: Place, query: usize) -> String {
+        format!("client {} script {script} command {command} query {query}", self.id)
     }
 
     fn start_pipeline(
@@ -368,7 +348,6 @@ impl Client {
         Ok(())
     }
 
-    /// Appends a command to the pipeline.
     fn push(&mut self, place: Place, sql: &Sql, session: &mut Session) -> Result<(), Stop> {
         let refuse = |name: &str| {
             Err(self.fail(place, name, &format!("\\{name} is not allowed in pipeline mode")))
@@ -404,12 +383,10 @@ impl Client {
                 self.tell("receiving");
             }
             let result = session.next_reply().await;
-            if result.as_ref().is_ok_and(|reply| reply.warnings > 0) || result.is_err() {
+            if !result.as_ref().is_ok_and(|reply| reply.warnings == 0) {
                 self.show_notices(session);
             }
-            if let Err(error) = result {
-                return Err(self.refused(place, (query, None), error));
-            }
+            result.map_err(|error| self.refused(place, (query, None), error))?;
         }
         if self.shared.settings.is_debugging {
             self.tell("pipeline ending");
@@ -449,11 +426,9 @@ impl Client {
             }
             match word {
                 Part::Text(text) => command.extend_from_slice(text.as_bytes()),
-                Part::Variable(slot, written) => {
-                    if !self.variables.write_text(*slot, &mut command) {
-                        let message = format!("{first}: undefined variable \"{written}\"");
-                        return Err(failed(self, message));
-                    }
+                Part::Variable(slot, _) if self.variables.write_text(*slot, &mut command) => {}
+                Part::Variable(_, written) => {
+                    return Err(failed(self, format!("{first}: undefined variable \"{written}\"")));
                 }
             }
         }
@@ -461,10 +436,8 @@ impl Client {
             return Err(failed(self, format!("{first}: shell command is too long")));
         }
         let command = String::from_utf8_lossy(&command).into_owned();
-        let line = match self.shared.host.shell(&command, variable.is_some()) {
-            Ok(line) => line,
-            Err(why) => return Err(failed(self, format!("{first}: {why}"))),
-        };
+        let line = self.shared.host.shell(&command, variable.is_some());
+        let line = line.map_err(|why| failed(self, format!("{first}: {why}")))?;
         let Some((slot, is_valid)) = variable else { return Ok(()) };
         let Ok(number) = line.trim().parse::<i32>() else {
             let why = format!("{first}: shell command must return an integer (not \"{line}\")");
@@ -486,23 +459,8 @@ impl Client {
         self.note(&format!("client {} {what}", self.id));
     }
 
-    #[inline]
-    fn tell_of_script(&self, script: usize) {
-        if self.shared.settings.is_debugging {
-            let title = &self.shared.settings.scripts[script].script.title;
-            self.tell(&format!("executing script \"{title}\""));
-        }
-    }
-
-    #[inline]
-    fn tell_of_command(&self, command: &dyno_pgbench::Command) {
-        if self.shared.settings.is_debugging {
-            self.tell_words_of(command);
-        }
-    }
-
     #[cold]
-    fn tell_words_of(&self, command: &dyno_pgbench::Command) {
+    fn tell_of_command(&self, command: &dyno_pgbench::Command) {
         let line = command.line.trim();
         let shown = match &command.action {
             Action::Sql(_) => return,
@@ -525,8 +483,8 @@ impl Client {
             Protocol::Extended => self.tell(&format!("sending {}", sql.numbered())),
             Protocol::Prepared => {
                 // They are numbered through all scripts.
-                let number = self.shared.statements[place.script][place.command]
-                    .map_or(0, |(number, _)| number);
+                let statement = self.shared.statements[place.script][place.command];
+                let number = statement.map_or(0, |(number, _)| number);
                 let name = format!("P_{number}");
                 if !self.told_prepared.contains(&number) {
                     self.told_prepared.push(number);
@@ -538,7 +496,6 @@ impl Client {
     }
 }
 
-/// Longest shell command, in bytes.
 const SHELL_COMMAND_MOST: usize = 255;
 
 #[derive(Clone, Copy)]

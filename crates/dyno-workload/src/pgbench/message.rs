@@ -6,10 +6,8 @@ use crate::{ErrorDetails, StatementError};
 
 /// With line, detail, hint and context, as far as given. `sql` is the statement, if known.
 pub fn server_message(error: &StatementError, sql: Option<&str>) -> String {
-    match &error.details {
-        Some(details) => message_of(details, sql),
-        None => format!("ERROR:  {}", error.message),
-    }
+    let plain = || format!("ERROR:  {}", error.message);
+    error.details.as_ref().map_or_else(plain, |details| message_of(details, sql))
 }
 
 pub fn message_of(details: &ErrorDetails, sql: Option<&str>) -> String {
@@ -17,10 +15,7 @@ pub fn message_of(details: &ErrorDetails, sql: Option<&str>) -> String {
     let mut text = format!("{severity}:  {message}");
     let mark = position.zip(sql).and_then(|(position, sql)| cursor(sql, position));
     match (mark, position) {
-        (Some(mark), _) => {
-            text.push('\n');
-            text.push_str(&mark);
-        }
+        (Some(mark), _) => text.extend(["\n", &mark]),
         (None, Some(position)) => text.push_str(&format!(" at character {position}")),
         (None, None) => {}
     }

@@ -22,6 +22,7 @@ use crate::{
 pub use message::{message_of, server_message};
 pub use statistics::{CommandTotals, Failure, Moments, ScriptTotals, Statistics};
 pub use study::{ScriptText, spec};
+pub(crate) use study::{kind_of, script_option, wrong};
 
 /// The name in the catalogue, where scripts are run by `dyno pgbench`.
 pub const NAME: &str = "pgbench";
@@ -43,11 +44,7 @@ impl Protocol {
 
     /// The name on the command line and in results.
     pub fn word(self) -> &'static str {
-        match self {
-            Protocol::Simple => "simple",
-            Protocol::Extended => "extended",
-            Protocol::Prepared => "prepared",
-        }
+        ["simple", "extended", "prepared"][self as usize]
     }
 }
 
@@ -207,12 +204,10 @@ impl PgBench {
 }
 
 /// The SQL commands of all scripts, in their order: those that are prepared.
-fn sql_commands(scripts: &[WeightedScript]) -> impl Iterator<Item = &Sql> {
+pub fn sql_commands(scripts: &[WeightedScript]) -> impl Iterator<Item = &Sql> {
     let commands = scripts.iter().flat_map(|script| &script.script.commands);
-    commands.filter_map(|command| match &command.action {
-        Action::Sql(sql) => Some(sql),
-        _ => None,
-    })
+    commands
+        .filter_map(|command| if let Action::Sql(sql) = &command.action { Some(sql) } else { None })
 }
 
 /// The class of a statement, by its first word.
@@ -240,15 +235,11 @@ impl Workload for PgBench {
         }
         let protocol = self.settings.protocol;
         if protocol != Protocol::Simple {
-            return Err(format!(
-                "option `protocol`: `{}` is PostgreSQL's; use `simple`",
-                protocol.word()
-            ));
+            let word = protocol.word();
+            return Err(format!("option `protocol`: `{word}` is PostgreSQL's; use `simple`"));
         }
-        if sql_commands(&self.settings.scripts).any(|sql| sql.keeps != Keeps::Nothing) {
-            return Err("\\gset and \\aset need PostgreSQL".to_owned());
-        }
-        Ok(())
+        let why = "\\gset and \\aset need PostgreSQL".to_owned();
+        if self.needs_rows() { Err(why) } else { Ok(()) }
     }
 
     fn needs_rows(&self) -> bool {
@@ -256,10 +247,8 @@ impl Workload for PgBench {
     }
 
     fn check_load(&self, is_open: bool) -> Result<(), String> {
-        match is_open && self.settings.transactions.is_some() {
-            true => Err("a number of transactions and a rate are given together".to_owned()),
-            false => Ok(()),
-        }
+        let why = "a number of transactions and a rate are given together".to_owned();
+        if is_open && self.settings.transactions.is_some() { Err(why) } else { Ok(()) }
     }
 
     fn tables(&self, dialect: Dialect) -> Vec<Table> {
@@ -284,14 +273,9 @@ impl Workload for PgBench {
         let statement = |sql: &Sql| {
             let statement = Statement::new(sql.numbered(), class_of(sql));
             let statement = statement.of_texts(sql.parameters().count());
-            let statement = match protocol {
-                Protocol::Extended => statement.unnamed(),
-                _ => statement,
-            };
-            match sql.keeps {
-                Keeps::Nothing => statement,
-                Keeps::Last(_) | Keeps::All(_) => statement.keeping_last_row(),
-            }
+            let is_unnamed = protocol == Protocol::Extended;
+            let statement = if is_unnamed { statement.unnamed() } else { statement };
+            if sql.keeps == Keeps::Nothing { statement } else { statement.keeping_last_row() }
         };
         sql_commands(&self.settings.scripts).map(statement).collect()
     }
@@ -301,23 +285,20 @@ impl Workload for PgBench {
     }
 
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
-        Arc::new(PgBenchClients {
-            shared: client::Shared::of(Arc::clone(&self.settings), Arc::clone(&self.host)),
-        })
+        let shared = client::Shared::of(Arc::clone(&self.settings), Arc::clone(&self.host));
+        Arc::new(PgBenchClients(shared))
     }
 }
 
-struct PgBenchClients {
-    shared: Arc<client::Shared>,
-}
+struct PgBenchClients(Arc<client::Shared>);
 
 impl Clients for PgBenchClients {
     fn client(&self, context: ClientContext) -> ClientFuture {
-        let client = client::Client::new(Arc::clone(&self.shared), &context);
+        let client = client::Client::new(Arc::clone(&self.0), &context);
         Box::pin(client.run(context))
     }
 
     fn connected(&self, took: Nanoseconds) {
-        self.shared.settings.statistics.connected(took);
+        self.0.settings.statistics.connected(took);
     }
 }

@@ -62,7 +62,6 @@ pub struct ScriptTotals {
     /// Transactions that were not begun, because they were too late.
     pub skipped: u64,
     pub retries: u64,
-    /// Transactions that were retried.
     pub retried: u64,
     /// Transactions that failed in the end by a serialization failure.
     pub serialization: u64,
@@ -70,7 +69,6 @@ pub struct ScriptTotals {
     pub deadlock: u64,
     /// Transactions that failed by another error, after which their client went on.
     pub other: u64,
-    /// Transactions above the latency limit.
     pub late: u64,
     /// Latencies of those that were done, if they are measured.
     pub latency: Moments,
@@ -137,13 +135,8 @@ pub struct CommandTotals {
     pub failures: u64,
 }
 
-#[derive(Debug, Default)]
-struct CommandCells {
-    count: AtomicU64,
-    sum_us: AtomicU64,
-    retries: AtomicU64,
-    failures: AtomicU64,
-}
+/// Those of [`CommandTotals`], in their order.
+type CommandCells = [AtomicU64; 4];
 
 #[derive(Debug)]
 pub(super) struct ClientCells {
@@ -186,14 +179,14 @@ impl ClientCells {
     }
 
     pub(super) fn command_done(&self, script: usize, command: usize, took_us: u64) {
-        let cells = &self.commands[script][command];
-        add(&cells.sum_us, took_us);
-        add(&cells.count, 1);
+        let [count, sum_us, ..] = &self.commands[script][command];
+        add(sum_us, took_us);
+        add(count, 1);
     }
 
     pub(super) fn command_failed(&self, script: usize, command: usize, is_retried: bool) {
-        let Some(cells) = self.commands[script].get(command) else { return };
-        add(if is_retried { &cells.retries } else { &cells.failures }, 1);
+        let Some([.., retries, failures]) = self.commands[script].get(command) else { return };
+        add(if is_retried { retries } else { failures }, 1);
     }
 
     pub(super) fn began(&self, at: Nanoseconds) {
@@ -259,9 +252,8 @@ impl Statistics {
 
     /// How often clients connected for a transaction, and the time it took in all.
     pub fn connects(&self) -> (u64, Nanoseconds) {
-        let all = self.read(|one| (one.connects.load(Relaxed), one.connecting.load(Relaxed)));
-        let sum = all.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        (sum.0, Nanoseconds(sum.1))
+        let connects = self.read(|one| one.connects.load(Relaxed)).iter().sum();
+        (connects, Nanoseconds(self.read(|one| one.connecting.load(Relaxed)).iter().sum()))
     }
 
     /// When the first client began and the last one did something, by the lab's clock; none before.
@@ -301,10 +293,11 @@ impl Statistics {
             let Some(commands) = client.commands.get(script) else { continue };
             totals.resize(commands.len(), CommandTotals::default());
             for (total, cells) in totals.iter_mut().zip(commands) {
-                total.count += cells.count.load(Relaxed);
-                total.sum_us += cells.sum_us.load(Relaxed);
-                total.retries += cells.retries.load(Relaxed);
-                total.failures += cells.failures.load(Relaxed);
+                let [count, sum_us, retries, failures] = cells.each_ref().map(|n| n.load(Relaxed));
+                total.count += count;
+                total.sum_us += sum_us;
+                total.retries += retries;
+                total.failures += failures;
             }
         }
         totals

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dyno_model::{OptionError, OptionKind, OptionSpec, Words, name};
+use dyno_model::{Name, OptionError, OptionKind, OptionSpec, Words, name};
 use dyno_pgbench::{Names, Script, find_built_in};
 
 use super::{NAME, PgBench, Protocol, Settings, SilentHost, WeightedScript};
@@ -19,16 +19,9 @@ pub struct ScriptText {
 
 /// The workload `pgbench` of studies that name these script files, by the names that they use.
 pub fn spec(files: BTreeMap<String, ScriptText>) -> WorkloadSpec {
-    let built_in = dyno_pgbench::BUILT_IN.iter().map(|script| script.name.to_owned());
-    let scripts: Vec<String> = built_in.chain(files.keys().cloned()).collect();
+    let built_in = dyno_pgbench::BUILT_IN.iter().map(|script| script.name);
     let options = vec![
-        OptionSpec {
-            name: name("script"),
-            kind: OptionKind::Word(Words::Owned(scripts)),
-            default: name("tpcb-like"),
-            help: name("the file of the script, or a built-in one"),
-            range: None,
-        },
+        script_option("tpcb-like", built_in.chain(files.keys().map(String::as_str))),
         OptionSpec::word(
             "protocol",
             &["simple", "extended", "prepared"],
@@ -51,6 +44,27 @@ pub fn spec(files: BTreeMap<String, ScriptText>) -> WorkloadSpec {
     WorkloadSpec::new(NAME, summary, options, move |input| plan(input, &files))
 }
 
+/// The option that names a script, of a workload that has these.
+pub(crate) fn script_option<'s>(
+    default: &'static str,
+    scripts: impl Iterator<Item = &'s str>,
+) -> OptionSpec {
+    let kind = OptionKind::Word(Words::Owned(scripts.map(str::to_owned).collect()));
+    let help = name("the file of the script, or a built-in one");
+    OptionSpec { name: name("script"), kind, default: name(default), help, range: None }
+}
+
+/// What is wrong with the script.
+pub(crate) fn wrong(reason: String) -> PlanError {
+    PlanError::Option(OptionError { name: "script".to_owned(), reason })
+}
+
+/// The kind of a script's transactions: its name, without folders.
+pub(crate) fn kind_of(script: &str) -> Name {
+    let stem = std::path::Path::new(script).file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned().into()
+}
+
 fn plan(
     input: &PlanInput<'_>,
     files: &BTreeMap<String, ScriptText>,
@@ -58,8 +72,6 @@ fn plan(
     let options = input.options;
     let file = options.text("script");
     let mut names = Names::new();
-    let wrong =
-        |reason: String| PlanError::Option(OptionError { name: "script".to_owned(), reason });
     let mut recorded = options.pairs();
     let (title, text) = match files.get(file) {
         Some(script) => {
@@ -71,8 +83,10 @@ fn plan(
             (script.title.to_owned(), script.text)
         }
     };
-    let script = Script::read(&title, text, &mut names)
-        .map_err(|error| wrong(format!("{}{}", error.message, shown(&error.lines))))?;
+    let script = Script::read(&title, text, &mut names).map_err(|error| {
+        let lines = error.lines.iter().map(|line| format!("\n{line}"));
+        wrong(error.message + &lines.collect::<String>())
+    })?;
     if script.has_shell() {
         let why = "it has shell commands, which a study does not run; `dyno pgbench` does";
         return Err(wrong(why.to_owned()));
@@ -86,8 +100,7 @@ fn plan(
         }
     };
     let protocol = Protocol::ALL.into_iter().find(|one| one.word() == options.text("protocol"));
-    let stem = std::path::Path::new(file).file_stem().unwrap_or_default();
-    let kind = stem.to_string_lossy().into_owned().into();
+    let kind = kind_of(file);
     let settings = Settings {
         name: input.name.clone(),
         scripts: vec![WeightedScript { script, kind, weight: 1 }],
@@ -102,9 +115,4 @@ fn plan(
         ..Settings::default()
     };
     Ok(Arc::new(PgBench::new(settings, Arc::new(SilentHost), input.request)))
-}
-
-/// The lines of an error, each behind a line end.
-fn shown(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("\n{line}")).collect()
 }

@@ -12,9 +12,13 @@ use crate::declared::sql::{Scanned, Token, continues_name, is_one_of, trimmed};
 use super::control::not_replayed;
 use super::dangerous::{has_executable_comment, without_comments};
 use super::ids::after;
-use super::statement::{Kind, first_word, is_routine, obstacle, reason_of_unread, table_of};
+use super::statement::{
+    Kind, VALUES_MOST, first_word, is_routine, names_secret, obstacle, scan, table_of,
+};
 use super::values::{Budget, Seen, Shown, Stats};
-use super::write::{comment, copy, quoted};
+use super::write::{
+    begin, comment, copy, counted, design, lets, name_of, quoted, title, why_nothing,
+};
 use super::{CaptureError, Captured, Counts, Format, Reason, Request};
 
 /// Most values that stand for the list of an IN.
@@ -30,7 +34,6 @@ const WITHOUT_BLANK: &str = "\
     var_pop var_samp";
 /// What MySQL writes behind the first row of a digest's INSERT of several.
 const SEVERAL_ROWS: &str = "/* , ... */";
-const WEIGHT_MOST: u64 = u32::MAX as u64;
 
 /// A statement, with placeholders for its values, and how often it was executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,13 +76,12 @@ pub fn capture_counted(
     let mut counts = Counts::default();
     let mut kept: Vec<Kept> = Vec::new();
     for statement in statements {
-        counts.read = counts.read.saturating_add(statement.executions);
+        let n = statement.executions;
+        counts.read = counts.read.saturating_add(n);
         match understood(statement, &columns.columns, (dialect, request)) {
-            Understood::Control => {
-                counts.control = counts.control.saturating_add(statement.executions);
-            }
-            Understood::LeftOut(reason) => counts.leave_out(reason, statement.executions),
-            Understood::Kept(one) => kept.push(one),
+            Ok(Some(one)) => kept.push(one),
+            Ok(None) => counts.control = counts.control.saturating_add(n),
+            Err(reason) => counts.leave_out(reason, n),
         }
     }
     kept.sort_by_key(|one| std::cmp::Reverse(one.executions));
@@ -89,9 +91,8 @@ pub fn capture_counted(
     let all = kept.iter().fold(0_u64, |all, one| all.saturating_add(one.executions));
     counts.replayed = all;
     if kept.is_empty() {
-        let mut parts = vec![format!("{} executions were counted", counts.read)];
-        parts.extend(counts.left_out.iter().map(|(reason, n)| format!("{n} {}", reason.text())));
-        return Err(CaptureError::Nothing(parts.join(", ")));
+        let parts = vec![format!("{} executions were counted", counts.read)];
+        return Err(CaptureError::Nothing(why_nothing(parts, &counts)));
     }
     let mut out = String::new();
     head(&mut out, &counts, (format, request), schema);
@@ -101,34 +102,14 @@ pub fn capture_counted(
     for (idx, one) in kept.iter().enumerate() {
         one.write(&mut out, (idx, all), &mut values)?;
     }
-    out.push_str(
-        "\n[design]\n# It is not known how many sessions there were, or how long they \
-         paused.\nclients = 16\n\
-         duration = \"60s\"\nwarm_up = \"10s\"\n",
-    );
-    Ok(Captured {
-        study: out,
-        format,
-        schema: Some(schema.to_owned()),
-        kinds: kept.len(),
-        transactions: all,
-        counts,
-    })
+    design(&mut out, "It is not known how many sessions there were, or how long they paused.", 16);
+    let (schema, kinds) = (Some(schema.to_owned()), kept.len());
+    Ok(Captured { study: out, format, schema, kinds, transactions: all, counts })
 }
 
 fn head(out: &mut String, counts: &Counts, (format, request): (Format, &Request), schema: &str) {
-    let source = &request.source;
-    comment(out, &format!("Captured from {source}: {}.", format.text()));
-    comment(
-        out,
-        &format!("{} executions were counted since the statistics were last reset:", counts.read),
-    );
-    comment(out, &format!("  {} are replayed by this study", counts.replayed));
-    comment(out, &format!("  {} begin or end transactions", counts.control));
-    for (reason, n) in &counts.left_out {
-        comment(out, &format!("  {n} are left out: {}", reason.text()));
-    }
-    out.push_str("#\n");
+    comment(out, &format!("Captured from {}: {}.", request.source, format.text()));
+    counted(out, "executions were counted since the statistics were last reset", counts);
     for line in [
         "What the server does not count, and this study therefore lacks:",
         "- transactions: each statement is its own transaction",
@@ -141,18 +122,9 @@ fn head(out: &mut String, counts: &Counts, (format, request): (Format, &Request)
     ] {
         comment(out, line);
     }
-    let title =
-        format!("What do the statements counted in {} cost?", dyno_units::clean_text(schema));
-    let _ = writeln!(out, "\ntitle = {}\n", quoted(&title));
+    title(out, "What do the statements counted in", schema);
 }
 
-enum Understood {
-    Control,
-    LeftOut(Reason),
-    Kept(Kept),
-}
-
-/// What a placeholder stands for.
 #[derive(Clone, Debug, PartialEq)]
 enum Meaning {
     /// A value of the column; of a new row, if the flag is set.
@@ -171,63 +143,43 @@ struct Kept {
     names: Vec<(String, Meaning)>,
 }
 
+/// The statement, unless it is left out; none if it begins or ends a transaction.
 fn understood(
     statement: &CountedStatement,
     columns: &[CountedColumn],
     (dialect, request): (Dialect, &Request),
-) -> Understood {
+) -> Result<Option<Kept>, Reason> {
     let text = trimmed(&statement.text);
     if text.is_empty() {
-        return Understood::LeftOut(Reason::NoText);
+        return Err(Reason::NoText);
     }
     if has_executable_comment(text, dialect) {
-        return Understood::LeftOut(Reason::Executable);
+        return Err(Reason::Executable);
     }
-    let Ok(scanned) = Scanned::of_server(text, dialect) else {
-        return Understood::LeftOut(reason_of_unread(text));
-    };
-    let text = &*without_comments(text, &scanned, (dialect, SEVERAL_ROWS));
-    let Ok(scanned) = Scanned::of_server(text, dialect) else {
-        return Understood::LeftOut(reason_of_unread(text));
-    };
+    let text = without_comments(&scan(text, dialect)?, SEVERAL_ROWS);
+    let scanned = scan(&text, dialect)?;
     if scanned.tokens.is_empty() {
-        return Understood::LeftOut(Reason::NotUnderstood);
+        return Err(Reason::NotUnderstood);
     }
-    match not_replayed(&scanned, text, dialect) {
-        Some(Kind::Control(_)) => return Understood::Control,
-        Some(Kind::LeftOut(reason, _)) => return Understood::LeftOut(reason),
+    match not_replayed(&scanned) {
+        Some(Kind::Control(_)) => return Ok(None),
+        Some(Kind::LeftOut(reason, _)) => return Err(reason),
         _ => {}
     }
-    if let Some(reason) = obstacle(&scanned, text, None, dialect) {
-        return Understood::LeftOut(reason);
-    }
-    if is_routine(first_word(&scanned)) && !request.has_routines {
-        return Understood::LeftOut(Reason::Routine);
+    obstacle(&scanned, None)?;
+    let verb = first_word(&scanned).to_owned();
+    if is_routine(&verb) && !request.has_routines {
+        return Err(Reason::Routine);
     }
     // What the server has not replaced may be anybody's data.
     if !request.has_texts && scanned.tokens.contains(&Token::Sign('\'')) {
-        return Understood::LeftOut(Reason::Literal);
+        return Err(Reason::Literal);
     }
-    let reader = Reader {
-        statement,
-        text,
-        scanned: &scanned,
-        columns,
-        dialect,
-        tables: tables(&scanned),
-        inserted: BTreeMap::new(),
-    };
-    match reader.read() {
-        Ok((sql, names)) => Understood::Kept(Kept {
-            verb: first_word(&scanned).to_owned(),
-            table: table_of(&scanned),
-            executions: statement.executions,
-            rows: statement.rows,
-            sql,
-            names,
-        }),
-        Err(reason) => Understood::LeftOut(reason),
-    }
+    let (tables, inserted) = (tables(&scanned), BTreeMap::new());
+    let reader = Reader { statement, scanned: &scanned, columns, tables, inserted };
+    let (sql, names) = reader.read()?;
+    let CountedStatement { executions, rows, .. } = *statement;
+    Ok(Some(Kept { verb, table: table_of(&scanned), executions, rows, sql, names }))
 }
 
 /// Words behind a table that are no other name of it.
@@ -237,7 +189,7 @@ const NO_ALIAS: &str = "\
     partition fetch window default overriding tablesample lateral";
 
 /// The tables of a statement, by the names that it has for them.
-fn tables(scanned: &Scanned) -> BTreeMap<String, String> {
+fn tables(scanned: &Scanned<'_>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for idx in (0..scanned.tokens.len()).filter(|&idx| scanned.precedes_table(idx)) {
         // `IS DISTINCT FROM` compares.
@@ -246,10 +198,7 @@ fn tables(scanned: &Scanned) -> BTreeMap<String, String> {
         }
         let mut at = idx + 1;
         while let Some((name, after)) = scanned.name(at) {
-            at = after;
-            if scanned.word(at) == "as" {
-                at += 1;
-            }
+            at = after + usize::from(scanned.word(after) == "as");
             found.insert(name.to_lowercase(), name.clone());
             if !is_one_of(scanned.word(at), NO_ALIAS)
                 && let Some((alias, after)) = scanned.name(at)
@@ -269,10 +218,8 @@ fn tables(scanned: &Scanned) -> BTreeMap<String, String> {
 /// Reads what the placeholders of a statement stand for.
 struct Reader<'a> {
     statement: &'a CountedStatement,
-    text: &'a str,
-    scanned: &'a Scanned,
+    scanned: &'a Scanned<'a>,
     columns: &'a [CountedColumn],
-    dialect: Dialect,
     tables: BTreeMap<String, String>,
     /// The columns of placeholders of inserted rows, by the index of their token.
     inserted: BTreeMap<usize, usize>,
@@ -288,19 +235,19 @@ impl Reader<'_> {
         }
         self.find_inserted();
         let (mut sql, mut names): (String, Vec<(String, Meaning)>) = (String::new(), Vec::new());
-        let (mut end, mut idx) = (0, 0);
+        let (mut end, mut idx, text) = (0, 0, self.scanned.text);
         while idx < self.scanned.tokens.len() {
             let span = self.scanned.spans[idx].clone();
             if !self.is_placeholder(idx) && !self.is_list(idx) {
                 // A digest has a blank before each bracket, with which these are no functions.
-                if self.dialect == Dialect::MySql && self.is_call(idx) {
-                    sql.push_str(&self.text[end..self.scanned.spans[idx - 1].end]);
+                if self.scanned.is_mysql() && self.is_call(idx) {
+                    sql.push_str(&text[end..self.scanned.spans[idx - 1].end]);
                     end = span.start;
                 }
                 idx += 1;
                 continue;
             }
-            sql.push_str(&self.text[end..span.start]);
+            sql.push_str(&text[end..span.start]);
             if self.is_list(idx) {
                 sql.push_str(&self.list(idx, &mut names)?);
                 end = self.scanned.spans[idx + 2].end;
@@ -308,29 +255,25 @@ impl Reader<'_> {
                 continue;
             }
             let name = self.name_of(idx, &names);
+            if names.iter().all(|(known, _)| *known != name) {
+                let meaning = self.meaning(idx, &names)?;
+                names.push((name.clone(), meaning));
+            }
             match names.iter().find(|(known, _)| *known == name) {
                 Some((_, Meaning::Fixed(number))) => sql.push_str(&number.to_string()),
-                Some(_) => sql.push_str(&format!(":{name}")),
-                None => {
-                    let meaning = self.meaning(idx, &names)?;
-                    match meaning {
-                        Meaning::Fixed(number) => sql.push_str(&number.to_string()),
-                        _ => sql.push_str(&format!(":{name}")),
-                    }
-                    names.push((name, meaning));
-                }
+                _ => sql.push_str(&format!(":{name}")),
             }
             end = span.end;
             // The name of a value ends where something else begins.
-            if self.text[end..].starts_with(continues_name) {
+            if text[end..].starts_with(continues_name) {
                 sql.push(' ');
             }
             idx += 1;
         }
-        sql.push_str(&self.text[end..]);
+        sql.push_str(&text[end..]);
         // Removes the mark of several rows, written out by now; a blank keeps words apart.
         let sql = sql.replace(SEVERAL_ROWS, " ").trim_end().to_owned();
-        if names.len() > super::statement::VALUES_MOST {
+        if names.len() > VALUES_MOST {
             return Err(Reason::ManyValues);
         }
         names.retain(|(_, meaning)| !matches!(meaning, Meaning::Fixed(_)));
@@ -343,23 +286,21 @@ impl Reader<'_> {
     }
 
     fn is_placeholder(&self, idx: usize) -> bool {
-        match self.dialect {
-            Dialect::PostgreSql => {
-                self.scanned.is_sign(idx, '$')
-                    && self.text[self.scanned.spans[idx].clone()][1..].parse::<u32>().is_ok()
-            }
+        let is_number = |idx| self.scanned.at(idx)[1..].parse::<u32>().is_ok();
+        match self.scanned.dialect {
+            Dialect::PostgreSql => self.scanned.is_sign(idx, '$') && is_number(idx),
             _ => self.scanned.is_sign(idx, '?'),
         }
     }
 
     /// Whether `...` begins here, which stands for several values.
     fn is_list(&self, idx: usize) -> bool {
-        self.dialect == Dialect::MySql && (0..3).all(|nth| self.scanned.is_sign(idx + nth, '.'))
+        self.scanned.is_mysql() && (0..3).all(|nth| self.scanned.is_sign(idx + nth, '.'))
     }
 
     fn name_of(&self, idx: usize, names: &[(String, Meaning)]) -> String {
-        match self.dialect {
-            Dialect::PostgreSql => format!("v{}", &self.text[self.scanned.spans[idx].clone()][1..]),
+        match self.scanned.dialect {
+            Dialect::PostgreSql => format!("v{}", &self.scanned.at(idx)[1..]),
             _ => format!("v{}", names.len() + 1),
         }
     }
@@ -370,13 +311,9 @@ impl Reader<'_> {
         (self.statement.rows + executions / 2) / executions
     }
 
-    fn is_insert(&self) -> bool {
-        matches!(first_word(self.scanned), "insert" | "replace")
-    }
-
-    /// The columns that an INSERT names, or all of its table.
+    /// The columns that an INSERT names, or all of its table; and where its VALUES is.
     fn insert_columns(&self) -> Option<(Vec<usize>, usize)> {
-        if !self.is_insert() {
+        if !matches!(first_word(self.scanned), "insert" | "replace") {
             return None;
         }
         let into = self.scanned.find_word(&["into"]).unwrap_or(0);
@@ -398,36 +335,16 @@ impl Reader<'_> {
         }
         let values = (at..self.scanned.tokens.len())
             .find(|&idx| matches!(self.scanned.word(idx), "values" | "value"))?;
-        Some((columns, values + 1))
+        Some((columns, values))
     }
 
     /// Finds the columns of placeholders that stand alone at a place of an inserted row.
     fn find_inserted(&mut self) {
-        let Some((columns, mut idx)) = self.insert_columns() else { return };
-        let (mut depth, mut nth) = (0, 0);
-        while idx < self.scanned.tokens.len() {
-            match &self.scanned.tokens[idx] {
-                Token::Sign('(') => {
-                    depth += 1;
-                    if depth == 1 {
-                        nth = 0;
-                    }
-                }
-                Token::Sign(')') => depth -= 1,
-                Token::Sign(',') if depth == 1 => nth += 1,
-                Token::Sign(',') => {}
-                _ if depth == 0 => return,
-                _ if depth == 1 && self.is_placeholder(idx) => {
-                    let is_alone =
-                        [',', '('].iter().any(|sign| self.scanned.is_sign(idx - 1, *sign))
-                            && [',', ')'].iter().any(|sign| self.scanned.is_sign(idx + 1, *sign));
-                    if is_alone && let Some(column) = columns.get(nth) {
-                        self.inserted.insert(idx, *column);
-                    }
-                }
-                _ => {}
+        let Some((columns, values)) = self.insert_columns() else { return };
+        for (depth, nth, idx) in self.scanned.inserted_values(values) {
+            if depth == 1 && self.is_placeholder(idx) {
+                self.inserted.extend(columns.get(nth).map(|column| (idx, *column)));
             }
-            idx += 1;
         }
     }
 
@@ -449,10 +366,11 @@ impl Reader<'_> {
             return Ok(list.join(", "));
         }
         if is_in_brackets && let Some((columns, at)) = self.insert_columns() {
-            if at != idx - 1 || columns.is_empty() {
+            if at + 1 != idx - 1 || columns.is_empty() {
                 return Err(Reason::UnknownValue);
             }
-            let several = self.text[self.scanned.spans[idx + 2].end..].contains(SEVERAL_ROWS);
+            let several =
+                self.scanned.text[self.scanned.spans[idx + 2].end..].contains(SEVERAL_ROWS);
             let rows = if several { self.rows().clamp(1, ROWS_MOST) } else { 1 };
             let rows: Vec<String> = (0..rows)
                 .map(|_| {
@@ -467,10 +385,7 @@ impl Reader<'_> {
         let is_limit = idx >= 3
             && self.scanned.is_sign(idx - 1, ',')
             && self.scanned.word_before(idx - 2) == "limit";
-        match is_limit {
-            true => Ok(self.rows().max(1).to_string()),
-            false => Err(Reason::UnknownValue),
-        }
+        is_limit.then(|| self.rows().max(1).to_string()).ok_or(Reason::UnknownValue)
     }
 
     fn column_of(&self, table: &str, name: &str) -> Option<usize> {
@@ -498,19 +413,18 @@ impl Reader<'_> {
         if let Some(column) = self.inserted.get(&idx) {
             return Ok(Meaning::Column(*column, true));
         }
-        let before = self.scanned.word_before(idx);
         let at_value = |idx: Option<usize>| {
             let column = idx.and_then(|idx| self.column_before(idx));
             column.map(|column| Meaning::Column(column, false)).ok_or(Reason::UnknownValue)
         };
-        match before {
+        match self.scanned.word_before(idx) {
             "limit" if self.scanned.is_sign(idx + 1, ',') => return Ok(Meaning::Fixed(0)),
             "limit" | "first" | "next" => return Ok(Meaning::Fixed(self.rows().max(1))),
             "offset" => return Ok(Meaning::Fixed(0)),
             "select" => return Ok(Meaning::Fixed(1)),
             "like" | "ilike" | "between" => return at_value(idx.checked_sub(2)),
             "and" if idx >= 3 && self.scanned.word_before(idx - 2) == "between" => {
-                return self.end_of_range(idx, names);
+                return self.end_of_range(idx, names).ok_or(Reason::UnknownValue);
             }
             _ => {}
         }
@@ -521,61 +435,43 @@ impl Reader<'_> {
                 _ => Err(Reason::UnknownValue),
             };
         }
+        let mut at = idx;
+        // `IN ($1, $2, $3)`.
         if self.scanned.is_sign(idx.wrapping_sub(1), ',') {
-            return self.in_list(idx);
+            while at >= 2 && self.scanned.is_sign(at - 1, ',') && self.is_placeholder(at - 2) {
+                at -= 2;
+            }
+            let is_it = at >= 3
+                && self.scanned.is_sign(at - 1, '(')
+                && self.scanned.word_before(at - 1) == "in";
+            return at_value(is_it.then(|| at - 3));
         }
-        let is_sign = |idx: usize, signs: &str| match self.scanned.tokens.get(idx) {
-            Some(Token::Sign(sign)) => signs.contains(*sign),
-            _ => false,
-        };
         // `n = n + ?` and `n - ?`: by one.
-        if idx >= 2 && is_sign(idx - 1, "+-") && self.column_before(idx - 2).is_some() {
+        let is_added = idx >= 2 && self.scanned.is_any_sign(idx - 1, "+-");
+        if is_added && self.column_before(idx - 2).is_some() {
             return Ok(Meaning::Fixed(1));
         }
-        let mut at = idx;
-        while at > 0 && is_sign(at - 1, "=<>!") {
+        while at > 0 && self.scanned.is_any_sign(at - 1, "=<>!") {
             at -= 1;
         }
         // What follows must not make it part of a larger expression.
-        let is_whole = !is_sign(idx + 1, "+-*/%|:[");
-        match at < idx && is_whole {
-            true => at_value(at.checked_sub(1)),
-            false => Err(Reason::UnknownValue),
-        }
+        let is_whole = !self.scanned.is_any_sign(idx + 1, "+-*/%|:[");
+        at_value(at.checked_sub(1).filter(|_| at < idx && is_whole))
     }
 
-    /// `IN ($1, $2, $3)`.
-    fn in_list(&self, idx: usize) -> Result<Meaning, Reason> {
-        let mut at = idx;
-        while at >= 2 && self.scanned.is_sign(at - 1, ',') && self.is_placeholder(at - 2) {
-            at -= 2;
-        }
-        let is_it = at >= 3
-            && self.scanned.is_sign(at - 1, '(')
-            && self.scanned.word_before(at - 1) == "in";
-        let column = if is_it { self.column_before(at - 3) } else { None };
-        column.map(|column| Meaning::Column(column, false)).ok_or(Reason::UnknownValue)
-    }
-
-    fn end_of_range(&self, idx: usize, names: &[(String, Meaning)]) -> Result<Meaning, Reason> {
-        let begin = self.name_before(idx - 2, names)?;
-        let Some((_, Meaning::Column(column, _))) = names.iter().find(|(name, _)| *name == begin)
-        else {
-            return Err(Reason::UnknownValue);
+    fn end_of_range(&self, idx: usize, names: &[(String, Meaning)]) -> Option<Meaning> {
+        let begin = match self.scanned.dialect {
+            _ if !self.is_placeholder(idx - 2) => return None,
+            Dialect::PostgreSql => self.name_of(idx - 2, names),
+            _ => names.last()?.0.clone(),
         };
-        if !self.columns[*column].is_number {
-            return Ok(Meaning::Column(*column, false));
+        let (_, meaning) = names.iter().find(|(name, _)| *name == begin)?;
+        let Meaning::Column(column, _) = *meaning else { return None };
+        if !self.columns[column].is_number {
+            return Some(Meaning::Column(column, false));
         }
         let rows = self.rows();
-        Ok(Meaning::Above(begin, if rows > 1 { rows - 1 } else { WIDTH }))
-    }
-
-    fn name_before(&self, idx: usize, names: &[(String, Meaning)]) -> Result<String, Reason> {
-        match self.dialect {
-            _ if !self.is_placeholder(idx) => Err(Reason::UnknownValue),
-            Dialect::PostgreSql => Ok(self.name_of(idx, names)),
-            _ => names.last().map(|(name, _)| name.clone()).ok_or(Reason::UnknownValue),
-        }
+        Some(Meaning::Above(begin, if rows > 1 { rows - 1 } else { WIDTH }))
     }
 }
 
@@ -595,16 +491,12 @@ impl Values<'_, '_, '_> {
             let column = &self.columns.columns[idx];
             let texts = (self.columns.values)(column).map_err(CaptureError::Values)?;
             let (mut stats, mut budget) = (Stats::default(), Budget::default());
-            let is_shown = self.has_texts && !super::statement::names_secret(&column.name);
+            let is_shown = self.has_texts && !names_secret(&column.name);
             let shown = if is_shown { Shown::All } else { Shown::None };
             for text in texts {
-                let seen = match column.is_number {
-                    true => Seen::number(&text),
-                    false => Some(Seen::text(&text, shown)),
-                };
-                if let Some(seen) = seen {
-                    stats.add(&seen, &mut budget);
-                }
+                let as_text = || Some(Seen::text(&text, shown));
+                let seen = if column.is_number { Seen::number(&text) } else { as_text() };
+                seen.iter().for_each(|seen| stats.add(seen, &mut budget));
             }
             self.known.insert(idx, stats);
         }
@@ -619,22 +511,14 @@ impl Kept {
         (idx, all): (usize, u64),
         values: &mut Values<'_, '_, '_>,
     ) -> Result<(), CaptureError> {
-        let share = self.executions as f64 / all as f64 * 100.0;
         let rows = self.rows as f64 / self.executions.max(1) as f64;
-        let name = super::write::name_of_parts(idx, &self.verb, self.table.as_deref());
+        let name = name_of(idx, &self.verb, self.table.as_deref());
         let path = format!("workload.captured.transaction.{name}");
-        out.push('\n');
-        let executions = self.executions;
-        comment(
-            out,
-            &format!("{share:.1} % of the executions: {executions} of {all}; {rows:.1} rows each"),
-        );
-        let weight = executions.div_ceil(all / WEIGHT_MOST + 1).max(1);
-        let _ = writeln!(out, "[{path}]\nweight = {weight}");
+        let each = format!("; {rows:.1} rows each");
+        begin(out, &path, ("executions", &each), (self.executions, all));
         if !self.names.is_empty() {
             let _ = writeln!(out, "\n[{path}.let]");
         }
-        let (kept, dialect) = (values.kept, values.dialect);
         // The first number of the new rows of this statement, by column, and how many of them have been given.
         let mut numbered: BTreeMap<usize, (String, u64)> = BTreeMap::new();
         for (name, meaning) in &self.names {
@@ -643,54 +527,51 @@ impl Kept {
                 Meaning::Above(begin, above) => {
                     let _ = writeln!(out, "{name} = {{ expression = \":{begin} + {above}\" }}");
                 }
-                Meaning::Column(idx, is_new) => {
-                    let (column, stats) = values.of(*idx)?;
-                    let table_column = format!("{}.{}", column.table, column.name);
-                    if stats.n == 0 {
-                        comment(out, &format!("{table_column}: no values in the table now"));
-                        let empty = if column.is_number {
-                            "{ uniform = [1, 1000] }"
-                        } else {
-                            "{ letters = 10 }"
-                        };
-                        let _ = writeln!(out, "{name} = {empty}");
-                        continue;
-                    }
-                    if *is_new
-                        && column.is_unique
-                        && let Some(highest) =
-                            stats.highest_whole().filter(|one| *one < i64::MAX / 2)
-                    {
-                        if let Some((first, given)) = numbered.get_mut(idx) {
-                            let _ =
-                                writeln!(out, "{name} = {{ expression = \":{first} + {given}\" }}");
-                            *given += 1;
-                            continue;
-                        }
-                        comment(out, &format!("{table_column}: numbers of new rows"));
-                        let is_it = |(_, meaning): &&(String, Meaning)| {
-                            *meaning == Meaning::Column(*idx, true)
-                        };
-                        let rows = |one: &Kept| one.names.iter().filter(is_it).count();
-                        let step = match kept.iter().map(rows).max() {
-                            Some(rows) if rows > 1 => format!(", step = {rows}"),
-                            _ => String::new(),
-                        };
-                        let first = highest + 1;
-                        let after = after(dialect, &column.table, &column.name);
-                        let _ = writeln!(out, "{name} = {{ sequence = {first}{step}{after} }}");
-                        numbered.insert(*idx, (name.clone(), 1));
-                        continue;
-                    }
-                    let (generators, words) = stats.generators(name, false, !column.is_number);
-                    comment(out, &format!("{table_column}: {words}"));
-                    for (name, text) in generators {
-                        let _ = writeln!(out, "{name} = {text}");
-                    }
+                Meaning::Column(column, is_new) => {
+                    value(out, name, (*column, *is_new), values, &mut numbered)?;
                 }
             }
         }
         let _ = writeln!(out, "\n[[{path}.steps]]\nsql = {}", quoted(&self.sql));
         Ok(())
     }
+}
+
+/// Writes the generator of a value of a column.
+fn value(
+    out: &mut String,
+    name: &str,
+    (idx, is_new): (usize, bool),
+    values: &mut Values<'_, '_, '_>,
+    numbered: &mut BTreeMap<usize, (String, u64)>,
+) -> Result<(), CaptureError> {
+    let (kept, dialect) = (values.kept, values.dialect);
+    let (column, stats) = values.of(idx)?;
+    let table_column = format!("{}.{}", column.table, column.name);
+    if stats.n == 0 {
+        comment(out, &format!("{table_column}: no values in the table now"));
+        let empty = if column.is_number { "{ uniform = [1, 1000] }" } else { "{ letters = 10 }" };
+        let _ = writeln!(out, "{name} = {empty}");
+        return Ok(());
+    }
+    let highest = stats.highest_whole().filter(|one| *one < i64::MAX / 2);
+    let Some(highest) = highest.filter(|_| is_new && column.is_unique) else {
+        let (generators, words) = stats.generators(name, false, !column.is_number);
+        lets(out, &generators, &format!("{table_column}: {words}"));
+        return Ok(());
+    };
+    if let Some((first, given)) = numbered.get_mut(&idx) {
+        let _ = writeln!(out, "{name} = {{ expression = \":{first} + {given}\" }}");
+        *given += 1;
+        return Ok(());
+    }
+    comment(out, &format!("{table_column}: numbers of new rows"));
+    let is_it = |(_, meaning): &&(String, Meaning)| *meaning == Meaning::Column(idx, true);
+    let rows = |one: &Kept| one.names.iter().filter(is_it).count();
+    let rows = kept.iter().map(rows).max().unwrap_or(0);
+    let step = if rows > 1 { format!(", step = {rows}") } else { String::new() };
+    let (first, after) = (highest + 1, after(dialect, &column.table, &column.name));
+    let _ = writeln!(out, "{name} = {{ sequence = {first}{step}{after} }}");
+    numbered.insert(idx, (name.to_owned(), 1));
+    Ok(())
 }

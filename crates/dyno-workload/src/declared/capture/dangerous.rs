@@ -40,19 +40,14 @@ pub(super) fn is_system(schema: &str, dialect: Dialect) -> bool {
 }
 
 /// What may be a name in a statement, in lower case, with the index of its token. Names of functions may be quoted.
-fn names<'a>(
-    scanned: &'a Scanned,
-    text: &'a str,
-    dialect: Dialect,
-) -> impl Iterator<Item = (usize, String)> + 'a {
+fn names(scanned: &Scanned<'_>) -> impl Iterator<Item = (usize, String)> {
     scanned.tokens.iter().enumerate().filter_map(move |(idx, token)| {
         let name = match token {
             Token::Word(word) => word.clone(),
             Token::Quoted(name) => name.to_lowercase(),
             // A text, or a name: servers of MySQL have a setting for it (ANSI_QUOTES).
-            Token::Sign('\'') if dialect == Dialect::MySql => {
-                let literal = &text[scanned.spans[idx].clone()];
-                literal.trim_matches('"').replace("\"\"", "\"").to_lowercase()
+            Token::Sign('\'') if scanned.is_mysql() => {
+                scanned.at(idx).trim_matches('"').replace("\"\"", "\"").to_lowercase()
             }
             Token::Sign(_) => return None,
         };
@@ -61,20 +56,20 @@ fn names<'a>(
 }
 
 /// Whether a statement of MariaDB or MySQL reads or writes a file of the server.
-pub(super) fn uses_file(scanned: &Scanned, text: &str, dialect: Dialect) -> bool {
-    dialect == Dialect::MySql
-        && (WRITES_FILE.iter().any(|word| scanned.has_word(word))
-            || names(scanned, text, dialect)
-                .any(|(idx, name)| name == READS_FILE && scanned.is_sign(idx + 1, '(')))
+pub(super) fn uses_file(scanned: &Scanned<'_>) -> bool {
+    let reads = |(idx, name): (usize, String)| name == READS_FILE && scanned.is_sign(idx + 1, '(');
+    scanned.is_mysql()
+        && (WRITES_FILE.iter().any(|word| scanned.has_word(word)) || names(scanned).any(reads))
 }
 
 /// Whether a statement names a table of the server's, or calls a function that controls it.
-pub(super) fn uses_server(scanned: &Scanned, text: &str, dialect: Dialect) -> bool {
-    names(scanned, text, dialect).any(|(idx, name)| {
+pub(super) fn uses_server(scanned: &Scanned<'_>) -> bool {
+    names(scanned).any(|(idx, name)| {
         let name = name.as_str();
         let is_called = scanned.is_sign(idx + 1, '(');
         let is_schema = scanned.is_sign(idx + 1, '.') && is_one_of(name, SCHEMAS);
-        match dialect {
+        let begins = |beginnings: &str| beginnings.split(' ').any(|begin| name.starts_with(begin));
+        match scanned.dialect {
             Dialect::PostgreSql => {
                 // `U&"\0070g_…"` may be any name.
                 let is_escaped = matches!(scanned.tokens[idx], Token::Quoted(_))
@@ -82,13 +77,12 @@ pub(super) fn uses_server(scanned: &Scanned, text: &str, dialect: Dialect) -> bo
                     && scanned.is_sign(idx - 1, '&')
                     && scanned.word(idx - 2) == "u";
                 let is_function = is_one_of(name, OF_POSTGRESQL)
-                    || OF_POSTGRESQL_BEGIN.split(' ').any(|begin| name.starts_with(begin))
+                    || begins(OF_POSTGRESQL_BEGIN)
                     || name.contains(READS_NAMED);
                 is_escaped || name.starts_with("pg_") || is_schema || (is_called && is_function)
             }
             _ => {
-                let is_function = is_one_of(name, OF_MYSQL)
-                    || OF_MYSQL_BEGIN.split(' ').any(|begin| name.starts_with(begin));
+                let is_function = is_one_of(name, OF_MYSQL) || begins(OF_MYSQL_BEGIN);
                 is_schema || (is_called && is_function)
             }
         }
@@ -115,9 +109,8 @@ pub(super) fn change_of_executable(text: &str) -> Change {
     }
     plain.push_str(rest);
     let plain = plain.replace("*/", " ");
-    let plain = crate::declared::sql::trimmed(&plain);
-    let Ok(scanned) = Scanned::of_server(plain, Dialect::MySql) else { return Change::None };
-    match not_replayed(&scanned, plain, Dialect::MySql) {
+    let Ok(scanned) = Scanned::of_server(&plain, Dialect::MySql) else { return Change::None };
+    match not_replayed(&scanned) {
         Some(Kind::Control(change) | Kind::LeftOut(_, change)) => change,
         _ => Change::None,
     }
@@ -133,16 +126,13 @@ pub(super) fn ends_alike(literal: &str) -> bool {
 }
 
 /// Whether servers may read one of its literals to another end. In PostgreSQL that depends also on a literal before it.
-pub(super) fn has_unclear_literal(text: &str, scanned: &Scanned, dialect: Dialect) -> bool {
-    let is_unclear = |(token, span): (&Token, &std::ops::Range<usize>)| {
-        let literal = &text[span.clone()];
-        *token == Token::Sign('\'')
-            && match dialect {
-                Dialect::PostgreSql => literal.starts_with('\'') && literal.contains('\\'),
-                _ => !ends_alike(literal),
-            }
+pub(super) fn has_unclear_literal(scanned: &Scanned<'_>) -> bool {
+    let is_unclear = |literal: &str| match scanned.dialect {
+        Dialect::PostgreSql => literal.starts_with('\'') && literal.contains('\\'),
+        _ => !ends_alike(literal),
     };
-    scanned.tokens.iter().zip(&scanned.spans).any(is_unclear)
+    let mut literals = (0..scanned.tokens.len()).filter(|&idx| scanned.is_sign(idx, '\''));
+    literals.any(|idx| is_unclear(scanned.at(idx)))
 }
 
 /// Optimizer hints between two tokens: `/*+ … */`. Drops other comments, which may hold anything, hints that change
@@ -169,15 +159,15 @@ pub(super) fn hints(gap: &str, dialect: Dialect) -> Vec<&str> {
 }
 
 /// A statement without its comments, but with its hints, and with this mark of the server's.
-pub(super) fn without_comments(
-    text: &str,
-    scanned: &Scanned,
-    (dialect, mark): (Dialect, &str),
-) -> String {
-    let kept = |gap: &'_ str| match gap.trim() {
+pub(super) fn without_comments(scanned: &Scanned<'_>, mark: &str) -> String {
+    let kept = |gap: &str| match gap.trim() {
         gap_text if gap_text.is_empty() || gap_text == mark => gap.to_owned(),
-        _ => hints(gap, dialect).iter().fold(" ".to_owned(), |out, hint| out + hint + " "),
+        _ => {
+            let hints = hints(gap, scanned.dialect);
+            hints.iter().fold(" ".to_owned(), |out, hint| out + hint + " ")
+        }
     };
+    let text = scanned.text;
     let (mut out, mut end) = (String::with_capacity(text.len()), 0);
     for span in &scanned.spans {
         out.push_str(&kept(&text[end.min(span.start)..span.start]));

@@ -34,8 +34,7 @@ const NAMING_TYPES: &str = "regclass regtype regproc regprocedure regrole regcon
 const CALL_MOST: usize = 200;
 
 pub(super) struct Place<'a> {
-    pub(super) scanned: &'a Scanned,
-    pub(super) dialect: Dialect,
+    pub(super) scanned: &'a Scanned<'a>,
     /// Its first token, and that behind it.
     pub(super) at: usize,
     pub(super) after: usize,
@@ -56,16 +55,9 @@ impl Place<'_> {
     /// Whether the literal is part of the statement.
     pub(super) fn is_fixed(&self) -> bool {
         let at = self.at;
-        let is_arrow = at > 1
-            && self.scanned.is_sign(at - 1, '>')
-            && matches!(self.scanned.tokens.get(at - 2), Some(Token::Sign('-' | '>')));
-        if is_arrow {
-            return true;
-        }
-        match self.is_text {
-            true => self.is_fixed_text(),
-            false => self.is_fixed_number(),
-        }
+        let is_arrow =
+            at > 1 && self.scanned.is_sign(at - 1, '>') && self.scanned.is_any_sign(at - 2, "->");
+        is_arrow || if self.is_text { self.is_fixed_text() } else { self.is_fixed_number() }
     }
 
     fn is_fixed_number(&self) -> bool {
@@ -82,16 +74,13 @@ impl Place<'_> {
     fn is_fixed_text(&self) -> bool {
         // MySQL's INTERVAL takes any value, PostgreSQL's only a literal.
         let before = self.before();
-        let is_interval = before == "interval" && self.dialect == Dialect::MySql;
-        if is_one_of(before, BEFORE) && !is_interval {
-            return true;
-        }
-        if self.scanned.is_sign(self.after, ':')
-            && is_one_of(self.scanned.word(self.after + 1), NAMING_TYPES)
-        {
-            return true;
-        }
-        self.is_alias() || self.is_argument()
+        let is_interval = before == "interval" && self.scanned.is_mysql();
+        let names = self.scanned.is_sign(self.after, ':')
+            && is_one_of(self.scanned.word(self.after + 1), NAMING_TYPES);
+        (is_one_of(before, BEFORE) && !is_interval)
+            || names
+            || self.is_alias()
+            || self.is_argument()
     }
 
     /// Whether it is a name, belongs to a type before it, or is part of a text before or behind it.
@@ -108,7 +97,7 @@ impl Place<'_> {
         };
         match before {
             Token::Sign('\'') => true,
-            Token::Sign(')' | '0') => self.dialect == Dialect::MySql,
+            Token::Sign(')' | '0') => self.scanned.is_mysql(),
             Token::Sign(_) => false,
             Token::Quoted(_) => true,
             // A word that belongs to the literal: `_utf8'…'`.
@@ -122,7 +111,7 @@ impl Place<'_> {
     pub(super) fn is_value(&self, literal: &str) -> bool {
         let is_text = |idx: usize| self.scanned.is_sign(idx, '\'');
         let is_part = is_text(self.after) || self.at.checked_sub(1).is_some_and(is_text);
-        let is_typed = self.dialect == Dialect::PostgreSql
+        let is_typed = self.scanned.dialect == Dialect::PostgreSql
             && !is_one_of(self.before(), BEFORE)
             && self.is_alias();
         self.is_text && literal.contains(char::is_alphabetic) && (is_part || is_typed)

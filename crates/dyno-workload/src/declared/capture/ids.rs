@@ -9,8 +9,8 @@ use crate::declared::schema::quoted as in_quotes;
 use crate::declared::sql::{Scanned, Token};
 
 use super::sessions::Step;
-use super::statement::{SAME_TABLE, TABLE};
-use super::steps::{Naming, is_mark};
+use super::statement::{SAME_TABLE, TABLE, is_mark};
+use super::steps::Naming;
 use super::write::quoted;
 
 /// The column of each value, in order: inserted, compared or assigned; none for others.
@@ -25,27 +25,9 @@ pub(super) fn columns(form: &str, dialect: Dialect) -> Vec<Option<String>> {
                 found.insert(scanned.spans[idx + 2].start, name.to_lowercase());
             }
         }
-        let is_sign = |idx: usize, signs: &[char]| matches!(scanned.tokens.get(idx), Some(Token::Sign(sign)) if signs.contains(sign));
         let values = scanned.find_word(&["values", "value"]).unwrap_or(scanned.tokens.len());
-        let (mut depth, mut nth) = (0, 0);
-        for idx in values + 1..scanned.tokens.len() {
-            if is_sign(idx, &['(']) {
-                depth += 1;
-            } else if is_sign(idx, &[')']) {
-                depth -= 1;
-                if depth == 0 {
-                    nth = 0;
-                }
-            } else if is_sign(idx, &[',']) && depth == 1 {
-                nth += 1;
-            } else if depth == 0 && !is_sign(idx, &[',']) {
-                break;
-            } else if is_sign(idx - 1, &['(', ','])
-                && is_sign(idx + 1, &[')', ','])
-                && let Some(column) = columns.get(nth)
-            {
-                found.insert(scanned.spans[idx].start, column.clone());
-            }
+        for (_, nth, idx) in scanned.inserted_values(values) {
+            found.extend(columns.get(nth).map(|one| (scanned.spans[idx].start, one.clone())));
         }
     }
     let marks = form.char_indices().filter(|(_, c)| is_mark(*c));
@@ -107,16 +89,14 @@ fn inserted_column(step: &Step, form: &str, column: &str, dialect: Dialect) -> O
     }
     // The same text with each value as one digit, and the number of the table.
     let number = number.map(u64::to_string).unwrap_or_default();
-    let text: String = form
-        .chars()
-        .map(|c| match c {
-            TABLE | SAME_TABLE => number.clone(),
-            c if is_mark(c) => "0".to_owned(),
-            c => c.to_string(),
-        })
-        .collect();
+    let text = |c: char| match c {
+        TABLE | SAME_TABLE => number.clone(),
+        c if is_mark(c) => "0".to_owned(),
+        c => c.to_string(),
+    };
+    let text: String = form.chars().map(text).collect();
     let scanned = Scanned::of_server(&text, dialect).ok()?;
-    let (table, column) = scanned.inserted_column(&text, column)?;
+    let (table, column) = scanned.inserted_column(column)?;
     let found = format!("{table}.{column}");
     is_column(&found).then_some(found)
 }
@@ -130,17 +110,10 @@ pub(super) fn after(dialect: Dialect, table: &str, column: &str) -> String {
 /// The sequences of numbers of new rows of one column, over all kinds of transactions.
 #[derive(Debug, Default)]
 pub(super) struct Sequences {
-    /// By table and column, in lower case and without quotes.
-    of: BTreeMap<String, Numbers>,
+    /// By table and column, in lower case and without quotes: both as SQL has them, and the highest number.
+    of: BTreeMap<String, (String, i64)>,
     /// By kind and place of the value.
     places: BTreeMap<(usize, usize), String>,
-}
-
-#[derive(Debug)]
-struct Numbers {
-    /// Table and column, as SQL has them.
-    column: String,
-    highest: i64,
 }
 
 impl Sequences {
@@ -163,9 +136,8 @@ impl Sequences {
                 if let (Some(column), Some(highest)) = (column, highest) {
                     let key = column.replace(['"', '`'], "").to_lowercase();
                     sequences.places.entry((kind, drawn)).or_insert_with(|| key.clone());
-                    let new = Numbers { column, highest };
-                    let numbers = sequences.of.entry(key).or_insert(new);
-                    numbers.highest = numbers.highest.max(highest);
+                    let (_, most) = sequences.of.entry(key).or_insert((column, highest));
+                    *most = highest.max(*most);
                 }
             }
         }
@@ -173,7 +145,7 @@ impl Sequences {
     }
 
     pub(super) fn generator(&self, kind: usize, place: usize) -> Option<String> {
-        let Numbers { column, highest } = self.of.get(self.places.get(&(kind, place))?)?;
+        let (column, highest) = self.of.get(self.places.get(&(kind, place))?)?;
         Some(format!("{{ sequence = {}, after = {} }}", highest + 1, quoted(column)))
     }
 }

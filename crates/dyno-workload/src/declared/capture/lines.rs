@@ -61,16 +61,20 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
+    pub(super) fn new(text: &str, is_cut: bool) -> Gathered {
+        let mut gathered = Gathered::default();
+        gathered.add(text, is_cut);
+        gathered
+    }
+
     pub(super) fn add(&mut self, text: &str, is_cut: bool) {
         self.is_cut |= is_cut;
         if self.text.len() + text.len() >= BYTES_MOST {
             self.is_cut = true;
             return;
         }
-        if !self.text.is_empty() {
-            self.text.push('\n');
-        }
-        self.text.push_str(text);
+        let end = if self.text.is_empty() { "" } else { "\n" };
+        self.text.extend([end, text]);
     }
 
     /// The text, unless it was too long.

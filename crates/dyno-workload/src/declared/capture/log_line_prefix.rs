@@ -79,13 +79,8 @@ impl Prefix {
             });
         }
         let has_session = parts.iter().any(|part| matches!(part, Part::Escape('p' | 'c')));
-        if !has_session {
-            return Err(
-                "a log whose prefix has neither %p nor %c does not show which session sent what"
-                    .to_owned(),
-            );
-        }
-        Ok(Prefix { parts, text: text.to_owned() })
+        let why = "a log whose prefix has neither %p nor %c does not show which session sent what";
+        if has_session { Ok(Prefix { parts, text: text.to_owned() }) } else { Err(why.to_owned()) }
     }
 
     /// The prefix that the server says it has from now on.
@@ -126,7 +121,6 @@ fn is_message(line: &str) -> bool {
     !line.starts_with('\t') && severities.iter().any(|severity| line.contains(severity))
 }
 
-/// Most attempts for a line.
 const STEPS_MOST: usize = 5_000;
 
 /// Whether the rest of a line fits the rest of a prefix; the shortest texts for escapes first.
@@ -152,10 +146,7 @@ fn matched<'a>(parts: &[Part], line: &'a str, found: &mut Prefixed<'a>, steps: &
                 {
                     return false;
                 }
-                if !is_whole(*letter, text) {
-                    continue;
-                }
-                if matched(rest, after, found, steps) {
+                if is_whole(*letter, text) && matched(rest, after, found, steps) {
                     note(*letter, text.trim(), found);
                     return true;
                 }

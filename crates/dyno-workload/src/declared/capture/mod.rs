@@ -77,27 +77,30 @@ impl Format {
     pub const ALL: [Format; 4] =
         [Format::MySqlGeneral, Format::MySqlSlow, Format::PostgreSqlPlain, Format::PostgreSqlCsv];
 
-    /// As an option names it.
-    pub fn name(self) -> &'static str {
+    /// Its name, what it is, and its dialect.
+    fn facts(self) -> (&'static str, &'static str, Dialect) {
+        use Dialect::{MySql, PostgreSql};
         match self {
-            Format::MySqlGeneral => "mysql-general",
-            Format::MySqlSlow => "mysql-slow",
-            Format::PostgreSqlPlain => "postgresql",
-            Format::PostgreSqlCsv => "postgresql-csv",
-            Format::MySqlDigests => "performance_schema",
-            Format::PostgreSqlStatements => "pg_stat_statements",
+            Format::MySqlGeneral => ("mysql-general", "general log of MariaDB or MySQL", MySql),
+            Format::MySqlSlow => ("mysql-slow", "slow log of MariaDB or MySQL", MySql),
+            Format::PostgreSqlPlain => ("postgresql", "log of PostgreSQL", PostgreSql),
+            Format::PostgreSqlCsv => ("postgresql-csv", "log of PostgreSQL as CSV", PostgreSql),
+            Format::MySqlDigests => {
+                ("performance_schema", "statement digests of the performance schema", MySql)
+            }
+            Format::PostgreSqlStatements => {
+                ("pg_stat_statements", "pg_stat_statements", PostgreSql)
+            }
         }
     }
 
+    /// As an option names it.
+    pub fn name(self) -> &'static str {
+        self.facts().0
+    }
+
     pub fn text(self) -> &'static str {
-        match self {
-            Format::MySqlGeneral => "general log of MariaDB or MySQL",
-            Format::MySqlSlow => "slow log of MariaDB or MySQL",
-            Format::PostgreSqlPlain => "log of PostgreSQL",
-            Format::PostgreSqlCsv => "log of PostgreSQL as CSV",
-            Format::MySqlDigests => "statement digests of the performance schema",
-            Format::PostgreSqlStatements => "pg_stat_statements",
-        }
+        self.facts().1
     }
 
     pub fn is_log(self) -> bool {
@@ -105,12 +108,7 @@ impl Format {
     }
 
     fn dialect(self) -> Dialect {
-        match self {
-            Format::MySqlGeneral | Format::MySqlSlow | Format::MySqlDigests => Dialect::MySql,
-            Format::PostgreSqlPlain | Format::PostgreSqlCsv | Format::PostgreSqlStatements => {
-                Dialect::PostgreSql
-            }
-        }
+        self.facts().2
     }
 }
 
@@ -262,28 +260,22 @@ const LINES_TO_RECOGNISE: usize = 200;
 pub fn capture(log: &mut dyn BufRead, request: &Request) -> Result<Captured, CaptureError> {
     let mut lines = Lines::new(log);
     let mut first = Vec::new();
-    let mut format = request.format;
-    while format.is_none() && first.len() < LINES_TO_RECOGNISE {
-        let Some(line) = lines.next()? else { break };
-        format = recognise(&line.text);
+    while first.len() < LINES_TO_RECOGNISE
+        && let Some(line) = lines.next()?
+    {
         first.push(line);
     }
+    let found = || first.iter().find_map(|line| recognise(&line.text));
+    let format = request.format.or_else(found);
     let prefix = request.prefix.as_deref().map(Prefix::read).transpose();
     let mut prefix = prefix.map_err(CaptureError::Prefix)?;
     if prefix.is_none() && format.is_none_or(|format| format == Format::PostgreSqlPlain) {
-        while first.len() < LINES_TO_RECOGNISE
-            && let Some(line) = lines.next()?
-        {
-            first.push(line);
-        }
         prefix = Prefix::guess(first.iter().map(|line| line.text.as_str()));
     }
-    if format.is_none() && prefix.is_some() {
-        format = Some(Format::PostgreSqlPlain);
-    }
+    let format = format.or(prefix.as_ref().map(|_| Format::PostgreSqlPlain));
     let format = format.ok_or(CaptureError::UnknownFormat)?;
-    let mut sessions = Sessions::new(format.dialect(), format == Format::MySqlGeneral);
-    sessions.keep(request.has_texts, request.has_routines);
+    let is_complete = format == Format::MySqlGeneral;
+    let mut sessions = Sessions::new(format.dialect(), is_complete, request);
     let mut reader: Box<dyn Reader> = match format {
         Format::MySqlGeneral => Box::new(mysql_general::General::default()),
         Format::MySqlSlow => Box::new(mysql_slow::Slow::default()),
@@ -298,10 +290,8 @@ pub fn capture(log: &mut dyn BufRead, request: &Request) -> Result<Captured, Cap
             Box::new(postgresql_log::Plain::new(prefix))
         }
     };
-    for line in first {
-        reader.line(&line, &mut sessions);
-    }
-    while let Some(line) = lines.next()? {
+    let mut first = first.into_iter();
+    while let Some(line) = first.next().map_or_else(|| lines.next(), |line| Ok(Some(line)))? {
         reader.line(&line, &mut sessions);
     }
     reader.end(&mut sessions);

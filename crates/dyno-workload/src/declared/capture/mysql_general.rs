@@ -45,10 +45,7 @@ pub(super) fn header_with_blanks(line: &str) -> Option<Header<'_>> {
             // The time ends before the blanks that precede the number.
             let (time, rest) = rest.split_at(rest.find("  ").or_else(|| rest.find('\t'))?);
             // `261123 20:22:53`; one digit of the hour is a blank in `261123  9:22:53`.
-            let (time, rest) = match is_time(time) {
-                true => (time, rest),
-                false => rest_of_time(line)?,
-            };
+            let (time, rest) = if is_time(time) { (time, rest) } else { rest_of_time(line)? };
             is_time(time).then_some(rest)?.trim_start_matches(is_blank)
         }
     };
@@ -111,10 +108,8 @@ impl Reader for General {
         let found = header(&line.text);
         self.has_tabs |= found.is_some();
         // Only where nothing else begins an entry, since a statement may have such a line.
-        let found = found.or_else(|| match self.has_tabs {
-            true => None,
-            false => header_with_blanks(&line.text),
-        });
+        let with_blanks = || header_with_blanks(&line.text).filter(|_| !self.has_tabs);
+        let found = found.or_else(with_blanks);
         if self.skip > 0 && found.is_none() {
             self.skip -= 1;
             return;
@@ -128,18 +123,15 @@ impl Reader for General {
         match found {
             Some(found) => {
                 self.end(to);
-                let mut text = Gathered::default();
-                text.add(found.argument, line.is_cut);
                 self.open = Some(Entry {
                     session: found.session.to_owned(),
                     command: found.command.to_owned(),
-                    text,
+                    text: Gathered::new(found.argument, line.is_cut),
                 });
             }
             None => {
-                if let Some(entry) = &mut self.open {
-                    entry.text.add(&line.text, line.is_cut);
-                }
+                let open = self.open.iter_mut();
+                open.for_each(|entry| entry.text.add(&line.text, line.is_cut));
             }
         }
     }

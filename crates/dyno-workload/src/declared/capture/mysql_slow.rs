@@ -1,10 +1,10 @@
 //! The slow log of MariaDB and MySQL: lines with `#` for who, where and how long; then `use` and `SET
 //! timestamp` if needed, and the statement with a semicolon.
 
-use super::Reader;
 use super::lines::{Gathered, Line};
 use super::mysql_general::is_opening;
 use super::sessions::Sessions;
+use super::{Reader, Reason};
 
 /// First lines of an entry; which exist depends on the server, and on filters of its log.
 const BEGINNINGS: &[&str] =
@@ -36,12 +36,10 @@ impl Reader for Slow {
             self.skip = 2;
             return;
         }
+        self.skip = if text.starts_with('#') { 0 } else { self.skip };
         if self.skip > 0 {
             self.skip -= 1;
-            if !text.starts_with('#') {
-                return;
-            }
-            self.skip = 0;
+            return;
         }
         if !self.is_head && BEGINNINGS.iter().any(|begin| text.starts_with(begin)) {
             self.end(to);
@@ -64,20 +62,15 @@ impl Reader for Slow {
             return;
         }
         if self.is_inner {
-            to.inner();
-            return;
+            return to.leave_out(Reason::Inner);
         }
-        let session = match &self.session {
-            Some(session) => session.as_str(),
-            None => {
-                to.doubt(ALONE);
-                to.connected("", None);
-                ""
-            }
-        };
-        if self.session.is_some() && !self.has_number {
+        if self.session.is_none() {
+            to.doubt(ALONE);
+            to.connected("", None);
+        } else if !self.has_number {
             to.doubt(SHARED);
         }
+        let session = self.session.as_deref().unwrap_or_default();
         if let Some(schema) = &self.schema {
             to.uses(session, schema);
         }
@@ -121,9 +114,8 @@ impl Slow {
             self.schema = Some(name.trim_matches('`').to_owned());
             return true;
         }
-        text.starts_with("SET timestamp=")
-            || text.starts_with("SET last_insert_id=")
-            || text.starts_with("SET insert_id=")
+        let settings = ["SET timestamp=", "SET last_insert_id=", "SET insert_id="];
+        settings.iter().any(|setting| text.starts_with(setting))
     }
 }
 

@@ -1,16 +1,15 @@
 //! PostgreSQL's log, CSV or plain text: statements as sent, and prepared ones with each execution's
 //! parameters in the message's detail.
 
-use super::Reader;
 use super::lines::{Gathered, Line};
 use super::log_line_prefix::Prefix;
 use super::sessions::Sessions;
+use super::{Reader, Reason};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Severity {
     Log,
     Error,
-    /// The session ends.
     Fatal,
 }
 
@@ -40,35 +39,24 @@ impl Message {
         match severity {
             Severity::Log => {}
             Severity::Error => {
-                to.failed(&session, statement.as_ref().and_then(Gathered::text));
-                return;
+                return to.failed(&session, statement.as_ref().and_then(Gathered::text));
             }
-            Severity::Fatal => {
-                to.quit(&session);
-                return;
-            }
+            Severity::Fatal => return to.quit(&session),
         }
         let Some(text) = text.text() else {
             // Longer than any other message.
-            to.statement(&session, None);
-            return;
+            return to.leave_out(Reason::Long);
         };
         if let Some(database) = database {
             to.uses(&session, &database);
         }
-        let (text, is_over) = match text.strip_prefix("duration: ") {
-            Some(rest) => match rest.split_once(" ms  ") {
-                Some((_, rest)) => (rest, true),
-                // The statement was logged when it began.
-                None => return,
-            },
-            None => (text, false),
-        };
+        let is_over = text.starts_with("duration: ");
+        let rest =
+            if is_over { text.split_once(" ms  ").map(|(_, rest)| rest) } else { Some(text) };
+        // The statement was logged when it began.
+        let Some(text) = rest else { return };
         if let Some(sql) = text.strip_prefix("statement: ") {
-            to.executed(&session, sql, &[]);
-            if !is_over {
-                to.is_under_way(&session, sql);
-            }
+            to.executed(&session, sql, &[], is_over);
         } else if let Some(rest) = text.strip_prefix("execute ") {
             // `execute name: …`; more rows of one that is under way are no execution.
             let Some((name, sql)) = rest.split_once(": ") else { return };
@@ -76,10 +64,7 @@ impl Message {
                 return;
             }
             let detail = detail.as_ref().map(|detail| detail.text().unwrap_or_default());
-            to.executed(&session, sql, &parameters(detail.unwrap_or_default()));
-            if !is_over {
-                to.is_under_way(&session, sql);
-            }
+            to.executed(&session, sql, &parameters(detail.unwrap_or_default()), is_over);
         } else if text.starts_with("connection received: ") {
             // Numbers of processes are used again.
             to.connected(&session, None);
@@ -97,24 +82,30 @@ fn parameters(detail: &str) -> Vec<Option<String>> {
     let mut rest = rest.unwrap_or_default();
     let mut all = Vec::new();
     while let Some(after) = rest.strip_prefix(&format!("${} = ", all.len() + 1)) {
-        let Some(mut quoted) = after.strip_prefix('\'') else {
-            all.push(None);
-            rest = after.strip_prefix("NULL").unwrap_or(after);
-            rest = rest.strip_prefix(", ").unwrap_or(rest);
-            continue;
+        let (value, after) = match after.strip_prefix('\'') {
+            Some(text) => {
+                let (value, after) = quoted(text, '\'');
+                (Some(value), after)
+            }
+            None => (None, after.strip_prefix("NULL").unwrap_or(after)),
         };
-        let mut value = String::new();
-        while let Some((part, after)) = quoted.split_once('\'') {
-            value.push_str(part);
-            quoted = after;
-            let Some(after) = quoted.strip_prefix('\'') else { break };
-            value.push('\'');
-            quoted = after;
-        }
-        all.push(Some(value));
-        rest = quoted.strip_prefix(", ").unwrap_or(quoted);
+        all.push(value);
+        rest = after.strip_prefix(", ").unwrap_or(after);
     }
     all
+}
+
+/// The text up to its quote, which is doubled within it, and what follows.
+fn quoted(mut text: &str, quote: char) -> (String, &str) {
+    let mut value = String::new();
+    while let Some((part, after)) = text.split_once(quote) {
+        value.push_str(part);
+        text = after;
+        let Some(after) = text.strip_prefix(quote) else { break };
+        value.push(quote);
+        text = after;
+    }
+    (value, text)
 }
 
 const PREFIXES_MOST: usize = 4;
@@ -158,19 +149,15 @@ impl Reader for Plain {
             }
             return;
         }
+        self.part = Part::None;
         let found = self.prefixes.iter().find_map(|prefix| prefix.matches(&line.text));
-        let Some(found) = found else {
-            self.part = Part::None;
-            return;
-        };
+        let Some(found) = found else { return };
         if let Some(prefix) = Prefix::said(found.message) {
             self.prefixes.insert(0, prefix);
             self.prefixes.truncate(PREFIXES_MOST);
         }
-        let mut text = Gathered::default();
-        text.add(found.message, line.is_cut);
+        let text = Gathered::new(found.message, line.is_cut);
         let open = self.open.as_mut().filter(|open| open.session == found.session);
-        self.part = Part::None;
         match (found.severity, open) {
             ("DETAIL", Some(open)) => {
                 open.detail = Some(text);
@@ -228,7 +215,7 @@ impl Reader for Csv {
         if self.is_open && begins_record(&line.text) {
             self.record = Gathered::default();
             self.is_open = false;
-            to.cut_off();
+            to.leave_out(Reason::NotUnderstood);
         }
         let n_quotes = line.text.matches('"').count();
         self.is_open ^= n_quotes % 2 == 1;
@@ -241,24 +228,16 @@ impl Reader for Csv {
     fn end(&mut self, to: &mut Sessions) {
         let record = std::mem::take(&mut self.record);
         if std::mem::take(&mut self.is_open) {
-            to.cut_off();
-            return;
+            return to.leave_out(Reason::NotUnderstood);
         }
         if record.is_empty() {
             return;
         }
-        let Some(text) = record.text() else {
-            to.statement("", None);
-            return;
-        };
+        let Some(text) = record.text() else { return to.leave_out(Reason::Long) };
         let fields = fields(text);
         let of = |idx: usize| fields.get(idx).map(String::as_str).unwrap_or_default();
         let Some(severity) = Severity::of(of(column::SEVERITY)) else { return };
-        let gathered = |text: &str| {
-            let mut gathered = Gathered::default();
-            gathered.add(text, false);
-            gathered
-        };
+        let gathered = |text: &str| Gathered::new(text, false);
         let message = Message {
             severity,
             session: of(column::SESSION).to_owned(),
@@ -275,26 +254,16 @@ fn fields(record: &str) -> Vec<String> {
     let mut fields = Vec::new();
     let mut rest = record;
     while fields.len() <= column::STATEMENT {
-        let mut value = String::new();
-        if let Some(mut quoted) = rest.strip_prefix('"') {
-            while let Some((part, after)) = quoted.split_once('"') {
-                value.push_str(part);
-                quoted = after;
-                let Some(after) = quoted.strip_prefix('"') else { break };
-                value.push('"');
-                quoted = after;
+        let (value, after) = match rest.strip_prefix('"') {
+            Some(text) => quoted(text, '"'),
+            None => {
+                let (value, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
+                (value.to_owned(), after)
             }
-            rest = quoted;
-        } else {
-            let end = rest.find(',').unwrap_or(rest.len());
-            value.push_str(&rest[..end]);
-            rest = &rest[end..];
-        }
+        };
         fields.push(value);
-        match rest.strip_prefix(',') {
-            Some(after) => rest = after,
-            None => break,
-        }
+        let Some(after) = after.strip_prefix(',') else { break };
+        rest = after;
     }
     fields
 }

@@ -9,30 +9,19 @@ use crate::Dialect;
 use super::control::{Change, End, split};
 use super::dangerous::is_system;
 use super::relations::{Compared, Relations};
-use super::statement::{Form, Kind, read};
+use super::statement::{Form, Kind, Template, is_routine, read};
 use super::values::{Budget, Seen, Stats};
-use super::{Counts, Reason};
+use super::{Counts, Reason, Request};
 
 const STATEMENTS_MOST: usize = 1000;
 const SESSIONS_MOST: usize = 20_000;
 /// Most different statements, and most different transactions.
 const DIFFERENT_MOST: usize = 10_000;
-/// Most bytes of all different statements.
 const FORM_BYTES_MOST: usize = 64 << 20;
 /// Limit of steps and places of values, which each have statistics. Tests use a smaller one.
 const PLACES_MOST: usize = if cfg!(test) { 30_000 } else { 300_000 };
 /// Most values in transactions that are not ended yet.
 const PENDING_MOST: usize = 2_000_000;
-
-/// A statement without its values.
-#[derive(Clone, Debug)]
-pub(super) struct Template {
-    /// Its text with marks.
-    pub(super) text: String,
-    pub(super) verb: String,
-    pub(super) table: Option<String>,
-    pub(super) is_insert: bool,
-}
 
 /// What makes transactions equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +33,6 @@ struct Key {
     rolls_back: bool,
 }
 
-/// A kind of transaction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shape {
     pub(super) schema: Option<Rc<str>>,
@@ -71,7 +59,6 @@ pub(super) struct Step {
     pub(super) values: Vec<Stats>,
     /// The same of the first executions in a row, once it was executed more than once.
     firsts: Vec<Stats>,
-    /// All elements of lists.
     pub(super) elements: Vec<u64>,
     /// How the values of one execution are related.
     pub(super) relations: Relations,
@@ -114,7 +101,6 @@ struct Session {
     done_before: usize,
     /// Statements of a transaction that is given up.
     given_up: u64,
-    is_given_up: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -131,6 +117,13 @@ impl Session {
     fn end(&mut self, rolls_back: bool, chains: bool) {
         self.ending = Some(Ending { rolls_back: rolls_back || self.is_aborted, chains });
     }
+
+    /// Leaves out the statements after the first so many.
+    fn forget(&mut self, kept: usize, reason: Reason, pending: &mut usize, counts: &mut Counts) {
+        let gone = self.done.split_off(kept.min(self.done.len()));
+        *pending -= gone.iter().map(room).sum::<usize>();
+        counts.leave_out(reason, gone.len() as u64);
+    }
 }
 
 const PRESUMED: &str = "- whether statements of sessions that are older than the log commit by themselves: where such a \
@@ -140,24 +133,20 @@ pub(super) struct Sessions {
     dialect: Dialect,
     /// Whether the log has all statements, so that a COMMIT tells of statements before.
     is_complete: bool,
-    has_texts: bool,
     has_routines: bool,
     open: HashMap<String, Session>,
-    most_open: usize,
     known: HashMap<String, u32>,
     form_bytes: usize,
-    templates: Vec<Template>,
     by_key: HashMap<Key, usize>,
-    shapes: Vec<Shape>,
-    /// Places and steps of these.
+    /// Places and steps of all shapes.
     places: usize,
     schemas: BTreeMap<String, Rc<str>>,
     pending: usize,
     budget: Budget,
-    counts: Counts,
-    doubts: BTreeSet<&'static str>,
+    found: Found,
 }
 
+#[derive(Default)]
 pub(super) struct Found {
     pub(super) has_texts: bool,
     pub(super) templates: Vec<Template>,
@@ -170,31 +159,21 @@ pub(super) struct Found {
 }
 
 impl Sessions {
-    pub(super) fn new(dialect: Dialect, is_complete: bool) -> Sessions {
+    pub(super) fn new(dialect: Dialect, is_complete: bool, request: &Request) -> Sessions {
         Sessions {
             dialect,
             is_complete,
-            has_texts: false,
-            has_routines: false,
+            has_routines: request.has_routines,
             open: HashMap::new(),
-            most_open: 0,
             known: HashMap::new(),
             form_bytes: 0,
-            templates: Vec::new(),
             by_key: HashMap::new(),
-            shapes: Vec::new(),
             places: 0,
             schemas: BTreeMap::new(),
             pending: 0,
             budget: Budget::default(),
-            counts: Counts::default(),
-            doubts: BTreeSet::new(),
+            found: Found { has_texts: request.has_texts, ..Found::default() },
         }
-    }
-
-    pub(super) fn keep(&mut self, has_texts: bool, has_routines: bool) {
-        self.has_texts = has_texts;
-        self.has_routines = has_routines;
     }
 
     /// A session began; one with its name has ended unseen.
@@ -206,9 +185,7 @@ impl Sessions {
         if let Some(one) = self.session(session) {
             one.autocommit = Some(true);
         }
-        if let Some(schema) = schema {
-            self.uses(session, schema);
-        }
+        schema.into_iter().for_each(|schema| self.uses(session, schema));
     }
 
     /// A session begins anew, in the same database.
@@ -222,19 +199,15 @@ impl Sessions {
     }
 
     pub(super) fn doubt(&mut self, what: &'static str) {
-        self.doubts.insert(what);
+        self.found.doubts.insert(what);
     }
 
     pub(super) fn uses(&mut self, session: &str, schema: &str) {
-        let name = match self.schemas.get(schema) {
-            Some(name) => Rc::clone(name),
-            None if self.schemas.len() < DIFFERENT_MOST => {
-                let name: Rc<str> = schema.into();
-                self.schemas.insert(schema.to_owned(), Rc::clone(&name));
-                name
-            }
-            None => return,
-        };
+        if self.schemas.len() >= DIFFERENT_MOST && !self.schemas.contains_key(schema) {
+            return;
+        }
+        let name = self.schemas.entry(schema.to_owned()).or_insert_with(|| schema.into());
+        let name = Rc::clone(name);
         if let Some(one) = self.session(session) {
             one.schema = Some(name);
         }
@@ -258,24 +231,14 @@ impl Sessions {
     }
 
     fn abandon(&mut self, mut one: Session) {
-        self.counts.leave_out(Reason::ManyStatements, one.given_up);
-        self.forget(&mut one, 0, Reason::Unfinished);
-    }
-
-    /// Leaves out the statements of a session after the first so many.
-    fn forget(&mut self, one: &mut Session, kept: usize, reason: Reason) {
-        let gone = one.done.split_off(kept.min(one.done.len()));
-        self.pending -= gone.iter().map(room).sum::<usize>();
-        self.counts.leave_out(reason, gone.len() as u64);
+        self.found.counts.leave_out(Reason::ManyStatements, one.given_up);
+        one.forget(0, Reason::Unfinished, &mut self.pending, &mut self.found.counts);
     }
 
     fn session(&mut self, name: &str) -> Option<&mut Session> {
-        if !self.open.contains_key(name) {
-            if self.open.len() >= SESSIONS_MOST {
-                return None;
-            }
+        if !self.open.contains_key(name) && self.open.len() < SESSIONS_MOST {
             self.open.insert(name.to_owned(), Session::default());
-            self.most_open = self.most_open.max(self.open.len());
+            self.found.sessions = self.found.sessions.max(self.open.len());
         }
         self.open.get_mut(name)
     }
@@ -283,32 +246,28 @@ impl Sessions {
     /// A session sent a statement; none if it was too long to be kept.
     pub(super) fn statement(&mut self, session: &str, text: Option<&str>) {
         match text {
-            Some(text) => self.executed(session, text, &[]),
-            None => {
-                self.counts.read += 1;
-                self.counts.leave_out(Reason::Long, 1);
-            }
+            Some(text) => self.executed(session, text, &[], true),
+            None => self.leave_out(Reason::Long),
         }
     }
 
-    /// A routine executed a statement.
-    pub(super) fn inner(&mut self) {
-        self.counts.read += 1;
-        self.counts.leave_out(Reason::Inner, 1);
+    /// The log has a statement that is not replayed, whosever it is.
+    pub(super) fn leave_out(&mut self, reason: Reason) {
+        self.found.counts.read += 1;
+        self.found.counts.leave_out(reason, 1);
     }
 
-    pub(super) fn cut_off(&mut self) {
-        self.counts.read += 1;
-        self.counts.leave_out(Reason::NotUnderstood, 1);
-    }
-
-    /// A session executed a statement with these parameters, some of which may be NULL.
-    pub(super) fn executed(&mut self, session: &str, text: &str, bound: &[Option<String>]) {
+    /// A session executed a statement with these parameters, some of which may be NULL; unless it `is_over`, it was
+    /// logged before it was executed.
+    pub(super) fn executed(
+        &mut self,
+        session: &str,
+        text: &str,
+        bound: &[Option<String>],
+        is_over: bool,
+    ) {
         self.settle(session);
-        let parts = match bound.is_empty() {
-            true => split(text, self.dialect),
-            false => vec![text],
-        };
+        let parts = if bound.is_empty() { split(text, self.dialect) } else { vec![text] };
         let is_joined = parts.len() > 1 && self.dialect == Dialect::PostgreSql;
         if let Some(one) = self.session(session) {
             one.is_joined = is_joined;
@@ -327,20 +286,18 @@ impl Sessions {
         if self.dialect == Dialect::MySql {
             self.settle(session);
         }
-    }
-
-    /// The statement that a session executed last was logged before it was executed.
-    pub(super) fn is_under_way(&mut self, session: &str, text: &str) {
-        self.change(session, |one| one.last = Some(hash(text)));
+        if !is_over {
+            self.change(session, |one| one.last = Some(hash(text)));
+        }
     }
 
     /// The server refused a statement of a session: this one, if the log says which.
     pub(super) fn failed(&mut self, session: &str, text: Option<&str>) {
-        let Some(mut one) = self.open.remove(session) else { return };
+        let Some(one) = self.open.get_mut(session) else { return };
         let last = one.last.take();
         if last.is_some() && text.is_none_or(|text| last == Some(hash(text))) {
-            let done_before = one.done_before;
-            self.forget(&mut one, done_before, Reason::Failed);
+            let (kept, counts) = (one.done_before, &mut self.found.counts);
+            one.forget(kept, Reason::Failed, &mut self.pending, counts);
             match &mut one.ending {
                 Some(ending) => ending.rolls_back = true,
                 None => one.is_aborted = one.is_begun,
@@ -348,44 +305,40 @@ impl Sessions {
         } else if one.ending.is_none() {
             one.is_aborted = one.is_begun;
         }
-        self.open.insert(session.to_owned(), one);
         self.settle(session);
     }
 
     fn part(&mut self, session: &str, text: &str, bound: &[Option<String>]) {
-        self.counts.read += 1;
-        let kind = read(text, bound, self.dialect, self.has_texts);
+        self.found.counts.read += 1;
+        let kind = read(text, bound, self.dialect, self.found.has_texts);
         if self.session(session).is_none() {
-            self.counts.leave_out(Reason::Limits, 1);
-            return;
+            return self.found.counts.leave_out(Reason::Limits, 1);
         }
         // What was sent in one text after the end of a transaction.
         self.settle(session);
         match kind {
             Kind::Control(change) => {
-                self.counts.control += 1;
+                self.found.counts.control += 1;
                 if matches!(change, Change::End(_)) {
                     self.presume(session);
                 }
                 self.apply(session, change);
             }
             Kind::LeftOut(reason, change) => {
-                self.counts.leave_out(reason, 1);
+                self.found.counts.leave_out(reason, 1);
                 self.apply(session, change);
             }
-            Kind::Replayed(form) => match self.left_out(session, &form) {
-                Some(reason) => self.counts.leave_out(reason, 1),
-                None => self.replayed(session, *form),
-            },
+            Kind::Replayed(form) => {
+                let schema = self.open.get(session).and_then(|one| one.schema.as_deref());
+                if schema.is_some_and(|schema| is_system(schema, self.dialect)) {
+                    self.found.counts.leave_out(Reason::Server, 1);
+                } else if is_routine(&form.template.verb) && !self.has_routines {
+                    self.found.counts.leave_out(Reason::Routine, 1);
+                } else {
+                    self.replayed(session, *form);
+                }
+            }
         }
-    }
-
-    fn left_out(&self, session: &str, form: &Form) -> Option<Reason> {
-        let schema = self.open.get(session).and_then(|one| one.schema.as_deref());
-        if schema.is_some_and(|schema| is_system(schema, self.dialect)) {
-            return Some(Reason::Server);
-        }
-        (form.is_routine() && !self.has_routines).then_some(Reason::Routine)
     }
 
     fn apply(&mut self, session: &str, change: Change) {
@@ -413,10 +366,8 @@ impl Sessions {
             }
             Change::Commit => one.end(false, false),
             Change::Detach => {
-                let Some(mut one) = self.open.remove(session) else { return };
-                self.forget(&mut one, 0, Reason::Savepoint);
+                one.forget(0, Reason::Savepoint, &mut self.pending, &mut self.found.counts);
                 one.end(true, false);
-                self.open.insert(session.to_owned(), one);
             }
             Change::Savepoint(name) => {
                 // MySQL forgets an earlier one of this name, PostgreSQL hides it.
@@ -433,7 +384,14 @@ impl Sessions {
                     one.savepoints.truncate(at);
                 }
             }
-            Change::RollBackTo(name) => self.roll_back_to(session, &name),
+            Change::RollBackTo(name) => {
+                one.is_aborted = false;
+                if let Some(at) = one.savepoints.iter().rposition(|(known, _)| *known == name) {
+                    let (kept, counts) = (one.savepoints[at].1, &mut self.found.counts);
+                    one.savepoints.truncate(at + 1);
+                    one.forget(kept, Reason::RolledBack, &mut self.pending, counts);
+                }
+            }
             Change::Lock(locks) => {
                 if locks || one.has_locks {
                     one.end(false, false);
@@ -453,17 +411,6 @@ impl Sessions {
         }
     }
 
-    fn roll_back_to(&mut self, session: &str, name: &str) {
-        let Some(mut one) = self.open.remove(session) else { return };
-        one.is_aborted = false;
-        if let Some(at) = one.savepoints.iter().rposition(|(known, _)| known == name) {
-            let kept = one.savepoints[at].1;
-            one.savepoints.truncate(at + 1);
-            self.forget(&mut one, kept, Reason::RolledBack);
-        }
-        self.open.insert(session.to_owned(), one);
-    }
-
     fn change(&mut self, session: &str, change: impl FnOnce(&mut Session)) {
         if let Some(one) = self.open.get_mut(session) {
             change(one);
@@ -475,7 +422,7 @@ impl Sessions {
         let Some(one) = self.open.get_mut(session) else { return };
         if self.is_complete && one.autocommit.is_none() && !one.is_begun {
             one.autocommit = Some(false);
-            self.doubts.insert(PRESUMED);
+            self.found.doubts.insert(PRESUMED);
         }
     }
 
@@ -489,29 +436,26 @@ impl Sessions {
     }
 
     fn replayed(&mut self, session: &str, form: Form) {
-        let Form { text, values, verb, table, table_number, is_insert } = form;
-        let template = match self.known.get(&text) {
-            Some(&template) => template,
+        let Form { template, values, table_number } = form;
+        let template = match self.known.get(&template.text) {
+            Some(&known) => known,
             None => {
-                let is_full = self.templates.len() >= DIFFERENT_MOST
-                    || self.form_bytes + text.len() > FORM_BYTES_MOST;
-                if is_full {
-                    self.counts.leave_out(Reason::Limits, 1);
-                    return;
+                let bytes = self.form_bytes + template.text.len();
+                if self.found.templates.len() >= DIFFERENT_MOST || bytes > FORM_BYTES_MOST {
+                    return self.found.counts.leave_out(Reason::Limits, 1);
                 }
-                self.form_bytes += text.len();
-                let template = self.templates.len() as u32;
-                self.known.insert(text.clone(), template);
-                self.templates.push(Template { text, verb, table, is_insert });
-                template
+                self.form_bytes = bytes;
+                let number = self.found.templates.len() as u32;
+                self.known.insert(template.text.clone(), number);
+                self.found.templates.push(template);
+                number
             }
         };
         let done = Done { template, table_number, values };
         let size = room(&done);
         let has_room = self.pending + size <= PENDING_MOST;
         let Some(one) = self.open.get_mut(session) else { return };
-        if one.is_given_up || one.done.len() >= STATEMENTS_MOST || !has_room {
-            one.is_given_up = true;
+        if one.given_up > 0 || one.done.len() >= STATEMENTS_MOST || !has_room {
             one.given_up += 1 + one.done.len() as u64;
             self.pending -= one.done.iter().map(room).sum::<usize>();
             one.done.clear();
@@ -533,10 +477,9 @@ impl Sessions {
         one.is_aborted = false;
         one.done_before = 0;
         let given_up = std::mem::take(&mut one.given_up);
-        one.is_given_up = false;
         let schema = one.schema.clone();
         self.pending -= done.iter().map(room).sum::<usize>();
-        self.counts.leave_out(Reason::ManyStatements, given_up);
+        self.found.counts.leave_out(Reason::ManyStatements, given_up);
         if done.is_empty() {
             return;
         }
@@ -547,33 +490,24 @@ impl Sessions {
             let runs = done.chunk_by(|one, next| one.template == next.template);
             runs.map(|run| 1 + run[0].values.len()).sum::<usize>()
         };
-        let idx = match self.by_key.get(&key) {
-            Some(&idx) => idx,
-            None if self.shapes.len() >= DIFFERENT_MOST || self.places + places() > PLACES_MOST => {
-                self.counts.leave_out(Reason::Limits, done.len() as u64);
-                return;
+        let (known, n_shapes) = (self.by_key.get(&key).copied(), self.found.shapes.len());
+        let idx = known.unwrap_or(n_shapes);
+        if known.is_none() {
+            let places = self.places + places();
+            if n_shapes >= DIFFERENT_MOST || places > PLACES_MOST {
+                return self.found.counts.leave_out(Reason::Limits, done.len() as u64);
             }
-            None => {
-                self.places += places();
-                self.shapes.push(Shape::new(&key));
-                self.by_key.insert(key, self.shapes.len() - 1);
-                self.shapes.len() - 1
-            }
-        };
-        self.counts.replayed += done.len() as u64;
-        self.shapes[idx].add(&done, &mut self.budget);
+            self.places = places;
+            self.found.shapes.push(Shape::new(&key));
+            self.by_key.insert(key, idx);
+        }
+        self.found.counts.replayed += done.len() as u64;
+        self.found.shapes[idx].add(&done, &mut self.budget);
     }
 
     pub(super) fn end(mut self) -> Found {
         self.restarted();
-        Found {
-            has_texts: self.has_texts,
-            templates: self.templates,
-            shapes: self.shapes,
-            sessions: self.most_open,
-            counts: self.counts,
-            doubts: self.doubts,
-        }
+        self.found
     }
 }
 
@@ -614,12 +548,8 @@ impl Shape {
 
     /// The first place of each step among all values.
     pub(super) fn offsets(&self) -> Vec<usize> {
-        let mut next = 0;
-        let offset = |step: &Step| {
-            next += step.values.len();
-            next - step.values.len()
-        };
-        self.steps.iter().map(offset).collect()
+        let lengths = self.steps.iter().map(|step| step.values.len());
+        lengths.scan(0, |next, n| Some(std::mem::replace(next, *next + n))).collect()
     }
 }
 
@@ -660,10 +590,9 @@ impl Step {
                 first = Some(now);
             }
         }
-        if run.len() > 1 {
-            for (n, is_steady) in self.steady.iter_mut().zip(is_steady) {
-                *n += u64::from(is_steady);
-            }
+        let is_long = run.len() > 1;
+        for (n, is_steady) in self.steady.iter_mut().zip(is_steady) {
+            *n += u64::from(is_long && is_steady);
         }
     }
 

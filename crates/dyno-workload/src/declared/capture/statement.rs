@@ -1,7 +1,7 @@
 //! A statement that a server received: its kind, and its text with marks for values.
 
 use crate::Dialect;
-use crate::declared::sql::{Scanned, Token, is_one_of, trimmed};
+use crate::declared::sql::{Scanned, Token, in_quotes, is_one_of, trimmed};
 
 use super::Reason;
 use super::control::{Change, not_replayed};
@@ -29,7 +29,6 @@ const TABLE_DIGITS_MOST: usize = 9;
 
 /// Most values of a statement that a study can declare.
 pub(super) const VALUES_MOST: usize = 255;
-/// Most bytes of a form.
 const FORM_MOST: usize = 64 << 10;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -41,26 +40,39 @@ pub(super) enum Kind {
     LeftOut(Reason, Change),
 }
 
-/// A statement to be replayed.
+/// A statement without its values.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Form {
+pub(super) struct Template {
     /// Its text with marks.
     pub(super) text: String,
-    /// Its values: for each mark the one, or those of its list.
-    pub(super) values: Vec<Vec<Seen>>,
-    /// Its first word.
     pub(super) verb: String,
     /// Its first table, if it names one; a numbered one without its number.
     pub(super) table: Option<String>,
-    /// The number of its table, if that has been taken out.
-    pub(super) table_number: Option<u64>,
     pub(super) is_insert: bool,
 }
 
-impl Form {
-    pub(super) fn is_routine(&self) -> bool {
-        is_routine(&self.verb)
+pub(super) fn is_mark(c: char) -> bool {
+    [NUMBER, TEXT, NUMBERS, TEXTS, TABLE].contains(&c)
+}
+
+impl Template {
+    /// Its marks, one for each value.
+    pub(super) fn marks(&self) -> impl Iterator<Item = char> {
+        self.text.chars().filter(|c| is_mark(*c))
     }
+
+    pub(super) fn changes_rows(&self) -> bool {
+        matches!(&*self.verb, "insert" | "update" | "delete" | "replace" | "merge")
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Form {
+    pub(super) template: Template,
+    /// Its values: for each mark the one, or those of its list.
+    pub(super) values: Vec<Vec<Seen>>,
+    /// The number of its table, if that has been taken out.
+    pub(super) table_number: Option<u64>,
 }
 
 /// Whether a statement that begins with this word calls a routine or runs code.
@@ -86,29 +98,30 @@ pub(super) fn read(
     dialect: Dialect,
     has_texts: bool,
 ) -> Kind {
-    let text = trimmed(text);
-    let Ok(scanned) = Scanned::of_server(text, dialect) else {
-        return Kind::LeftOut(reason_of_unread(text), Change::None);
-    };
+    let understood = understood(trimmed(text), bound, dialect, has_texts);
+    understood.unwrap_or_else(|reason| Kind::LeftOut(reason, Change::None))
+}
+
+fn understood(
+    text: &str,
+    bound: &[Option<String>],
+    dialect: Dialect,
+    has_texts: bool,
+) -> Result<Kind, Reason> {
+    let scanned = scan(text, dialect)?;
     if has_executable_comment(text, dialect) {
-        return Kind::LeftOut(Reason::Executable, change_of_executable(text));
+        return Ok(Kind::LeftOut(Reason::Executable, change_of_executable(text)));
     }
     if scanned.tokens.is_empty() {
-        return Kind::LeftOut(Reason::NotUnderstood, Change::None);
+        return Err(Reason::NotUnderstood);
     }
-    if let Some(kind) = not_replayed(&scanned, text, dialect) {
-        return kind;
+    if let Some(kind) = not_replayed(&scanned) {
+        return Ok(kind);
     }
-    if let Some(reason) = obstacle(&scanned, text, Some(bound.len()), dialect) {
-        return Kind::LeftOut(reason, Change::None);
-    }
-    let verb = first_word(&scanned).to_owned();
-    let is_secret = is_secret(&scanned);
-    let mut former = Former {
-        text,
+    obstacle(&scanned, Some(bound.len()))?;
+    let former = Former {
         scanned: &scanned,
         bound,
-        dialect,
         out: String::new(),
         starts: Vec::new(),
         values: Vec::new(),
@@ -117,110 +130,86 @@ pub(super) fn read(
         end: 0,
         numbered: numbered(&scanned),
         table_number: None,
-        shown: match (is_secret, has_texts) {
+        shown: match (is_secret(&scanned), has_texts) {
             (true, _) => Shown::None,
             (false, true) => Shown::All,
             (false, false) => Shown::Words,
         },
     };
-    if let Err(reason) = former.form() {
-        return Kind::LeftOut(reason, Change::None);
-    }
-    let Former { out, values, table_number, .. } = former;
-    if out.len() > FORM_MOST {
-        return Kind::LeftOut(Reason::Long, Change::None);
-    }
-    let n_values = |slot: &Vec<Seen>| slot.len();
-    let lists_only_once = out.contains([NUMBERS, TEXTS]);
-    if !lists_only_once && values.iter().map(n_values).sum::<usize>() > VALUES_MOST {
-        return Kind::LeftOut(Reason::ManyValues, Change::None);
-    }
-    if values.len() > VALUES_MOST {
-        return Kind::LeftOut(Reason::ManyValues, Change::None);
-    }
-    let mut table = table_of(&scanned);
-    if table_number.is_some()
-        && let Some(name) = &mut table
-    {
-        name.truncate(name.trim_end_matches(|c: char| c.is_ascii_digit()).len());
-    }
-    let is_insert = matches!(verb.as_str(), "insert" | "replace");
-    Kind::Replayed(Box::new(Form { text: out, values, verb, table, table_number, is_insert }))
+    Ok(Kind::Replayed(Box::new(former.form()?)))
 }
 
-/// The reason for a statement that does not end: its first word may still say what it is about.
-pub(super) fn reason_of_unread(text: &str) -> Reason {
-    let first = text.split_whitespace().next().unwrap_or_default().to_lowercase();
-    match first.as_str() {
+/// Scans a statement. If it does not end, its first word may still say what it is about.
+pub(super) fn scan(text: &str, dialect: Dialect) -> Result<Scanned<'_>, Reason> {
+    let first = || text.split_whitespace().next().unwrap_or_default().to_lowercase();
+    Scanned::of_server(text, dialect).map_err(|_| match first().as_str() {
         "grant" | "revoke" => Reason::Users,
         "create" | "alter" | "drop" => Reason::Schema,
         _ => Reason::NotUnderstood,
-    }
+    })
 }
 
-pub(super) fn first_word(scanned: &Scanned) -> &str {
+pub(super) fn first_word<'s>(scanned: &'s Scanned<'_>) -> &'s str {
     let first = scanned.tokens.iter().position(|token| *token != Token::Sign('('));
     scanned.word(first.unwrap_or(0))
 }
 
 /// `n_bound` is the number of parameters with values; none allows all placeholders.
-pub(super) fn obstacle(
-    scanned: &Scanned,
-    text: &str,
-    n_bound: Option<usize>,
-    dialect: Dialect,
-) -> Option<Reason> {
+pub(super) fn obstacle(scanned: &Scanned<'_>, n_bound: Option<usize>) -> Result<(), Reason> {
+    let is_mysql = scanned.is_mysql();
     if scanned.names().next().is_some() {
-        return Some(Reason::Colon);
+        return Err(Reason::Colon);
     }
     let mut open = 0_i64;
     for (idx, token) in scanned.tokens.iter().enumerate() {
         match token {
-            Token::Sign(';') => return Some(Reason::Several),
+            Token::Sign(';') => return Err(Reason::Several),
             // With a setting of MariaDB, names are in such brackets.
-            Token::Sign('[') if dialect == Dialect::MySql => return Some(Reason::NotUnderstood),
-            Token::Sign('0') if hides_word(&text[scanned.spans[idx].clone()], dialect) => {
-                return Some(Reason::NotUnderstood);
+            Token::Sign('[') if is_mysql => return Err(Reason::NotUnderstood),
+            Token::Sign('0') if hides_word(scanned.at(idx), scanned.dialect) => {
+                return Err(Reason::NotUnderstood);
             }
             Token::Sign('(') => open += 1,
             Token::Sign(')') => open -= 1,
             Token::Sign('?' | '$') if n_bound.is_none() => {}
-            Token::Sign('?') if dialect != Dialect::PostgreSql => return Some(Reason::Placeholder),
+            Token::Sign('?') if scanned.dialect != Dialect::PostgreSql => {
+                return Err(Reason::Placeholder);
+            }
             Token::Sign('$') => {
-                let n_bound = n_bound.unwrap_or(0);
-                let number = text[scanned.spans[idx].clone()][1..].parse::<usize>();
-                if !number.is_ok_and(|number| (1..=n_bound).contains(&number)) {
-                    return Some(Reason::Placeholder);
+                let known = 1..=n_bound.unwrap_or(0);
+                let number = scanned.at(idx)[1..].parse::<usize>();
+                if !number.is_ok_and(|number| known.contains(&number)) {
+                    return Err(Reason::Placeholder);
                 }
             }
-            Token::Sign('@') if dialect == Dialect::MySql => {
-                let is_system = idx > 0 && scanned.tokens[idx - 1] == Token::Sign('@');
+            Token::Sign('@') if is_mysql => {
+                let is_system = idx > 0 && scanned.is_sign(idx - 1, '@');
                 let next = scanned.tokens.get(idx + 1);
                 if !is_system && next.is_some_and(|next| *next != Token::Sign('@')) {
-                    return Some(Reason::Variable);
+                    return Err(Reason::Variable);
                 }
             }
             _ => {}
         }
         if open < 0 {
-            return Some(Reason::NotUnderstood);
+            return Err(Reason::NotUnderstood);
         }
     }
     // Where no values are known, the text stays as it is.
-    if n_bound.is_none() && has_unclear_literal(text, scanned, dialect) {
-        return Some(Reason::NotUnderstood);
+    if n_bound.is_none() && has_unclear_literal(scanned) {
+        return Err(Reason::NotUnderstood);
     }
-    if uses_server(scanned, text, dialect) {
-        return Some(Reason::Server);
+    if uses_server(scanned) {
+        return Err(Reason::Server);
     }
     // The server writes it for the variables of routines.
-    if dialect == Dialect::MySql && scanned.has_word("name_const") {
-        return Some(Reason::Inner);
+    if is_mysql && scanned.has_word("name_const") {
+        return Err(Reason::Inner);
     }
-    if uses_file(scanned, text, dialect) {
-        return Some(Reason::File);
+    if uses_file(scanned) {
+        return Err(Reason::File);
     }
-    (open != 0).then_some(Reason::NotUnderstood)
+    if open == 0 { Ok(()) } else { Err(Reason::NotUnderstood) }
 }
 
 /// Whether another word begins within what was read as a number: `1into`, `1.5union`. In MariaDB and MySQL, names
@@ -239,7 +228,7 @@ fn hides_word(text: &str, dialect: Dialect) -> bool {
     !is_number && (dialect != Dialect::MySql || has_number)
 }
 
-fn is_secret(scanned: &Scanned) -> bool {
+fn is_secret(scanned: &Scanned<'_>) -> bool {
     (0..scanned.tokens.len()).any(|idx| scanned.named(idx).is_some_and(names_secret))
 }
 
@@ -248,7 +237,7 @@ pub(super) fn names_secret(name: &str) -> bool {
     SECRET.split(' ').any(|part| name.contains(part))
 }
 
-pub(super) fn table_of(scanned: &Scanned) -> Option<String> {
+pub(super) fn table_of(scanned: &Scanned<'_>) -> Option<String> {
     let marks = match first_word(scanned) {
         "update" => &["update"][..],
         "insert" | "replace" => &["into", "insert", "replace"][..],
@@ -259,8 +248,13 @@ pub(super) fn table_of(scanned: &Scanned) -> Option<String> {
     names.next().map(|(name, _)| name)
 }
 
+/// A name without the number at its end.
+fn stem(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit())
+}
+
 /// Of the only numbered table, such as `sbtest7`; empty without one, or with several.
-fn numbered(scanned: &Scanned) -> Vec<usize> {
+fn numbered(scanned: &Scanned<'_>) -> Vec<usize> {
     let mut named: Vec<usize> = Vec::new();
     for idx in (0..scanned.tokens.len()).filter(|&idx| scanned.precedes_table(idx)) {
         let mut last = idx + 1;
@@ -268,9 +262,8 @@ fn numbered(scanned: &Scanned) -> Vec<usize> {
             last += 2;
         }
         let is_numbered = |name: &str| {
-            let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-            let digits = &name[stem.len()..];
-            !stem.is_empty()
+            let digits = &name[stem(name).len()..];
+            digits.len() < name.len()
                 && (1..=TABLE_DIGITS_MOST).contains(&digits.len())
                 && !digits.starts_with('0')
         };
@@ -291,10 +284,8 @@ fn numbered(scanned: &Scanned) -> Vec<usize> {
 }
 
 struct Former<'a> {
-    text: &'a str,
-    scanned: &'a Scanned,
+    scanned: &'a Scanned<'a>,
     bound: &'a [Option<String>],
-    dialect: Dialect,
     out: String,
     /// Length of `out` before each token.
     starts: Vec<usize>,
@@ -309,32 +300,48 @@ struct Former<'a> {
     shown: Shown,
 }
 
-impl Former<'_> {
-    fn form(&mut self) -> Result<(), Reason> {
+impl<'a> Former<'a> {
+    fn form(mut self) -> Result<Form, Reason> {
         while self.at < self.scanned.tokens.len() {
             let at = self.at;
             self.gap();
             if self.list()? || self.literal()? || self.table()? || self.null() {
                 continue;
             }
-            let span = self.scanned.spans[at].clone();
-            self.push(span.end, 1);
-            let text = &self.text[span];
-            if text.contains(|c: char| ('\u{1}'..='\u{6}').contains(&c)) {
-                return Err(Reason::NotUnderstood);
-            }
-            self.out.push_str(text);
+            self.push(1);
+            self.out.push_str(self.plain(at)?);
         }
-        Ok(())
+        let Former { scanned, out: text, values, table_number, .. } = self;
+        if text.len() > FORM_MOST {
+            return Err(Reason::Long);
+        }
+        let lists_only_once = text.contains([NUMBERS, TEXTS]);
+        let n_values = values.iter().map(Vec::len).sum::<usize>();
+        if values.len() > VALUES_MOST || (!lists_only_once && n_values > VALUES_MOST) {
+            return Err(Reason::ManyValues);
+        }
+        let mut table = table_of(scanned);
+        if let (Some(name), Some(_)) = (&mut table, table_number) {
+            name.truncate(stem(name).len());
+        }
+        let verb = first_word(scanned).to_owned();
+        let is_insert = matches!(verb.as_str(), "insert" | "replace");
+        Ok(Form { template: Template { text, verb, table, is_insert }, values, table_number })
     }
 
-    /// Steps over so many tokens, which end there.
-    fn push(&mut self, end: usize, n_tokens: usize) {
-        for _ in 0..n_tokens {
-            self.starts.push(self.out.len());
-        }
+    fn push(&mut self, n_tokens: usize) {
+        self.starts.extend((0..n_tokens).map(|_| self.out.len()));
         self.at += n_tokens;
-        self.end = end;
+        self.end = self.scanned.spans[self.at - 1].end;
+    }
+
+    /// The text of a token; nothing in it may look like a mark.
+    fn plain(&self, idx: usize) -> Result<&'a str, Reason> {
+        let text = self.scanned.at(idx);
+        match text.contains(|c: char| ('\u{1}'..='\u{6}').contains(&c)) {
+            true => Err(Reason::NotUnderstood),
+            false => Ok(text),
+        }
     }
 
     /// Writes what is between two tokens: a blank, or a hint.
@@ -343,7 +350,8 @@ impl Former<'_> {
         if self.end < begin {
             self.blank();
         }
-        for hint in hints(&self.text[self.end.min(begin)..begin], self.dialect) {
+        let gap = &self.scanned.text[self.end.min(begin)..begin];
+        for hint in hints(gap, self.scanned.dialect) {
             self.out.push_str(hint);
             self.blank();
         }
@@ -353,10 +361,6 @@ impl Former<'_> {
         if !self.out.is_empty() && !self.out.ends_with(' ') {
             self.out.push(' ');
         }
-    }
-
-    fn token(&self, idx: usize) -> Option<&Token> {
-        self.scanned.tokens.get(idx)
     }
 
     /// Whether nothing is between this token and the one before.
@@ -374,10 +378,9 @@ impl Former<'_> {
         let mut is_of_texts = None;
         loop {
             let Some((after, one, is_text)) = self.value(idx)? else { return Ok(false) };
-            if is_of_texts.is_some_and(|of_texts| of_texts != is_text) {
+            if *is_of_texts.get_or_insert(is_text) != is_text {
                 return Ok(false);
             }
-            is_of_texts = Some(is_text);
             seen.push(one);
             if seen.len() > 1000 {
                 return Err(Reason::ManyValues);
@@ -390,25 +393,22 @@ impl Former<'_> {
                 return Ok(false);
             }
         }
-        let end = self.scanned.spans[idx - 1].end;
-        self.push(end, idx - self.at);
-        self.out.push('(');
-        self.out.push(if is_of_texts == Some(true) { TEXTS } else { NUMBERS });
-        self.out.push(')');
+        self.push(idx - self.at);
+        self.out.extend(['(', if is_of_texts == Some(true) { TEXTS } else { NUMBERS }, ')']);
         self.values.push(seen);
         Ok(true)
     }
 
     /// The value of a parameter; none if it is NULL.
     fn parameter(&self, at: usize) -> Option<&str> {
-        let number: usize = self.text[self.scanned.spans[at].clone()].get(1..)?.parse().ok()?;
+        let number: usize = self.scanned.at(at).get(1..)?.parse().ok()?;
         self.bound.get(number.checked_sub(1)?)?.as_deref()
     }
 
     fn null(&mut self) -> bool {
         let is_null = self.scanned.is_sign(self.at, '$');
         if is_null {
-            self.push(self.scanned.spans[self.at].end, 1);
+            self.push(1);
             self.out.push_str("NULL");
         }
         is_null
@@ -420,16 +420,12 @@ impl Former<'_> {
         if self.numbered.binary_search(&at).is_err() {
             return Ok(false);
         }
-        let span = self.scanned.spans[at].clone();
-        let text = &self.text[span.clone()];
-        if text.contains(|c: char| ('\u{1}'..='\u{6}').contains(&c)) {
-            return Err(Reason::NotUnderstood);
-        }
+        let text = self.plain(at)?;
         let name = text.trim_end_matches(['`', '"', ']']);
-        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let stem = stem(name);
         let digits = &name[stem.len()..];
         let number = digits.parse().map_err(|_| Reason::NotUnderstood)?;
-        self.push(span.end, 1);
+        self.push(1);
         self.out.push_str(stem);
         match self.table_number {
             None => {
@@ -446,10 +442,8 @@ impl Former<'_> {
     fn literal(&mut self) -> Result<bool, Reason> {
         let at = self.at;
         let Some((after, seen, is_text)) = self.value(at)? else { return Ok(false) };
-        let end = self.scanned.spans[after - 1].end;
         let place = Place {
             scanned: self.scanned,
-            dialect: self.dialect,
             at,
             after,
             is_text,
@@ -458,25 +452,20 @@ impl Former<'_> {
             fixed: self.fixed,
         };
         if !self.scanned.is_sign(at, '$') && place.is_fixed() {
-            let begin = self.scanned.spans[at].start;
-            let text = self.kept(&self.text[begin..end])?;
+            let text = self.kept(self.between(at, after - 1))?;
             if self.shown != Shown::All && place.is_value(&text) {
                 return Err(Reason::Literal);
             }
-            self.push(end, after - at);
+            self.push(after - at);
             self.out.push_str(&text);
             self.fixed = Some(after - 1);
             return Ok(true);
         }
         let kind = if is_text { self.without_prefix(at) } else { None };
-        self.push(end, after - at);
+        self.push(after - at);
         let mark = if is_text { TEXT } else { NUMBER };
         match kind {
-            Some(kind) => {
-                self.out.push_str("CAST(");
-                self.out.push(mark);
-                self.out.push_str(&format!(" AS {kind})"));
-            }
+            Some(kind) => self.out.push_str(&format!("CAST({mark} AS {kind})")),
             None => self.out.push(mark),
         }
         self.values.push(vec![seen]);
@@ -486,7 +475,7 @@ impl Former<'_> {
     /// A literal that stays, so that all servers read it to the same end.
     fn kept(&self, literal: &str) -> Result<String, Reason> {
         let before = self.scanned.word_before(self.at);
-        match self.dialect {
+        match self.scanned.dialect {
             // There an E before it says that backslashes are escapes, and nothing else does for all servers.
             Dialect::PostgreSql if literal.starts_with('\'') && before != "e" => {
                 match literal.contains('\\') {
@@ -507,27 +496,23 @@ impl Former<'_> {
         let word = self.scanned.word_before(at).to_owned();
         let start = *self.starts.last()?;
         // MySQL has three of them.
-        let n_types = if self.dialect == Dialect::PostgreSql { usize::MAX } else { 3 };
+        let is_postgresql = self.scanned.dialect == Dialect::PostgreSql;
+        let n_types = if is_postgresql { usize::MAX } else { 3 };
         let typed = TYPES.split(' ').take(n_types).find(|name| *name == word);
-        if self.is_joined(at) && (["e", "n"].contains(&word.as_str()) || word.starts_with('_')) {
-            self.out.truncate(start);
-            return None;
-        }
-        if word.starts_with("_utf8") || word.starts_with("_latin") {
+        let is_mark = self.is_joined(at) && (matches!(&*word, "e" | "n") || word.starts_with('_'));
+        if is_mark || word.starts_with("_utf8") || word.starts_with("_latin") {
             self.out.truncate(start);
             return None;
         }
         let typed = typed?;
         self.out.truncate(start);
-        Some(match (typed, self.dialect) {
-            ("timestamp", Dialect::MySql) => "datetime",
-            (name, _) => name,
-        })
+        let is_stamp = typed == "timestamp" && self.scanned.is_mysql();
+        Some(if is_stamp { "datetime" } else { typed })
     }
 
     /// The value that begins at a token: the index behind it, what was seen, and whether it is a text.
     fn value(&self, at: usize) -> Result<Option<(usize, Seen, bool)>, Reason> {
-        match self.token(at) {
+        match self.scanned.tokens.get(at) {
             Some(Token::Sign('\'')) => {
                 let before = self.scanned.word_before(at);
                 let is_binary = self.is_joined(at) && ["x", "b"].contains(&before)
@@ -538,9 +523,8 @@ impl Former<'_> {
                 if is_binary {
                     return Err(Reason::Binary);
                 }
-                let raw = &self.text[self.scanned.spans[at].clone()];
-                let has_escapes = self.dialect == Dialect::MySql || before == "e";
-                let text = meant(raw, has_escapes);
+                let has_escapes = self.scanned.is_mysql() || before == "e";
+                let text = meant(self.scanned.at(at), has_escapes);
                 Ok(Some((at + 1, Seen::text(&text, self.shown), true)))
             }
             Some(Token::Sign('$')) => {
@@ -564,19 +548,22 @@ impl Former<'_> {
         if !self.scanned.is_sign(idx, '0') || (idx > at && !self.is_joined(idx)) {
             return Ok(None);
         }
-        let of = |idx: usize| &self.text[self.scanned.spans[idx].clone()];
-        if of(idx).starts_with("0x") || of(idx).starts_with("0b") {
+        let digits = self.scanned.at(idx);
+        if digits.starts_with("0x") || digits.starts_with("0b") {
             return Err(Reason::Binary);
         }
-        let is_sign = self.scanned.is_sign(idx + 1, '-') || self.scanned.is_sign(idx + 1, '+');
-        let is_exponent = of(idx).ends_with(['e', 'E'])
-            && is_sign
+        let is_exponent = digits.ends_with(['e', 'E'])
+            && self.scanned.is_any_sign(idx + 1, "-+")
             && self.scanned.is_sign(idx + 2, '0')
             && self.is_joined(idx + 1)
             && self.is_joined(idx + 2);
         let last = if is_exponent { idx + 2 } else { idx };
-        let text = &self.text[self.scanned.spans[at].start..self.scanned.spans[last].end];
-        Ok(Seen::number(text).map(|seen| (last + 1, seen, false)))
+        Ok(Seen::number(self.between(at, last)).map(|seen| (last + 1, seen, false)))
+    }
+
+    /// The text from one token to another.
+    fn between(&self, first: usize, last: usize) -> &'a str {
+        &self.scanned.text[self.scanned.spans[first].start..self.scanned.spans[last].end]
     }
 
     /// Whether a minus belongs to the number behind it.
@@ -595,25 +582,5 @@ fn meant(raw: &str, has_escapes: bool) -> String {
         let tag = raw[1..].find('$').map_or(1, |end| end + 2);
         return raw.get(tag..raw.len().saturating_sub(tag)).unwrap_or_default().to_owned();
     }
-    let quote = raw.chars().next().unwrap_or('\'');
-    let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
-    let mut out = String::with_capacity(inner.len());
-    let mut chars = inner.chars();
-    while let Some(c) = chars.next() {
-        if c == quote {
-            chars.next();
-            out.push(quote);
-        } else if c == '\\' && has_escapes {
-            out.extend(chars.next().map(|c| match c {
-                'n' => '\n',
-                't' => '\t',
-                'r' => '\r',
-                '0' => '\0',
-                c => c,
-            }));
-        } else {
-            out.push(c);
-        }
-    }
-    out
+    in_quotes(raw, has_escapes).map(|(meant, _)| meant).unwrap_or_default()
 }

@@ -7,10 +7,12 @@ use crate::Dialect;
 use crate::declared::sql::continues_name;
 
 use super::ids::{Sequences, columns, given as given_by_server, returns_number};
-use super::sessions::{Shape, Step, Template};
-use super::statement::{NUMBER, NUMBERS, SAME_TABLE, TABLE, TEXT, TEXTS, VALUES_MOST};
-use super::values::Stats;
-use super::write::{comment, quoted};
+use super::sessions::{Shape, Step};
+use super::statement::{
+    NUMBER, NUMBERS, SAME_TABLE, TABLE, TEXT, TEXTS, Template, VALUES_MOST, is_mark,
+};
+use super::values::{Stats, one_of, shift};
+use super::write::{begin, comment, lets, quoted};
 
 /// Most tables that differ by a number, of which a step draws one.
 pub(super) const TABLES_MOST: usize = 64;
@@ -18,11 +20,6 @@ pub(super) const TABLES_MOST: usize = 64;
 const ALTERNATIVES_MOST: u64 = 512;
 /// Most executions of a step that a study takes.
 const TIMES_MOST: u64 = 1_000_000;
-const WEIGHT_MOST: u64 = u32::MAX as u64;
-
-pub(super) fn is_mark(c: char) -> bool {
-    [NUMBER, TEXT, NUMBERS, TEXTS, TABLE].contains(&c)
-}
 
 pub(super) fn transaction(
     out: &mut String,
@@ -32,12 +29,8 @@ pub(super) fn transaction(
 ) {
     let naming = &namings[kind];
     let shape = naming.shape;
-    let share = shape.transactions as f64 / all as f64 * 100.0;
-    out.push('\n');
-    comment(out, &format!("{share:.1} % of the transactions: {} of {all}", shape.transactions));
     let path = format!("workload.captured.transaction.{name}");
-    let weight = (shape.transactions.div_ceil(all / WEIGHT_MOST + 1)).max(1);
-    let _ = writeln!(out, "[{path}]\nweight = {weight}");
+    begin(out, &path, ("transactions", ""), (shape.transactions, all));
     let (lets, steps) = (String::new(), String::new());
     let mut writer = Writer { naming, kind, sequences, path, lets, steps };
     let mut n_statements = 0;
@@ -119,8 +112,7 @@ impl<'a> Naming<'a> {
         let offsets = shape.offsets();
         let mut places: Vec<Place<'a>> = Vec::new();
         for step in &shape.steps {
-            let marks = templates[step.template as usize].text.chars().filter(|c| is_mark(*c));
-            let values = (0..step.values.len()).zip(marks);
+            let values = (0..step.values.len()).zip(templates[step.template as usize].marks());
             places.extend(values.map(|(idx, mark)| Place::new(step, idx, mark)));
         }
         let mut origins: Vec<Origin> = Vec::new();
@@ -177,8 +169,8 @@ impl<'a> Naming<'a> {
     /// Whether a place has numbers of new rows.
     pub(super) fn is_numbering(&self, place: usize) -> bool {
         let (step_idx, idx) = self.step_of(place);
-        let mut marks = self.template(step_idx).text.chars().filter(|c| is_mark(*c));
-        marks.nth(idx) == Some(NUMBER) && self.stats(place).is_numbering()
+        let mark = self.template(step_idx).marks().nth(idx);
+        mark == Some(NUMBER) && self.stats(place).is_numbering()
     }
 
     /// The column to which a place gives values of new rows.
@@ -206,8 +198,7 @@ impl<'a> Naming<'a> {
     /// The place of the number of the table of a step, if it is drawn.
     fn table(&self, step_idx: usize) -> Option<usize> {
         let step = &self.shape.steps[step_idx];
-        let mut marks = self.template(step_idx).text.chars().filter(|c| is_mark(*c));
-        let idx = marks.position(|c| c == TABLE)?;
+        let idx = self.template(step_idx).marks().position(|c| c == TABLE)?;
         (step.tables.len() > 1).then(|| self.offsets[step_idx] + idx)
     }
 
@@ -220,6 +211,10 @@ impl<'a> Naming<'a> {
     fn tables(&self, place: usize) -> &'a BTreeMap<u64, u64> {
         &self.shape.steps[self.step_of(place).0].tables
     }
+}
+
+fn one_of_tables(step: &Step) -> String {
+    one_of(step.tables.keys().map(u64::to_string), step.tables.values())
 }
 
 /// How often a step is executed in a row: the mean.
@@ -288,7 +283,7 @@ impl Writer<'_> {
             if copies < times {
                 comment(&mut self.lets, "drawn once for several executions, otherwise each time");
             }
-            let _ = writeln!(self.lets, "{name} = {}", one_of(tables));
+            let _ = writeln!(self.lets, "{name} = {}", one_of_tables(step));
             for number in tables.keys() {
                 let alternative = Alternative { table: Some(*number), nth: Some(nth) };
                 self.statement(step_idx, (alternative, Some(&name)), times);
@@ -300,8 +295,7 @@ impl Writer<'_> {
     fn transaction_lets(&mut self, step_idx: usize) {
         let naming = self.naming;
         let (step, offset) = (&naming.shape.steps[step_idx], naming.offsets[step_idx]);
-        let marks = naming.template(step_idx).text.chars().filter(|c| is_mark(*c));
-        for (idx, mark) in marks.enumerate() {
+        for (idx, mark) in naming.template(step_idx).marks().enumerate() {
             let place = Place::new(step, idx, mark);
             if !place.is_single() || !step.is_steady(idx) {
                 continue;
@@ -309,7 +303,7 @@ impl Writer<'_> {
             let at = offset + idx;
             match mark {
                 TABLE if naming.origins[at].held.is_none() => {
-                    let _ = writeln!(self.lets, "table{} = {}", at + 1, one_of(&step.tables));
+                    let _ = writeln!(self.lets, "table{} = {}", at + 1, one_of_tables(step));
                 }
                 TABLE => {}
                 _ if naming.given.values().any(|given| *given == at) => {}
@@ -367,7 +361,7 @@ impl Writer<'_> {
         let naming = self.naming;
         let (step, offset) = (&naming.shape.steps[step_idx], naming.offsets[step_idx]);
         let text = &naming.template(step_idx).text;
-        let n_marks = text.chars().filter(|c| is_mark(*c)).count();
+        let n_marks = naming.template(step_idx).marks().count();
         let number = alternative.table.or(step.tables.keys().next().copied()).unwrap_or(0);
         let (mut sql, mut own) = (String::new(), String::new());
         let (mut idx, mut is_after_value) = (0, false);
@@ -404,17 +398,8 @@ impl Writer<'_> {
                 let origin = naming.origins[at];
                 let is_same = origin.held.is_some() && origin.above == 0;
                 let source = if is_same { origin.place } else { at };
-                let name = named(source);
-                match naming.stats(source).offset() {
-                    // Numbers of 64 bits without a sign: the server adds what generators cannot.
-                    Some(offset) => {
-                        let _ = write!(sql, "(:{name} + {offset})");
-                    }
-                    None => {
-                        let _ = write!(sql, ":{name}");
-                        is_after_value = true;
-                    }
-                }
+                sql.push_str(&term(&named(source), naming.stats(source)));
+                is_after_value = !sql.ends_with(')');
                 if !step.is_steady(place.idx) {
                     let numbers = self.sequences.generator(self.kind, at);
                     let names = (at, &*named(at), &*named(origin.place));
@@ -428,13 +413,6 @@ impl Writer<'_> {
 
 fn value_name(at: usize) -> String {
     format!("v{}", at + 1)
-}
-
-fn one_of(tables: &BTreeMap<u64, u64>) -> String {
-    let join = |numbers: Vec<String>| numbers.join(", ");
-    let numbers = join(tables.keys().map(u64::to_string).collect());
-    let weights = join(tables.values().map(u64::to_string).collect());
-    format!("{{ one_of = [{numbers}], weights = [{weights}] }}")
 }
 
 /// The value's own generators, that of its column's numbers if there is one, or one from its origin.
@@ -453,23 +431,20 @@ fn draw(
         }
         let is_new = naming.new.contains(&at);
         let (generators, words) = place.stats.generators(name, is_new, place.mark == TEXT);
-        comment(out, &words);
-        for (name, text) in generators {
-            let _ = writeln!(out, "{name} = {text}");
-        }
+        lets(out, &generators, &words);
         return;
     };
-    let (sign, difference) = if origin.above < 0 { ('-', "less") } else { ('+', "more") };
-    let above = origin.above.unsigned_abs();
     if held < n {
-        let also = match above {
-            0 => format!("{origin_name} is also used for another value, which was equal"),
-            _ => format!("{above} {difference} than {origin_name}"),
+        let also = match (origin.above, origin.above.unsigned_abs()) {
+            (0, _) => format!("{origin_name} is also used for another value, which was equal"),
+            (..0, less) => format!("{less} less than {origin_name}"),
+            (_, more) => format!("{more} more than {origin_name}"),
         };
         comment(out, &format!("{also} in {held} of {n}"));
     }
-    if above != 0 {
-        let _ = writeln!(out, "{name} = {{ expression = \":{origin_name} {sign} {above}\" }}");
+    if origin.above != 0 {
+        let sum = format!(":{origin_name} {}", shift(origin.above));
+        let _ = writeln!(out, "{name} = {{ expression = \"{sum}\" }}");
     }
 }
 
@@ -478,18 +453,17 @@ fn list(own: &mut String, sql: &mut String, place: &Place<'_>, (name, n_marks): 
     let (step, stats) = (place.step, place.stats);
     let mean = (step.elements[place.idx] + step.executions / 2) / step.executions.max(1);
     let room = (VALUES_MOST.saturating_sub(n_marks - 1) / n_marks.max(1)).max(1);
-    let names: Vec<String> =
-        (1..=mean.clamp(1, room as u64)).map(|nth| format!("{name}_{nth}")).collect();
-    for name in &names {
-        let (generators, words) = stats.generators(name, false, place.mark == TEXTS);
-        comment(own, &words);
-        for (name, text) in generators {
-            let _ = writeln!(own, "{name} = {text}");
-        }
+    for nth in 1..=mean.clamp(1, room as u64) {
+        let name = format!("{name}_{nth}");
+        let (generators, words) = stats.generators(&name, false, place.mark == TEXTS);
+        lets(own, &generators, &words);
+        let comma = if nth > 1 { ", " } else { "" };
+        *sql += &format!("{comma}{}", term(&name, stats));
     }
-    let term = |name: &String| match stats.offset() {
-        Some(offset) => format!("(:{name} + {offset})"),
-        None => format!(":{name}"),
-    };
-    *sql += &names.iter().map(term).collect::<Vec<_>>().join(", ");
+}
+
+/// A value in a statement. The server adds what generators cannot draw: of 64 bits without a sign.
+fn term(name: &str, stats: &Stats) -> String {
+    let plain = format!(":{name}");
+    stats.offset().map_or(plain, |offset| format!("(:{name} + {offset})"))
 }

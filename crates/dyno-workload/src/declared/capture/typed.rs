@@ -15,7 +15,6 @@ pub(super) struct Typed {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// A UUID with dashes.
     Uuid,
     Hexadecimal,
     /// `t`, `f`, `true`, `false`.
@@ -24,7 +23,6 @@ pub(super) enum Form {
     Time,
     /// A network address, perhaps with the length of its network.
     Address,
-    /// The address of a network card.
     CardAddress,
     /// A duration in words, or as ISO 8601 has it.
     Interval,
@@ -53,10 +51,11 @@ pub(super) fn typed(text: &str) -> Option<Typed> {
     if ["t", "f", "true", "false"].contains(&text.to_ascii_lowercase().as_str()) {
         return of(Form::Boolean, "");
     }
-    if is_uuid(text) {
+    if parts(text, &['-']).is_some_and(|lengths| lengths == [8, 4, 4, 4, 12]) {
         return of(Form::Uuid, "");
     }
-    if is_card_address(text) {
+    let is_card = |lengths: Vec<usize>| lengths == [2; 6] || lengths == [2; 8];
+    if parts(text, &[':', '-']).is_some_and(is_card) {
         return of(Form::CardAddress, "");
     }
     if let Some(detail) = address(text) {
@@ -74,9 +73,8 @@ pub(super) fn typed(text: &str) -> Option<Typed> {
     if let Some(lower) = lower(text) {
         return of(Form::Range, &digits(lower));
     }
-    let is_hex = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c.to_ascii_lowercase());
-    let is_long = text.len() >= HEXADECIMAL_LEAST && text.bytes().all(is_hex);
-    is_long.then(|| Typed { form: Form::Hexadecimal, detail: "#".repeat(text.len()).into() })
+    let is_long = text.len() >= HEXADECIMAL_LEAST && parts(text, &[]).is_some();
+    if is_long { of(Form::Hexadecimal, &"#".repeat(text.len())) } else { None }
 }
 
 /// The day or the time in a text: of a time with a zone, or where a range begins.
@@ -96,27 +94,16 @@ pub(super) fn moment(text: &str) -> Option<Box<str>> {
     is_one.then(|| whole.replace('T', " ").into())
 }
 
-fn is_uuid(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
-    lengths == [8, 4, 4, 4, 12]
-        && parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()))
-}
-
-fn is_card_address(text: &str) -> bool {
-    let parts: Vec<&str> = text.split([':', '-']).collect();
-    matches!(parts.len(), 6 | 8)
-        && parts
-            .iter()
-            .all(|part| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
+/// The lengths of the parts of hexadecimal digits between such signs.
+fn parts(text: &str, signs: &[char]) -> Option<Vec<usize>> {
+    let length = |part: &str| part.bytes().all(|b| b.is_ascii_hexdigit()).then_some(part.len());
+    text.split(signs).map(length).collect()
 }
 
 /// The generated part of an address: all that the length of its network leaves.
 fn address(text: &str) -> Option<String> {
-    let (address, length) = match text.split_once('/') {
-        Some((address, length)) => (address, Some(length.parse::<u8>().ok()?)),
-        None => (text, None),
-    };
+    let (address, length) = text.split_once('/').unwrap_or((text, ""));
+    let length = if address == text { None } else { Some(length.parse::<u8>().ok()?) };
     let address: IpAddr = address.parse().ok()?;
     Some(match (address, length) {
         (IpAddr::V4(_), None) => "10.0.{host}.{host}".to_owned(),
@@ -138,10 +125,8 @@ fn zoned(text: &str) -> Option<(&str, &str)> {
 /// Where the time zone begins behind a time of so many characters and its fraction.
 fn zone_of(text: &str, chars: usize) -> Option<usize> {
     let rest = text.get(chars..)?;
-    let fraction = match rest.strip_prefix('.') {
-        Some(rest) => 1 + rest.bytes().take_while(u8::is_ascii_digit).count(),
-        None => 0,
-    };
+    let digits = |rest: &str| rest.bytes().take_while(u8::is_ascii_digit).count();
+    let fraction = rest.strip_prefix('.').map_or(0, |rest| 1 + digits(rest));
     let zone = rest.get(fraction..)?;
     let is_zone = match zone.strip_prefix(['+', '-']) {
         Some(offset) => {

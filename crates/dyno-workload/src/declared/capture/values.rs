@@ -19,24 +19,19 @@ const WORD_LEAST: u64 = 5;
 const WORD_MOST: usize = 32;
 /// Most digits of a number that is written as a text.
 const DIGITS_MOST: usize = 15;
-/// The largest number that generators take.
 const NUMBER_MOST: f64 = 9e15;
 
 /// Counted values of all places that memory has room for.
-#[derive(Debug)]
-pub(super) struct Budget(usize);
+const BUDGET: usize = 4_000_000;
 
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget(4_000_000)
-    }
-}
+/// How many of them were taken.
+#[derive(Debug, Default)]
+pub(super) struct Budget(usize);
 
 impl Budget {
     fn take(&mut self) -> bool {
-        let has_room = self.0 > 0;
-        self.0 = self.0.saturating_sub(1);
-        has_room
+        self.0 += usize::from(self.0 <= BUDGET);
+        self.0 <= BUDGET
     }
 }
 
@@ -82,10 +77,8 @@ fn parse_number(text: &str) -> Option<Number> {
         return None;
     }
     let value = text.parse().ok().filter(|value: &f64| value.is_finite())?;
-    let decimals = match text.split_once('.') {
-        Some((_, digits)) => digits.bytes().take_while(u8::is_ascii_digit).count() as u32,
-        None => 0,
-    };
+    let digits = text.split_once('.').map_or("", |(_, digits)| digits);
+    let decimals = digits.bytes().take_while(u8::is_ascii_digit).count() as u32;
     let integer = text.parse().ok();
     let unsigned = if integer.is_none() { text.parse().ok() } else { None };
     Some(Number { value, integer, unsigned, decimals })
@@ -158,10 +151,8 @@ fn is_word(text: &str) -> bool {
 impl Seen {
     pub(super) fn compared(&self) -> Compared {
         // Texts have characters; one that is a number equals only texts.
-        match self.number.and_then(|number| number.integer).filter(|_| self.chars == 0) {
-            Some(number) => Compared::Number(number),
-            None => Compared::Other(self.hash),
-        }
+        let number = self.number.and_then(|number| number.integer).filter(|_| self.chars == 0);
+        number.map_or(Compared::Other(self.hash), Compared::Number)
     }
 
     pub(super) fn number(text: &str) -> Option<Seen> {
@@ -203,6 +194,9 @@ impl Seen {
     }
 }
 
+/// Names with their generators, and a description.
+pub(super) type Generators = (Vec<(String, String)>, String);
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stats {
     pub(super) n: u64,
@@ -218,7 +212,6 @@ pub(super) struct Stats {
     n_moments: u64,
     least_chars: usize,
     most_chars: usize,
-    /// Whether one was a parameter.
     has_bound: bool,
     n_starts_open: u64,
     n_ends_open: u64,
@@ -247,20 +240,16 @@ impl Stats {
         self.has_bound |= seen.is_bound;
         self.n_starts_open += u64::from(seen.starts_open);
         self.n_ends_open += u64::from(seen.ends_open);
-        self.least_chars = if is_first { seen.chars } else { self.least_chars.min(seen.chars) };
         self.most_chars = self.most_chars.max(seen.chars);
         if is_first {
+            self.least_chars = seen.chars;
             self.pattern.clone_from(&seen.pattern);
             self.typed.clone_from(&seen.typed);
             self.word.clone_from(&seen.word);
-        } else {
-            if self.pattern != seen.pattern {
-                self.pattern = None;
-            }
-            if self.typed.as_ref().map(|one| one.form) != seen.typed.as_ref().map(|one| one.form) {
-                self.typed = None;
-            }
         }
+        self.least_chars = self.least_chars.min(seen.chars);
+        self.pattern.take_if(|pattern| seen.pattern.as_deref() != Some(&**pattern));
+        self.typed.take_if(|one| seen.typed.as_ref().map(|typed| typed.form) != Some(one.form));
         if let Some(number) = seen.number {
             self.add_number(number);
         }
@@ -277,14 +266,12 @@ impl Stats {
             self.unsigned = Some((low.min(unsigned), high.max(unsigned)));
             return;
         }
-        let is_first = self.n_numbers == 0;
-        self.n_numbers += 1;
-        self.decimals = self.decimals.max(number.decimals);
-        if is_first {
+        if self.n_numbers == 0 {
             (self.lowest, self.highest) = (number.value, number.value);
             self.whole = number.integer.map(|whole| (whole, whole));
-            return;
         }
+        self.n_numbers += 1;
+        self.decimals = self.decimals.max(number.decimals);
         self.n_rising += u64::from(number.value > self.highest);
         self.lowest = self.lowest.min(number.value);
         self.highest = self.highest.max(number.value);
@@ -297,39 +284,31 @@ impl Stats {
     fn add_moment(&mut self, moment: &str) {
         self.n_moments += 1;
         self.moment_chars = self.moment_chars.max(moment.len());
-        match &mut self.moments {
-            None => self.moments = Some((moment.into(), moment.into())),
-            Some((first, last)) => {
-                if moment < &**first {
-                    *first = moment.into();
-                }
-                if moment > &**last {
-                    *last = moment.into();
-                }
-            }
+        let (first, last) = self.moments.get_or_insert_with(|| (moment.into(), moment.into()));
+        if moment < &**first {
+            *first = moment.into();
+        } else if moment > &**last {
+            *last = moment.into();
         }
     }
 
     fn count(&mut self, seen: &Seen, budget: &mut Budget) {
-        let n_few = self.few.len();
-        match seen.shown.as_ref().map(|text| (text, self.few.get_mut(text))) {
-            Some((_, Some(n))) => *n += 1,
-            Some((text, None)) if n_few < FEW => {
-                self.few.insert(text.clone(), 1);
+        let (n_few, few) = (self.few.len(), &mut self.few);
+        match &seen.shown {
+            Some(text) if n_few < FEW || few.contains_key(text) => {
+                *few.entry(text.clone()).or_default() += 1;
             }
             _ => self.has_more = true,
         }
         if self.is_full {
             return;
         }
-        if !self.counts.contains_key(&seen.hash)
-            && (self.counts.len() >= COUNTED_MOST || !budget.take())
-        {
-            self.is_full = true;
-            return;
+        let is_new = !self.counts.contains_key(&seen.hash);
+        self.is_full = is_new && (self.counts.len() >= COUNTED_MOST || !budget.take());
+        if !self.is_full {
+            self.n_counted += 1;
+            *self.counts.entry(seen.hash).or_default() += 1;
         }
-        self.n_counted += 1;
-        *self.counts.entry(seen.hash).or_default() += 1;
     }
 
     /// How many different values there were, as far as they were counted.
@@ -365,10 +344,7 @@ impl Stats {
         if self.has_bound || self.is_full || self.n_different() != 1 {
             return None;
         }
-        match self.are_numbers() {
-            true => self.few.keys().next().map(|text| &**text),
-            false => self.word(),
-        }
+        if self.are_numbers() { self.few.keys().next().map(|text| &**text) } else { self.word() }
     }
 
     /// The one text that was always here, if it was here often and looks like a word of the program.
@@ -420,21 +396,15 @@ impl Stats {
     }
 
     /// Named generators of such values, `name` last, and a description.
-    pub(super) fn generators(
-        &self,
-        name: &str,
-        is_new: bool,
-        is_text: bool,
-    ) -> (Vec<(String, String)>, String) {
-        let (mut made, words) = match self.are_numbers() && (!is_text || !self.is_wide()) {
-            true if is_text => self.numbers(&format!("{name}_number"), is_new),
-            true => self.numbers(name, is_new),
-            false => return self.texts(name),
-        };
-        if is_text && self.are_numbers() {
-            let template = format!("{{ text = \"{{{name}_number}}\" }}");
-            made.push((name.to_owned(), template));
+    pub(super) fn generators(&self, name: &str, is_new: bool, is_text: bool) -> Generators {
+        if !self.are_numbers() || (is_text && self.is_wide()) {
+            return self.texts(name);
         }
+        if !is_text {
+            return self.numbers(name, is_new);
+        }
+        let (mut made, words) = self.numbers(&format!("{name}_number"), is_new);
+        made.push((name.to_owned(), format!("{{ text = \"{{{name}_number}}\" }}")));
         (made, words)
     }
 
@@ -456,12 +426,10 @@ impl Stats {
             true => super::write::quoted(text),
             false => text.to_string(),
         });
-        let values: Vec<String> = values.collect();
-        let weights: Vec<String> = self.few.values().map(u64::to_string).collect();
-        Some(format!("{{ one_of = [{}], weights = [{}] }}", values.join(", "), weights.join(", ")))
+        Some(one_of(values, self.few.values()))
     }
 
-    fn numbers(&self, name: &str, is_new: bool) -> (Vec<(String, String)>, String) {
+    fn numbers(&self, name: &str, is_new: bool) -> Generators {
         let one = |text: String| vec![(name.to_owned(), text)];
         let mut words = self.words();
         if self.offset().is_some()
@@ -484,22 +452,11 @@ impl Stats {
         }
         let width = i128::from(high) - i128::from(low) + 1;
         if is_small && let Some(theta) = self.exponent(width as f64) {
-            let (sign, shift) = if low < 0 { ('-', low.unsigned_abs()) } else { ('+', low as u64) };
-            let rank = format!("{name}_rank");
-            let made = vec![
-                (rank.clone(), format!("{{ zipf = [1, {width}], theta = {theta} }}")),
-                (
-                    name.to_owned(),
-                    format!(
-                        "{{ expression = \"permute(:{rank} - 1, {width}, 1) {sign} {shift}\" }}"
-                    ),
-                ),
-            ];
-            let words = format!(
-                "{words}, with unequal frequencies; which values are frequent is \
-                not kept"
-            );
-            return (made, words);
+            let (rank, shift) = (format!("{name}_rank"), shift(low));
+            let zipf = format!("{{ zipf = [1, {width}], theta = {theta} }}");
+            let sum = format!("{{ expression = \"permute(:{rank} - 1, {width}, 1) {shift}\" }}");
+            let more = "with unequal frequencies; which values are frequent is not kept";
+            return (vec![(rank, zipf), (name.to_owned(), sum)], format!("{words}, {more}"));
         }
         if is_small {
             return (one(format!("{{ uniform = [{low}, {high}] }}")), words);
@@ -526,7 +483,7 @@ impl Stats {
         vec![(name.to_owned(), text)]
     }
 
-    fn texts(&self, name: &str) -> (Vec<(String, String)>, String) {
+    fn texts(&self, name: &str) -> Generators {
         let words = self.words();
         let one = |text: String| vec![(name.to_owned(), text)];
         if let Some(text) = self.one_of_texts() {
@@ -566,22 +523,31 @@ impl Stats {
         }
         let percent = |is_there: bool| if is_there { "%" } else { "" };
         let (before, behind) = (percent(starts_open), percent(ends_open));
-        let made = vec![
-            (format!("{name}_inner"), letters),
-            (name.to_owned(), format!("{{ text = \"{before}{{{name}_inner}}{behind}\" }}")),
-        ];
-        (made, words)
+        let text = format!("{{ text = \"{before}{{{name}_inner}}{behind}\" }}");
+        (vec![(format!("{name}_inner"), letters), (name.to_owned(), text)], words)
     }
 
     fn one_of_texts(&self) -> Option<String> {
         let is_constant = !self.has_more && self.few.len() == 1;
-        let constant =
-            if is_constant { self.few.keys().next().map(|text| &**text) } else { self.word() };
-        if let Some(constant) = constant {
-            return Some(super::write::quoted(constant));
-        }
-        self.one_of(true)
+        let constant = self.few.keys().next().map(|text| &**text).filter(|_| is_constant);
+        let constant = constant.or_else(|| self.word().filter(|_| !is_constant));
+        constant.map(super::write::quoted).or_else(|| self.one_of(true))
     }
+}
+
+/// A generator that draws one of these values.
+pub(super) fn one_of<'w>(
+    values: impl Iterator<Item = String>,
+    weights: impl Iterator<Item = &'w u64>,
+) -> String {
+    let values = values.collect::<Vec<_>>().join(", ");
+    let weights = weights.map(u64::to_string).collect::<Vec<_>>().join(", ");
+    format!("{{ one_of = [{values}], weights = [{weights}] }}")
+}
+
+/// What is added in an expression: `+ 5`, `- 5`.
+pub(super) fn shift(by: i64) -> String {
+    format!("{} {}", if by < 0 { '-' } else { '+' }, by.unsigned_abs())
 }
 
 /// Whole numbers between bounds too far apart for one generator: steps as wide as necessary.
@@ -592,15 +558,12 @@ fn spread(name: &str, (low, high): (i64, i64)) -> Vec<(String, String)> {
     if step == 1 && low == 0 {
         return vec![(name.to_owned(), format!("{{ uniform = [0, {steps}] }}"))];
     }
-    let (sign, shift) = if low < 0 { ('-', low.unsigned_abs()) } else { ('+', low as u64) };
-    let nth = format!("{name}_nth");
-    match low == i64::MIN {
-        true => vec![(name.to_owned(), format!("{{ uniform = [0, {}] }}", NUMBER_MOST as i64))],
-        false => vec![
-            (nth.clone(), format!("{{ uniform = [0, {steps}] }}")),
-            (name.to_owned(), format!("{{ expression = \":{nth} * {step} {sign} {shift}\" }}")),
-        ],
+    if low == i64::MIN {
+        return vec![(name.to_owned(), format!("{{ uniform = [0, {}] }}", NUMBER_MOST as i64))];
     }
+    let nth = format!("{name}_nth");
+    let sum = format!("{{ expression = \":{nth} * {step} {}\" }}", shift(low));
+    vec![(nth, format!("{{ uniform = [0, {steps}] }}")), (name.to_owned(), sum)]
 }
 
 /// The sum of k^-s for k from 1 to n.
@@ -611,9 +574,6 @@ fn power_sum(n: f64, s: f64) -> f64 {
         return sum;
     }
     let (from, to) = (1000.5_f64, n + 0.5);
-    let tail = match (s - 1.0).abs() < 1e-9 {
-        true => (to / from).ln(),
-        false => (to.powf(1.0 - s) - from.powf(1.0 - s)) / (1.0 - s),
-    };
-    sum + tail
+    let tail = || (to.powf(1.0 - s) - from.powf(1.0 - s)) / (1.0 - s);
+    sum + if (s - 1.0).abs() < 1e-9 { (to / from).ln() } else { tail() }
 }

@@ -7,9 +7,12 @@ use std::rc::Rc;
 use crate::Dialect;
 
 use super::ids::Sequences;
-use super::sessions::{Found, Shape, Template};
+use super::sessions::{Found, Shape};
+use super::statement::Template;
 use super::steps::{Naming, TABLES_MOST, transaction};
-use super::{CaptureError, Captured, Format, Reason, Request};
+use super::{CaptureError, Captured, Counts, Format, Reason, Request};
+
+const WEIGHT_MOST: u64 = u32::MAX as u64;
 
 pub(super) fn study(
     mut found: Found,
@@ -28,7 +31,7 @@ pub(super) fn study(
     let rare = shapes.split_off(request.kinds.min(shapes.len()));
     leave_out(&mut found, Reason::Rare, &rare);
     if shapes.is_empty() {
-        return Err(CaptureError::Nothing(why_nothing(&found, format)));
+        return Err(CaptureError::Nothing(why_no_shape(&found.counts, format)));
     }
     let n_rare = shapes.iter_mut().map(leave_out_tables).sum();
     found.counts.replayed -= n_rare;
@@ -41,25 +44,20 @@ pub(super) fn study(
     let namings: Vec<Naming<'_>> =
         shapes.iter().map(|shape| Naming::new(shape, &found.templates, dialect)).collect();
     let sequences = Sequences::new(&namings);
-    for (idx, shape) in shapes.iter().enumerate() {
-        let name = name_of(shape, &found.templates, idx);
+    for (idx, naming) in namings.iter().enumerate() {
+        let templates = || (0..naming.shape.steps.len()).map(|step| naming.template(step));
+        let name = match templates().find(|one| one.changes_rows()).or(templates().next()) {
+            // The first statement that changes rows, or the first.
+            Some(first) => name_of(idx, &first.verb, first.table.as_deref()),
+            None => format!("t{}", idx + 1),
+        };
         transaction(&mut out, (&name, idx, transactions), &namings, &sequences);
     }
-    let _ = write!(
-        out,
-        "\n[design]\n# This many sessions were open at once in the log; it is not known how many \
-         of them were busy, or how long they paused.\nclients = {}\nduration = \"60s\"\nwarm_up \
-         = \"10s\"\n",
-        found.sessions.clamp(1, 1000)
-    );
-    Ok(Captured {
-        study: out,
-        format,
-        schema: schema.map(|name| name.to_string()),
-        kinds: shapes.len(),
-        transactions,
-        counts: found.counts,
-    })
+    let note = "This many sessions were open at once in the log; it is not known how many of them were busy, or \
+                how long they paused.";
+    design(&mut out, note, found.sessions.clamp(1, 1000));
+    let (schema, kinds) = (schema.map(|name| name.to_string()), shapes.len());
+    Ok(Captured { study: out, format, schema, kinds, transactions, counts: found.counts })
 }
 
 fn leave_out(found: &mut Found, reason: Reason, shapes: &[Shape]) {
@@ -82,22 +80,15 @@ fn leave_out_tables(shape: &mut Shape) -> u64 {
 }
 
 fn tables(shapes: &[Shape], templates: &[Template]) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for step in shapes.iter().flat_map(|shape| &shape.steps) {
-        let Some(name) = &templates[step.template as usize].table else { continue };
-        match (step.tables.keys().next(), step.tables.keys().next_back()) {
-            (Some(first), Some(last)) if first != last => {
-                names.insert(format!("{name}{first} … {name}{last}"));
-            }
-            (Some(only), _) => {
-                names.insert(format!("{name}{only}"));
-            }
-            _ => {
-                names.insert(name.clone());
-            }
-        }
-    }
-    names
+    let name = |step: &super::sessions::Step| {
+        let name = templates[step.template as usize].table.as_ref()?;
+        Some(match (step.tables.keys().next(), step.tables.keys().next_back()) {
+            (Some(first), Some(last)) if first != last => format!("{name}{first} … {name}{last}"),
+            (Some(only), _) => format!("{name}{only}"),
+            _ => name.clone(),
+        })
+    };
+    shapes.iter().flat_map(|shape| &shape.steps).filter_map(name).collect()
 }
 
 /// The database whose statements are captured: as asked for, or that with the most.
@@ -116,21 +107,24 @@ fn chosen(found: &Found, request: &Request) -> Option<Rc<str>> {
     most.map(|(name, _)| Rc::clone(name))
 }
 
-fn why_nothing(found: &Found, format: Format) -> String {
-    let counts = &found.counts;
-    let left_out = counts.left_out.iter().map(|(reason, n)| format!("{n} {}", reason.text()));
-    let mut parts: Vec<String> = vec![format!("{} statements were read", counts.read)];
+fn why_no_shape(counts: &Counts, format: Format) -> String {
+    let mut parts = vec![format!("{} statements were read", counts.read)];
     if counts.control > 0 {
         parts.push(format!("{} begin or end transactions", counts.control));
     }
-    parts.extend(left_out);
     let advice = match format == Format::PostgreSqlPlain && counts.read == 0 {
         true => {
             "; if its messages begin otherwise than was assumed, give the server's log_line_prefix with --prefix"
         }
         false => "",
     };
-    parts.join(", ") + advice
+    why_nothing(parts, counts) + advice
+}
+
+/// With what was left out.
+pub(super) fn why_nothing(mut parts: Vec<String>, counts: &Counts) -> String {
+    parts.extend(counts.left_out.iter().map(|(reason, n)| format!("{n} {}", reason.text())));
+    parts.join(", ")
 }
 
 /// A comment of one line, whatever the text.
@@ -138,34 +132,58 @@ pub(super) fn comment(out: &mut String, text: &str) {
     let _ = writeln!(out, "# {}", dyno_units::clean_text(text).replace(['\n', '\r'], " "));
 }
 
-fn head(
-    out: &mut String,
-    (found, shapes): (&Found, &[Shape]),
-    (format, request): (Format, &Request),
-) {
-    let counts = &found.counts;
-    comment(out, &format!("Captured from {}, a {}.", request.source, format.text()));
-    comment(out, &format!("{} statements were read:", counts.read));
+/// Writes what became of all that was read.
+pub(super) fn counted(out: &mut String, read: &str, counts: &Counts) {
+    comment(out, &format!("{} {read}:", counts.read));
     comment(out, &format!("  {} are replayed by this study", counts.replayed));
     comment(out, &format!("  {} begin or end transactions", counts.control));
     for (reason, n) in &counts.left_out {
         comment(out, &format!("  {n} are left out: {}", reason.text()));
     }
     out.push_str("#\n");
+}
+
+pub(super) fn title(out: &mut String, question: &str, of: &str) {
+    let title = format!("{question} {} cost?", dyno_units::clean_text(of));
+    let _ = writeln!(out, "\ntitle = {}\n", quoted(&title));
+}
+
+pub(super) fn design(out: &mut String, note: &str, clients: usize) {
+    let lengths = "duration = \"60s\"\nwarm_up = \"10s\"";
+    let _ = writeln!(out, "\n[design]\n# {note}\nclients = {clients}\n{lengths}");
+}
+
+/// Begins the table of a kind of transactions, of which there were `n` of all.
+pub(super) fn begin(out: &mut String, path: &str, (of, more): (&str, &str), (n, all): (u64, u64)) {
+    let share = n as f64 / all as f64 * 100.0;
+    let weight = n.div_ceil(all / WEIGHT_MOST + 1).max(1);
+    out.push('\n');
+    comment(out, &format!("{share:.1} % of the {of}: {n} of {all}{more}"));
+    let _ = writeln!(out, "[{path}]\nweight = {weight}");
+}
+
+/// Writes named generators, and a comment on them.
+pub(super) fn lets(out: &mut String, generators: &[(String, String)], words: &str) {
+    comment(out, words);
+    for (name, text) in generators {
+        let _ = writeln!(out, "{name} = {text}");
+    }
+}
+
+fn head(
+    out: &mut String,
+    (found, shapes): (&Found, &[Shape]),
+    (format, request): (Format, &Request),
+) {
+    comment(out, &format!("Captured from {}, a {}.", request.source, format.text()));
+    counted(out, "statements were read", &found.counts);
     for line in unknown(found.has_texts, format).into_iter().chain(found.doubts.iter().copied()) {
         comment(out, line);
     }
     let tables = tables(shapes, &found.templates);
     let tables: Vec<String> = tables.into_iter().take(100).collect();
     comment(out, &format!("Tables: {}", tables.join(", ")));
-    let _ = writeln!(
-        out,
-        "\ntitle = {}\n",
-        quoted(&format!(
-            "What do the transactions captured from {} cost?",
-            dyno_units::clean_text(&request.source)
-        ))
-    );
+    title(out, "What do the transactions captured from", &request.source);
 }
 
 fn unknown(has_texts: bool, format: Format) -> Vec<&'static str> {
@@ -199,7 +217,6 @@ fn unknown(has_texts: bool, format: Format) -> Vec<&'static str> {
     lines
 }
 
-/// Writes the database that is loaded.
 pub(super) fn copy(out: &mut String, schema: Option<&str>, (format, request): (Format, &Request)) {
     out.push_str("[database.copy]\n");
     let url = match &request.url {
@@ -218,19 +235,8 @@ pub(super) fn copy(out: &mut String, schema: Option<&str>, (format, request): (F
     let _ = writeln!(out, "url = {}", quoted(&url));
 }
 
-/// `t1_update_accounts`: the first statement that changes rows, or the first.
-fn name_of(shape: &Shape, templates: &[Template], idx: usize) -> String {
-    let steps = shape.steps.iter().map(|step| &templates[step.template as usize]);
-    let writes = ["insert", "update", "delete", "replace", "merge"];
-    let first = steps.clone().find(|one| writes.contains(&one.verb.as_str()));
-    let Some(first) = first.or_else(|| steps.clone().next()) else {
-        return format!("t{}", idx + 1);
-    };
-    name_of_parts(idx, &first.verb, first.table.as_deref())
-}
-
 /// `t1_update_accounts`, from the words of a statement.
-pub(super) fn name_of_parts(idx: usize, verb: &str, table: Option<&str>) -> String {
+pub(super) fn name_of(idx: usize, verb: &str, table: Option<&str>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let table: String =
         table.unwrap_or_default().chars().filter(|c| is_plain(*c)).take(40).collect();

@@ -38,34 +38,27 @@ fn long_option<'a>(
     words: &mut impl Iterator<Item = &'a String>,
     specs: &[Spec],
 ) -> Result<Given, String> {
-    let (name, value) = match text.split_once('=') {
-        Some((name, value)) => (name, Some(value.to_owned())),
-        None => (text, None),
-    };
-    let exact = specs.iter().find(|spec| spec.1 == name);
-    let found: Vec<&Spec> = match exact {
-        Some(spec) => vec![spec],
-        None => specs.iter().filter(|spec| spec.1.starts_with(name)).collect(),
-    };
+    let name = text.split('=').next().unwrap_or_default();
+    let value = text.split_once('=').map(|(_, value)| value.to_owned());
+    let is_exact = specs.iter().any(|spec| spec.1 == name);
+    let fits = |spec: &&Spec| if is_exact { spec.1 == name } else { spec.1.starts_with(name) };
+    let found: Vec<&Spec> = specs.iter().filter(fits).collect();
     let (_, name, takes_value) = match found[..] {
         [spec] => *spec,
         [] => return Err(format!("unrecognized option '--{name}'")),
         _ => {
-            let names: Vec<String> = found.iter().map(|spec| format!(" '--{}'", spec.1)).collect();
-            return Err(format!(
-                "option '--{name}' is ambiguous; possibilities:{}",
-                names.concat()
-            ));
+            let names: String = found.iter().map(|spec| format!(" '--{}'", spec.1)).collect();
+            return Err(format!("option '--{name}' is ambiguous; possibilities:{names}"));
         }
     };
     match (takes_value, value) {
         (false, Some(_)) => Err(format!("option '--{name}' doesn't allow an argument")),
         (false, None) => Ok(Given::Option(name, String::new())),
         (true, Some(value)) => Ok(Given::Option(name, value)),
-        (true, None) => match words.next() {
-            Some(value) => Ok(Given::Option(name, value.clone())),
-            None => Err(format!("option '--{name}' requires an argument")),
-        },
+        (true, None) => {
+            let value = words.next().map(|value| Given::Option(name, value.clone()));
+            value.ok_or_else(|| format!("option '--{name}' requires an argument"))
+        }
     }
 }
 
@@ -84,13 +77,9 @@ fn letters<'a>(
             given.push(Given::Option(name, String::new()));
             continue;
         }
-        let value = match (rest.as_str(), words) {
-            ("", words) => match words.next() {
-                Some(value) => value.clone(),
-                None => return Err(format!("option requires an argument -- '{letter}'")),
-            },
-            (value, _) => value.to_owned(),
-        };
+        let behind = Some(rest.as_str()).filter(|text| !text.is_empty()).map(str::to_owned);
+        let value = behind.or_else(|| words.next().cloned());
+        let value = value.ok_or_else(|| format!("option requires an argument -- '{letter}'"))?;
         given.push(Given::Option(name, value));
         return Ok(());
     }

@@ -15,7 +15,7 @@ use crate::terminal;
 pub(super) struct Terminal {
     logs: Option<Logs>,
     /// Raised by the first client that is aborted, if that ends the run.
-    pub(super) stop: Option<AbortFlag>,
+    stop: Option<AbortFlag>,
     /// The thread of that client.
     pub(super) stopped_by: Mutex<Option<usize>>,
     n_threads: usize,
@@ -39,13 +39,14 @@ struct LogFile {
 
 impl Terminal {
     /// Opens the log files, if there are any; `pid` is part of their names.
-    pub(super) fn new(options: &Options, pid: u32, shift_us: u64) -> Result<Terminal, String> {
+    pub(super) fn new(
+        options: &Options,
+        stop: Option<AbortFlag>,
+        (pid, shift_us): (u32, u64),
+    ) -> Result<Terminal, String> {
         let n_threads = options.threads.max(1) as usize;
-        let logs = match options.log {
-            true => Some(Logs::open(options, (pid, n_threads), shift_us)?),
-            false => None,
-        };
-        Ok(Terminal { logs, stop: None, stopped_by: Mutex::new(None), n_threads })
+        let logs = options.log.then(|| Logs::open(options, (pid, n_threads), shift_us));
+        Ok(Terminal { logs: logs.transpose()?, stop, stopped_by: Mutex::new(None), n_threads })
     }
 
     /// Writes what the logs still hold, at this time of the lab's clock.
@@ -66,7 +67,7 @@ impl Terminal {
 /// Makes a log, in place of what has its name: others may foresee that and put a link there.
 fn make_log(name: &str) -> io::Result<File> {
     match fs::remove_file(name) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => File::create_new(name),
     }
 }
@@ -80,10 +81,8 @@ impl Logs {
         let prefix = options.log_prefix.as_deref().unwrap_or("pgbench_log");
         let mut files = Vec::new();
         for thread in 0..n_threads {
-            let name = match thread {
-                0 => format!("{prefix}.{pid}"),
-                _ => format!("{prefix}.{pid}.{thread}"),
-            };
+            let nth = if thread == 0 { String::new() } else { format!(".{thread}") };
+            let name = format!("{prefix}.{pid}{nth}");
             let file = make_log(&name)
                 .map_err(|error| format!("could not open logfile \"{name}\": {error}"))?;
             files.push(Mutex::new(LogFile {
@@ -118,12 +117,14 @@ impl LogFile {
         let outcome = match entry.outcome {
             LogOutcome::Done(us) => us.to_string(),
             LogOutcome::Skipped => "skipped".to_owned(),
-            LogOutcome::Failed(failure) => match (options.failures_detailed, failure) {
-                (false, _) => "failed".to_owned(),
-                (true, Failure::Serialization) => "serialization".to_owned(),
-                (true, Failure::Deadlock) => "deadlock".to_owned(),
-                (true, Failure::Other) => "other".to_owned(),
-            },
+            LogOutcome::Failed(failure) => {
+                String::from(match (options.failures_detailed, failure) {
+                    (false, _) => "failed",
+                    (true, Failure::Serialization) => "serialization",
+                    (true, Failure::Deadlock) => "deadlock",
+                    (true, Failure::Other) => "other",
+                })
+            }
         };
         let LogEntry { client, number, script, lag_us, retries, .. } = entry;
         let (seconds, rest) = (now_us / 1_000_000, now_us % 1_000_000);
@@ -203,10 +204,8 @@ impl Host for Terminal {
         }
         let output = shell.stderr(Stdio::inherit()).output().map_err(|_| failed())?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        match text.split_inclusive('\n').next() {
-            Some(line) => Ok(line.to_owned()),
-            None => Err("could not read result of shell command".to_owned()),
-        }
+        let line = text.split_inclusive('\n').next().map(str::to_owned);
+        line.ok_or_else(|| "could not read result of shell command".to_owned())
     }
 
     fn ended(&self, entry: &LogEntry) {

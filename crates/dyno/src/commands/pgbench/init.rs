@@ -3,12 +3,11 @@
 use std::io::Write;
 
 use dyno_units::{Clock, Nanoseconds};
-use dyno_workload::{Connection, Row, StatementError};
+use dyno_workload::{Connection, StatementError, TextRows};
 
 use super::options::{Options, PartitionMethod};
 use crate::terminal;
 
-/// Rows for each unit of scale.
 const ACCOUNTS: i64 = 100_000;
 const TELLERS: i64 = 10;
 
@@ -77,16 +76,18 @@ impl Maker<'_> {
         self.options.scale.max(1)
     }
 
+    fn query(&mut self, sql: &str) -> Result<TextRows, Failed> {
+        self.connection.query(sql).map_err(|error| Failed { error, sql: sql.to_owned() })
+    }
+
     fn execute(&mut self, sql: &str) -> Result<(), Failed> {
-        let failed = |error| Failed { error, sql: sql.to_owned() };
-        self.connection.query(sql).map(|_| ()).map_err(failed)
+        self.query(sql).map(|_| ())
     }
 
     fn drop_tables(&mut self) -> Result<(), Failed> {
         terminal::say("dropping old tables...");
         for table in TABLES {
-            let sql = format!("select to_regclass('{table}')");
-            let rows = self.connection.query(&sql).map_err(|error| Failed { error, sql })?;
+            let rows = self.query(&format!("select to_regclass('{table}')"))?;
             if rows.first().is_some_and(|row| row.first().is_some_and(Option::is_none)) {
                 terminal::say(&format!("NOTICE:  table \"{table}\" does not exist, skipping"));
             }
@@ -116,15 +117,11 @@ impl Maker<'_> {
             }
             self.execute(&sql)?;
         }
-        match partition_method {
-            Some(method) => self.create_partitions(method),
-            None => Ok(()),
-        }
+        partition_method.map_or(Ok(()), |method| self.create_partitions(method))
     }
 
     fn server_version(&mut self) -> Result<u32, Failed> {
-        let sql = "show server_version_num".to_owned();
-        let rows = self.connection.query(&sql).map_err(|error| Failed { error, sql })?;
+        let rows = self.query("show server_version_num")?;
         let version = rows.into_iter().flatten().next().flatten();
         Ok(version.and_then(|text| text.parse().ok()).unwrap_or(0))
     }
@@ -141,15 +138,12 @@ impl Maker<'_> {
                 }
                 // The first and the last one are open, so that any number has a place.
                 PartitionMethod::Range => {
-                    let from = match part {
-                        1 => "minvalue".to_owned(),
-                        _ => ((part - 1) * size + 1).to_string(),
+                    let bound = |below: i64| match below {
+                        0 => "minvalue".to_owned(),
+                        below if below == partitions => "maxvalue".to_owned(),
+                        below => (below * size + 1).to_string(),
                     };
-                    let to = match part == partitions {
-                        true => "maxvalue".to_owned(),
-                        false => (part * size + 1).to_string(),
-                    };
-                    format!("from ({from}) to ({to})")
+                    format!("from ({}) to ({})", bound(part - 1), bound(part))
                 }
             };
             self.execute(&format!(
@@ -169,54 +163,43 @@ impl Maker<'_> {
         terminal::say("generating data (client-side)...");
         self.execute("begin")?;
         self.truncate()?;
-        let scale = self.scale();
-        self.copy("pgbench_branches", scale, &|row, number| {
-            row.push_integer(number + 1);
-            row.push_integer(0);
-            row.push_null();
-        })?;
-        self.copy("pgbench_tellers", TELLERS * scale, &|row, number| {
-            row.push_integer(number + 1);
-            row.push_integer(number / TELLERS + 1);
-            row.push_integer(0);
-            row.push_null();
-        })?;
-        self.copy("pgbench_accounts", ACCOUNTS * scale, &|row, number| {
-            row.push_integer(number + 1);
-            row.push_integer(number / ACCOUNTS + 1);
-            row.push_integer(0);
-            row.push_text(b"");
-        })?;
+        self.copy("pgbench_branches", 1)?;
+        self.copy("pgbench_tellers", TELLERS)?;
+        self.copy("pgbench_accounts", ACCOUNTS)?;
         self.execute("commit")
     }
 
-    fn copy(
-        &mut self,
-        table: &str,
-        n_rows: i64,
-        fill: &dyn Fn(&mut Row, i64),
-    ) -> Result<(), Failed> {
+    /// Fills a table that has so many rows for each branch.
+    fn copy(&mut self, table: &str, of_branch: i64) -> Result<(), Failed> {
+        let n_rows = of_branch * self.scale();
+        let is_accounts = table == "pgbench_accounts";
         // Rows of a table that was just truncated can be stored frozen; a partitioned one takes none.
-        let is_plain = table != "pgbench_accounts" || self.options.partition_method.is_none();
+        let is_plain = !is_accounts || self.options.partition_method.is_none();
         let freeze = if is_plain { " with (freeze on)" } else { "" };
         let sql = format!("copy {table} from stdin{freeze}");
         let mut progress = Progress::new(self.options.is_quiet, n_rows, self.clock);
-        let is_shown = table == "pgbench_accounts";
         let mut number = 0;
         let result = self.connection.copy_rows(&sql, &mut |row| {
-            if is_shown {
+            if is_accounts {
                 progress.tell(number);
             }
             if number == n_rows {
                 return false;
             }
-            fill(row, number);
+            row.push_integer(number + 1);
+            if of_branch > 1 {
+                row.push_integer(number / of_branch + 1);
+            }
+            row.push_integer(0);
+            if is_accounts {
+                row.push_text(b"")
+            } else {
+                row.push_null()
+            }
             number += 1;
             true
         });
-        if is_shown {
-            progress.end();
-        }
+        progress.end();
         result.map(|_| ()).map_err(|error| Failed { error, sql })
     }
 
@@ -253,10 +236,9 @@ impl Maker<'_> {
 
     fn primary_keys(&mut self) -> Result<(), Failed> {
         terminal::say("creating primary keys...");
-        let place = match &self.options.index_tablespace {
-            Some(tablespace) => format!(" using index tablespace {}", quoted(tablespace)),
-            None => String::new(),
-        };
+        let tablespace = self.options.index_tablespace.as_deref().map(quoted);
+        let place = tablespace.map(|name| format!(" using index tablespace {name}"));
+        let place = place.unwrap_or_default();
         for (table, column) in [("branches", "bid"), ("tellers", "tid"), ("accounts", "aid")] {
             self.execute(&format!(
                 "alter table pgbench_{table} add primary key ({column}){place}"

@@ -31,16 +31,14 @@ use dyno_units::Clock;
 const VERSION: &str = concat!("15 (Dyno ", env!("CARGO_PKG_VERSION"), ")");
 
 pub(crate) fn run(words: &[String]) -> anyhow::Result<End> {
-    match words.first().map(String::as_str) {
-        Some("--help" | "-?") => {
-            terminal::out(HELP);
-            return Ok(End::Good);
-        }
-        Some("--version" | "-V") => {
-            terminal::out(&format!("pgbench (PostgreSQL) {VERSION}"));
-            return Ok(End::Good);
-        }
-        _ => {}
+    let shown = match words.first().map(String::as_str) {
+        Some("--help" | "-?") => HELP.to_owned(),
+        Some("--version" | "-V") => format!("pgbench (PostgreSQL) {VERSION}"),
+        _ => String::new(),
+    };
+    if !shown.is_empty() {
+        terminal::out(&shown);
+        return Ok(End::Good);
     }
     let performed = perform(words);
     signals::die_of_first();
@@ -89,26 +87,23 @@ fn perform(words: &[String]) -> Result<End, Stop> {
         "PGBENCH_RANDOM_SEED environment variable",
     )?;
     let mut options = Options::read(words, &mut read_file)?;
-    let seed = match options.seed.as_deref() {
-        Some(text) => self::seed(Some(text), &clock, "--random-seed option")?,
-        None => seed,
-    };
+    let given = options.seed.as_deref();
+    let given = given.map(|text| self::seed(Some(text), &clock, "--random-seed option"));
+    let seed = given.transpose()?.unwrap_or(seed);
     if let Some(url) = &options.dbname {
         options.dbname = Some(secrets::expand(url).map_err(refused)?);
     }
-    let endpoint = target::resolve(
-        &options,
-        &Surroundings {
-            variable: &terminal::variable,
-            system_user: &system_user,
-            read_private: &read_private,
-            exists: &beside::is_there,
-        },
-    )
-    .map_err(refused)?;
+    let from = Surroundings {
+        variable: &terminal::variable,
+        system_user: &system_user,
+        read_private: &read_private,
+        exists: &beside::is_there,
+    };
+    let endpoint = target::resolve(&options, &from).map_err(refused)?;
     let mut connection = connect(&endpoint)?;
     if options.is_init {
-        return initialize(&options, connection.as_mut(), &clock);
+        init::run(&options, connection.as_mut(), &clock)?;
+        return Ok(End::Good);
     }
     banner(connection.as_mut())?;
     if options.settings.is_debugging {
@@ -171,10 +166,8 @@ fn connect(endpoint: &Endpoint) -> Result<Box<dyn Connection>, Stop> {
             Address::Unix(socket) => format!("on socket \"{}\"", socket.display()),
             Address::Tcp { host, port } => format!("at \"{host}\", port {port}"),
         };
-        let why = match &error.details {
-            Some(details) => message_of(details, None),
-            None => error.reason,
-        };
+        let said = error.details.as_ref().map(|details| message_of(details, None));
+        let why = said.unwrap_or(error.reason);
         Stop::Refused(vec![
             format!("error: connection to server {place} failed: {why}"),
             "error: could not create connection for setup".to_owned(),
@@ -215,10 +208,9 @@ fn tell_of_run(options: &Options, endpoint: &Endpoint) {
         0 => ("nxacts", options.transactions),
         seconds => ("duration", seconds),
     };
-    terminal::say(&format!(
-        "pgbench: pghost: {host} pgport: {port} nclients: {} {what}: {number} dbName: {}",
-        options.clients, endpoint.catalog
-    ));
+    let (clients, name) = (options.clients, &endpoint.catalog);
+    let of_run = format!("nclients: {clients} {what}: {number} dbName: {name}");
+    terminal::say(&format!("pgbench: pghost: {host} pgport: {port} {of_run}"));
 }
 
 fn table_facts(
@@ -230,12 +222,8 @@ fn table_facts(
     if !options.uses_built_in {
         return Ok(TableFacts { scale, partitions: None });
     }
-    let hint = || {
-        format!(
-            "hint: Perhaps you need to do initialization (\"pgbench -i\") in database \"{}\".",
-            endpoint.catalog
-        )
-    };
+    let how = "hint: Perhaps you need to do initialization (\"pgbench -i\") in database";
+    let hint = || format!("{how} \"{}\".", endpoint.catalog);
     let n_branches = value(connection, COUNT_BRANCHES).map_err(|error| {
         let said = server_message(&error, Some(COUNT_BRANCHES));
         let mut lines = vec![format!("error: could not count number of branches: {said}")];
@@ -250,10 +238,8 @@ fn table_facts(
     }
     let rows = connection.query(PARTITIONS).unwrap_or_default();
     let Some(row) = rows.first() else {
-        return Err(Stop::Refused(vec![
-            "error: no pgbench_accounts table found in search_path".to_owned(),
-            hint(),
-        ]));
+        let why = "error: no pgbench_accounts table found in search_path".to_owned();
+        return Err(Stop::Refused(vec![why, hint()]));
     };
     let method = match row.first().and_then(Option::as_deref) {
         Some("r") => Some(PartitionMethod::Range),
@@ -294,18 +280,14 @@ fn vacuum(options: &Options, connection: &mut dyn Connection) {
     }
 }
 
-fn initialize(
-    options: &Options,
-    connection: &mut dyn Connection,
-    clock: &SystemClock,
-) -> Result<End, Stop> {
-    init::run(options, connection, clock).map_err(|init::Failed { error, sql }| {
+impl From<init::Failed> for Stop {
+    fn from(init::Failed { error, sql }: init::Failed) -> Stop {
+        let said = server_message(&error, Some(&sql));
         Stop::Refused(vec![
-            format!("error: query failed: {}", server_message(&error, Some(&sql))),
+            format!("error: query failed: {said}"),
             format!("detail: Query was: {sql}"),
         ])
-    })?;
-    Ok(End::Good)
+    }
 }
 
 const HELP: &str = "\

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use dyno_pgbench::{BUILT_IN, BuiltIn, Script, find_built_in, is_valid_name};
-use dyno_workload::pgbench::{Protocol, Settings, WeightedScript};
+use dyno_pgbench::{BUILT_IN, BuiltIn, Script, Sql, find_built_in, is_valid_name};
+use dyno_workload::pgbench::{Protocol, Settings, WeightedScript, sql_commands};
 
 use super::getopt::{self, Given};
 use crate::commands::beside::system_message;
@@ -97,10 +97,7 @@ pub(super) enum PartitionMethod {
 
 impl PartitionMethod {
     pub(super) fn word(self) -> &'static str {
-        match self {
-            PartitionMethod::Range => "range",
-            PartitionMethod::Hash => "hash",
-        }
+        if self == PartitionMethod::Range { "range" } else { "hash" }
     }
 }
 
@@ -187,10 +184,7 @@ pub(super) fn connections(words: &[String]) -> Vec<(usize, usize)> {
 
 impl Options {
     /// Reads the words behind `dyno pgbench`.
-    ///
-    /// # Errors
-    ///
-    /// They are refused, or ask for a text.
+    /// Fails if they are refused, or ask for a text.
     pub(super) fn read(words: &[String], read_file: &mut ReadFile<'_>) -> Result<Options, Stop> {
         let given =
             given(words).map_err(|message| Stop::Refused(vec![message, TRY_HELP.to_owned()]))?;
@@ -210,9 +204,7 @@ impl Options {
             }
         }
         let mut operands = operands.into_iter();
-        if options.dbname.is_none() {
-            options.dbname = operands.next();
-        }
+        options.dbname = options.dbname.take().or_else(|| operands.next());
         if let Some(word) = operands.next() {
             return Err(Stop::Refused(vec![
                 format!("error: too many command-line arguments (first is \"{word}\")"),
@@ -262,16 +254,16 @@ impl Options {
                 let BuiltIn { name, title, text } = built_in(value)?;
                 return Err(Stop::Shown(format!("-- {name}: {title}\n{text}\n")));
             }
-            "define" => match value.split_once('=') {
-                Some((name, text)) if !name.is_empty() && !text.is_empty() => {
-                    if !is_valid_name(name) {
-                        return Err(refused(format!("option: invalid variable name: \"{name}\"")));
-                    }
-                    self.settings.defines.retain(|(other, _)| other != name);
-                    self.settings.defines.push((name.to_owned(), text.to_owned()));
+            "define" => {
+                let given = value.split_once('=');
+                let given = given.filter(|(name, text)| !name.is_empty() && !text.is_empty());
+                let (name, text) = given.ok_or_else(|| invalid("variable definition", value))?;
+                if !is_valid_name(name) {
+                    return Err(refused(format!("option: invalid variable name: \"{name}\"")));
                 }
-                _ => return Err(refused(format!("invalid variable definition: \"{value}\""))),
-            },
+                self.settings.defines.retain(|(other, _)| other != name);
+                self.settings.defines.push((name.to_owned(), text.to_owned()));
+            }
             "protocol" => {
                 let found = Protocol::ALL.into_iter().find(|one| one.word() == value);
                 self.settings.protocol = found.ok_or_else(|| invalid("query mode (-M)", value))?;
@@ -340,16 +332,12 @@ impl Options {
 
     fn check_init(&mut self, has_run_options: bool) -> Result<(), Stop> {
         if has_run_options {
-            return Err(refused(
-                "some of the specified options cannot be used in initialization (-i) mode",
-            ));
+            return Err(out_of_mode("initialization (-i)"));
         }
-        match (self.partitions, self.partition_method) {
-            (0, Some(_)) => {
-                return Err(refused("--partition-method requires greater than zero --partitions"));
-            }
-            (0, None) | (_, Some(_)) => {}
-            (_, None) => self.partition_method = Some(PartitionMethod::Range),
+        if self.partitions > 0 {
+            self.partition_method.get_or_insert(PartitionMethod::Range);
+        } else if self.partition_method.is_some() {
+            return Err(refused("--partition-method requires greater than zero --partitions"));
         }
         if self.steps.is_empty() {
             self.steps = "dtgvp".to_owned();
@@ -368,16 +356,16 @@ impl Options {
             self.add_built_in(built_in("tpcb-like")?, 1)?;
         }
         if self.settings.protocol != Protocol::Simple {
-            self.check_parameters()?;
+            let mut commands = sql_commands(&self.settings.scripts);
+            let too_many = commands.find_map(Sql::too_many_parameters);
+            too_many.map_or(Ok(()), |why| Err(refused(why)))?;
         }
         if self.settings.scripts.iter().all(|script| script.weight == 0) {
             return Err(refused("total script weight must not be zero"));
         }
         self.threads = self.threads.min(self.clients);
         if has_init_options {
-            return Err(refused(
-                "some of the specified options cannot be used in benchmarking mode",
-            ));
+            return Err(out_of_mode("benchmarking"));
         }
         if let Some(why) = self.contradiction() {
             return Err(refused(why));
@@ -388,13 +376,12 @@ impl Options {
         Ok(())
     }
 
-    fn check_parameters(&self) -> Result<(), Stop> {
-        let commands = self.settings.scripts.iter().flat_map(|script| &script.script.commands);
-        let too_many = commands.filter_map(|command| match &command.action {
-            dyno_pgbench::Action::Sql(sql) => sql.too_many_parameters(),
-            _ => None,
-        });
-        too_many.map(refused).next().map_or(Ok(()), Err)
+    /// What results call the scripts.
+    pub(super) fn title(&self) -> &str {
+        match &self.settings.scripts[..] {
+            [script] => &script.script.title,
+            _ => "multiple scripts",
+        }
     }
 
     fn contradiction(&self) -> Option<String> {
@@ -473,16 +460,17 @@ fn weighted(text: &str) -> Result<(String, u32), Stop> {
     }
 }
 
+fn out_of_mode(mode: &str) -> Stop {
+    refused(format!("some of the specified options cannot be used in {mode} mode"))
+}
+
 fn invalid(what: &str, text: &str) -> Stop {
     refused(format!("invalid {what}: \"{text}\""))
 }
 
 fn positive(text: &str, what: &str, most: f64) -> Result<f64, Stop> {
     let number = leading_number(text);
-    match number > 0.0 && number <= most {
-        true => Ok(number),
-        false => Err(invalid(what, text)),
-    }
+    if number > 0.0 && number <= most { Ok(number) } else { Err(invalid(what, text)) }
 }
 
 fn ranged(text: &str, option: &str, least: i64, most: i64) -> Result<i64, Stop> {

@@ -32,12 +32,11 @@ pub(super) fn run(
     let interruption = Interruption::listen(&lab.abort, &lab.clock)?;
     lab.checks_host = !options.no_record;
     let shift_us = (lab.clock.unix_millis() * 1000).saturating_sub(lab.clock.now().0 / 1000);
-    let mut host = match Terminal::new(options, std::process::id(), shift_us) {
-        Ok(host) => host,
+    let stop = options.exit_on_abort.then(|| lab.abort.clone());
+    let host = match Terminal::new(options, stop, (std::process::id(), shift_us)) {
+        Ok(host) => Arc::new(host),
         Err(message) => return Ok(failed(&message)),
     };
-    host.stop = options.exit_on_abort.then(|| lab.abort.clone());
-    let host = Arc::new(host);
     let statistics = Arc::new(Statistics::default());
     let settings = settings(options, tables, seed, &statistics);
     let of_scripts = Arc::clone(&host);
@@ -80,16 +79,12 @@ pub(super) fn run(
         Err(error) if beside::tell_of_failed_record(&error, is_asked) => None,
         Err(_) => return Ok(failed("the record that was asked for is not whole")),
     };
-    let end = match n_aborted {
-        0 => End::Good,
-        _ => {
-            failed("Run was aborted; the above results are incomplete.");
-            // The exit code 2, as pgbench has it.
-            End::Inconclusive
-        }
-    };
+    if n_aborted > 0 {
+        failed("Run was aborted; the above results are incomplete.");
+    }
     beside::tell_of_record(record.as_deref(), is_asked);
-    Ok(end)
+    // The exit code 2, as pgbench has it.
+    Ok(if n_aborted > 0 { End::Inconclusive } else { End::Good })
 }
 
 fn settings(
@@ -130,34 +125,25 @@ fn recorded(options: &Options, tables: TableFacts) -> Vec<(String, String)> {
         });
         let digest = Sha256::digest(lines.collect::<Vec<_>>().join("\n"));
         let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        let weight = script.weight;
-        recorded.push((
-            format!("script_{}", nth + 1),
-            format!("{}@{weight} (sha256 {digest}…)", script.script.title),
-        ));
+        let what = format!("{}@{} (sha256 {digest}…)", script.script.title, script.weight);
+        recorded.push((format!("script_{}", nth + 1), what));
     }
     for (name, value) in &options.settings.defines {
         recorded.push((format!("define_{name}"), dyno_units::redact_secrets(value)));
     }
-    let mut flag = |name: &str, value: String| recorded.push((name.to_owned(), value));
-    if options.settings.connects {
-        flag("connect", "each transaction".to_owned());
-    }
-    if options.settings.latency_limit_us > 0 {
-        flag("latency_limit_ms", (options.settings.latency_limit_us as f64 / 1e3).to_string());
-    }
-    if let Some(rate) = options.settings.rate {
-        flag("rate", rate.to_string());
-    }
+    let Settings { connects, latency_limit_us, rate, .. } = options.settings;
+    let limit_ms = latency_limit_us as f64 / 1e3;
+    let flags = [
+        ("connect", connects.then(|| "each transaction".to_owned())),
+        ("latency_limit_ms", (latency_limit_us > 0).then(|| limit_ms.to_string())),
+        ("rate", rate.map(|rate| rate.to_string())),
+    ];
+    recorded.extend(flags.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     recorded
 }
 
 fn study(options: &Options, endpoint: &Endpoint, seed: u64) -> Written {
-    let title = match &options.settings.scripts[..] {
-        [script] => script.script.title.clone(),
-        _ => "multiple scripts".to_owned(),
-    };
-    let mut written = Written::new(&format!("pgbench: {title}"));
+    let mut written = Written::new(&format!("pgbench: {}", options.title()));
     written.table(&["database", "postgresql"]);
     written.fixed("url", beside::url(endpoint));
     written.table(&["workload", NAME]);

@@ -50,16 +50,11 @@ const REFUSED_VARIABLES: [&str; 4] =
     ["PGHOSTADDR", "PGSERVICE", "PGCHANNELBINDING", "PGTARGETSESSIONATTRS"];
 
 pub(super) fn resolve(options: &Options, from: &Surroundings<'_>) -> Result<Endpoint, String> {
-    let mut given: BTreeMap<String, String> = BTreeMap::new();
-    let mut set = |name: &str, value: &Option<String>| {
-        if let Some(value) = value {
-            given.insert(name.to_owned(), value.clone());
-        }
-    };
-    set("host", &options.host);
-    set("port", &options.port);
-    set("user", &options.user);
-    if let Some(text) = &options.dbname {
+    let Options { host, port, user, dbname, .. } = options;
+    let apart = [("host", host), ("port", port), ("user", user)];
+    let apart = apart.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text.clone()?)));
+    let mut given: BTreeMap<String, String> = apart.collect();
+    if let Some(text) = dbname {
         let mut found = Vec::new();
         parameters(text, &mut found)?;
         given.extend(found.into_iter().map(|one| (one.name, one.value)));
@@ -105,18 +100,11 @@ fn session_options(given: Option<String>, from: &Surroundings<'_>) -> String {
 }
 
 fn endpoint(given: &BTreeMap<String, String>, from: &Surroundings<'_>) -> Result<Endpoint, String> {
-    let port = match given.get("port") {
-        None => 5432,
-        Some(text) => {
-            let port = text.trim().parse().ok().filter(|port: &u16| *port > 0);
-            port.ok_or_else(|| format!("invalid port number: \"{text}\""))?
-        }
-    };
-    let user = match given.get("user") {
-        Some(user) => user.clone(),
-        None => (from.system_user)()
-            .ok_or("could not look up the name of the current operating-system user")?,
-    };
+    let port = given.get("port").map_or("5432", String::as_str);
+    let number = port.trim().parse().ok().filter(|number: &u16| *number > 0);
+    let port = number.ok_or_else(|| format!("invalid port number: \"{port}\""))?;
+    let user = given.get("user").cloned().or_else(|| (from.system_user)());
+    let user = user.ok_or("could not look up the name of the current operating-system user")?;
     let catalog = given.get("dbname").cloned().unwrap_or_else(|| user.clone());
     let host = given.get("host").cloned().unwrap_or_else(|| {
         let name = format!(".s.PGSQL.{port}");
@@ -202,9 +190,8 @@ fn place(part: &str, text: &str) -> Range<usize> {
 fn from_pairs(text: &str, found: &mut Vec<Parameter>) -> Result<(), String> {
     let mut rest = text.trim_start();
     while !rest.is_empty() {
-        let Some((name, after)) = rest.split_once('=') else {
-            return Err(format!("missing \"=\" after \"{rest}\" in connection info string"));
-        };
+        let missing = || format!("missing \"=\" after \"{rest}\" in connection info string");
+        let (name, after) = rest.split_once('=').ok_or_else(missing)?;
         let mut value = String::new();
         let after = after.trim_start();
         let is_quoted = after.starts_with('\'');
@@ -260,17 +247,12 @@ fn from_url(url: &str, found: &mut Vec<Parameter>) -> Result<(), String> {
         }
         None => authority,
     };
-    match place.strip_prefix('[').and_then(|place| place.split_once(']')) {
-        Some((host, port)) => {
-            set("host", host)?;
-            set("port", port.trim_start_matches(':'))?;
-        }
-        None => {
-            let (host, port) = place.rsplit_once(':').unwrap_or((place, ""));
-            set("host", host)?;
-            set("port", port)?;
-        }
-    }
+    let (host, port) = match place.strip_prefix('[').and_then(|place| place.split_once(']')) {
+        Some((host, port)) => (host, port.trim_start_matches(':')),
+        None => place.rsplit_once(':').unwrap_or((place, "")),
+    };
+    set("host", host)?;
+    set("port", port)?;
     set("dbname", path)?;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

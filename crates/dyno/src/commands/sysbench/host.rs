@@ -122,26 +122,22 @@ fn read(path: &Path) -> Result<Module, String> {
 
 /// Most bytes of the path of a module.
 const PLACE_MOST: usize = 4096;
-/// Most bytes of `package.path`.
 const PLACES_MOST: usize = 64 << 10;
 
 /// Looks for a module: beside the script, in the places of `path`, and among those that are built in. One that another
 /// user has put where everybody may is none: it would run as part of the script.
 pub(crate) fn find_module(name: &str, path: &str, folder: Option<&Path>) -> Result<Module, String> {
-    let built_in = || {
-        let text = built_in_module(name)?;
-        Some(Module { path: name.to_owned(), text: text.to_owned() })
-    };
+    let module = |text: &str| Module { path: name.to_owned(), text: text.to_owned() };
+    let built_in = || built_in_module(name).map(module);
     let length = |place: &str| place.len() + place.matches('?').count() * name.len();
     if path.len() > PLACES_MOST || path.split(';').any(|place| length(place) > PLACE_MOST) {
         return Err("\n\tpackage.path or a place in it is too long".to_owned());
     }
     let file = name.replace('.', "/");
-    let mut places: Vec<PathBuf> =
-        folder.iter().map(|folder| folder.join(format!("{file}.lua"))).collect();
-    places.extend(
-        path.split(';').filter(|one| !one.is_empty()).map(|one| one.replace('?', &file).into()),
-    );
+    let beside = folder.iter().map(|folder| folder.join(format!("{file}.lua")));
+    let named = path.split(';').filter(|one| !one.is_empty());
+    let named = named.map(|one| PathBuf::from(one.replace('?', &file)));
+    let places: Vec<PathBuf> = beside.chain(named).collect();
     if folder.is_none()
         && let Some(module) = built_in()
     {
@@ -149,10 +145,8 @@ pub(crate) fn find_module(name: &str, path: &str, folder: Option<&Path>) -> Resu
     }
     let mut there = places.iter().filter(|place| is_there(place));
     let found = there.find_map(|place| read(place).ok());
-    found.or_else(built_in).ok_or_else(|| {
-        let places = places.iter().map(|place| format!("\n\tno file '{}'", place.display()));
-        places.collect()
-    })
+    let no_file = |place: &PathBuf| format!("\n\tno file '{}'", place.display());
+    found.or_else(built_in).ok_or_else(|| places.iter().map(no_file).collect())
 }
 
 impl Host for Terminal {
@@ -169,11 +163,7 @@ impl Host for Terminal {
         if is_known && message.ends_with(": stopped") {
             return;
         }
-        let word = match level {
-            Level::Fatal => "FATAL",
-            Level::Alert => "ALERT",
-            Level::Warning => "WARNING",
-        };
+        let word = ["FATAL", "ALERT", "WARNING"][level as usize];
         if self.verbosity >= level as u64 {
             self.message(format!("{word}: {message}\n"));
         }
@@ -198,8 +188,7 @@ impl Host for Terminal {
         // In pieces, so that Ctrl-C is noticed.
         let mut left = us;
         while left > 0.0 && !self.abort.is_raised() {
-            let piece = Duration::from_micros(left.min(100_000.0) as u64);
-            std::thread::sleep(piece);
+            std::thread::sleep(Duration::from_micros(left.min(100_000.0) as u64));
             left -= 100_000.0;
         }
     }

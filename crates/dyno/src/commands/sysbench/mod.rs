@@ -100,10 +100,8 @@ fn perform(words: &[String]) -> Result<End, Stop> {
     for warning in &options.warnings {
         let text = format!("WARNING: {warning}");
         // Where sysbench writes them, too.
-        match warning.starts_with("the --test option") {
-            true => terminal::say(&text),
-            false => terminal::out(&text),
-        }
+        let is_said = warning.starts_with("the --test option");
+        if is_said { terminal::say(&text) } else { terminal::out(&text) }
     }
     if options.is_on("help") {
         terminal::out(&options::help());
@@ -136,44 +134,41 @@ fn perform(words: &[String]) -> Result<End, Stop> {
 
 /// The script by the name that was given: a file, a built-in one, or a module.
 fn find_script(options: &Options) -> Result<Script, Stop> {
-    let fatal = |text: String| wrong(Wrong::Fatal(text));
-    let name = match options.test.as_deref() {
-        None | Some("-") => {
-            let mut text = String::new();
-            std::io::stdin().lock().read_to_string(&mut text)?;
-            let (name, path) = ("-".to_owned(), "stdin".to_owned());
-            return Ok(Script { name, path, text, folder: Some(".".into()), is_built_in: false });
-        }
-        Some(name) => name.to_owned(),
-    };
-    let path = Path::new(&name);
+    let name = options.test.as_deref().unwrap_or("-");
+    let fatal = |why: String| wrong(Wrong::Fatal(why));
+    let file = Path::new(name);
+    let (mut text, mut path, mut is_built_in) = (String::new(), name.to_owned(), false);
     // A name alone is looked for, and may mean a built-in script; a path means this file.
-    if path.is_file() && (name.contains('/') || is_there(path)) {
-        let text =
-            std::fs::read(path).map_err(|error| fatal(format!("cannot read {name}: {error}")))?;
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let folder = path.parent().map(Path::to_owned);
-        return Ok(Script { path: name.clone(), name, text, folder, is_built_in: false });
+    if name == "-" {
+        std::io::stdin().lock().read_to_string(&mut text)?;
+        path = "stdin".to_owned();
+    } else if file.is_file() && (name.contains('/') || is_there(file)) {
+        let read = std::fs::read(file);
+        let bytes = read.map_err(|error| fatal(format!("cannot read {name}: {error}")))?;
+        text = String::from_utf8_lossy(&bytes).into_owned();
+    } else if let Some(script) = built_in(name) {
+        (text, is_built_in) = (script.text.to_owned(), true);
+    } else {
+        let searched = host::package_path(&terminal::variable);
+        let found = host::find_module(name, &searched, Some(Path::new(".")));
+        let module = found.map_err(|_| {
+            let why = match file.is_file() {
+                true => {
+                    "the file of this name belongs to another user and is in a folder that everybody may write to; \
+                     if you have read it, name it with its path: ./"
+                }
+                false => "no such built-in test, file or module",
+            };
+            let path = if file.is_file() { name } else { "" };
+            fatal(format!("Cannot find benchmark '{name}': {why}{path}"))
+        })?;
+        (path, text) = (module.path, module.text);
     }
-    if let Some(script) = built_in(&name) {
-        let text = script.text.to_owned();
-        return Ok(Script { path: name.clone(), name, text, folder: None, is_built_in: true });
-    }
-    let searched = host::package_path(&terminal::variable);
-    match host::find_module(&name, &searched, Some(Path::new("."))) {
-        Ok(module) => {
-            let folder = Path::new(&module.path).parent().map(Path::to_owned);
-            let (path, text) = (module.path, module.text);
-            Ok(Script { name, path, text, folder, is_built_in: false })
-        }
-        Err(_) if path.is_file() => Err(fatal(format!(
-            "Cannot find benchmark '{name}': the file of this name belongs to another user and is in a folder that \
-             everybody may write to; if you have read it, name it with its path: ./{name}"
-        ))),
-        Err(_) => Err(fatal(format!(
-            "Cannot find benchmark '{name}': no such built-in test, file or module"
-        ))),
-    }
+    let folder = match name {
+        "-" => Some(".".into()),
+        _ => Path::new(&path).parent().filter(|_| !is_built_in).map(Path::to_owned),
+    };
+    Ok(Script { name: name.to_owned(), path, text, folder, is_built_in })
 }
 
 /// Loads the script and reads its options; or how the script has ended the program.
@@ -187,8 +182,8 @@ fn prepare(
         .map_err(|why| host.fatal(&why))?;
     let mut settings = settings(&options, &script, (&host, clock.as_ref()), &endpoint)?;
     let before = Arc::new(settings.clone());
-    let single = Single::new(&before, 0, run::seed_of(&before, 0), target::dialect(&options));
-    let single = match single {
+    let dialect = target::dialect(&options);
+    let single = match Single::new(&before, 0, run::seed_of(&before, 0), dialect) {
         Ok(single) => single,
         Err(ended) => return Ok(Err(commands::end_of(&before, ended, false))),
     };
@@ -196,10 +191,8 @@ fn prepare(
     let mut values = options.exported();
     // Scripts that declare no options, those of sysbench 0.5, read all of them as variables. `debug` is a
     // library, and stays it.
-    let mut globals = match &declared {
-        None => values.iter().filter(|(name, _)| name != "debug").cloned().collect(),
-        Some(_) => Vec::new(),
-    };
+    let globals = values.iter().filter(|(name, _)| declared.is_none() && name != "debug");
+    let mut globals = globals.cloned().collect();
     for option in declared.iter().flatten() {
         put(&mut values, &option.name, option.default_value());
     }
@@ -236,13 +229,9 @@ fn put(values: &mut Vec<(String, OptionValue)>, name: &str, value: OptionValue) 
 
 /// What decides about all random numbers: what the command line says, else the time.
 fn seed(options: &Options, clock: &dyn Clock) -> u64 {
-    match options.count("rand_seed") {
-        0 => {
-            let now = clock.unix_millis() * 1_000_000 + clock.now().0;
-            now ^ u64::from(std::process::id()) << 32
-        }
-        seed => seed,
-    }
+    let given = options.count("rand_seed");
+    let now = clock.unix_millis() * 1_000_000 + clock.now().0;
+    if given > 0 { given } else { now ^ u64::from(std::process::id()) << 32 }
 }
 
 fn needs_server(options: &Options, script: &Script) -> bool {

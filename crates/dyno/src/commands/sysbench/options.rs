@@ -75,11 +75,8 @@ impl Options {
         word: &str,
         read_file: &dyn Fn(&str) -> Result<String, String>,
     ) -> Result<(), Wrong> {
-        let (name, value) = match option.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (option, None),
-        };
-        let mut name = normal_name(name);
+        let value = option.split_once('=').map(|(_, value)| value);
+        let mut name = normal_name(option.split('=').next().unwrap_or_default());
         if name == "test" {
             let text = "the --test option is deprecated. You can pass a script name or path on the \
                 command line without any options.";
@@ -94,11 +91,8 @@ impl Options {
             self.old.push(old);
             // Whoever gives the default is not warned.
             if value != Some(default.to_string().as_str()) {
-                self.warnings.push(format!(
-                    "--{} is deprecated, use --{} instead",
-                    shown(&name),
-                    shown(new)
-                ));
+                let (old, new) = (shown(&name), shown(new));
+                self.warnings.push(format!("--{old} is deprecated, use --{new} instead"));
             }
             name = (*new).to_owned();
         }
@@ -110,15 +104,13 @@ impl Options {
                 self.config(&text)?;
             }
             (_, Some(known)) => {
-                known.value =
-                    known.option.kind.parse(value).map_err(|_| match known.option.kind {
-                        Kind::Bool => Wrong::Error(format!("invalid option: {word}")),
-                        _ => Wrong::Error(format!(
-                            "Invalid value for the '{}' option: '{}'",
-                            name.replace('_', "-"),
-                            value.unwrap_or_default()
-                        )),
-                    })?;
+                let (kind, shown) = (known.option.kind, name.replace('_', "-"));
+                let given = value.unwrap_or_default();
+                let wrong = || match kind {
+                    Kind::Bool => format!("invalid option: {word}"),
+                    _ => format!("Invalid value for the '{shown}' option: '{given}'"),
+                };
+                known.value = kind.parse(value).map_err(|_| Wrong::Error(wrong()))?;
                 known.is_given = true;
             }
             (_, None) => self.unknown.push((name, value.map(str::to_owned), word.to_owned())),
@@ -174,10 +166,7 @@ impl Options {
     }
 
     pub(super) fn number(&self, name: &str) -> f64 {
-        match self.value(name) {
-            OptionValue::Number(number) => *number,
-            _ => 0.0,
-        }
+        if let OptionValue::Number(number) = self.value(name) { *number } else { 0.0 }
     }
 
     /// A whole number; below 0 it is 0.
@@ -186,17 +175,11 @@ impl Options {
     }
 
     pub(super) fn text(&self, name: &str) -> &str {
-        match self.value(name) {
-            OptionValue::Text(text) => text,
-            _ => "",
-        }
+        if let OptionValue::Text(text) = self.value(name) { text } else { "" }
     }
 
     pub(super) fn list(&self, name: &str) -> &[String] {
-        match self.value(name) {
-            OptionValue::List(texts) => texts,
-            _ => &[],
-        }
+        if let OptionValue::List(texts) = self.value(name) { texts } else { &[] }
     }
 
     /// When full reports are due, in seconds; the first one is last.
@@ -222,27 +205,29 @@ impl Options {
 
     /// Checks what does not depend on the script.
     pub(super) fn check(&self) -> Result<(), Wrong> {
-        let threads = self.number("threads");
-        if threads < 1.0 {
-            return Err(Wrong::Fatal(format!("Invalid value for --threads: {threads}.\n\n")));
-        }
-        let percentile = self.number("percentile");
-        if !(0.0..=100.0).contains(&percentile) {
-            return Err(Wrong::Fatal(format!("Invalid value for --percentile: {percentile}")));
-        }
-        if self.is_on("histogram") && percentile == 0.0 {
-            let text = "--histogram cannot be used with --percentile=0";
-            return Err(Wrong::Fatal(text.to_owned()));
-        }
-        let word = self.text("rand_type");
-        if dyno_sysbench::Distribution::of_word(word).is_none() {
-            return Err(Wrong::Fatal(format!("Invalid random numbers distribution: {word}.")));
-        }
-        let mode = self.text("db_ps_mode");
-        if !["auto", "disable"].contains(&mode) {
-            return Err(Wrong::Fatal(format!("Invalid value for --db-ps-mode: {mode}")));
-        }
-        Ok(())
+        let (threads, percentile) = (self.number("threads"), self.number("percentile"));
+        let (word, mode) = (self.text("rand_type"), self.text("db_ps_mode"));
+        Err(Wrong::Fatal(if threads < 1.0 {
+            format!("Invalid value for --threads: {threads}.\n\n")
+        } else if !(0.0..=100.0).contains(&percentile) {
+            format!("Invalid value for --percentile: {percentile}")
+        } else if self.is_on("histogram") && percentile == 0.0 {
+            "--histogram cannot be used with --percentile=0".to_owned()
+        } else if dyno_sysbench::Distribution::of_word(word).is_none() {
+            format!("Invalid random numbers distribution: {word}.")
+        } else if !["auto", "disable"].contains(&mode) {
+            format!("Invalid value for --db-ps-mode: {mode}")
+        } else {
+            return Ok(());
+        }))
+    }
+
+    /// The value of this word in an option of a test of the machine.
+    pub(super) fn choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, String> {
+        let word = self.text(name);
+        let found = words.iter().find(|(known, _)| *known == word);
+        let option = name.replace('_', "-");
+        found.map(|(_, value)| *value).ok_or(format!("Invalid value for {option}: {word}"))
     }
 }
 

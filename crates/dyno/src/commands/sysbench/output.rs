@@ -11,36 +11,29 @@ use super::options::Options;
 pub(super) const INITIALIZING: &str = "Initializing worker threads...\n";
 
 pub(super) fn header(options: &Options) -> String {
-    let mut out = String::from("Running the test with following options:\n");
-    let mut line = |text: String| {
-        out += &text;
-        out.push('\n');
+    let mut lines = vec![
+        "Running the test with following options:".to_owned(),
+        format!("Number of threads: {}", options.count("threads")),
+    ];
+    let mut line = |name: &str, before: &str, behind: &str| {
+        let n = options.count(name);
+        lines.extend((n > 0).then(|| format!("{before} {n}{behind}")));
     };
-    line(format!("Number of threads: {}", options.count("threads")));
-    let rate = options.count("rate");
-    if rate > 0 {
-        line(format!("Target transaction rate: {rate}/sec"));
-    }
-    let warm_up = options.count("warmup_time");
-    if warm_up > 0 {
-        line(format!("Warmup time: {warm_up}s"));
-    }
-    let interval = options.count("report_interval");
-    if interval > 0 {
-        line(format!("Report intermediate results every {interval} second(s)"));
-    }
+    line("rate", "Target transaction rate:", "/sec");
+    line("warmup_time", "Warmup time:", "s");
+    line("report_interval", "Report intermediate results every", " second(s)");
     let checkpoints = options.list("report_checkpoints");
     if !checkpoints.is_empty() {
-        line(format!("Report checkpoint(s) at {} seconds", checkpoints.join(", ")));
+        lines.push(format!("Report checkpoint(s) at {} seconds", checkpoints.join(", ")));
     }
     if options.is_on("debug") {
-        line("Debug mode enabled.\n".to_owned());
+        lines.push("Debug mode enabled.\n".to_owned());
     }
-    match options.count("rand_seed") {
-        0 => line("Initializing random number generator from current time\n".to_owned()),
-        seed => line(format!("Initializing random number generator from seed ({seed}).\n")),
-    }
-    out + "\n"
+    lines.push(match options.count("rand_seed") {
+        0 => "Initializing random number generator from current time\n\n".to_owned(),
+        seed => format!("Initializing random number generator from seed ({seed}).\n\n"),
+    });
+    lines.join("\n") + "\n"
 }
 
 /// What the clients had done at a time.
@@ -130,22 +123,17 @@ pub(super) fn interval(options: &Options, stretch: &Stretch, uses_database: bool
 
 /// The report on a whole run, or on what came after the last checkpoint.
 pub(super) fn report(options: &Options, stretch: &Stretch, uses_database: bool) -> String {
-    let mut own = String::new();
-    if uses_database {
-        statements(&mut own, stretch);
-    }
+    let own = if uses_database { statements(stretch) } else { String::new() };
     report_with(options, stretch, &own)
 }
 
 /// The same with this text before the general statistics.
 pub(super) fn report_with(options: &Options, stretch: &Stretch, own: &str) -> String {
     let mut out = String::new();
-    if options.is_on("histogram") {
-        let text = stretch.done.latencies.text();
-        if !text.is_empty() {
-            // Writing into a String cannot fail.
-            let _ = write!(out, "Latency histogram (values are in milliseconds)\n{text} \n");
-        }
+    let histogram = stretch.done.latencies.text();
+    if options.is_on("histogram") && !histogram.is_empty() {
+        // Writing into a String cannot fail.
+        let _ = write!(out, "Latency histogram (values are in milliseconds)\n{histogram} \n");
     }
     out.push_str(own);
     general(&mut out, options, stretch);
@@ -153,9 +141,9 @@ pub(super) fn report_with(options: &Options, stretch: &Stretch, own: &str) -> St
     out
 }
 
-fn statements(out: &mut String, stretch: &Stretch) {
+fn statements(stretch: &Stretch) -> String {
     let done = &stretch.done;
-    out.push_str("SQL statistics:\n    queries performed:\n");
+    let mut out = String::from("SQL statistics:\n    queries performed:\n");
     let rows = [
         ("read", done.reads),
         ("write", done.writes),
@@ -176,6 +164,7 @@ fn statements(out: &mut String, stretch: &Stretch) {
         let (name, rate) = (format!("{name}:"), stretch.per_second(n));
         let _ = writeln!(out, "    {name:<37}{n:<6} ({rate:.2} per sec.)");
     }
+    out
 }
 
 fn general(out: &mut String, options: &Options, stretch: &Stretch) {
@@ -193,12 +182,10 @@ fn general(out: &mut String, options: &Options, stretch: &Stretch) {
         ms(done.min.unwrap_or_default()),
         ms(done.max),
     );
+    let value = done.latencies.percentile(percentile as f64);
     let _ = match percentile {
         0 => writeln!(out, "         percentile stats:               disabled"),
-        percentile => {
-            let value = done.latencies.percentile(percentile as f64);
-            writeln!(out, "        {percentile:3}th percentile: {value:27.2}")
-        }
+        percentile => writeln!(out, "        {percentile:3}th percentile: {value:27.2}"),
     };
     let _ = writeln!(out, "         sum: {:39.2}\n", ms(done.sum));
 }

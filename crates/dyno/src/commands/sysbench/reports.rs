@@ -27,10 +27,7 @@ fn end_of(
         return latest;
     }
     // Those that wait for an event or for its end have done nothing for a while.
-    let planned = match seconds {
-        0 => at,
-        seconds => began + Nanoseconds::from_secs(seconds),
-    };
+    let planned = if seconds == 0 { at } else { began + Nanoseconds::from_secs(seconds) };
     latest.max(planned.min(at))
 }
 
@@ -74,17 +71,22 @@ impl<'a> Reports<'a> {
         to.since(from, self.began.unwrap_or_default())
     }
 
-    /// Calls a hook of the script; false if it has none.
-    fn hook(&mut self, name: &str, stretch: &Stretch, more: &[(&'static str, f64)]) -> bool {
-        if !self.single.state().has_hook(name) {
-            return false;
+    /// Calls a hook of the script, or prints the tool's own report if it has none.
+    fn report(
+        &mut self,
+        hook: &str,
+        stretch: &Stretch,
+        more: &[(&'static str, f64)],
+        text: fn(&Options, &Stretch, bool) -> String,
+    ) {
+        if !self.single.state().has_hook(hook) {
+            let uses_database = self.settings.statistics.uses_database();
+            return self.host.notice(&text(self.options, stretch, uses_database));
         }
         let mut numbers = stretch.numbers(self.options.number("percentile"));
         numbers.extend_from_slice(more);
-        let call = Call::Hook(name, &numbers);
-        let ended = self.single.call(call);
+        let ended = self.single.call(Call::Hook(hook, &numbers));
         commands::end_of(&self.settings, ended, false);
-        true
     }
 
     /// A second is over; `is_warm_up` if it does not count.
@@ -127,10 +129,7 @@ impl<'a> Reports<'a> {
         if self.options.count("rate") == 0 {
             more.push(("queue_length", 0.0));
         }
-        if !self.hook("report_intermediate", &stretch, &more) {
-            let uses_database = self.settings.statistics.uses_database();
-            self.host.notice(&output::interval(self.options, &stretch, uses_database));
-        }
+        self.report("report_intermediate", &stretch, &more, output::interval);
         self.last = mark;
     }
 
@@ -138,15 +137,8 @@ impl<'a> Reports<'a> {
         let mark = self.mark(now);
         let stretch = self.stretch(&self.base, &mark);
         self.host.notice(&format!("[ {:.0}s ] Checkpoint report:\n", stretch.at));
-        self.cumulative(&stretch);
+        self.report("report_cumulative", &stretch, &[], output::report);
         self.base = mark;
-    }
-
-    fn cumulative(&mut self, stretch: &Stretch) {
-        if !self.hook("report_cumulative", stretch, &[]) {
-            let uses_database = self.settings.statistics.uses_database();
-            self.host.notice(&output::report(self.options, stretch, uses_database));
-        }
     }
 
     /// The run is over at this time, or was before; `is_interrupted` if a signal has ended it. Returns the script.
@@ -154,9 +146,7 @@ impl<'a> Reports<'a> {
         let statistics = &self.settings.statistics;
         let (first, latest) = statistics.span().unwrap_or_default();
         let began = *self.began.get_or_insert(first);
-        if self.base.at < began {
-            self.base.at = began;
-        }
+        self.base.at = self.base.at.max(began);
         let have_ended = statistics.snapshot().running == 0;
         let end = end_of((began, self.options.count("time")), latest, have_ended, at);
         let mark = self.mark(end.max(self.base.at));
@@ -167,7 +157,7 @@ impl<'a> Reports<'a> {
         let mut stretch = self.stretch(&self.base, &mark);
         // Those that were idle at the end are over, too.
         stretch.done.running = 0;
-        self.cumulative(&stretch);
+        self.report("report_cumulative", &stretch, &[], output::report);
         self.single
     }
 }

@@ -29,15 +29,12 @@ pub(super) fn recorded(
         ("rand_type".to_owned(), options.text("rand_type").to_owned()),
         ("ps_mode".to_owned(), options.text("db_ps_mode").to_owned()),
     ];
-    for (name, digest) in modules {
-        recorded.push((format!("{name}_sha256"), digest));
-    }
+    let digests = modules.into_iter().map(|(name, digest)| (format!("{name}_sha256"), digest));
+    recorded.extend(digests);
     for option in declared.into_iter().flatten() {
         let given = options.unknown.iter().rev().find(|(name, ..)| *name == option.name);
-        let text = match given {
-            Some((_, text, _)) => text.clone().unwrap_or_else(|| "on".to_owned()),
-            None => option.default.clone().unwrap_or_default(),
-        };
+        let given = given.map(|(_, text, _)| text.clone().unwrap_or_else(|| "on".to_owned()));
+        let text = given.or_else(|| option.default.clone()).unwrap_or_default();
         recorded.push((option.name.clone(), dyno_units::redact_secrets(&text)));
     }
     if declared.is_none() {

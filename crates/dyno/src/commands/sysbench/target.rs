@@ -16,10 +16,7 @@ const SOCKETS: [&str; 4] = [
 ];
 
 pub(super) fn dialect(options: &Options) -> Dialect {
-    match options.text("db_driver") {
-        "pgsql" => Dialect::PostgreSql,
-        _ => Dialect::MySql,
-    }
+    if options.text("db_driver") == "pgsql" { Dialect::PostgreSql } else { Dialect::MySql }
 }
 
 pub(super) fn resolve(
@@ -72,10 +69,7 @@ fn mysql(
         Some(path) => Address::Unix(path),
         None => Address::Tcp { host, port },
     };
-    endpoint.tls = match options.is_on("mysql_ssl") {
-        true => TlsMode::Encrypt,
-        false => TlsMode::Off,
-    };
+    endpoint.tls = if options.is_on("mysql_ssl") { TlsMode::Encrypt } else { TlsMode::Off };
     endpoint.user = options.text("mysql_user").to_owned();
     endpoint.catalog = options.text("mysql_db").to_owned();
     endpoint.password = password(options.text("mysql_password"), variable("MYSQL_PWD"))?;

@@ -48,13 +48,8 @@ merge) [0]
         let found = MODES.into_iter().find(|(_, word, _)| *word == given);
         let (mode, _, words) =
             found.ok_or_else(|| format!("Invalid IO operations mode: {given}."))?;
-        Ok(Box::new(FileIo {
-            settings,
-            mode,
-            words,
-            files: OnceLock::new(),
-            next: Mutex::default(),
-        }))
+        let (files, next) = Default::default();
+        Ok(Box::new(FileIo { settings, mode, words, files, next }))
     },
     commands: &[("prepare", prepare), ("cleanup", cleanup)],
 };
@@ -128,21 +123,18 @@ impl Settings {
         }
         match options.text("file_io_mode") {
             "sync" => {}
-            "async" | "mmap" => {
+            mode @ ("async" | "mmap") => {
                 return Err(format!(
-                    "Dyno does not have --file-io-mode={}: it reads and writes with pread and \
-                     pwrite (sync)",
-                    options.text("file_io_mode")
+                    "Dyno does not have --file-io-mode={mode}: it reads and writes with pread and \
+                     pwrite (sync)"
                 ));
             }
             other => return Err(format!("unknown I/O mode: {other}")),
         }
         if options.command.as_deref() == Some("run") && options.is_on("validate") {
-            return Err(
-                "Dyno does not have --validate for fileio: the audit of the workload file-io \
-                        checks what was written"
-                    .to_owned(),
-            );
+            let why = "Dyno does not have --validate for fileio: the audit of the workload file-io \
+                       checks what was written";
+            return Err(why.to_owned());
         }
         let is_data_sync = match options.text("file_fsync_mode") {
             "fsync" => false,
@@ -208,29 +200,20 @@ impl Settings {
             .custom_flags(flags.bits().cast_signed())
             .open(&name)
             .map_err(|error| {
-                let hint =
-                    if is_made { "" } else { "\nWARNING: Did you forget to run the prepare step?" };
+                let hint = "\nWARNING: Did you forget to run the prepare step?";
+                let hint = if is_made { "" } else { hint };
                 format!("Cannot open file '{name}' {}{hint}", in_words(&error))
             })?;
         let facts = file.metadata().map_err(|error| in_words(&error))?;
-        if !facts.is_file() || facts.nlink() > 1 {
-            return Err(format!(
-                "Cannot open file '{name}': it is not a regular file, or it has several hard \
-                 links, so its contents may belong to something else"
-            ));
-        }
-        if !is_there(Path::new(&name)) {
-            return Err(format!(
-                "Cannot open file '{name}': it belongs to another user, who could change it during the test, and is \
-                 in a folder that everybody may write to; use a folder of your own"
-            ));
-        }
-        Ok(file)
-    }
-
-    fn sync(&self, file: &File, number: u64) -> Result<(), String> {
-        let done = if self.is_data_sync { file.sync_data() } else { file.sync_all() };
-        done.map_err(|error| format!("Failed to fsync file! file: {number} {}", in_words(&error)))
+        let why = if !facts.is_file() || facts.nlink() > 1 {
+            "it is not a regular file, or it has several hard links, so its contents may belong to something else"
+        } else if !is_there(Path::new(&name)) {
+            "it belongs to another user, who could change it during the test, and is in a folder that everybody may \
+             write to; use a folder of your own"
+        } else {
+            return Ok(file);
+        };
+        Err(format!("Cannot open file '{name}': {why}"))
     }
 }
 
@@ -284,9 +267,8 @@ fn prepare(options: &Options, host: &Terminal) -> Result<(), String> {
         host.notice(&format!("{verb} file {}\n", file_name(number)));
         while at < settings.size {
             if host.abort.is_raised() {
-                return Err(
-                    "stopped before all files were complete; `cleanup` removes them".to_owned()
-                );
+                let why = "stopped before all files were complete; `cleanup` removes them";
+                return Err(why.to_owned());
             }
             let len = settings.block.min(settings.size - at);
             file.write_all_at(buffer.part(len), at).map_err(failed)?;
@@ -311,16 +293,14 @@ fn cleanup(options: &Options, host: &Terminal) -> Result<(), String> {
     host.notice("Removing test files...\n");
     for number in 0..settings.files {
         let name = file_name(number);
+        let failed = |error| format!("{name} cannot be removed: {error}");
         match fs::symlink_metadata(&name) {
-            Ok(found) if found.is_file() => {
-                fs::remove_file(&name)
-                    .map_err(|error| format!("{name} cannot be removed: {error}"))?;
-            }
+            Ok(found) if found.is_file() => fs::remove_file(&name).map_err(failed)?,
             Ok(_) => {
                 terminal::say(&format!("WARNING: {name} is not a regular file and is left alone"))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(format!("{name} cannot be removed: {error}")),
+            Err(error) => return Err(failed(error)),
         }
     }
     Ok(())
@@ -358,26 +338,18 @@ impl Next {
             self.is_dirty = self.synced != 0;
             return Request::Sync { file };
         }
-        let (file, at, len) = match mode.is_random() {
-            true => {
-                let place = (unit * (settings.size * settings.files) as f64) as u64;
-                let place = place - place % settings.block;
-                let at = place % settings.size;
-                (place / settings.size, at, settings.block.min(settings.size - at))
-            }
-            false => {
-                if self.file == settings.files {
-                    self.file = 0;
-                }
-                let len = (settings.block * settings.merged).min(settings.size - self.at);
-                let place = (self.file, self.at, len);
-                self.at += len;
-                if self.at == settings.size {
-                    (self.file, self.at) = (self.file + 1, 0);
-                }
-                place
-            }
-        };
+        let (file, at, len);
+        if mode.is_random() {
+            let place = (unit * (settings.size * settings.files) as f64) as u64;
+            let place = place - place % settings.block;
+            (file, at) = (place / settings.size, place % settings.size);
+            len = settings.block.min(settings.size - at);
+        } else {
+            (file, at) = (self.file % settings.files, self.at);
+            len = (settings.block * settings.merged).min(settings.size - at);
+            let is_end = at + len == settings.size;
+            (self.file, self.at) = if is_end { (file + 1, 0) } else { (file, at + len) };
+        }
         let reads = match mode {
             Mode::Read | Mode::RandomRead => true,
             Mode::Write | Mode::Rewrite | Mode::RandomWrite => false,
@@ -385,17 +357,10 @@ impl Next {
                 ((self.reads + 1) as f64 / (self.writes + 1) as f64) < settings.read_ratio
             }
         };
-        match reads {
-            true => {
-                self.reads += 1;
-                Request::Read { file, at, len }
-            }
-            false => {
-                self.writes += 1;
-                self.is_dirty = true;
-                Request::Write { file, at, len }
-            }
-        }
+        self.reads += u64::from(reads);
+        self.writes += u64::from(!reads);
+        self.is_dirty |= !reads;
+        if reads { Request::Read { file, at, len } } else { Request::Write { file, at, len } }
     }
 }
 
@@ -435,15 +400,19 @@ impl FileIo {
                 written.map_err(|error| failed("write", (file, at), error))?;
                 counters.add(Counter::Write, 1);
                 if self.settings.syncs_all {
-                    self.settings.sync(self.file(file)?, file)?;
-                    counters.add(Counter::Other, 1);
+                    self.sync(file, counters)?;
                 }
             }
-            Request::Sync { file } => {
-                self.settings.sync(self.file(file)?, file)?;
-                counters.add(Counter::Other, 1);
-            }
+            Request::Sync { file } => self.sync(file, counters)?,
         }
+        Ok(())
+    }
+
+    fn sync(&self, number: u64, counters: &Counters) -> Result<(), String> {
+        let file = self.file(number)?;
+        let done = if self.settings.is_data_sync { file.sync_data() } else { file.sync_all() };
+        done.map_err(|e| format!("Failed to fsync file! file: {number} {}", in_words(&e)))?;
+        counters.add(Counter::Other, 1);
         Ok(())
     }
 
@@ -453,10 +422,8 @@ impl FileIo {
         let requests = self.settings.size.div_ceil(self.settings.block * merged);
         // The last request of a file may be shorter: this is the mean.
         let mib = self.settings.size as f64 / requests as f64 / f64::from(1 << 20);
-        (
-            stretch.per_second(stretch.done.reads) * mib,
-            stretch.per_second(stretch.done.writes) * mib,
-        )
+        let rate = |n: u64| stretch.per_second(n) * mib;
+        (rate(stretch.done.reads), rate(stretch.done.writes))
     }
 }
 
@@ -512,12 +479,11 @@ impl Test for FileIo {
                 if makes {
                     file.set_len(0).map_err(|error| wrong(in_words(&error)))?;
                 } else if found < self.settings.size {
+                    let (name, found) = (file_name(number), sized(found));
+                    let size = sized(self.settings.size);
                     return Err(format!(
-                        "Size of file '{}' is {}, but at least {} is expected.\nWARNING: Did you run \
-                         'prepare' with different --file-total-size or --file-num values?",
-                        file_name(number),
-                        sized(found),
-                        sized(self.settings.size)
+                        "Size of file '{name}' is {found}, but at least {size} is expected.\nWARNING: Did you run \
+                         'prepare' with different --file-total-size or --file-num values?"
                     ));
                 }
                 Ok(file)
@@ -543,11 +509,7 @@ impl Test for FileIo {
         if !self.settings.syncs_at_end || reads_only {
             return Ok(());
         }
-        for number in 0..self.settings.files {
-            self.settings.sync(self.file(number)?, number)?;
-            cells.counters.add(Counter::Other, 1);
-        }
-        Ok(())
+        (0..self.settings.files).try_for_each(|number| self.sync(number, &cells.counters))
     }
 
     fn interval(&self, options: &Options, stretch: &Stretch) -> Option<String> {

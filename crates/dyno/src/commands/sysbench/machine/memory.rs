@@ -34,6 +34,9 @@ enum Operation {
     Nothing,
 }
 
+const OPERATIONS: [(&str, Operation); 3] =
+    [("read", Operation::Read), ("write", Operation::Write), ("none", Operation::Nothing)];
+
 struct Memory {
     block: u64,
     total: u64,
@@ -55,27 +58,12 @@ impl Memory {
         if !block.is_power_of_two() || !(WORD..=BLOCK_MOST).contains(&block) {
             return Err(format!("Invalid value for memory-block-size: {block}"));
         }
-        let is_global = match options.text("memory_scope") {
-            "global" => true,
-            "local" => false,
-            other => return Err(format!("Invalid value for memory-scope: {other}")),
-        };
-        let operation = match options.text("memory_oper") {
-            "read" => Operation::Read,
-            "write" => Operation::Write,
-            "none" => Operation::Nothing,
-            other => return Err(format!("Invalid value for memory-oper: {other}")),
-        };
-        let is_random = match options.text("memory_access_mode") {
-            "seq" => false,
-            "rnd" => true,
-            other => return Err(format!("Invalid value for memory-access-mode: {other}")),
-        };
+        let is_global = options.choice("memory_scope", &[("global", true), ("local", false)])?;
+        let operation = options.choice("memory_oper", &OPERATIONS)?;
+        let is_random = options.choice("memory_access_mode", &[("seq", false), ("rnd", true)])?;
         if options.is_on("memory_hugetlb") {
-            return Err(
-                "Dyno does not take memory from the HugeTLB pool: leave --memory-hugetlb out"
-                    .to_owned(),
-            );
+            let why = "Dyno does not take memory from the HugeTLB pool: leave --memory-hugetlb out";
+            return Err(why.to_owned());
         }
         let (total, threads) = (options.count("memory_total_size"), options.count("threads"));
         let events = total / block / threads.max(1);
@@ -96,11 +84,8 @@ impl Memory {
 
 impl Test for Memory {
     fn mode(&self) -> String {
-        let operation = match self.operation {
-            Operation::Read => "read",
-            Operation::Write => "write",
-            Operation::Nothing => "none",
-        };
+        let words = OPERATIONS.iter().filter(|(_, one)| *one == self.operation);
+        let operation: String = words.map(|(word, _)| *word).collect();
         format!(
             "Running memory speed test with the following options:\n  block size: {}KiB\n  \
              total size: {}MiB\n  operation: {operation}\n  scope: {}\n\n",
@@ -145,10 +130,8 @@ impl Test for Memory {
 
     fn summary(&self, stretch: &Stretch) -> String {
         let events = stretch.done.events;
-        let mut out = format!(
-            "Total operations: {events} ({:8.2} per second)\n\n",
-            stretch.per_second(events)
-        );
+        let rate = stretch.per_second(events);
+        let mut out = format!("Total operations: {events} ({rate:8.2} per second)\n\n");
         if self.operation != Operation::Nothing {
             let mib = self.mib(events);
             let rate = mib / stretch.seconds.max(1e-9);

@@ -38,7 +38,6 @@ trait Test: Sync {
     /// What the client of this number does, with random numbers of its own.
     fn client(&self, tid: usize, random: RandomStream) -> Client<'_>;
 
-    /// Ends the work of a client.
     fn finish(&self, _cells: &ClientCells) -> Result<(), String> {
         Ok(())
     }
@@ -117,12 +116,10 @@ fn dispatch(spec: &Spec, options: &Options, verbosity: u64) -> Result<End, Stop>
         let test = (spec.make)(options).map_err(|text| host.fatal(&text))?;
         return run(&*test, options, &host, (clock.as_ref(), &interruption));
     }
-    match spec.commands.iter().find(|(known, _)| *known == command) {
-        Some((_, perform)) => {
-            perform(options, &host).map(|()| End::Good).map_err(|text| host.fatal(&text))
-        }
-        None => Ok(commands::refuse(name, command)),
-    }
+    let Some((_, perform)) = spec.commands.iter().find(|(known, _)| *known == command) else {
+        return Ok(commands::refuse(name, command));
+    };
+    perform(options, &host).map(|()| End::Good).map_err(|text| host.fatal(&text))
 }
 
 struct Shared<'a> {
@@ -154,14 +151,11 @@ impl Shared<'_> {
 
     /// Waits until the next event is due; none if the run ends before.
     fn arrival(&self, arrivals: &Mutex<Arrivals>) -> Option<Nanoseconds> {
-        let due = {
-            let mut arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
-            let due = arrivals.next;
-            let mean = arrivals.mean_ns;
-            let gap = arrivals.random.exponential(mean) as u64;
-            arrivals.next = Nanoseconds(due.0.saturating_add(gap));
-            due
-        };
+        let mut arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        let (due, mean) = (arrivals.next, arrivals.mean_ns);
+        let gap = arrivals.random.exponential(mean) as u64;
+        arrivals.next = Nanoseconds(due.0.saturating_add(gap));
+        drop(arrivals);
         if due.0 >= self.deadline.load(Relaxed) {
             return None;
         }
@@ -181,13 +175,8 @@ impl Shared<'_> {
         let mut now = self.clock.now();
         cells.began(now);
         while !self.is_over(now) {
-            let start = match &self.arrivals {
-                Some(arrivals) => match self.arrival(arrivals) {
-                    Some(due) => due,
-                    None => break,
-                },
-                None => now,
-            };
+            let due = self.arrivals.as_ref().map(|arrivals| self.arrival(arrivals));
+            let Some(start) = due.unwrap_or(Some(now)) else { break };
             cells.event_began();
             if !client(cells)? {
                 break;
@@ -216,28 +205,15 @@ fn run(
         let random = seed.derive("arrivals", 0).stream();
         Mutex::new(Arrivals { next: Nanoseconds::ZERO, mean_ns: 1e9 / rate, random })
     });
-    let events = options.count("events");
-    let shared = Shared {
-        clock,
-        abort: &host.abort,
-        taken: AtomicU64::new(0),
-        most: (events > 0).then_some(events),
-        deadline: AtomicU64::new(0),
-        arrivals,
-        has_failed: AtomicBool::new(false),
-    };
-    let statistics = Statistics::default();
+    let most = Some(options.count("events")).filter(|events| *events > 0);
+    let (abort, (taken, deadline, has_failed)) = (&host.abort, Default::default());
+    let shared = Shared { clock, abort, taken, most, deadline, arrivals, has_failed };
+    let statistics = &Statistics::default();
     let threads = options.count("threads") as usize;
     let barrier = Barrier::new(threads + 1);
     let (ended, ends) = channel();
-    let mut reports = Reports {
-        test,
-        options,
-        host,
-        statistics: &statistics,
-        base: Mark::default(),
-        last: Mark::default(),
-    };
+    let (base, last) = Default::default();
+    let mut reports = Reports { test, options, host, statistics, base, last };
     let outcome = std::thread::scope(|scope| {
         for tid in 0..threads {
             let (cells, ended) = (statistics.client(), ended.clone());
