@@ -2,15 +2,18 @@
 
   const plain = text => text.replace(/\s+/g, " ").trim();
   const slug = text => plain(text).toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60) || "dyno";
-  const save = (name, type, content) => {
+  const download = (name, address) => {
     const link = element("a");
     link.download = name;
-    link.href = typeof content === "string" && content.startsWith("data:") ? content
-      : URL.createObjectURL(new Blob([content], { type }));
+    link.href = address;
     document.body.appendChild(link);
     link.click();
     link.remove();
-    if (link.href.startsWith("blob:")) setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  };
+  const save = (name, type, content) => {
+    const address = URL.createObjectURL(new Blob([content], { type }));
+    download(name, address);
+    setTimeout(() => URL.revokeObjectURL(address), 10000);
   };
   // Without a clipboard of its own (an old browser, a page that was opened in an odd way) the text is
   // selected in a field and copied from there.
@@ -30,17 +33,31 @@
     else done(byField());
   }
 
+  // As in export/csv.rs and document/markdown.rs, but for negative numbers, which are texts here.
+  // guards {
+  const asField = text => {
+    if (/^-[\d.][\d.,\s%()×–-]*( to [\d.,\s%()×–-]*)?$/.test(text)) return text;
+    let out = "", isStart = true;
+    for (const c of text) {
+      out += isStart && "=+-@\t\r＝＋－＠".includes(c) ? "'" + c : c;
+      isStart = ";\t\n\r".includes(c);
+    }
+    return out;
+  };
+  const harmless = text => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, " ").replace(/&/g, "&amp;")
+    .replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/[\\`*_[\]|#~]/g, "\\$&").replace(/@/g, "@\u200b")
+    .replace(/\$/g, "<span>$$</span>").replace(/#(?=\d)|GH-(?=\d)|(https?|ftp):|www\./gi, "$&\u200b");
+  // }
+
   // Rows of texts as CSV, Markdown, or columns of plain text.
   const asCsv = rows => rows.map(row => row.map(value => {
-    let text = String(value ?? "").replace(/−/g, "-");
-    // A spreadsheet would take it for a formula.
-    if (/^[=+@\t\r]/.test(text) || /^-(?![\d.])/.test(text)) text = "'" + text;
+    const text = asField(String(value ?? "").replace(/−/g, "-"));
     return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, "\"\"")}"` : text;
   }).join(",")).join("\r\n") + "\r\n";
   const isNumeric = (rows, i) => rows.slice(1).every(row =>
     /^([<≤≥±✓✗=? ]*[+−-]?[\d.,]|NA$|–|nonzero$|$)/.test(row[i] ?? ""));
   const asMarkdown = rows => {
-    const line = cells => `| ${cells.map(text => (text ?? "").replace(/([\\`*_[\]|<>~#])/g, "\\$1")).join(" | ")} |\n`;
+    const line = cells => `| ${cells.map(text => harmless(text ?? "")).join(" | ")} |\n`;
     const rule = rows[0].map((_, i) => isNumeric(rows, i) ? "---:" : "---");
     return line(rows[0]) + `|${rule.join("|")}|\n` + rows.slice(1).map(line).join("");
   };
@@ -165,7 +182,7 @@
       const pen = canvas.getContext("2d");
       pen.scale(scale, scale);
       pen.drawImage(image, 0, 0, width, height);
-      save(slug(title) + ".png", "image/png", canvas.toDataURL("image/png"));
+      download(slug(title) + ".png", canvas.toDataURL("image/png"));
     });
     image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(text);
   };

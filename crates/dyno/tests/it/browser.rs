@@ -198,3 +198,56 @@ fn on_paper_the_page_is_short() {
     let pages = text.matches("/Type /Page\n").count();
     assert!((1..=4).contains(&pages), "{pages} pages");
 }
+
+#[test]
+fn texts_that_are_taken_from_the_page_are_no_formulas_and_no_markup() {
+    let script = include_str!("../../../dyno-report/src/html/take.js");
+    let (_, guards) = script.split_once("// guards {").unwrap();
+    let (guards, _) = guards.split_once("// }").unwrap();
+    let cases = [
+        ("MariaDB 12.3", "MariaDB 12.3", "MariaDB 12.3"),
+        ("-5.3 % (-8.1 % to -2 %)", "-5.3 % (-8.1 % to -2 %)", "-5.3 % (-8.1 % to -2 %)"),
+        ("-5.3 to -2.1", "-5.3 to -2.1", "-5.3 to -2.1"),
+        ("-1+cmd|' /C calc'!A0", "'-1+cmd|' /C calc'!A0", "-1+cmd\\|' /C calc'!A0"),
+        ("a;=cmd()\n@x", "a;'=cmd()\n'@x", "a;=cmd() @\u{200b}x"),
+        ("＝cmd()", "'＝cmd()", "＝cmd()"),
+        ("fixes #12, GH-7", "fixes #12, GH-7", "fixes \\#\u{200b}12, GH-\u{200b}7"),
+        (
+            "https://x www.y <b>&",
+            "https://x www.y <b>&",
+            "https:\u{200b}//x www.\u{200b}y &lt;b&gt;&amp;",
+        ),
+        ("$x$ \u{202e}", "$x$ \u{202e}", "<span>$</span>x<span>$</span>  "),
+    ];
+    let texts: Vec<&str> = cases.iter().map(|(text, ..)| *text).collect();
+    let bench = Workbench::new();
+    bench.write(
+        "guards.html",
+        &format!(
+            "<meta charset=utf-8><pre id=made></pre><script>{guards}\n\
+             document.getElementById('made').textContent = encodeURIComponent(JSON.stringify(\n\
+             {}.map(text => [asField(text), harmless(text)])));</script>",
+            serde_json::to_string(&texts).unwrap()
+        ),
+    );
+    let url = format!("file://{}", bench.path("guards.html").display());
+    let dom = chromium(&bench.path(""), &["--dump-dom", &url]);
+    let (_, made) = dom.split_once("<pre id=\"made\">").unwrap();
+    let (made, _) = made.split_once("</pre>").unwrap();
+    let mut bytes = Vec::new();
+    let mut rest = made.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let (byte, after) = match first {
+            b'%' => {
+                (u8::from_str_radix(str::from_utf8(&after[..2]).unwrap(), 16).unwrap(), &after[2..])
+            }
+            other => (*other, after),
+        };
+        bytes.push(byte);
+        rest = after;
+    }
+    let made: Vec<[String; 2]> = serde_json::from_slice(&bytes).unwrap();
+    for ((text, csv, markdown), [field, harmless]) in cases.iter().zip(&made) {
+        assert_eq!((field.as_str(), harmless.as_str()), (*csv, *markdown), "{text}");
+    }
+}
