@@ -17,7 +17,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use dyno_database::Secret;
 
-use crate::commands::pgbench;
+use crate::commands::{pgbench, sysbench};
 
 const PASSWORD_BYTES_MAX: u64 = 4096;
 
@@ -25,8 +25,6 @@ const PASSWORD_BYTES_MAX: u64 = 4096;
 const URL_OPTIONS: [&str; 2] = ["on", "url"];
 /// Subcommands with URLs among their operands.
 const URL_OPERANDS: [&str; 5] = ["archive", "capture", "dump", "restore", "watch"];
-/// Options of sysbench, whose names may have hyphens as well.
-const SYSBENCH: [&str; 2] = ["mysql_password", "pgsql_password"];
 
 /// Restarts this program with passwords moved to the environment; returns if there are none.
 pub(crate) fn hide_from_process_list() -> anyhow::Result<()> {
@@ -121,7 +119,7 @@ fn password_range(text: &str) -> Option<Range<usize>> {
 /// In an option of sysbench.
 fn in_option(word: &str) -> Option<Range<usize>> {
     let (name, value) = word.strip_prefix("--")?.split_once('=')?;
-    let is_password = SYSBENCH.contains(&name.replace('-', "_").as_str());
+    let is_password = sysbench::PASSWORDS.contains(&name.replace('-', "_").as_str());
     is_password.then_some(word.len() - value.len()..word.len())
 }
 

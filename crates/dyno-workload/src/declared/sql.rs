@@ -458,7 +458,7 @@ impl<'t> Scanner<'t> {
         } else if c == '?' && dialect != Dialect::PostgreSql && !self.has_placeholders {
             return Err(placeholder("?"));
         } else if begins_name(c) {
-            let is_inside = |c: char| continues_name(c) || c == '$';
+            let is_inside = |c| (continues_name(c) && !is_blank(c, dialect)) || c == '$';
             let end = rest.find(|c| !is_inside(c)).unwrap_or(rest.len());
             self.at += end;
             self.token(Token::Word(rest[..end].to_lowercase()));

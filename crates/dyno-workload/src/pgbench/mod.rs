@@ -22,6 +22,7 @@ use crate::{
 pub use message::{message_of, server_message};
 pub use statistics::{CommandTotals, Failure, Moments, ScriptTotals, Statistics};
 pub use study::{ScriptText, spec};
+#[cfg(feature = "lua")]
 pub(crate) use study::{kind_of, script_option, wrong};
 
 /// The name in the catalogue, where scripts are run by `dyno pgbench`.

@@ -188,7 +188,8 @@ impl Host for Terminal {
         // In pieces, so that Ctrl-C is noticed.
         let mut left = us;
         while left > 0.0 && !self.abort.is_raised() {
-            std::thread::sleep(Duration::from_micros(left.min(100_000.0) as u64));
+            let piece = Duration::from_micros(left.min(100_000.0) as u64);
+            std::thread::sleep(piece);
             left -= 100_000.0;
         }
     }

@@ -30,6 +30,9 @@ use crate::clock::SystemClock;
 use crate::commands::beside::{Interruption, is_there};
 use crate::{End, signals, terminal};
 
+/// Options that hold one; their names may have hyphens as well.
+pub(crate) const PASSWORDS: [&str; 2] = ["mysql_password", "pgsql_password"];
+
 /// The version of sysbench whose output this is.
 const VERSION: &str = concat!("1.0.20 (Dyno ", env!("CARGO_PKG_VERSION"), ")");
 
