@@ -29,7 +29,7 @@ pub struct ServerSpec {
     pub cpus: Vec<u32>,
     pub limits: ServerLimits,
     pub part: Part,
-    /// For the product's own client, if that needs another port ([`Server::client_port`]).
+    /// For the product's own client, if that needs another port ([`crate::Server::client_port`]).
     pub admits_client: bool,
     /// Where clients and members on other machines connect to it; none if they do not.
     pub open: Option<Listening>,

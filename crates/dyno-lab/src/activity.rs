@@ -244,7 +244,7 @@ struct Ended {
     result: Result<(), TrialError>,
 }
 
-/// Records what the probes read each second meanwhile. Returns start and length of these seconds, and the first failure.
+/// Waits for all activities with threads of their own, and records what the probes read each second. Returns start and length of these seconds, and the first failure.
 fn until_all_ended(
     ended: &Receiver<Ended>,
     names: &[String],

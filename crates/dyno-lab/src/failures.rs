@@ -43,24 +43,24 @@ pub(crate) enum TrialEnd {
 }
 
 impl TrialEnd {
-    /// What is told of it, and …
     pub(crate) fn event(&self, trial: u32) -> EventKind {
         match self.outcome() {
-            _ if *self == TrialEnd::Abandoned => EventKind::TrialAbandoned { trial },
-            TrialOutcome::Finished => EventKind::TrialFinished { trial },
-            TrialOutcome::Failed { message, server_log } => {
+            None => EventKind::TrialAbandoned { trial },
+            Some(TrialOutcome::Finished) => EventKind::TrialFinished { trial },
+            Some(TrialOutcome::Failed { message, server_log }) => {
                 EventKind::TrialFailed { trial, message, server_log }
             }
         }
     }
 
-    /// … what the record has of it, unless it was abandoned.
-    pub(crate) fn outcome(&self) -> TrialOutcome {
+    /// For the record; none if it was abandoned.
+    pub(crate) fn outcome(&self) -> Option<TrialOutcome> {
         match self {
             TrialEnd::Failed(Failure { message, log, .. }) => {
-                TrialOutcome::Failed { message: message.clone(), server_log: log.clone() }
+                Some(TrialOutcome::Failed { message: message.clone(), server_log: log.clone() })
             }
-            _ => TrialOutcome::Finished,
+            TrialEnd::Finished | TrialEnd::FinishedUncleaned => Some(TrialOutcome::Finished),
+            TrialEnd::Abandoned => None,
         }
     }
 }

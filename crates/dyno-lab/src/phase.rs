@@ -1,4 +1,4 @@
-//! The phases of a trial: each is a file in this folder and a line in [`phases`].
+//! The phases of a trial: each is a function in this folder and a line in [`phases`].
 
 mod agents;
 mod agree;

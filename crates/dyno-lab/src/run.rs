@@ -159,7 +159,7 @@ impl<'a, 't> Course<'a, 't> {
             let (events, record) = (&mut self.events, &mut self.record);
             let end = trial::run(lab, self.order, planned, events, record)?;
             self.count(planned.variant, &end);
-            if self.end.interrupted || self.is_stopped() {
+            if self.end.interrupted || self.note_stop() {
                 break;
             }
             self.longest = self.longest.max(lab.clock.now().saturating_sub(began));
@@ -203,8 +203,8 @@ impl<'a, 't> Course<'a, 't> {
         Ok(is_over_budget)
     }
 
-    /// Whether the run has to end with the trials that have ended.
-    fn is_stopped(&mut self) -> bool {
+    /// Notes why the run has to end with the trials that have ended, if it has; returns whether.
+    fn note_stop(&mut self) -> bool {
         self.end.stopped = self.failures.ends_run().or_else(|| self.lab.hosts.lost());
         self.end.stopped.is_some()
     }

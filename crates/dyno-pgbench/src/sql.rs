@@ -168,7 +168,7 @@ impl<'a> Scanner<'a> {
                     continue;
                 }
                 b'-' if bytes.get(1) == Some(&b'-') => {
-                    self.skip(rest.find('\n').unwrap_or(rest.len()), out);
+                    self.skip(rest.find(['\n', '\r']).unwrap_or(rest.len()), out);
                     continue;
                 }
                 b'/' if bytes.get(1) == Some(&b'*') => {

@@ -49,15 +49,6 @@ pub(crate) fn values_most(bytes: u64) -> usize {
     VALUES_MOST.max(by_bytes)
 }
 
-/// Values of logs that go into tables, which take about 25 bytes each, at most: a log of readings that do not change has
-/// hundreds for each of its bytes.
-const LOG_VALUES_MOST: usize = 1 << 24;
-
-pub(crate) fn log_values_most(bytes: u64) -> usize {
-    let by_bytes = usize::try_from(bytes.saturating_mul(VALUES_OF_BYTE)).unwrap_or(usize::MAX);
-    LOG_VALUES_MOST.max(by_bytes)
-}
-
 /// Counts `n_values` as unpacked; false if they exceed the limit.
 pub(crate) fn take(n_values: usize) -> bool {
     let left = LEFT.get().checked_sub(n_values);

@@ -103,7 +103,13 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// Makes the file if it is missing.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
+    append_with(path, 0o666)
+}
+
+/// With this mode if it is made, less the process's mask.
+pub(crate) fn append_with(path: &Path, mode: u32) -> io::Result<File> {
     let file = OpenOptions::new()
+        .mode(mode)
         .create(true)
         .append(true)
         .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))

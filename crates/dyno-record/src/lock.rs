@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use crate::files::{append, open_regular, read_bounded};
+use crate::files::{append_with, open_regular, read_bounded};
 use crate::{WriteError, WriteErrorKind};
 
 pub(crate) const LOCK: &str = "lock";
@@ -37,8 +37,8 @@ impl RunLock {
             // As on some network filesystems: then the file has to do.
             Err(_) => None,
         };
-        let mut file = append(&path).map_err(|error| WriteError::io(&path, &error))?;
-        // Whoever may read a file can lock it. If the file is another user's, the folder has to do.
+        let mut file = append_with(&path, 0o600).map_err(|error| WriteError::io(&path, &error))?;
+        // Whoever may read a file can lock it, as one of an earlier Dyno. If it is another user's, the folder has to do.
         let _ = file.set_permissions(Permissions::from_mode(0o600));
         match taken_soon(&file) {
             Ok(true) => {}

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use dyno_units::Registry;
@@ -104,7 +105,10 @@ fn take_tables(manifest: &Manifest, trials: &[TrialSummary]) -> Result<(), &'sta
 
 pub(crate) fn n_bytes(folders: &[(u32, PathBuf)]) -> u64 {
     let files = folders.iter().flat_map(|(_, trial)| [trial.join(SUMMARY), trial.join(READINGS)]);
-    files.filter_map(|path| fs::symlink_metadata(path).ok()).map(|facts| facts.len()).sum()
+    files
+        .filter_map(|path| fs::symlink_metadata(path).ok())
+        .map(|facts| facts.len().min(facts.blocks().saturating_mul(512)))
+        .sum()
 }
 
 /// Takes folders and returns trials in the order of their numbers.

@@ -8,7 +8,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, ToSql, Transaction, params};
 use serde::Deserialize;
 
-use crate::columns::{log_values_most, take, within};
+use crate::columns::{take, values_most, within};
 use crate::files::{Log, check_way, with_suffix};
 use crate::reader::{n_bytes, trial_folders};
 use crate::readings::LogLines;
@@ -174,11 +174,12 @@ fn build(part: &Path, folder: &Path, run: &Run) -> Result<(), QueryError> {
         insert_trial(&transaction, trial, &mut names)?;
     }
     let folders = trial_folders(folder);
-    within(log_values_most(n_bytes(&folders)), || {
+    within(values_most(n_bytes(&folders)), || {
         for (number, trial) in &folders {
             insert_events(&transaction, *number, trial)?;
             let ended = run.trials.binary_search_by_key(number, |ended| ended.number);
-            if ended.is_err() || run.trials[ended.unwrap_or(0)].outcome != TrialOutcome::Finished {
+            let is_whole = |at: usize| run.trials[at].outcome == TrialOutcome::Finished;
+            if !ended.is_ok_and(is_whole) {
                 insert_log(&transaction, *number, trial, &mut names)?;
             }
         }
@@ -393,7 +394,8 @@ fn insert_log(
         for (number, value) in line.numbered() {
             if !take(1) {
                 return Err(QueryError(format!(
-                    "{} and the logs before it have more values for their size than those of any run of Dyno's",
+                    "{} and the logs before it have more values for their size than those of any run of Dyno's; \
+                     for the rest of the run, move the trial's folder elsewhere",
                     path.display()
                 )));
             }

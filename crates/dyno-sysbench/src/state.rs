@@ -157,7 +157,7 @@ fn message_of(error: &mlua::Error) -> String {
 fn without_shebang(text: &str) -> String {
     match text.strip_prefix('#') {
         // The line end stays, so that lines keep their numbers.
-        Some(_) => text.find('\n').map_or("", |at| &text[at..]).to_owned(),
+        Some(_) => text.find(['\n', '\r']).map_or("", |at| &text[at..]).to_owned(),
         None => text.to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! Quantities with units, the clock, random streams; cleaning of foreign text and secrets.
+//! Quantities with units, the clock, random streams; nouns that several layers share; cleaning of foreign text and secrets.
 //!
 //! The crate reads no clock, environment or randomness: they are arguments everywhere in Dyno, so
 //! that a whole study repeats exactly in a test.

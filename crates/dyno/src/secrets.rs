@@ -256,6 +256,7 @@ mod tests {
         same("sql|run|SELECT 'http://u:p@h', length('http://u:p@h')");
         same("sql|run|SELECT 1 WHERE password='p'");
         same("sql|run|http://u:p@h");
+        same("pgbench|--dbname|-d|-S");
         same("explain-cost|SELECT 'http://u:p@h' WHERE password=p|--on|mariadb");
         same("explain-cost|SELECT 1|--on=mariadb|--setting|x=a://u:p@h|--setting=password=x");
         same("archive|a://u@h/c|b://u@h/c|--where=a://u:p@h");

@@ -30,7 +30,7 @@ pub(crate) fn measure(perf: &Perf) -> anyhow::Result<Vec<Row>> {
             [("select-only", 8, 1.0), ("select-only", 64, 1.0), ("tpcb-like", 8, 7.0)]
         {
             let name = format!("{script}, prepared, PostgreSQL, {clients} clients, {words}");
-            if !perf.wants(&name) {
+            if perf.rows((&name, "pgbench"), &FIGURES, &[]).is_empty() {
                 continue;
             }
             let server = servers.get(session)?;
@@ -52,7 +52,7 @@ pub(crate) fn measure(perf: &Perf) -> anyhow::Result<Vec<Row>> {
         // `dyno pgbench` takes pgbench's command line.
         for (options, statements) in [("-S", 1.0), ("-N", 5.0), ("-b tpcb-like", 7.0)] {
             let name = format!("dyno pgbench {options} -M prepared -c 8, PostgreSQL, {words}");
-            if !perf.wants(&name) {
+            if perf.rows((&name, "pgbench"), &FIGURES, &[]).is_empty() {
                 continue;
             }
             let server = servers.get(session)?;

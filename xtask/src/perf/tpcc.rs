@@ -80,12 +80,22 @@ pub(crate) fn measure(perf: &Perf) -> anyhow::Result<Vec<Row>> {
         if cases.is_empty() && !beside_sysbench {
             continue;
         }
+        let program = match cases.is_empty() {
+            true => None,
+            false => go_tpc.get_or_insert_with(find_go_tpc).as_ref(),
+        };
+        let Some(program) = program else {
+            rows.extend(cases.iter().flat_map(|(name, sending)| {
+                let figure = if sending.is_some() { NEW_ORDER } else { POPULATE };
+                perf.rows((name, "go-tpc"), &[figure], &[])
+            }));
+            if beside_sysbench {
+                rows.extend(of_sysbench(perf, &Site::start(product)?, &sysbench)?);
+            }
+            continue;
+        };
         let site = Site::start(product)?;
-        if !cases.is_empty() {
-            let program = go_tpc.get_or_insert_with(find_go_tpc);
-            let program = program.as_ref().map(|path| path.display().to_string());
-            rows.extend(beside_go_tpc(perf, program.as_deref(), &site, cases)?);
-        }
+        rows.extend(beside_go_tpc(perf, &program.display().to_string(), &site, cases)?);
         if beside_sysbench {
             rows.extend(of_sysbench(perf, &site, &sysbench)?);
         }
@@ -96,22 +106,18 @@ pub(crate) fn measure(perf: &Perf) -> anyhow::Result<Vec<Row>> {
 /// A case is a row's name and how statements are sent, or none to populate.
 fn beside_go_tpc(
     perf: &Perf,
-    program: Option<&str>,
+    program: &str,
     site: &Site,
     cases: Vec<(String, Option<&str>)>,
 ) -> anyhow::Result<Vec<Row>> {
     let prepare = "prepare -T 2 --no-check";
-    if let Some(program) = program {
-        go_tpc(program, site, prepare)?;
-    }
+    go_tpc(program, site, prepare)?;
     let mut rows = Vec::new();
     for (name, sending) in cases {
         let what = (name.as_str(), "go-tpc");
-        rows.extend(match (program, sending) {
-            (None, None) => perf.rows(what, &[POPULATE], &[]),
-            (None, Some(_)) => perf.rows(what, &[NEW_ORDER], &[]),
+        rows.extend(match sending {
             // Neither program checks its rows.
-            (Some(program), None) => {
+            None => {
                 let ours = || populated(perf, &site.url);
                 let theirs = || {
                     go_tpc(program, site, "cleanup")?;
@@ -119,7 +125,7 @@ fn beside_go_tpc(
                 };
                 perf.few().beside(what, &[POPULATE], ours, theirs)?
             }
-            (Some(program), Some(sending)) => {
+            Some(sending) => {
                 let ours = || Ok(dyno_cpu(perf, &site.url, sending)?.per_new_order);
                 let theirs = || go_tpc_cpu(program, site, perf.effort.seconds);
                 perf.beside(what, &[NEW_ORDER], ours, theirs)?

@@ -215,7 +215,8 @@ impl AnswerWriter<'_> {
                 ConcurrencyGroup::High => "more clients than CPUs",
             };
             let interval = style.interval(&group.relative);
-            let interval = interval.map_or(String::new(), |text| format!(" ({text})"));
+            let lacks = if group.relative.n < 2 { "" } else { " (no CI)" };
+            let interval = interval.map_or(lacks.to_owned(), |text| format!(" ({text})"));
             let verdict = match group.verdict {
                 Verdict::Better if self.findings.is_less_durable(variant, group.baseline) => {
                     "higher"
@@ -224,8 +225,9 @@ impl AnswerWriter<'_> {
             };
             format!("{loads} {}{interval}, {verdict}", style.show(group.relative.value))
         };
-        let n = all.clone().next()?.relative.n;
-        Some((joined(all.map(part), "; "), self.cis_and_n(std::iter::once(n))))
+        all.clone().next()?;
+        let n = self.cis_and_n(all.clone().map(|group| group.relative.n));
+        Some((joined(all.map(part), "; "), n))
     }
 
     /// A sentence for each variant, and one on concurrency; decided ones first if too many.

@@ -86,7 +86,11 @@ impl AnswerWriter<'_> {
                     Some(may_be) => format!(": {may_be}"),
                     None => format!(" whether {ours} and {theirs} differ{in_metric}"),
                 };
-                format!("Undecided{what} {place}{}.", measured(" (", ")"))
+                // The outermost ends are not those of each place.
+                match comparisons {
+                    [_] => format!("Undecided{what} {place}{}.", measured(" (", ")")),
+                    _ => format!("Undecided {place}{what}."),
+                }
             }
         })
     }

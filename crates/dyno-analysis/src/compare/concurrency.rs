@@ -2,7 +2,7 @@
 
 use dyno_units::Seed;
 
-use crate::cells::Measured;
+use crate::cells::{Measured, by_block};
 use crate::join::Joined;
 use crate::statistics::geometric_mean;
 use crate::{Comparison, ConcurrencyGroup, GroupComparison, StepFacts, metrics};
@@ -88,19 +88,7 @@ impl Groups<'_> {
 
     /// A trial's geometric mean of throughput over the steps, by block, if it always committed.
     fn means(&self, variant: usize, steps: &[usize]) -> Vec<(u32, f64)> {
-        let own = || self.measured.iter().filter(|m| m.variant == variant);
-        let mut blocks: Vec<u32> = own().map(|m| m.block).collect();
-        blocks.dedup();
-        let mut means = Vec::new();
-        for block in blocks {
-            let values: Vec<f64> = own()
-                .filter(|m| m.block == block && steps.contains(&m.step))
-                .filter_map(|m| m.value(metrics::THROUGHPUT))
-                .collect();
-            if values.len() == steps.len() {
-                means.extend(geometric_mean(&values).map(|value| (block, value)));
-            }
-        }
-        means
+        let by_block = by_block(self.measured, variant, steps, metrics::THROUGHPUT).into_iter();
+        by_block.filter_map(|(block, values)| Some((block, geometric_mean(&values)?))).collect()
     }
 }

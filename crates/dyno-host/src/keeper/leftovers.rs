@@ -90,8 +90,8 @@ fn noted_pid(path: &Path) -> Option<String> {
 }
 
 pub(super) fn end_all(keeper: &Keeper, clock: &dyn Clock) -> Vec<String> {
-    // One of several runs that begin together does this. But whoever may read the folder can lock it: whether it
-    // is free decides only how long this waits. What is removed is locked by what only Dyno's user can open.
+    // Runs that begin together do this one after the other. But whoever may read the folder can lock it: whether it is
+    // free decides only how long this waits. What is removed is locked by what only Dyno's user can open.
     let Ok(lock) = File::open(&keeper.root) else { return Vec::new() };
     is_free_soon(clock, || lock_now(&lock));
     remove_unfinished(&keeper.root);
@@ -283,7 +283,7 @@ fn process_that_stays_in(
     retry(clock, wait, || process_in(keeper, folder), Option::is_none)
 }
 
-/// A living process with its working directory or an open file in the folder.
+/// A living process with its working directory or an open file in the folder, one that still has its name.
 fn process_in(keeper: &Keeper, folder: &Path) -> Option<(i32, String)> {
     let own = i32::try_from(std::process::id()).ok();
     let proc_root = &keeper.proc_root;

@@ -92,7 +92,8 @@ pub(crate) enum ServerOrder {
     Fetch { from: SocketAddrV4, token: Secret, data_folder: Option<String> },
     /// Start a router.
     Route(Box<RouteOrder>),
-    /// Do something to it on purpose. Others reach the nodes of its cluster there, in the order of their numbers.
+    /// Do something to the server on purpose. `nodes`: where others reach all nodes of its cluster, in the order of their
+    /// numbers.
     Act { act: Act, nodes: Vec<SocketAddrV4> },
     /// Find out whether it does again what it did before.
     IsBack,

@@ -86,7 +86,7 @@ impl MadeVolume {
     }
 }
 
-/// How long its end may take longer than stopping it.
+/// How long the end of a command may take longer than stopping it.
 const LATE: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// One agent of each host, by the names that the study gives them: what a host says of itself must not spare another
@@ -120,7 +120,7 @@ impl ServerHosts {
         provided.collect()
     }
 
-    /// To its end or `stop`. Fails, with the host's name, if it or its agent does.
+    /// Runs the command to its end or `stop`. Fails, with the host's name, if it or its agent does.
     pub(crate) fn run_command(
         &self,
         idx: usize,

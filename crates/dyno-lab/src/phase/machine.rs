@@ -76,7 +76,7 @@ pub(super) fn set_kernel(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     trial.event(EventKind::KernelSet { settings })
 }
 
-/// Empties it, unless time is simulated.
+/// Empties the page cache of this machine, or of the servers' hosts, unless time is simulated.
 pub(super) fn drop_caches(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     if trial.deployment.is_simulated() {
         return Ok(());

@@ -222,7 +222,7 @@ impl<'a> Course<'a, '_> {
             drop(told);
             result
         })?;
-        Ok(self.is_stopped() || self.end.interrupted)
+        Ok(self.note_stop() || self.end.interrupted)
     }
 
     fn order_of(&self, planned: &PlannedTrial, site: &TrialSite<'_>) -> TrialOrder {
@@ -359,8 +359,9 @@ impl<'a> Course<'a, '_> {
         // It says nothing of the variant's server.
         let failure = Failure { message: why, log: Vec::new(), was_deployed: true };
         let end = TrialEnd::Failed(failure);
+        let Some(outcome) = end.outcome() else { return ended(end) };
         let times = (one.began_unix_ms, self.lab.clock.unix_millis());
-        let summary = Results::default().into_summary(planned, end.outcome(), times, None);
+        let summary = Results::default().into_summary(planned, outcome, times, None);
         receiver.event(&self.events.stamp(end.event(planned.number)))?;
         receiver.finish_without(TrialSummary { host, ..summary })?;
         ended(end)

@@ -47,17 +47,17 @@ pub(super) fn run(
         Err(TrialError::Failed { message, log }) => failed(lab, &results, variant, &message, &log),
     };
     let last = end.event(trial.number);
-    if end == TrialEnd::Abandoned {
+    let Some(outcome) = end.outcome() else {
         events.in_trial(&mut writer, last)?;
         return Ok(end);
-    }
+    };
     if let Some(message) = &results.clean_up_failure {
         let kind = EventKind::CleanUpFailed { trial: trial.number, message: foreign(message) };
         events.in_trial(&mut writer, kind)?;
     }
     events.in_trial(&mut writer, last)?;
     let times = (began_unix_ms, lab.clock.unix_millis());
-    writer.finish(results.into_summary(trial, end.outcome(), times, canary.end(lab)))?;
+    writer.finish(results.into_summary(trial, outcome, times, canary.end(lab)))?;
     Ok(end)
 }
 

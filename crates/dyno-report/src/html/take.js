@@ -33,7 +33,7 @@
     else done(byField());
   }
 
-  // As in export/csv.rs and document/markdown.rs, but for negative numbers, which are texts here.
+  // As in export/text.rs and document/markdown.rs, but for negative numbers, which are texts here.
   // guards {
   const asField = text => {
     if (/^-[\d.][\d.,\s%()×–-]*( to [\d.,\s%()×–-]*)?$/.test(text)) return text;

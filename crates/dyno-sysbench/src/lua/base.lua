@@ -78,11 +78,11 @@ function coroutine.wrap(body)
 end
 
 -- Each call that calls the script back takes eight kibibytes of that stack.
-local MOST_GSUBS = 100
+local MOST_CALLBACKS = 100
 local raw_gsub = string.gsub
-local n_gsubs = 0
+local n_callbacks = 0
 local function left(ok, ...)
-  n_gsubs = n_gsubs - 1
+  n_callbacks = n_callbacks - 1
   if not ok then
     error((...), 0)
   end
@@ -92,10 +92,10 @@ function string.gsub(text, pattern, by, n)
   local kind = type(by)
   if kind ~= "function" and kind ~= "table" then
     return raw_gsub(text, pattern, by, n)
-  elseif n_gsubs >= MOST_GSUBS then
+  elseif n_callbacks >= MOST_CALLBACKS then
     error("C stack overflow", 2)
   end
-  n_gsubs = n_gsubs + 1
+  n_callbacks = n_callbacks + 1
   return left(pcall(raw_gsub, text, pattern, by, n))
 end
 
@@ -113,10 +113,10 @@ function format_text(...)
   end
   if not calls_back then
     return raw_format(...)
-  elseif n_gsubs >= MOST_GSUBS then
+  elseif n_callbacks >= MOST_CALLBACKS then
     error("C stack overflow", 2)
   end
-  n_gsubs = n_gsubs + 1
+  n_callbacks = n_callbacks + 1
   return left(pcall(raw_format, ...))
 end
 string.format = format_text

@@ -313,25 +313,28 @@ extern "C" fn execute_given(stream: u32, statement: u32) -> f64 {
 pub(super) fn addresses() -> [(&'static str, usize); 10] {
     [
         // double execute(uint32_t stream, uint32_t statement, uint32_t n, double first, double second)
-        ("execute_address", execute as *const () as usize),
+        ("execute_address", execute as extern "C" fn(u32, u32, u32, f64, f64) -> f64 as usize),
         // double execute_given(uint32_t stream, uint32_t statement)
-        ("execute_given_address", execute_given as *const () as usize),
+        ("execute_given_address", execute_given as extern "C" fn(u32, u32) -> f64 as usize),
         // void give(uint32_t stream, uint32_t kind, double number)
-        ("give_address", give as *const () as usize),
+        ("give_address", give as extern "C" fn(u32, u32, f64) as usize),
         // uint32_t draw_text(uint32_t stream, uint32_t at, uint32_t format)
-        ("draw_text_address", draw_text as *const () as usize),
+        ("draw_text_address", draw_text as extern "C" fn(u32, u32, u32) -> u32 as usize),
         // uint32_t draw_varstring(uint32_t stream, uint32_t at, double min, double max)
-        ("draw_varstring_address", draw_varstring as *const () as usize),
+        (
+            "draw_varstring_address",
+            draw_varstring as extern "C" fn(u32, u32, f64, f64) -> u32 as usize,
+        ),
         // const char *text_at(uint32_t stream, uint32_t at)
-        ("text_at_address", text_at as *const () as usize),
+        ("text_at_address", text_at as extern "C" fn(u32, u32) -> *const u8 as usize),
         // uint32_t text_length(uint32_t stream, uint32_t at)
-        ("text_length_address", text_length as *const () as usize),
+        ("text_length_address", text_length as extern "C" fn(u32, u32) -> u32 as usize),
         // uint32_t next_event(uint32_t stream)
-        ("next_event_address", next_event as *const () as usize),
+        ("next_event_address", next_event as extern "C" fn(u32) -> u32 as usize),
         // uint32_t draw(uint32_t kind, uint32_t stream, double low, double high)
-        ("draw_address", draw as *const () as usize),
+        ("draw_address", draw as extern "C" fn(u32, u32, f64, f64) -> u32 as usize),
         // double draw_unit(uint32_t stream)
-        ("draw_unit_address", draw_unit as *const () as usize),
+        ("draw_unit_address", draw_unit as extern "C" fn(u32) -> f64 as usize),
     ]
 }
 

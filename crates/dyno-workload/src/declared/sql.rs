@@ -107,7 +107,7 @@ pub(super) fn is_one_of(word: &str, words: &str) -> bool {
 
 /// A statement without blanks around it and without semicolons at its end.
 pub(super) fn trimmed(text: &str) -> &str {
-    text.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace())
+    text.trim_matches(is_blank).trim_end_matches(|c| c == ';' || is_blank(c))
 }
 
 impl<'t> Scanned<'t> {
@@ -376,12 +376,15 @@ impl<'t> Scanned<'t> {
     }
 }
 
-/// Other blanks of Unicode are parts of names, except to ClickHouse.
-fn is_blank(c: char, dialect: Dialect) -> bool {
-    match dialect {
-        Dialect::ClickHouse => c.is_whitespace(),
-        Dialect::MySql | Dialect::PostgreSql | Dialect::Sqlite => matches!(c, ' ' | '\t'..='\r'),
-    }
+/// Other blanks of Unicode are parts of names.
+pub(super) fn is_blank(c: char) -> bool {
+    matches!(c, ' ' | '\t'..='\r')
+}
+
+/// Where a comment up to the end of its line ends.
+pub(super) fn end_of_line(text: &str, dialect: Dialect) -> usize {
+    let is_end = |c: char| c == '\n' || (c == '\r' && dialect == Dialect::PostgreSql);
+    text.find(is_end).unwrap_or(text.len())
 }
 
 /// Whether a name may begin so; any character beyond ASCII is a letter.
@@ -428,11 +431,10 @@ impl<'t> Scanner<'t> {
         self.begin = self.at;
         let Some(c) = rest.chars().next() else { return Ok(()) };
         let is_mysql = self.scanned.is_mysql();
-        if is_blank(c, dialect) {
+        if is_blank(c) {
             self.at += c.len_utf8();
         } else if begins_line_comment(rest, dialect) {
-            let is_end = |c: char| c == '\n' || (c == '\r' && dialect == Dialect::PostgreSql);
-            self.at += rest.find(is_end).unwrap_or(rest.len());
+            self.at += end_of_line(rest, dialect);
         } else if rest.starts_with("/*") {
             let end = end_of_comment(rest, dialect);
             self.at += end.ok_or("a comment that begins with /* is not closed")?;
@@ -458,7 +460,7 @@ impl<'t> Scanner<'t> {
         } else if c == '?' && dialect != Dialect::PostgreSql && !self.has_placeholders {
             return Err(placeholder("?"));
         } else if begins_name(c) {
-            let is_inside = |c| (continues_name(c) && !is_blank(c, dialect)) || c == '$';
+            let is_inside = |c: char| continues_name(c) || c == '$';
             let end = rest.find(|c| !is_inside(c)).unwrap_or(rest.len());
             self.at += end;
             self.token(Token::Word(rest[..end].to_lowercase()));
@@ -545,7 +547,7 @@ mod tests {
 
     #[test]
     fn blanks_are_those_of_the_server() {
-        use Dialect::{ClickHouse, MySql, PostgreSql, Sqlite};
+        use Dialect::{MySql, PostgreSql, Sqlite};
         let check = |dialect: Dialect, sql: &str, expected: &[&str]| {
             let scanned = Scanned::scan(sql, dialect, false).unwrap();
             let found: Vec<String> = (0..scanned.tokens.len())
@@ -557,7 +559,7 @@ mod tests {
         for dialect in [MySql, PostgreSql, Sqlite] {
             check(dialect, "a\u{a0}b\u{2003}c d\t\r\n\x0b\x0ce", &["a\u{a0}b\u{2003}c", "d", "e"]);
         }
-        check(ClickHouse, "a\u{a0}b", &["a", "b"]);
+        check(MySql, " \u{a0}a b\u{a0} ; ", &["\u{a0}a", "b\u{a0}"]);
         check(MySql, "a --\u{a0}b\n-- c", &["a", "\u{a0}b"]);
         check(PostgreSql, "a -- b\rc", &["a", "c"]);
         check(MySql, "a -- b\rc", &["a"]);

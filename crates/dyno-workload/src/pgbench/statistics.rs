@@ -252,8 +252,8 @@ impl Statistics {
 
     /// How often clients connected for a transaction, and the time it took in all.
     pub fn connects(&self) -> (u64, Nanoseconds) {
-        let connects = self.read(|one| one.connects.load(Relaxed)).iter().sum();
-        (connects, Nanoseconds(self.read(|one| one.connecting.load(Relaxed)).iter().sum()))
+        let all = self.read(|one| (one.connects.load(Relaxed), one.connecting.load(Relaxed)));
+        (all.iter().map(|one| one.0).sum(), Nanoseconds(all.iter().map(|one| one.1).sum()))
     }
 
     /// When the first client began and the last one did something, by the lab's clock; none before.

@@ -43,7 +43,14 @@ impl StatementKind {
     ];
 
     fn class(self) -> StatementClass {
-        if self < StatementKind::IndexUpdate { StatementClass::Read } else { StatementClass::Write }
+        match self {
+            StatementKind::PointSelect
+            | StatementKind::SimpleRange
+            | StatementKind::SumRange
+            | StatementKind::OrderRange
+            | StatementKind::DistinctRange => StatementClass::Read,
+            _ => StatementClass::Write,
+        }
     }
 }
 

@@ -213,7 +213,10 @@ impl Kubernetes {
         let get = kubectl(&self.request, &["get", "job,pods", &of, "--output=json"]);
         let text = tools.ask_again(&get, is_away, say)?;
         JobState::of(&text).ok_or_else(|| {
-            TrialError::new("`kubectl get job,pods` printed no list of them".to_owned())
+            TrialError::new(
+                "`kubectl get job,pods` printed no list of them, or a pod whose name none can have"
+                    .to_owned(),
+            )
         })
     }
 

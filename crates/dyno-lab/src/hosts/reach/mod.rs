@@ -1,4 +1,4 @@
-//! Ways to reach hosts: each is a file and a line in [`open`]. A request is held from the first
+//! Ways to reach hosts: each is a `Way` and a line in [`open`]. A request is held from the first
 //! trial that needs it to the end of the run.
 
 mod copy;

@@ -106,17 +106,16 @@ fn allocate(
         });
     }
     let job = tools.ask(&words(&["squeue", "--noheader", "--name", name, "--format=%i"]))?;
-    let job = job.trim().to_owned();
-    if job.is_empty() {
+    if job.trim().is_empty() {
         return Err(TrialError::new("Slurm has ended the job as soon as it was granted"));
     }
-    Ok(job)
+    named(&job, "job").map(str::to_owned)
 }
 
 fn queue(name: &str, tools: &Tools) -> Option<String> {
     let format = "--format=%i|%T|%r|%S";
     let text = tools.ask(&words(&["squeue", "--noheader", "--name", name, format])).ok()?;
-    in_queue(text.lines().next()?)
+    in_queue(&clean_text(text.lines().next()?))
 }
 
 /// A line of the queue in words; none for a job that does not wait.
@@ -132,17 +131,17 @@ fn in_queue(line: &str) -> Option<String> {
 
 fn nodes(job: &str, tools: &Tools) -> Result<Vec<String>, TrialError> {
     let list = tools.ask(&words(&["squeue", "--noheader", "--jobs", job, "--format=%N"]))?;
-    let names = tools.ask(&words(&["scontrol", "show", "hostnames", named(&list)?]))?;
-    names.split_whitespace().map(|name| named(name).map(str::to_owned)).collect()
+    let names = tools.ask(&words(&["scontrol", "show", "hostnames", named(&list, "nodes")?]))?;
+    names.split_whitespace().map(|name| named(name, "nodes").map(str::to_owned)).collect()
 }
 
-/// Nodes as Slurm names them (`n[1-4],m7`), which are a word of a command and no option.
-fn named(text: &str) -> Result<&str, TrialError> {
+/// A job or nodes as Slurm names them (`81_2`, `n[1-4],m7`), which are a word of a command and no option.
+fn named<'a>(text: &'a str, what: &str) -> Result<&'a str, TrialError> {
     let text = text.trim();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-[],".contains(c);
     match !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
         true => Ok(text),
-        false => Err(TrialError::new(format!("Slurm names no nodes: {}", clean_text(text)))),
+        false => Err(TrialError::new(format!("Slurm names no {what}: {}", clean_text(text)))),
     }
 }
 
@@ -172,7 +171,7 @@ impl Way for Slurm {
         Ok(match tools.ask_again(&command, is_away, say)?.trim() {
             "RUNNING" => None,
             "" => Some(format!("Slurm has ended job {}", self.job)),
-            state => Some(format!("Slurm's job {} is {state}", self.job)),
+            state => Some(format!("Slurm's job {} is {}", self.job, clean_text(state))),
         })
     }
 
@@ -219,7 +218,7 @@ mod tests {
     #[test]
     fn nodes_are_named_by_words_that_are_no_options() {
         let check =
-            |text: &str, is_right: bool| assert_eq!(named(text).is_ok(), is_right, "{text}");
+            |text: &str, is_right: bool| assert_eq!(named(text, "nodes").is_ok(), is_right, "{text}");
         check("n[1-4],m7\n", true);
         check("node_1.hpc", true);
         check("", false);

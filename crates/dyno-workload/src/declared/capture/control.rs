@@ -1,7 +1,7 @@
 //! Effects of a statement on its session and transaction.
 
 use crate::Dialect;
-use crate::declared::sql::{Scanned, Token};
+use crate::declared::sql::{Scanned, Token, is_blank};
 
 use super::Reason;
 use super::statement::{Kind, first_word};
@@ -71,7 +71,7 @@ pub(super) fn split(text: &str, dialect: Dialect) -> Vec<&str> {
         }
     }
     parts.push(&scanned.text[begin..]);
-    parts.retain(|part| !part.trim().is_empty());
+    parts.retain(|part| !part.trim_matches(is_blank).is_empty());
     if parts.is_empty() { whole } else { parts }
 }
 

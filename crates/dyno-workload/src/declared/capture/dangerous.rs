@@ -2,7 +2,7 @@
 //! it refused, and a study runs with its user's rights.
 
 use crate::Dialect;
-use crate::declared::sql::{Scanned, Token, end_of_comment, in_quotes, is_one_of};
+use crate::declared::sql::{Scanned, Token, end_of_comment, end_of_line, in_quotes, is_one_of};
 
 use super::control::{Change, not_replayed};
 use super::statement::Kind;
@@ -143,7 +143,7 @@ pub(super) fn hints(gap: &str, dialect: Dialect) -> Vec<&str> {
     while !rest.is_empty() {
         let end = match rest.strip_prefix("/*") {
             Some(_) => end_of_comment(rest, dialect).unwrap_or(rest.len()),
-            None => rest.find('\n').unwrap_or(rest.len()),
+            None => end_of_line(rest, dialect),
         };
         let comment = &rest[..end];
         let mut words = comment.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');

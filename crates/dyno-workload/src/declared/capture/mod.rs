@@ -260,16 +260,20 @@ const LINES_TO_RECOGNISE: usize = 200;
 pub fn capture(log: &mut dyn BufRead, request: &Request) -> Result<Captured, CaptureError> {
     let mut lines = Lines::new(log);
     let mut first = Vec::new();
-    while first.len() < LINES_TO_RECOGNISE
-        && let Some(line) = lines.next()?
-    {
+    let mut format = request.format;
+    while format.is_none() && first.len() < LINES_TO_RECOGNISE {
+        let Some(line) = lines.next()? else { break };
+        format = recognise(&line.text);
         first.push(line);
     }
-    let found = || first.iter().find_map(|line| recognise(&line.text));
-    let format = request.format.or_else(found);
     let prefix = request.prefix.as_deref().map(Prefix::read).transpose();
     let mut prefix = prefix.map_err(CaptureError::Prefix)?;
     if prefix.is_none() && format.is_none_or(|format| format == Format::PostgreSqlPlain) {
+        while first.len() < LINES_TO_RECOGNISE
+            && let Some(line) = lines.next()?
+        {
+            first.push(line);
+        }
         prefix = Prefix::guess(first.iter().map(|line| line.text.as_str()));
     }
     let format = format.or(prefix.as_ref().map(|_| Format::PostgreSqlPlain));

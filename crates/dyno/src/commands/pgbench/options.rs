@@ -174,7 +174,8 @@ fn given(words: &[String]) -> Result<Vec<(usize, Given)>, String> {
 pub(super) fn connections(words: &[String]) -> Vec<(usize, usize)> {
     let begin = |(at, one): (usize, Given)| match one {
         Given::Option("dbname", text) | Given::Operand(text) => {
-            Some((at, words[at].len() - text.len()))
+            // A lone `-d` was read as the option of old.
+            Some((at, words[at].len().checked_sub(text.len())?))
         }
         Given::Option(..) => None,
     };
