@@ -8,12 +8,10 @@ use dyno_units::Nanoseconds;
 use dyno_workload::ConnectError;
 
 use crate::counted::Counted;
-use crate::engine::StepEvent;
-use crate::finish::Finish;
+use crate::engine::{StepEvent, Watch};
 use crate::part::IntervalPart;
 use crate::recorder::{Report, WorkerEnd, WorkerInterval};
-use crate::steady::Steadiness;
-use crate::timeline::Timeline;
+use crate::timeline::{Finish, Steadiness, Timeline};
 use crate::{AbortFlag, EndedBy, GeneratorUse, Interval, LoadError, Phase, StepSpec, StepTotals};
 
 pub(crate) struct Collector {
@@ -115,11 +113,7 @@ impl Collector {
     }
 
     /// Reports the phases that have begun; returns when the next one begins.
-    pub(crate) fn announce(
-        &mut self,
-        now: Nanoseconds,
-        observe: &mut dyn FnMut(StepEvent<'_>),
-    ) -> Option<Nanoseconds> {
+    pub(crate) fn announce(&mut self, now: Nanoseconds, observe: Watch<'_>) -> Option<Nanoseconds> {
         let Timeline { began, measure_began, .. } = self.timeline;
         for (phase, at) in [(Phase::WarmUp, began), (Phase::Measure, measure_began)] {
             let is_empty = phase == Phase::WarmUp && began == measure_began;
@@ -135,7 +129,7 @@ impl Collector {
         None
     }
 
-    pub(crate) fn accept(&mut self, report: Report, observe: &mut dyn FnMut(StepEvent<'_>)) {
+    pub(crate) fn accept(&mut self, report: Report, observe: Watch<'_>) {
         match report {
             Report::Connected => {}
             Report::Interval(report) => {
@@ -156,11 +150,7 @@ impl Collector {
     }
 
     /// Adds an interval of another process; false if it does not fit the step.
-    pub(crate) fn accept_part(
-        &mut self,
-        part: &IntervalPart,
-        observe: &mut dyn FnMut(StepEvent<'_>),
-    ) -> bool {
+    pub(crate) fn accept_part(&mut self, part: &IntervalPart, observe: Watch<'_>) -> bool {
         if self.timeline.span(part.idx).is_none() {
             return false;
         }
@@ -181,12 +171,9 @@ impl Collector {
             if let Some(span) = self.timeline.span(idx) {
                 counted.stamp(&span);
             }
-            self.partial.push_back(Partial {
-                counted,
-                n_reported: 0,
-                connect_failures: 0,
-                connect_error: None,
-            });
+            let (n_reported, connect_failures, connect_error) = (0, 0, None);
+            let fresh = Partial { counted, n_reported, connect_failures, connect_error };
+            self.partial.push_back(fresh);
         }
         Some(&mut self.partial[position as usize])
     }
@@ -232,7 +219,7 @@ impl Collector {
         front.n_reported == self.n_workers && (!is_last || self.n_last == self.n_workers)
     }
 
-    fn pass_on(&mut self, observe: &mut dyn FnMut(StepEvent<'_>)) {
+    fn pass_on(&mut self, observe: Watch<'_>) {
         let finished_at = self.finished_at();
         if let Some(end) = finished_at {
             self.cut(end);
@@ -334,21 +321,17 @@ impl Collector {
             Nanoseconds::ZERO => 0.0,
             length => self.busiest.as_secs_f64() / length.as_secs_f64(),
         };
+        let WorkerEnd { cpu_user, cpu_system, run_queue, .. } = self.end;
+        let workers = self.n_workers;
         Ok(StepTotals {
             measure_began: self.timeline.measure_began,
             measure_ended: self.measure_ended,
             measured: self.interval,
-            generator: GeneratorUse {
-                cpu_user: self.end.cpu_user,
-                cpu_system: self.end.cpu_system,
-                run_queue: self.end.run_queue,
-                busiest_worker,
-                workers: self.n_workers,
-            },
+            generator: GeneratorUse { cpu_user, cpu_system, run_queue, busiest_worker, workers },
             error_examples: self.end.error_examples,
             in_flight_at_end: self.end.in_flight_at_end,
             aborted: self.measure_ended < planned_end,
-            ended_by: match (self.finish.is_some_and(|finish| finish.is_planned()), finished_at) {
+            ended_by: match (self.finish.is_some_and(|finish| finish.is_planned), finished_at) {
                 (_, Some(_)) if self.is_steady => EndedBy::Steady,
                 (_, Some(_)) => EndedBy::Quota,
                 (false, None) => EndedBy::Time,

@@ -93,10 +93,7 @@ impl Counted {
     pub(crate) fn clear(&mut self) {
         self.kinds.iter_mut().for_each(KindCounts::clear);
         self.lag.clear();
-        self.due = 0;
-        self.missed = 0;
-        self.retries = 0;
-        self.reconnects = 0;
+        (self.due, self.missed, self.retries, self.reconnects) = (0, 0, 0, 0);
         self.tally = Tally::default();
     }
 
@@ -159,9 +156,7 @@ impl Counted {
 
     /// Overwrites `target`, which has as many kinds.
     pub(crate) fn write_to(&self, target: &mut Interval) {
-        target.phase = self.phase;
-        target.start = self.start;
-        target.length = self.length;
+        (target.phase, target.start, target.length) = (self.phase, self.start, self.length);
         for (kind, target) in self.kinds.iter().zip(&mut target.kinds) {
             kind.write_to(target);
         }
@@ -169,21 +164,17 @@ impl Counted {
             target.lag.reset();
         }
         self.lag.add_to(&mut target.lag);
-        target.due = self.due;
-        target.missed = self.missed;
-        target.retries = self.retries;
-        target.reconnects = self.reconnects;
+        (target.due, target.missed) = (self.due, self.missed);
+        (target.retries, target.reconnects) = (self.retries, self.reconnects);
         target.tally = self.tally;
     }
 }
 
 impl Interval {
     pub(crate) fn empty(n_kinds: usize) -> Interval {
-        let kind = || KindInterval {
-            outcomes: Outcomes::default(),
-            response: new_histogram(),
-            service: new_histogram(),
-            bins: [0; BINS],
+        let kind = || {
+            let (response, service) = (new_histogram(), new_histogram());
+            KindInterval { outcomes: Outcomes::default(), response, service, bins: [0; BINS] }
         };
         Interval::of_kinds((0..n_kinds).map(|_| kind()).collect(), new_histogram())
     }

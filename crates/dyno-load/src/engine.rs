@@ -9,12 +9,12 @@ use dyno_workload::{Connector, MadeWorkload};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::collector::{Collector, Until};
-use crate::finish::Finish;
 use crate::load::{check, check_slice};
 use crate::reactor::EpollReactor;
 use crate::recorder::{Outlet, Report, WorkerInterval};
 use crate::schedule::Slice;
-use crate::timeline::Timeline;
+use crate::step::Loaded;
+use crate::timeline::{Finish, Timeline};
 use crate::worker::{ClientSetup, Worker};
 use crate::worker_state::Ends;
 use crate::{AbortFlag, Interval, LoadError, Phase, StepSpec, StepTotals};
@@ -43,6 +43,9 @@ pub enum StepEvent<'a> {
     Interval(&'a Interval),
 }
 
+/// Is told the events of a step.
+pub(crate) type Watch<'a> = &'a mut dyn FnMut(StepEvent<'_>);
+
 /// Runs one step and reports its events to `observe`, on the calling thread.
 ///
 /// Opens all connections, warms up, measures, awaits attempts in flight for the statement's time
@@ -54,11 +57,7 @@ pub enum StepEvent<'a> {
 /// made, nothing commits for [`StepSpec::gone_limit`] while clients fail to reconnect, or quotas
 /// are done in the warm-up. A raised abort flag is no error once the load has begun: see
 /// [`StepTotals::aborted`].
-pub fn run_step(
-    spec: &StepSpec,
-    job: &Job,
-    observe: &mut dyn FnMut(StepEvent<'_>),
-) -> Result<StepTotals, LoadError> {
+pub fn run_step(spec: &StepSpec, job: &Job, observe: Watch<'_>) -> Loaded<StepTotals> {
     run_slice(spec, job, Slice::WHOLE, &mut |_| Ok(job.clock.now()), observe)
 }
 
@@ -72,7 +71,7 @@ pub fn run_slice(
     job: &Job,
     slice: Slice,
     begin: &mut dyn FnMut(Nanoseconds) -> Result<Nanoseconds, LoadError>,
-    observe: &mut dyn FnMut(StepEvent<'_>),
+    observe: Watch<'_>,
 ) -> Result<StepTotals, LoadError> {
     check(spec)?;
     check_slice(spec, slice)?;
@@ -114,14 +113,9 @@ impl<'scope> WorkerPool<'scope> {
     ) -> Result<WorkerPool<'scope>, LoadError> {
         let (report, reports) = channel();
         let finish = Finish::of(spec);
-        let mut pool = WorkerPool {
-            reports,
-            orders: Vec::new(),
-            returns: Vec::new(),
-            threads: Vec::new(),
-            stop: AbortFlag::new(),
-            until: Until::of(spec, Arc::clone(&finish)),
-        };
+        let (orders, returns, threads) = Default::default();
+        let (stop, until) = (AbortFlag::new(), Until::of(spec, Arc::clone(&finish)));
+        let mut pool = WorkerPool { reports, orders, returns, threads, stop, until };
         for index in 0..spec.workers {
             let (order, ordered) = channel();
             let (give_back, returned) = channel();
@@ -165,12 +159,7 @@ impl<'scope> WorkerPool<'scope> {
         error
     }
 
-    fn collect(
-        self,
-        timeline: Timeline,
-        job: &Job,
-        observe: &mut dyn FnMut(StepEvent<'_>),
-    ) -> Result<StepTotals, LoadError> {
+    fn collect(self, timeline: Timeline, job: &Job, observe: Watch<'_>) -> Loaded<StepTotals> {
         let n_kinds = job.workload.kinds().len();
         let workers = (timeline, self.returns.len());
         let collector = Collector::new(workers, self.until, n_kinds, self.stop);
@@ -233,7 +222,7 @@ impl WorkerTask<'_> {
         let ends = Ends { aborts, finish: Arc::clone(&self.finish) };
         let mut worker = Worker::new(&setup, (Arc::clone(&job.clock), reactor), outlet, ends);
         worker.open_clients(&setup, job.connector.as_ref())?;
-        worker.state().recorder.borrow().report(Report::Connected);
+        worker.state.recorder.borrow().report(Report::Connected);
         let Ok(timeline) = orders.recv() else { return Ok(None) };
         // All generators begin together, at a time that lies ahead.
         job.clock.sleep_until(timeline.began);

@@ -98,7 +98,7 @@ async fn some(n: u64, context: ClientContext) {
 }
 
 impl Clients for Reads {
-    fn client(&self, context: ClientContext) -> ClientFuture {
+    fn client(self: Arc<Self>, context: ClientContext) -> ClientFuture {
         if self.ends_after > 0 {
             return Box::pin(some(self.ends_after * (context.client_idx as u64 + 1), context));
         }

@@ -18,25 +18,21 @@ mod canary;
 mod collector;
 mod counted;
 mod engine;
-mod finish;
 #[cfg(test)]
 mod fixture;
 mod load;
 mod merge;
 #[cfg(test)]
 mod null_server;
-mod opener;
 mod pace;
 mod part;
 mod reactor;
 mod recorder;
 pub mod schedule;
 pub mod simulation;
-mod steady;
 mod step;
 mod timeline;
 mod times;
-mod usage;
 mod worker;
 mod worker_state;
 

@@ -110,13 +110,11 @@ pub(crate) fn check_slice(spec: &StepSpec, slice: Slice) -> Result<(), LoadError
     }
     let clients = slice.share_of(spec.load.clients());
     if slice.index >= slice.count || clients == 0 || spec.workers > clients {
+        let (workers, all) = (spec.workers, spec.load.clients());
+        let (nth, n) = (slice.index + 1, slice.count);
         return refuse(&format!(
-            "{} workers of generator {} of {} have {clients} of {} clients; give at least one client \
-             to each worker",
-            spec.workers,
-            slice.index + 1,
-            slice.count,
-            spec.load.clients()
+            "{workers} workers of generator {nth} of {n} have {clients} of {all} clients; give at \
+             least one client to each worker"
         ));
     }
     if spec.until_steady.is_some() || matches!(spec.load, Load::Roles(_)) {

@@ -6,11 +6,13 @@ use dyno_units::{Nanoseconds, clean_text};
 use serde::{Deserialize, Serialize};
 
 use crate::collector::{Collector, Until};
+use crate::engine::Watch;
 use crate::load::roles_of;
 use crate::part::{COUNT_MOST, INTERVAL_COUNT_MOST, IntervalPart};
 use crate::recorder::WorkerEnd;
+use crate::step::Loaded;
 use crate::timeline::Timeline;
-use crate::{AbortFlag, LoadError, OUTCOMES, RoleTotals, StepEvent, StepSpec, StepTotals};
+use crate::{AbortFlag, LoadError, OUTCOMES, RoleTotals, StepSpec, StepTotals};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SliceEnd {
@@ -75,23 +77,14 @@ impl StepMerge {
         }
     }
 
-    pub fn announce(
-        &mut self,
-        now: Nanoseconds,
-        observe: &mut dyn FnMut(StepEvent<'_>),
-    ) -> Option<Nanoseconds> {
+    pub fn announce(&mut self, now: Nanoseconds, observe: Watch<'_>) -> Option<Nanoseconds> {
         self.collector.announce(now, observe)
     }
 
     /// Passes on the intervals that all generators have sent. Fails if this is not the generator's
     /// next interval, is not one of this step, is damaged, or has impossible counts.
-    pub fn add(
-        &mut self,
-        generator: usize,
-        part: &IntervalPart,
-        observe: &mut dyn FnMut(StepEvent<'_>),
-    ) -> Result<(), LoadError> {
-        let next = &mut self.next[generator];
+    pub fn add(&mut self, of: usize, part: &IntervalPart, observe: Watch<'_>) -> Loaded {
+        let next = &mut self.next[of];
         if part.idx != *next {
             let why = format!("interval {} came in place of interval {next}", part.idx);
             return Err(LoadError(why));
@@ -142,11 +135,5 @@ impl StepMerge {
         totals.generator.busiest_worker = self.busiest_worker;
         totals.roles = self.roles;
         Ok(totals)
-    }
-}
-
-impl std::fmt::Debug for StepMerge {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("StepMerge").field("next", &self.next).finish_non_exhaustive()
     }
 }

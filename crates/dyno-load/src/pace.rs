@@ -49,7 +49,7 @@ pub(crate) struct ClientPace<R> {
     due: Cell<Nanoseconds>,
     sent: Cell<Nanoseconds>,
     // Commits until the quota is done; the largest number if there is none.
-    n_left: Cell<u64>,
+    pub(crate) n_left: Cell<u64>,
     source: ArrivalSource,
     slot: u32,
     retries_made: Cell<u32>,
@@ -65,7 +65,7 @@ pub(crate) struct ClientPace<R> {
     // The server closed the connection: no more events.
     is_closed: Cell<bool>,
     is_first_wait: Cell<bool>,
-    waiting: Cell<Waiting>,
+    pub(crate) waiting: Cell<Waiting>,
     statement_since: Cell<Option<Nanoseconds>>,
     is_queued: Cell<bool>,
     is_granted: Cell<bool>,
@@ -130,14 +130,6 @@ impl<R: Reactor> ClientPace<R> {
     pub(crate) fn dequeued(&self) {
         self.is_queued.set(false);
         self.waiting.set(Waiting::Turn);
-    }
-
-    pub(crate) fn n_left(&self) -> u64 {
-        self.n_left.get()
-    }
-
-    pub(crate) fn waiting(&self) -> Waiting {
-        self.waiting.get()
     }
 
     #[inline]

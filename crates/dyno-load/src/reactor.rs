@@ -1,19 +1,21 @@
 //! How a worker waits: for replies, for time, for new connections.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::{fs, thread};
 
 use dyno_units::Nanoseconds;
-use dyno_workload::{ConnectError, Connection, Connector, ErrorClass, StatementError};
+use dyno_workload::{ConnectError, Connection, Connector, Done, ErrorClass, StatementError};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
 use crate::LoadError;
-use crate::opener::Opener;
-use crate::usage::Usage;
+use crate::step::Loaded;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitMode {
@@ -34,12 +36,7 @@ pub(crate) struct Deadline {
 /// Epoll, or a simulation; all other code is the same for both.
 pub(crate) trait Reactor: Sized + 'static {
     /// `is_alone`: it is the worker's only connection.
-    fn attach(
-        &self,
-        slot: u32,
-        connection: &mut dyn Connection,
-        is_alone: bool,
-    ) -> Result<WaitMode, StatementError>;
+    fn attach(&self, slot: u32, connection: &mut dyn Connection, is_alone: bool) -> Done<WaitMode>;
 
     /// Reports again what the descriptor is ready for.
     fn rearm(&self, slot: u32, connection: &dyn Connection);
@@ -51,12 +48,7 @@ pub(crate) trait Reactor: Sized + 'static {
     fn take_opened(&self, slot: u32) -> Option<Result<Box<dyn Connection>, ConnectError>>;
 
     /// Until `deadline` or an event; notes the clients with events.
-    fn wait(
-        &self,
-        now: Nanoseconds,
-        deadline: Deadline,
-        happened: &mut Happened,
-    ) -> Result<(), LoadError>;
+    fn wait(&self, now: Nanoseconds, deadline: Deadline, happened: &mut Happened) -> Loaded;
 
     fn usage(&self) -> Usage;
 }
@@ -97,16 +89,13 @@ impl EpollReactor {
             .map_err(|error| refuse("create an epoll set", error))?;
         let opener = Opener::new(connector)
             .map_err(|error| refuse("create an eventfd for reconnects", error))?;
-        epoll::add(&epoll, opener.bell(), EventData::new_u64(OPENED), EventFlags::IN)
+        epoll::add(&epoll, &opener.bell, EventData::new_u64(OPENED), EventFlags::IN)
             .map_err(|error| refuse("wait for reconnects", error))?;
         // The kernel's default is 50 µs; where it refuses this, the recorded lag shows it.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        Ok(EpollReactor {
-            epoll,
-            events: RefCell::new(Vec::with_capacity(EVENTS_AT_ONCE)),
-            n_watched: Cell::new(0),
-            opener: RefCell::new(opener),
-        })
+        let events = RefCell::new(Vec::with_capacity(EVENTS_AT_ONCE));
+        let (n_watched, opener) = (Cell::new(0), RefCell::new(opener));
+        Ok(EpollReactor { epoll, events, n_watched, opener })
     }
 
     /// To the nanosecond, where epoll knows only milliseconds; true if something happened first.
@@ -152,20 +141,12 @@ fn flags(connection: &dyn Connection) -> EventFlags {
 }
 
 fn refused(error: Errno) -> StatementError {
-    StatementError::new(
-        ErrorClass::Refused,
-        "epoll",
-        format!("cannot wait for the connection's descriptor: {error}"),
-    )
+    let why = format!("cannot wait for the connection's descriptor: {error}");
+    StatementError::new(ErrorClass::Refused, "epoll", why)
 }
 
 impl Reactor for EpollReactor {
-    fn attach(
-        &self,
-        slot: u32,
-        connection: &mut dyn Connection,
-        is_alone: bool,
-    ) -> Result<WaitMode, StatementError> {
+    fn attach(&self, slot: u32, connection: &mut dyn Connection, is_alone: bool) -> Done<WaitMode> {
         if connection.descriptor().is_none() {
             return Ok(WaitMode::Immediate);
         }
@@ -204,12 +185,7 @@ impl Reactor for EpollReactor {
         self.opener.borrow_mut().take(slot)
     }
 
-    fn wait(
-        &self,
-        now: Nanoseconds,
-        deadline: Deadline,
-        happened: &mut Happened,
-    ) -> Result<(), LoadError> {
+    fn wait(&self, now: Nanoseconds, deadline: Deadline, happened: &mut Happened) -> Loaded {
         let timeout = deadline.at.saturating_sub(now);
         let is_idle = self.n_watched.get() == 0 && !self.opener.borrow().is_busy();
         if is_idle && timeout == Nanoseconds::ZERO {
@@ -241,3 +217,177 @@ impl Reactor for EpollReactor {
 
 /// Rung by the helper; shared between two threads.
 pub(crate) type Bell = Arc<OwnedFd>;
+
+// Opens connections on a helper thread, so that a reconnect does not stop the other clients.
+
+type Opened = Result<Box<dyn Connection>, ConnectError>;
+
+/// One after the other; the thread starts when it is first needed.
+pub(crate) struct Opener {
+    connector: Connector,
+    pub(crate) bell: Bell,
+    helper: Option<Helper>,
+    opened: BTreeMap<u32, Opened>,
+    n_asked: usize,
+}
+
+struct Helper {
+    orders: Sender<u32>,
+    results: Receiver<(u32, Opened)>,
+}
+
+impl Opener {
+    pub(crate) fn new(connector: Connector) -> rustix::io::Result<Opener> {
+        let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        Ok(Opener { connector, bell, helper: None, opened: BTreeMap::new(), n_asked: 0 })
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.n_asked > 0
+    }
+
+    pub(crate) fn open(&mut self, slot: u32) {
+        self.n_asked += 1;
+        if self.helper.is_none() {
+            self.helper = start(&self.connector, &self.bell);
+        }
+        let is_sent = self.helper.as_ref().is_some_and(|helper| helper.orders.send(slot).is_ok());
+        if !is_sent {
+            // A panic ended the thread; the next call starts another.
+            self.helper = None;
+            self.opened.insert(slot, Err(no_helper()));
+        }
+    }
+
+    pub(crate) fn take(&mut self, slot: u32) -> Option<Opened> {
+        let result = self.opened.remove(&slot)?;
+        self.n_asked -= 1;
+        Some(result)
+    }
+
+    pub(crate) fn collect(&mut self, woken: &mut Vec<u32>) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&*self.bell, &mut count);
+        let Some(helper) = &self.helper else { return };
+        for (slot, result) in helper.results.try_iter() {
+            self.opened.insert(slot, result);
+            woken.push(slot);
+        }
+    }
+}
+
+fn no_helper() -> ConnectError {
+    let reason = "no thread could be started for it; raise the thread limit".to_owned();
+    ConnectError { address: "the server".to_owned(), reason, details: None }
+}
+
+fn start(connector: &Connector, bell: &Bell) -> Option<Helper> {
+    let (orders, ordered) = channel::<u32>();
+    let (done, results) = channel();
+    let (connector, bell) = (Arc::clone(connector), Arc::clone(bell));
+    let work = move || {
+        for slot in ordered {
+            if done.send((slot, connector())).is_err() {
+                return;
+            }
+            let _ = rustix::io::write(&*bell, &1_u64.to_ne_bytes());
+        }
+    };
+    thread::Builder::new().name("dyno-reconnect".to_owned()).spawn(work).ok()?;
+    Some(Helper { orders, results })
+}
+
+// What a worker's thread used of the machine, by the kernel.
+
+/// All fields only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) cpu: Nanoseconds,
+    // In clock ticks (usually 10 ms): good enough for the proportion.
+    user_ticks: u64,
+    system_ticks: u64,
+    /// Time ready to run without a CPU; `None` if the kernel does not report it.
+    pub(crate) run_queue: Option<Nanoseconds>,
+}
+
+impl Usage {
+    pub(crate) fn of_this_thread() -> Usage {
+        let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        let stat = fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
+        let schedstat = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let (user_ticks, system_ticks) = parse_stat(&stat).unwrap_or_default();
+        let cpu = Nanoseconds(cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64);
+        Usage { cpu, user_ticks, system_ticks, run_queue: parse_schedstat(&schedstat) }
+    }
+
+    /// The exact total, split in the proportion of the ticks.
+    pub(crate) fn split_since(&self, earlier: &Usage) -> (Nanoseconds, Nanoseconds) {
+        let total = self.cpu.saturating_sub(earlier.cpu);
+        let user = self.user_ticks.saturating_sub(earlier.user_ticks);
+        let system = self.system_ticks.saturating_sub(earlier.system_ticks);
+        // Without a tick in the phase, the thread's whole life has to do.
+        let (user, system) =
+            if user + system > 0 { (user, system) } else { (self.user_ticks, self.system_ticks) };
+        let share = match user + system {
+            0 => 0.0,
+            all => system as f64 / all as f64,
+        };
+        let system = Nanoseconds((total.0 as f64 * share) as u64);
+        (total.saturating_sub(system), system)
+    }
+
+    pub(crate) fn run_queue_since(&self, earlier: &Usage) -> Option<Nanoseconds> {
+        Some(self.run_queue?.saturating_sub(earlier.run_queue?))
+    }
+}
+
+/// From `/proc/…/stat` (proc(5), fields 14 and 15). The thread's name in parentheses may hold
+/// anything, so counting starts after the last one.
+fn parse_stat(stat: &str) -> Option<(u64, u64)> {
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+/// From `/proc/…/schedstat`, second field, in ns.
+fn parse_schedstat(schedstat: &str) -> Option<Nanoseconds> {
+    schedstat.split_ascii_whitespace().nth(1)?.parse().ok().map(Nanoseconds)
+}
+
+#[cfg(test)]
+mod usage {
+    use super::*;
+
+    #[test]
+    fn stat_is_read_behind_the_name() {
+        let stat = "7 (a) b (c) R 1 7 7 0 -1 4194304 95 0 0 0 120 34 0 0 20 0 1 0";
+        assert_eq!(parse_stat(stat), Some((120, 34)));
+        assert_eq!(parse_stat("nothing"), None);
+    }
+
+    #[test]
+    fn schedstat_is_read() {
+        assert_eq!(parse_schedstat("1000 250 3"), Some(Nanoseconds(250)));
+        assert_eq!(parse_schedstat(""), None);
+    }
+
+    #[test]
+    fn the_total_is_exact_and_split_as_the_ticks_are() {
+        let usage = |cpu, user_ticks, system_ticks| Usage {
+            cpu: Nanoseconds(cpu),
+            user_ticks,
+            system_ticks,
+            run_queue: None,
+        };
+        let check = |from: Usage, to: Usage, user, system| {
+            assert_eq!(to.split_since(&from), (Nanoseconds(user), Nanoseconds(system)));
+        };
+        check(usage(100, 0, 0), usage(1100, 3, 1), 750, 250);
+        check(usage(100, 3, 1), usage(300, 3, 1), 150, 50);
+        check(usage(0, 0, 0), usage(300, 0, 0), 300, 0);
+    }
+
+    #[test]
+    fn this_thread_has_used_something() {
+        assert!(Usage::of_this_thread().cpu > Nanoseconds::ZERO);
+    }
+}

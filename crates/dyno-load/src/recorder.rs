@@ -74,7 +74,7 @@ pub(crate) struct Recorder {
     current: WorkerInterval,
     spare: Vec<WorkerInterval>,
     outlet: Outlet,
-    error_examples: BTreeMap<&'static str, String>,
+    pub(crate) error_examples: BTreeMap<&'static str, String>,
 }
 
 impl Recorder {
@@ -145,22 +145,16 @@ impl Recorder {
     }
 
     pub(crate) fn were_due(&mut self, n: u64) {
-        if let Some(interval) = self.open() {
-            interval.due += n;
-        }
+        self.open().into_iter().for_each(|interval| interval.due += n);
     }
 
     pub(crate) fn missed(&mut self, n: u64) {
-        if let Some(interval) = self.open() {
-            interval.missed += n;
-        }
+        self.open().into_iter().for_each(|interval| interval.missed += n);
     }
 
     #[inline]
     pub(crate) fn lagged(&mut self, lag: Nanoseconds) {
-        if let Some(interval) = self.open() {
-            interval.lag.record(lag);
-        }
+        self.open().into_iter().for_each(|interval| interval.lag.record(lag));
     }
 
     /// False if it was too late to count.
@@ -194,15 +188,11 @@ impl Recorder {
     }
 
     pub(crate) fn retried(&mut self) {
-        if let Some(interval) = self.open() {
-            interval.retries += 1;
-        }
+        self.open().into_iter().for_each(|interval| interval.retries += 1);
     }
 
     pub(crate) fn reconnected(&mut self) {
-        if let Some(interval) = self.open() {
-            interval.reconnects += 1;
-        }
+        self.open().into_iter().for_each(|interval| interval.reconnects += 1);
     }
 
     pub(crate) fn connect_failed(&mut self, error: &ConnectError) {
@@ -215,19 +205,16 @@ impl Recorder {
     pub(crate) fn report(&self, report: Report) {
         let _ = self.outlet.reports.send(report);
     }
-
-    pub(crate) fn take_error_examples(&mut self) -> BTreeMap<&'static str, String> {
-        std::mem::take(&mut self.error_examples)
-    }
 }
 
 fn new_worker_interval(n_kinds: usize, worker_idx: usize) -> WorkerInterval {
+    let (idx, counted, connect_failures) = (0, Box::new(Counted::new(n_kinds)), 0);
     WorkerInterval {
         worker_idx,
-        idx: 0,
+        idx,
         is_last: false,
-        counted: Box::new(Counted::new(n_kinds)),
-        connect_failures: 0,
+        counted,
+        connect_failures,
         connect_error: None,
     }
 }

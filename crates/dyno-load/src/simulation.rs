@@ -15,11 +15,11 @@ use dyno_units::{Clock, ManualClock, Nanoseconds};
 use dyno_workload::MadeWorkload;
 
 use crate::collector::{Collector, Until};
-use crate::finish::Finish;
+use crate::engine::Watch;
 use crate::load::{check, check_slice};
 use crate::recorder::{Outlet, Report};
 use crate::schedule::Slice;
-use crate::timeline::Timeline;
+use crate::timeline::{Finish, Timeline};
 use crate::worker::{ClientSetup, Worker};
 use crate::worker_state::Ends;
 use crate::{AbortFlag, LoadError, StepEvent, StepSpec, StepTotals};
@@ -32,7 +32,7 @@ pub fn run_simulated_step(
     workload: &MadeWorkload,
     server: &SimulatedServer,
     clock: &Arc<ManualClock>,
-    observe: &mut dyn FnMut(StepEvent<'_>),
+    observe: Watch<'_>,
 ) -> Result<StepTotals, LoadError> {
     let read = Arc::clone(clock) as Arc<dyn Clock>;
     run_with(spec, workload, server, (clock, read, Slice::WHOLE), observe)
@@ -45,7 +45,7 @@ pub fn run_simulated_slice(
     workload: &MadeWorkload,
     (server, clock): (&SimulatedServer, &Arc<ManualClock>),
     begin: &mut dyn FnMut(Nanoseconds) -> Result<Nanoseconds, LoadError>,
-    observe: &mut dyn FnMut(StepEvent<'_>),
+    observe: Watch<'_>,
 ) -> Result<StepTotals, LoadError> {
     check(spec)?;
     check_slice(spec, slice)?;
@@ -60,7 +60,7 @@ fn run_with(
     workload: &MadeWorkload,
     server: &SimulatedServer,
     (clock, read, slice): (&Arc<ManualClock>, Arc<dyn Clock>, Slice),
-    observe: &mut dyn FnMut(StepEvent<'_>),
+    observe: Watch<'_>,
 ) -> Result<StepTotals, LoadError> {
     check(spec)?;
     let timeline = Timeline::new(clock.now(), spec.warm_up, spec.duration);

@@ -45,16 +45,10 @@ pub enum Phase {
 }
 
 /// In the order of [`Outcomes`].
+#[rustfmt::skip]
 pub const OUTCOMES: [&str; 9] = [
-    "committed",
-    "rolled_back",
-    "deadlock",
-    "serialization",
-    "lock_timeout",
-    "duplicate_key",
-    "disconnected",
-    "timed_out",
-    "refused",
+    "committed", "rolled_back", "deadlock", "serialization", "lock_timeout",
+    "duplicate_key", "disconnected", "timed_out", "refused",
 ];
 
 /// Attempts by outcome, indexed as [`OUTCOMES`].
@@ -166,6 +160,8 @@ pub struct GeneratorUse {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError(pub String);
+
+pub(crate) type Loaded<T = ()> = Result<T, LoadError>;
 
 impl std::fmt::Display for LoadError {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{
@@ -33,7 +33,7 @@ struct Client<R> {
 }
 
 pub(crate) struct Worker<R: Reactor> {
-    state: Rc<WorkerState<R>>,
+    pub(crate) state: Rc<WorkerState<R>>,
     clients: Vec<Client<R>>,
     n_living: usize,
     happened: Happened,
@@ -70,10 +70,6 @@ impl<R: Reactor> Worker<R> {
             next_scan: Nanoseconds::ZERO,
             workload: None,
         }
-    }
-
-    pub(crate) fn state(&self) -> &WorkerState<R> {
-        &self.state
     }
 
     pub(crate) fn open_clients(
@@ -140,7 +136,9 @@ impl<R: Reactor> Worker<R> {
     pub(crate) fn turn(&mut self) -> Result<bool, LoadError> {
         let now = self.state.read_clock();
         match self.state.mode() {
-            Mode::Running if self.n_living == 0 && self.state.n_finished() < self.clients.len() => {
+            Mode::Running
+                if self.n_living == 0 && self.state.n_finished.get() < self.clients.len() =>
+            {
                 return Err(self.all_ended());
             }
             Mode::Running => self.wake_due(now),
@@ -160,15 +158,11 @@ impl<R: Reactor> Worker<R> {
         self.poll_queue();
         let deadline = self.deadline();
         self.state.reactor.wait(self.state.now(), deadline, &mut self.happened)?;
-        for slot in self.happened.closed.drain(..) {
-            self.clients[slot as usize].pace.on_close();
-        }
-        for slot in self.happened.ready.drain(..) {
-            self.clients[slot as usize].pace.on_event();
-        }
-        for slot in self.happened.woken.drain(..) {
-            self.clients[slot as usize].pace.on_wake();
-        }
+        let Happened { ready, closed, woken } = &mut self.happened;
+        let pace = |slot: u32| &self.clients[slot as usize].pace;
+        closed.drain(..).for_each(|slot| pace(slot).on_close());
+        ready.drain(..).for_each(|slot| pace(slot).on_event());
+        woken.drain(..).for_each(|slot| pace(slot).on_wake());
         Ok(true)
     }
 
@@ -181,7 +175,7 @@ impl<R: Reactor> Worker<R> {
             timers.pop();
             self.clients[slot as usize].pace.on_wake();
         }
-        if !state.shares_arrivals() {
+        if state.arrivals.get().is_none() {
             return;
         }
         state.keep_arrivals();
@@ -212,11 +206,7 @@ impl<R: Reactor> Worker<R> {
             let client = &mut self.clients[slot as usize];
             client.pace.dequeued();
             let Some(future) = &mut client.future else { continue };
-            let is_over = match future.as_mut().poll(&mut context) {
-                Poll::Ready(()) => true,
-                Poll::Pending => false,
-            };
-            if is_over {
+            if future.as_mut().poll(&mut context).is_ready() {
                 client.future = None;
                 self.n_living -= 1;
             }
@@ -229,7 +219,7 @@ impl<R: Reactor> Worker<R> {
         if !state.queue.borrow().is_empty() {
             return Deadline { at: now, is_precise: false };
         }
-        let mut at = (now + LONGEST_WAIT).min(state.next_boundary());
+        let mut at = (now + LONGEST_WAIT).min(state.next_boundary.get());
         if state.rules.statement_timeout > Nanoseconds::ZERO {
             at = at.min(self.next_scan);
         }
@@ -247,7 +237,8 @@ impl<R: Reactor> Worker<R> {
     /// When the measurement phase is over.
     fn sweep(&mut self) {
         for client in &mut self.clients {
-            let is_waiting_idly = !matches!(client.pace.waiting(), Waiting::Turn | Waiting::Reply);
+            let is_waiting_idly =
+                !matches!(client.pace.waiting.get(), Waiting::Turn | Waiting::Reply);
             if client.future.is_some() && is_waiting_idly {
                 client.future = None;
                 self.n_living -= 1;
@@ -264,7 +255,7 @@ impl<R: Reactor> Worker<R> {
         let mut roles = roles_of(&spec.load);
         for client in &self.clients {
             let totals = &mut roles[client.plan.role];
-            let n_left = client.pace.n_left();
+            let n_left = client.pace.n_left.get();
             totals.clients += 1;
             totals.committed += client.plan.quota.unwrap_or(u64::MAX) - n_left;
             totals.unfinished += usize::from(client.plan.quota.is_some() && n_left > 0);
@@ -273,10 +264,7 @@ impl<R: Reactor> Worker<R> {
     }
 
     fn drained_at(&self) -> Nanoseconds {
-        let limit = match self.state.rules.statement_timeout {
-            Nanoseconds::ZERO => DRAIN_LIMIT,
-            limit => limit,
-        };
-        self.state.measure_ended() + limit
+        let limit = self.state.rules.statement_timeout;
+        self.state.ended.get() + if limit == Nanoseconds::ZERO { DRAIN_LIMIT } else { limit }
     }
 }

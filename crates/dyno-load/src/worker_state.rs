@@ -8,11 +8,9 @@ use std::sync::Arc;
 use dyno_units::{Clock, Nanoseconds};
 
 use crate::arrivals::{ArrivalQueue, BACKLOG_LIMIT, OwnArrivals};
-use crate::finish::Finish;
-use crate::reactor::Reactor;
+use crate::reactor::{Reactor, Usage};
 use crate::recorder::{Recorder, WorkerEnd};
-use crate::timeline::{Span, Timeline};
-use crate::usage::Usage;
+use crate::timeline::{Finish, Span, Timeline};
 use crate::{AbortFlag, Phase};
 
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +54,7 @@ pub(crate) struct WorkerState<R> {
     pub(crate) clock: Arc<dyn Clock>,
     // When last read.
     now: Cell<Nanoseconds>,
-    next_boundary: Cell<Nanoseconds>,
+    pub(crate) next_boundary: Cell<Nanoseconds>,
     pub(crate) in_flight: Cell<u64>,
     finish: Arc<Finish>,
     // The end may have come: it is planned, or all clients of this worker have ended.
@@ -73,14 +71,14 @@ pub(crate) struct WorkerState<R> {
     /// Due times of arrivals that idle clients were given and have not taken yet.
     granted: RefCell<VecDeque<Nanoseconds>>,
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(Nanoseconds, u32)>>>,
-    arrivals: OnceCell<RefCell<ArrivalQueue>>,
+    pub(crate) arrivals: OnceCell<RefCell<ArrivalQueue>>,
     // By slot; `None` without a schedule of the client's own, or after its end.
     own_arrivals: OnceCell<Vec<RefCell<Option<OwnArrivals>>>>,
     timeline: OnceCell<Timeline>,
     // Of the measurement phase; the end of time until known.
-    ended: Cell<Nanoseconds>,
+    pub(crate) ended: Cell<Nanoseconds>,
     // Their quota is done, or they have ended.
-    n_finished: Cell<usize>,
+    pub(crate) n_finished: Cell<usize>,
     interval_idx: Cell<u64>,
     usage: Cell<[Usage; 2]>,
     in_flight_at_end: Cell<u64>,
@@ -110,7 +108,7 @@ impl<R: Reactor> WorkerState<R> {
             own_arrivals: OnceCell::new(),
             timeline: OnceCell::new(),
             ended: Cell::new(Nanoseconds(u64::MAX)),
-            may_finish: Cell::new(ends.finish.is_planned()),
+            may_finish: Cell::new(ends.finish.is_planned),
             finish: ends.finish,
             n_finished: Cell::new(0),
             mode: Cell::new(Mode::Running),
@@ -168,23 +166,11 @@ impl<R: Reactor> WorkerState<R> {
         if let Some(own) = self.own(slot) {
             own.take();
         }
-        if self.n_finished() == self.rules.n_clients {
+        if self.n_finished.get() == self.rules.n_clients {
             self.may_finish.set(true);
         }
         self.finish.client_done(self.now.get());
         self.cross(self.now.get());
-    }
-
-    pub(crate) fn n_finished(&self) -> usize {
-        self.n_finished.get()
-    }
-
-    pub(crate) fn next_boundary(&self) -> Nanoseconds {
-        self.next_boundary.get()
-    }
-
-    pub(crate) fn measure_ended(&self) -> Nanoseconds {
-        self.ended.get()
     }
 
     #[inline]
@@ -193,11 +179,6 @@ impl<R: Reactor> WorkerState<R> {
             self.mode.set(Mode::Quit);
         }
         self.mode.get()
-    }
-
-    #[inline]
-    pub(crate) fn shares_arrivals(&self) -> bool {
-        self.arrivals.get().is_some()
     }
 
     #[inline]
@@ -319,9 +300,7 @@ impl<R: Reactor> WorkerState<R> {
         let next = if finish.is_some() { None } else { timeline.span(idx + 1) };
         self.end_arrivals(end, next.is_none());
         match &next {
-            Some(next) if next.phase != span.phase => {
-                self.usage.set([self.reactor.usage(); 2]);
-            }
+            Some(next) if next.phase != span.phase => self.usage.set([self.reactor.usage(); 2]),
             Some(_) => {}
             None => {
                 self.usage.set([self.usage.get()[0], self.reactor.usage()]);
@@ -374,7 +353,7 @@ impl<R: Reactor> WorkerState<R> {
             cpu_system,
             run_queue: ended.run_queue_since(&began),
             in_flight_at_end: self.in_flight_at_end.get(),
-            error_examples: self.recorder.borrow_mut().take_error_examples(),
+            error_examples: std::mem::take(&mut self.recorder.borrow_mut().error_examples),
             roles: Vec::new(),
         }
     }

@@ -1,31 +1,27 @@
 //! Evaluates expressions.
 
-use crate::expression::{Expression, Node};
-use crate::function::Function;
-use crate::names::Names;
+use crate::expression::{Expression, Function, Node};
 use crate::random::{Prng, hash_fnv1a, hash_murmur2, permute};
 use crate::value::{Value, fixed};
-use crate::variables::Variables;
+use crate::variables::{Names, Variables};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct EvaluationError {
-    message: String,
-}
+#[error("{0}")]
+pub struct EvaluationError(String);
 
 impl EvaluationError {
     pub(crate) fn new(message: impl Into<String>) -> EvaluationError {
-        EvaluationError { message: message.into() }
+        EvaluationError(message.into())
     }
 
     /// An error that pgbench reports without a reason: an empty text is no value.
     pub(crate) fn silent() -> EvaluationError {
-        EvaluationError { message: String::new() }
+        EvaluationError(String::new())
     }
 
     /// The reason; empty if pgbench gives none.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0
     }
 }
 
@@ -154,12 +150,11 @@ fn f64_max(one: f64, other: f64) -> f64 {
     if one > other { one } else { other }
 }
 
+/// A function of two numbers.
+type Of<T> = fn(T, T) -> T;
+
 /// The least or greatest: a double if one of them is.
-fn extreme(
-    values: &[Value],
-    of_integers: fn(i64, i64) -> i64,
-    of_doubles: fn(f64, f64) -> f64,
-) -> Evaluated {
+fn extreme(values: &[Value], of_integers: Of<i64>, of_doubles: Of<f64>) -> Evaluated {
     if values.iter().any(|value| matches!(value, Value::Double(_))) {
         let mut extreme = values[0].to_double()?;
         for value in &values[1..] {
@@ -191,14 +186,9 @@ fn range(least: Value, most: Value) -> Result<(i64, i64), EvaluationError> {
     size.map(|_| (least, most)).ok_or_else(|| EvaluationError::new("random range is too large"))
 }
 
-fn skewed(
-    function: Function,
-    (least, most): (i64, i64),
-    parameter: Value,
-    random: &mut Prng,
-) -> Evaluated {
-    let parameter = parameter.to_double()?;
-    let wrong = match function {
+fn skewed(of: Function, range: (i64, i64), parameter: Value, random: &mut Prng) -> Evaluated {
+    let ((least, most), parameter) = (range, parameter.to_double()?);
+    let wrong = match of {
         Function::RandomGaussian if parameter < 2.0 => {
             "gaussian parameter must be at least 2.000000"
         }
@@ -213,7 +203,7 @@ fn skewed(
     if !wrong.is_empty() {
         return Err(EvaluationError::new(format!("{wrong} (not {})", fixed(parameter))));
     }
-    Ok(Value::Integer(match function {
+    Ok(Value::Integer(match of {
         Function::RandomGaussian => random.gaussian(least, most, parameter),
         Function::RandomZipfian => random.zipfian(least, most, parameter),
         _ => random.exponential(least, most, parameter),

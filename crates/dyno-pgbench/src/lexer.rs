@@ -1,7 +1,6 @@
 //! Words and tokens of backslash commands, up to the end of their line.
 
-use crate::names::{begins_name, continues_name};
-use crate::variables::double;
+use crate::variables::{begins_name, continues_name, double};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {

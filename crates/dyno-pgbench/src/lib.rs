@@ -6,32 +6,28 @@
 //!
 //! Nothing is allocated while a script runs, once its variables are warm.
 
-mod builtin;
 mod cursor;
 mod evaluate;
 mod expression;
-mod function;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod lexer;
-mod meta;
-mod names;
 mod random;
 mod script;
 mod sql;
 mod value;
 mod variables;
 
-pub use builtin::{BUILT_IN, BuiltIn, find_built_in};
 pub use cursor::cursor;
 pub use evaluate::{EvaluationError, Scope};
 pub use expression::Expression;
-pub use names::{Names, Slot, is_valid_name};
 pub use random::{Prng, Seeds};
-pub use script::{Action, Command, Script, SleepTime, SyntaxError, Unit};
+pub use script::{
+    Action, BUILT_IN, BuiltIn, Command, Script, SleepTime, SyntaxError, Unit, find_built_in,
+};
 pub use sql::{Keeps, Part, Sql, comment_length};
 pub use value::Value;
-pub use variables::Variables;
+pub use variables::{Names, Slot, Variables, is_valid_name};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! SQL commands of a script: where one ends, and the variables in it.
 
-use crate::names::{Names, Slot, begins_name, continues_name};
 use crate::variables::Variables;
+use crate::variables::{Names, Slot, begins_name, continues_name};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sql {

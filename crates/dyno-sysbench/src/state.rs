@@ -99,26 +99,10 @@ pub enum Call<'a> {
 }
 
 /// The requests by their numbers, and the names that the Lua part has for them.
+#[rustfmt::skip]
 const OPERATIONS: [&str; 20] = [
-    "CONNECT",
-    "DISCONNECT",
-    "RECONNECT",
-    "QUERY",
-    "PREPARE",
-    "BIND",
-    "EXECUTE",
-    "AWAIT",
-    "CLOSE",
-    "FETCH",
-    "READY",
-    "MORE",
-    "STOP",
-    "NEXT",
-    "RESTART",
-    "FAILED",
-    "CANCEL",
-    "SLEEP",
-    "EXIT",
+    "CONNECT", "DISCONNECT", "RECONNECT", "QUERY", "PREPARE", "BIND", "EXECUTE", "AWAIT", "CLOSE",
+    "FETCH", "READY", "MORE", "STOP", "NEXT", "RESTART", "FAILED", "CANCEL", "SLEEP", "EXIT",
     "NOTE_ERROR",
 ];
 /// The execution of a prepared statement of the client's own connection comes as one number:
@@ -127,6 +111,9 @@ const PACKED: u64 = 1 << 16;
 const YIELDS: &str = "the script yields outside of a coroutine of its own";
 /// The number behind them: the function has returned.
 const END: usize = OPERATIONS.len();
+
+/// An option with its name.
+type Named = (String, OptionValue);
 
 pub struct State {
     lua: Lua,
@@ -172,11 +159,8 @@ impl State {
     fn try_load(setup: &Setup<'_>) -> mlua::Result<State> {
         let lua = Lua::new();
         lua.set_memory_limit(setup.program.limits.memory)?;
-        let watch = Rc::new(Watch {
-            host: Arc::clone(&setup.program.host),
-            limit: setup.program.limits.turns,
-            n_turns: Cell::new(0),
-        });
+        let (host, limit) = (Arc::clone(&setup.program.host), setup.program.limits.turns);
+        let watch = Rc::new(Watch { host, limit, n_turns: Cell::new(0) });
         let options = Rc::default();
         let random = Rc::new(RefCell::new(Random::new(setup.seed, setup.program.random)));
         let stream = Rc::new(Stream::open(&random));
@@ -195,19 +179,8 @@ impl State {
         let (body, why): (Option<Function>, Option<String>) =
             compile.call((without_shebang(&setup.program.text), name, true))?;
         let body = body.ok_or_else(|| mlua::Error::runtime(why.unwrap_or_default()))?;
-        Ok(State {
-            lua,
-            entry,
-            body,
-            thread: None,
-            arguments: None,
-            tid: setup.tid,
-            options,
-            watch,
-            stream,
-            sql: String::new(),
-            given: Given::default(),
-        })
+        let (tid, (thread, arguments, sql, given)) = (setup.tid, Default::default());
+        Ok(State { lua, entry, body, thread, arguments, tid, options, watch, stream, sql, given })
     }
 
     fn function(&self, name: &str) -> mlua::Result<Function> {
@@ -224,12 +197,10 @@ impl State {
         let read = || -> mlua::Result<Option<Vec<ScriptOption>>> {
             let (is_declared, rows): (bool, Vec<Table>) = self.function("options")?.call(())?;
             let option = |row: Table| {
-                Ok(ScriptOption {
-                    name: normal_name(&row.get::<String>(1)?),
-                    description: row.get(2)?,
-                    kind: Kind::of_number(row.get(3)?),
-                    default: row.get(4)?,
-                })
+                let (name, kind) =
+                    (normal_name(&row.get::<String>(1)?), Kind::of_number(row.get(3)?));
+                let (description, default) = (row.get(2)?, row.get(4)?);
+                Ok(ScriptOption { name, description, kind, default })
             };
             let options = rows.into_iter().map(option).collect::<mlua::Result<Vec<_>>>()?;
             Ok(is_declared.then_some(options))
@@ -252,12 +223,8 @@ impl State {
 
     /// Sets `sysbench.opt`, and global variables for scripts that declare no options.
     /// Fails if there is no memory for them.
-    pub fn export(
-        &self,
-        options: &[(String, OptionValue)],
-        globals: &[(String, OptionValue)],
-    ) -> Result<(), String> {
-        let table = |values: &[(String, OptionValue)]| {
+    pub fn export(&self, options: &[Named], globals: &[Named]) -> Result<(), String> {
+        let table = |values: &[Named]| {
             let table = self.lua.create_table()?;
             for (name, value) in values {
                 table.set(name.as_str(), self.value(value)?)?;

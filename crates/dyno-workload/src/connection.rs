@@ -139,23 +139,17 @@ pub trait Connection: Send {
     /// For a statement that takes rows (COPY … FROM STDIN), in the open transaction. `next_row` writes
     /// rows until it returns false. Returns the number stored. Cold. Fails with the server's error, or
     /// if the product has no such statements.
-    fn copy_rows(
-        &mut self,
-        sql: &str,
-        _next_row: &mut dyn FnMut(&mut Row) -> bool,
-    ) -> Result<u64, StatementError> {
+    fn copy_rows(&mut self, sql: &str, _next_row: NextRow<'_>) -> Done<u64> {
         Err(StatementError::new(ErrorClass::Refused, "copy", format!("no rows can be sent: {sql}")))
     }
 
     /// In the product's fastest way. `next_row` writes rows until it returns false. Returns the
     /// number stored. Cold.
-    fn load_rows(
-        &mut self,
-        table: &str,
-        columns: &[Name],
-        next_row: &mut dyn FnMut(&mut Row) -> bool,
-    ) -> Result<u64, StatementError>;
+    fn load_rows(&mut self, table: &str, columns: &[Name], next_row: NextRow<'_>) -> Done<u64>;
 }
+
+/// Writes the next row; false after the last.
+pub type NextRow<'a> = &'a mut dyn FnMut(&mut Row) -> bool;
 
 /// Opens connections to one server; called from any thread. Blocks.
 pub type Connector = Arc<dyn Fn() -> Result<Box<dyn Connection>, ConnectError> + Send + Sync>;
@@ -191,15 +185,8 @@ pub struct Statement {
 impl Statement {
     pub fn new(sql: impl Into<String>, class: StatementClass) -> Statement {
         let sql = sql.into();
-        Statement {
-            sql,
-            class,
-            keeps_rows: false,
-            is_unnamed: false,
-            texts: None,
-            keeps_last: false,
-            is_set_up: false,
-        }
+        let (keeps_rows, is_unnamed, keeps_last, is_set_up) = (false, false, false, false);
+        Statement { sql, class, keeps_rows, is_unnamed, texts: None, keeps_last, is_set_up }
     }
 
     pub fn set_up(sql: impl Into<String>) -> Statement {
@@ -338,15 +325,10 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
-    pub const ALL: [ErrorClass; 7] = [
-        ErrorClass::Deadlock,
-        ErrorClass::Serialization,
-        ErrorClass::LockTimeout,
-        ErrorClass::DuplicateKey,
-        ErrorClass::Disconnected,
-        ErrorClass::TimedOut,
-        ErrorClass::Refused,
-    ];
+    pub const ALL: [ErrorClass; 7] = {
+        use ErrorClass::*;
+        [Deadlock, Serialization, LockTimeout, DuplicateKey, Disconnected, TimedOut, Refused]
+    };
 
     pub fn name(self) -> &'static str {
         match self {

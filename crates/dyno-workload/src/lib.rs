@@ -42,7 +42,7 @@ mod workload;
 pub use audit::{AuditRow, AuditTotals, KindTotals, Stored, number_in};
 pub use connection::{
     COPY_REFUSED, ConnectError, Connection, Connector, Done, ErrorClass, ErrorDetails, NamedRows,
-    Reply, SqlState, Statement, StatementClass, StatementError, TextRows, Value,
+    NextRow, Reply, SqlState, Statement, StatementClass, StatementError, TextRows, Value,
 };
 pub use drive::{ClientContext, Ended, Next, Pace, Transactions, drive};
 pub use kept::KeptRows;

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use dyno_model::{Name, OptionError, OptionKind, OptionSpec, parse_switch};
 use dyno_units::ByteCount;
 
+/// What was read of options, unless one is wrong.
+pub(crate) type Read<T> = Result<T, OptionError>;
+
 /// Option values as text, by name, complete: defaults filled in, names and kinds checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -12,10 +15,7 @@ pub struct Options {
 }
 
 impl Options {
-    pub fn resolve(
-        specs: &[OptionSpec],
-        given: &BTreeMap<String, String>,
-    ) -> Result<Options, OptionError> {
+    pub fn resolve(specs: &[OptionSpec], given: &BTreeMap<String, String>) -> Read<Options> {
         for name in given.keys() {
             if !specs.iter().any(|spec| spec.name == *name) {
                 let known: Vec<&str> = specs.iter().map(|spec| spec.name.as_ref()).collect();

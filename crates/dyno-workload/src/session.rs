@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use crate::connection::{ConnectError, Connection, Reply, Statement, StatementClass};
-use crate::{Dialect, Ended, ErrorClass, KeptRows, LastRows, Pace, StatementError, Value};
+use crate::{Dialect, Done, Ended, ErrorClass, KeptRows, LastRows, Pace, StatementError, Value};
 
 mod pipeline;
 
@@ -60,12 +60,9 @@ pub struct Session {
 }
 
 /// Prepares statements and runs those that only set something up; the classes of the prepared ones.
-fn prepare_on(
-    connection: &mut dyn Connection,
-    statements: &[Statement],
-) -> Result<Vec<StatementClass>, StatementError> {
+fn prepare_on(connection: &mut dyn Connection, all: &[Statement]) -> Done<Vec<StatementClass>> {
     let (set_ups, prepared): (Vec<Statement>, Vec<Statement>) =
-        statements.iter().cloned().partition(|statement| statement.is_set_up);
+        all.iter().cloned().partition(|statement| statement.is_set_up);
     connection.prepare(&prepared)?;
     for statement in set_ups {
         connection.query(&statement.sql)?;
@@ -170,13 +167,8 @@ impl Session {
     }
 
     #[inline]
-    pub fn text_keeping(
-        &mut self,
-        sql: &str,
-        n_columns: usize,
-        class: StatementClass,
-    ) -> Answer<'_> {
-        self.connection.send_text_keeping(sql, n_columns);
+    pub fn text_keeping(&mut self, sql: &str, columns: usize, class: StatementClass) -> Answer<'_> {
+        self.connection.send_text_keeping(sql, columns);
         self.answer(class)
     }
 

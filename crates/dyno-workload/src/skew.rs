@@ -212,13 +212,10 @@ impl<const N: usize> DrawnKinds<N> {
 pub fn distance_row(name: &str, counts: &[u64], expected: &[f64]) -> AuditRow {
     let n: u64 = counts.iter().sum();
     let (distance, limit) = (ks_distance(counts, expected), ks_limit(n));
-    AuditRow::judged(
-        format!("{name}: distance from the intended distribution (Kolmogorov–Smirnov)"),
-        format!("at most {limit:.4} for {n} draws"),
-        format!("{distance:.4}"),
-        distance <= limit,
-    )
-    .undecided_if(limit > KS_LIMIT_MOST)
+    let name = format!("{name}: distance from the intended distribution (Kolmogorov–Smirnov)");
+    let expected = format!("at most {limit:.4} for {n} draws");
+    let row = AuditRow::judged(name, expected, format!("{distance:.4}"), distance <= limit);
+    row.undecided_if(limit > KS_LIMIT_MOST)
 }
 
 /// Kolmogorov and Smirnov's over bins: the largest difference of cumulated shares; 0 if empty.
@@ -268,13 +265,11 @@ pub fn share_row(name: &str, p: f64, (hits, n): (u64, u64), unknown: u64) -> Aud
         ((mean - tolerance).max(0.0), (mean + tolerance).min(n as f64))
     };
     let percent = |hits: f64| 100.0 * hits / n.max(1) as f64;
-    AuditRow::judged(
-        name,
-        format!("{:.2} % ({:.2} to {:.2} of {n})", 100.0 * p, percent(low), percent(high)),
-        format!("{:.2} %", percent(hits as f64)),
-        (low..=high).contains(&(hits as f64)),
-    )
-    .undecided_if(p > 0.0 && low <= 0.0)
+    let bounds = format!("({:.2} to {:.2} of {n})", percent(low), percent(high));
+    let (expected, hits) = (format!("{:.2} % {bounds}", 100.0 * p), hits as f64);
+    let measured = format!("{:.2} %", percent(hits));
+    let row = AuditRow::judged(name, expected, measured, (low..=high).contains(&hits));
+    row.undecided_if(p > 0.0 && low <= 0.0)
 }
 
 #[cfg(test)]

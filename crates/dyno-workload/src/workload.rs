@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use dyno_model::{Name, Pacing, Role, WorkloadStep, name};
+use dyno_model::{Name, Pacing, Role, WorkloadStep};
 use dyno_units::{Metric, MetricId, Nanoseconds};
 
 use crate::ledger::Ledger;
@@ -17,7 +17,7 @@ use crate::{
 pub type ClientFuture = Pin<Box<dyn Future<Output = ()>>>;
 
 /// What the lab and the record know of a workload without asking what it does.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Outline {
     pub name: Name,
     pub kinds: Vec<Name>,
@@ -25,6 +25,29 @@ pub struct Outline {
     pub target: Target,
     /// None if the study's load levels are its steps.
     pub steps: Vec<WorkloadStep>,
+    /// Transactions depend on rows that they read: all would fail on a server that stores nothing.
+    pub needs_rows: bool,
+    /// Its tables have vectors with indexes, which not every installation supports.
+    pub needs_vectors: bool,
+    /// The workload whose tables are made and filled, if it has none of its own.
+    pub tables_of: Option<Arc<dyn Workload>>,
+    /// Neither tables nor anything else of Dyno's is made: a running server stays as it is.
+    pub makes_nothing: bool,
+    /// Whether its audit tells how many of its transactions the tables have ([`crate::AuditRow::stored`]).
+    pub counts_commits: bool,
+    /// In words after "because", if [`Workload::audit_queries`] is empty despite tables.
+    pub why_tables_are_not_audited: Option<&'static str>,
+    /// Rows inserted by its own steps, as far as options tell: for estimates of disk space.
+    pub rows_of_steps: u64,
+    /// Bytes that its tables take on disk, where its rows do not say.
+    pub bytes_on_disk: Option<u64>,
+    /// A digest of what decides rows besides the seed and does not show in statements, numbers and
+    /// samples of rows: kept data sets must have the same.
+    pub fills: Option<String>,
+    /// How steps without clients are observed; none if the workload sends something.
+    pub observation: Option<Observation>,
+    /// For [`Workload::figures`] and [`Clients::figures`], besides transactions and times.
+    pub metrics: &'static [Metric],
 }
 
 /// A planned workload: what follows from its options, the load and the seed alone.
@@ -64,14 +87,12 @@ pub trait Workload: Send + Sync {
         refuse_without_transactions(self.name(), dialect)
     }
 
-    /// Transactions depend on rows that they read: all would fail on a server that stores nothing.
     fn needs_rows(&self) -> bool {
-        false
+        self.outline().needs_rows
     }
 
-    /// Its tables have vectors with indexes, which not every installation supports.
     fn needs_vectors(&self) -> bool {
-        false
+        self.outline().needs_vectors
     }
 
     /// Open (a rate decides when transactions begin) or closed. Fails with advice.
@@ -79,9 +100,8 @@ pub trait Workload: Send + Sync {
         Ok(())
     }
 
-    /// Rows inserted by its own steps, as far as options tell: for estimates of disk space.
     fn rows_of_steps(&self) -> u64 {
-        0
+        self.outline().rows_of_steps
     }
 
     /// Fails, with the reason, if clients cannot run in several processes, which share only tables
@@ -100,12 +120,13 @@ pub trait Workload: Send + Sync {
         &self.outline().steps
     }
 
-    /// How steps without clients are observed; none if the workload sends something.
     fn observation(&self) -> Option<Observation> {
-        None
+        self.outline().observation
     }
 
-    fn tables(&self, dialect: Dialect) -> Vec<Table>;
+    fn tables(&self, dialect: Dialect) -> Vec<Table> {
+        self.outline().tables_of.as_ref().map_or_else(Vec::new, |other| other.tables(dialect))
+    }
 
     /// For estimates; without statements and names, which take time.
     fn table_shapes(&self) -> Vec<TableShape> {
@@ -113,29 +134,27 @@ pub trait Workload: Send + Sync {
         table_shapes(self.tables(Dialect::ALL[0]))
     }
 
-    /// Neither tables nor anything else of Dyno's is made: a running server stays as it is.
     fn makes_nothing(&self) -> bool {
-        false
+        self.outline().makes_nothing
     }
 
     /// Row `number` (from 0) of table `table_idx` of [`Workload::tables`]. A pure function of
     /// arguments and seed: any worker can make any row in any order, alike on every machine.
-    fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row);
+    fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {
+        self.outline().tables_of.iter().for_each(|other| other.fill_row(table_idx, number, row));
+    }
 
     /// The same row as this dialect takes it, where dialects write a value differently.
     fn fill_row_in(&self, _dialect: Dialect, table_idx: usize, number: u64, row: &mut Row) {
         self.fill_row(table_idx, number, row);
     }
 
-    /// A digest of what decides rows besides the seed and does not show in statements, numbers and
-    /// samples of rows: kept data sets must have the same.
     fn fills(&self) -> Option<String> {
-        None
+        self.outline().fills.clone()
     }
 
-    /// Bytes that its tables take on disk, where its rows do not say.
     fn bytes_on_disk(&self) -> Option<u64> {
-        None
+        self.outline().bytes_on_disk
     }
 
     /// The statements each connection prepares; none if clients prepare their own.
@@ -148,9 +167,8 @@ pub trait Workload: Send + Sync {
         None
     }
 
-    /// Whether its audit tells how many of its transactions the tables have ([`crate::AuditRow::stored`]).
     fn counts_commits(&self) -> bool {
-        false
+        self.outline().counts_commits
     }
 
     /// Its clients note a row of each transaction, so that the audit counts missing confirmed ones exactly;
@@ -169,14 +187,12 @@ pub trait Workload: Send + Sync {
         Vec::new()
     }
 
-    /// In words after "because", if [`Workload::audit_queries`] is empty despite tables.
     fn why_tables_are_not_audited(&self) -> Option<&'static str> {
-        None
+        self.outline().why_tables_are_not_audited
     }
 
-    /// For [`Workload::figures`] and [`Clients::figures`], besides transactions and times.
     fn metrics(&self) -> &'static [Metric] {
-        &[]
+        self.outline().metrics
     }
 
     fn figures(&self, _step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
@@ -241,7 +257,7 @@ pub enum Tried {
 /// A trial's clients and their state: mostly counters for the audit.
 pub trait Clients: Send + Sync {
     /// One client. Allocates here, once, and not again while it runs.
-    fn client(&self, context: ClientContext) -> ClientFuture;
+    fn client(self: Arc<Self>, context: ClientContext) -> ClientFuture;
 
     /// With the answers to [`Workload::first_queries`]. Fails if clients cannot begin so.
     fn begin(&self, _answers: &[TextRows]) -> Result<(), String> {
@@ -308,7 +324,7 @@ impl MadeWorkload {
     }
 
     pub fn client(&self, context: ClientContext) -> ClientFuture {
-        self.clients.client(context)
+        Arc::clone(&self.clients).client(context)
     }
 
     pub fn begin(&self, answers: &[TextRows]) -> Result<(), String> {
@@ -461,21 +477,12 @@ pub(crate) fn columns_of(definition: &str) -> Vec<Name> {
 }
 
 /// A step of the workload's own that begins at once.
-pub(crate) fn own_step(
-    name: impl Into<Name>,
-    roles: Vec<Role>,
-    limit: Nanoseconds,
-) -> WorkloadStep {
-    WorkloadStep { name: name.into(), roles, limit, settle: Nanoseconds::ZERO }
+pub(crate) fn own_step(name: Name, roles: Vec<Role>, limit: Nanoseconds) -> WorkloadStep {
+    WorkloadStep { name, roles, limit, settle: Nanoseconds::ZERO }
 }
 
-pub(crate) fn closed_role(
-    role: &'static str,
-    clients: usize,
-    quota: Option<u64>,
-    kinds: &[Name],
-) -> Role {
-    Role { name: name(role), clients, pacing: Pacing::Closed, quota, kinds: kinds.to_vec() }
+pub(crate) fn closed_role(role: Name, clients: usize, quota: Option<u64>, kinds: &[Name]) -> Role {
+    Role { name: role, clients, pacing: Pacing::Closed, quota, kinds: kinds.to_vec() }
 }
 
 fn table_shapes(tables: Vec<Table>) -> Vec<TableShape> {

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dyno_units::{Clock, ManualClock, Nanoseconds};
-use dyno_workload::{ConnectError, Connection, Connector, StatementError};
+use dyno_workload::{ConnectError, Connection, Connector, Done};
 
 use super::server::{Queue, SimulatedServer};
-use crate::LoadError;
-use crate::reactor::{Deadline, Happened, Reactor, WaitMode};
-use crate::usage::Usage;
+use crate::reactor::{Deadline, Happened, Reactor, Usage, WaitMode};
+use crate::step::Loaded;
 
 type Opened = Result<Box<dyn Connection>, ConnectError>;
 
@@ -28,12 +27,9 @@ impl SimulatedReactor {
         clock: &Arc<ManualClock>,
         measure_began: Nanoseconds,
     ) -> SimulatedReactor {
-        SimulatedReactor {
-            clock: Arc::clone(clock),
-            queue: Queue::new(server, clock, measure_began),
-            clients: RefCell::default(),
-            opened: RefCell::default(),
-        }
+        let queue = Queue::new(server, clock, measure_began);
+        let (clients, opened) = Default::default();
+        SimulatedReactor { clock: Arc::clone(clock), queue, clients, opened }
     }
 
     pub(super) fn connector(&self) -> Connector {
@@ -43,12 +39,7 @@ impl SimulatedReactor {
 }
 
 impl Reactor for SimulatedReactor {
-    fn attach(
-        &self,
-        slot: u32,
-        _connection: &mut dyn Connection,
-        _is_alone: bool,
-    ) -> Result<WaitMode, StatementError> {
+    fn attach(&self, slot: u32, _: &mut dyn Connection, _is_alone: bool) -> Done<WaitMode> {
         // A connection is attached before the next one is opened.
         self.clients.borrow_mut().insert(self.queue.newest_connection(), slot);
         Ok(WaitMode::Readiness)
@@ -70,12 +61,7 @@ impl Reactor for SimulatedReactor {
         Some(opened.swap_remove(position).1)
     }
 
-    fn wait(
-        &self,
-        now: Nanoseconds,
-        deadline: Deadline,
-        happened: &mut Happened,
-    ) -> Result<(), LoadError> {
+    fn wait(&self, now: Nanoseconds, deadline: Deadline, happened: &mut Happened) -> Loaded {
         let until = match self.queue.next_completion() {
             Some(at) => at.min(deadline.at).max(now),
             None => deadline.at,

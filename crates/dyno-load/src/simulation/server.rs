@@ -221,15 +221,10 @@ impl Queue {
 }
 
 impl Inner {
-    pub(super) fn submit(
-        &mut self,
-        now: Nanoseconds,
-        connection: usize,
-        may_fail: MayFail,
-    ) -> Fate {
+    pub(super) fn submit(&mut self, now: Nanoseconds, number: usize, may_fail: MayFail) -> Fate {
         let fate = self.decide(now, may_fail);
         if let Some(at) = fate.0 {
-            self.completions.push(Reverse((at, connection)));
+            self.completions.push(Reverse((at, number)));
         }
         fate
     }

@@ -13,8 +13,8 @@ use std::task::Poll;
 
 use dyno_model::Name;
 use dyno_workload::{
-    ConnectError, Connection, Connector, Dialect, ErrorClass, KeptRows, Reply, Row, Statement,
-    StatementClass, StatementError, TextRows, Value,
+    ConnectError, Connection, Connector, Dialect, Done, ErrorClass, KeptRows, NextRow, Reply, Row,
+    Statement, StatementClass, StatementError, TextRows, Value,
 };
 
 use super::server::{Fate, MayFail, Queue, injected_failure};
@@ -167,16 +167,14 @@ impl SimulatedConnection {
 
     /// Executes the statement; releases the lock if the transaction is over.
     fn finish(&mut self, ending: Result<(), ErrorClass>) -> Result<Reply, StatementError> {
+        let late = "the database with the rows of the simulated server did not answer at once";
+        let late = || StatementError::new(ErrorClass::Refused, "dyno-simulated", late);
         let result = match (ending, &mut self.rows) {
             (Err(class), _) => Err(injected_failure(class)),
             (Ok(()), None) => Ok(reply_without_rows(self.class)),
             (Ok(()), Some(rows)) => match rows.poll_reply() {
                 Poll::Ready(result) => result,
-                Poll::Pending => Err(StatementError::new(
-                    ErrorClass::Refused,
-                    "dyno-simulated",
-                    "the database with the rows of the simulated server did not answer at once",
-                )),
+                Poll::Pending => Err(late()),
             },
         };
         match self.effect {
@@ -264,12 +262,7 @@ impl Connection for SimulatedConnection {
         self.rows.as_mut().map_or(Ok(TextRows::new()), |rows| rows.query(sql))
     }
 
-    fn load_rows(
-        &mut self,
-        table: &str,
-        columns: &[Name],
-        next_row: &mut dyn FnMut(&mut Row) -> bool,
-    ) -> Result<u64, StatementError> {
+    fn load_rows(&mut self, table: &str, columns: &[Name], next_row: NextRow<'_>) -> Done<u64> {
         if let Some(rows) = &mut self.rows {
             return rows.load_rows(table, columns, next_row);
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use mlua::{FromLuaMulti, IntoLuaMulti, Lua, LuaString, Table, Value};
 
@@ -18,7 +18,9 @@ use crate::{Histogram, Level, Module};
 
 /// What the text of a file with a name was compiled to, for all states of the process: each client has one, and need not read
 /// the script again.
-static CHUNKS: Mutex<BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>> = Mutex::new(BTreeMap::new());
+static CHUNKS: Mutex<BTreeMap<Chunk, Vec<u8>>> = Mutex::new(BTreeMap::new());
+/// A text, and the name of its file.
+type Chunk = (Vec<u8>, Vec<u8>);
 /// A script that has more files is compiled for each client.
 const MOST_CHUNKS: usize = 64;
 /// The longest string that is drawn outside of Lua's memory, in bytes.
@@ -39,6 +41,17 @@ impl Api<'_> {
         function: impl Fn(&Lua, A) -> mlua::Result<R> + 'static,
     ) -> mlua::Result<()> {
         self.table.set(name, self.lua.create_function(function)?)
+    }
+
+    /// A function of something that it shares with others.
+    fn of<S: Clone + 'static, A: FromLuaMulti, R: IntoLuaMulti>(
+        &self,
+        shared: &S,
+        name: &str,
+        function: impl Fn(&S, &Lua, A) -> mlua::Result<R> + 'static,
+    ) -> mlua::Result<()> {
+        let shared = shared.clone();
+        self.add(name, move |lua, arguments| function(&shared, lua, arguments))
     }
 }
 
@@ -71,8 +84,7 @@ pub(super) fn table(lua: &Lua, setup: &Setup<'_>, shared: &Shared<'_>) -> mlua::
         host.set(name, address)?;
     }
     let api = Api { lua, table: host };
-    let options = Rc::clone(shared.options);
-    api.add("options_text", move |_, ()| Ok(options_text(&options.borrow())))?;
+    api.of(shared.options, "options_text", |options, _, ()| Ok(options_text(&options.borrow())))?;
     output(&api, setup)?;
     files(&api, setup)?;
     histograms(&api)?;
@@ -82,25 +94,20 @@ pub(super) fn table(lua: &Lua, setup: &Setup<'_>, shared: &Shared<'_>) -> mlua::
 }
 
 fn random(api: &Api<'_>, setup: &Setup<'_>, shared: &Shared<'_>) -> mlua::Result<()> {
-    let random = Rc::clone(shared.random);
-    api.add("rand", move |_, (kind, low, high): (u32, f64, f64)| {
+    api.of(shared.random, "rand", |random, _, (kind, low, high): (u32, f64, f64)| {
         Ok(stream::drawn(&mut random.borrow_mut(), kind, low, high))
     })?;
-    let random = Rc::clone(shared.random);
-    api.add("rand_unit", move |_, ()| Ok(random.borrow_mut().generator.unit()))?;
-    let random = Rc::clone(shared.random);
-    api.add("rand_bits", move |_, ()| {
+    api.of(shared.random, "rand_unit", |random, _, ()| Ok(random.borrow_mut().generator.unit()))?;
+    api.of(shared.random, "rand_bits", |random, _, ()| {
         let bits = random.borrow_mut().generator.next();
         Ok(((bits >> 32) as f64, f64::from(bits as u32)))
     })?;
-    let random = Rc::clone(shared.random);
-    api.add("rand_string", move |lua, format: LuaString| {
+    api.of(shared.random, "rand_string", |random, lua, format: LuaString| {
         let mut drawn = Vec::new();
         random.borrow_mut().string(&format.as_bytes(), &mut drawn);
         lua.create_string(drawn)
     })?;
-    let random = Rc::clone(shared.random);
-    api.add("rand_varstring", move |lua, (min, max): (f64, f64)| {
+    api.of(shared.random, "rand_varstring", |random, lua, (min, max): (f64, f64)| {
         let (min, max) = (narrow(min), narrow(max));
         if min.max(max) > LONGEST_STRING {
             return Ok(None);
@@ -109,10 +116,10 @@ fn random(api: &Api<'_>, setup: &Setup<'_>, shared: &Shared<'_>) -> mlua::Result
         random.borrow_mut().varstring(min, max, &mut drawn);
         lua.create_string(drawn).map(Some)
     })?;
-    let stream = Rc::clone(shared.stream);
-    api.add("keep_format", move |_, format: LuaString| Ok(stream.keep_format(&format.as_bytes())))?;
-    let unique = Arc::clone(&setup.program.unique);
-    api.add("rand_unique", move |_, ()| Ok(unique.draw()))
+    api.of(shared.stream, "keep_format", |stream, _, format: LuaString| {
+        Ok(stream.keep_format(&format.as_bytes()))
+    })?;
+    api.of(&setup.program.unique, "rand_unique", |unique, _, ()| Ok(unique.draw()))
 }
 
 fn watch(api: &Api<'_>, watch: &Rc<Watch>) -> mlua::Result<()> {
@@ -132,25 +139,20 @@ fn watch(api: &Api<'_>, watch: &Rc<Watch>) -> mlua::Result<()> {
         }
         Ok(())
     })?;
-    let counting = Rc::clone(watch);
-    api.add("why_stop", move |_, n: u64| Ok(counting.why_stop(n)))?;
-    let watch = Rc::clone(watch);
-    api.add("count_instructions", move |lua, ()| watch.count_instructions(lua))
+    api.of(watch, "why_stop", |counting, _, n: u64| Ok(counting.why_stop(n)))?;
+    api.of(watch, "count_instructions", |watch, lua, ()| watch.count_instructions(lua))
 }
 
 fn output(api: &Api<'_>, setup: &Setup<'_>) -> mlua::Result<()> {
-    let program = Arc::clone(&setup.program.host);
-    api.add("print", move |_, text: LuaString| {
+    api.of(&setup.program.host, "print", |program, _, text: LuaString| {
         program.print(&text.to_string_lossy());
         Ok(())
     })?;
-    let program = Arc::clone(&setup.program.host);
-    api.add("print_error", move |_, text: LuaString| {
+    api.of(&setup.program.host, "print_error", |program, _, text: LuaString| {
         program.print_error(&text.to_string_lossy());
         Ok(())
     })?;
-    let program = Arc::clone(&setup.program.host);
-    api.add("log", move |_, (level, message): (String, String)| {
+    api.of(&setup.program.host, "log", |program, _, (level, message): (String, String)| {
         let level = match level.as_str() {
             "FATAL" => Level::Fatal,
             "ALERT" => Level::Alert,
@@ -159,13 +161,13 @@ fn output(api: &Api<'_>, setup: &Setup<'_>) -> mlua::Result<()> {
         program.log(level, &message);
         Ok(())
     })?;
-    let counters = Arc::clone(&setup.counters);
-    api.add("counter_add", move |_, (counter, n): (usize, f64)| {
+    api.of(&setup.counters, "counter_add", |counters, _, (counter, n): (usize, f64)| {
         counters.add_at(counter, n as u64);
         Ok(())
     })?;
-    let counters = Arc::clone(&setup.counters);
-    api.add("counter", move |_, counter: usize| Ok(counters.get_at(counter) as f64))
+    api.of(&setup.counters, "counter", |counters, _, counter: usize| {
+        Ok(counters.get_at(counter) as f64)
+    })
 }
 
 fn files(api: &Api<'_>, setup: &Setup<'_>) -> mlua::Result<()> {
@@ -174,12 +176,12 @@ fn files(api: &Api<'_>, setup: &Setup<'_>) -> mlua::Result<()> {
         Ok(module) => Ok((Value::String(lua.create_string(module.text)?), module.path)),
         Err(why) => Ok((Value::Nil, why)),
     };
-    let program = Arc::clone(&setup.program.host);
-    api.add("module", move |lua, (name, path): (String, String)| {
+    api.of(&setup.program.host, "module", move |program, lua, (name, path): (String, String)| {
         found(lua, program.module(&name, &path))
     })?;
-    let program = Arc::clone(&setup.program.host);
-    api.add("read_file", move |lua, path: String| found(lua, program.file(&path)))?;
+    api.of(&setup.program.host, "read_file", move |program, lua, path: String| {
+        found(lua, program.file(&path))
+    })?;
     // One that is not there is for Lua to report.
     api.add("may_open", |_, path: LuaString| {
         let path = path.as_bytes();
@@ -187,8 +189,7 @@ fn files(api: &Api<'_>, setup: &Setup<'_>) -> mlua::Result<()> {
         // C ends the name there.
         Ok(!path.contains(&0) && facts.map_or(true, |facts| facts.is_file()))
     })?;
-    let program = Arc::clone(&setup.program.host);
-    api.add("execute", move |_, command: Option<LuaString>| match command {
+    api.of(&setup.program.host, "execute", |program, _, command: Option<LuaString>| match command {
         None => Ok(program.execute(None)),
         Some(text) => Ok(program.execute(Some(&text.to_str()?))),
     })
@@ -196,8 +197,7 @@ fn files(api: &Api<'_>, setup: &Setup<'_>) -> mlua::Result<()> {
 
 fn histograms(api: &Api<'_>) -> mlua::Result<()> {
     let all: Rc<RefCell<Vec<Histogram>>> = Rc::default();
-    let made = Rc::clone(&all);
-    api.add("histogram_new", move |_, (size, min, max): (usize, f64, f64)| {
+    api.of(&all, "histogram_new", |made, _, (size, min, max): (usize, f64, f64)| {
         let mut made = made.borrow_mut();
         let histogram = Histogram::new(size, min, max);
         if made.iter().map(Histogram::size).sum::<usize>() + histogram.size() > MOST_BUCKETS {
@@ -206,8 +206,7 @@ fn histograms(api: &Api<'_>) -> mlua::Result<()> {
         made.push(histogram);
         Ok(Some(made.len() - 1))
     })?;
-    let updated = Rc::clone(&all);
-    api.add("histogram_update", move |_, (id, value): (usize, f64)| {
+    api.of(&all, "histogram_update", |updated, _, (id, value): (usize, f64)| {
         if let Some(histogram) = updated.borrow_mut().get_mut(id) {
             histogram.update(value);
         }

@@ -15,7 +15,6 @@
 //! slice, one 2000th for each client, half. Departures from the original are in `schema` and `own`.
 
 mod audit;
-mod counts;
 mod own;
 mod schema;
 mod transactions;
@@ -23,13 +22,10 @@ mod transactions;
 #[cfg(test)]
 mod tests;
 
-use dyno_model::{Name, OptionError, OptionSpec, name};
-
 use crate::options::{Options, any_count, count, real, refuse, switch, word};
 use crate::prelude::*;
 
-use audit::Audit;
-use counts::Counts;
+use audit::{Audit, Counts};
 use own::{Own, Sharing};
 use transactions::Client;
 
@@ -41,7 +37,7 @@ pub fn spec() -> WorkloadSpec {
 }
 
 /// Rows follow from numbers, not the seed. Refuses more clients than there are objects for.
-fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+fn plan(input: &PlanInput<'_>) -> Planned {
     let settings = Settings::read(input.options)?;
     let clients = input.request.clients as u64;
     settings.sharing.check(settings.objects, clients).map_err(PlanError::Load)?;
@@ -61,11 +57,9 @@ impl Workload for DbStress {
     fn check(&self, dialect: Dialect) -> Result<(), String> {
         crate::workload::refuse_without_transactions(self.name(), dialect)?;
         if self.settings.for_update && dialect == Dialect::Sqlite {
-            return Err(
-                "option `for_update`: SQLite has no SELECT … FOR UPDATE; leave the option out, or \
-                        vary it in a study of other products"
-                    .to_owned(),
-            );
+            let why = "option `for_update`: SQLite has no SELECT … FOR UPDATE; leave the option out, or \
+                       vary it in a study of other products";
+            return Err(why.to_owned());
         }
         Ok(())
     }
@@ -106,7 +100,7 @@ struct DbStressClients {
 }
 
 impl Clients for DbStressClients {
-    fn client(&self, context: ClientContext) -> ClientFuture {
+    fn client(self: Arc<Self>, context: ClientContext) -> ClientFuture {
         let settings = &self.workload.settings;
         let place = (context.client_idx as u64, context.n_clients as u64);
         let own = Own::of(settings.sharing, settings.objects, place);
@@ -210,11 +204,9 @@ impl Settings {
 
     fn check(self) -> Result<Settings, OptionError> {
         if self.rw_ratio > 0 && self.delete_inserts + self.updates == 0 {
-            return refuse(
-                "rw_ratio",
-                "there is nothing to write, because `delete_inserts` and `updates` are 0; set it \
-                 to 0 for a read-only load",
-            );
+            let why = "there is nothing to write, because `delete_inserts` and `updates` are 0; set it \
+                       to 0 for a read-only load";
+            return refuse("rw_ratio", why);
         }
         if self.has_reads() || self.rw_ratio == 1 {
             return Ok(self);

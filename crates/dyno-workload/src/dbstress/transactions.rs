@@ -1,14 +1,11 @@
 //! What a client does: its statements, and a read or a write of them.
 
 use std::io::Write;
-use std::sync::Arc;
 
-use dyno_units::{Nanoseconds, RandomStream};
-
+use crate::prelude::*;
 use crate::row::write_digits;
-use crate::{Dialect, Done, Reply, Session, Statement, StatementClass, Transactions, Value};
 
-use super::counts::{ClientCounts, Line};
+use super::audit::{ClientCounts, Line};
 use super::own::Own;
 use super::schema::{self, NOTE, STATES};
 use super::{HISTORY, REPEATS_MAX, Settings, Spread};

@@ -4,11 +4,10 @@
 //! is not audited, as its row says. Counts do not show whether an UPDATE changed the right rows; `rows`
 //! of its step does.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::prelude::*;
 use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys};
-use crate::{AuditRow, AuditTotals, Dialect, TextRows, number_in};
 
 use super::definition::Definition;
 use super::schema::quoted;
@@ -63,22 +62,16 @@ impl Counts {
                 drawn.push((name, items.counted()));
             }
         }
-        Counts {
-            rows: CounterSet::new(2 * n_tables),
-            largest: (0..n_tables).map(|_| AtomicU64::new(0)).collect(),
-            drawn,
-        }
+        let largest = (0..n_tables).map(|_| AtomicU64::new(0)).collect();
+        Counts { rows: CounterSet::new(2 * n_tables), largest, drawn }
     }
 
     /// For one further client. Locks and allocates: for a client's beginning.
     pub(super) fn client(&self) -> (Counting, Vec<DrawnByClient>) {
         let n_tables = self.largest.len();
-        let counting = Counting {
-            rows: self.rows.client(),
-            largest: Arc::clone(&self.largest),
-            changes: vec![[0; 2]; n_tables],
-            most: vec![0; n_tables],
-        };
+        let (rows, largest) = (self.rows.client(), Arc::clone(&self.largest));
+        let (changes, most) = (vec![[0; 2]; n_tables], vec![0; n_tables]);
+        let counting = Counting { rows, largest, changes, most };
         (counting, self.drawn.iter().map(|(_, drawn)| drawn.client()).collect())
     }
 

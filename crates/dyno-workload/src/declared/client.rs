@@ -1,21 +1,15 @@
 //! The loop of one client. Values are drawn into the client's memory; nothing is allocated once the
 //! longest texts have been drawn.
 
-use std::sync::Arc;
-
 use dyno_pgbench::EvaluationError;
-use dyno_units::{Nanoseconds, RandomStream};
 
+use crate::prelude::*;
 use crate::session::Answer;
 use crate::skew::DrawnByClient;
-use crate::{
-    Dialect, Done, ErrorClass, KeptRows, Reply, Session, StatementClass, StatementError,
-    Transactions, Value,
-};
 
 use super::audit::{Change, Counting};
 use super::definition::{Definition, place};
-use super::generator::{Drawing, Numbers};
+use super::generator::{Drawing, Drawn, Numbers};
 use super::read_generator::cumulated;
 use super::transaction::{Action, Form, Let, ROWS, Sql, Think};
 use super::values::{Scratch, Slot, Values};
@@ -58,12 +52,9 @@ impl Client {
                 let Action::Sql(sql) = &step.action else { return Prepared::default() };
                 let Ok(form) = &sql.forms[place(dialect)] else { return Prepared::default() };
                 next += 1;
-                Prepared {
-                    statement: next - 1,
-                    values: form.values.clone(),
-                    is_read: form.is_read,
-                    change: Change::of(&form.effect, definition),
-                }
+                let (values, is_read) = (form.values.clone(), form.is_read);
+                let change = Change::of(&form.effect, definition);
+                Prepared { statement: next - 1, values, is_read, change }
             });
             statements.push(steps.collect());
         }
@@ -181,11 +172,7 @@ impl Transactions for Client {
 }
 
 #[inline]
-fn draw_all(
-    lets: &[Let],
-    values: &mut Values,
-    drawing: &mut Drawing<'_>,
-) -> Result<(), EvaluationError> {
+fn draw_all(lets: &[Let], values: &mut Values, drawing: &mut Drawing<'_>) -> Drawn {
     lets.iter().try_for_each(|one| one.generator.draw(one.at, values, drawing))
 }
 
@@ -228,24 +215,19 @@ fn send_up_to<'s, const N: usize>(
 }
 
 /// Takes the columns of the first row; NULL if there is no row.
-fn take(
-    places: &[usize],
-    kept: &KeptRows,
-    values: &mut Values,
-    reply: Reply,
-) -> Result<(), String> {
+fn take(to: &[usize], kept: &KeptRows, values: &mut Values, reply: Reply) -> Result<(), String> {
     if kept.n_rows() == 0 {
         if reply.rows > 0 {
             return Err("the connection did not keep the rows".to_owned());
         }
-        places.iter().for_each(|at| values.set(*at, Slot::Null));
+        to.iter().for_each(|at| values.set(*at, Slot::Null));
         return Ok(());
     }
-    if kept.n_columns() < places.len() {
-        let (n_read, n) = (places.len(), kept.n_columns());
+    if kept.n_columns() < to.len() {
+        let (n_read, n) = (to.len(), kept.n_columns());
         return Err(format!("{n_read} columns are read, and it returns {n}"));
     }
-    for (column, at) in places.iter().enumerate() {
+    for (column, at) in to.iter().enumerate() {
         if kept.is_null(0, column) {
             values.set(*at, Slot::Null);
         } else if let Some(text) = kept.text(0, column) {

@@ -2,13 +2,12 @@
 //! at once, with their places.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use dyno_model::declared::DIALECTS;
 use dyno_model::{DefinitionProblem, Tree, declared};
 use dyno_pgbench::Names;
 
-use crate::Dialect;
+use crate::prelude::*;
 
 use super::generator::Generator;
 use super::problems::{
@@ -234,7 +233,7 @@ impl Definition {
             let n_rows = table.rows.min(ROWS_TRIED).min(bytes / room);
             bytes -= n_rows * room;
             let tried = (0..n_rows)
-                .find_map(|row| super::rows::first_failure(self, idx, row).map(|why| (row, why)));
+                .find_map(|row| super::schema::first_failure(self, idx, row).map(|why| (row, why)));
             if let Some((row, (column, why))) = tried {
                 let message = format!("it has no value in row {}: {why}", row + 1);
                 problems.path_of(&["table", &table.name, "columns", &column], |problems| {

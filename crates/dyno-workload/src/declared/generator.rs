@@ -11,6 +11,9 @@ use super::calendar;
 use super::template::{self, Piece};
 use super::values::{Formula, Scratch, Slot, Values};
 
+/// Fails if an expression has no value.
+pub(super) type Drawn = Result<(), EvaluationError>;
+
 /// A generator with how often it gives NULL instead.
 #[derive(Clone, Debug)]
 pub(super) struct Generator {
@@ -128,6 +131,13 @@ impl Constant {
             Constant::Text(text) => values.set_text_with(at, |out| out.extend_from_slice(text)),
         }
     }
+
+    fn room(&self) -> usize {
+        match self {
+            Constant::Text(text) => text.len(),
+            Constant::Integer(_) | Constant::Real(_) => 0,
+        }
+    }
 }
 
 /// A number in units of 10^-decimals.
@@ -138,12 +148,7 @@ fn fixed(units: i64, decimals: u32) -> Slot {
 impl Generator {
     /// Fails, with the value NULL, if an expression has none.
     #[inline]
-    pub(super) fn draw(
-        &self,
-        at: usize,
-        values: &mut Values,
-        drawing: &mut Drawing<'_>,
-    ) -> Result<(), EvaluationError> {
+    pub(super) fn draw(&self, at: usize, values: &mut Values, drawing: &mut Drawing<'_>) -> Drawn {
         if self.null_share > 0.0 && drawing.random.unit() < self.null_share {
             values.set(at, Slot::Null);
             return Ok(());
@@ -160,12 +165,7 @@ impl Generator {
         self.draw_other(at, values, drawing)
     }
 
-    fn draw_other(
-        &self,
-        at: usize,
-        values: &mut Values,
-        drawing: &mut Drawing<'_>,
-    ) -> Result<(), EvaluationError> {
+    fn draw_other(&self, at: usize, values: &mut Values, drawing: &mut Drawing<'_>) -> Drawn {
         match &self.kind {
             Kind::Template { pieces, .. } => {
                 let start = values.mark();
@@ -274,15 +274,6 @@ impl Kind {
             }
             Kind::Sequence { .. } | Kind::Number { .. } | Kind::Normal(_) => 0,
             Kind::Uuid | Kind::Date { .. } | Kind::Timestamp { .. } | Kind::Formula(_) => 40,
-        }
-    }
-}
-
-impl Constant {
-    fn room(&self) -> usize {
-        match self {
-            Constant::Text(text) => text.len(),
-            Constant::Integer(_) | Constant::Real(_) => 0,
         }
     }
 }

@@ -14,7 +14,6 @@ mod definition;
 mod generator;
 mod problems;
 mod read_generator;
-mod rows;
 mod schema;
 mod sql;
 mod template;
@@ -26,18 +25,14 @@ mod values;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dyno_model::{DefinitionProblem, Name, OptionError, OptionSpec};
-use dyno_units::Seed;
+use dyno_model::DefinitionProblem;
 use md5::{Digest, Md5};
 
-use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+use crate::Tried;
+use crate::prelude::*;
 use crate::sysbench::sequence::Sequences;
-use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Connection, Dialect, Outline, Row,
-    Statement, StatementError, Table, TextRows, Tried, Workload, drive,
-};
 
 use audit::Counts;
 use client::{Client, class_of};
@@ -69,16 +64,12 @@ pub fn spec(files: BTreeMap<String, String>) -> WorkloadSpec {
 fn problems(given: &BTreeMap<String, String>, files: &Files) -> Vec<DefinitionProblem> {
     let text = |name: &str| given.get(name).map_or("{}", String::as_str);
     let scale = given.get("scale").and_then(|scale| dyno_units::parse_count(scale).ok());
-    let source = Source {
-        tables: text("table"),
-        transactions: text("transaction"),
-        scale: scale.unwrap_or(1),
-        files,
-    };
+    let (tables, transactions) = (text("table"), text("transaction"));
+    let source = Source { tables, transactions, scale: scale.unwrap_or(1), files };
     Definition::read(source).err().unwrap_or_default()
 }
 
-fn plan(input: &PlanInput<'_>, files: &Files) -> Result<Arc<dyn Workload>, PlanError> {
+fn plan(input: &PlanInput<'_>, files: &Files) -> Planned {
     let options = input.options;
     let (tables, transactions) = (options.text("table"), options.text("transaction"));
     let scale = options.count("scale");
@@ -103,12 +94,16 @@ fn plan(input: &PlanInput<'_>, files: &Files) -> Result<Arc<dyn Workload>, PlanE
         ("transactions", joined(definition.transactions.iter().map(weight).collect())),
         ("definition_md5", digest(&format!("{tables}\n{transactions}{of_files}"))),
     ];
+    let reads = |(.., sql): (&str, usize, &Sql)| sql.rows.is_some() || !sql.read.is_empty();
+    let needs_rows = statements_of(&definition).any(reads);
     Ok(Arc::new(Declared {
         outline: Outline {
             options: recorded.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+            needs_rows,
+            makes_nothing: definition.tables.is_empty(),
+            fills: Some(digest(&format!("{scale}\n{tables}{of_files}"))),
             ..input.outline(kinds.collect::<Vec<Name>>())
         },
-        fills: digest(&format!("{scale}\n{tables}{of_files}")),
         seeds: seeds.collect(),
         definition: Arc::new(definition),
     }))
@@ -121,23 +116,19 @@ fn digest(text: &str) -> String {
 
 struct Declared {
     outline: Outline,
-    /// A digest of what fills the tables.
-    fills: String,
     /// Of the rows of each table.
     seeds: Vec<Seed>,
     definition: Arc<Definition>,
 }
 
-impl Declared {
-    /// With the name of the transaction and the index of the step.
-    fn statements_of(&self) -> impl Iterator<Item = (&str, usize, &Sql)> {
-        self.definition.transactions.iter().flat_map(|transaction| {
-            transaction.steps.iter().enumerate().filter_map(|(nth, step)| match &step.action {
-                Action::Sql(sql) => Some((transaction.name.as_str(), nth, sql)),
-                Action::RollBack => None,
-            })
+/// With the name of the transaction and the index of the step.
+fn statements_of(definition: &Definition) -> impl Iterator<Item = (&str, usize, &Sql)> {
+    definition.transactions.iter().flat_map(|transaction| {
+        transaction.steps.iter().enumerate().filter_map(|(nth, step)| match &step.action {
+            Action::Sql(sql) => Some((transaction.name.as_str(), nth, sql)),
+            Action::RollBack => None,
         })
-    }
+    })
 }
 
 impl Workload for Declared {
@@ -148,7 +139,7 @@ impl Workload for Declared {
     fn declared_at(&self, dialect: Dialect) -> Option<Vec<Vec<String>>> {
         let place = definition::place(dialect);
         let named = dyno_model::declared::DIALECTS[place];
-        let known = self.statements_of().filter(|(.., sql)| sql.forms[place].is_ok());
+        let known = statements_of(&self.definition).filter(|(.., sql)| sql.forms[place].is_ok());
         let places = known.map(|(name, nth, _)| {
             let keys = ["transaction", name, "steps", &nth.to_string(), "sql", named];
             keys.map(str::to_owned).to_vec()
@@ -159,16 +150,12 @@ impl Workload for Declared {
     fn check(&self, dialect: Dialect) -> Result<(), String> {
         crate::workload::refuse_without_transactions(self.name(), dialect)?;
         schema::check(&self.definition, dialect)?;
-        for (name, nth, sql) in self.statements_of() {
+        for (name, nth, sql) in statements_of(&self.definition) {
             if let Err(why) = &sql.forms[definition::place(dialect)] {
                 return Err(format!("transaction `{name}`, step {}: {why}", nth + 1));
             }
         }
         Ok(())
-    }
-
-    fn needs_rows(&self) -> bool {
-        self.statements_of().any(|(.., sql)| sql.rows.is_some() || !sql.read.is_empty())
     }
 
     fn check_apart(&self) -> Result<(), String> {
@@ -181,16 +168,8 @@ impl Workload for Declared {
         schema::tables(&self.definition, dialect)
     }
 
-    fn makes_nothing(&self) -> bool {
-        self.definition.tables.is_empty()
-    }
-
-    fn fills(&self) -> Option<String> {
-        Some(self.fills.clone())
-    }
-
     fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {
-        rows::fill(&self.definition, (table_idx, self.seeds[table_idx]), number, row);
+        schema::fill(&self.definition, (table_idx, self.seeds[table_idx]), number, row);
     }
 
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
@@ -199,7 +178,7 @@ impl Workload for Declared {
             let statement = Statement::new(form.prepared.clone(), class_of(form));
             Some(if sql.read.is_empty() { statement } else { statement.keeping_rows() })
         };
-        self.statements_of().filter_map(|(.., sql)| statement(sql)).collect()
+        statements_of(&self.definition).filter_map(|(.., sql)| statement(sql)).collect()
     }
 
     fn first_queries(&self) -> Vec<String> {
@@ -237,7 +216,7 @@ impl DeclaredClients {
 }
 
 impl Clients for DeclaredClients {
-    fn client(&self, mut context: ClientContext) -> ClientFuture {
+    fn client(self: Arc<Self>, mut context: ClientContext) -> ClientFuture {
         let place = (context.client_idx as u64, context.n_clients as u64);
         let first = self.first();
         let sequences = self.sequences.iter().zip(first.iter().copied());

@@ -56,32 +56,20 @@ impl Problems {
 }
 
 pub(super) fn table<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<Entries<'t>> {
-    match tree {
-        Tree::Table(entries) => Some(entries),
-        other => problems.wrong_kind("a table", other),
-    }
+    if let Tree::Table(all) = tree { Some(all) } else { problems.wrong_kind("a table", tree) }
 }
 
 pub(super) fn list<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<&'t [Tree]> {
-    match tree {
-        Tree::List(items) => Some(items),
-        other => problems.wrong_kind("a list", other),
-    }
+    if let Tree::List(items) = tree { Some(items) } else { problems.wrong_kind("a list", tree) }
 }
 
 pub(super) fn text<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<&'t str> {
-    match tree {
-        Tree::Text(text) => Some(text),
-        other => problems.wrong_kind("a text", other),
-    }
+    if let Tree::Text(text) = tree { Some(text) } else { problems.wrong_kind("a text", tree) }
 }
 
 /// `true` or `false`.
 pub(super) fn switch(problems: &mut Problems, tree: &Tree) -> Option<bool> {
-    match tree {
-        Tree::Switch(is_on) => Some(*is_on),
-        other => problems.wrong_kind("true or false", other),
-    }
+    if let Tree::Switch(on) = tree { Some(*on) } else { problems.wrong_kind("true or false", tree) }
 }
 
 pub(super) fn number(problems: &mut Problems, tree: &Tree) -> Option<f64> {

@@ -1,13 +1,12 @@
 //! Reads generators: `value` of a column, and names in `let`.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use dyno_model::Tree;
 use dyno_model::declared::{GENERATORS, NULL};
 use dyno_pgbench::{Expression, Names};
 
-use crate::TextRows;
+use crate::prelude::*;
 use crate::sysbench::distribution::DistributionSpec;
 
 use super::calendar;
@@ -135,15 +134,10 @@ pub(super) fn generator(
 }
 
 /// Generators of which one value says all.
-fn simple(
-    problems: &mut Problems,
-    name: &str,
-    value: &Tree,
-    known: &mut Known<'_>,
-) -> Option<Kind> {
+fn simple(problems: &mut Problems, name: &str, tree: &Tree, known: &mut Known<'_>) -> Option<Kind> {
     match name {
         "text" => {
-            let pieces = template::read(text(problems, value)?, |name| known.place(name));
+            let pieces = template::read(text(problems, tree)?, |name| known.place(name));
             let read = pieces.and_then(|pieces| {
                 let room = template::room(&pieces, |place| known.rooms.get(&place).copied());
                 let why = || format!("this text may have more than {TEXT_MOST} bytes");
@@ -151,36 +145,32 @@ fn simple(
             });
             read.map_err(|why| problems.add(why, "")).ok()
         }
-        "letters" => letters(problems, value),
-        "uuid" => match value {
+        "letters" => letters(problems, tree),
+        "uuid" => match tree {
             Tree::Switch(true) => Some(Kind::Uuid),
             _ => problems.refuse("write `uuid = true`", ""),
         },
         "date" => {
-            let days = moments(problems, value, calendar::date);
+            let days = moments(problems, tree, calendar::date);
             days.map(|(first, n)| Kind::Date { first, n })
         }
         "timestamp" => {
-            let seconds = moments(problems, value, calendar::timestamp);
+            let seconds = moments(problems, tree, calendar::timestamp);
             seconds.map(|(first, n)| Kind::Timestamp { first, n })
         }
-        "lines" => lines(problems, value, known),
+        "lines" => lines(problems, tree, known),
         _ => {
-            let text = text(problems, value)?;
+            let text = text(problems, tree)?;
             formula(problems, text, known).map(Kind::Formula)
         }
     }
 }
 
 /// Reads an expression of pgbench's language.
-pub(super) fn formula(
-    problems: &mut Problems,
-    text: &str,
-    known: &mut Known<'_>,
-) -> Option<Formula> {
+pub(super) fn formula(problems: &mut Problems, of: &str, known: &mut Known<'_>) -> Option<Formula> {
     let help = "expressions are those of pgbench, with `:name` for a value: \":qty * 2 + 1\"";
-    let read = Expression::read(text, known.names);
-    let wrong = |why| problems.add(format!("`{text}` is not an expression: {why}"), help);
+    let read = Expression::read(of, known.names);
+    let wrong = |why| problems.add(format!("`{of}` is not an expression: {why}"), help);
     let expression = read.map_err(wrong).ok()?;
     let mut variables = Vec::new();
     for slot in expression.variables() {
@@ -352,11 +342,10 @@ fn pair(tree: &Tree) -> Option<&[Tree; 2]> {
     if let Tree::List(items) = tree { items[..].try_into().ok() } else { None }
 }
 
-fn moments(
-    problems: &mut Problems,
-    value: &Tree,
-    read: fn(&str) -> Option<i64>,
-) -> Option<(i64, u64)> {
+/// Reads a moment as a number.
+type Moment = fn(&str) -> Option<i64>;
+
+fn moments(problems: &mut Problems, value: &Tree, read: Moment) -> Option<(i64, u64)> {
     let found = match pair(value) {
         Some([Tree::Text(first), Tree::Text(last)]) => read(first).zip(read(last)),
         _ => None,

@@ -289,7 +289,7 @@ impl<'t> Scanned<'t> {
     }
 
     /// The table that INSERT writes to, and the index of the token behind it.
-    fn inserted(&self) -> Option<(String, usize)> {
+    pub(super) fn inserted(&self) -> Option<(String, usize)> {
         self.name(self.inserted_at()?)
     }
 

@@ -1,14 +1,12 @@
 //! Declared transactions: drawn values, steps, expectations.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use dyno_model::declared::DIALECTS;
 use dyno_model::{Tree, declared};
 use dyno_pgbench::is_valid_name;
-use dyno_units::Nanoseconds;
 
-use crate::Dialect;
+use crate::prelude::*;
 
 use super::definition::{Definition, PerDialect, TEXTS_MOST, per_dialect};
 use super::generator::Generator;
@@ -337,13 +335,8 @@ fn form(text: &str, dialect: Dialect, scope: &mut Scope<'_>) -> Result<Form, Str
             }
         }
     }
-    Ok(Form {
-        prepared: scanned.prepared(),
-        values,
-        is_read: scanned.is_read(),
-        is_write: scanned.is_write(),
-        effect: scanned.effect(),
-    })
+    let (is_read, is_write) = (scanned.is_read(), scanned.is_write());
+    Ok(Form { prepared: scanned.prepared(), values, is_read, is_write, effect: scanned.effect() })
 }
 
 /// Reads `1`, `"0..1"`, `"1.."` or `"..10"`.

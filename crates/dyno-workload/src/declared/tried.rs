@@ -6,13 +6,9 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use dyno_units::{Nanoseconds, Seed};
-
+use crate::prelude::*;
 use crate::sysbench::sequence::Sequences;
-use crate::{
-    ConnectError, Connection, Ended, ErrorClass, Next, Pace, Session, StatementError, Tally,
-    Transactions, Tried,
-};
+use crate::{ConnectError, Next, Tried};
 
 use super::audit::Counts;
 use super::client::Client;

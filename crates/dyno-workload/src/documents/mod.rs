@@ -7,24 +7,17 @@
 //! operation is a transaction.
 
 mod command;
-mod content;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dyno_model::{Name, OptionError, OptionSpec, name, names};
-use dyno_units::{RandomStream, Seed};
-
-use crate::KindTotals;
 use crate::options::{Options, any_count, count, real, refuse, size, within};
 use crate::prelude::*;
 use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys, distance_row};
 use crate::sysbench::distribution::{self, Distribution, DistributionSpec};
 use crate::workload::Target;
-
-use content::{Numbers, write_content};
 
 pub use command::{DocumentCommand, FIELDS, INDEXED};
 
@@ -37,7 +30,7 @@ pub fn spec() -> WorkloadSpec {
     WorkloadSpec::new(NAME, summary, options(), plan).on(Target::Documents)
 }
 
-fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+fn plan(input: &PlanInput<'_>) -> Planned {
     let settings = Settings::read(input.options)?;
     let kinds = settings.shares.iter().map(|(what, _)| match what {
         What::Find => name("find"),
@@ -45,12 +38,9 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
         What::Insert => name("insert"),
         What::Range => name("range"),
     });
-    Ok(Arc::new(Documents {
-        outline: input.outline(kinds.collect::<Vec<Name>>()),
-        numbers: Numbers::of(settings.documents),
-        seed: input.seed.derive(NAME, 0),
-        settings,
-    }))
+    let outline = input.outline(kinds.collect::<Vec<Name>>());
+    let (numbers, seed) = (Numbers::of(settings.documents), input.seed.derive(NAME, 0));
+    Ok(Arc::new(Documents { outline, numbers, seed, settings }))
 }
 
 struct Documents {
@@ -114,25 +104,19 @@ impl Workload for Documents {
     }
 
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
-        let counts = Counts::new(&self.settings);
-        Arc::new(DocumentClients { plan: self, counts: Arc::new(counts) })
+        Arc::new(DocumentClients { counts: Counts::new(&self.settings), plan: self })
     }
 }
 
 struct DocumentClients {
     plan: Arc<Documents>,
-    counts: Arc<Counts>,
+    counts: Counts,
 }
 
 impl Clients for DocumentClients {
-    fn client(&self, context: ClientContext) -> ClientFuture {
-        let client = Client {
-            plan: Arc::clone(&self.plan),
-            drawing: self.counts.client(),
-            counts: Arc::clone(&self.counts),
-            key: 0,
-            content: vec![0; self.plan.settings.content as usize],
-        };
+    fn client(self: Arc<Self>, context: ClientContext) -> ClientFuture {
+        let content = vec![0; self.plan.settings.content as usize];
+        let client = Client { drawing: self.counts.client(), key: 0, content, shared: self };
         Box::pin(drive(client, context))
     }
 
@@ -142,8 +126,7 @@ impl Clients for DocumentClients {
 }
 
 struct Client {
-    plan: Arc<Documents>,
-    counts: Arc<Counts>,
+    shared: Arc<DocumentClients>,
     drawing: Drawing,
     // Of the operation that was drawn.
     key: u64,
@@ -153,7 +136,7 @@ struct Client {
 impl Client {
     /// The operation in whose share `place`, from 0 to 1, falls.
     fn operation_at(&self, mut place: f64) -> usize {
-        let shares = &self.plan.settings.shares;
+        let shares = &self.shared.plan.settings.shares;
         for (idx, (_, share)) in shares.iter().enumerate() {
             if place < *share {
                 return idx;
@@ -170,10 +153,10 @@ impl Transactions for Client {
     fn draw(&mut self, random: &mut RandomStream) -> usize {
         let idx = self.operation_at(random.unit());
         self.drawing.operations.add(idx, 1);
-        let Settings { keys, shares, documents, .. } = &self.plan.settings;
+        let Settings { keys, shares, documents, .. } = &self.shared.plan.settings;
         let what = shares[idx].0;
         self.key = match what {
-            What::Insert => documents + self.counts.take_new(),
+            What::Insert => documents + self.shared.counts.take_new(),
             What::Find | What::Update | What::Range => {
                 let key = keys.draw(random);
                 self.drawing.keys.note(key);
@@ -187,7 +170,7 @@ impl Transactions for Client {
     }
 
     async fn perform(&mut self, kind: usize, _: &mut RandomStream, session: &mut Session) -> Done {
-        let Settings { shares, documents, range_size, .. } = &self.plan.settings;
+        let Settings { shares, documents, range_size, .. } = &self.shared.plan.settings;
         let (key, content) = (Value::Integer(self.key as i64), Value::Text(&self.content));
         let answer = match shares[kind].0 {
             What::Find => session.execute(FIND, &[key]),
@@ -259,13 +242,11 @@ impl Settings {
         if shares.iter().any(|(what, _)| *what == What::Range)
             && !(1..=longest).contains(&range_size)
         {
-            return refuse(
-                "range_size",
-                format!(
-                    "`{range_size}` is not between 1 and {longest}, which is the most for this number of \
-                     documents of this size"
-                ),
+            let why = format!(
+                "`{range_size}` is not between 1 and {longest}, which is the most for this number of \
+                 documents of this size"
             );
+            return refuse("range_size", why);
         }
         let keys = DistributionSpec::from_options(options)?.over(documents);
         Ok(Settings { documents, content, range_size, shares, keys })
@@ -312,11 +293,8 @@ struct Drawing {
 
 impl Counts {
     fn new(settings: &Settings) -> Counts {
-        Counts {
-            keys: settings.keys.counted(),
-            operations: CounterSet::new(settings.shares.len()),
-            n_new: AtomicU64::new(0),
-        }
+        let operations = CounterSet::new(settings.shares.len());
+        Counts { keys: settings.keys.counted(), operations, n_new: AtomicU64::new(0) }
     }
 
     fn client(&self) -> Drawing {
@@ -327,20 +305,15 @@ impl Counts {
         self.n_new.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn audit(
-        &self,
-        settings: &Settings,
-        totals: &AuditTotals,
-        answers: &[TextRows],
-    ) -> Vec<AuditRow> {
+    fn audit(&self, plan: &Settings, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
         let mut rows = vec![AuditRow::statements(1, totals)];
-        let shares: Vec<f64> = settings.shares.iter().map(|(_, share)| *share).collect();
+        let shares: Vec<f64> = plan.shares.iter().map(|(_, share)| *share).collect();
         rows.push(distance_row("operations drawn", &self.operations.sums(), &shares));
-        if settings.shares.iter().any(|(what, _)| *what != What::Insert) {
+        if plan.shares.iter().any(|(what, _)| *what != What::Insert) {
             rows.push(self.keys.audit_row("keys drawn"));
         }
-        rows.push(received(settings, totals));
-        rows.extend(stored(settings, totals, answers.first(), self.n_new.load(Ordering::Relaxed)));
+        rows.push(received(plan, totals));
+        rows.extend(stored(plan, totals, answers.first(), self.n_new.load(Ordering::Relaxed)));
         rows
     }
 }
@@ -381,17 +354,79 @@ fn stored(
     let most_n = most.min(given_out);
     let most_sum = sum_from(filled + given_out - most_n, most_n);
     let of_filled = sum_from(0, filled);
-    [
-        AuditRow::between("documents", (filled + inserted, filled + most), number(0)),
-        AuditRow::between(
-            "updates, by the versions",
-            (updated, updated + unknown(&updates)),
-            number(1),
-        ),
-        AuditRow::between(
-            "sum of the indexed numbers",
-            (of_filled + least_sum, of_filled + most_sum),
-            number(2),
-        ),
-    ]
+    let rows = [
+        ("documents", (filled + inserted, filled + most)),
+        ("updates, by the versions", (updated, updated + unknown(&updates))),
+        ("sum of the indexed numbers", (of_filled + least_sum, of_filled + most_sum)),
+    ];
+    [0, 1, 2].map(|nth| AuditRow::between(rows[nth].0, rows[nth].1, number(nth)))
+}
+
+// A document's content, from its key and a seed.
+
+/// Six bits as a letter: text that does not compress by more than a quarter.
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+fn write_content(content: &mut [u8], random: &mut RandomStream) {
+    crate::row::write_letters(content, LETTERS, random);
+}
+
+/// Before the load: each number below their count once, with neighbours far apart by key.
+#[derive(Clone, Copy, Debug)]
+struct Numbers {
+    n: u64,
+    step: u64,
+}
+
+impl Numbers {
+    fn of(n: u64) -> Numbers {
+        // The golden section spreads multiples evenly; the next number without a common divisor meets each once.
+        let mut step = ((n as f64 * 0.618_033_988_75) as u64).max(1);
+        while divisor(step, n) != 1 {
+            step += 1;
+        }
+        Numbers { n, step }
+    }
+
+    fn of_key(self, key: u64) -> u64 {
+        (u128::from(key) * u128::from(self.step) % u128::from(self.n)) as u64
+    }
+}
+
+fn divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod contents {
+    use dyno_units::Seed;
+
+    use super::*;
+
+    #[test]
+    fn each_number_belongs_to_one_key() {
+        for n in [1, 2, 3, 4, 10, 97, 1000, 1024] {
+            let numbers = Numbers::of(n);
+            let mut all: Vec<u64> = (0..n).map(|key| numbers.of_key(key)).collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..n).collect::<Vec<_>>());
+        }
+        let far = Numbers::of(1_000_000_000);
+        assert!(far.of_key(1).abs_diff(far.of_key(2)) > 1_000_000);
+    }
+
+    #[test]
+    fn content_is_random_letters() {
+        let mut random = Seed(1).stream();
+        let mut content = [0; 1003];
+        write_content(&mut content, &mut random);
+        assert!(content.iter().all(|letter| LETTERS.contains(letter)));
+        let mut kinds = content.to_vec();
+        kinds.sort_unstable();
+        kinds.dedup();
+        assert_eq!(kinds.len(), 64);
+    }
 }

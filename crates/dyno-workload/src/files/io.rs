@@ -2,12 +2,12 @@
 //! operation is a transaction; a write with a sync is one operation of another kind. Sequential
 //! clients each go through their own part of the files, again and again.
 
-use dyno_model::{Name, OptionError, OptionSpec, name};
-use dyno_units::{ByteCount, Metric, MetricId, RandomStream};
+use dyno_units::{ByteCount, MetricId};
+
+use crate::prelude::*;
 
 use super::{Checked, FIGURES, FileCommand, FileSet, SECTOR, figures, file_name};
-use crate::options::{Options, any_count, real, refuse, size, switch, word};
-use crate::prelude::*;
+use crate::options::{Options, Read, any_count, real, refuse, size, switch, word};
 use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys, share_row};
 use crate::sysbench::distribution::{self, Distribution, DistributionSpec};
 use crate::workload::{MeasuredStep, Target};
@@ -19,12 +19,14 @@ pub(super) fn spec() -> WorkloadSpec {
     WorkloadSpec::new(NAME, summary, options(), plan).on(Target::Files)
 }
 
-fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+fn plan(input: &PlanInput<'_>) -> Planned {
     let seed = input.seed.derive(NAME, 0);
     let settings = Settings::read(input.options, seed.0)?;
     let kinds = What::all(&settings);
     let names: Vec<Name> = kinds.iter().map(|what| what.name()).collect();
-    Ok(Arc::new(FileIo { outline: input.outline(names), settings, kinds }))
+    let bytes_on_disk = Some(settings.set.files * settings.set.size);
+    let outline = Outline { bytes_on_disk, metrics: FIGURES, ..input.outline(names) };
+    Ok(Arc::new(FileIo { outline, settings, kinds }))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,10 +101,6 @@ impl Workload for FileIo {
         (0..set.files).map(table).collect()
     }
 
-    fn bytes_on_disk(&self) -> Option<u64> {
-        Some(self.settings.set.files * self.settings.set.size)
-    }
-
     /// A row is a block; the connection makes its content.
     fn fill_row(&self, _table_idx: usize, number: u64, row: &mut Row) {
         row.push_integer(number as i64);
@@ -122,10 +120,6 @@ impl Workload for FileIo {
 
     fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
         vec![FileCommand::Check(self.settings.set).to_string()]
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        FIGURES
     }
 
     fn figures(&self, step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
@@ -154,7 +148,7 @@ struct FileIoClients {
 }
 
 impl Clients for FileIoClients {
-    fn client(&self, context: ClientContext) -> ClientFuture {
+    fn client(self: Arc<Self>, context: ClientContext) -> ClientFuture {
         let settings = &self.plan.settings;
         let places = match &self.drawn {
             Some(drawn) => Places::Random {
@@ -166,14 +160,8 @@ impl Clients for FileIoClients {
                 Places::of_part(blocks, context.client_idx as u64, context.n_clients as u64)
             }
         };
-        let client = Client {
-            plan: Arc::clone(&self.plan),
-            places,
-            counters: self.counts.client(),
-            n_writes: 0,
-            file: 0,
-            offset: 0,
-        };
+        let (plan, counters) = (Arc::clone(&self.plan), self.counts.client());
+        let client = Client { plan, places, counters, n_writes: 0, file: 0, offset: 0 };
         Box::pin(drive(client, context))
     }
 
@@ -194,12 +182,9 @@ impl Clients for FileIoClients {
         } else {
             rows.push(checked.bytes((0, all)));
             let again = counts[N_AGAIN];
-            rows.push(AuditRow::judged(
-                "writes to offsets that were written before",
-                "0; else a larger total_size is needed",
-                again,
-                again == 0,
-            ));
+            let name = "writes to offsets that were written before";
+            let expected = "0; else a larger total_size is needed";
+            rows.push(AuditRow::judged(name, expected, again, again == 0));
         }
         rows.push(checked.content());
         rows
@@ -413,12 +398,7 @@ const BLOCK_MAX: u64 = 64 << 20;
 const FILE_MAX: u64 = 1 << 52;
 const RATIO_MAX: f64 = 32.0;
 
-pub(super) fn size_within(
-    options: &Options,
-    name: &str,
-    min: u64,
-    max: u64,
-) -> Result<u64, OptionError> {
+pub(super) fn size_within(options: &Options, name: &str, min: u64, max: u64) -> Read<u64> {
     let value = options.size(name);
     if (min..=max).contains(&value) {
         return Ok(value);
@@ -428,22 +408,20 @@ pub(super) fn size_within(
 }
 
 /// Direct operations are a matter of whole sectors on every disk there is.
-pub(super) fn check_direct(name: &str, bytes: u64) -> Result<(), OptionError> {
+pub(super) fn check_direct(name: &str, bytes: u64) -> Read<()> {
     if bytes.is_multiple_of(SECTOR as u64) {
         return Ok(());
     }
     let given = ByteCount(bytes).exact_text();
-    refuse(
-        name,
-        format!(
-            "{given} is not a multiple of 512, which direct I/O requires; set direct = false, or \
-             choose another size"
-        ),
-    )
+    let why = format!(
+        "{given} is not a multiple of 512, which direct I/O requires; set direct = false, or \
+         choose another size"
+    );
+    refuse(name, why)
 }
 
 impl Settings {
-    fn read(options: &Options, seed: u64) -> Result<Settings, OptionError> {
+    fn read(options: &Options, seed: u64) -> Read<Settings> {
         let block = size_within(options, "block_size", 1, BLOCK_MAX)?;
         let is_direct = options.switch("direct");
         let (access, operation) = what(options)?;
@@ -487,7 +465,7 @@ impl Settings {
     }
 }
 
-fn what(options: &Options) -> Result<(Access, Operation), OptionError> {
+fn what(options: &Options) -> Read<(Access, Operation)> {
     let access = options.meaning("access", [Access::Random, Access::Sequential]);
     let operation = match options.text("operation") {
         "rewrite" => Operation::Rewrite,
@@ -508,7 +486,7 @@ fn what(options: &Options) -> Result<(Access, Operation), OptionError> {
     Ok((access, operation))
 }
 
-fn random_bytes(options: &Options) -> Result<u64, OptionError> {
+fn random_bytes(options: &Options) -> Read<u64> {
     let ratio = options.real("compress_ratio");
     if !(1.0..=RATIO_MAX).contains(&ratio) {
         return refuse("compress_ratio", format!("it must be a number from 1 to {RATIO_MAX}"));
@@ -516,22 +494,17 @@ fn random_bytes(options: &Options) -> Result<u64, OptionError> {
     Ok((SECTOR as f64 / ratio).round() as u64)
 }
 
-fn files(options: &Options, block: u64) -> Result<(u64, u64), OptionError> {
+fn files(options: &Options, block: u64) -> Read<(u64, u64)> {
     let files = options.count("files");
     if !(1..=FILES_MAX).contains(&files) {
         return refuse("files", format!("it must be a number from 1 to {FILES_MAX}"));
     }
     let size = options.size("total_size") / files / block * block;
     if size == 0 || size > FILE_MAX {
-        let shown = |bytes: u64| ByteCount(bytes).exact_text();
-        return refuse(
-            "total_size",
-            format!(
-                "each of {files} files has at least one block of {} and at most {}",
-                shown(block),
-                shown(FILE_MAX)
-            ),
-        );
+        let [least, most] = [block, FILE_MAX].map(|bytes| ByteCount(bytes).exact_text());
+        let files = format!("each of {files} files");
+        let why = format!("{files} has at least one block of {least} and at most {most}");
+        return refuse("total_size", why);
     }
     Ok((files, size))
 }

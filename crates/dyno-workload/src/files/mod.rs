@@ -17,9 +17,8 @@ mod tests;
 use dyno_units::Direction::{Higher, Lower};
 use dyno_units::{Metric, MetricId, Unit, metric};
 
-use crate::catalog::WorkloadSpec;
+use crate::prelude::*;
 use crate::workload::MeasuredStep;
-use crate::{AuditRow, TextRows, number_in};
 
 pub use command::{FileCommand, FileSet, file_name, file_number};
 pub use content::{Content, SECTOR, Sectors};
@@ -75,12 +74,8 @@ impl Checked {
 
     fn content(&self) -> AuditRow {
         let read = self.sectors.map_or("no number".to_owned(), |n| n.to_string());
-        AuditRow::equal(
-            format!("sectors with wrong content, of {read} that were read back"),
-            0,
-            self.wrong,
-        )
-        .undecided_if(self.sectors == Some(0))
+        let name = format!("sectors with wrong content, of {read} that were read back");
+        AuditRow::equal(name, 0, self.wrong).undecided_if(self.sectors == Some(0))
     }
 
     /// Files must have their size; how much is on disk is up to the filesystem.
@@ -90,10 +85,8 @@ impl Checked {
         if let (Some(size), Some(on_disk)) = (self.size, self.on_disk)
             && size > 0
         {
-            measured = format!(
-                "{measured}; {on_disk} on disk, {:.3} of that",
-                on_disk as f64 / size as f64
-            );
+            let share = on_disk as f64 / size as f64;
+            measured = format!("{measured}; {on_disk} on disk, {share:.3} of that");
         }
         AuditRow::judged(name, expected, measured, pass)
     }

@@ -2,14 +2,14 @@
 //! client has a file, in which it overwrites the same place, or appends; a file at its limit is
 //! first truncated, in the same operation.
 
-use dyno_model::{OptionSpec, name};
-use dyno_units::{Metric, MetricId, Nanoseconds, RandomStream};
+use dyno_units::MetricId;
+
+use crate::prelude::*;
 
 use super::io::{Sync, check_direct, size_within};
 use super::{Checked, FIGURES, FileCommand, FileSet, figures};
 use crate::drive::Refused;
 use crate::options::{any_count, refused, size, switch, word};
-use crate::prelude::*;
 use crate::workload::{MeasuredStep, Target, closed_role, own_step};
 
 const NAME: &str = "fsync";
@@ -37,7 +37,7 @@ pub(super) fn spec() -> WorkloadSpec {
     WorkloadSpec::new(NAME, summary, OPTIONS.to_vec(), plan).on(Target::Files)
 }
 
-fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+fn plan(input: &PlanInput<'_>) -> Planned {
     let options = input.options;
     let bytes = size_within(options, "bytes", 1, 64 << 20)?;
     let limit = size_within(options, "append_limit", bytes, 1 << 52)?;
@@ -51,10 +51,10 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     if operations > 1 << 40 {
         return Err(refused("operations", "it is too large").into());
     }
-    let role = closed_role("writer", input.request.clients, Some(operations), &[name(NAME)]);
+    let role = closed_role(name("writer"), input.request.clients, Some(operations), &[name(NAME)]);
     let limit_s = operations.clamp(LIMIT_S.0, LIMIT_S.1);
     let step_name = format!("{operations} operations");
-    let step = own_step(step_name, vec![role], Nanoseconds::from_secs(limit_s));
+    let step = own_step(step_name.into(), vec![role], Nanoseconds::from_secs(limit_s));
     let set = FileSet {
         first: 0,
         files: input.request.clients as u64,
@@ -67,7 +67,12 @@ fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
         seed: input.seed.derive(NAME, 0).0,
     };
     let steps = if operations > 0 { vec![step] } else { Vec::new() };
-    let outline = Outline { steps, ..input.outline([name(NAME)]) };
+    let outline = Outline {
+        steps,
+        bytes_on_disk: Some(set.files.saturating_mul(set.size)),
+        metrics: FIGURES,
+        ..input.outline([name(NAME)])
+    };
     Ok(Arc::new(Fsync { outline, set, sync, appends }))
 }
 
@@ -103,17 +108,9 @@ impl Workload for Fsync {
 
     /// One, so that what cannot be done is refused before the load; clients make their own.
     fn tables(&self, _dialect: Dialect) -> Vec<Table> {
-        vec![Table {
-            name: super::file_name(0),
-            create: FileCommand::Make(self.set).to_string(),
-            columns: vec![name("block")],
-            rows: 0,
-            after: Vec::new(),
-        }]
-    }
-
-    fn bytes_on_disk(&self) -> Option<u64> {
-        Some(self.set.files.saturating_mul(self.set.size))
+        let columns = vec![name("block")];
+        let (name, create) = (super::file_name(0), FileCommand::Make(self.set).to_string());
+        vec![Table { name, create, columns, rows: 0, after: Vec::new() }]
     }
 
     fn fill_row(&self, _table_idx: usize, number: u64, row: &mut Row) {
@@ -124,31 +121,23 @@ impl Workload for Fsync {
         vec![FileCommand::Check(self.set).to_string()]
     }
 
-    fn metrics(&self) -> &'static [Metric] {
-        FIGURES
-    }
-
     fn figures(&self, step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
         figures(step, self.set.block)
     }
 
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
-        Arc::new(FsyncClients { plan: self })
+        self
     }
 }
 
-struct FsyncClients {
-    plan: Arc<Fsync>,
-}
-
-impl Clients for FsyncClients {
-    fn client(&self, context: ClientContext) -> ClientFuture {
-        let statements = self.plan.statements_of(context.client_idx as u64);
+impl Clients for Fsync {
+    fn client(self: Arc<Self>, context: ClientContext) -> ClientFuture {
+        let statements = self.statements_of(context.client_idx as u64);
         let client = Client {
-            plan: Arc::clone(&self.plan),
             file: Value::Integer(context.client_idx as i64),
             // The first block is there.
-            end: self.plan.set.block,
+            end: self.set.block,
+            plan: self,
             offset: 0,
             is_cut: false,
         };
@@ -156,7 +145,7 @@ impl Clients for FsyncClients {
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        let Fsync { set, sync, appends, .. } = &*self.plan;
+        let Fsync { set, sync, appends, .. } = self;
         let checked = Checked::read(answers);
         let (least, most) = (totals.committed(), totals.committed() + totals.unfinished());
         let row = |name: &str, more: u64, sent: u64| {

@@ -1,8 +1,10 @@
 //! The audit of the Insert Benchmark: the tables hold exactly what was inserted and not deleted.
 
+use std::sync::atomic::AtomicU64;
+
 use crate::{AuditRow, AuditTotals, Dialect, TextRows, number_in};
 
-use super::counters::{QueryCounters, RowCounters, TableCounters, read};
+use super::clients::{QueryCounters, RowCounters, TableCounters, read};
 use super::layout::DRIFT_MAX;
 use super::schema::{self, Index};
 use super::{Bench, Kind};
@@ -38,7 +40,7 @@ pub(super) fn queries(n_tables: usize, dialect: Dialect) -> Vec<String> {
 }
 
 pub(super) fn judge(bench: &Bench, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-    let tables = bench.counters.tables();
+    let tables = &bench.counters.tables;
     let number = |idx: usize| number_in(answers.get(idx)?, 0, 0);
     let mut rows: Vec<AuditRow> = tables
         .iter()
@@ -62,10 +64,7 @@ pub(super) fn judge(bench: &Bench, totals: &AuditTotals, answers: &[TextRows]) -
     rows
 }
 
-fn sum<'a>(
-    all: impl Iterator<Item = &'a RowCounters>,
-    of: fn(&RowCounters) -> &std::sync::atomic::AtomicU64,
-) -> i128 {
+fn sum<'a>(all: impl Iterator<Item = &'a RowCounters>, of: fn(&RowCounters) -> &AtomicU64) -> i128 {
     all.map(|counters| i128::from(read(of(counters)))).sum()
 }
 
@@ -122,13 +121,10 @@ fn mix(totals: &AuditTotals) -> Vec<AuditRow> {
     let slack = MIX_DEVIATIONS * (third * (1.0 - third) / all as f64).sqrt() + 1.0 / all as f64;
     let row = |kind: &Kind| {
         let share = committed(*kind) as f64 / all as f64;
-        AuditRow::judged(
-            format!("share of {} among range queries", super::KINDS[kind.index()]),
-            format!("{third:.4} ± {slack:.4}"),
-            format!("{share:.4}"),
-            (share - third).abs() <= slack,
-        )
-        .undecided_if(slack >= third)
+        let name = format!("share of {} among range queries", super::KINDS[kind.index()]);
+        let (expected, measured) = (format!("{third:.4} ± {slack:.4}"), format!("{share:.4}"));
+        let row = AuditRow::judged(name, expected, measured, (share - third).abs() <= slack);
+        row.undecided_if(slack >= third)
     };
     Kind::RANGES.iter().map(row).collect()
 }

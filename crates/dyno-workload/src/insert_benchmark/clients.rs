@@ -1,18 +1,15 @@
 //! Clients by role.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use dyno_units::{Nanoseconds, RandomStream};
-
-use crate::row::push_decimal;
+use crate::prelude::*;
+use crate::row::{push_decimal, write_letters};
 use crate::skew::DrawnByClient;
-use crate::{Dialect, Done, Session, Statement, StatementClass, Transactions};
 
-use super::counters::{Drift, TableCounters, add, read};
 use super::layout::DRIFT_MAX;
-use super::schema::{self, DeleteEnd, DeleteText};
-use super::{Bench, Kind, rows};
+use super::schema::{self, DeleteEnd, DeleteText, Index};
+use super::settings::{QueryForm, Schema, Values};
+use super::{Bench, Kind};
 
 /// Between checks while ahead: each costs CPU, and a late one may cost time.
 const AHEAD_PAUSE: (Nanoseconds, Nanoseconds) =
@@ -124,8 +121,7 @@ impl Inserter {
             schema::table_name(role.table)
         );
         let values = &role.bench.settings.values;
-        let mut sql =
-            Vec::with_capacity(head.len() + rows::statement_room(values, role.per_commit));
+        let mut sql = Vec::with_capacity(head.len() + statement_room(values, role.per_commit));
         sql.extend_from_slice(head.as_bytes());
         let (lead, products) = (Lead::default(), role.bench.products.client());
         Inserter { role, lead, now, products, sql, head: head.len(), is_again: false }
@@ -144,12 +140,7 @@ impl Transactions for Inserter {
         lead.wait(role, read(&drift.inserts), read(&drift.deletes))
     }
 
-    async fn perform(
-        &mut self,
-        _: usize,
-        random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Done {
+    async fn perform(&mut self, _: usize, random: &mut RandomStream, server: &mut Session) -> Done {
         let Inserter { role, now, products, sql, head, is_again, .. } = self;
         if !std::mem::replace(is_again, true) {
             let settings = &role.bench.settings;
@@ -159,12 +150,12 @@ impl Transactions for Inserter {
                     sql.push(b',');
                 }
                 let values = (settings.schema, &settings.values, *now);
-                products.note(rows::push_row(sql, values, random));
+                products.note(push_row(sql, values, random));
             }
         }
         let counters = role.counters();
         let pending = counters.inserts.begin(role.per_commit);
-        let result = session.text(as_text(sql), StatementClass::Write).await;
+        let result = server.text(as_text(sql), StatementClass::Write).await;
         pending.end(&result);
         if result.is_ok() {
             add(&role.drift().inserts, 1);
@@ -300,6 +291,381 @@ impl Transactions for Indexer {
         }
         Ok(())
     }
+}
+
+// Query clients: ranges of a secondary index, or rows by id.
+
+const POINTS_PER_MAX: u64 = 100;
+
+pub(super) struct RangeClient {
+    role: ClientRole,
+    is_prepared: bool,
+    queries: [(String, String); 3],
+    sql: Vec<u8>,
+}
+
+impl RangeClient {
+    pub(super) fn new(role: ClientRole, dialect: Dialect) -> (RangeClient, Vec<Statement>) {
+        let settings = &role.bench.settings;
+        let (table, limit) = (schema::table_name(role.table), settings.values.rows_per_query);
+        let form = settings.query_protocol.form(dialect);
+        let mut statements = Vec::new();
+        let queries = Index::ALL.map(|index| {
+            let query = schema::range_query(settings.schema, dialect, &table, index, limit);
+            match form {
+                QueryForm::Text => query,
+                QueryForm::Prepared => {
+                    let sql = dialect.placeholders(&format!("{}?{}", query.0, query.1));
+                    statements.push(Statement::new(sql, StatementClass::Read));
+                    query
+                }
+                QueryForm::Execute => {
+                    let (prepare, execute) =
+                        schema::prepared_range_query(settings.schema, &table, index, limit);
+                    statements.push(Statement::set_up(prepare));
+                    execute
+                }
+            }
+        });
+        let is_prepared = form == QueryForm::Prepared;
+        let room = queries.iter().map(|(before, after)| before.len() + after.len()).max();
+        let sql = Vec::with_capacity(room.unwrap_or(0) + 32);
+        (RangeClient { role, is_prepared, queries, sql }, statements)
+    }
+}
+
+/// The value of a range query, in hundredths if it is a price of 2023-07.
+#[derive(Clone, Copy)]
+enum Bound {
+    Whole(i64),
+    Cents(i64),
+}
+
+fn draw_bound(schema: Schema, values: &Values, query: usize, random: &mut RandomStream) -> Bound {
+    match (Index::ALL[query], schema) {
+        (Index::Register, _) => Bound::Whole(random.below(values.cashregisters) as i64),
+        (Index::Market, Schema::December2023) => Bound::Whole(random.below(values.products) as i64),
+        (Index::Pdc, Schema::December2023) => Bound::Whole(random.below(values.max_price) as i64),
+        (Index::Market | Index::Pdc, Schema::July2023) => {
+            let customer = random.below(values.customers) as i64;
+            Bound::Cents(price_2023_07(values, customer, random))
+        }
+    }
+}
+
+impl Transactions for RangeClient {
+    fn draw(&mut self, random: &mut RandomStream) -> usize {
+        Kind::Market.index() + random.below(Index::ALL.len() as u64) as usize
+    }
+
+    async fn perform(
+        &mut self,
+        kind: usize,
+        random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Done {
+        let RangeClient { role, is_prepared, queries, sql } = self;
+        let settings = &role.bench.settings;
+        let query = kind - Kind::Market.index();
+        let bound = draw_bound(settings.schema, &settings.values, query, random);
+        let reply = if *is_prepared {
+            let value = match bound {
+                Bound::Whole(value) => Value::Integer(value),
+                Bound::Cents(cents) => Value::Real(cents as f64 / 100.0),
+            };
+            session.execute(query, &[value]).await?
+        } else {
+            let (before, after) = &queries[query];
+            sql.clear();
+            sql.extend_from_slice(before.as_bytes());
+            match bound {
+                Bound::Whole(value) => push_decimal(sql, value),
+                Bound::Cents(cents) => push_cents(sql, cents),
+            }
+            sql.extend_from_slice(after.as_bytes());
+            session.text(as_text(sql), StatementClass::Read).await?
+        };
+        let counters = &role.bench.counters.range;
+        add(&counters.queries, 1);
+        add(&counters.rows, reply.rows);
+        Ok(())
+    }
+}
+
+/// Asks for rows by ids drawn between the tail and the head of the table.
+pub(super) struct PointClient {
+    role: ClientRole,
+    is_prepared: bool,
+    largest_query: EndQuery,
+    head: String,
+    sql: Vec<u8>,
+    ids: Vec<Value<'static>>,
+    largest: i64,
+    /// Queries since the largest id was asked for; none before the first time.
+    since_max: Option<u64>,
+}
+
+impl PointClient {
+    /// The client, and the statements it prepares: first the one for the largest id, if it is one.
+    pub(super) fn new(role: ClientRole, dialect: Dialect) -> (PointClient, Vec<Statement>) {
+        let table = schema::table_name(role.table);
+        let settings = &role.bench.settings;
+        let n_ids = settings.values.rows_per_query as usize;
+        let mut head = schema::point_query(&table);
+        let form = settings.query_protocol.form(dialect);
+        let is_prepared = form == QueryForm::Prepared;
+        let (largest_query, mut statements) = EndQuery::new("max", &role, dialect);
+        match form {
+            QueryForm::Text => {}
+            QueryForm::Prepared => {
+                let marks = vec!["?"; n_ids].join(", ");
+                let sql = dialect.placeholders(&format!("{head}{marks})"));
+                statements.push(Statement::new(sql, StatementClass::Read));
+            }
+            QueryForm::Execute => {
+                let (prepare, execute) = schema::prepared_point_query(&table, n_ids);
+                statements.push(Statement::set_up(prepare));
+                head = execute;
+            }
+        }
+        let sql = Vec::with_capacity(head.len() + 24 * n_ids);
+        let ids = Vec::with_capacity(n_ids);
+        let (largest, since_max) = (0, None);
+        let client =
+            PointClient { role, is_prepared, largest_query, head, sql, ids, largest, since_max };
+        (client, statements)
+    }
+
+    async fn find_head(&mut self, session: &mut Session) -> Done {
+        self.largest = self.largest_query.ask(session).await?;
+        self.since_max = Some(0);
+        Ok(())
+    }
+
+    fn draw_ids(&mut self, random: &mut RandomStream) {
+        let smallest = self.role.bench.counters.table(self.role.table).tail.load(Ordering::Relaxed);
+        let span = (self.largest - smallest).max(1) as u64;
+        self.ids.clear();
+        for _ in 0..self.role.bench.settings.values.rows_per_query {
+            self.ids.push(Value::Integer(smallest + random.below(span) as i64));
+        }
+    }
+
+    fn write_text(&mut self) {
+        let PointClient { sql, head, ids, .. } = self;
+        sql.clear();
+        sql.extend_from_slice(head.as_bytes());
+        for (idx, id) in ids.iter().enumerate() {
+            if idx > 0 {
+                sql.extend_from_slice(b", ");
+            }
+            if let Value::Integer(id) = id {
+                push_decimal(sql, *id);
+            }
+        }
+        sql.push(b')');
+    }
+}
+
+impl Transactions for PointClient {
+    fn draw(&mut self, _random: &mut RandomStream) -> usize {
+        match self.since_max {
+            Some(n) if n < POINTS_PER_MAX => Kind::Point.index(),
+            _ => Kind::GetMax.index(),
+        }
+    }
+
+    async fn perform(
+        &mut self,
+        kind: usize,
+        random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Done {
+        if kind == Kind::GetMax.index() {
+            return self.find_head(session).await;
+        }
+        self.draw_ids(random);
+        let reply = if self.is_prepared {
+            session.execute(1, &self.ids).await?
+        } else {
+            self.write_text();
+            session.text(as_text(&self.sql), StatementClass::Read).await?
+        };
+        self.since_max = self.since_max.map(|n| n + 1);
+        let counters = &self.role.bench.counters.point;
+        add(&counters.queries, 1);
+        add(&counters.rows, reply.rows);
+        Ok(())
+    }
+}
+
+// Values of rows and queries, and their text. All are uniform and follow from the client's random
+// stream. Random letters of `data` are drawn from base64's alphabet, while the original takes them
+// from 4 MiB of random base64: both have six random bits a letter.
+
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Longest text of a row without its data: five numbers of at most ten digits, the time and signs.
+const ROW_BYTES: usize = 96;
+
+pub(super) fn statement_room(values: &Values, rows: u64) -> usize {
+    rows as usize * (ROW_BYTES + values.data_length_max as usize) + 2 * ROW_BYTES
+}
+
+/// Appends a row to a multi-row INSERT: `(now(),1,2,3,4.00,'aaaaab')`. Returns its product.
+pub(super) fn push_row(
+    out: &mut Vec<u8>,
+    (schema, values, now): (Schema, &Values, &str),
+    random: &mut RandomStream,
+) -> u64 {
+    let cashregister = random.below(values.cashregisters) as i64;
+    let customer = random.below(values.customers) as i64;
+    let product = random.below(values.products) as i64;
+    out.push(b'(');
+    out.extend_from_slice(now.as_bytes());
+    for value in [cashregister, customer, product] {
+        out.push(b',');
+        push_decimal(out, value);
+    }
+    out.push(b',');
+    let cents = match schema {
+        Schema::December2023 => 100 * random.below(values.max_price) as i64,
+        Schema::July2023 => price_2023_07(values, customer, random),
+    };
+    push_cents(out, cents);
+    out.extend_from_slice(b",'");
+    push_data(out, values, random);
+    out.extend_from_slice(b"')");
+    product as u64
+}
+
+/// (u × max_price + customer) / 100 in hundredths, u uniform in [0, 1).
+pub(super) fn price_2023_07(values: &Values, customer: i64, random: &mut RandomStream) -> i64 {
+    (random.unit() * values.max_price as f64 + customer as f64).round() as i64
+}
+
+/// Appends hundredths as a decimal: 1205 as `12.05`.
+pub(super) fn push_cents(out: &mut Vec<u8>, cents: i64) {
+    push_decimal(out, cents / 100);
+    let rest = (cents % 100) as u8;
+    out.extend_from_slice(&[b'.', b'0' + rest / 10, b'0' + rest % 10]);
+}
+
+/// Column `data` has uniform length, and ends in random letters: three quarters of the random
+/// percentage, as base64 has six bits a letter; the rest is `a`.
+fn push_data(out: &mut Vec<u8>, values: &Values, random: &mut RandomStream) {
+    let spread = values.data_length_max - values.data_length_min;
+    let length = values.data_length_min + random.below(spread + 1);
+    let n_random = length * 3 * values.data_random_pct / 400;
+    out.resize(out.len() + length as usize, b'a');
+    let first_random = out.len() - n_random as usize;
+    write_letters(&mut out[first_random..], LETTERS, random);
+}
+
+// Rows by table that clients of all steps inserted and deleted, for the audit. The load generator
+// counts only kinds of transactions, whatever their tables and sizes. Clients count after complete
+// replies, without waiting.
+
+#[derive(Debug)]
+pub(super) struct TrialCounters {
+    pub(super) tables: Vec<TableCounters>,
+    drifts: Vec<Drift>,
+    pub(super) range: QueryCounters,
+    pub(super) point: QueryCounters,
+}
+
+impl TrialCounters {
+    pub(super) fn new(n_tables: usize, n_steps: usize) -> TrialCounters {
+        let drifts = (0..n_tables * n_steps).map(|_| Drift::default()).collect();
+        let tables = (0..n_tables).map(|_| TableCounters::default()).collect();
+        let (range, point) = (QueryCounters::default(), QueryCounters::default());
+        TrialCounters { tables, drifts, range, point }
+    }
+
+    pub(super) fn table(&self, table: usize) -> &TableCounters {
+        &self.tables[table]
+    }
+
+    pub(super) fn drift(&self, step: usize, table: usize) -> &Drift {
+        &self.drifts[step * self.tables.len() + table]
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct TableCounters {
+    pub(super) inserts: RowCounters,
+    pub(super) deletes: RowCounters,
+    /// Of the inserts, those of steps that delete as well.
+    pub(super) inserts_with_deletes: AtomicU64,
+    /// Rows of the largest commit that was deleted.
+    pub(super) batch_max: AtomicU64,
+    pub(super) tail: AtomicI64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct RowCounters {
+    pub(super) statements: AtomicU64,
+    pub(super) expected: AtomicU64,
+    pub(super) changed: AtomicU64,
+    pub(super) unknown: AtomicU64,
+    pub(super) unknown_statements: AtomicU64,
+}
+
+impl RowCounters {
+    pub(super) fn begin(&self, rows: u64) -> Pending<'_> {
+        Pending { counters: self, rows, is_known: false }
+    }
+}
+
+/// A statement in flight. If it is dropped with its client, its outcome is unknown.
+pub(super) struct Pending<'a> {
+    counters: &'a RowCounters,
+    rows: u64,
+    is_known: bool,
+}
+
+impl Pending<'_> {
+    pub(super) fn end(mut self, result: &Result<Reply, StatementError>) {
+        if let Ok(reply) = result {
+            add(&self.counters.statements, 1);
+            add(&self.counters.expected, self.rows);
+            add(&self.counters.changed, reply.affected);
+        }
+        self.is_known = !matches!(result, Err(error) if error.class.loses_connection());
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if !self.is_known {
+            add(&self.counters.unknown, self.rows);
+            add(&self.counters.unknown_statements, 1);
+        }
+    }
+}
+
+/// How far the inserts and the deletes of one table came in one step, in batches.
+#[derive(Debug, Default)]
+pub(super) struct Drift {
+    pub(super) inserts: AtomicU64,
+    pub(super) deletes: AtomicU64,
+    /// One of the clients has ended, so the other one no longer waits.
+    pub(super) is_over: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct QueryCounters {
+    pub(super) queries: AtomicU64,
+    pub(super) rows: AtomicU64,
+}
+
+/// Reads a counter; all clients have ended by then, or a rough figure will do.
+pub(super) fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+pub(super) fn add(counter: &AtomicU64, amount: u64) {
+    counter.fetch_add(amount, Ordering::Relaxed);
 }
 
 #[cfg(test)]

@@ -218,7 +218,7 @@ impl Plan<'_> {
 
     fn shape(&self, step: &str, per_commit: u64, roles: Vec<(Duty, Role)>) -> Shape {
         let (duties, roles) = roles.into_iter().unzip();
-        let own = own_step(step.to_owned(), roles, self.settings.limit);
+        let own = own_step(step.to_owned().into(), roles, self.settings.limit);
         Shape { own, duties, per_commit, deletes: 0, is_coupled: false }
     }
 

@@ -16,26 +16,19 @@
 
 mod audit;
 mod clients;
-mod counters;
 mod layout;
-mod queries;
-mod rows;
 mod schema;
 mod settings;
 
 #[cfg(test)]
 mod tests;
 
-use dyno_model::{Name, name};
-
 use crate::drive::{refused, with_statements};
 use crate::prelude::*;
 use crate::skew::{DrawnKeys, KeyBins};
 
-use clients::{ClientRole, Deleter, Indexer, Inserter};
-use counters::TrialCounters;
+use clients::{ClientRole, Deleter, Indexer, Inserter, PointClient, RangeClient, TrialCounters};
 use layout::{Duty, Layout, Query};
-use queries::{PointClient, RangeClient};
 use settings::Settings;
 
 const NAME: &str = "insert-benchmark";
@@ -52,7 +45,8 @@ pub fn spec() -> WorkloadSpec {
 fn planned(input: &PlanInput<'_>) -> Result<InsertBenchmark, PlanError> {
     let settings = Settings::read(input.options)?;
     let layout = Layout::new(&settings, &input.request).map_err(PlanError::Load)?;
-    let outline = Outline { steps: layout.steps(), ..input.outline(KINDS) };
+    let rows_of_steps = settings.load.rows.saturating_mul(layout.n_tables as u64);
+    let outline = Outline { steps: layout.steps(), rows_of_steps, ..input.outline(KINDS) };
     Ok(InsertBenchmark { outline, settings, layout })
 }
 
@@ -73,16 +67,10 @@ enum Kind {
     GetMax,
 }
 
+#[rustfmt::skip]
 const KINDS: &[Name] = &[
-    name("insert"),
-    name("delete"),
-    name("get_min_start"),
-    name("get_min"),
-    name("create_indexes"),
-    name("market"),
-    name("register"),
-    name("pdc"),
-    name("point"),
+    name("insert"), name("delete"), name("get_min_start"), name("get_min"),
+    name("create_indexes"), name("market"), name("register"), name("pdc"), name("point"),
     name("get_max"),
 ];
 
@@ -107,14 +95,9 @@ struct Bench {
     products: Arc<DrawnKeys>,
 }
 
-struct BenchClients {
-    bench: Arc<Bench>,
-}
-
-impl Clients for BenchClients {
-    fn client(&self, context: ClientContext) -> ClientFuture {
-        let bench = Arc::clone(&self.bench);
-        let place = bench.layout.shapes.get(context.step).and_then(|shape| {
+impl Clients for Bench {
+    fn client(self: Arc<Self>, context: ClientContext) -> ClientFuture {
+        let place = self.layout.shapes.get(context.step).and_then(|shape| {
             let role = shape.own.roles.get(context.role)?;
             (role.clients == context.n_in_role).then_some((shape, shape.duties[context.role]))
         });
@@ -123,25 +106,21 @@ impl Clients for BenchClients {
         };
         let role = ClientRole {
             step: context.step,
-            table: context.idx_in_role % bench.layout.n_tables,
+            table: context.idx_in_role % self.layout.n_tables,
             per_commit: shape.per_commit,
             is_coupled: shape.is_coupled,
             has_deletes: shape.has_deletes(),
-            bench: Arc::clone(&bench),
+            bench: Arc::clone(&self),
         };
-        client_of(role, (duty, shape.deletes), context)
+        client(role, (duty, shape.deletes), context)
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        audit::judge(&self.bench, totals, answers)
+        audit::judge(self, totals, answers)
     }
 }
 
-fn client_of(
-    role: ClientRole,
-    (duty, deletes): (Duty, u64),
-    context: ClientContext,
-) -> ClientFuture {
+fn client(role: ClientRole, (duty, deletes): (Duty, u64), context: ClientContext) -> ClientFuture {
     let dialect = context.session.dialect();
     match duty {
         Duty::Insert => Box::pin(drive(Inserter::new(role, schema::now(dialect)), context)),
@@ -172,17 +151,10 @@ impl Workload for InsertBenchmark {
         &self.outline
     }
 
-    fn rows_of_steps(&self) -> u64 {
-        self.settings.load.rows.saturating_mul(self.layout.n_tables as u64)
-    }
-
+    /// No table has rows before the first step.
     fn tables(&self, dialect: Dialect) -> Vec<Table> {
         let schema = self.settings.schema;
         (0..self.layout.n_tables).map(|idx| schema::table(schema, dialect, idx)).collect()
-    }
-
-    fn fill_row(&self, _table_idx: usize, _number: u64, _row: &mut Row) {
-        // No table has rows before the first step.
     }
 
     fn audit_queries(&self, dialect: Dialect) -> Vec<String> {
@@ -195,10 +167,10 @@ impl Workload for InsertBenchmark {
 }
 
 impl InsertBenchmark {
-    fn made(&self) -> BenchClients {
+    fn made(&self) -> Bench {
         let (settings, layout) = (self.settings.clone(), self.layout.clone());
         let counters = TrialCounters::new(layout.n_tables, layout.shapes.len());
         let products = DrawnKeys::new(KeyBins::even(settings.values.products));
-        BenchClients { bench: Arc::new(Bench { settings, layout, counters, products }) }
+        Bench { settings, layout, counters, products }
     }
 }

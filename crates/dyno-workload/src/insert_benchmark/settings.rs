@@ -1,11 +1,7 @@
 //! Checked options of the Insert Benchmark.
 
-use dyno_units::Nanoseconds;
-
-use crate::Dialect;
-use dyno_model::{OptionError, OptionSpec};
-
 use crate::options::{Options, any_count, count, refuse, within, word};
+use crate::prelude::*;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Schema {

@@ -45,9 +45,8 @@ fn plan(given: &[(&str, &str)], clients: usize) -> Result<InsertBenchmark, PlanE
 /// Ready to run with so many clients.
 pub(super) fn asked(given: &[(&str, &str)], clients: usize) -> Ready {
     let plan = plan(given, clients).unwrap();
-    let made = plan.made();
-    let bench = Arc::clone(&made.bench);
-    Ready { workload: MadeWorkload::with(Arc::new(plan), Arc::new(made)), bench }
+    let bench = Arc::new(plan.made());
+    Ready { workload: MadeWorkload::with(Arc::new(plan), bench.clone()), bench }
 }
 
 fn steps(given: &[(&str, &str)], clients: usize) -> Vec<WorkloadStep> {

@@ -9,9 +9,6 @@
 #[cfg(test)]
 mod tests;
 
-use dyno_model::{OptionError, OptionSpec, name, names};
-use dyno_units::{RandomStream, Seed};
-
 use crate::ledger::{Ledger, Note, NotedRows};
 use crate::options::{Options, count, word};
 use crate::prelude::*;
@@ -24,10 +21,10 @@ pub fn spec() -> WorkloadSpec {
     WorkloadSpec::new(NAME, summary, OPTIONS.to_vec(), plan)
 }
 
-fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+fn plan(input: &PlanInput<'_>) -> Planned {
     let settings = Settings::read(input.options)?;
     let seeds = (0..settings.tables).map(|idx| input.seed.derive("key-order", idx)).collect();
-    let outline = input.outline([name("insert")]);
+    let outline = Outline { counts_commits: true, ..input.outline([name("insert")]) };
     Ok(Arc::new(KeyOrder { outline, settings, seeds, ledger: None }))
 }
 
@@ -84,10 +81,6 @@ impl Workload for KeyOrder {
         queries(&self.settings, dialect)
     }
 
-    fn counts_commits(&self) -> bool {
-        true
-    }
-
     /// By the first key of each transaction.
     fn noting_commits(self: Arc<Self>) -> Result<Arc<dyn Workload>, &'static str> {
         let Settings { key, tables, table_size, rows_per_transaction, .. } = self.settings;
@@ -112,7 +105,7 @@ impl Workload for KeyOrder {
 }
 
 impl Clients for KeyOrder {
-    fn client(&self, context: ClientContext) -> ClientFuture {
+    fn client(self: Arc<Self>, context: ClientContext) -> ClientFuture {
         Box::pin(drive(Client::new(&self.settings, self.ledger.as_ref()), context))
     }
 
@@ -121,7 +114,20 @@ impl Clients for KeyOrder {
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        judge(&self.settings, totals, answers)
+        let settings = &self.settings;
+        let (tables, per_transaction) = (settings.tables, settings.rows_per_transaction);
+        let filled = tables * settings.table_size;
+        let counted = answers.first().and_then(|answer| number_in(answer, 0, 0));
+        let (name, filled) = ("rows in all tables, filled and inserted", (filled, per_transaction));
+        let stored = AuditRow::inserted(name, filled, totals, counted);
+        let mut rows = vec![AuditRow::statements(1, totals), stored];
+        // The sizes are the last answers.
+        let before = answers.len().saturating_sub(tables as usize).max(1);
+        for idx in 0..tables {
+            let name = table_name(settings.key, idx);
+            rows.extend(sizes(&name, settings, answers.get(before + idx as usize)));
+        }
+        rows
     }
 }
 
@@ -316,15 +322,9 @@ fn table(key: Key, dialect: Dialect, idx: u64, rows: u64) -> Table {
             String::new()
         }
     };
-    Table {
-        create: format!(
-            "CREATE TABLE {name} (id {id}, number int not null, PRIMARY KEY (id){index})"
-        ),
-        columns: names(key.columns()),
-        rows,
-        after,
-        name,
-    }
+    let create =
+        format!("CREATE TABLE {name} (id {id}, number int not null, PRIMARY KEY (id){index})");
+    Table { create, columns: names(key.columns()), rows, after, name }
 }
 
 fn insert_head(key: Key, idx: u64) -> String {
@@ -392,28 +392,6 @@ fn size_query(name: &str, dialect: Dialect) -> String {
              (SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = '{name}'))"
         ),
     }
-}
-
-fn judge(settings: &Settings, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-    let (tables, per_transaction) = (settings.tables, settings.rows_per_transaction);
-    let filled = tables * settings.table_size;
-    let counted = answers.first().and_then(|answer| number_in(answer, 0, 0));
-    let mut rows = vec![
-        AuditRow::statements(1, totals),
-        AuditRow::inserted(
-            "rows in all tables, filled and inserted",
-            (filled, per_transaction),
-            totals,
-            counted,
-        ),
-    ];
-    // The sizes are the last answers.
-    let before = answers.len().saturating_sub(tables as usize).max(1);
-    for idx in 0..tables {
-        let name = table_name(settings.key, idx);
-        rows.extend(sizes(&name, settings, answers.get(before + idx as usize)));
-    }
-    rows
 }
 
 fn sizes(name: &str, settings: &Settings, answer: Option<&TextRows>) -> [AuditRow; 2] {

@@ -2,19 +2,16 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use dyno_sysbench::{Call, Counter, Held, Level, ParamKind, Reply, Request};
-use dyno_units::{Nanoseconds, Seed};
+
+use crate::prelude::*;
 
 use super::events::{EventLoop, KIND};
 use super::links::Connected;
 use super::serve::Runner;
 use super::{Ended as CallEnd, Shared};
-use crate::{
-    ClientContext, Ended, ErrorClass, Pace, Reply as Answered, Session, StatementClass,
-    StatementError, Tally, Value,
-};
+use crate::Reply as Answered;
 
 pub(super) struct Client {
     shared: Arc<Shared>,
@@ -296,11 +293,7 @@ impl Client {
         self.executed(statement, result).await
     }
 
-    async fn executed(
-        &mut self,
-        statement: usize,
-        result: Result<Answered, StatementError>,
-    ) -> Reply {
+    async fn executed(&mut self, statement: usize, result: Done<Answered>) -> Reply {
         let made = self.runner.links.statement(0, statement);
         match result {
             Ok(answer) => {

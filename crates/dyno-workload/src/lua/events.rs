@@ -2,17 +2,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use dyno_sysbench::{Events, Executed, Held};
-use dyno_units::Nanoseconds;
+
+use crate::prelude::*;
 
 use super::Shared;
 use super::client::value_of;
 use super::links::{Links, MOST_VALUES, Quick};
 use super::statistics::ClientCells;
-use crate::{Ended, Next, Pace, Session, StatementClass, StatementError, Tally, Value};
+use crate::Next;
 
 /// Statements after which the worker gets its turn, even if a script has no events.
 const MOST_AT_ONCE: u32 = 1000;

@@ -2,9 +2,8 @@
 
 use dyno_sysbench::ParamKind;
 
-use crate::{
-    Connection, Connector, ErrorClass, Session, Statement, StatementClass, StatementError, TextRows,
-};
+use crate::Connector;
+use crate::prelude::*;
 
 /// A statement that a script has prepared.
 #[derive(Clone, Debug)]
@@ -222,12 +221,7 @@ impl Links {
     }
 
     /// Reuses a closed one's place; `is_emulated` writes values into the text.
-    pub(super) fn prepare(
-        &mut self,
-        number: usize,
-        sql: &str,
-        is_emulated: bool,
-    ) -> Result<usize, StatementError> {
+    pub(super) fn prepare(&mut self, number: usize, sql: &str, is_emulated: bool) -> Done<usize> {
         let class = StatementClass::of_text(sql);
         let (sql, kinds) = (sql.to_owned(), Vec::new());
         let mut made = Made { sql, class, kinds, prepared: None, is_closed: false };

@@ -1,30 +1,25 @@
 //! Scripts of sysbench as workloads.
 
 mod client;
-mod emulate;
 mod events;
 mod links;
 mod serve;
-mod single;
 mod statistics;
 mod study;
 #[cfg(test)]
 mod tests;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use dyno_model::{Name, StepRequest};
+use dyno_model::StepRequest;
 use dyno_sysbench::{OptionValue, Program};
-use dyno_units::Nanoseconds;
 
-use crate::pgbench::{LONGEST, quota_step};
-use crate::{
-    ClientContext, ClientFuture, Clients, Connector, Dialect, Outline, Row, Statement, Table,
-    Workload,
-};
+use crate::Connector;
+use crate::pgbench::{LONGEST, NOT_AUDITED, quota_step};
+use crate::prelude::*;
 
-pub use single::{Ended, Single};
+pub use serve::{Ended, Single};
 pub use statistics::{ClientCells, Snapshot, Statistics};
 pub use study::{ScriptFile, declared, spec};
 
@@ -105,6 +100,9 @@ impl LuaWorkload {
             kinds: vec![settings.kind.clone()],
             options: settings.recorded.clone(),
             steps: steps.into_iter().collect(),
+            makes_nothing: settings.tables.is_none(),
+            tables_of: settings.tables.clone(),
+            why_tables_are_not_audited: Some(NOT_AUDITED),
             ..Outline::default()
         };
         LuaWorkload { settings: Arc::new(settings), outline }
@@ -127,33 +125,9 @@ impl Workload for LuaWorkload {
         if is_open && self.settings.events.is_some() { Err(why) } else { Ok(()) }
     }
 
-    fn tables(&self, dialect: Dialect) -> Vec<Table> {
-        self.settings.tables.as_ref().map_or_else(Vec::new, |tables| tables.tables(dialect))
-    }
-
-    fn makes_nothing(&self) -> bool {
-        self.settings.tables.is_none()
-    }
-
-    fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {
-        if let Some(tables) = &self.settings.tables {
-            tables.fill_row(table_idx, number, row);
-        }
-    }
-
-    fn statements(&self, _: Dialect) -> Vec<Statement> {
-        // Scripts prepare their own.
-        Vec::new()
-    }
-
-    fn why_tables_are_not_audited(&self) -> Option<&'static str> {
-        Some("Dyno does not know what the script should leave in them")
-    }
-
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
         let settings = Arc::clone(&self.settings);
-        let shared = Shared { settings, next_event: AtomicU64::new(0), problem: Mutex::new(None) };
-        Arc::new(LuaClients(Arc::new(shared)))
+        Arc::new(Shared { settings, next_event: AtomicU64::new(0), problem: Mutex::new(None) })
     }
 }
 
@@ -177,21 +151,19 @@ impl Shared {
     }
 }
 
-struct LuaClients(Arc<Shared>);
-
-impl Clients for LuaClients {
-    fn client(&self, context: ClientContext) -> ClientFuture {
-        match client::Client::start(Arc::clone(&self.0), context) {
+impl Clients for Shared {
+    fn client(self: Arc<Self>, context: ClientContext) -> ClientFuture {
+        match client::Client::start(self, context) {
             Some(client) => Box::pin(client.run()),
             None => Box::pin(std::future::ready(())),
         }
     }
 
     fn connected(&self, _: Nanoseconds) {
-        self.0.settings.program.host.started();
+        self.settings.program.host.started();
     }
 
     fn why_ended(&self) -> Option<String> {
-        self.0.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use dyno_sysbench::{Call, Counter, Level, Reply, Request, Setup, State};
+use dyno_sysbench::{Call, Counter, Held, Level, ParamKind, Reply, Request, Setup, State};
 
 use super::links::{Connected, Links};
 use super::statistics::ClientCells;
-use super::{Ended, Settings, driver_of, emulate};
+use super::{Settings, driver_of};
 use crate::pgbench::server_message;
 use crate::{Dialect, Session, SqlState, StatementClass, StatementError};
 
@@ -158,7 +158,7 @@ impl Runner {
     pub(super) fn emulated(&self, number: usize, statement: usize) -> Option<String> {
         let made = self.links.statement(number, statement)?;
         let (values, bytes) = (self.state.values(), self.state.bytes());
-        Some(emulate::with_values(&made.sql, &made.kinds, values, bytes))
+        Some(with_values(&made.sql, &made.kinds, values, bytes))
     }
 
     pub(super) fn prepare(&mut self, number: usize) -> Reply {
@@ -238,10 +238,123 @@ impl Runner {
 }
 
 fn closed() -> Reply {
-    Reply::Refused {
-        number: 2006,
-        state: "HY000".to_owned(),
-        message: "the connection is closed".to_owned(),
-        is_ignored: false,
+    let [state, message] = ["HY000", "the connection is closed"].map(str::to_owned);
+    Reply::Refused { number: 2006, state, message, is_ignored: false }
+}
+
+// Scripts outside of a step: their commands and hooks. All calls block.
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Well,
+    /// It returned `false`.
+    False,
+    Exit(i32),
+    /// By an error: the function that failed, or `script`, and the message.
+    Broken(String, String),
+}
+
+impl Ended {
+    pub(super) fn of_script(message: String) -> Ended {
+        Ended::Broken("script".to_owned(), message)
+    }
+
+    /// What is reported of a function that has failed.
+    pub fn report(function: &str, message: &str) -> String {
+        let of = if function == "script" { "" } else { &format!("`{function}' function failed: ") };
+        format!("{of}{message}")
+    }
+}
+
+/// A script in a state of its own, with connections that it opens itself.
+pub struct Single {
+    runner: Runner,
+}
+
+impl Single {
+    /// Options are exported later. Fails with how the script's text ended.
+    pub fn new(
+        settings: &Arc<Settings>,
+        tid: usize,
+        seed: [u64; 2],
+        dialect: Dialect,
+    ) -> Result<Single, Ended> {
+        let runner = Runner::load(settings, (tid, seed), None, dialect, Arc::default())?;
+        Ok(Single { runner })
+    }
+
+    pub fn state(&self) -> &State {
+        &self.runner.state
+    }
+
+    /// Calls a function, and waits until it has ended.
+    pub fn call(&mut self, call: Call<'_>) -> Ended {
+        self.runner.call(call).unwrap_or(Ended::Well)
+    }
+
+    /// Its hooks are not called any more.
+    pub fn end_reports(&self) {
+        // What cannot be ended has not begun for want of memory.
+        let _ = self.runner.state.end_reports();
+    }
+
+    /// Exports the options of its settings.
+    /// Fails if they are not declared as sysbench wants them.
+    pub fn export(&self) -> Result<(), Ended> {
+        self.runner.export()
+    }
+}
+
+// Statements whose values are written into their texts.
+
+fn with_values(sql: &str, kinds: &[ParamKind], values: &[Held], bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(sql.len() + 16 * values.len());
+    let mut next = 0;
+    let mut quote = None;
+    for c in sql.chars() {
+        match (c, quote) {
+            ('?', None) => {
+                let kind = kinds.get(next).copied().unwrap_or_default();
+                push(&mut out, kind, values.get(next).copied().unwrap_or(Held::Null), bytes);
+                next += 1;
+                continue;
+            }
+            ('\'' | '"' | '`', None) => quote = Some(c),
+            (c, Some(open)) if c == open => quote = None,
+            _ => {}
+        }
+        out.push(c);
+    }
+    out
+}
+
+fn push(out: &mut String, kind: ParamKind, value: Held, bytes: &[u8]) {
+    use std::fmt::Write;
+    // Writing into a String cannot fail.
+    match (value, kind) {
+        (Held::Null, _) => out.push_str("NULL"),
+        (Held::Number(number), ParamKind::Real) => drop(write!(out, "{number}")),
+        (Held::Number(number), ParamKind::Text) => drop(write!(out, "'{number}'")),
+        (Held::Number(number), ParamKind::Integer) => drop(write!(out, "{}", number as i64)),
+        (Held::Text(start, end), _) => {
+            let text = String::from_utf8_lossy(&bytes[start..end]).replace('\'', "''");
+            out.extend(["'", &text, "'"]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod emulated {
+    use super::*;
+
+    #[test]
+    fn values_are_written_into_the_text() {
+        let kinds = [ParamKind::Integer, ParamKind::Text, ParamKind::Real, ParamKind::Integer];
+        let values = [Held::Number(5.0), Held::Text(0, 3), Held::Number(0.5), Held::Null];
+        let sql = "SELECT '?', ? FROM t WHERE a = ? AND b > ? AND c = ?";
+        assert_eq!(
+            with_values(sql, &kinds, &values, b"x'y"),
+            "SELECT '?', 5 FROM t WHERE a = 'x''y' AND b > 0.5 AND c = NULL"
+        );
     }
 }

@@ -24,17 +24,12 @@ pub struct ClientCells {
 
 impl Default for ClientCells {
     fn default() -> ClientCells {
-        ClientCells {
-            counters: Arc::default(),
-            buckets: (0..BUCKETS).map(|_| AtomicU32::new(0)).collect(),
-            min: AtomicU64::new(u64::MAX),
-            max: AtomicU64::new(0),
-            sum: AtomicU64::new(0),
-            latest: AtomicU64::new(0),
-            is_running: AtomicBool::new(false),
-            is_in_event: AtomicBool::new(false),
-            began: AtomicU64::new(u64::MAX),
-        }
+        let (counters, buckets) =
+            (Arc::default(), (0..BUCKETS).map(|_| AtomicU32::new(0)).collect());
+        let [min, began] = [u64::MAX; 2].map(AtomicU64::new);
+        let [max, sum, latest] = [0; 3].map(AtomicU64::new);
+        let [is_running, is_in_event] = [false; 2].map(AtomicBool::new);
+        ClientCells { counters, buckets, min, max, sum, latest, is_running, is_in_event, began }
     }
 }
 

@@ -1,17 +1,17 @@
 //! Lua scripts as workloads of a study.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use dyno_model::{OptionKind, OptionSpec, Words};
+use dyno_model::{OptionKind, Words};
 use dyno_sysbench::{
     BuiltIn, Call, Distribution, Host, Kind, Limits, OptionValue, Program, RandomSettings, Reply,
     Request, ScriptOption, Setup, State, Unique, built_in,
 };
 
+use crate::prelude::*;
+
 use super::{Ignored, LuaWorkload, NAME, Settings, Statistics};
-use crate::Workload;
-use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+use crate::options::word;
 use crate::pgbench::{kind_of, script_option, wrong};
 
 #[derive(Clone)]
@@ -25,6 +25,9 @@ pub struct ScriptFile {
     /// Finds its modules where they were found when it was loaded.
     pub host: Arc<dyn Host>,
 }
+
+/// By the names that studies use.
+type Files = BTreeMap<String, ScriptFile>;
 
 /// Most turns of loops while a script is loaded, which takes some seconds: it is to define functions.
 const TURNS_MOST: u64 = 1_000_000_000;
@@ -69,31 +72,19 @@ const OWN: [&str; 5] = ["script", "sbtest", "rand_type", "ps_mode", "ignore_erro
 
 /// The workload `sysbench` of studies that name these script files, by the names that they use. The host is that of
 /// built-in scripts.
-pub fn spec(files: BTreeMap<String, ScriptFile>, host: Arc<dyn Host>) -> WorkloadSpec {
+pub fn spec(files: Files, host: Arc<dyn Host>) -> WorkloadSpec {
     let built_in = dyno_sysbench::BUILT_IN.iter().map(|script| script.name);
     let mut options = vec![
         script_option("oltp_read_write", built_in.chain(files.keys().map(String::as_str))),
-        OptionSpec::word(
-            "sbtest",
-            &["on", "off"],
+        word("sbtest", &["on", "off"]).help(
             "whether the tables of sysbench's OLTP scripts are created, or none, for a server that \
              has what the script needs",
         ),
-        OptionSpec::word(
-            "rand_type",
-            &["special", "uniform", "gaussian", "pareto", "zipfian"],
-            "what sysbench.rand.default draws",
-        ),
-        OptionSpec::word(
-            "ps_mode",
-            &["auto", "disable"],
-            "whether statements are prepared by the server",
-        ),
-        OptionSpec::word(
-            "ignore_errors",
-            &["1213,1020,1205", "all", "none"],
-            "errors after which an event begins again, on MariaDB and MySQL",
-        ),
+        word("rand_type", &["special", "uniform", "gaussian", "pareto", "zipfian"])
+            .help("what sysbench.rand.default draws"),
+        word("ps_mode", &["auto", "disable"]).help("whether statements are prepared by the server"),
+        word("ignore_errors", &["1213,1020,1205", "all", "none"])
+            .help("errors after which an event begins again, on MariaDB and MySQL"),
     ];
     for option in files.values().flat_map(|file| &file.options).chain(&of_built_in(&host)) {
         let is_there = options.iter().any(|one| one.name == option.name);
@@ -128,11 +119,7 @@ fn of_study(option: &ScriptOption) -> OptionSpec {
     OptionSpec { name, kind, default: default.into(), help, range: None }
 }
 
-fn plan(
-    input: &PlanInput<'_>,
-    files: &BTreeMap<String, ScriptFile>,
-    host: &Arc<dyn Host>,
-) -> Result<Arc<dyn Workload>, PlanError> {
+fn plan(input: &PlanInput<'_>, files: &Files, host: &Arc<dyn Host>) -> Planned {
     let given = input.options;
     let word = given.text("script");
     let file = match (files.get(word), built_in(word)) {
@@ -214,10 +201,7 @@ fn options(file: &ScriptFile, texts: &BTreeMap<String, String>, clients: usize) 
     (options, recorded)
 }
 
-fn tables(
-    texts: &BTreeMap<String, String>,
-    input: &PlanInput<'_>,
-) -> Result<Arc<dyn Workload>, PlanError> {
+fn tables(texts: &BTreeMap<String, String>, input: &PlanInput<'_>) -> Planned {
     let spec = crate::sysbench::specs().into_iter().find(|spec| spec.name == "oltp_read_write");
     let spec = spec.ok_or_else(|| PlanError::Load("there are no tables of sysbench".to_owned()))?;
     let shared = ["tables", "table_size"];

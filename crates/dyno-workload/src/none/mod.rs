@@ -4,8 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use dyno_model::{Name, OptionError, OptionSpec};
-use dyno_units::{Nanoseconds, parse_duration};
+use dyno_units::parse_duration;
 
 use crate::options::{Options, any_count, refuse, refused, text};
 use crate::prelude::*;
@@ -32,11 +31,11 @@ pub fn spec() -> WorkloadSpec {
     WorkloadSpec::new(NAME, summary, OPTIONS.to_vec(), plan).on(Target::Anything)
 }
 
-fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+fn plan(input: &PlanInput<'_>) -> Planned {
     let step = own_step(STEP, Vec::new(), input.request.duration);
-    let observation = observation(input.options)?;
-    let outline = Outline { steps: vec![step], ..input.outline([]) };
-    Ok(Arc::new(Nothing { outline, observation }))
+    let observation = Some(observation(input.options)?);
+    let outline = Outline { observation, makes_nothing: true, ..input.outline([]) };
+    Ok(Arc::new(Nothing { outline: Outline { steps: vec![step], ..outline } }))
 }
 
 fn observation(options: &Options) -> Result<Observation, OptionError> {
@@ -54,7 +53,6 @@ fn observation(options: &Options) -> Result<Observation, OptionError> {
 
 struct Nothing {
     outline: Outline,
-    observation: Observation,
 }
 
 impl Workload for Nothing {
@@ -70,27 +68,13 @@ impl Workload for Nothing {
         Ok(())
     }
 
-    fn observation(&self) -> Option<Observation> {
-        Some(self.observation)
-    }
-
-    fn tables(&self, _dialect: Dialect) -> Vec<Table> {
-        Vec::new()
-    }
-
-    fn makes_nothing(&self) -> bool {
-        true
-    }
-
-    fn fill_row(&self, _table_idx: usize, _number: u64, _row: &mut Row) {}
-
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
         self
     }
 }
 
 impl Clients for Nothing {
-    fn client(&self, _context: ClientContext) -> ClientFuture {
+    fn client(self: Arc<Self>, _context: ClientContext) -> ClientFuture {
         Box::pin(std::future::ready(()))
     }
 }

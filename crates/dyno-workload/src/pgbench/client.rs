@@ -1,15 +1,14 @@
 //! A client's loop: transactions, retries and failures, as in pgbench.
 
 use std::future::poll_fn;
-use std::sync::Arc;
 
 use dyno_pgbench::{Prng, Seeds, Value, Variables};
-use dyno_units::Nanoseconds;
 
-use super::commands::Stop;
+use crate::prelude::*;
+
+use super::commands::{Pipeline, Place, Stop};
 use super::statistics::{ClientCells, Failure};
 use super::{Host, LogEntry, LogOutcome, Protocol, Settings};
-use crate::{ClientContext, Ended, ErrorClass, Pace, Session, StatementClass, StatementError};
 
 pub(super) struct Shared {
     pub(super) settings: Arc<Settings>,
@@ -21,7 +20,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn of(settings: Arc<Settings>, host: Arc<dyn Host>) -> Arc<Shared> {
+    pub(super) fn of(settings: Arc<Settings>, host: Arc<dyn Host>) -> Shared {
         let mut next = 0;
         let mut statements = Vec::new();
         for script in &settings.scripts {
@@ -36,7 +35,7 @@ impl Shared {
         }
         let total_weight = settings.scripts.iter().map(|script| u64::from(script.weight)).sum();
         let is_measuring = settings.measures || host.logs();
-        Arc::new(Shared { settings, host, statements, total_weight, is_measuring })
+        Shared { settings, host, statements, total_weight, is_measuring }
     }
 }
 
@@ -55,6 +54,9 @@ pub(super) struct Client {
     /// Used again for each statement.
     pub(super) buffer: Vec<u8>,
     pub(super) ends: Vec<usize>,
+    /// The command that runs.
+    pub(super) place: Place,
+    pub(super) pipeline: Pipeline,
 }
 
 enum Outcome {
@@ -111,6 +113,8 @@ impl Client {
             n_ended: 0,
             buffer: Vec::with_capacity(512),
             ends: Vec::with_capacity(16),
+            place: Place::default(),
+            pipeline: Pipeline::default(),
             shared,
         }
     }
@@ -309,16 +313,10 @@ impl Client {
         self.shared.host.say(&format!("pgbench: {message}"));
     }
 
-    fn log(
-        &self,
-        script: usize,
-        (outcome, retries): (LogOutcome, u32),
-        lag_us: u64,
-        at: Nanoseconds,
-    ) {
+    fn log(&self, script: usize, (outcome, retries): (LogOutcome, u32), lag: u64, at: Nanoseconds) {
         if self.shared.host.logs() {
             let (client, number) = (self.id, self.n_ended);
-            let entry = LogEntry { client, number, script, outcome, lag_us, retries, at };
+            let entry = LogEntry { client, number, script, outcome, lag_us: lag, retries, at };
             self.shared.host.ended(&entry);
         }
     }

@@ -7,9 +7,8 @@ use dyno_pgbench::{
 };
 use dyno_units::Nanoseconds;
 
-use super::Protocol;
 use super::client::Client;
-use super::message::{message_of, server_message};
+use super::{Protocol, message_of, server_message};
 use crate::{COPY_REFUSED, ErrorClass, ErrorDetails, Pace, Session, StatementError, Value};
 
 /// Why a transaction was not done to its end.
@@ -25,7 +24,7 @@ const FEW: usize = 16;
 
 /// A pipeline that is open: how many replies are to come.
 #[derive(Default)]
-struct Pipeline {
+pub(super) struct Pipeline {
     is_open: bool,
     n_sent: usize,
 }
@@ -47,9 +46,10 @@ impl Client {
         if shared.settings.is_debugging {
             self.tell(&format!("executing script \"{title}\""));
         }
-        let (mut at, mut came_by_jump, mut pipeline) = (0, false, Pipeline::default());
+        self.pipeline = Pipeline::default();
+        let (mut at, mut came_by_jump) = (0, false);
         while let Some(command) = commands.get(at) {
-            let place = Place { script, command: at };
+            self.place = Place { script, command: at };
             let began = if is_measured { pace.now() } else { Nanoseconds::ZERO };
             let by_jump = std::mem::take(&mut came_by_jump);
             let mut next = at + 1;
@@ -57,19 +57,19 @@ impl Client {
                 self.tell_of_command(command);
             }
             match &command.action {
-                Action::Sql(sql) if pipeline.is_open => {
-                    self.push(place, sql, session)?;
-                    pipeline.n_sent += 1;
+                Action::Sql(sql) if self.pipeline.is_open => {
+                    self.push(sql, session)?;
+                    self.pipeline.n_sent += 1;
                 }
-                Action::Sql(sql) => self.sql(place, sql, session).await?,
+                Action::Sql(sql) => self.sql(sql, session).await?,
                 Action::Set { variable, is_valid, expression } => {
-                    let value = self.value(place, "set", expression)?;
-                    self.set(place, *variable, *is_valid, value)?;
+                    let value = self.value("set", expression)?;
+                    self.set(*variable, *is_valid, value)?;
                 }
                 Action::Elif { end, .. } if !by_jump => next = *end,
                 Action::If { condition, otherwise } | Action::Elif { condition, otherwise, .. } => {
                     let name = if by_jump { "elif" } else { "if" };
-                    if !self.value(place, name, condition)?.is_true() {
+                    if !self.value(name, condition)?.is_true() {
                         (next, came_by_jump) = (*otherwise, true);
                     }
                 }
@@ -78,21 +78,19 @@ impl Client {
                 Action::Sleep { time, unit } => {
                     let us = time.microseconds(*unit, &self.variables).map_err(|message| {
                         self.report(&message);
-                        self.fail(place, "sleep", "execution of meta-command failed")
+                        self.fail("sleep", "execution of meta-command failed")
                     })?;
                     pace.begin_sleep(Nanoseconds(us.saturating_mul(1000)));
                     poll_fn(|_| pace.poll_pause()).await;
                 }
-                Action::Shell { variable, words } => self.shell(place, *variable, words)?,
-                Action::StartPipeline => self.start_pipeline(place, &mut pipeline, session)?,
+                Action::Shell { variable, words } => self.shell(*variable, words)?,
+                Action::StartPipeline => self.start_pipeline(session)?,
                 Action::SyncPipeline => {
-                    self.end_pipeline(place, "syncpipeline", &mut pipeline, session).await?;
+                    self.end_pipeline("syncpipeline", session).await?;
                     session.begin_pipeline();
-                    pipeline.is_open = true;
+                    self.pipeline.is_open = true;
                 }
-                Action::EndPipeline => {
-                    self.end_pipeline(place, "endpipeline", &mut pipeline, session).await?;
-                }
+                Action::EndPipeline => self.end_pipeline("endpipeline", session).await?,
             }
             if is_measured {
                 let took = pace.now().saturating_sub(began);
@@ -103,7 +101,7 @@ impl Client {
             came_by_jump &=
                 matches!(commands.get(at).map(|one| &one.action), Some(Action::Elif { .. }));
         }
-        if pipeline.is_open { Err(self.pipeline_left_open()) } else { Ok(()) }
+        if self.pipeline.is_open { Err(self.pipeline_left_open()) } else { Ok(()) }
     }
 
     #[cold]
@@ -120,20 +118,15 @@ impl Client {
 
     /// Reports that a backslash command failed.
     #[cold]
-    fn fail(&self, place: Place, name: &str, why: &str) -> Stop {
-        let (id, Place { script, command }) = (self.id, place);
+    fn fail(&self, name: &str, why: &str) -> Stop {
+        let (id, Place { script, command }) = (self.id, self.place);
         let what = format!("client {id} aborted in command {command} ({name}) of script {script}");
         self.aborted(format!("{what}; {why}"))
     }
 
     #[cold]
-    fn refused(
-        &self,
-        place: Place,
-        (query, sql): (usize, Option<&str>),
-        error: StatementError,
-    ) -> Stop {
-        let (id, Place { script, command }) = (self.id, place);
+    fn refused(&self, (query, sql): (usize, Option<&str>), error: StatementError) -> Stop {
+        let (id, Place { script, command }) = (self.id, self.place);
         let said = server_message(&error, sql);
         if self.survives(&error) {
             if self.shared.settings.is_verbose {
@@ -145,7 +138,7 @@ impl Client {
         if error.message.contains(COPY_REFUSED) {
             self.report("COPY is not supported in pgbench, aborting");
         } else if error.class.loses_connection() {
-            self.fail(place, "SQL", "perhaps the backend died while processing");
+            self.fail("SQL", "perhaps the backend died while processing");
         } else {
             let place = format!("command {command} query {query}");
             self.report(&format!("client {id} script {script} aborted in {place}: {said}"));
@@ -153,14 +146,9 @@ impl Client {
         Stop::Aborted(error)
     }
 
-    fn value(
-        &mut self,
-        place: Place,
-        name: &str,
-        expression: &Expression,
-    ) -> Result<ScriptValue, Stop> {
+    fn value(&mut self, name: &str, expression: &Expression) -> Result<ScriptValue, Stop> {
         let (settings, host) = (&self.shared.settings, &self.shared.host);
-        let Place { script, command } = place;
+        let Place { script, command } = self.place;
         let debug = &mut |text: &str| {
             host.say(&format!("debug(script={script},command={}): {text}", command + 1));
         };
@@ -170,33 +158,28 @@ impl Client {
             if !error.message().is_empty() {
                 self.report(error.message());
             }
-            self.fail(place, name, "evaluation of meta-command failed")
+            self.fail(name, "evaluation of meta-command failed")
         })
     }
 
     #[inline]
-    fn set(
-        &mut self,
-        place: Place,
-        variable: Slot,
-        is_valid: bool,
-        value: ScriptValue,
-    ) -> Result<(), Stop> {
+    fn set(&mut self, variable: Slot, is_valid: bool, value: ScriptValue) -> Result<(), Stop> {
         if !is_valid {
             let name = self.shared.settings.names.name(variable);
             self.report(&format!("set: invalid variable name: \"{name}\""));
-            return Err(self.fail(place, "set", "assignment of meta-command failed"));
+            return Err(self.fail("set", "assignment of meta-command failed"));
         }
         self.variables.set(variable, value);
         Ok(())
     }
 
-    async fn sql(&mut self, place: Place, sql: &Sql, session: &mut Session) -> Result<(), Stop> {
-        let Some((statement, class)) = self.shared.statements[place.script][place.command] else {
+    async fn sql(&mut self, sql: &Sql, session: &mut Session) -> Result<(), Stop> {
+        let Place { script, command } = self.place;
+        let Some((statement, class)) = self.shared.statements[script][command] else {
             return Ok(());
         };
         if self.shared.settings.is_debugging {
-            self.tell_of_sql(place, sql);
+            self.tell_of_sql(sql);
             self.tell("receiving");
         }
         let result = if self.has_parameters() {
@@ -205,7 +188,7 @@ impl Client {
             self.buffer.clear();
             sql.write_with_values(&self.variables, &mut self.buffer);
             let Ok(text) = std::str::from_utf8(&self.buffer) else {
-                return Err(self.fail(place, "SQL", "the command is not UTF-8"));
+                return Err(self.fail("SQL", "the command is not UTF-8"));
             };
             match sql.keeps {
                 Keeps::Nothing => session.text(text, class).await,
@@ -225,12 +208,12 @@ impl Client {
                 true => sql.numbered(),
                 false => String::from_utf8_lossy(&self.buffer).into_owned(),
             };
-            return Err(self.refused(place, (query, Some(&text)), error));
+            return Err(self.refused((query, Some(&text)), error));
         }
         match &sql.keeps {
             Keeps::Nothing => Ok(()),
-            Keeps::Last(prefix) => self.keep_last(place, prefix, session),
-            Keeps::All(prefix) => self.keep_all(place, prefix, session),
+            Keeps::Last(prefix) => self.keep_last(prefix, session),
+            Keeps::All(prefix) => self.keep_all(prefix, session),
         }
     }
 
@@ -274,33 +257,28 @@ impl Client {
     }
 
     /// `\gset`: the one row of the last query becomes variables.
-    fn keep_last(&mut self, place: Place, prefix: &str, session: &Session) -> Result<(), Stop> {
+    fn keep_last(&mut self, prefix: &str, session: &Session) -> Result<(), Stop> {
         let last = session.last_rows().n_results().saturating_sub(1);
         let n_rows = session.last_rows().n_rows(last).unwrap_or(0);
         if n_rows != 1 {
-            let place = self.place_of(place, last);
+            let place = self.place_of(last);
             return Err(self.aborted(format!("{place}: expected one row, got {n_rows}")));
         }
-        self.keep(place, ("gset", prefix), last, session)
+        self.keep(("gset", prefix), last, session)
     }
 
     /// `\aset`: the last rows of all queries that have any become variables.
-    fn keep_all(&mut self, place: Place, prefix: &str, session: &Session) -> Result<(), Stop> {
+    fn keep_all(&mut self, prefix: &str, session: &Session) -> Result<(), Stop> {
         for result in 0..session.last_rows().n_results() {
             if session.last_rows().n_rows(result).is_some_and(|n_rows| n_rows > 0) {
-                self.keep(place, ("aset", prefix), result, session)?;
+                self.keep(("aset", prefix), result, session)?;
             }
         }
         Ok(())
     }
 
-    fn keep(
-        &mut self,
-        place: Place,
-        (command, prefix): (&str, &str),
-        result: usize,
-        session: &Session,
-    ) -> Result<(), Stop> {
+    fn keep(&mut self, by: (&str, &str), result: usize, session: &Session) -> Result<(), Stop> {
+        let (command, prefix) = by;
         let shared = std::sync::Arc::clone(&self.shared);
         for (name, value) in session.last_rows().columns(result) {
             self.buffer.clear();
@@ -309,7 +287,7 @@ impl Client {
             let name = std::str::from_utf8(&self.buffer).unwrap_or_default();
             if !is_valid_name(name) {
                 let name = String::from_utf8_lossy(&self.buffer).into_owned();
-                return Err(self.not_kept(place, command, result, &name));
+                return Err(self.not_kept(command, result, &name));
             }
             // What no command refers to need not be kept.
             if let Some(slot) = shared.settings.names.find(name) {
@@ -320,63 +298,53 @@ impl Client {
     }
 
     #[cold]
-    fn not_kept(&self, place: Place, by: &str, query: usize, name: &str) -> Stop {
+    fn not_kept(&self, by: &str, query: usize, name: &str) -> Stop {
         self.report(&format!("{by}: invalid variable name: \"{name}\""));
-        let place = self.place_of(place, query);
+        let place = self.place_of(query);
         self.aborted(format!("{place}: error storing into variable {name}"))
     }
 
-    fn place_of(&self, Place { script, command }: Place, query: usize) -> String {
+    fn place_of(&self, query: usize) -> String {
+        let Place { script, command } = self.place;
         format!("client {} script {script} command {command} query {query}", self.id)
     }
 
-    fn start_pipeline(
-        &self,
-        place: Place,
-        pipeline: &mut Pipeline,
-        session: &mut Session,
-    ) -> Result<(), Stop> {
-        let refuse = |why: &str| Err(self.fail(place, "startpipeline", why));
+    fn start_pipeline(&mut self, session: &mut Session) -> Result<(), Stop> {
+        let refuse = |why: &str| Err(self.fail("startpipeline", why));
         if !self.has_parameters() {
             return refuse("cannot use pipeline mode with the simple query protocol");
         }
-        if pipeline.is_open {
+        if self.pipeline.is_open {
             return refuse("already in pipeline mode");
         }
         session.begin_pipeline();
-        *pipeline = Pipeline { is_open: true, n_sent: 0 };
+        self.pipeline = Pipeline { is_open: true, n_sent: 0 };
         Ok(())
     }
 
-    fn push(&mut self, place: Place, sql: &Sql, session: &mut Session) -> Result<(), Stop> {
-        let refuse = |name: &str| {
-            Err(self.fail(place, name, &format!("\\{name} is not allowed in pipeline mode")))
-        };
+    fn push(&mut self, sql: &Sql, session: &mut Session) -> Result<(), Stop> {
+        let refuse =
+            |name: &str| Err(self.fail(name, &format!("\\{name} is not allowed in pipeline mode")));
         match sql.keeps {
             Keeps::Nothing => {}
             Keeps::Last(_) => return refuse("gset"),
             Keeps::All(_) => return refuse("aset"),
         }
         if self.shared.settings.is_debugging {
-            self.tell_of_sql(place, sql);
+            self.tell_of_sql(sql);
         }
-        if let Some((statement, _)) = self.shared.statements[place.script][place.command] {
+        if let Some((statement, _)) = self.shared.statements[self.place.script][self.place.command]
+        {
             self.with_values(sql, |values| session.push_execute(statement, values));
         }
         Ok(())
     }
 
-    async fn end_pipeline(
-        &mut self,
-        place: Place,
-        name: &str,
-        pipeline: &mut Pipeline,
-        session: &mut Session,
-    ) -> Result<(), Stop> {
-        if !pipeline.is_open {
-            return Err(self.fail(place, name, "not in pipeline mode"));
+    async fn end_pipeline(&mut self, name: &str, session: &mut Session) -> Result<(), Stop> {
+        if !self.pipeline.is_open {
+            return Err(self.fail(name, "not in pipeline mode"));
         }
-        let n_sent = std::mem::take(pipeline).n_sent;
+        let n_sent = std::mem::take(&mut self.pipeline).n_sent;
         session.send_pipeline();
         for query in 0..n_sent {
             if self.shared.settings.is_debugging {
@@ -386,7 +354,7 @@ impl Client {
             if !result.as_ref().is_ok_and(|reply| reply.warnings == 0) {
                 self.show_notices(session);
             }
-            result.map_err(|error| self.refused(place, (query, None), error))?;
+            result.map_err(|error| self.refused((query, None), error))?;
         }
         if self.shared.settings.is_debugging {
             self.tell("pipeline ending");
@@ -404,16 +372,11 @@ impl Client {
     }
 
     /// `\shell` and `\setshell`.
-    fn shell(
-        &mut self,
-        place: Place,
-        variable: Option<(Slot, bool)>,
-        words: &[Part],
-    ) -> Result<(), Stop> {
+    fn shell(&mut self, variable: Option<(Slot, bool)>, words: &[Part]) -> Result<(), Stop> {
         let name = if variable.is_some() { "setshell" } else { "shell" };
         let failed = |client: &Client, message: String| {
             client.report(&message);
-            client.fail(place, name, "execution of meta-command failed")
+            client.fail(name, "execution of meta-command failed")
         };
         let first = match words.first() {
             Some(Part::Text(text) | Part::Variable(_, text)) => text.clone(),
@@ -450,10 +413,8 @@ impl Client {
         self.variables.set(slot, ScriptValue::Integer(number.into()));
         Ok(())
     }
-}
 
-/// What `--debug` shows.
-impl Client {
+    /// Shows what `--debug` asks for.
     #[cold]
     fn tell(&self, what: &str) {
         self.note(&format!("client {} {what}", self.id));
@@ -473,7 +434,7 @@ impl Client {
     }
 
     #[cold]
-    fn tell_of_sql(&mut self, place: Place, sql: &Sql) {
+    fn tell_of_sql(&mut self, sql: &Sql) {
         match self.shared.settings.protocol {
             Protocol::Simple => {
                 let mut text = Vec::new();
@@ -483,7 +444,7 @@ impl Client {
             Protocol::Extended => self.tell(&format!("sending {}", sql.numbered())),
             Protocol::Prepared => {
                 // They are numbered through all scripts.
-                let statement = self.shared.statements[place.script][place.command];
+                let statement = self.shared.statements[self.place.script][self.place.command];
                 let number = statement.map_or(0, |(number, _)| number);
                 let name = format!("P_{number}");
                 if !self.told_prepared.contains(&number) {
@@ -498,7 +459,7 @@ impl Client {
 
 const SHELL_COMMAND_MOST: usize = 255;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Place {
     script: usize,
     command: usize,

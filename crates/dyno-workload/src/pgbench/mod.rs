@@ -2,28 +2,20 @@
 
 mod client;
 mod commands;
-mod message;
 mod statistics;
-mod study;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use dyno_model::{Name, Pacing, Role, StepRequest, WorkloadStep, name};
-use dyno_pgbench::{Action, Keeps, Names, Script, Sql};
-use dyno_units::Nanoseconds;
+use dyno_model::{OptionKind, Pacing, Role, StepRequest, Words, WorkloadStep};
+use dyno_pgbench::{Action, Keeps, Names, Script, Sql, cursor, find_built_in};
 
-use crate::{
-    ClientContext, ClientFuture, Clients, Dialect, Outline, Row, Statement, StatementClass, Table,
-    Workload,
-};
+use crate::ErrorDetails;
+use crate::options::{any_count, word};
+use crate::prelude::*;
 
-pub use message::{message_of, server_message};
 pub use statistics::{CommandTotals, Failure, Moments, ScriptTotals, Statistics};
-pub use study::{ScriptText, spec};
-#[cfg(feature = "lua")]
-pub(crate) use study::{kind_of, script_option, wrong};
 
 /// The name in the catalogue, where scripts are run by `dyno pgbench`.
 pub const NAME: &str = "pgbench";
@@ -162,6 +154,9 @@ pub struct PgBench {
     outline: Outline,
 }
 
+/// Why tables that a script works on are not audited, in words that follow "because".
+pub(crate) const NOT_AUDITED: &str = "Dyno does not know what the script should leave in them";
+
 /// Longest time of a step that ends when its transactions are done.
 pub(crate) const LONGEST: Nanoseconds = Nanoseconds::from_secs(30 * 24 * 3600);
 
@@ -198,6 +193,10 @@ impl PgBench {
             kinds: settings.scripts.iter().map(|script| script.kind.clone()).collect(),
             options: settings.options.clone(),
             steps: steps.into_iter().collect(),
+            needs_rows: sql_commands(&settings.scripts).any(|sql| sql.keeps != Keeps::Nothing),
+            makes_nothing: settings.tables.is_none(),
+            tables_of: settings.tables.clone(),
+            why_tables_are_not_audited: Some(NOT_AUDITED),
             ..Outline::default()
         };
         PgBench { settings: Arc::new(settings), host, outline }
@@ -243,27 +242,9 @@ impl Workload for PgBench {
         if self.needs_rows() { Err(why) } else { Ok(()) }
     }
 
-    fn needs_rows(&self) -> bool {
-        sql_commands(&self.settings.scripts).any(|sql| sql.keeps != Keeps::Nothing)
-    }
-
     fn check_load(&self, is_open: bool) -> Result<(), String> {
         let why = "a number of transactions and a rate are given together".to_owned();
         if is_open && self.settings.transactions.is_some() { Err(why) } else { Ok(()) }
-    }
-
-    fn tables(&self, dialect: Dialect) -> Vec<Table> {
-        self.settings.tables.as_ref().map_or_else(Vec::new, |tables| tables.tables(dialect))
-    }
-
-    fn makes_nothing(&self) -> bool {
-        self.settings.tables.is_none()
-    }
-
-    fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {
-        if let Some(tables) = &self.settings.tables {
-            tables.fill_row(table_idx, number, row);
-        }
     }
 
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
@@ -281,25 +262,173 @@ impl Workload for PgBench {
         sql_commands(&self.settings.scripts).map(statement).collect()
     }
 
-    fn why_tables_are_not_audited(&self) -> Option<&'static str> {
-        Some("Dyno does not know what the script should leave in them")
-    }
-
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
-        let shared = client::Shared::of(Arc::clone(&self.settings), Arc::clone(&self.host));
-        Arc::new(PgBenchClients(shared))
+        Arc::new(client::Shared::of(Arc::clone(&self.settings), Arc::clone(&self.host)))
     }
 }
 
-struct PgBenchClients(Arc<client::Shared>);
-
-impl Clients for PgBenchClients {
-    fn client(&self, context: ClientContext) -> ClientFuture {
-        let client = client::Client::new(Arc::clone(&self.0), &context);
-        Box::pin(client.run(context))
+impl Clients for client::Shared {
+    fn client(self: Arc<Self>, context: ClientContext) -> ClientFuture {
+        Box::pin(client::Client::new(self, &context).run(context))
     }
 
     fn connected(&self, took: Nanoseconds) {
-        self.0.settings.statistics.connected(took);
+        self.settings.statistics.connected(took);
+    }
+}
+
+// pgbench scripts as workloads of a study.
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptText {
+    pub text: String,
+    /// The digest that the record keeps of it.
+    pub digest: String,
+}
+
+/// The workload `pgbench` of studies that name these script files, by the names that they use.
+pub fn spec(files: BTreeMap<String, ScriptText>) -> WorkloadSpec {
+    let built_in = dyno_pgbench::BUILT_IN.iter().map(|script| script.name);
+    let options = vec![
+        script_option("tpcb-like", built_in.chain(files.keys().map(String::as_str))),
+        word("protocol", &["simple", "extended", "prepared"])
+            .help("how statements are sent; the last two on PostgreSQL only"),
+        word("tables", &["pgbench", "none"]).help(
+            "whether pgbench's tables are created, or none, for a server that has what the script \
+             needs",
+        ),
+        any_count("scale", "1").help("branches of the tables; the value of :scale"),
+        any_count("max_tries", "1")
+            .help("how often a transaction is tried after deadlocks and serialization failures"),
+    ];
+    let summary = "a script of pgbench";
+    WorkloadSpec::new(NAME, summary, options, move |input| plan(input, &files))
+}
+
+/// The option that names a script, of a workload that has these.
+pub(crate) fn script_option<'s>(
+    default: &'static str,
+    scripts: impl Iterator<Item = &'s str>,
+) -> OptionSpec {
+    let kind = OptionKind::Word(Words::Owned(scripts.map(str::to_owned).collect()));
+    let help = name("the file of the script, or a built-in one");
+    OptionSpec { name: name("script"), kind, default: name(default), help, range: None }
+}
+
+/// What is wrong with the script.
+pub(crate) fn wrong(reason: String) -> PlanError {
+    PlanError::Option(OptionError { name: "script".to_owned(), reason })
+}
+
+/// The kind of a script's transactions: its name, without folders.
+pub(crate) fn kind_of(script: &str) -> Name {
+    let stem = std::path::Path::new(script).file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned().into()
+}
+
+fn plan(input: &PlanInput<'_>, files: &BTreeMap<String, ScriptText>) -> Planned {
+    let options = input.options;
+    let file = options.text("script");
+    let mut names = Names::new();
+    let mut recorded = options.pairs();
+    let (title, text) = match files.get(file) {
+        Some(script) => {
+            recorded.push(("script_sha256".to_owned(), script.digest.clone()));
+            (file.to_owned(), script.text.as_str())
+        }
+        None => {
+            let script = find_built_in(file).map_err(wrong)?;
+            (script.title.to_owned(), script.text)
+        }
+    };
+    let script = Script::read(&title, text, &mut names).map_err(|error| {
+        let lines = error.lines.iter().map(|line| format!("\n{line}"));
+        wrong(error.message + &lines.collect::<String>())
+    })?;
+    if script.has_shell() {
+        let why = "it has shell commands, which a study does not run; `dyno pgbench` does";
+        return Err(wrong(why.to_owned()));
+    }
+    let scale = options.count("scale");
+    let tables = match options.text("tables") {
+        "none" => None,
+        _ => {
+            let given = BTreeMap::from([("scale".to_owned(), scale.to_string())]);
+            Some(crate::tpcb::spec().plan(&given, input.request, input.seed)?)
+        }
+    };
+    let protocol = Protocol::ALL.into_iter().find(|one| one.word() == options.text("protocol"));
+    let kind = kind_of(file);
+    let settings = Settings {
+        name: input.name.clone(),
+        scripts: vec![WeightedScript { script, kind, weight: 1 }],
+        names,
+        protocol: protocol.unwrap_or_default(),
+        scale: i64::try_from(scale).unwrap_or(i64::MAX),
+        tables,
+        max_tries: u32::try_from(options.count("max_tries")).unwrap_or(u32::MAX).max(1),
+        // In a study, a failed transaction is counted and the next one begins.
+        continues_on_error: true,
+        options: recorded,
+        ..Settings::default()
+    };
+    Ok(Arc::new(PgBench::new(settings, Arc::new(SilentHost), input.request)))
+}
+
+// Server errors in the words of PostgreSQL's programs.
+
+/// With line, detail, hint and context, as far as given. `sql` is the statement, if known.
+pub fn server_message(error: &StatementError, sql: Option<&str>) -> String {
+    let plain = || format!("ERROR:  {}", error.message);
+    error.details.as_ref().map_or_else(plain, |details| message_of(details, sql))
+}
+
+pub fn message_of(details: &ErrorDetails, sql: Option<&str>) -> String {
+    let ErrorDetails { severity, message, detail, hint, context, position } = details;
+    let mut text = format!("{severity}:  {message}");
+    let mark = position.zip(sql).and_then(|(position, sql)| cursor(sql, position));
+    match (mark, position) {
+        (Some(mark), _) => text.extend(["\n", &mark]),
+        (None, Some(position)) => text.push_str(&format!(" at character {position}")),
+        (None, None) => {}
+    }
+    for (label, more) in [("DETAIL", detail), ("HINT", hint), ("CONTEXT", context)] {
+        if let Some(more) = more {
+            text.push_str(&format!("\n{label}:  {more}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod messages {
+    use super::*;
+    use crate::ErrorClass;
+
+    #[test]
+    fn all_that_the_server_said_is_shown() {
+        let check = |details: ErrorDetails, sql: Option<&str>, expected: &str| {
+            let error = StatementError::new(ErrorClass::Refused, "1", "m; detail: d");
+            let error = StatementError { details: Some(Box::new(details)), ..error };
+            assert_eq!(server_message(&error, sql), expected);
+        };
+        let details = |position: Option<usize>| ErrorDetails {
+            severity: "ERROR".to_owned(),
+            message: "m".to_owned(),
+            position,
+            ..ErrorDetails::default()
+        };
+        let select = Some("SELECT x");
+        check(details(Some(8)), select, "ERROR:  m\nLINE 1: SELECT x\n               ^");
+        check(details(Some(8)), None, "ERROR:  m at character 8");
+        let with_more = ErrorDetails {
+            detail: Some("d".to_owned()),
+            hint: Some("h".to_owned()),
+            context: Some("c\nc2".to_owned()),
+            ..details(None)
+        };
+        check(with_more, select, "ERROR:  m\nDETAIL:  d\nHINT:  h\nCONTEXT:  c\nc2");
+        let plain = StatementError::new(ErrorClass::Refused, "1", "m");
+        assert_eq!(server_message(&plain, None), "ERROR:  m");
     }
 }

@@ -216,14 +216,11 @@ impl Statistics {
     /// The counters of a new client; `commands` is the number of commands of each script.
     pub(super) fn client(&self, commands: &[usize]) -> Arc<ClientCells> {
         let of_script = |n: &usize| (0..*n).map(|_| CommandCells::default()).collect();
-        let cells = Arc::new(ClientCells {
-            scripts: commands.iter().map(|_| ScriptCells::default()).collect(),
-            commands: commands.iter().map(of_script).collect(),
-            began: AtomicU64::new(u64::MAX),
-            latest: AtomicU64::new(0),
-            connects: AtomicU64::new(0),
-            connecting: AtomicU64::new(0),
-        });
+        let scripts = commands.iter().map(|_| ScriptCells::default()).collect();
+        let commands = commands.iter().map(of_script).collect();
+        let [began, latest, connects, connecting] = [u64::MAX, 0, 0, 0].map(AtomicU64::new);
+        let cells = ClientCells { scripts, commands, began, latest, connects, connecting };
+        let cells = Arc::new(cells);
         self.clients.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&cells));
         cells
     }

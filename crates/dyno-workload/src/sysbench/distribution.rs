@@ -5,11 +5,8 @@
 
 mod shares;
 
-use dyno_units::RandomStream;
-
-use dyno_model::{OptionError, OptionSpec};
-
 use crate::options::{Options, any_count, real, refuse, word};
+use crate::prelude::*;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DistributionSpec {
@@ -89,12 +86,9 @@ impl DistributionSpec {
             DistributionSpec::Gaussian { iterations } => Shape::Gaussian { iterations },
             DistributionSpec::Special { iterations, band_pct, hot_pct } => {
                 let span = (n - 1) as f64;
-                Shape::Special {
-                    iterations,
-                    bell_share: (100.0 - hot_pct) / 100.0,
-                    band: span * band_pct / 100.0 + 1.0,
-                    band_start: span / 2.0 - span * band_pct / 200.0,
-                }
+                let (bell_share, band) = ((100.0 - hot_pct) / 100.0, span * band_pct / 100.0 + 1.0);
+                let band_start = span / 2.0 - span * band_pct / 200.0;
+                Shape::Special { iterations, bell_share, band, band_start }
             }
             DistributionSpec::Pareto { h } => Shape::Pareto { power: h.ln() / (1.0 - h).ln() },
             DistributionSpec::Zipfian { exponent } => Shape::Zipfian(Zipfian::new(n, exponent)),

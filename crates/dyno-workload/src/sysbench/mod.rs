@@ -7,7 +7,6 @@
 //! are described where they happen: tables in `schema`, statements in `statements`, ids in
 //! `sequence`, drawing in [`distribution`].
 
-mod audit;
 mod digits;
 pub mod distribution;
 mod schema;
@@ -19,7 +18,6 @@ mod transactions;
 #[cfg(test)]
 mod tests;
 
-use crate::TableShape;
 use crate::ledger::{Ledger, Note, NotedRows};
 use crate::prelude::*;
 use crate::skew::DrawnKeys;
@@ -28,6 +26,7 @@ use crate::workload::refuse_without_transactions;
 
 use sequence::Sequences;
 use settings::{SCRIPTS, Script, Settings, Shape};
+use statements::{Mix, StatementKind};
 use transactions::{
     BulkClient, InsertClient, InsertIds, MixClient, RandomKeysClient, RowText, Rows,
 };
@@ -40,9 +39,13 @@ pub fn specs() -> Vec<WorkloadSpec> {
     SCRIPTS.iter().map(spec).collect()
 }
 
-fn plan(script: &Script, input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+fn plan(script: &Script, input: &PlanInput<'_>) -> Planned {
     let settings = Settings::read(script, input.options, input.seed)?;
-    let outline = input.outline([input.name.clone()]);
+    let outline = Outline {
+        counts_commits: matches!(settings.shape, Shape::Insert),
+        why_tables_are_not_audited: settings.why_not_of_tables(),
+        ..input.outline([input.name.clone()])
+    };
     Ok(Arc::new(Sysbench { outline, settings, notes_commits: false }))
 }
 
@@ -149,14 +152,6 @@ impl Workload for Sysbench {
         self.settings.audit_queries()
     }
 
-    fn why_tables_are_not_audited(&self) -> Option<&'static str> {
-        self.settings.why_not_of_tables()
-    }
-
-    fn counts_commits(&self) -> bool {
-        matches!(self.settings.shape, Shape::Insert)
-    }
-
     /// By the random digits of `c`.
     fn noting_commits(self: Arc<Self>) -> Result<Arc<dyn Workload>, &'static str> {
         if !self.counts_commits() {
@@ -181,12 +176,10 @@ impl Workload for Sysbench {
 }
 
 impl Clients for SysbenchClients {
-    fn client(&self, context: ClientContext) -> ClientFuture {
-        match self.script.settings.shape {
-            Shape::Mix(mix) => Box::pin(drive(
-                MixClient::new(mix, self.script.settings.n_tables, self.rows()),
-                context,
-            )),
+    fn client(self: Arc<Self>, context: ClientContext) -> ClientFuture {
+        let Settings { shape, n_tables, .. } = self.script.settings;
+        match shape {
+            Shape::Mix(mix) => Box::pin(drive(MixClient::new(mix, n_tables, self.rows()), context)),
             Shape::Insert => Box::pin(drive(self.insert_client(&context), context)),
             Shape::BulkInsert { bytes_max } => {
                 Box::pin(drive(self.bulk_client(bytes_max, &context), context))
@@ -227,24 +220,16 @@ impl SysbenchClients {
         } else {
             InsertIds::Scattered(sequence)
         };
-        InsertClient {
-            n_tables: self.script.settings.n_tables,
-            k: self.rows(),
-            ids,
-            text: RowText::new(),
-            note: self
-                .ledger
-                .as_ref()
-                .map(|ledger| Note::new(ledger, digits::text_len(digits::C_GROUPS))),
-        }
+        let note = |ledger: &Arc<Ledger>| Note::new(ledger, digits::text_len(digits::C_GROUPS));
+        let (n_tables, text) = (self.script.settings.n_tables, RowText::new());
+        let note = self.ledger.as_ref().map(note);
+        InsertClient { n_tables, k: self.rows(), ids, text, note }
     }
 
     fn rows(&self) -> Rows {
+        let Settings { distribution, table_size, .. } = &self.script.settings;
         let drawn = self.drawn.as_ref().map(DrawnKeys::client);
-        Rows {
-            distribution: self.script.settings.distribution.over(self.script.settings.table_size),
-            drawn,
-        }
+        Rows { distribution: distribution.over(*table_size), drawn }
     }
 
     /// As in sysbench, client i fills table i; clients that share a table interleave their ids.
@@ -264,4 +249,111 @@ impl SysbenchClients {
         let (first, last) = (low as u64, (low + len) as u64);
         (first as i64, self.script.settings.distribution.over(last - first + 1))
     }
+}
+
+// Checks after the scripts; sysbench itself has none.
+
+/// Shortest text of a row of `bulk_insert`: `(1,1),`.
+const BULK_ROW_BYTES_LEAST: u64 = 6;
+
+impl Settings {
+    fn audit_queries(&self) -> Vec<String> {
+        let count = |number| format!("SELECT COUNT(*) FROM sbtest{number}");
+        match self.shape {
+            Shape::Mix(mix) if mix.count(StatementKind::Delete) == 0 => Vec::new(),
+            Shape::RandomKeys { .. } => Vec::new(),
+            Shape::Mix(_) | Shape::Insert | Shape::BulkInsert { .. } => {
+                (1..=self.n_tables).map(count).collect()
+            }
+        }
+    }
+
+    fn why_not_of_tables(&self) -> Option<&'static str> {
+        match self.shape {
+            Shape::Mix(mix) if mix.count(StatementKind::Delete) > 0 => None,
+            Shape::Mix(mix) if mix.has_writes() => Some("the workload only updates rows in place"),
+            Shape::Mix(_) | Shape::RandomKeys { .. } => Some("the workload only reads"),
+            Shape::Insert | Shape::BulkInsert { .. } => None,
+        }
+    }
+
+    fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
+        let per_transaction = match self.shape {
+            Shape::Mix(mix) => Some(mix.n_statements()),
+            Shape::Insert | Shape::RandomKeys { .. } => Some(1),
+            // One statement for thousands of transactions.
+            Shape::BulkInsert { .. } => None,
+        };
+        let statements = per_transaction.map(|n| AuditRow::statements(n, totals));
+        let received = match self.shape {
+            Shape::Mix(mix) => received(&mix, totals),
+            _ => None,
+        };
+        statements.into_iter().chain(received).chain(self.rows(totals, answers)).collect()
+    }
+
+    fn rows(&self, totals: &AuditTotals, answers: &[TextRows]) -> Option<AuditRow> {
+        let counts: Vec<Option<i128>> =
+            answers.iter().map(|answer| number_in(answer, 0, 0)).collect();
+        let total = counts.iter().copied().sum::<Option<i128>>();
+        let Settings { n_tables, n_rows, .. } = *self;
+        let filled = i128::from(n_tables * n_rows);
+        let changed = i128::from(totals.tally.rows_changed);
+        let unknown = i128::from(totals.unknown());
+        let bounds = match self.shape {
+            Shape::Mix(mix) if mix.count(StatementKind::Delete) == 0 => return None,
+            Shape::Mix(mix) if mix.count(StatementKind::Insert) == 0 => {
+                (filled - changed - unknown, filled - changed)
+            }
+            Shape::Mix(mix) if mix.has_begin => return Some(self.unchanged(&counts)),
+            Shape::Mix(_) => {
+                // Attempts that ended between DELETE and INSERT lack their row.
+                let halves = i128::from(totals.unfinished() + totals.in_flight);
+                (filled - halves, filled)
+            }
+            Shape::Insert => {
+                let filled = (n_tables * n_rows, 1);
+                return Some(AuditRow::inserted("rows in the tables", filled, totals, total));
+            }
+            Shape::BulkInsert { bytes_max } => {
+                let rows_most = bytes_max as u64 / BULK_ROW_BYTES_LEAST;
+                (changed, changed + unknown * i128::from(rows_most))
+            }
+            Shape::RandomKeys { .. } => return None,
+        };
+        Some(AuditRow::between("rows in the tables", bounds, total))
+    }
+
+    fn unchanged(&self, counts: &[Option<i128>]) -> AuditRow {
+        let Settings { n_tables, n_rows, .. } = *self;
+        let wrong = counts.iter().position(|count| *count != Some(n_rows.into()));
+        let measured = match wrong {
+            None if counts.len() as u64 == n_tables => format!("{n_rows} in each"),
+            None => format!("{} tables", counts.len()),
+            Some(idx) => {
+                let count = counts[idx].map_or("no number".to_owned(), |count| count.to_string());
+                format!("{count} in sbtest{}", idx + 1)
+            }
+        };
+        let expected = format!("{n_rows} in each");
+        let pass = measured == expected;
+        let name = match n_tables {
+            1 => "rows in the table".to_owned(),
+            n => format!("rows in {n} tables"),
+        };
+        AuditRow::judged(name, expected, measured, pass)
+    }
+}
+
+/// Rows received by a mix that changes none: every key that is asked for is there.
+fn received(mix: &Mix, totals: &AuditTotals) -> Option<AuditRow> {
+    if mix.has_writes() {
+        return None;
+    }
+    let (least, most) = mix.rows_returned();
+    let committed = i128::from(totals.committed());
+    let of_unfinished = i128::from(totals.unfinished()) * i128::from(most);
+    let bounds = (committed * i128::from(least), committed * i128::from(most) + of_unfinished);
+    let received = totals.tally.rows_received.into();
+    Some(AuditRow::between("rows received", bounds, Some(received)).of_clients())
 }

@@ -12,10 +12,8 @@
 //! ClickHouse's tables have the engine MergeTree, ordered by `id`: its only kind of primary key, neither
 //! unique nor an index of single rows.
 
-use dyno_model::names;
-use dyno_units::{RandomStream, Seed};
-
-use crate::{Dialect, Row, TABLE_MARK, Table};
+use crate::TABLE_MARK;
+use crate::prelude::*;
 
 use super::digits::{C_GROUPS, PAD_GROUPS, push_groups};
 use super::settings::Settings;

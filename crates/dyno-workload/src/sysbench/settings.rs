@@ -1,10 +1,7 @@
 //! Options of each script, and the derived settings.
 
-use dyno_units::Seed;
-
-use dyno_model::{OptionError, OptionSpec};
-
-use crate::options::{Options, count, refuse, switch};
+use crate::options::{Options, Read, count, refuse, switch};
+use crate::prelude::*;
 
 use super::distribution::{self, Distribution, DistributionSpec};
 use super::statements::{Mix, StatementKind};
@@ -161,11 +158,7 @@ const TABLES_MAX: u64 = 100_000;
 const ROWS_MAX: u64 = 2_000_000_000;
 
 impl Settings {
-    pub(super) fn read(
-        script: &Script,
-        options: &Options,
-        seed: Seed,
-    ) -> Result<Settings, OptionError> {
+    pub(super) fn read(script: &Script, options: &Options, seed: Seed) -> Read<Settings> {
         let reader = Reader(options);
         let n_tables = reader.count("tables")?;
         let (mut table_size, mut distribution) = (1, DistributionSpec::Uniform);
@@ -198,11 +191,11 @@ impl Reader<'_> {
         self.0.has(name) && self.0.switch(name)
     }
 
-    fn count(&self, name: &str) -> Result<u64, OptionError> {
+    fn count(&self, name: &str) -> Read<u64> {
         if self.0.has(name) { self.0.in_range(name) } else { Ok(0) }
     }
 
-    fn shape(&self, sends: Sends) -> Result<Shape, OptionError> {
+    fn shape(&self, sends: Sends) -> Read<Shape> {
         Ok(match sends {
             Sends::Mix => Shape::Mix(self.mix(None)?),
             Sends::One(kind) => Shape::Mix(self.mix(Some(kind))?),
@@ -216,7 +209,7 @@ impl Reader<'_> {
     }
 
     /// With one statement of the kind that every transaction has.
-    fn mix(&self, always: Option<StatementKind>) -> Result<Mix, OptionError> {
+    fn mix(&self, always: Option<StatementKind>) -> Read<Mix> {
         let mut mix = Mix {
             has_begin: self.0.has("skip_trx") && !self.switch("skip_trx"),
             n_keys: self.count("point_select_keys")?,

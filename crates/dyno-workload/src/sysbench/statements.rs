@@ -35,12 +35,10 @@ impl StatementKind {
         StatementKind::Insert,
     ];
 
-    pub(super) const RANGES: [StatementKind; 4] = [
-        StatementKind::SimpleRange,
-        StatementKind::SumRange,
-        StatementKind::OrderRange,
-        StatementKind::DistinctRange,
-    ];
+    pub(super) const RANGES: [StatementKind; 4] = {
+        use StatementKind::*;
+        [SimpleRange, SumRange, OrderRange, DistinctRange]
+    };
 
     fn class(self) -> StatementClass {
         match self {

@@ -1,5 +1,7 @@
 //! What every script makes and sends to a recording connection.
 
+mod audits;
+
 use std::collections::HashSet;
 
 use expect_test::{Expect, expect};

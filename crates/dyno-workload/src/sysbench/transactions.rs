@@ -4,11 +4,9 @@
 
 use std::fmt::Write;
 
-use dyno_units::RandomStream;
-
 use crate::ledger::Note;
+use crate::prelude::*;
 use crate::skew::DrawnByClient;
-use crate::{Done, Session, StatementClass, Transactions, Value};
 
 use super::digits::{C_GROUPS, PAD_GROUPS, push_groups, text_len};
 use super::distribution::Distribution;
@@ -142,14 +140,9 @@ impl MixClient {
 }
 
 impl Transactions for MixClient {
-    async fn perform(
-        &mut self,
-        _: usize,
-        random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Done {
+    async fn perform(&mut self, _: usize, random: &mut RandomStream, server: &mut Session) -> Done {
         if self.mix.has_begin {
-            session.begin().await?;
+            server.begin().await?;
         }
         // Unused parts cost no future, and point selects have none of their own: one alone would
         // spend a third of its instructions on futures.
@@ -158,20 +151,20 @@ impl Transactions for MixClient {
             let statement = self.places.index(StatementKind::PointSelect, self.draw_table(random));
             for _ in 0..count {
                 self.draw_keys(random);
-                session.execute(statement, &self.keys).await?;
+                server.execute(statement, &self.keys).await?;
             }
         }
         if self.has_ranges {
             for kind in StatementKind::RANGES {
-                self.ranges(kind, random, session).await?;
+                self.ranges(kind, random, server).await?;
             }
         }
         if self.has_writes {
-            self.updates(random, session).await?;
-            self.delete_inserts(random, session).await?;
+            self.updates(random, server).await?;
+            self.delete_inserts(random, server).await?;
         }
         if self.mix.has_begin {
-            session.commit().await?;
+            server.commit().await?;
         }
         Ok(())
     }
@@ -202,27 +195,18 @@ impl InsertIds {
 }
 
 impl Transactions for InsertClient {
-    async fn perform(
-        &mut self,
-        _: usize,
-        random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Done {
+    async fn perform(&mut self, _: usize, random: &mut RandomStream, server: &mut Session) -> Done {
         let statement = random.below(self.n_tables) as usize;
         let k = self.k.draw(random);
         let id = self.ids.take();
         let (c, pad) = self.text.draw(random);
-        let values = [
-            id.map_or(Value::Null, Value::Integer),
-            Value::Integer(k),
-            Value::Text(c),
-            Value::Text(pad),
-        ];
+        let first = id.map_or(Value::Null, Value::Integer);
+        let values = [first, Value::Integer(k), Value::Text(c), Value::Text(pad)];
         let n_left_out = usize::from(id.is_none());
         if let Some(note) = &mut self.note {
             note.sends(statement, std::str::from_utf8(c).expect("it is made of digits and dashes"));
         }
-        session.execute(statement, &values[n_left_out..]).await?;
+        server.execute(statement, &values[n_left_out..]).await?;
         if let Some(note) = &mut self.note {
             note.confirmed();
         }
@@ -304,12 +288,7 @@ impl RandomKeysClient {
 }
 
 impl Transactions for RandomKeysClient {
-    async fn perform(
-        &mut self,
-        _: usize,
-        random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Done {
+    async fn perform(&mut self, _: usize, random: &mut RandomStream, server: &mut Session) -> Done {
         self.values.clear();
         for _ in 0..self.n_keys {
             let key = self.first + self.keys.draw(random) as i64;
@@ -318,7 +297,7 @@ impl Transactions for RandomKeysClient {
                 self.values.push(Value::Integer(key + delta));
             }
         }
-        session.execute(0, &self.values).await?;
+        server.execute(0, &self.values).await?;
         Ok(())
     }
 }

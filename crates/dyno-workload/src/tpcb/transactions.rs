@@ -1,14 +1,10 @@
 //! pgbench's built-in scripts: statements, and a client's transaction.
 
 use std::fmt::Write;
-use std::sync::Arc;
-
-use dyno_model::{Name, name};
-use dyno_units::RandomStream;
 
 use crate::ledger::{Ledger, Note};
+use crate::prelude::*;
 use crate::skew::DrawnByClient;
-use crate::{Dialect, Done, Session, Statement, StatementClass, Transactions, Value};
 
 use super::{Protocol, Settings, TELLERS};
 
@@ -72,14 +68,10 @@ impl Script {
     }
 
     /// Its lines, parsed each time, then BEGIN and COMMIT, if it has them.
-    pub(super) fn unnamed_statements(
-        self,
-        dialect: Dialect,
-        names_transactions: bool,
-    ) -> Vec<Statement> {
+    pub(super) fn unnamed_statements(self, dialect: Dialect, has_names: bool) -> Vec<Statement> {
         let ends = if self.has_begin() { &["BEGIN", "COMMIT"][..] } else { &[] };
         let ends = ends.iter().map(|sql| Statement::new(*sql, StatementClass::Other));
-        let lines = self.statements(dialect, names_transactions).into_iter();
+        let lines = self.statements(dialect, has_names).into_iter();
         lines.chain(ends).map(Statement::unnamed).collect()
     }
 }
@@ -158,22 +150,21 @@ impl Naming {
     }
 }
 
+/// Of accounts, tellers and branches.
+type Drawing = [DrawnByClient; 3];
+
 pub(super) struct Client {
     settings: Settings,
     drawn: Drawn,
     /// Notes accounts, tellers, branches, counted from 0.
-    drawing: [DrawnByClient; 3],
+    drawing: Drawing,
     naming: Option<Naming>,
     // Used again for each statement that goes as text.
     sql: String,
 }
 
 impl Client {
-    pub(super) fn new(
-        settings: &Settings,
-        drawing: [DrawnByClient; 3],
-        naming: Option<Naming>,
-    ) -> Client {
+    pub(super) fn new(settings: &Settings, drawing: Drawing, naming: Option<Naming>) -> Client {
         let sql = String::with_capacity(STATEMENT_BYTES_MAX);
         Client { settings: settings.clone(), drawn: Drawn::default(), drawing, naming, sql }
     }

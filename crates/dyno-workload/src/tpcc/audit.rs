@@ -9,7 +9,7 @@ use crate::skew::{share_row, sum_tolerance};
 use crate::{AuditRow, AuditTotals, TextRows, number_in};
 
 use super::client::{DECK, WEIGHTS};
-use super::counts::{Count, Counts, Sums};
+use super::inputs::{Count, Counts, Sums};
 use super::rows::{LINES, TableId};
 use super::schema::suffix;
 use super::settings::{Consistency, DISTRICTS, Settings};
@@ -169,13 +169,9 @@ impl Audit<'_> {
         let new_orders = self.totals.kinds.get(NEW_ORDER).copied().unwrap_or_default();
         let ended = new_orders.committed + new_orders.rolled_back;
         let picked = (sums.of(Count::PickedByName), sums.of(Count::CustomersPicked));
+        let rolled_back = (new_orders.rolled_back, ended);
         vec![
-            share_row(
-                "new-orders that are rolled back",
-                0.01,
-                (new_orders.rolled_back, ended),
-                self.unended(),
-            ),
+            share_row("new-orders that are rolled back", 0.01, rolled_back, self.unended()),
             share_row("customers looked up by last name", 0.6, picked, 0),
             lines_of_orders(sums.of(Count::LinesDrawn), sums.of(Count::OrdersDrawn)),
         ]
@@ -260,11 +256,9 @@ impl Audit<'_> {
         let n_empty = sums.of(Count::EmptyDistricts);
         let of = |n: u64| i128::from(n * DISTRICTS) - i128::from(n_empty);
         let most = of(totals.committed + totals.lost + self.totals.in_flight);
-        AuditRow::between(
-            format!("orders delivered, {DISTRICTS} per delivery, {n_empty} districts found empty"),
-            (of(totals.committed), most),
-            self.found(Found::Deliveries),
-        )
+        let name =
+            format!("orders delivered, {DISTRICTS} per delivery, {n_empty} districts found empty");
+        AuditRow::between(name, (of(totals.committed), most), self.found(Found::Deliveries))
     }
 
     /// What the sessions counted, compared with the statements that transactions consist of.
@@ -327,13 +321,10 @@ fn lines_of_orders(n_lines: u64, n_orders: u64) -> AuditRow {
     let tolerance = sum_tolerance(n_orders, 10.0, 5.0) / n_orders.max(1) as f64;
     let (low, high) = ((mean - tolerance).max(5.0), (mean + tolerance).min(15.0));
     let measured = n_lines as f64 / n_orders.max(1) as f64;
-    AuditRow::judged(
-        "lines of an order",
-        format!("{mean} ({low:.3} to {high:.3} of {n_orders})"),
-        format!("{measured:.3}"),
-        n_orders == 0 || (low..=high).contains(&measured),
-    )
-    .undecided_if(low <= 5.0 && high >= 15.0)
+    let expected = format!("{mean} ({low:.3} to {high:.3} of {n_orders})");
+    let is_good = n_orders == 0 || (low..=high).contains(&measured);
+    let row = AuditRow::judged("lines of an order", expected, format!("{measured:.3}"), is_good);
+    row.undecided_if(low <= 5.0 && high >= 15.0)
 }
 
 /// Minimum and maximum statements and rows of a kind. Fewer statements: a new-order was rolled

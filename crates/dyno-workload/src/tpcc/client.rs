@@ -1,11 +1,8 @@
 //! One client: its next transaction, its waits, its work.
 
-use dyno_units::{Nanoseconds, RandomStream};
+use crate::prelude::*;
 
-use crate::{Done, Session, Transactions};
-
-use super::counts::Count;
-use super::inputs::{Inputs, Source};
+use super::inputs::{Count, Inputs, Source};
 use super::settings::{Fault, Mode};
 use super::statements::StatementMode;
 use super::transaction::Transaction;
@@ -44,6 +41,7 @@ impl Client {
     pub(super) fn new(source: Source, statement_mode: StatementMode, set: u64) -> Client {
         let mut order_scratch = new_order::Scratch::default();
         order_scratch.forgets_stock = source.settings.has_fault(Fault::ForgetsStock);
+        order_scratch.is_batched = statement_mode == StatementMode::Batched;
         Client {
             inputs: Source::nothing(),
             deck: source.settings.has_deck.then(Deck::new),
@@ -55,9 +53,7 @@ impl Client {
             lines: Vec::with_capacity(256),
         }
     }
-}
 
-impl Client {
     fn is_paced(&self) -> bool {
         self.source.settings.mode == Mode::Paced
     }
@@ -135,7 +131,6 @@ impl Transactions for Client {
         let is_pipelined = settings.is_pipelined;
         let tx = &mut Transaction::new(session, self.base, is_pipelined);
         let inputs = &self.inputs;
-        let is_batched = self.statement_mode == StatementMode::Batched;
         let (order_scratch, scratch) = (&mut self.order_scratch, &mut self.scratch);
         let mut n_empty = 0;
         match (self.statement_mode, kind) {
@@ -143,13 +138,13 @@ impl Transactions for Client {
                 n_empty = procedures::call(tx, kind, inputs, &mut self.lines).await?;
             }
             (_, NEW_ORDER) if is_pipelined => {
-                pipelined::new_order(tx, &inputs.order, order_scratch, is_batched).await?;
+                pipelined::new_order(tx, &inputs.order, order_scratch).await?;
             }
             (_, DELIVERY) if is_pipelined => {
                 n_empty = pipelined::delivery(tx, inputs, n_skipped).await?;
             }
             (_, NEW_ORDER) => {
-                new_order::perform(tx, &inputs.order, order_scratch, is_batched).await?;
+                new_order::perform(tx, &inputs.order, order_scratch).await?;
             }
             (_, PAYMENT) => others::payment(tx, inputs, scratch).await?,
             (_, ORDER_STATUS) => others::order_status(tx, inputs).await?,

@@ -1,8 +1,9 @@
 //! A transaction's inputs, drawn before it begins (clauses 2.4.1 to 2.8.1); a retry uses the same.
 
-use dyno_units::RandomStream;
+use crate::prelude::*;
+use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys, DrawnKinds, KeyBins};
 
-use super::counts::{Count, Drawing, Key};
+use super::KINDS;
 use super::random::{NuRand, push_last_name};
 use super::rows::LINES;
 use super::settings::{DISTRICTS, Fault, Settings};
@@ -132,7 +133,7 @@ impl Source {
     fn draw_key(&self, key: Key, random: &mut RandomStream) -> u64 {
         let skew = &self.skews[key as usize];
         let value = skew.draw(random);
-        self.drawing.keys[key as usize].note(value - skew.low());
+        self.drawing.keys[key as usize].note(value - skew.low);
         value
     }
 
@@ -155,11 +156,8 @@ impl Source {
                 true => self.settings.sizes.items + 1,
                 false => self.draw_key(Key::Item, random),
             };
-            into.lines[nth] = Line {
-                item: item as i64,
-                supply_w: supply_w as i64,
-                quantity: 1 + random.below(10) as i64,
-            };
+            let (item, supply_w) = (item as i64, supply_w as i64);
+            into.lines[nth] = Line { item, supply_w, quantity: 1 + random.below(10) as i64 };
         }
         if self.settings.sorts_lines {
             let n_used = into.n_lines - usize::from(into.rolls_back);
@@ -213,6 +211,97 @@ impl Source {
             into.id = 0;
         } else {
             into.id = self.draw_key(Key::Customer, random) as i64;
+        }
+    }
+}
+
+// Clients' own counters, for the audit.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Count {
+    OrdersDrawn,
+    LinesDrawn,
+    RemoteLinesDrawn,
+    PaymentsDrawn,
+    RemotePaymentsDrawn,
+    /// Customers that a payment or an order-status was to find.
+    CustomersPicked,
+    PickedByName,
+    EmptyDistricts,
+    /// The first of as many as there are kinds: transactions that succeeded.
+    Done,
+}
+
+/// Counters per kind: done, statements, round trips, rows received.
+const PER_KIND: usize = 4;
+
+const N_COUNTS: usize = Count::Done as usize + PER_KIND * KINDS.len();
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Item,
+    Customer,
+    LastName,
+}
+
+#[derive(Debug)]
+pub(super) struct Counts {
+    counters: CounterSet,
+    pub(super) keys: DrawnKinds<3>,
+}
+
+pub(super) struct Drawing {
+    counters: Arc<Counters>,
+    pub(super) keys: [DrawnByClient; 3],
+}
+
+impl Counts {
+    pub(super) fn new([items, customers, names]: &[NuRand; 3]) -> Counts {
+        let keys = |skew: &NuRand| DrawnKeys::new(KeyBins::hottest_first(&skew.shares()));
+        let keys = DrawnKinds([
+            ("skew of items", keys(items)),
+            ("skew of customers by number", keys(customers)),
+            ("skew of customers by last name", keys(names)),
+        ]);
+        Counts { counters: CounterSet::new(N_COUNTS), keys }
+    }
+
+    pub(super) fn client(&self) -> Drawing {
+        Drawing { counters: self.counters.client(), keys: self.keys.client() }
+    }
+
+    pub(super) fn sums(&self) -> Sums {
+        Sums(self.counters.sums())
+    }
+}
+
+pub(super) struct Sums(Vec<u64>);
+
+impl Sums {
+    pub(super) fn of(&self, count: Count) -> u64 {
+        self.0[count as usize]
+    }
+
+    /// Done, statements, round trips, rows received.
+    pub(super) fn of_kind(&self, kind: usize) -> [u64; PER_KIND] {
+        let first = Count::Done as usize + PER_KIND * kind;
+        std::array::from_fn(|idx| self.0[first + idx])
+    }
+}
+
+impl Drawing {
+    #[inline]
+    pub(super) fn add(&self, count: Count, by: u64) {
+        self.counters.add(count as usize, by);
+    }
+
+    /// After success or a designed rollback; `counts`: statements, round trips, rows.
+    #[inline]
+    pub(super) fn done(&self, kind: usize, counts: [u64; PER_KIND - 1]) {
+        let first = Count::Done as usize + PER_KIND * kind;
+        self.counters.add(first, 1);
+        for (idx, count) in (first + 1..).zip(counts) {
+            self.counters.add(idx, count);
         }
     }
 }

@@ -21,7 +21,6 @@
 
 mod audit;
 mod client;
-mod counts;
 mod inputs;
 mod new_order;
 mod others;
@@ -37,19 +36,15 @@ mod transaction;
 #[cfg(test)]
 mod tests;
 
-use dyno_model::names;
-use dyno_units::Seed;
-
-use crate::prelude::*;
-
 use audit::Audit;
 use client::Client;
-use counts::Counts;
-use inputs::{Source, Terminal};
+use inputs::{Counts, Source, Terminal};
 use random::{Constants, NuRand};
 use schema::{Schema, suffix};
 use settings::{Mode, OPTIONS, Settings, Sizes};
 use statements::StatementMode;
+
+use crate::prelude::*;
 
 pub use settings::Fault;
 
@@ -76,10 +71,7 @@ pub fn small_spec(fault: Option<Fault>) -> WorkloadSpec {
     })
 }
 
-fn plan(
-    input: &PlanInput<'_>,
-    adapt: impl Fn(Settings) -> Settings,
-) -> Result<Arc<dyn Workload>, PlanError> {
+fn plan(input: &PlanInput<'_>, adapt: impl Fn(Settings) -> Settings) -> Planned {
     let settings = adapt(Settings::read(input.options)?);
     let (n_terminals, clients) = (settings.n_terminals(), input.request.clients);
     if settings.mode == Mode::Paced && clients as u64 > n_terminals {
@@ -88,7 +80,8 @@ fn plan(
              which is fewer than {clients}; use more `warehouses` or fewer clients"
         )));
     }
-    Ok(Arc::new(TpcC::new(input.outline(names(&KINDS)), settings, input.seed)))
+    let outline = Outline { needs_rows: true, ..input.outline(names(&KINDS)) };
+    Ok(Arc::new(TpcC::new(outline, settings, input.seed)))
 }
 
 struct TpcC {
@@ -154,10 +147,6 @@ impl Workload for TpcC {
         }
     }
 
-    fn needs_rows(&self) -> bool {
-        true
-    }
-
     fn check_load(&self, is_open: bool) -> Result<(), String> {
         match (self.settings.mode, is_open) {
             (Mode::Paced, true) => {
@@ -209,7 +198,7 @@ struct Terminals {
 }
 
 impl Clients for Terminals {
-    fn client(&self, context: ClientContext) -> ClientFuture {
+    fn client(self: Arc<Self>, context: ClientContext) -> ClientFuture {
         let TpcC { settings, statement_mode, skews, .. } = self.workload.as_ref();
         let terminal = Terminal::of(settings, context.client_idx);
         let source = Source::new(*settings, terminal, *skews, self.counts.client());

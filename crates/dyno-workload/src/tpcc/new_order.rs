@@ -6,7 +6,10 @@ use super::inputs::{LINES_MOST, Line, NewOrder};
 use super::random::is_brand;
 use super::rows::LINES;
 use super::statements::{BatchSql, Sql};
-use super::transaction::{Transaction, missing};
+use super::transaction::{Transaction as Tx, missing};
+
+/// The values of a statement that inserts all lines.
+type AllLines<'a> = [Value<'a>; 9 * LINES_MOST];
 
 /// Length of `s_dist_xx`.
 const DIST_LEN: usize = 24;
@@ -18,6 +21,10 @@ pub(super) struct Scratch {
     quantity: [i64; LINES_MOST],
     dist: [[u8; DIST_LEN]; LINES_MOST],
     is_brand: [bool; LINES_MOST],
+    /// One statement for all items, one for all stock, one for all lines.
+    pub(super) is_batched: bool,
+    /// The number of the order.
+    pub(super) o_id: i64,
     /// A fault, for tests.
     pub(super) forgets_stock: bool,
 }
@@ -29,6 +36,9 @@ pub(super) struct Shown {
     pub(super) brands: u64,
 }
 
+/// What is shown of an order; none if it was rolled back.
+pub(super) type Placed = Done<Option<Shown>>;
+
 /// Tax and discount rates, in ten-thousandths.
 pub(super) struct Rates {
     pub(super) discount: i64,
@@ -36,13 +46,8 @@ pub(super) struct Rates {
     pub(super) d_tax: i64,
 }
 
-/// Places an order, statement by statement; none if it was rolled back.
-pub(super) async fn perform(
-    tx: &mut Transaction<'_>,
-    order: &NewOrder,
-    scratch: &mut Scratch,
-    is_batched: bool,
-) -> Done<Option<Shown>> {
+/// Places an order, statement by statement.
+pub(super) async fn perform(tx: &mut Tx<'_>, order: &NewOrder, scratch: &mut Scratch) -> Placed {
     let NewOrder { w, d, c, .. } = *order;
     tx.begin(true).await?;
     tx.ask(Sql::OrderCustomer, [w, w, d, c]).await?;
@@ -50,16 +55,16 @@ pub(super) async fn perform(
     let w_tax = tx.fixed(3, 4, "warehouse of a new order")?;
     tx.ask(Sql::NextOrder, [w, d]).await?;
     let o_id = tx.integer(0, "district of a new order")?;
+    scratch.o_id = o_id;
     let d_tax = tx.fixed(1, 4, "district of a new order")?;
     tx.ask(Sql::TakeOrder, [w, d]).await?;
     let n_lines = order.n_lines as i64;
     let is_all_local = order.is_all_local().into();
     tx.ask(Sql::InsertOrder, [o_id, d, w, c, n_lines, is_all_local]).await?;
     tx.ask(Sql::InsertNewOrder, [o_id, d, w]).await?;
-    let is_complete = if is_batched {
-        all_lines(tx, order, o_id, scratch).await?
-    } else {
-        line_by_line(tx, order, o_id, scratch).await?
+    let is_complete = match scratch.is_batched {
+        true => all_lines(tx, order, scratch).await?,
+        false => line_by_line(tx, order, scratch).await?,
     };
     if !is_complete {
         tx.roll_back_as_designed().await?;
@@ -85,12 +90,7 @@ fn after_taking(stock: i64, quantity: i64) -> i64 {
 }
 
 /// False if there is no such item as that of the last line.
-async fn line_by_line(
-    tx: &mut Transaction<'_>,
-    order: &NewOrder,
-    o_id: i64,
-    scratch: &mut Scratch,
-) -> Done<bool> {
+async fn line_by_line(tx: &mut Tx<'_>, order: &NewOrder, scratch: &mut Scratch) -> Done<bool> {
     for (idx, line) in order.lines().iter().enumerate() {
         tx.ask(Sql::Item, [line.item]).await?;
         if tx.kept().n_rows() == 0 && order.rolls_back && idx + 1 == order.n_lines {
@@ -103,21 +103,21 @@ async fn line_by_line(
             let left = after_taking(scratch.quantity[idx], line.quantity);
             tx.ask(Sql::TakeStock, taking(order, line, left)).await?;
         }
-        let values = line_values(order, o_id, idx, scratch);
+        let values = line_values(order, idx, scratch);
         tx.ask_with(Sql::InsertLine, &values).await?;
     }
     Ok(true)
 }
 
 /// Keeps the item of a line, whose row has just been returned.
-pub(super) fn read_item(tx: &Transaction<'_>, idx: usize, scratch: &mut Scratch) -> Done {
+pub(super) fn read_item(tx: &Tx<'_>, idx: usize, scratch: &mut Scratch) -> Done {
     scratch.price[idx] = tx.fixed(0, 2, "item of an order line")?;
     scratch.is_brand[idx] = tx.kept().text(0, 2).is_some_and(is_brand);
     Ok(())
 }
 
 /// Keeps the stock of a line, whose row has just been returned; its item is known.
-pub(super) fn read_stock(tx: &Transaction<'_>, idx: usize, scratch: &mut Scratch) -> Done {
+pub(super) fn read_stock(tx: &Tx<'_>, idx: usize, scratch: &mut Scratch) -> Done {
     scratch.quantity[idx] = tx.integer(0, "stock of an order line")?;
     scratch.is_brand[idx] &= tx.kept().text(0, 1).is_some_and(is_brand);
     copy_dist(tx.kept().text(0, 2), &mut scratch.dist[idx])
@@ -152,29 +152,17 @@ fn copy_dist(from: Option<&[u8]>, to: &mut [u8; DIST_LEN]) -> Done {
     Ok(())
 }
 
-pub(super) fn line_values<'a>(
-    order: &NewOrder,
-    o_id: i64,
-    idx: usize,
-    scratch: &'a Scratch,
-) -> [Value<'a>; 9] {
-    let line = &order.lines[idx];
-    let amount = line.quantity * scratch.price[idx];
-    let number = idx as i64 + 1;
-    let integers =
-        [o_id, order.d, order.w, number, line.item, line.supply_w, line.quantity, amount, 0];
+pub(super) fn line_values<'a>(order: &NewOrder, idx: usize, of: &'a Scratch) -> [Value<'a>; 9] {
+    let Line { item, supply_w, quantity } = order.lines[idx];
+    let (number, amount) = (idx as i64 + 1, quantity * of.price[idx]);
+    let integers = [of.o_id, order.d, order.w, number, item, supply_w, quantity, amount, 0];
     let mut values = integers.map(Value::Integer);
-    values[8] = Value::Text(&scratch.dist[idx]);
+    values[8] = Value::Text(&of.dist[idx]);
     values
 }
 
 /// As [`line_by_line`], with one statement for all items, one for all stock, one for all lines.
-async fn all_lines(
-    tx: &mut Transaction<'_>,
-    order: &NewOrder,
-    o_id: i64,
-    scratch: &mut Scratch,
-) -> Done<bool> {
+async fn all_lines(tx: &mut Tx<'_>, order: &NewOrder, scratch: &mut Scratch) -> Done<bool> {
     let used = used_lines(order);
     tx.execute(BatchSql::Items.index(), &items_of(order)).await?;
     read_items(tx, used, scratch)?;
@@ -189,7 +177,7 @@ async fn all_lines(
     if order.rolls_back {
         return Ok(false);
     }
-    let (sql, values) = all_line_values(order, o_id, scratch);
+    let (sql, values) = all_line_values(order, scratch);
     tx.execute(sql, &values[..9 * order.n_lines]).await?;
     Ok(true)
 }
@@ -216,20 +204,16 @@ pub(super) fn stocks_of(order: &NewOrder) -> [Value<'static>; 1 + 2 * LINES_MOST
 }
 
 /// The index of the statement that inserts all lines, and its values: nine for each line.
-pub(super) fn all_line_values<'a>(
-    order: &NewOrder,
-    o_id: i64,
-    scratch: &'a Scratch,
-) -> (usize, [Value<'a>; 9 * LINES_MOST]) {
+pub(super) fn all_line_values<'a>(order: &NewOrder, scratch: &'a Scratch) -> (usize, AllLines<'a>) {
     let mut values = [Value::Null; 9 * LINES_MOST];
     for (idx, nine) in values.chunks_exact_mut(9).take(order.n_lines).enumerate() {
-        nine.copy_from_slice(&line_values(order, o_id, idx, scratch));
+        nine.copy_from_slice(&line_values(order, idx, scratch));
     }
     (BatchSql::InsertLines.index() + order.n_lines - LINES.0 as usize, values)
 }
 
 /// Keeps the items of all lines, whose rows have just been returned.
-pub(super) fn read_items(tx: &Transaction<'_>, used: &[Line], scratch: &mut Scratch) -> Done {
+pub(super) fn read_items(tx: &Tx<'_>, used: &[Line], scratch: &mut Scratch) -> Done {
     let kept = tx.kept();
     for (idx, line) in used.iter().enumerate() {
         let row = (0..kept.n_rows()).find(|&row| kept.integer(row, 0) == Some(line.item));
@@ -242,7 +226,7 @@ pub(super) fn read_items(tx: &Transaction<'_>, used: &[Line], scratch: &mut Scra
 }
 
 /// Keeps the stock of all lines, whose rows have just been returned; their items are known.
-pub(super) fn read_stocks(tx: &Transaction<'_>, used: &[Line], scratch: &mut Scratch) -> Done {
+pub(super) fn read_stocks(tx: &Tx<'_>, used: &[Line], scratch: &mut Scratch) -> Done {
     let kept = tx.kept();
     for (idx, line) in used.iter().enumerate() {
         let is_of = |&row: &usize| {

@@ -7,7 +7,7 @@ use crate::{Done, Value};
 use super::inputs::{Customer, Inputs};
 use super::settings::DISTRICTS;
 use super::statements::Sql;
-use super::transaction::{Ask, Transaction, missing};
+use super::transaction::{Ask, Transaction as Tx, missing};
 
 /// Longest `c_data`.
 const DATA_MOST: usize = 500;
@@ -30,19 +30,19 @@ impl Scratch {
     }
 
     /// The text of a payment's history begins with the warehouse just returned.
-    fn names_warehouse(&mut self, tx: &Transaction<'_>) {
+    fn names_warehouse(&mut self, tx: &Tx<'_>) {
         self.history.clear();
         tx.kept().write_text(0, 0, &mut self.history);
         self.history.extend_from_slice(b"    ");
     }
 
     /// It ends with the district just returned.
-    fn names_district(&mut self, tx: &Transaction<'_>) {
+    fn names_district(&mut self, tx: &Tx<'_>) {
         tx.kept().write_text(0, 0, &mut self.history);
     }
 
     /// Puts the payment before the data just returned.
-    fn writes_down(&mut self, tx: &Transaction<'_>, inputs: &Inputs, id: i64) {
+    fn writes_down(&mut self, tx: &Tx<'_>, inputs: &Inputs, id: i64) {
         let Inputs { w, d, ref customer, cents, .. } = *inputs;
         let data = &mut self.data;
         data.clear();
@@ -72,17 +72,13 @@ fn name_values(customer: &Customer) -> [Value<'_>; 3] {
 }
 
 /// The middle one by first name of the customers just returned, rounded up.
-fn middle_customer(tx: &Transaction<'_>) -> Done<i64> {
+fn middle_customer(tx: &Tx<'_>) -> Done<i64> {
     let middle = tx.kept().n_rows().div_ceil(2).checked_sub(1);
     let id = middle.and_then(|row| tx.kept().integer(row, 0));
     id.ok_or_else(|| missing("customer of that name"))
 }
 
-pub(super) async fn payment(
-    tx: &mut Transaction<'_>,
-    inputs: &Inputs,
-    scratch: &mut Scratch,
-) -> Done {
+pub(super) async fn payment(tx: &mut Tx<'_>, inputs: &Inputs, scratch: &mut Scratch) -> Done {
     let customer = &inputs.customer;
     let [w, d, cents] = [inputs.w, inputs.d, inputs.cents].map(Value::Integer);
     let by_name = name_values(customer);
@@ -99,7 +95,7 @@ pub(super) async fn payment(
         (Sql::District, &[w, d]),
         who,
     ];
-    let read = |tx: &Transaction<'_>, nth| {
+    let read = |tx: &Tx<'_>, nth| {
         match nth {
             1 => scratch.names_warehouse(tx),
             3 => scratch.names_district(tx),
@@ -126,12 +122,12 @@ pub(super) async fn payment(
     tx.exchange_and_commit(&[pay, (Sql::InsertHistory, &history)], true).await
 }
 
-fn has_bad_credit(tx: &Transaction<'_>) -> Done<bool> {
+fn has_bad_credit(tx: &Tx<'_>) -> Done<bool> {
     let credit = tx.kept().text(0, 9).ok_or_else(|| missing("customer of a payment"))?;
     Ok(credit == b"BC")
 }
 
-pub(super) async fn order_status(tx: &mut Transaction<'_>, inputs: &Inputs) -> Done {
+pub(super) async fn order_status(tx: &mut Tx<'_>, inputs: &Inputs) -> Done {
     let customer = &inputs.customer;
     tx.begin(false).await?;
     let mut id = customer.id;
@@ -149,7 +145,7 @@ pub(super) async fn order_status(tx: &mut Transaction<'_>, inputs: &Inputs) -> D
 
 /// Delivers each district's oldest new order, without the last `skipped` districts (0 except in
 /// tests of faults). Returns how many districts had none.
-pub(super) async fn delivery(tx: &mut Transaction<'_>, inputs: &Inputs, skipped: u64) -> Done<u64> {
+pub(super) async fn delivery(tx: &mut Tx<'_>, inputs: &Inputs, skipped: u64) -> Done<u64> {
     let mut n_empty = 0;
     tx.begin(true).await?;
     for d in 1..=(DISTRICTS - skipped) as i64 {
@@ -163,7 +159,7 @@ pub(super) async fn delivery(tx: &mut Transaction<'_>, inputs: &Inputs, skipped:
 }
 
 /// Takes the oldest new order of a district; none if it has none.
-pub(super) async fn oldest_order(tx: &mut Transaction<'_>, w: i64, d: i64) -> Done<Option<i64>> {
+pub(super) async fn oldest_order(tx: &mut Tx<'_>, w: i64, d: i64) -> Done<Option<i64>> {
     for _ in 0..LOOKS_MOST {
         tx.ask(Sql::OldestNewOrder, [w, d]).await?;
         let Some(order) = tx.kept().integer(0, 0) else { return Ok(None) };
@@ -175,7 +171,7 @@ pub(super) async fn oldest_order(tx: &mut Transaction<'_>, w: i64, d: i64) -> Do
     Err(missing("new order that could be taken"))
 }
 
-async fn deliver(tx: &mut Transaction<'_>, inputs: &Inputs, d: i64, order: i64) -> Done {
+async fn deliver(tx: &mut Tx<'_>, inputs: &Inputs, d: i64, order: i64) -> Done {
     let Inputs { w, carrier, .. } = *inputs;
     tx.ask(Sql::CustomerOfOrder, [w, d, order]).await?;
     let customer = tx.integer(0, "order of a new order")?;
@@ -187,7 +183,7 @@ async fn deliver(tx: &mut Transaction<'_>, inputs: &Inputs, d: i64, order: i64) 
     Ok(())
 }
 
-pub(super) async fn stock_level(tx: &mut Transaction<'_>, inputs: &Inputs) -> Done {
+pub(super) async fn stock_level(tx: &mut Tx<'_>, inputs: &Inputs) -> Done {
     let Inputs { w, d, threshold, .. } = *inputs;
     tx.begin(false).await?;
     let district = [w, d].map(Value::Integer);

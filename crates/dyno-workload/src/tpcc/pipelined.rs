@@ -6,33 +6,28 @@
 use crate::Done;
 
 use super::inputs::{Inputs, NewOrder};
-use super::new_order::{self, Rates, Scratch, Shown, line_values, taking, used_lines};
+use super::new_order::{self, Placed, Rates, Scratch, line_values, taking, used_lines};
 use super::others;
 use super::settings::DISTRICTS;
 use super::statements::{BatchSql, Sql};
-use super::transaction::Transaction;
+use super::transaction::Transaction as Tx;
 
-/// None if it was rolled back. Reads in one round trip, writes in another.
-pub(super) async fn new_order(
-    tx: &mut Transaction<'_>,
-    order: &NewOrder,
-    scratch: &mut Scratch,
-    is_batched: bool,
-) -> Done<Option<Shown>> {
-    ask_for_order(tx, order, is_batched);
+/// Reads in one round trip, writes in another.
+pub(super) async fn new_order(tx: &mut Tx<'_>, order: &NewOrder, scratch: &mut Scratch) -> Placed {
+    ask_for_order(tx, order, scratch.is_batched);
     tx.pass(1).await?;
     tx.next().await?;
     let discount = tx.fixed(0, 4, "customer of a new order")?;
     let w_tax = tx.fixed(3, 4, "warehouse of a new order")?;
     tx.next().await?;
-    let o_id = tx.integer(0, "district of a new order")?;
+    scratch.o_id = tx.integer(0, "district of a new order")?;
     let d_tax = tx.fixed(1, 4, "district of a new order")?;
     tx.pass(1).await?;
-    match is_batched {
+    match scratch.is_batched {
         true => take_all_lines(tx, order, scratch).await?,
         false => take_lines(tx, order, scratch).await?,
     }
-    write_order(tx, order, o_id, scratch, is_batched);
+    write_order(tx, order, scratch);
     if order.rolls_back {
         tx.send_and_roll_back_as_designed().await?;
         return Ok(None);
@@ -42,7 +37,7 @@ pub(super) async fn new_order(
     Ok(Some(new_order::shown(order.lines(), scratch, &rates)))
 }
 
-fn ask_for_order(tx: &mut Transaction<'_>, order: &NewOrder, is_batched: bool) {
+fn ask_for_order(tx: &mut Tx<'_>, order: &NewOrder, is_batched: bool) {
     let NewOrder { w, d, c, .. } = *order;
     tx.begin_together();
     tx.push(Sql::OrderCustomer, [w, w, d, c]);
@@ -60,7 +55,7 @@ fn ask_for_order(tx: &mut Transaction<'_>, order: &NewOrder, is_batched: bool) {
     tx.send();
 }
 
-async fn take_lines(tx: &mut Transaction<'_>, order: &NewOrder, scratch: &mut Scratch) -> Done {
+async fn take_lines(tx: &mut Tx<'_>, order: &NewOrder, scratch: &mut Scratch) -> Done {
     let n_used = used_lines(order).len();
     for idx in 0..order.n_lines {
         tx.next().await?;
@@ -75,7 +70,7 @@ async fn take_lines(tx: &mut Transaction<'_>, order: &NewOrder, scratch: &mut Sc
     Ok(())
 }
 
-async fn take_all_lines(tx: &mut Transaction<'_>, order: &NewOrder, scratch: &mut Scratch) -> Done {
+async fn take_all_lines(tx: &mut Tx<'_>, order: &NewOrder, scratch: &mut Scratch) -> Done {
     let used = used_lines(order);
     tx.next().await?;
     new_order::read_items(tx, used, scratch)?;
@@ -83,14 +78,8 @@ async fn take_all_lines(tx: &mut Transaction<'_>, order: &NewOrder, scratch: &mu
     new_order::read_stocks(tx, used, scratch)
 }
 
-fn write_order(
-    tx: &mut Transaction<'_>,
-    order: &NewOrder,
-    o_id: i64,
-    scratch: &mut Scratch,
-    is_batched: bool,
-) {
-    let NewOrder { w, d, c, .. } = *order;
+fn write_order(tx: &mut Tx<'_>, order: &NewOrder, scratch: &mut Scratch) {
+    let (NewOrder { w, d, c, .. }, o_id) = (*order, scratch.o_id);
     let used = used_lines(order);
     tx.together();
     let is_all_local = order.is_all_local().into();
@@ -102,18 +91,18 @@ fn write_order(
             tx.push(Sql::TakeStock, taking(order, line, left));
         }
     }
-    if !is_batched {
+    if !scratch.is_batched {
         for idx in 0..used.len() {
-            tx.push_with(Sql::InsertLine.index(), &line_values(order, o_id, idx, scratch));
+            tx.push_with(Sql::InsertLine.index(), &line_values(order, idx, scratch));
         }
     } else if !order.rolls_back {
-        let (sql, values) = new_order::all_line_values(order, o_id, scratch);
+        let (sql, values) = new_order::all_line_values(order, scratch);
         tx.push_with(sql, &values[..9 * order.n_lines]);
     }
 }
 
 /// As [`others::delivery`]: all districts at once. Returns how many had no new order.
-pub(super) async fn delivery(tx: &mut Transaction<'_>, inputs: &Inputs, skipped: u64) -> Done<u64> {
+pub(super) async fn delivery(tx: &mut Tx<'_>, inputs: &Inputs, skipped: u64) -> Done<u64> {
     let (w, carrier) = (inputs.w, inputs.carrier);
     let n_districts = DISTRICTS - skipped;
     let orders = take_oldest_orders(tx, w, n_districts).await?;
@@ -143,13 +132,12 @@ pub(super) async fn delivery(tx: &mut Transaction<'_>, inputs: &Inputs, skipped:
     Ok(n_empty)
 }
 
+/// Of each district.
+type Oldest = [Option<i64>; DISTRICTS as usize];
+
 /// Begins the transaction and takes the oldest new order of each district that has one.
-async fn take_oldest_orders(
-    tx: &mut Transaction<'_>,
-    w: i64,
-    n_districts: u64,
-) -> Done<[Option<i64>; DISTRICTS as usize]> {
-    let mut orders = [None; DISTRICTS as usize];
+async fn take_oldest_orders(tx: &mut Tx<'_>, w: i64, n_districts: u64) -> Done<Oldest> {
+    let mut orders: Oldest = [None; DISTRICTS as usize];
     let orders_of = &mut orders[..n_districts as usize];
     tx.begin_together();
     (1..=n_districts as i64).for_each(|d| tx.push(Sql::OldestNewOrder, [w, d]));

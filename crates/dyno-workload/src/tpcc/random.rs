@@ -19,7 +19,7 @@ pub(super) fn push_last_name(out: &mut Vec<u8>, number: u64) {
 pub(super) struct NuRand {
     a: u64,
     c: u64,
-    low: u64,
+    pub(super) low: u64,
     high: u64,
     is_flat: bool,
 }
@@ -33,10 +33,6 @@ impl NuRand {
     /// The same range without any skew: a fault, for tests.
     pub(super) fn flat(self) -> NuRand {
         NuRand { is_flat: true, ..self }
-    }
-
-    pub(super) fn low(&self) -> u64 {
-        self.low
     }
 
     pub(super) fn draw(&self, random: &mut RandomStream) -> u64 {

@@ -9,9 +9,7 @@
 //!   order is known without counting. (Clients' orders draw their lines independently.)
 //! - All dates are one fixed moment.
 
-use dyno_units::{RandomStream, Seed};
-
-use crate::Row;
+use crate::prelude::*;
 
 use super::random::{
     Constants, NuRand, Permutation, push_brand, push_digits, push_last_name, push_text, push_zip,
@@ -35,18 +33,10 @@ pub(super) enum TableId {
 }
 
 impl TableId {
-    pub(super) const ALL: [TableId; 10] = [
-        TableId::Item,
-        TableId::Warehouse,
-        TableId::District,
-        TableId::Customer,
-        TableId::Stock,
-        TableId::History,
-        TableId::Orders,
-        TableId::NewOrder,
-        TableId::OrderLine,
-        TableId::Before,
-    ];
+    pub(super) const ALL: [TableId; 10] = {
+        use TableId::*;
+        [Item, Warehouse, District, Customer, Stock, History, Orders, NewOrder, OrderLine, Before]
+    };
 }
 
 pub(super) const LINES: (u64, u64) = (5, 15);

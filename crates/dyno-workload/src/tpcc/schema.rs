@@ -8,10 +8,8 @@
 //! PostgreSQL's keys are made after the rows, which is faster; an InnoDB or SQLite table is its
 //! primary key, and a later key would rewrite it.
 
-use dyno_units::Seed;
-
+use crate::prelude::*;
 use crate::workload::columns_of;
-use crate::{Dialect, Row, Table};
 
 use super::audit::conditions;
 use super::procedures;
@@ -30,42 +28,52 @@ struct Shape {
     foreign_keys: &'static [(&'static str, TableId)],
 }
 
+const fn shape(name: &'static str, key: &'static str, columns: &'static str) -> Shape {
+    Shape { name, columns, key, index: None, foreign_keys: &[] }
+}
+
+impl Shape {
+    const fn index(self, name: &'static str, columns: &'static str, unique: &'static str) -> Shape {
+        Shape { index: Some((name, columns, unique)), ..self }
+    }
+
+    const fn refers(self, foreign_keys: &'static [(&'static str, TableId)]) -> Shape {
+        Shape { foreign_keys, ..self }
+    }
+}
+
 static SHAPES: [Shape; TableId::ALL.len()] = [
-    Shape {
-        name: "item",
-        columns: "\
+    shape(
+        "item",
+        "i_id",
+        "\
             i_id int not null, i_im_id int not null, i_name varchar(24) not null, \
             i_price decimal(5,2) not null, i_data varchar(50) not null",
-        key: "i_id",
-        index: None,
-        foreign_keys: &[],
-    },
-    Shape {
-        name: "warehouse",
-        columns: "\
+    ),
+    shape(
+        "warehouse",
+        "w_id",
+        "\
             w_id int not null, w_name varchar(10) not null, \
             w_street_1 varchar(20) not null, w_street_2 varchar(20) not null, \
             w_city varchar(20) not null, w_state char(2) not null, w_zip char(9) not null, \
             w_tax decimal(4,4) not null, w_ytd decimal(12,2) not null",
-        key: "w_id",
-        index: None,
-        foreign_keys: &[],
-    },
-    Shape {
-        name: "district",
-        columns: "\
+    ),
+    shape(
+        "district",
+        "d_w_id, d_id",
+        "\
             d_id smallint not null, d_w_id int not null, d_name varchar(10) not null, \
             d_street_1 varchar(20) not null, d_street_2 varchar(20) not null, \
             d_city varchar(20) not null, d_state char(2) not null, d_zip char(9) not null, \
             d_tax decimal(4,4) not null, d_ytd decimal(12,2) not null, \
             d_next_o_id int not null",
-        key: "d_w_id, d_id",
-        index: None,
-        foreign_keys: &[("d_w_id", TableId::Warehouse)],
-    },
-    Shape {
-        name: "customer",
-        columns: "\
+    )
+    .refers(&[("d_w_id", TableId::Warehouse)]),
+    shape(
+        "customer",
+        "c_w_id, c_d_id, c_id",
+        "\
             c_id int not null, c_d_id smallint not null, c_w_id int not null, \
             c_first varchar(16) not null, c_middle char(2) not null, \
             c_last varchar(16) not null, c_street_1 varchar(20) not null, \
@@ -76,13 +84,13 @@ static SHAPES: [Shape; TableId::ALL.len()] = [
             c_balance decimal(12,2) not null, c_ytd_payment decimal(12,2) not null, \
             c_payment_cnt smallint not null, c_delivery_cnt smallint not null, \
             c_data varchar(500) not null",
-        key: "c_w_id, c_d_id, c_id",
-        index: Some(("customer_name", "c_w_id, c_d_id, c_last, c_first", "")),
-        foreign_keys: &[("c_w_id, c_d_id", TableId::District)],
-    },
-    Shape {
-        name: "stock",
-        columns: "\
+    )
+    .index("customer_name", "c_w_id, c_d_id, c_last, c_first", "")
+    .refers(&[("c_w_id, c_d_id", TableId::District)]),
+    shape(
+        "stock",
+        "s_w_id, s_i_id",
+        "\
             s_i_id int not null, s_w_id int not null, s_quantity smallint not null, \
             s_dist_01 char(24) not null, s_dist_02 char(24) not null, \
             s_dist_03 char(24) not null, s_dist_04 char(24) not null, \
@@ -90,61 +98,50 @@ static SHAPES: [Shape; TableId::ALL.len()] = [
             s_dist_07 char(24) not null, s_dist_08 char(24) not null, \
             s_dist_09 char(24) not null, s_dist_10 char(24) not null, s_ytd int not null, \
             s_order_cnt int not null, s_remote_cnt int not null, s_data varchar(50) not null",
-        key: "s_w_id, s_i_id",
-        index: None,
-        foreign_keys: &[("s_w_id", TableId::Warehouse), ("s_i_id", TableId::Item)],
-    },
-    Shape {
-        name: "history",
-        columns: "\
+    )
+    .refers(&[("s_w_id", TableId::Warehouse), ("s_i_id", TableId::Item)]),
+    shape(
+        "history",
+        "",
+        "\
             h_c_id int not null, h_c_d_id smallint not null, h_c_w_id int not null, \
             h_d_id smallint not null, h_w_id int not null, h_date DATETIME not null, \
             h_amount decimal(6,2) not null, h_data varchar(24) not null",
-        key: "",
-        index: None,
-        foreign_keys: &[
-            ("h_c_w_id, h_c_d_id, h_c_id", TableId::Customer),
-            ("h_w_id, h_d_id", TableId::District),
-        ],
-    },
-    Shape {
-        name: "orders",
-        columns: "\
+    )
+    .refers(&[
+        ("h_c_w_id, h_c_d_id, h_c_id", TableId::Customer),
+        ("h_w_id, h_d_id", TableId::District),
+    ]),
+    shape(
+        "orders",
+        "o_w_id, o_d_id, o_id",
+        "\
             o_id int not null, o_d_id smallint not null, o_w_id int not null, \
             o_c_id int not null, o_entry_d DATETIME not null, o_carrier_id smallint, \
             o_ol_cnt smallint not null, o_all_local smallint not null",
-        key: "o_w_id, o_d_id, o_id",
-        index: Some(("orders_customer", "o_w_id, o_d_id, o_c_id, o_id", "UNIQUE ")),
-        foreign_keys: &[("o_w_id, o_d_id, o_c_id", TableId::Customer)],
-    },
-    Shape {
-        name: "new_order",
-        columns: "no_o_id int not null, no_d_id smallint not null, no_w_id int not null",
-        key: "no_w_id, no_d_id, no_o_id",
-        index: None,
-        foreign_keys: &[("no_w_id, no_d_id, no_o_id", TableId::Orders)],
-    },
-    Shape {
-        name: "order_line",
-        columns: "\
+    )
+    .index("orders_customer", "o_w_id, o_d_id, o_c_id, o_id", "UNIQUE ")
+    .refers(&[("o_w_id, o_d_id, o_c_id", TableId::Customer)]),
+    shape(
+        "new_order",
+        "no_w_id, no_d_id, no_o_id",
+        "no_o_id int not null, no_d_id smallint not null, no_w_id int not null",
+    )
+    .refers(&[("no_w_id, no_d_id, no_o_id", TableId::Orders)]),
+    shape(
+        "order_line",
+        "ol_w_id, ol_d_id, ol_o_id, ol_number",
+        "\
             ol_o_id int not null, ol_d_id smallint not null, ol_w_id int not null, \
             ol_number smallint not null, ol_i_id int not null, ol_supply_w_id int not null, \
             ol_delivery_d DATETIME, ol_quantity smallint not null, \
             ol_amount decimal(6,2) not null, ol_dist_info char(24) not null",
-        key: "ol_w_id, ol_d_id, ol_o_id, ol_number",
-        index: None,
-        foreign_keys: &[
-            ("ol_w_id, ol_d_id, ol_o_id", TableId::Orders),
-            ("ol_supply_w_id, ol_i_id", TableId::Stock),
-        ],
-    },
-    Shape {
-        name: "tpcc_before",
-        columns: "number int not null, violations int not null",
-        key: "number",
-        index: None,
-        foreign_keys: &[],
-    },
+    )
+    .refers(&[
+        ("ol_w_id, ol_d_id, ol_o_id", TableId::Orders),
+        ("ol_supply_w_id, ol_i_id", TableId::Stock),
+    ]),
+    shape("tpcc_before", "number", "number int not null, violations int not null"),
 ];
 
 impl TableId {
@@ -198,13 +195,9 @@ impl Schema {
     }
 
     fn table(&self, id: TableId, suffix: &str, rows: u64, dialect: Dialect) -> Table {
-        Table {
-            name: format!("{}{suffix}", id.name()),
-            create: self.create(id, suffix, dialect),
-            columns: columns_of(id.shape().columns),
-            rows,
-            after: self.after(id, suffix, dialect),
-        }
+        let (create, after) = (self.create(id, suffix, dialect), self.after(id, suffix, dialect));
+        let (name, columns) = (format!("{}{suffix}", id.name()), columns_of(id.shape().columns));
+        Table { name, create, columns, rows, after }
     }
 
     fn create(&self, id: TableId, suffix: &str, dialect: Dialect) -> String {

@@ -1,8 +1,6 @@
 //! A transaction's exchange with the server: statements on its table set, counted.
 
-use crate::{
-    Dialect, Done, ErrorClass, KeptRows, Reply, Session, StatementClass, StatementError, Value,
-};
+use crate::prelude::*;
 
 use super::statements::Sql;
 

@@ -9,6 +9,9 @@ use dyno_units::Seed;
 #[error("{0}")]
 pub struct DataError(pub String);
 
+/// What was read, unless a file is damaged.
+pub(super) type Read<T = ()> = Result<T, DataError>;
+
 /// A set of vectors of the same length, which can be read in any order and from any thread.
 pub trait Source: Send + Sync {
     fn len(&self) -> u64;
@@ -67,7 +70,7 @@ pub(super) struct FvecsFile {
     file: File,
     path: String,
     rows: u64,
-    dimensions: usize,
+    pub(super) dimensions: usize,
 }
 
 /// The most numbers of a vector: more than any index takes.
@@ -101,10 +104,6 @@ impl FvecsFile {
         }
         let dimensions = dimensions as usize;
         Ok(FvecsFile { file, path: path.to_owned(), rows: bytes / length, dimensions })
-    }
-
-    pub(super) fn dimensions(&self) -> usize {
-        self.dimensions
     }
 
     pub(super) fn limited(self, rows: u64) -> FvecsFile {

@@ -10,7 +10,7 @@ use std::thread;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2};
 
-use super::data::{DataError, Source};
+use super::data::{DataError, Read, Source};
 use super::settings::Distance;
 
 /// Vectors that are compared at once; they are in memory once.
@@ -143,12 +143,7 @@ impl Block {
         self.norms.len() as u64
     }
 
-    fn read(
-        &mut self,
-        source: &dyn Source,
-        first: u64,
-        request: &Request<'_>,
-    ) -> Result<(), DataError> {
+    fn read(&mut self, source: &dyn Source, first: u64, request: &Request<'_>) -> Read {
         let Request { dimensions, distance, threads, .. } = *request;
         let n = (source.len() - first).min(BLOCK as u64) as usize;
         self.first = first;
@@ -281,11 +276,7 @@ impl Judge<'_> {
         Ok(all.into_iter().filter(|(distance, _)| *distance <= bound).map(|(_, id)| id).collect())
     }
 
-    fn measured(
-        &self,
-        query: usize,
-        ids: &mut dyn Iterator<Item = u64>,
-    ) -> Result<Vec<(f64, u64)>, DataError> {
+    fn measured(&self, query: usize, ids: &mut dyn Iterator<Item = u64>) -> Read<Vec<(f64, u64)>> {
         let Request { queries, dimensions, distance, .. } = *self.request;
         let query = &queries[query * dimensions..(query + 1) * dimensions];
         let mut vector = vec![0.0; dimensions];

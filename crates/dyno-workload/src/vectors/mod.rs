@@ -7,8 +7,6 @@
 //! the trial ([`exact`]), and clients compare each answer after its time was taken. The warm-up's queries
 //! count as well, as recall does not depend on time.
 
-mod audit;
-mod clients;
 pub mod data;
 pub mod exact;
 mod schema;
@@ -21,18 +19,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
+use md5::{Digest, Md5};
+
 use dyno_model::{Name, StepRequest, WorkloadStep, name};
 use dyno_units::Direction::{Higher, Lower, Neither};
-use dyno_units::{Metric, MetricId, Nanoseconds, Unit, metric};
+use dyno_units::{Metric, MetricId, Nanoseconds, RandomStream, Unit, metric};
 
 use crate::MeasuredStep;
+use crate::drive::{refused as refused_client, with_statements};
 use crate::options::refused;
 use crate::prelude::*;
 use crate::workload::{closed_role, own_step};
 
 pub use settings::Distance;
 
-use clients::{Encoded, Found};
 use data::{DataError, FvecsFile, Mixture, Source};
 use exact::{Neighbours, Request};
 use settings::{Index, Settings};
@@ -100,7 +100,7 @@ fn planned(input: &PlanInput<'_>) -> Result<Vectors, PlanError> {
     let sizes = (settings.rows, settings.dimensions as usize, settings.clusters);
     let (source, queries, dimensions): (Arc<dyn Source>, Arc<dyn Source>, usize) = match files {
         Some((data, queries)) => {
-            let dimensions = data.dimensions();
+            let dimensions = data.dimensions;
             let most = if settings.rows == 0 { u64::MAX } else { settings.rows };
             (Arc::new(data.limited(most)), Arc::new(queries.limited(settings.queries)), dimensions)
         }
@@ -124,7 +124,8 @@ fn planned(input: &PlanInput<'_>) -> Result<Vectors, PlanError> {
     );
     let shapes = shapes(&settings, &input.request)?;
     let steps = shapes.iter().map(|shape| shape.own.clone()).collect();
-    let outline = Outline { steps, ..input.outline(KINDS) };
+    let needed = Outline { needs_rows: true, needs_vectors: true, ..input.outline(KINDS) };
+    let outline = Outline { steps, metrics: FIGURES, ..needed };
     Ok(Vectors { outline, settings, source, queries, dimensions, shapes, key })
 }
 
@@ -133,8 +134,8 @@ fn opened(data: &str, queries: &str) -> Result<(FvecsFile, FvecsFile), PlanError
         FvecsFile::open(path).map_err(|error| PlanError::from(refused(option, error.to_string())))
     };
     let (vectors, queries) = (open("data", data)?, open("query_data", queries)?);
-    if vectors.dimensions() != queries.dimensions() {
-        let (of_data, own) = (vectors.dimensions(), queries.dimensions());
+    if vectors.dimensions != queries.dimensions {
+        let (of_data, own) = (vectors.dimensions, queries.dimensions);
         let why = format!("its vectors have {own} dimensions, and those of `data` {of_data}");
         return Err(refused("query_data", why).into());
     }
@@ -146,16 +147,16 @@ fn shapes(settings: &Settings, request: &StepRequest) -> Result<Vec<Shape>, Plan
         return Err(PlanError::Load("`vectors` needs at least one client".to_owned()));
     }
     let queries = |step: String, work| {
-        let role = closed_role("query", request.clients, None, &KINDS[..1]);
-        Shape { own: own_step(step, vec![role], request.duration), work }
+        let role = closed_role(name("query"), request.clients, None, &KINDS[..1]);
+        Shape { own: own_step(step.into(), vec![role], request.duration), work }
     };
     let mut shapes = Vec::new();
     if settings.has_exact {
         shapes.push(queries("exact".to_owned(), Work::Exact));
     }
     if settings.index != Index::None {
-        let builder = closed_role("builder", 1, Some(2), &KINDS[1..]);
-        let own = own_step("index", vec![builder], Nanoseconds::from_secs(settings.limit_s));
+        let builder = closed_role(name("builder"), 1, Some(2), &KINDS[1..]);
+        let own = own_step(name("index"), vec![builder], Nanoseconds::from_secs(settings.limit_s));
         shapes.push(Shape { own, work: Work::Build });
     }
     for (number, nth) in settings.searches.iter().zip(1..) {
@@ -249,14 +250,6 @@ impl Workload for Vectors {
         Err(what.to_owned())
     }
 
-    fn needs_rows(&self) -> bool {
-        true
-    }
-
-    fn needs_vectors(&self) -> bool {
-        true
-    }
-
     fn tables(&self, dialect: Dialect) -> Vec<Table> {
         vec![schema::table(dialect, self.settings.rows, self.dimensions)]
     }
@@ -278,31 +271,23 @@ impl Workload for Vectors {
         vec![schema::checksum(dialect)]
     }
 
-    fn metrics(&self) -> &'static [Metric] {
-        FIGURES
-    }
-
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
-        Arc::new(BenchClients { bench: Arc::new(Bench::new((*self).clone())) })
+        Arc::new(Bench::new((*self).clone()))
     }
 }
 
-struct BenchClients {
-    bench: Arc<Bench>,
-}
-
-impl Clients for BenchClients {
-    fn client(&self, context: ClientContext) -> ClientFuture {
-        clients::client(&self.bench, context)
+impl Clients for Bench {
+    fn client(self: Arc<Self>, context: ClientContext) -> ClientFuture {
+        client(&self, context)
     }
 
     fn figures(&self, step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
         let [recall, search, size, memory] = [0, 1, 2, 3].map(|idx| FIGURES[idx].id);
-        let Some(shape) = self.bench.plan.shapes.get(step.step) else { return Vec::new() };
+        let Some(shape) = self.plan.shapes.get(step.step) else { return Vec::new() };
         let mut figures = Vec::new();
         match shape.work {
             Work::Build => {
-                let bytes = self.bench.index_bytes.load(Ordering::Relaxed);
+                let bytes = self.index_bytes.load(Ordering::Relaxed);
                 figures.extend((bytes > 0).then_some((size, bytes as f64)));
                 figures.extend(step.server_memory.map(|bytes| (memory, bytes)));
                 return figures;
@@ -310,17 +295,242 @@ impl Clients for BenchClients {
             Work::Exact => {}
             Work::Search(number) => figures.push((search, number as f64)),
         }
-        let (queries, right) = self.bench.found[step.step].read();
-        let wanted = (queries * self.bench.plan.settings.k) as f64;
+        let (queries, right) = self.found[step.step].read();
+        let wanted = (queries * self.plan.settings.k) as f64;
         figures.extend((queries > 0).then(|| (recall, right as f64 / wanted)));
         figures
     }
 
     fn audit(&self, _totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        let Bench { plan, found, .. } = &*self.bench;
-        let mut rows = audit::content(&*plan.source, plan.dimensions, answers.first());
+        let Bench { plan, found, .. } = self;
+        let mut rows = content(&*plan.source, plan.dimensions, answers.first());
         let exact = plan.shapes.iter().position(|shape| shape.work == Work::Exact);
-        rows.extend(exact.map(|step| audit::exact(found[step].read(), plan.settings.k)));
+        rows.extend(exact.map(|step| exact_row(found[step].read(), plan.settings.k)));
         rows
+    }
+}
+
+// One client builds the index; the others search.
+
+/// What was found in a step, by all of its clients, warm-up included.
+#[derive(Debug, Default)]
+struct Found {
+    queries: AtomicU64,
+    right: AtomicU64,
+}
+
+impl Found {
+    fn read(&self) -> (u64, u64) {
+        (self.queries.load(Ordering::Relaxed), self.right.load(Ordering::Relaxed))
+    }
+}
+
+fn client(bench: &Arc<Bench>, context: ClientContext) -> ClientFuture {
+    let dialect = context.session.dialect();
+    let plan = &bench.plan;
+    let Some(shape) = plan.shapes.get(context.step) else {
+        return refused_client(context, "the step was not planned");
+    };
+    let settings = &plan.settings;
+    let search = match shape.work {
+        Work::Build => {
+            let Some(create) = schema::create_index(dialect, settings.index, settings.distance)
+            else {
+                return refused_client(context, "the server has no such index");
+            };
+            let sizes = schema::index_size(dialect);
+            let builder = Builder { bench: Arc::clone(bench), create, sizes, is_built: false };
+            return Box::pin(drive(builder, context));
+        }
+        Work::Exact => None,
+        Work::Search(number) => Some((settings.index, number)),
+    };
+    if let Err(error) = &bench.right {
+        return refused_client(context, &error.to_string());
+    }
+    let queries = match bench.encoded(dialect) {
+        Ok(queries) => queries,
+        Err(error) => return refused_client(context, &error.to_string()),
+    };
+    let statements = schema::query(dialect, (settings.k, settings.distance), search);
+    let (found, bench) = (Vec::with_capacity(settings.k as usize), Arc::clone(bench));
+    let (step, query, is_answered) = (context.step, 0, false);
+    let searcher = Searcher { step, queries, query, found, is_answered, bench };
+    with_statements(searcher, statements, context)
+}
+
+type Encoded = Arc<[Box<[u8]>]>;
+
+struct Searcher {
+    bench: Arc<Bench>,
+    step: usize,
+    queries: Encoded,
+    query: usize,
+    found: Vec<i64>,
+    is_answered: bool,
+}
+
+impl Transactions for Searcher {
+    fn draw(&mut self, random: &mut RandomStream) -> usize {
+        self.query = random.below(self.queries.len() as u64) as usize;
+        Kind::Query as usize
+    }
+
+    /// Compares the answer with the exact neighbours: its time has been taken.
+    fn pause_after(&mut self, _kind: usize, _random: &mut RandomStream) -> Nanoseconds {
+        if std::mem::take(&mut self.is_answered)
+            && let Ok(right) = &self.bench.right
+        {
+            let found = &self.bench.found[self.step];
+            let n_right = right.n_right(self.query, &self.found) as u64;
+            found.queries.fetch_add(1, Ordering::Relaxed);
+            found.right.fetch_add(n_right, Ordering::Relaxed);
+        }
+        Nanoseconds::ZERO
+    }
+
+    async fn perform(&mut self, _: usize, _: &mut RandomStream, session: &mut Session) -> Done {
+        session.execute(0, &[Value::Text(&self.queries[self.query])]).await?;
+        let rows = session.kept_rows();
+        self.found.clear();
+        // No more than there is room for, whatever the server sends.
+        let n_rows = rows.n_rows().min(self.found.capacity());
+        self.found.extend((0..n_rows).filter_map(|row| rows.integer(row, 0)));
+        self.is_answered = true;
+        Ok(())
+    }
+}
+
+struct Builder {
+    bench: Arc<Bench>,
+    create: String,
+    sizes: String,
+    is_built: bool,
+}
+
+impl Transactions for Builder {
+    fn draw(&mut self, _random: &mut RandomStream) -> usize {
+        if self.is_built { Kind::IndexSize as usize } else { Kind::CreateIndex as usize }
+    }
+
+    async fn perform(&mut self, kind: usize, _: &mut RandomStream, session: &mut Session) -> Done {
+        if kind == Kind::CreateIndex as usize {
+            session.text_without_limit(&self.create, StatementClass::Other).await?;
+            self.is_built = true;
+            return Ok(());
+        }
+        session.text_keeping(&self.sizes, 1, StatementClass::Read).await?;
+        let bytes = session.kept_rows().integer(0, 0).unwrap_or(0);
+        self.bench.index_bytes.store(bytes.max(0) as u64, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+// Checks the table's rows, a checksum of all vectors, and the recall of exact scans.
+
+/// A checksum of vectors that a server can compute as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Checksum {
+    /// CRC-32 of the numbers, the lowest byte first: MariaDB.
+    Crc32,
+    /// Of PostgreSQL's form (big-endian: 16 bits size, 16 zero, numbers), MD5's first 32 bits.
+    Md5,
+}
+
+impl Checksum {
+    fn of(self, vector: &[f32], bytes: &mut Vec<u8>) -> u32 {
+        bytes.clear();
+        match self {
+            Checksum::Crc32 => {
+                vector.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+                crc32fast::hash(bytes)
+            }
+            Checksum::Md5 => {
+                bytes.extend_from_slice(&(vector.len() as u16).to_be_bytes());
+                bytes.extend_from_slice(&[0, 0]);
+                vector.iter().for_each(|number| bytes.extend_from_slice(&number.to_be_bytes()));
+                let digest = Md5::digest(&bytes[..]);
+                u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])
+            }
+        }
+    }
+
+    fn sum(self, source: &dyn Source, dimensions: usize) -> Result<i128, DataError> {
+        let (mut vector, mut bytes) = (vec![0.0; dimensions], Vec::new());
+        let mut sum = 0;
+        for row in 0..source.len() {
+            source.read(row, &mut vector)?;
+            sum += i128::from(self.of(&vector, &mut bytes));
+        }
+        Ok(sum)
+    }
+}
+
+fn content(source: &dyn Source, dimensions: usize, answer: Option<&TextRows>) -> Vec<AuditRow> {
+    let number = |column| answer.and_then(|rows| number_in(rows, 0, column));
+    let mut rows = vec![AuditRow::equal("vectors in the table", source.len().into(), number(0))];
+    let kind = answer.and_then(|rows| rows.first()?.get(2)?.as_deref());
+    let checksum = match kind {
+        Some("crc32") => Checksum::Crc32,
+        Some("md5") => Checksum::Md5,
+        _ => return rows,
+    };
+    let name = "checksum of all vectors";
+    rows.push(match checksum.sum(source, dimensions) {
+        Ok(expected) => AuditRow::equal(name, expected, number(1)),
+        Err(error) => AuditRow::judged(name, "readable data", error, false),
+    });
+    rows
+}
+
+/// Exact scans find all neighbours. `counted` has their queries and the neighbours that were found.
+fn exact_row((queries, right): (u64, u64), k: u64) -> AuditRow {
+    let recall = right as f64 / (queries * k).max(1) as f64;
+    let measured = format!("{} in {queries} queries", recall_text(recall));
+    let row = AuditRow::judged("recall of exact scans", "1.000", measured, right == queries * k);
+    row.undecided_if(queries == 0)
+}
+
+/// Three digits; never 1 if it is less.
+fn recall_text(recall: f64) -> String {
+    let shown = if recall < 1.0 { (recall * 1000.0).floor() / 1000.0 } else { recall };
+    format!("{shown:.3}")
+}
+
+#[cfg(test)]
+mod audits {
+    use super::data::InMemory;
+    use super::*;
+
+    fn answer(rows: &str, sum: &str, kind: &str) -> TextRows {
+        vec![[rows, sum, kind].map(|text| Some(text.to_owned())).to_vec()]
+    }
+
+    #[test]
+    fn checksums_are_those_of_the_servers() {
+        let source = InMemory { numbers: vec![1.0, 1.0, 2.0], dimensions: 3 };
+        // What psql says of vector_send('[1,1,2]'), and MariaDB of CRC32(VEC_FromText('[1,1,2]')).
+        let check = |kind: &str, sum: &str, expected: bool| {
+            let rows = content(&source, 3, Some(&answer("1", sum, kind)));
+            assert_eq!(rows[1].pass, expected, "{rows:?}");
+        };
+        check("md5", MD5, true);
+        check("crc32", CRC32, true);
+        check("md5", "1", false);
+        check("crc32", "", false);
+        assert!(!content(&source, 3, None)[0].pass);
+        assert!(!content(&source, 3, Some(&answer("2", MD5, "md5")))[0].pass);
+    }
+
+    const MD5: &str = "354695723";
+    const CRC32: &str = "658881138";
+
+    #[test]
+    fn an_exact_scan_that_misses_one_neighbour_fails() {
+        let found =
+            |right| (exact_row((10_000, right), 10).pass, exact_row((10_000, right), 10).measured);
+        assert_eq!(found(100_000), (true, "1.000 in 10000 queries".to_owned()));
+        assert_eq!(found(99_999), (false, "0.999 in 10000 queries".to_owned()));
+        assert!(exact_row((0, 0), 10).is_undecided);
     }
 }

@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 
-use dyno_model::names;
-
-use crate::{Dialect, Row, Statement, StatementClass, Table};
+use crate::prelude::*;
 
 use super::settings::{Distance, Index};
 

@@ -204,8 +204,7 @@ fn run(
     answer: impl FnMut(&str, &[Value<'_>], &mut KeptRows) + Send + 'static,
 ) -> (fake::Ran, Arc<Bench>) {
     let bench = Arc::new(Bench::new(plan.clone()));
-    let clients = BenchClients { bench: Arc::clone(&bench) };
-    let workload = MadeWorkload::with(Arc::new(plan), Arc::new(clients));
+    let workload = MadeWorkload::with(Arc::new(plan), bench.clone());
     let fake = Fake::new(dialect).in_step(step, 0).answering(Box::new(answer));
     (fake.run(&workload, 2), bench)
 }
@@ -273,8 +272,7 @@ fn recall_is_that_of_the_answers() {
         }
     };
     let recall = |step, left_out| {
-        let (_, bench) = run(plan.clone(), Dialect::MySql, step, answers(left_out));
-        let clients = BenchClients { bench };
+        let (_, clients) = run(plan.clone(), Dialect::MySql, step, answers(left_out));
         let figures = clients.figures(&MeasuredStep { step, ..MeasuredStep::default() });
         let audit = clients.audit(&AuditTotals::default(), &[]);
         let exact = audit.last().unwrap();
@@ -296,7 +294,7 @@ fn the_size_of_the_index_is_a_figure() {
     };
     let (_, bench) = run(small(&[]), Dialect::MySql, 1, answer);
     let step = MeasuredStep { step: 1, server_memory: Some(5e6), ..MeasuredStep::default() };
-    let figures = BenchClients { bench }.figures(&step);
+    let figures = bench.figures(&step);
     assert_eq!(figures, [(FIGURES[2].id, 81_920.0), (FIGURES[3].id, 5e6)]);
 }
 

@@ -188,7 +188,7 @@ impl Workload for Adding {
 }
 
 impl Clients for Adding {
-    fn client(&self, context: ClientContext) -> ClientFuture {
+    fn client(self: Arc<Self>, context: ClientContext) -> ClientFuture {
         Box::pin(drive(*self, context))
     }
 }

@@ -4,8 +4,7 @@ use dyno_units::RandomStream;
 
 use crate::{KindTotals, Transactions};
 
-use super::super::audit::Audit;
-use super::super::counts::{ClientCounts, Line};
+use super::super::audit::{Audit, ClientCounts, Line};
 use super::*;
 
 /// What goes wrong on purpose.

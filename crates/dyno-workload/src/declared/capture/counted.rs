@@ -9,12 +9,11 @@ use std::fmt::Write;
 use crate::Dialect;
 use crate::declared::sql::{Scanned, Token, continues_name, is_one_of, trimmed};
 
-use super::control::not_replayed;
-use super::dangerous::{has_executable_comment, without_comments};
-use super::ids::after;
+use super::control::{has_executable_comment, not_replayed, without_comments};
 use super::statement::{
     Kind, VALUES_MOST, first_word, is_routine, names_secret, obstacle, scan, table_of,
 };
+use super::steps::after;
 use super::values::{Budget, Seen, Shown, Stats};
 use super::write::{
     begin, comment, copy, counted, design, lets, name_of, quoted, title, why_nothing,
@@ -212,6 +211,12 @@ fn tables(scanned: &Scanned<'_>) -> BTreeMap<String, String> {
             at += 1;
         }
     }
+    // INTO may be missing.
+    if is_one_of(first_word(scanned), "insert replace")
+        && let Some((name, _)) = scanned.inserted()
+    {
+        found.entry(name.clone()).or_insert(name);
+    }
     found
 }
 
@@ -316,26 +321,21 @@ impl Reader<'_> {
         if !matches!(first_word(self.scanned), "insert" | "replace") {
             return None;
         }
-        let into = self.scanned.find_word(&["into"]).unwrap_or(0);
-        let (table, mut at) = self.scanned.name(into + 1)?;
-        let mut columns = Vec::new();
-        if self.scanned.is_sign(at, '(') {
-            at += 1;
-            while let Some((name, after)) = self.scanned.name(at) {
-                columns.push(self.column_of(&table, &name)?);
-                at = after + 1;
-                if self.scanned.is_sign(after, ')') {
-                    break;
-                }
-            }
+        let (table, at) = self.scanned.inserted()?;
+        let find = |from, is_it: &dyn Fn(usize) -> bool| {
+            (from..self.scanned.tokens.len()).find(|&idx| is_it(idx))
+        };
+        let mut end = at;
+        let columns: Vec<usize> = if self.scanned.is_sign(at, '(') {
+            end = find(at, &|idx| self.scanned.is_sign(idx, ')'))?;
+            let (_, names) = self.scanned.inserted_columns()?;
+            names.iter().map(|name| self.column_of(&table, name)).collect::<Option<_>>()?
         } else {
-            let of_table = |column: &CountedColumn| column.table.eq_ignore_ascii_case(&table);
-            let all = self.columns.iter().enumerate().filter(|(_, column)| of_table(column));
-            columns.extend(all.map(|(idx, _)| idx));
-        }
-        let values = (at..self.scanned.tokens.len())
-            .find(|&idx| matches!(self.scanned.word(idx), "values" | "value"))?;
-        Some((columns, values))
+            let is_its = |idx: &usize| self.columns[*idx].table.eq_ignore_ascii_case(&table);
+            (0..self.columns.len()).filter(is_its).collect()
+        };
+        let is_values = |idx| matches!(self.scanned.word(idx), "values" | "value");
+        Some((columns, find(end, &is_values)?))
     }
 
     /// Finds the columns of placeholders that stand alone at a place of an inserted row.

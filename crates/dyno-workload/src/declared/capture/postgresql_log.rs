@@ -1,10 +1,9 @@
 //! PostgreSQL's log, CSV or plain text: statements as sent, and prepared ones with each execution's
 //! parameters in the message's detail.
 
-use super::lines::{Gathered, Line};
 use super::log_line_prefix::Prefix;
 use super::sessions::Sessions;
-use super::{Reader, Reason};
+use super::{Gathered, Line, Reader, Reason};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Severity {
@@ -173,14 +172,10 @@ impl Reader for Plain {
                 self.end(to);
                 if let Some(severity) = Severity::of(severity) {
                     self.part = Part::Text;
-                    self.open = Some(Message {
-                        severity,
-                        session: found.session.to_owned(),
-                        database: found.database.map(str::to_owned),
-                        text,
-                        detail: None,
-                        statement: None,
-                    });
+                    let database = found.database.map(str::to_owned);
+                    let (session, detail, statement) = (found.session.to_owned(), None, None);
+                    self.open =
+                        Some(Message { severity, session, database, text, detail, statement });
                 }
             }
         }

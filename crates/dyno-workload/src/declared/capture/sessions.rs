@@ -6,10 +6,9 @@ use std::rc::Rc;
 
 use crate::Dialect;
 
-use super::control::{Change, End, split};
-use super::dangerous::is_system;
+use super::control::{Change, End, is_system, split};
 use super::relations::{Compared, Relations};
-use super::statement::{Form, Kind, Template, is_routine, read};
+use super::statement::{Bound, Form, Kind, Template, is_routine, read};
 use super::values::{Budget, Seen, Stats};
 use super::{Counts, Reason, Request};
 
@@ -56,18 +55,24 @@ pub(super) struct Step {
     pub(super) executions: u64,
     /// Transactions that executed it.
     pub(super) runs: u64,
-    pub(super) values: Vec<Stats>,
-    /// The same of the first executions in a row, once it was executed more than once.
-    firsts: Vec<Stats>,
-    pub(super) elements: Vec<u64>,
+    pub(super) values: Vec<Value>,
     /// How the values of one execution are related.
     pub(super) relations: Relations,
     /// Transactions that executed it more than once.
     pub(super) long_runs: u64,
-    /// In how many of these each value was the same throughout.
-    pub(super) steady: Vec<u64>,
     /// Executions by the number of the table, if that is numbered.
     pub(super) tables: BTreeMap<u64, u64>,
+}
+
+/// What was seen at a place of a step.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Value {
+    all: Stats,
+    /// Of the first executions in a row, once the step was executed more than once.
+    firsts: Stats,
+    pub(super) elements: u64,
+    /// In how many transactions that executed it more than once it was the same throughout.
+    steady: u64,
 }
 
 /// A statement of a transaction that is not ended.
@@ -259,13 +264,7 @@ impl Sessions {
 
     /// A session executed a statement with these parameters, some of which may be NULL; unless it `is_over`, it was
     /// logged before it was executed.
-    pub(super) fn executed(
-        &mut self,
-        session: &str,
-        text: &str,
-        bound: &[Option<String>],
-        is_over: bool,
-    ) {
+    pub(super) fn executed(&mut self, session: &str, text: &str, bound: &Bound, is_over: bool) {
         self.settle(session);
         let parts = if bound.is_empty() { split(text, self.dialect) } else { vec![text] };
         let is_joined = parts.len() > 1 && self.dialect == Dialect::PostgreSql;
@@ -308,7 +307,7 @@ impl Sessions {
         self.settle(session);
     }
 
-    fn part(&mut self, session: &str, text: &str, bound: &[Option<String>]) {
+    fn part(&mut self, session: &str, text: &str, bound: &Bound) {
         self.found.counts.read += 1;
         let kind = read(text, bound, self.dialect, self.found.has_texts);
         if self.session(session).is_none() {
@@ -560,62 +559,54 @@ impl Step {
         self.most = self.most.max(run.len() as u64);
         self.executions += run.len() as u64;
         self.runs += 1;
-        self.long_runs += u64::from(run.len() > 1);
+        let is_long = run.len() > 1;
+        self.long_runs += u64::from(is_long);
         let mut first: Option<Vec<Compared>> = None;
         let mut is_steady = Vec::new();
         for one in run {
             let now: Vec<Compared> = one.values.iter().map(compared).collect();
-            self.values.resize_with(now.len(), Stats::default);
-            self.elements.resize(now.len(), 0);
-            self.steady.resize(now.len(), 0);
-            is_steady.resize(now.len(), true);
+            self.values.resize_with(now.len(), Value::default);
+            is_steady.resize(now.len(), is_long);
             if let Some(number) = one.table_number {
                 *self.tables.entry(number).or_default() += 1;
             }
-            for (idx, seen) in one.values.iter().enumerate() {
-                self.elements[idx] += seen.len() as u64;
-                seen.iter().for_each(|seen| self.values[idx].add(seen, budget));
+            for (idx, (value, seen)) in self.values.iter_mut().zip(&one.values).enumerate() {
+                value.elements += seen.len() as u64;
+                seen.iter().for_each(|seen| value.all.add(seen, budget));
                 let is_same = first.as_ref().is_none_or(|first| first[idx] == now[idx]);
                 is_steady[idx] &= is_same && now[idx] != Compared::List;
             }
             self.relations.observe(&now);
             if first.is_none() {
-                if self.most > 1 {
-                    self.firsts.resize_with(now.len(), Stats::default);
-                    for (stats, seen) in self.firsts.iter_mut().zip(&one.values) {
-                        seen.iter().for_each(|seen| stats.add(seen, budget));
-                    }
+                let values = self.values.iter_mut().filter(|_| self.most > 1);
+                for (value, seen) in values.zip(&one.values) {
+                    seen.iter().for_each(|seen| value.firsts.add(seen, budget));
                 }
                 firsts.extend(&now);
                 first = Some(now);
             }
         }
-        let is_long = run.len() > 1;
-        for (n, is_steady) in self.steady.iter_mut().zip(is_steady) {
-            *n += u64::from(is_long && is_steady);
+        for (value, is_steady) in self.values.iter_mut().zip(is_steady) {
+            value.steady += u64::from(is_steady);
         }
     }
 
     /// What was seen of a value: where it is drawn once for the transaction, it counts once.
     pub(super) fn stats(&self, idx: usize) -> &Stats {
-        match self.firsts.get(idx) {
-            Some(firsts) if self.is_steady(idx) => firsts,
-            _ => &self.values[idx],
-        }
+        let Value { all, firsts, .. } = &self.values[idx];
+        if firsts.n > 0 && self.is_steady(idx) { firsts } else { all }
     }
 
     /// Drawn once for the transaction: the step is executed once, or always with the same value.
     pub(super) fn is_steady(&self, idx: usize) -> bool {
-        let n = self.steady.get(idx).copied().unwrap_or(0);
-        let varies = |stats: &Stats| stats.most_frequent() < 0.5;
-        let is_nearly = n * 20 >= self.long_runs * 19 && self.values.get(idx).is_some_and(varies);
+        let value = self.values.get(idx);
+        let n = value.map_or(0, |value| value.steady);
+        let varies = |value: &Value| value.all.most_frequent() < 0.5;
+        let is_nearly = n * 20 >= self.long_runs * 19 && value.is_some_and(varies);
         self.most == 1 || n == self.long_runs || is_nearly
     }
 }
 
 fn compared(seen: &Vec<Seen>) -> Compared {
-    match &seen[..] {
-        [one] => one.compared(),
-        _ => Compared::List,
-    }
+    if let [one] = &seen[..] { one.compared() } else { Compared::List }
 }

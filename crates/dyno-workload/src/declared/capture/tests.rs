@@ -725,6 +725,15 @@ mod counted {
     }
 
     #[test]
+    fn the_table_of_an_insert_needs_no_into() {
+        let numbers = &["v1 = { sequence = 501, after = \"`t`.`id`\" }"];
+        for begin in ["INSERT `t`", "INSERT IGNORE `t`", "REPLACE LOW_PRIORITY INTO `t`"] {
+            let with = |value: &str| format!("{begin} ( `id` ) VALUES ({value})");
+            check(Dialect::MySql, &with("?"), (10, 10), &with(":v1"), numbers);
+        }
+    }
+
+    #[test]
     fn statements_that_insert_into_one_column_share_its_numbers() {
         let one = "INSERT INTO t (id, c) VALUES ($1, $2)";
         let two = "INSERT INTO t (id, c) VALUES ($1, $2), ($3, $4)";

@@ -6,19 +6,14 @@ use std::rc::Rc;
 
 use crate::Dialect;
 
-use super::ids::Sequences;
 use super::sessions::{Found, Shape};
 use super::statement::Template;
-use super::steps::{Naming, TABLES_MOST, transaction};
-use super::{CaptureError, Captured, Counts, Format, Reason, Request};
+use super::steps::{Naming, Sequences, TABLES_MOST, transaction};
+use super::{CaptureError, Captured, Counts, Format, Outcome, Reason, Request};
 
 const WEIGHT_MOST: u64 = u32::MAX as u64;
 
-pub(super) fn study(
-    mut found: Found,
-    format: Format,
-    request: &Request,
-) -> Result<Captured, CaptureError> {
+pub(super) fn study(mut found: Found, format: Format, request: &Request) -> Outcome {
     let schema = chosen(&found, request);
     let is_chosen = |shape: &Shape| match (&shape.schema, &schema) {
         (Some(one), Some(chosen)) => one == chosen,
@@ -170,11 +165,8 @@ pub(super) fn lets(out: &mut String, generators: &[(String, String)], words: &st
     }
 }
 
-fn head(
-    out: &mut String,
-    (found, shapes): (&Found, &[Shape]),
-    (format, request): (Format, &Request),
-) {
+fn head(out: &mut String, of: (&Found, &[Shape]), (format, request): (Format, &Request)) {
+    let (found, shapes) = of;
     comment(out, &format!("Captured from {}, a {}.", request.source, format.text()));
     counted(out, "statements were read", &found.counts);
     for line in unknown(found.has_texts, format).into_iter().chain(found.doubts.iter().copied()) {

@@ -2,14 +2,14 @@
 
 use super::{Ready, asked};
 use crate::insert_benchmark::Kind;
-use crate::insert_benchmark::counters::{add, read};
+use crate::insert_benchmark::clients::{add, read};
 use crate::{AuditTotals, KindTotals, Reply, StatementError, Tally, TextRows};
 
 /// Two tables with their counters: 1000 rows each in l.i0, 100 inserted and deleted since.
 fn counted() -> Ready {
     let workload = asked(&[], 2);
     let counters = &workload.bench.counters;
-    for counters in counters.tables() {
+    for counters in &counters.tables {
         for (n, rows) in [(10, 100), (2, 50)] {
             for _ in 0..n {
                 counters.inserts.begin(rows).end(&Ok(changed(rows)));
