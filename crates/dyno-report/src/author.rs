@@ -5,7 +5,7 @@ use dyno_analysis::insert_benchmark::{BOUNDS_NS, Buckets, COLUMNS, InsertBenchma
 
 use crate::document::{Block, Cell, Table};
 use crate::format::Unit;
-use crate::view::View;
+use crate::view::{Place, View};
 use crate::words;
 
 /// Statements in the order of the author's tables.
@@ -132,12 +132,8 @@ pub(crate) fn steps_with(
     words::sorted(cells(view).into_iter().filter(|cell| has(cell)).map(|cell| cell.step))
 }
 
-pub(crate) fn at<'a>(
-    view: &View<'a>,
-    variant: usize,
-    step: usize,
-) -> Option<&'a InsertBenchmarkCell> {
-    cells(view).into_iter().find(|cell| (cell.variant, cell.step) == (variant, step))
+pub(crate) fn at<'a>(view: &View<'a>, at: Place) -> Option<&'a InsertBenchmarkCell> {
+    cells(view).into_iter().find(|cell| (cell.variant, cell.step) == at)
 }
 
 fn by_variant(
@@ -148,7 +144,7 @@ fn by_variant(
 ) -> Option<Table> {
     let heads = ["config"].into_iter().chain(steps.iter().map(|step| view.step(*step)));
     let row = |variant: usize| {
-        let known = |step: &usize| text(at(view, variant, *step)?);
+        let known = |step: &usize| text(at(view, (variant, *step))?);
         let texts = steps.iter().map(|step| known(step).unwrap_or_else(|| UNKNOWN.to_owned()));
         let texts: Vec<String> = texts.collect();
         [view.variant(variant).to_owned()].into_iter().chain(texts)

@@ -7,7 +7,7 @@ use dyno_analysis::{MetricId, metrics, tpcc};
 use crate::author;
 use crate::document::Table;
 use crate::format::{self, Unit};
-use crate::view::View;
+use crate::view::{Place, View};
 
 /// All such tables that the findings have something for; their first two columns are variant and step.
 pub(crate) fn tables(view: &View<'_>) -> Vec<Table> {
@@ -17,7 +17,7 @@ pub(crate) fn tables(view: &View<'_>) -> Vec<Table> {
 
 /// How the transactions of TPC-C follow each other, to be read behind a throughput: `, unpaced`.
 /// Empty for other workloads.
-pub(crate) fn mode(view: &View<'_>, (variant, step): (usize, usize)) -> String {
+pub(crate) fn mode(view: &View<'_>, (variant, step): Place) -> String {
     let findings = view.findings;
     match (findings.variants.get(variant), findings.steps.get(step)) {
         (Some(variant), Some(step)) if variant.workload == tpcc::WORKLOAD => {
@@ -38,7 +38,7 @@ pub(crate) fn main_head(view: &View<'_>, metric: MetricId) -> String {
     }
 }
 
-fn place(view: &View<'_>, (variant, step): (usize, usize)) -> [String; 2] {
+fn place(view: &View<'_>, (variant, step): Place) -> [String; 2] {
     [view.variant(variant).to_owned(), view.step(step).to_owned()]
 }
 

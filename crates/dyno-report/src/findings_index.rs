@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 
 use dyno_analysis::Findings;
-use dyno_record::{Run, TrialSummary};
+use dyno_record::{Run, StepSummary, TrialOutcome, TrialSummary};
+
+use crate::view::Place;
 
 /// The indexes among the findings of the trials and steps of several runs.
 pub(crate) struct FindingsIndex {
@@ -47,6 +49,28 @@ impl FindingsIndex {
 
     pub(crate) fn step(&self, run: usize, step: usize) -> Option<usize> {
         self.steps.get(run)?.get(step).copied().flatten()
+    }
+
+    /// The finished trials of variants that the findings have, each with its run and its variant.
+    pub(crate) fn trials<'a>(
+        &self,
+        runs: &'a [Run],
+    ) -> impl Iterator<Item = (usize, &'a TrialSummary, usize)> {
+        runs.iter().enumerate().flat_map(move |(i, run)| {
+            let finished = run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished);
+            finished.filter_map(move |t| Some((i, t, self.variant(i, t.number)?)))
+        })
+    }
+
+    /// The steps of these trials that the findings have.
+    pub(crate) fn steps<'a>(
+        &self,
+        runs: &'a [Run],
+    ) -> impl Iterator<Item = (usize, &'a TrialSummary, Place, &'a StepSummary)> {
+        self.trials(runs).flat_map(move |(i, trial, variant)| {
+            let place = move |step: &StepSummary| Some((variant, self.step(i, step.step)?));
+            trial.steps.iter().filter_map(move |step| Some((i, trial, place(step)?, step)))
+        })
     }
 }
 

@@ -24,7 +24,6 @@ mod words;
 #[cfg(test)]
 mod figures_tests;
 #[cfg(test)]
-#[path = "../fixture/mod.rs"]
 mod fixture;
 #[cfg(test)]
 mod hostile_tests;

@@ -149,7 +149,7 @@ fn everything() -> (Findings, Vec<Run>) {
     (findings, runs)
 }
 
-fn add_hosts(findings: &mut Findings) {
+pub(crate) fn add_hosts(findings: &mut Findings) {
     let network = NetworkFacts {
         round_trip_us: 250.0,
         round_trip_least_us: 200.0,

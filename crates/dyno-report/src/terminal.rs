@@ -3,7 +3,7 @@
 use dyno_analysis::Findings;
 
 use crate::document::terminal::Screen;
-use crate::sections::{self, Reader};
+use crate::sections::{self, page::Reader};
 
 #[cfg(test)]
 mod tests;

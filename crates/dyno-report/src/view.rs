@@ -28,7 +28,7 @@ pub(crate) const FEW: &str = "†";
 const UNBROKEN_MOST: usize = 30;
 
 /// A variant and a step.
-type Place = (usize, usize);
+pub(crate) type Place = (usize, usize);
 
 /// Findings, made quick to look things up in.
 pub(crate) struct View<'a> {
@@ -44,20 +44,13 @@ impl<'a> View<'a> {
         let is_known = |variant: usize, step: usize| {
             variant < findings.variants.len() && step < findings.steps.len()
         };
+        let cells = findings.cells.iter().filter(|c| is_known(c.variant, c.step));
+        let pairs = findings.comparisons.iter();
+        let pairs = pairs.filter(|c| is_known(c.variant, c.step) && is_known(c.baseline, c.step));
         View {
             findings,
-            cells: findings
-                .cells
-                .iter()
-                .filter(|c| is_known(c.variant, c.step))
-                .map(|c| ((c.variant, c.step), c))
-                .collect(),
-            comparisons: findings
-                .comparisons
-                .iter()
-                .filter(|c| is_known(c.variant, c.step) && is_known(c.baseline, c.step))
-                .map(|c| (((c.variant, c.step), c.metric), c))
-                .collect(),
+            cells: cells.map(|c| ((c.variant, c.step), c)).collect(),
+            comparisons: pairs.map(|c| (((c.variant, c.step), c.metric), c)).collect(),
         }
     }
 
@@ -99,11 +92,7 @@ impl<'a> View<'a> {
         )
     }
 
-    pub(crate) fn comparison(
-        &self,
-        at: (usize, usize),
-        metric: MetricId,
-    ) -> Option<&'a Comparison> {
+    pub(crate) fn comparison(&self, at: Place, metric: MetricId) -> Option<&'a Comparison> {
         self.comparisons.get(&(at, metric)).copied()
     }
 
@@ -129,10 +118,9 @@ impl<'a> View<'a> {
     /// that would fill a line by itself may break.
     pub(crate) fn unbroken_names(&self) -> Vec<&'a str> {
         let names = self.findings.variants.iter().map(|variant| variant.name.as_str());
-        let mut names: Vec<&str> = names
-            .filter(|name| name.contains('-') && name.chars().count() <= UNBROKEN_MOST)
-            .filter(|name| !name.contains(char::is_whitespace))
-            .collect();
+        let names = names.filter(|name| name.contains('-') && !name.contains(char::is_whitespace));
+        let mut names: Vec<&str> =
+            names.filter(|name| name.chars().count() <= UNBROKEN_MOST).collect();
         names.sort_by_key(|name| std::cmp::Reverse(name.len()));
         names
     }
@@ -274,7 +262,7 @@ impl<'a> View<'a> {
     }
 
     /// All variants and steps, variant by variant.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + use<> {
         let n_steps = self.findings.steps.len();
         self.variants().flat_map(move |v| (0..n_steps).map(move |s| (v, s)))
     }

@@ -2,12 +2,8 @@
 //! `vary` follow from them. Keys of tables that a study has by name stand with their kind
 //! ([`crate::parse::kind`]).
 
-use std::sync::LazyLock;
-
 use dyno_model::declared::DeclaredKey;
 use dyno_units::Question;
-
-use crate::parse::kind::{KINDS, Kind};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
@@ -118,75 +114,33 @@ pub(crate) const fn key(name: &'static str, shape: Shape) -> Key {
 
 const CLIENTS: Shape = Shape::Count(1, CLIENTS_MAX);
 
-pub(crate) static STUDY: LazyLock<Vec<Key>> = LazyLock::new(|| {
-    let tables = |is_chosen: bool| {
-        let kinds = KINDS.iter().filter(move |kind| kind.is_chosen == is_chosen);
-        kinds.map(|kind| {
-            key(kind.name, Shape::Tables(kind.name)).help(kind.help).example(kind.example)
-        })
-    };
-    let title = key("title", Shape::Text)
+/// Keys of the file that are not names of kinds of tables.
+pub(crate) const STUDY_ONLY: &[Key] = &[
+    key("title", Shape::Text)
         .help("The question that the study answers.")
-        .example("\"What does it cost to have every commit on disk?\"");
-    let others = [
-        key("design", Shape::Design)
-            .help("What is varied, and how it is measured.")
-            .example("{ clients = 8, repetitions = 6 }"),
-        key("machine", Shape::Machine)
-            .help("Facts about the machine that Dyno cannot detect.")
-            .example("{ price_per_hour = \"0.192 USD\" }"),
-        key("product", Shape::Recipes)
-            .help(
-                "Products that are described here, one table each, [product.NAME]: how their \
-                 servers are found, initialised, started and stopped (docs/recipes.md).",
-            )
-            .example(
-                "{ fork = { title = \"My fork\", protocol = \"mysql\", program = \"forkd\", \
-                 start = [\"--datadir={data}\"] } }",
-            ),
-    ];
-    [title].into_iter().chain(tables(true)).chain(others).chain(tables(false)).collect()
-});
+        .example("\"What does it cost to have every commit on disk?\""),
+    key("design", Shape::Design)
+        .help("What is varied, and how it is measured.")
+        .example("{ clients = 8, repetitions = 6 }"),
+    key("machine", Shape::Machine)
+        .help("Facts about the machine that Dyno cannot detect.")
+        .example("{ price_per_hour = \"0.192 USD\" }"),
+    key("product", Shape::Recipes)
+        .help(
+            "Products that are described here, one table each, [product.NAME]: how their \
+             servers are found, initialised, started and stopped (docs/recipes.md).",
+        )
+        .example(
+            "{ fork = { title = \"My fork\", protocol = \"mysql\", program = \"forkd\", \
+             start = [\"--datadir={data}\"] } }",
+        ),
+];
 
 pub(crate) const MACHINE: &[Key] = &[key("price_per_hour", Shape::Price)
     .help("Price per hour of this machine, for databases without their own price.")];
 
-pub(crate) static DESIGN: LazyLock<Vec<Key>> = LazyLock::new(|| {
-    let (first, others) = DESIGN_ONLY.split_at(1);
-    [first, &for_each_kind(choice)[..], others].concat()
-});
-
-/// Keys of `vary`, besides paths such as `"database.engine"`.
-pub(crate) static VARY: LazyLock<Vec<Key>> =
-    LazyLock::new(|| [&for_each_kind(level_names)[..], VARY_ONLY].concat());
-
-/// Keys of `baseline`, besides paths such as `"setting.NAME"`.
-pub(crate) static BASELINE: LazyLock<Vec<Key>> =
-    LazyLock::new(|| [&for_each_kind(baseline_name)[..], BASELINE_ONLY].concat());
-
-/// A key for each kind of table of which every variant has one. The texts are made once.
-fn for_each_kind(key: fn(&Kind) -> Key) -> Vec<Key> {
-    KINDS.iter().filter(|kind| kind.is_chosen).map(|kind| key(kind)).collect()
-}
-
-fn choice(kind: &Kind) -> Key {
-    let help = format!("The {}, if it is not varied and there are several.", kind.name);
-    key(kind.name, Shape::Text).help(help.leak()).example(kind.names[0])
-}
-
-fn level_names(kind: &Kind) -> Key {
-    let help = format!("Names of [{}.…] tables.", kind.name);
-    let example = format!("[{}, {}]", kind.names[0], kind.names[1]);
-    key(kind.name, Shape::Levels(&Shape::Text)).help(help.leak()).example(example.leak())
-}
-
-fn baseline_name(kind: &Kind) -> Key {
-    let help = format!("The {} of the baseline{}.", kind.name, kind.baseline_note);
-    key(kind.name, Shape::Text).help(help.leak()).example(kind.names[0])
-}
-
 /// Keys of the `[design]` table that are not names of tables.
-const DESIGN_ONLY: &[Key] = &[
+pub(crate) const DESIGN_ONLY: &[Key] = &[
     key("vary", Shape::Vary)
         .help("What is varied on purpose: lists of levels.")
         .example("{ database = [\"synced\", \"once-a-second\"], clients = [1, 8, 32] }"),
@@ -358,7 +312,7 @@ const DESIGN_ONLY: &[Key] = &[
 ];
 
 /// Keys of `vary` that are not names of tables.
-const VARY_ONLY: &[Key] = &[
+pub(crate) const VARY_ONLY: &[Key] = &[
     key("clients", Shape::Levels(&CLIENTS))
         .help("Numbers of clients: load levels within each trial.")
         .example("[1, 8, 32]"),
@@ -374,7 +328,7 @@ const VARY_ONLY: &[Key] = &[
 ];
 
 /// Keys of `baseline` that are not names of tables.
-const BASELINE_ONLY: &[Key] = &[
+pub(crate) const BASELINE_ONLY: &[Key] = &[
     key("setting", Shape::SettingValues)
         .help("Settings of the baseline by name.")
         .example("{ innodb_io_capacity = 200 }"),

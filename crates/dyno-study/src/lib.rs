@@ -39,8 +39,8 @@ pub use study::{
     OwnLoad, Price, ProbeSource, Product, Study, Table, UserProbe, Variant, WorkloadChoice,
 };
 pub use vocabulary::{
-    Options, PlannedWorkload, ProductWord, RouterWord, SettingRules, Vocabulary, WorkloadRules,
-    WorkloadWord,
+    Options, Planned, PlannedWorkload, ProductWord, RouterWord, SettingRules, Vocabulary,
+    WorkloadRules, WorkloadWord,
 };
 pub use volume::{DipsChoice, VolumeChoice};
 

@@ -17,16 +17,14 @@ pub(crate) fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a s
 /// those that begin with it.
 pub fn nearest_words<'a>(word: &str, words: &[&'a str]) -> Vec<&'a str> {
     let wanted = letters(word);
-    let mut near: Vec<(usize, &'a str)> = words
-        .iter()
-        .filter_map(|&candidate| {
-            let found = letters(candidate);
-            let by_edits = edits(&wanted, &found);
-            let by_head = (wanted.len() >= HEAD_LEAST && found.starts_with(&wanted))
-                .then(|| EDITS_MOST + found.len() - wanted.len());
-            Some((by_edits.or(by_head)?, candidate))
-        })
-        .collect();
+    let near = |&candidate: &&'a str| {
+        let found = letters(candidate);
+        let by_edits = edits(&wanted, &found);
+        let by_head = (wanted.len() >= HEAD_LEAST && found.starts_with(&wanted))
+            .then(|| EDITS_MOST + found.len() - wanted.len());
+        Some((by_edits.or(by_head)?, candidate))
+    };
+    let mut near: Vec<(usize, &'a str)> = words.iter().filter_map(near).collect();
     near.sort_by_key(|(distance, _)| *distance);
     near.into_iter().map(|(_, candidate)| candidate).collect()
 }

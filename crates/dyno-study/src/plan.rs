@@ -59,10 +59,8 @@ pub struct PlannedStep {
 impl PlannedStep {
     /// Load probes that the step takes as a rule, if it is a search.
     pub fn probes_expected(&self) -> Option<u32> {
-        match &self.load {
-            LoadLevel::Search(search) => Some(search.probes_expected()),
-            _ => None,
-        }
+        let LoadLevel::Search(search) = &self.load else { return None };
+        Some(search.probes_expected())
     }
 
     /// Whether its length is known only when it has ended: what is planned is its longest time.
@@ -81,10 +79,7 @@ impl PlannedStep {
 
     /// Longest wait before it for the engine to pay its debt.
     pub fn settle(&self) -> Nanoseconds {
-        match &self.load {
-            LoadLevel::Own(own) => own.step.settle,
-            _ => Nanoseconds::ZERO,
-        }
+        if let LoadLevel::Own(own) = &self.load { own.step.settle } else { Nanoseconds::ZERO }
     }
 
     /// Warm-up and measured time that is known beforehand: of a step that ends by quota, what its

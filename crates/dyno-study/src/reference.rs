@@ -4,8 +4,8 @@
 //! follows from the key's shape, unless the key has another that says more.
 
 use crate::Vocabulary;
-use crate::keys::{BASELINE, DESIGN, Key, MACHINE, STUDY, Shape, VARY};
-use crate::parse::kind::KINDS;
+use crate::keys::{Key, MACHINE, Shape};
+use crate::parse::kind::{BASELINE, DESIGN, KINDS, STUDY, VARY};
 
 /// A table: its name, what it is for, its keys.
 type Section = (String, &'static str, &'static [Key]);

@@ -9,8 +9,9 @@ use dyno_model::{OptionKind, OptionSpec};
 use serde_json::{Map, Value, json};
 
 use crate::Vocabulary;
-use crate::keys::{BASELINE, DESIGN, Key, MACHINE, STUDY, Shape, VARY};
-use crate::parse::kind::{KINDS, Kind, SHORT};
+use crate::keys::{Key, MACHINE, Shape};
+use crate::parse::kind::{BASELINE, DESIGN, KINDS, SHORT, STUDY, VARY};
+use crate::parse::table::Kind;
 use crate::vocabulary::{ProductWord, WorkloadWord};
 
 const DURATION: &str = r"^\s*(0|([0-9._]+\s*(ns|us|µs|ms|s|sec|m|min|h|d)\s*)+)\s*$";
@@ -85,9 +86,7 @@ fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         Shape::Engine => json!({ "type": "string", "examples": engines(vocabulary) }),
         Shape::Filesystem => json!({ "enum": vocabulary.filesystems }),
         Shape::Source => json!({ "enum": vocabulary.sources }),
-        Shape::Size | Shape::SizeOrZero => {
-            json!({ "type": "string", "pattern": SIZE, "examples": ["8GiB"] })
-        }
+        Shape::Size | Shape::SizeOrZero => matching(SIZE, &["8GiB"]),
         Shape::Switch => json!({ "type": "boolean" }),
         Shape::Count(least, most) => number_or_text("integer", *least, *most),
         Shape::Integer(least, most) => {
@@ -98,33 +97,19 @@ fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
             { "type": "string", "pattern": COUNT },
             { "type": "string", "pattern": STEPPED, "examples": ["500 for 10s, 2k for 5s"] },
         ] }),
-        Shape::Duration | Shape::PositiveDuration => {
-            json!({ "type": "string", "pattern": DURATION, "examples": ["30s", "5min", "2h"] })
-        }
-        Shape::Limit => {
-            json!({ "type": "string", "pattern": LIMIT, "examples": ["p99 <= 20ms"] })
-        }
+        Shape::Duration | Shape::PositiveDuration => matching(DURATION, &["30s", "5min", "2h"]),
+        Shape::Limit => matching(LIMIT, &["p99 <= 20ms"]),
         Shape::Requirements => {
-            let one = json!({
-                "type": "string",
-                "pattern": REQUIREMENT,
-                "examples": ["p99 <= 20ms", "throughput >= 1000"]
-            });
-            json!({ "anyOf": [one, levels(&one)] })
+            one_or_more(&matching(REQUIREMENT, &["p99 <= 20ms", "throughput >= 1000"]))
         }
-        Shape::Price => {
-            json!({ "type": "string", "pattern": PRICE, "examples": ["0.192 USD"] })
-        }
+        Shape::Price => matching(PRICE, &["0.192 USD"]),
         Shape::Command => json!({ "type": "array", "items": text(), "minItems": 1 }),
         Shape::Names | Shape::Urls => levels(&text()),
         Shape::Texts => json!({ "anyOf": [text(), { "type": "array", "items": text() }] }),
         Shape::Percentage => json!({ "type": "string", "pattern": PERCENTAGE }),
         Shape::Cpus => levels(&json!({ "type": "integer", "minimum": 0 })),
         Shape::Levels(inner) => levels(&self::shape(inner, vocabulary)),
-        Shape::OneOrMore(inner) => {
-            let one = self::shape(inner, vocabulary);
-            json!({ "anyOf": [one, levels(&one)] })
-        }
+        Shape::OneOrMore(inner) => one_or_more(&self::shape(inner, vocabulary)),
         _ => table_shape(shape, vocabulary),
     }
 }
@@ -153,6 +138,14 @@ fn table_shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         }),
         _ => json!({}),
     }
+}
+
+fn one_or_more(one: &Value) -> Value {
+    json!({ "anyOf": [one, levels(one)] })
+}
+
+fn matching(pattern: &str, examples: &[&str]) -> Value {
+    json!({ "type": "string", "pattern": pattern, "examples": examples })
 }
 
 fn text() -> Value {
@@ -188,8 +181,7 @@ fn vary(vocabulary: &Vocabulary) -> Value {
 /// The paths of all fields that can be varied, each with its value. Behind some, a name follows in place
 /// of `NAME`.
 fn paths(vocabulary: &Vocabulary) -> Vec<(String, Value)> {
-    let any = json!({ "type": ["string", "number", "boolean"] });
-    let short = SHORT.iter().map(|short| (format!("{}.NAME", short.word), any.clone()));
+    let short = SHORT.iter().map(|short| (format!("{}.NAME", short.word), setting()));
     let fields = KINDS.iter().flat_map(|kind| {
         let of_key = move |key: &'static Key| match key.shape {
             Shape::Settings => (format!("{}.{}.NAME", kind.name, key.name), setting()),
@@ -234,8 +226,7 @@ fn baseline(vocabulary: &Vocabulary) -> Value {
     value["minProperties"] = json!(1);
     let heads = SHORT.iter().map(|short| short.word);
     let kinds = KINDS.iter().filter(|kind| kind.is_chosen).map(|kind| kind.name);
-    let level = json!({ "type": ["string", "number", "boolean"] });
-    let patterns = heads.chain(kinds).map(|head| (format!("^{head}\\."), level.clone()));
+    let patterns = heads.chain(kinds).map(|head| (format!("^{head}\\."), setting()));
     value["patternProperties"] = Value::Object(patterns.collect());
     value
 }
@@ -271,14 +262,11 @@ fn of_product(word: &ProductWord) -> Value {
 }
 
 fn workloads(vocabulary: &Vocabulary) -> Value {
-    let named: Map<String, Value> = vocabulary
-        .workloads
-        .iter()
-        .map(|word| {
-            let reference = format!("#/$defs/workload-{}", word.name);
-            (word.name.clone(), json!({ "$ref": reference, "description": word.summary }))
-        })
-        .collect();
+    let named = |word: &WorkloadWord| {
+        let reference = format!("#/$defs/workload-{}", word.name);
+        (word.name.clone(), json!({ "$ref": reference, "description": word.summary }))
+    };
+    let named: Map<String, Value> = vocabulary.workloads.iter().map(named).collect();
     json!({
         "type": "object",
         "minProperties": 1,
@@ -325,10 +313,8 @@ fn all_options(vocabulary: &Vocabulary) -> Vec<&OptionSpec> {
 }
 
 fn option_table(vocabulary: &Vocabulary, wrap: impl Fn(Value) -> Value) -> Value {
-    let properties: Map<String, Value> = all_options(vocabulary)
-        .into_iter()
-        .map(|option| (option.name.clone().into_owned(), wrap(self::option(option))))
-        .collect();
+    let one = |option: &OptionSpec| (option.name.clone().into_owned(), wrap(self::option(option)));
+    let properties: Map<String, Value> = all_options(vocabulary).into_iter().map(one).collect();
     json!({ "type": "object", "additionalProperties": false, "properties": properties })
 }
 
@@ -355,11 +341,7 @@ fn default(option: &OptionSpec) -> Value {
     let number = match option.kind {
         OptionKind::Count => text.parse::<u64>().ok().map(Value::from),
         OptionKind::Real => text.parse::<f64>().ok().map(Value::from),
-        OptionKind::Size
-        | OptionKind::Switch
-        | OptionKind::Word(_)
-        | OptionKind::Counts
-        | OptionKind::Text => None,
+        _ => None,
     };
     number.unwrap_or_else(|| json!(text))
 }

@@ -84,10 +84,8 @@ pub struct Table {
 
 impl Table {
     pub fn text(&self, field: &str) -> Option<&str> {
-        match self.fields.get(field) {
-            Some(FieldValue::Text(text)) => Some(text),
-            _ => None,
-        }
+        let Some(FieldValue::Text(text)) = self.fields.get(field) else { return None };
+        Some(text)
     }
 
     pub(crate) fn owned(&self, field: &str) -> Option<String> {
@@ -95,31 +93,22 @@ impl Table {
     }
 
     pub(crate) fn texts(&self, field: &str) -> &[String] {
-        match self.fields.get(field) {
-            Some(FieldValue::Texts(texts)) => texts,
-            _ => &[],
-        }
+        if let Some(FieldValue::Texts(texts)) = self.fields.get(field) { texts } else { &[] }
     }
 
     pub(crate) fn number(&self, field: &str) -> Option<u32> {
-        match self.fields.get(field) {
-            Some(FieldValue::Number(number)) => u32::try_from(*number).ok(),
-            _ => None,
-        }
+        let Some(FieldValue::Number(number)) = self.fields.get(field) else { return None };
+        u32::try_from(*number).ok()
     }
 
     pub(crate) fn time(&self, field: &str) -> Option<Nanoseconds> {
-        match self.fields.get(field) {
-            Some(FieldValue::Duration(time)) => Some(*time),
-            _ => None,
-        }
+        let Some(FieldValue::Duration(time)) = self.fields.get(field) else { return None };
+        Some(*time)
     }
 
     pub(crate) fn size(&self, field: &str) -> Option<ByteCount> {
-        match self.fields.get(field) {
-            Some(FieldValue::Size(bytes)) => Some(*bytes),
-            _ => None,
-        }
+        let Some(FieldValue::Size(bytes)) = self.fields.get(field) else { return None };
+        Some(*bytes)
     }
 
     pub fn is_on(&self, field: &str) -> bool {

@@ -50,8 +50,7 @@ pub trait SettingRules: fmt::Debug + Send + Sync {
     fn refused(&self, product: &str, setting: &str) -> Option<String>;
 
     /// Why a setting of the machine's kernel cannot have a value; none if it can.
-    fn refused_of_kernel(&self, setting: &str, value: &str) -> Option<String> {
-        let _ = (setting, value);
+    fn refused_of_kernel(&self, _setting: &str, _value: &str) -> Option<String> {
         None
     }
 }
@@ -98,6 +97,8 @@ pub struct WorkloadWord {
     pub rules: Option<Arc<dyn WorkloadRules>>,
 }
 
+pub type Planned = Result<Arc<dyn PlannedWorkload>, String>;
+
 /// What a workload says of itself. Pure: no table is made for it.
 pub trait WorkloadRules: fmt::Debug + Send + Sync {
     /// The workload with these options.
@@ -105,15 +106,10 @@ pub trait WorkloadRules: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// Why it cannot run with these options and so many clients, and what to do.
-    fn plan(
-        &self,
-        options: &Options,
-        request: StepRequest,
-    ) -> Result<Arc<dyn PlannedWorkload>, String>;
+    fn plan(&self, options: &Options, request: StepRequest) -> Planned;
 
     /// All that is wrong with what a study declares of it.
-    fn problems(&self, options: &Options) -> Vec<DefinitionProblem> {
-        let _ = options;
+    fn problems(&self, _options: &Options) -> Vec<DefinitionProblem> {
         Vec::new()
     }
 
@@ -122,8 +118,7 @@ pub trait WorkloadRules: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// Why not, and what to do.
-    fn check_url(&self, url: &str) -> Result<(), String> {
-        let _ = url;
+    fn check_url(&self, _url: &str) -> Result<(), String> {
         Ok(())
     }
 }
@@ -135,8 +130,7 @@ pub trait PlannedWorkload {
     fn steps(&self) -> &[WorkloadStep];
 
     /// Whether it can run under such a load: open (a rate), or closed.
-    fn check_load(&self, is_open: bool) -> Result<(), String> {
-        let _ = is_open;
+    fn check_load(&self, _is_open: bool) -> Result<(), String> {
         Ok(())
     }
 
@@ -146,8 +140,7 @@ pub trait PlannedWorkload {
     }
 
     /// Whether it only reads, so that its clients can connect to replicas.
-    fn check_reads(&self, product: &Product) -> Result<(), String> {
-        let _ = product;
+    fn check_reads(&self, _product: &Product) -> Result<(), String> {
         Ok(())
     }
 

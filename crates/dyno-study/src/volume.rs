@@ -88,6 +88,7 @@ impl VolumeChoice {
             Some(DipsChoice { every, length, limit: limits("dips") })
         };
         (table.kind == kind).then_some(())?;
+        let properties = table.named("properties").map(|(n, v)| (n.to_owned(), v.to_string()));
         Some(VolumeChoice {
             name: table.name.clone(),
             filesystem: table.owned("filesystem")?,
@@ -95,10 +96,7 @@ impl VolumeChoice {
             device: table.owned("device"),
             make_options: words("make_options", char::is_whitespace),
             mount_options: words("mount_options", |c| c == ','),
-            properties: table
-                .named("properties")
-                .map(|(name, value)| (name.to_owned(), value.to_string()))
-                .collect(),
+            properties: properties.collect(),
             scheduler: table.owned("scheduler"),
             read_ahead: table.size("read_ahead"),
             limit: limits("limit"),

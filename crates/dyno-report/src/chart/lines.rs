@@ -215,11 +215,8 @@ impl LinesChart {
         let y = self.y_scale();
         open_svg(&mut out, frame, &self.described(), &self.attributes(&y));
         self.legend.draw(&mut out);
-        let ticks: Vec<(f64, String)> = y
-            .ticks(4)
-            .into_iter()
-            .map(|v| (self.on_frame(y.at(v)), self.unit.on_axis(v)))
-            .collect();
+        let tick = |v: f64| (self.on_frame(y.at(v)), self.unit.on_axis(v));
+        let ticks: Vec<(f64, String)> = y.ticks(4).into_iter().map(tick).collect();
         y_axis(&mut out, frame, &ticks);
         self.x_axis(&mut out);
         self.plot(&mut out, &y);
@@ -350,10 +347,8 @@ impl LinesChart {
         height: &dyn Fn(f64) -> i64,
     ) {
         let on_plot = |points: &[Point]| -> Vec<(i64, Option<i64>)> {
-            reduce(points, self.max_points)
-                .into_iter()
-                .map(|(x, v)| (place(x), v.filter(|v| v.is_finite()).map(height)))
-                .collect()
+            let point = |(x, v): Point| (place(x), v.filter(|v| v.is_finite()).map(height));
+            reduce(points, self.max_points).into_iter().map(point).collect()
         };
         let path = match &series.shape {
             Shape::Line(points) => line_path(&on_plot(points)),

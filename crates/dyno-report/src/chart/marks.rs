@@ -168,12 +168,9 @@ impl MarksChart {
         let (slot, first) = self.slot();
         let shift = first + slot * place as f64;
         out.raw(format_args!("<g class=\"{}\">", variant_class(variant)));
-        let marks: Vec<(&Mark, f64)> = self
-            .marks
-            .iter()
-            .filter(|m| m.variant == variant && m.value.is_finite())
-            .filter_map(|m| Some((m, centres.get(m.step)? + shift)))
-            .collect();
+        let marks = self.marks.iter().filter(|m| m.variant == variant && m.value.is_finite());
+        let marks = marks.filter_map(|m| Some((m, centres.get(m.step)? + shift)));
+        let marks: Vec<(&Mark, f64)> = marks.collect();
         if self.style == Style::Lines {
             let points = joined(marks.iter().map(|(m, x)| (*x, y.at(m.value))));
             out.raw(format_args!("<path d=\"M{points}\" class=\"l\"/>"));

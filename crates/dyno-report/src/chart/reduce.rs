@@ -47,11 +47,8 @@ pub(crate) struct Together {
 
 /// Joins series on their positions, rounded to whole ones.
 pub(crate) fn together(series: &[Vec<Point>]) -> Together {
-    let mut points: Vec<(i64, Option<f64>)> = series
-        .iter()
-        .flatten()
-        .map(|(x, v)| (x.round() as i64, v.filter(|v| v.is_finite())))
-        .collect();
+    let rounded = |(x, v): &Point| (x.round() as i64, v.filter(|v| v.is_finite()));
+    let mut points: Vec<(i64, Option<f64>)> = series.iter().flatten().map(rounded).collect();
     // Stable, and quick on series that are in order already.
     points.sort_by_key(|(x, _)| *x);
     let mut out = Together::default();

@@ -51,11 +51,8 @@ pub(super) fn columns(findings: &Findings) -> Table {
 /// Statements in each of the author's buckets, counted; from when they were sent, and from when they
 /// were due.
 pub(super) fn buckets(findings: &Findings) -> Table {
-    let names: Vec<String> = BOUNDS_NS
-        .iter()
-        .map(|ns| format!("up_to_{}_us", ns / 1000))
-        .chain(["longer".into()])
-        .collect();
+    let names = BOUNDS_NS.iter().map(|ns| format!("up_to_{}_us", ns / 1000));
+    let names: Vec<String> = names.chain(["longer".into()]).collect();
     let heads = [
         (TEXT, "", "step tag operation from"),
         (WHOLE, "", &*names.join(" ")),

@@ -110,6 +110,10 @@ pub(super) fn name(names: Option<&String>) -> Cell {
     Cell::Text(names.cloned())
 }
 
+fn bounded(e: &Estimate) -> [Cell; 3] {
+    [e.value.into(), e.low.into(), e.high.into()]
+}
+
 /// One row for each variant, step, kind of transaction (`all` for all of them) and metric.
 pub(super) fn estimates(findings: &Findings) -> Table {
     let mut table = Builder::new(
@@ -122,19 +126,11 @@ pub(super) fn estimates(findings: &Findings) -> Table {
         ],
     );
     let mut add = |(variant, step): (usize, usize), kind: &str, metric: &str, e: &Estimate| {
-        table.row(vec![
-            name(findings.variants.get(variant).map(|v| &v.name)),
-            name(findings.steps.get(step).map(|s| &s.name)),
-            kind.into(),
-            metric.into(),
-            e.unit.as_str().into(),
-            e.value.into(),
-            e.low.into(),
-            e.high.into(),
-            e.n.into(),
-            e.min.into(),
-            e.max.into(),
-        ]);
+        let variant = name(findings.variants.get(variant).map(|v| &v.name));
+        let step = name(findings.steps.get(step).map(|s| &s.name));
+        let words = [kind, metric, e.unit.as_str()].map(Cell::from);
+        let row = [variant, step].into_iter().chain(words).chain(bounded(e));
+        table.row(row.chain([e.n.into(), e.min.into(), e.max.into()]).collect());
     };
     for cell in &findings.cells {
         for (metric, estimate) in &cell.metrics {
@@ -176,24 +172,18 @@ pub(super) fn comparisons(findings: &Findings) -> Table {
     for (kind, c) in all.chain(kinds) {
         let c: &Comparison = c;
         let of = |variant: usize| name(findings.variants.get(variant).map(|v| &v.name));
-        table.row(vec![
-            of(c.variant),
-            of(c.baseline),
-            name(findings.steps.get(c.step).map(|s| &s.name)),
-            kind.into(),
-            word(&c.metric).as_str().into(),
-            c.relative.value.into(),
-            c.relative.low.into(),
-            c.relative.high.into(),
-            c.absolute.value.into(),
-            c.absolute.low.into(),
-            c.absolute.high.into(),
+        let step = name(findings.steps.get(c.step).map(|s| &s.name));
+        let place =
+            [of(c.variant), of(c.baseline), step, kind.into(), word(&c.metric).as_str().into()];
+        let effects = bounded(&c.relative).into_iter().chain(bounded(&c.absolute));
+        let verdict = [
             c.absolute.unit.as_str().into(),
             c.relative.n.into(),
             c.p_value_of_verdict.into(),
             word(&c.verdict).as_str().into(),
             Cell::Whole(c.repetitions_needed.map(i64::from)),
-        ]);
+        ];
+        table.row(place.into_iter().chain(effects).chain(verdict).collect());
     }
     table.finish()
 }
@@ -293,7 +283,7 @@ fn trial_row(
         TrialOutcome::Finished => "finished",
         TrialOutcome::Failed { .. } => "failed",
     };
-    vec![
+    let mut row = vec![
         place.run.as_str().into(),
         trial.number.into(),
         name(place.variant),
@@ -308,15 +298,10 @@ fn trial_row(
         others.into(),
         rate.into(),
         times.mean_us().into(),
-        times.quantile_us(0.5).into(),
-        times.quantile_us(0.95).into(),
-        times.quantile_us(0.99).into(),
-        times.quantile_us(0.999).into(),
-        times.quantile_us(1.0).into(),
-        step.server_cpu_s.into(),
-        step.missed.into(),
-        step.retries.into(),
-    ]
+    ];
+    row.extend([0.5, 0.95, 0.99, 0.999, 1.0].map(|q| Cell::from(times.quantile_us(q))));
+    row.extend([step.server_cpu_s.into(), step.missed.into(), step.retries.into()]);
+    row
 }
 
 /// What a column of a second's values is called, its unit, and where it is.
@@ -335,11 +320,9 @@ const SECONDS: [SecondColumn; 8] = [
 
 /// One row for each second of each step of each ended trial, warm-up included, with all readings.
 pub(super) fn seconds(findings: &Findings, runs: &[Run]) -> Table {
-    let trials = || runs.iter().flat_map(|run| &run.trials);
-    let names: BTreeSet<&str> = trials()
-        .flat_map(|trial| &trial.steps)
-        .flat_map(|step| step.readings.keys().map(String::as_str))
-        .collect();
+    let steps = runs.iter().flat_map(|run| &run.trials).flat_map(|trial| &trial.steps);
+    let names = steps.flat_map(|step| step.readings.keys());
+    let names: BTreeSet<&str> = names.map(String::as_str).collect();
     let meanings = meanings(runs);
     let unit = |name: &str| meanings.get(name).map_or("", |reading| reading.unit.symbol());
     let mut table = Builder::new("seconds", &OF_TRIAL);

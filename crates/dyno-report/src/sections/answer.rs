@@ -5,11 +5,12 @@ use dyno_analysis::numbers::EffectStyle;
 use dyno_analysis::statistics::REPETITIONS_CAP;
 use dyno_analysis::{Caveat, Comparison, Estimate, MetricId, Verdict, metrics};
 
-use super::{Page, Reader, picture, price};
-use crate::chart::strip::{self, Ruler};
-use crate::document::{Block, Cell, Column, Element, Piece, Row as TableRow, Section, Table, Text};
+use super::page::{Page, Reader};
+use super::{parts, picture, price};
+use crate::chart::strip::Ruler;
+use crate::document::{Block, Cell, Element, Piece, Row as TableRow, Section, Table, Text};
 use crate::markup::kept_together;
-use crate::view::View;
+use crate::view::{Place, View};
 use crate::words::{self, Judged};
 use crate::{format, measured};
 
@@ -81,7 +82,7 @@ impl<'a> Row<'a> {
 }
 
 fn rows<'a>(view: &View<'a>, beside: &[MetricId]) -> Vec<Row<'a>> {
-    let row = |(variant, step): (usize, usize)| {
+    let row = |(variant, step): Place| {
         let main = view.main_comparison(variant, step);
         let other = |metric: &MetricId| {
             let found = view.comparison((variant, step), *metric);
@@ -131,9 +132,8 @@ fn table(view: &View<'_>, rows: &[Row<'_>], columns: &[EffectColumn]) -> Table {
     let heads = [Some("Variant"), has_steps.then(|| view.step_head())];
     let heads = heads.into_iter().flatten().map(Text::from);
     let mut table = Table::of(heads, 2).class("verdicts").bare(|_| true);
-    table
-        .columns
-        .extend(columns.iter().flat_map(|column| heads_of(&column.heading, &column.ruler)));
+    let heads = |column: &EffectColumn| parts::heads_of(&column.heading, &column.ruler);
+    table.columns.extend(columns.iter().flat_map(heads));
     let mut variant_before = None;
     for row in rows {
         let is_first = variant_before.replace(row.variant) != Some(row.variant);
@@ -146,18 +146,6 @@ fn table(view: &View<'_>, rows: &[Row<'_>], columns: &[EffectColumn]) -> Table {
         table.rows.push(TableRow::new(cells).class(format!("v{}{first}", row.variant)));
     }
     table
-}
-
-/// The columns of an effect: its numbers, its drawing, whose head says where its ends are, and the verdict.
-pub(crate) fn heads_of(name: &str, ruler: &Ruler) -> [Column; 3] {
-    let (low, high) = ruler.ends();
-    let ends = [low, high].map(|end| Element::of("span", end));
-    let ends = Text::default().element(Element::new("div").class("ends").inside(ends));
-    let heads = [(name.into(), Some("n")), (ends, Some("strip")), ("Verdict".into(), None)];
-    heads.map(|(head, class)| {
-        let is_number = class == Some("n");
-        Column { head, is_number, class, is_bare: true }
-    })
 }
 
 fn head(view: &View<'_>, variant: usize) -> Cell {
@@ -209,15 +197,12 @@ fn tallies(view: &View<'_>, rows: &[Row<'_>]) -> String {
 
 /// How many comparisons of a main metric ended with which verdict; verdicts that none has are left out.
 fn tally(view: &View<'_>, rows: &[Row<'_>], metric: MetricId) -> String {
-    Judged::ALL
-        .into_iter()
-        .filter_map(|judged| {
-            let is_it = |c: &Comparison| c.metric == metric && view.judged(c) == judged;
-            let n = rows.iter().filter(|row| row.main.is_some_and(is_it)).count();
-            (n > 0).then(|| format!("{n} {}", judged.word()))
-        })
-        .collect::<Vec<_>>()
-        .join(" · ")
+    let counted = |judged: Judged| {
+        let is_it = |c: &Comparison| c.metric == metric && view.judged(c) == judged;
+        let n = rows.iter().filter(|row| row.main.is_some_and(is_it)).count();
+        (n > 0).then(|| format!("{n} {}", judged.word()))
+    };
+    Judged::ALL.into_iter().filter_map(counted).collect::<Vec<_>>().join(" · ")
 }
 
 /// Three cells: the effect in numbers, as a drawing, and the verdict. A narrow screen shows the metric's
@@ -251,15 +236,9 @@ fn effect(view: &View<'_>, comparison: Option<&Comparison>, column: &EffectColum
     let numbers = Text::default().b(style.show(relative.value)).small(spread);
     [
         Cell::from(numbers).with("data-of", of),
-        strip(view, relative, &column.ruler, judged),
+        parts::strip(view, relative, &column.ruler, judged),
         Cell::from(verdict).class("v"),
     ]
-}
-
-pub(crate) fn strip(view: &View<'_>, relative: &Estimate, ruler: &Ruler, judged: Judged) -> Cell {
-    let threshold = view.findings.threshold * 100.0;
-    let drawing = strip::effect(relative, ruler, threshold, judged.class());
-    Cell::from(Text::of(Piece::Drawing(drawing))).class("strip")
 }
 
 fn spread(relative: &Estimate, style: EffectStyle) -> String {

@@ -3,7 +3,7 @@
 use dyno_analysis::TrialFacts;
 use dyno_record::AuditRow;
 
-use super::Page;
+use super::page::Page;
 use crate::document::{Block, Cell, Section, Table};
 use crate::words;
 
@@ -12,10 +12,9 @@ use crate::words;
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let view = page.view;
     let trials = view.findings.trials.iter();
-    let audited: Vec<(&TrialFacts, &AuditRow)> = trials
-        .filter(|trial| trial.variant < view.findings.variants.len())
-        .flat_map(|trial| trial.audit.iter().map(move |row| (trial, row)))
-        .collect();
+    let trials = trials.filter(|trial| trial.variant < view.findings.variants.len());
+    let audited = trials.flat_map(|trial| trial.audit.iter().map(move |row| (trial, row)));
+    let audited: Vec<(&TrialFacts, &AuditRow)> = audited.collect();
     if audited.is_empty() {
         return None;
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dyno_analysis::Estimate;
-use dyno_analysis::attribution::{AttributionFacts, Use};
+use dyno_analysis::attribution::{AttributionFacts, FieldName, Use};
 
 use super::parts;
 use crate::document::{Block, Cell, Element, Piece, Row, Table, Text};
@@ -150,11 +150,8 @@ fn field_names(view: &View<'_>, own: &[&AttributionFacts]) -> Option<Block> {
         facts.field_names.iter().find(|f| f.name == name).and_then(|f| f.value.clone())
     };
     // Columns that nothing here has a value for are left out.
-    let known: Vec<_> = first
-        .field_names
-        .iter()
-        .filter(|known| own.iter().any(|facts| value_of(facts, &known.name).is_some()))
-        .collect();
+    let is_known = |f: &&FieldName| own.iter().any(|facts| value_of(facts, &f.name).is_some());
+    let known: Vec<_> = first.field_names.iter().filter(is_known).collect();
     if known.is_empty() {
         return None;
     }

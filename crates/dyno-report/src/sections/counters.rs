@@ -8,7 +8,7 @@ use dyno_units::reading::Topic;
 
 use super::panel::{Panel, Quantity, Source, TrialStep, small};
 use super::readings::{Meanings, group, meanings};
-use super::{Page, parts};
+use super::{page::Page, parts};
 use crate::chart::lines::path_of;
 use crate::chart::reduce::{Point, reduce};
 use crate::chart::scale::{nice_range, nice_ticks};
@@ -34,7 +34,7 @@ struct Row<'a> {
 }
 
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
-    let Page { view, steps, runs, points, .. } = *page;
+    let &Page { view, ref steps, runs, points, .. } = page;
     let section = Section::new(
         "counters",
         "Counters",
@@ -164,10 +164,8 @@ fn table_row(
     let head = series(row, panel, n_points).into_iter().fold(head, Text::element);
     let value = |variant: usize| {
         let found = row.medians.iter().find(|(v, _)| *v == variant);
-        let measured: Vec<f64> = found
-            .into_iter()
-            .flat_map(|(_, points)| points.iter().filter(|p| p.0 >= 0.0).filter_map(|p| p.1))
-            .collect();
+        let points = found.into_iter().flat_map(|(_, points)| points);
+        let measured: Vec<f64> = points.filter(|p| p.0 >= 0.0).filter_map(|p| p.1).collect();
         if measured.is_empty() {
             return Cell::none("–");
         }
@@ -193,14 +191,11 @@ fn series(row: &Row<'_>, panel: &Panel<'_>, n_points: usize) -> Option<Element> 
     let (low, high) = nice_range(low, high, 4);
     let ticks: Vec<String> = nice_ticks(low, high, 4).iter().map(f64::to_string).collect();
     let (from, to) = panel.time();
-    let paths: Vec<String> = row
-        .medians
-        .iter()
-        .map(|(variant, points)| {
-            let path = path_of(&reduce(points, n_points), from, (low, high));
-            format!("{variant}:{path}")
-        })
-        .collect();
+    let path = |(variant, points): &(usize, Vec<Point>)| {
+        let path = path_of(&reduce(points, n_points), from, (low, high));
+        format!("{variant}:{path}")
+    };
+    let paths: Vec<String> = row.medians.iter().map(path).collect();
     let is_sparse = sparse::own_interval(row.medians.iter().map(|(_, points)| points)).is_some();
     let data = Element::new("data").class("series").hidden();
     let data = data.with("data-x", format!("{from} {to}")).with("data-y", format!("{low} {high}"));

@@ -2,13 +2,13 @@
 
 use dyno_analysis::Estimate;
 use dyno_analysis::debt::{DebtFacts, DebtTrend};
-use dyno_record::{Run, RunOff, TrialOutcome};
+use dyno_record::{Run, RunOff};
 use dyno_units::Reading;
 use dyno_units::reading::Topic;
 
 use super::panel::{Panel, Quantity, Source, TrialStep, small, with_unit};
 use super::readings::{Meanings, meanings, unit_of_code};
-use super::{Page, parts};
+use super::{page::Page, parts};
 use crate::chart::lines::{Across, LinesChart, Series, Shape};
 use crate::chart::reduce::Point;
 use crate::chart::variant_class;
@@ -23,7 +23,7 @@ const POINTS: usize = 300;
 
 /// The section; none where no debt was seen.
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
-    let Page { view, steps, runs, points, .. } = *page;
+    let &Page { view, ref steps, runs, points, .. } = page;
     let known = |d: &&DebtFacts| view.has_place(d.variant, d.step);
     let facts: Vec<&DebtFacts> = view.findings.debt.iter().filter(known).collect();
     let run_offs = run_offs(view, runs);
@@ -117,13 +117,8 @@ fn charts(panel: &Panel<'_>, facts: &[&DebtFacts]) -> Block {
 
 fn run_offs<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<(usize, &'a RunOff)> {
     let places = FindingsIndex::new(view.findings, runs);
-    let mut found = Vec::new();
-    for (i, run) in runs.iter().enumerate() {
-        for trial in run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished) {
-            let variant = places.variant(i, trial.number);
-            found.extend(variant.zip(trial.run_off.as_ref()));
-        }
-    }
+    let found = places.trials(runs).filter_map(|(_, t, v)| Some((v, t.run_off.as_ref()?)));
+    let mut found: Vec<_> = found.collect();
     found.sort_by_key(|(variant, _)| *variant);
     found
 }
@@ -137,8 +132,7 @@ fn run_off(view: &View<'_>, run_offs: &[(usize, &RunOff)], meanings: &Meanings<'
     let title = "Run-off: time from the end of the load until the engine had caught up";
     let mut blocks = vec![Block::heading(3, title)];
     if !known.is_empty() {
-        let heads = "Variant | #Caught up after | What happened";
-        let mut table = Table::headed("", heads);
+        let mut table = Table::headed("", "Variant | #Caught up after | What happened");
         for facts in known {
             let paid = facts.paid_after_s.as_ref();
             let more = if facts.unpaid.is_empty() { "" } else { "more than " };
@@ -158,15 +152,11 @@ fn run_off(view: &View<'_>, run_offs: &[(usize, &RunOff)], meanings: &Meanings<'
     blocks
 }
 
-fn curve(
-    view: &View<'_>,
-    run_offs: &[(usize, &RunOff)],
-    (name, reading): (&str, &Reading),
-) -> Block {
+fn curve(view: &View<'_>, runs: &[(usize, &RunOff)], (name, reading): (&str, &Reading)) -> Block {
     let mut series = Vec::new();
     let (mut most, mut least, mut to) = (0.0_f64, 0.0_f64, 1.0_f64);
     let mut before = None;
-    for (variant, run_off) in run_offs {
+    for (variant, run_off) in runs {
         let Some(column) = run_off.readings.get(name) else { continue };
         let finite = |v: &Option<f64>| v.filter(|v| v.is_finite());
         let times = run_off.start_s.iter().copied();

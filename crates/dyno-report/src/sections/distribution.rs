@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dyno_analysis::Findings;
-use dyno_record::{Run, TrialOutcome};
+use dyno_record::Run;
 
 use crate::chart::lines::nines;
 use crate::chart::reduce::Point;
@@ -124,27 +124,20 @@ impl Distributions {
 }
 
 pub(crate) fn gather(findings: &Findings, runs: &[Run]) -> Distributions {
-    let places = FindingsIndex::new(findings, runs);
     let mut found = Distributions::default();
-    for (i, run) in runs.iter().enumerate() {
-        for trial in run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished) {
-            let Some(variant) = places.variant(i, trial.number) else { continue };
-            for step in &trial.steps {
-                let Some(at) = places.step(i, step.step) else { continue };
-                let mut own = Distribution::default();
-                for kind in &step.kinds {
-                    let key = (at, kind.name.clone(), variant);
-                    let all = found.merged.entry(key).or_default();
-                    // The reader has refused records whose histograms cannot be decoded.
-                    let _ = kind.response.walk(&mut |ns, n| {
-                        all.add(ns, n);
-                        own.add(ns, n);
-                    });
-                }
-                if own.n > 0 {
-                    found.traces.entry((at, variant)).or_default().push(own.trace());
-                }
-            }
+    for (_, _, (variant, at), step) in FindingsIndex::new(findings, runs).steps(runs) {
+        let mut own = Distribution::default();
+        for kind in &step.kinds {
+            let key = (at, kind.name.clone(), variant);
+            let all = found.merged.entry(key).or_default();
+            // The reader has refused records whose histograms cannot be decoded.
+            let _ = kind.response.walk(&mut |ns, n| {
+                all.add(ns, n);
+                own.add(ns, n);
+            });
+        }
+        if own.n > 0 {
+            found.traces.entry((at, variant)).or_default().push(own.trace());
         }
     }
     found.merged.retain(|_, distribution| distribution.n > 0);

@@ -2,7 +2,7 @@
 
 use dyno_analysis::FaultFacts;
 
-use super::Page;
+use super::page::Page;
 use crate::document::{Block, Cell, Section, Table};
 use crate::format::Unit;
 use crate::view::View;
@@ -66,12 +66,8 @@ fn tables(view: &View<'_>) -> Vec<Table> {
     );
     let mut faults = Table::headed("Faults", heads);
     for facts in &all {
-        let seconds = |value: Option<f64>| {
-            Cell::from(value.map_or("–".to_owned(), |value| format!("{value:.1} s")))
-        };
-        let shown = |value: Option<f64>, unit: Unit| {
-            Cell::from(value.map_or("–".to_owned(), |value| unit.show(value)))
-        };
+        let seconds = |value: Option<f64>| or_dash(value.map(|value| format!("{value:.1} s")));
+        let shown = |value: Option<f64>, unit: Unit| or_dash(value.map(|value| unit.show(value)));
         let fault = &facts.fault;
         faults.row([
             view.head(facts.variant),
@@ -97,22 +93,20 @@ fn tables(view: &View<'_>) -> Vec<Table> {
     tables
 }
 
+fn or_dash(text: Option<String>) -> Cell {
+    text.unwrap_or_else(|| "–".to_owned()).into()
+}
+
 fn promotions(view: &View<'_>, all: &[&FaultFacts]) -> Option<Table> {
     let heads = "Variant | Trial | Fault | Promoted | #Accepted writes after | #First commit after \
          | #Confirmed | #In doubt | #Found | #Confirmed but lost";
     let mut table = Table::headed("Replicas promoted", heads);
     let promoted = all.iter().filter_map(|facts| Some((facts, facts.fault.promotion.as_ref()?)));
-    let mut any = false;
     for (facts, promotion) in promoted {
-        any = true;
-        let count = |value: Option<u64>| {
-            Cell::from(value.map_or("–".to_owned(), |value| Unit::Count.show(value as f64)))
-        };
-        let seconds = |value: Option<f64>| {
-            Cell::from(value.map_or("–".to_owned(), |value| format!("{value:.2} s")))
-        };
-        let survived = promotion.survived.as_ref();
         let shown = |value: u64| Unit::Count.show(value as f64);
+        let count = |value: Option<u64>| or_dash(value.map(shown));
+        let seconds = |value: Option<f64>| or_dash(value.map(|value| format!("{value:.2} s")));
+        let survived = promotion.survived.as_ref();
         table.row([
             view.head(facts.variant),
             Cell::from(facts.trial.to_string()),
@@ -124,7 +118,7 @@ fn promotions(view: &View<'_>, all: &[&FaultFacts]) -> Option<Table> {
             count(survived.map(|one| one.in_doubt)),
             count(survived.map(|one| one.found)),
             match facts.lost {
-                None => Cell::from("–".to_owned()),
+                None => or_dash(None),
                 Some((0, 0)) => Cell::from("0".to_owned()),
                 Some((0, most)) => Cell::from(format!("0 to {}", shown(most))),
                 Some((least, most)) if least == most => Cell::bad(shown(least)),
@@ -132,7 +126,7 @@ fn promotions(view: &View<'_>, all: &[&FaultFacts]) -> Option<Table> {
             },
         ]);
     }
-    any.then_some(table)
+    (!table.rows.is_empty()).then_some(table)
 }
 
 fn errors(view: &View<'_>, all: &[&FaultFacts]) -> Option<Table> {
@@ -145,13 +139,10 @@ fn errors(view: &View<'_>, all: &[&FaultFacts]) -> Option<Table> {
             continue;
         }
         places.push(place);
-        let classes: Vec<String> = facts
-            .error_classes
-            .iter()
-            .map(|(class, n)| {
-                format!("{} {}", Unit::Count.show(*n as f64), class.replace('_', " "))
-            })
-            .collect();
+        let class = |(class, n): (&String, &u64)| {
+            format!("{} {}", Unit::Count.show(*n as f64), class.replace('_', " "))
+        };
+        let classes: Vec<String> = facts.error_classes.iter().map(class).collect();
         table.row([
             view.head(facts.variant),
             Cell::from(facts.trial.to_string()),

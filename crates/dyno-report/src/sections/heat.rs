@@ -6,7 +6,7 @@ use crate::chart::picture::{Picture, STRENGTHS, address};
 use crate::chart::{Frame, variant_class};
 use crate::document::{Block, Element, Figure, Text};
 use crate::format::{self, Unit};
-use crate::times::{Grid, Times, bucket_start_us};
+use crate::times::{Grid, KeyOf, Times, bucket_start_us};
 use crate::view::View;
 
 /// Buckets of a grid that make one row of a picture.
@@ -23,11 +23,8 @@ struct Common {
 /// A map for each variant at a step, of one kind of transaction (empty: all).
 pub(crate) fn maps(view: &View<'_>, times: &Times, at: (usize, &str)) -> Vec<Block> {
     let (step, kind) = at;
-    let grids: Vec<(usize, &Grid)> = times
-        .of_step(step)
-        .filter(|((_, _, k), _)| k == kind)
-        .map(|((variant, _, _), grid)| (*variant, grid))
-        .collect();
+    let grids = times.of_step(step).filter(|((_, _, k), _)| k == kind);
+    let grids: Vec<(usize, &Grid)> = grids.map(|((v, _, _), grid)| (*v, grid)).collect();
     let Some(common) = common(&grids) else { return Vec::new() };
     let title = match kind {
         "" => "Response times over time".to_owned(),
@@ -75,12 +72,7 @@ fn common(grids: &[(usize, &Grid)]) -> Option<Common> {
     Some(Common { rows: rows?, density })
 }
 
-fn map(
-    view: &View<'_>,
-    (variant, step, kind): (usize, usize, &str),
-    grid: &Grid,
-    common: &Common,
-) -> Block {
+fn map(view: &View<'_>, (variant, step, kind): KeyOf<'_>, grid: &Grid, common: &Common) -> Block {
     let (first, last) = common.rows;
     let edges = (bucket_start_us(first * MERGED), bucket_start_us((last + 1) * MERGED));
     let to_s = grid.to_s();

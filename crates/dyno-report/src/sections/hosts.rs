@@ -4,7 +4,7 @@ use dyno_analysis::TrialHostFacts;
 use dyno_analysis::hosts::{HostFacts, ServerHostFacts};
 use dyno_record::NetworkFacts;
 
-use super::Page;
+use super::page::Page;
 use crate::document::{Block, Cell, Section, Table};
 use crate::format::Unit;
 use crate::words::{counted, sorted};
@@ -138,9 +138,8 @@ pub(crate) fn server_hosts(page: &Page<'_>) -> Option<Section> {
                 of 4 MiB; the trial with the longest round trips is shown.";
     let heads = "Host | Member | Machine | #CPUs | #CPU | #Memory | #Kernel | #Dyno | #Trials | \
          #Round trip | #Bandwidth";
-    let mut table = Table::headed("from the machine that ran the study", heads);
-    findings.server_hosts.iter().for_each(|host| table.row(server_host(host).to_vec()));
-    let mut tables = vec![table];
+    let table = Table::headed("from the machine that ran the study", heads);
+    let mut tables = vec![table.rows(findings.server_hosts.iter().map(server_host))];
     let measured: Vec<_> =
         findings.hosts.iter().filter_map(|host| Some((host, host.network.as_ref()?))).collect();
     if !measured.is_empty() {
@@ -192,47 +191,39 @@ fn of_network(network: Option<&NetworkFacts>) -> [Cell; 2] {
 #[cfg(test)]
 mod tests {
     use dyno_analysis::Findings;
-    use dyno_record::{ClockFacts, Environment};
 
     use super::*;
+    use crate::pages_tests::add_hosts;
     use crate::sections::written;
 
-    #[test]
-    fn each_host_has_a_row_with_its_clock() {
-        let clock = ClockFacts {
-            wall_offset_ms: -5000.0,
-            wall_bound_ms: 1.2,
-            bound_us: 150.0,
-            round_trip_us: 300.0,
-            drift_ppm: Some(50.2),
-            drift_bound_ppm: Some(3.0),
-            ..ClockFacts::default()
-        };
-        let host = HostFacts {
-            host: "sql1".to_owned(),
-            machine: "node-1".to_owned(),
-            n: 3,
-            share: 0.333,
-            share_meant: 0.333,
-            throughput: 1000.0,
-            cpu_us: Some(12.0),
-            clock: Some(clock),
-            ..HostFacts::default()
-        };
-        let mut findings = Findings {
+    fn without_hosts() -> Findings {
+        Findings {
             variants: vec![Default::default()],
             steps: vec![Default::default()],
             ..Findings::default()
-        };
-        assert_eq!(written(&findings, load_generators), "");
-        findings.hosts = vec![host];
-        let page = written(&findings, load_generators);
-        assert!(!page.contains("Server"), "{page}");
-        findings.hosts[0].server = Some("mysql://me@db2:3306/test".to_owned());
-        assert!(written(&findings, load_generators).contains("mysql://me@db2:3306/test"));
-        for part in ["sql1", "node-1", "1,000/s", "−5000.0 ms ± 1.2 ms", "+50 ppm ± 3 ppm"] {
+        }
+    }
+
+    #[track_caller]
+    fn check(page: &str, parts: &[&str]) {
+        for part in parts {
             assert!(page.contains(part), "{part} is not in {page}");
         }
+    }
+
+    #[test]
+    fn each_host_has_a_row_with_its_clock() {
+        let mut findings = without_hosts();
+        assert_eq!(written(&findings, load_generators), "");
+        add_hosts(&mut findings);
+        assert!(written(&findings, load_generators).contains("mysql://me@db2:3306/test"));
+        let host = &mut findings.hosts[0];
+        host.server = None;
+        host.clock.as_mut().unwrap().wall_bound_ms = 1.2;
+        let page = written(&findings, load_generators);
+        assert!(!page.contains("Server"), "{page}");
+        let clock = ["−5000.0 ms ± 1.2 ms", "+50 ppm ± 3 ppm"];
+        check(&page, &["sql1", "node-1", "1,000/s", clock[0], clock[1]]);
     }
 
     #[test]
@@ -248,71 +239,33 @@ mod tests {
 
     #[test]
     fn each_machine_has_a_row() {
-        let mut findings = Findings { variants: vec![Default::default()], ..Findings::default() };
+        let mut findings = without_hosts();
         assert_eq!(written(&findings, trial_hosts), "");
-        let facts =
-            [("kernel", "Linux 6.1"), ("filesystem", "xfs"), ("filesystem.device", "nvme0n1")];
-        findings.trial_hosts = vec![TrialHostFacts {
-            pool: "m5".to_owned(),
-            host: "m5-1".to_owned(),
-            place: Some("node c1".to_owned()),
-            environment: Environment {
-                machine: "ip-10".to_owned(),
-                cpus: 8,
-                memory_bytes: 4 << 30,
-                facts: facts.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
-            },
-            variants: vec![0],
-            blocks: vec![1, 3],
-            n: 2,
-        }];
-        let page = written(&findings, trial_hosts);
+        add_hosts(&mut findings);
+        let mut page_with = |facts: [(&str, &str); 2]| {
+            let facts = facts.map(|(name, text)| (name.to_owned(), text.to_owned()));
+            findings.trial_hosts[0].environment.facts.extend(facts);
+            written(&findings, trial_hosts)
+        };
+        let page = page_with([("filesystem", "xfs"), ("filesystem.device", "nvme0n1")]);
+        check(&page, &["m5-1 (node c1)", "ip-10", "4 GiB", "Linux 6.1", "xfs on nvme0n1", "1, 3"]);
         let limits = [("cgroup.cpus", "0.5"), ("cgroup.memory_bytes", "536870912")];
-        let mut limited = findings.clone();
-        limited.trial_hosts[0]
-            .environment
-            .facts
-            .extend(limits.map(|(name, text)| (name.to_owned(), text.to_owned())));
-        let page_of_pod = written(&limited, trial_hosts);
-        for part in ["8 (limit 0.5)", "4 GiB (limit 512 MiB)"] {
-            assert!(page_of_pod.contains(part), "{part} is not in {page_of_pod}");
-        }
-        for part in ["m5-1 (node c1)", "ip-10", "4 GiB", "Linux 6.1", "xfs on nvme0n1", "1, 3"] {
-            assert!(page.contains(part), "{part} is not in {page}");
-        }
+        check(&page_with(limits), &["8 (limit 0.5)", "4 GiB (limit 512 MiB)"]);
     }
 
     #[test]
     fn each_host_of_servers_has_a_row_with_its_machine_and_network() {
-        let network = NetworkFacts {
-            round_trip_us: 250.0,
-            round_trip_least_us: 200.0,
-            bytes_per_s: Some((100 << 20) as f64),
-        };
-        let facts = [("kernel", "Linux 6.1"), ("cpu.model", "EPYC")];
-        let host = ServerHostFacts {
-            host: "sql1".to_owned(),
-            members: vec!["replica-1 (replica)".to_owned()],
-            machine: "node-1".to_owned(),
-            dyno: "1.2".to_owned(),
-            cpus: 8,
-            facts: facts.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
-            n: 3,
-            network: Some(network.clone()),
-        };
-        let mut findings = Findings { variants: vec![Default::default()], ..Findings::default() };
+        let mut findings = without_hosts();
         assert_eq!(written(&findings, server_hosts), "");
-        findings.server_hosts = vec![host];
+        add_hosts(&mut findings);
+        let generators = std::mem::take(&mut findings.hosts);
         let page = written(&findings, server_hosts);
-        for part in ["sql1", "replica-1 (replica)", "node-1", "EPYC", "Linux 6.1", "250", "MB/s"] {
-            assert!(page.contains(part), "{part} is not in {page}");
-        }
+        let machine = ["sql1", "replica-1 (replica)", "node-1", "EPYC", "Linux 6.1"];
+        check(&page, &machine);
+        check(&page, &["250", "MB/s"]);
         assert!(!page.contains("Load generator"), "{page}");
-        findings.hosts = vec![HostFacts {
-            host: "gen1".to_owned(),
-            network: Some(network),
-            ..HostFacts::default()
-        }];
+        findings.hosts = generators;
+        findings.hosts[0].host = "gen1".to_owned();
         assert!(written(&findings, server_hosts).contains("gen1"));
     }
 }

@@ -5,7 +5,7 @@ use dyno_analysis::Estimate;
 use dyno_analysis::insert_benchmark::{BOUNDS_NS, Buckets, InsertBenchmarkCell};
 use dyno_analysis::kept::KEPT;
 
-use super::{Page, parts};
+use super::{page::Page, parts};
 use crate::author::{self, OPERATIONS};
 use crate::document::{Block, Cell, Row, Section, Table, Text};
 use crate::format::{self, Unit};
@@ -35,7 +35,7 @@ fn by_step(
     cell: impl Fn(&InsertBenchmarkCell) -> Option<Cell>,
 ) -> Block {
     let shown = |variant, step| {
-        let cell = author::at(view, variant, step).and_then(&cell);
+        let cell = author::at(view, (variant, step)).and_then(&cell);
         cell.unwrap_or(Cell::none("–"))
     };
     parts::by_step(view, author::variants(view), steps.iter().copied(), shown).class(class).into()
@@ -49,7 +49,7 @@ fn rates(view: &View<'_>) -> Vec<Block> {
     let table = by_step(view, "heat dense", &author::steps_with(view, |_| true), |cell| {
         let rate = rate_of(cell)?;
         let baseline = view.findings.variants[cell.variant].baseline;
-        let theirs = baseline.and_then(|v| rate_of(author::at(view, v, cell.step)?));
+        let theirs = baseline.and_then(|v| rate_of(author::at(view, (v, cell.step))?));
         let differs = theirs.is_some_and(|theirs| are_apart(rate, theirs));
         let (class, strength) = cell.relative.filter(|_| differs).map_or(("", 0.0), colour);
         let (value, spread) = format::value_and_spread(rate);
@@ -184,7 +184,8 @@ fn responses(view: &View<'_>) -> Vec<Block> {
         let is_bound = |column: usize| (2..heads.len() - 2).contains(&column);
         let mut table = Table::of(heads.clone(), 2).class("heat dense").bare(is_bound);
         for operation in OPERATIONS {
-            for cell in author::variants(view).into_iter().filter_map(|v| author::at(view, v, step))
+            for cell in
+                author::variants(view).into_iter().filter_map(|v| author::at(view, (v, step)))
             {
                 let (sent, due) =
                     (cell.response.get(operation), cell.response_from_due.get(operation));

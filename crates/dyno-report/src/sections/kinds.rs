@@ -49,7 +49,7 @@ pub(crate) fn tables(view: &View<'_>) -> Vec<Block> {
     for step in view.steps() {
         let kinds = of_step(view, step);
         if !kinds.is_empty() {
-            let table = table(view, step, &kinds);
+            let table = table(view, &kinds);
             blocks.push(parts::panel(view, step, vec![table.into()]));
         }
     }
@@ -57,7 +57,7 @@ pub(crate) fn tables(view: &View<'_>) -> Vec<Block> {
     blocks
 }
 
-fn table(view: &View<'_>, step: usize, kinds: &[&KindCell]) -> Table {
+fn table(view: &View<'_>, kinds: &[&KindCell]) -> Table {
     let is_offered = kinds.iter().any(|k| k.offered.is_some());
     let mut heads = [&["Kind", "Variant"][..], &TITLES].concat();
     heads.extend(is_offered.then_some("Offered to its role"));
@@ -72,7 +72,7 @@ fn table(view: &View<'_>, step: usize, kinds: &[&KindCell]) -> Table {
             }
             let value = |metric: &MetricId| {
                 let estimate = (kind.metrics.get(metric), View::few_of_kind(kind, *metric));
-                cell(view, estimate, comparison(view, kind, step, *metric))
+                cell(view, estimate, comparison(view, kind, *metric))
             };
             let failed = kind.outcomes.iter().filter(|(name, _)| !is_good(name));
             let failed = format::grouped(failed.map(|(_, n)| n).sum());
@@ -106,13 +106,9 @@ fn new_orders(view: &View<'_>, kind: &KindCell) -> Option<String> {
     Some(format!("{}{bounds} per minute: {name}, {mode}", a_minute(throughput.value)))
 }
 
-fn comparison<'a>(
-    view: &View<'a>,
-    kind: &KindCell,
-    step: usize,
-    metric: MetricId,
-) -> Option<&'a Comparison> {
-    let is_it = |c: &&Comparison| (c.variant, c.step, c.metric) == (kind.variant, step, metric);
+fn comparison<'a>(view: &View<'a>, kind: &KindCell, metric: MetricId) -> Option<&'a Comparison> {
+    let at = (kind.variant, kind.step, metric);
+    let is_it = |c: &&Comparison| (c.variant, c.step, c.metric) == at;
     let own = view.findings.kind_comparisons.iter().filter(|c| c.kind == kind.kind);
     own.map(|c| &c.comparison).find(is_it)
 }

@@ -3,7 +3,7 @@
 use dyno_analysis::{Comparison, Estimate, Metric, MetricId, MetricRole, metrics};
 
 use super::tables::is_cost;
-use super::{Page, parts, scaling};
+use super::{page::Page, parts, scaling};
 
 use crate::chart::Frame;
 use crate::chart::marks::{Mark, MarksChart, Style, places};
@@ -11,7 +11,7 @@ use crate::chart::rows::RowsChart;
 use crate::chart::strip::Ruler;
 use crate::document::{Block, Cell, Element, Figure, Section, Table, Text};
 use crate::format::{self, Unit};
-use crate::view::View;
+use crate::view::{Place, View};
 use crate::words;
 
 /// The most bars that are read with ease in a chart of ordinary width.
@@ -106,7 +106,7 @@ fn by_kind(view: &View<'_>) -> Vec<Block> {
                 k.kind == kind && view.has_place(k.variant, k.step)
             };
             let cells = view.findings.kinds.iter().filter(is_known);
-            let found: Vec<((usize, usize), &Estimate)> = cells
+            let found: Vec<(Place, &Estimate)> = cells
                 .filter_map(|k| Some(((k.variant, k.step), k.metrics.get(&metric)?)))
                 .collect();
             let Some((_, first)) = found.first() else { continue };
@@ -173,7 +173,7 @@ fn frame(n_marks: usize) -> (Frame, &'static str) {
 }
 
 /// The mark of an estimate; bounds that are no numbers are left out, as are those of two repetitions.
-pub(crate) fn mark(view: &View<'_>, (variant, step): (usize, usize), estimate: &Estimate) -> Mark {
+pub(crate) fn mark(view: &View<'_>, (variant, step): Place, estimate: &Estimate) -> Mark {
     Mark {
         variant,
         step,
@@ -204,7 +204,7 @@ impl Plot {
         view: &View<'_>,
         metric: MetricId,
         (title, note): (String, String),
-        found: &[((usize, usize), &Estimate)],
+        found: &[(Place, &Estimate)],
     ) -> Plot {
         Plot {
             title,
@@ -266,7 +266,7 @@ fn class_of(metric: MetricId, how: &str) -> String {
 
 /// Whether values that are read side by side differ so much that ratios must take equal space.
 /// Throughput rises by itself with the load, so there the variants of one step are what counts.
-pub(crate) fn needs_log(found: &[((usize, usize), &Estimate)], unit: &Unit) -> bool {
+pub(crate) fn needs_log(found: &[(Place, &Estimate)], unit: &Unit) -> bool {
     let is_far = |values: Vec<f64>| {
         let positive = || values.iter().copied().filter(|v| *v > 0.0);
         positive().fold(0.0, f64::max) / positive().fold(f64::MAX, f64::min) >= LOG_FROM
@@ -280,7 +280,7 @@ pub(crate) fn needs_log(found: &[((usize, usize), &Estimate)], unit: &Unit) -> b
 }
 
 fn estimates(view: &View<'_>, metric: MetricId) -> Option<Block> {
-    let found: Vec<((usize, usize), &Estimate)> =
+    let found: Vec<(Place, &Estimate)> =
         view.places().filter_map(|(v, s)| Some(((v, s), view.estimate((v, s), metric)?))).collect();
     let (_, first) = found.first()?;
     let is_log = needs_log(&found, &Unit::of(first));
@@ -319,7 +319,7 @@ fn effects(view: &View<'_>, metric: MetricId, effect: Effect) -> Option<Block> {
         (_, false) => "down is better",
     };
     let (name, baseline) = (view.heading(metric), baseline(view));
-    let of = |pick: fn(&Comparison) -> &Estimate| -> Vec<((usize, usize), &Estimate)> {
+    let of = |pick: fn(&Comparison) -> &Estimate| -> Vec<(Place, &Estimate)> {
         found.iter().map(|c| ((c.variant, c.step), pick(c))).collect()
     };
     found.first()?;
@@ -378,7 +378,7 @@ fn concurrency(view: &View<'_>) -> Vec<Block> {
         if is_one { "" } else { " than both have" }
     );
     let mut table = Table::headed("", "Variant | Group").class("verdicts");
-    table.columns.extend(super::answer::heads_of("Throughput", &ruler));
+    table.columns.extend(parts::heads_of("Throughput", &ruler));
     for group in groups.iter().filter(|g| g.variant < view.findings.variants.len()) {
         let judged =
             view.judge((group.variant, group.baseline), metrics::THROUGHPUT, group.verdict);
@@ -389,7 +389,7 @@ fn concurrency(view: &View<'_>) -> Vec<Block> {
             view.head(group.variant).small(format!("vs. {}", view.variant(group.baseline))),
             words::group(group.group).into(),
             Cell::from(effect).with("data-of", "Throughput"),
-            super::answer::strip(view, &group.relative, &ruler, judged),
+            parts::strip(view, &group.relative, &ruler, judged),
             Cell::verdict(judged),
         ]);
     }

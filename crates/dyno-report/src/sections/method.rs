@@ -8,7 +8,7 @@ use dyno_record::{Run, SCHEDULING_GROUP};
 use dyno_units::ByteCount;
 
 use super::kinds::is_good;
-use super::{Page, again};
+use super::{again, page::Page};
 use crate::document::{Block, Cell, Element, Piece, Row, Section, Table, Text};
 use crate::format::{self, Unit};
 use crate::view::View;
@@ -294,10 +294,8 @@ fn settings_table<'a>(
 
 fn stopping(view: &View<'_>) -> Vec<Block> {
     let Some(facts) = &view.findings.stopping else { return Vec::new() };
-    let (looks, saved) = (
-        words::counted(facts.looks as usize, "look at the results", "looks at the results"),
-        words::counted(facts.saved_trials as usize, "trial", "trials"),
-    );
+    let looks = words::counted(facts.looks as usize, "look at the results", "looks at the results");
+    let saved = words::counted(facts.saved_trials as usize, "trial", "trials");
     let each = Unit::Percent.tick(facts.confidence_of_looks * 100.0);
     let lead = format!(
         "Between {} and {} repetitions, with at most {looks}; {saved} of the plan were not needed. \
@@ -307,8 +305,7 @@ fn stopping(view: &View<'_>) -> Vec<Block> {
         facts.repetitions_max,
         view.confidence()
     );
-    let heads = "Variant | #Repetitions | State | Why";
-    let mut table = Table::headed("", heads);
+    let mut table = Table::headed("", "Variant | #Repetitions | State | Why");
     for (idx, variant) in facts.variants.iter().enumerate().take(view.findings.variants.len()) {
         table.row([
             view.head(idx),

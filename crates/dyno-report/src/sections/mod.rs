@@ -17,6 +17,7 @@ mod kind_seconds;
 mod kinds;
 mod loads;
 pub(crate) mod method;
+pub(crate) mod page;
 mod panel;
 pub(crate) mod parts;
 pub(crate) mod picture;
@@ -32,6 +33,8 @@ pub(crate) mod tables;
 mod terminal;
 mod vectors;
 
+use std::borrow::Cow;
+
 pub(crate) use distribution::Distribution;
 use dyno_analysis::Findings;
 use dyno_record::Run;
@@ -39,29 +42,8 @@ use dyno_record::Run;
 use crate::document::{Block, Section};
 use crate::times::Times;
 use crate::view::View;
-use Reader::{Browser, PullRequest, Terminal};
-
-/// Where a section is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reader {
-    Browser,
-    PullRequest,
-    Terminal,
-}
-
-/// What sections are made from: the findings, and the series of the record.
-pub(crate) struct Page<'a> {
-    view: &'a View<'a>,
-    reader: Reader,
-    /// Columns of a terminal.
-    width: usize,
-    runs: &'a [Run],
-    steps: &'a [Vec<panel::TrialStep<'a>>],
-    /// Most points of a path.
-    points: usize,
-    times: &'a Times,
-    distributions: &'a distribution::Distributions,
-}
+use page::Page;
+use page::Reader::{self, Browser, PullRequest, Terminal};
 
 /// A section makes itself, or nothing if there is nothing to show.
 type Make = fn(&Page<'_>) -> Option<Section>;
@@ -97,32 +79,14 @@ const SECTIONS: &[(&[Reader], Make)] = &[
 
 /// The sections of a page in a browser. `runs` are the record, `times` the response times of its seconds.
 pub(crate) fn of_page(view: &View<'_>, runs: &[Run], times: &Times) -> Vec<Section> {
-    let steps = panel::gather(view, runs);
-    made(&Page {
-        view,
-        reader: Reader::Browser,
-        width: 0,
-        runs,
-        points: panel::points_most(view, &steps),
-        steps: &steps,
-        times: &times.fitting(),
-        distributions: &distribution::gather(view.findings, runs),
-    })
+    made(&Page::new(view, runs, times.fitting()))
 }
 
 /// What is read as text, without the record; `width` is that of a terminal.
 pub(crate) fn in_text(findings: &Findings, reader: Reader, width: usize) -> Vec<Block> {
-    let sections = made(&Page {
-        view: &View::new(findings),
-        reader,
-        width,
-        runs: &[],
-        steps: &[],
-        points: 0,
-        times: &Times::default(),
-        distributions: &distribution::Distributions::default(),
-    });
-    sections.into_iter().flat_map(|section| section.blocks).collect()
+    let view = View::new(findings);
+    let page = Page { reader, width, ..Page::new(&view, &[], Cow::default()) };
+    made(&page).into_iter().flat_map(|section| section.blocks).collect()
 }
 
 fn made(page: &Page<'_>) -> Vec<Section> {
@@ -133,19 +97,9 @@ fn made(page: &Page<'_>) -> Vec<Section> {
 /// A section of findings without a record, as markup; empty if there is none.
 #[cfg(test)]
 pub(crate) fn written(findings: &Findings, section: Make) -> String {
-    let view = &View::new(findings);
-    let (steps, distributions) = (panel::gather(view, &[]), distribution::gather(findings, &[]));
+    let view = View::new(findings);
     let mut out = crate::markup::Markup::new();
-    let page = Page {
-        view,
-        reader: Reader::Browser,
-        width: 0,
-        runs: &[],
-        steps: &steps,
-        points: 100,
-        times: &Times::default(),
-        distributions: &distributions,
-    };
+    let page = Page::new(&view, &[], Cow::default());
     if let Some(made) = section(&page) {
         crate::document::html::section(&mut out, &made);
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use dyno_record::{IntervalColumns, Run, StepSummary, TrialOutcome};
+use dyno_record::{IntervalColumns, Run, StepSummary};
 use dyno_units::Reading;
 
 use crate::chart::legend::{Entry, Legend};
@@ -101,24 +101,16 @@ pub(crate) enum Source {
 pub(crate) fn gather<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<Vec<TrialStep<'a>>> {
     let findings = view.findings;
     let mut steps: Vec<Vec<TrialStep<'a>>> = findings.steps.iter().map(|_| Vec::new()).collect();
-    let places = FindingsIndex::new(findings, runs);
-    for (i, run) in runs.iter().enumerate() {
-        for trial in run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished) {
-            let Some(variant) = places.variant(i, trial.number) else { continue };
-            for step in &trial.steps {
-                let Some(at) = places.step(i, step.step) else { continue };
-                let (intervals, readings) = (&step.intervals, &step.readings);
-                steps[at].push(TrialStep {
-                    variant,
-                    intervals,
-                    readings,
-                    meanings: &trial.meanings,
-                    summary: step,
-                    key: (i, trial.number, step.step),
-                    is_whole: whole_seconds(step),
-                });
-            }
-        }
+    for (i, trial, (variant, at), step) in FindingsIndex::new(findings, runs).steps(runs) {
+        steps[at].push(TrialStep {
+            variant,
+            intervals: &step.intervals,
+            readings: &step.readings,
+            meanings: &trial.meanings,
+            summary: step,
+            key: (i, trial.number, step.step),
+            is_whole: whole_seconds(step),
+        });
     }
     steps.iter_mut().for_each(|trials| trials.sort_by_key(|t| t.variant));
     steps
@@ -177,13 +169,8 @@ impl Panel<'_> {
     /// The lines of all trials of a variant, background first, with their class and their name.
     /// `n` is the number of single lines that the whole chart would have.
     fn lines(&self, variant: usize, what: &Source, (class, name): (&str, &str), n: usize) -> Lines {
-        let mut all: Vec<Vec<Point>> = self
-            .trials
-            .iter()
-            .filter(|t| t.variant == variant)
-            .map(|t| points(t, what))
-            .filter(|p| p.iter().any(|p| p.1.is_some()))
-            .collect();
+        let all = self.trials.iter().filter(|t| t.variant == variant).map(|t| points(t, what));
+        let mut all: Vec<Vec<Point>> = all.filter(|p| p.iter().any(|p| p.1.is_some())).collect();
         let mut lines = Lines::default();
         if all.is_empty() {
             return lines;

@@ -2,8 +2,9 @@
 
 use dyno_analysis::{Comparison, Estimate, Verdict};
 
+use crate::chart::strip::{self, Ruler};
 use crate::chart::{swatch, variant_class};
-use crate::document::{Block, Cell, Element, Piece, Table, Text};
+use crate::document::{Block, Cell, Column, Element, Piece, Table, Text};
 use crate::format;
 use crate::view::View;
 use crate::words::Judged;
@@ -137,6 +138,24 @@ pub(crate) fn repetitions(view: &View<'_>) -> String {
         (a, b) if a == b => format!("n = {a} repetitions"),
         (a, b) => format!("n = {a}–{b} repetitions"),
     }
+}
+
+/// The columns of an effect: its numbers, its drawing, whose head says where its ends are, and the verdict.
+pub(crate) fn heads_of(name: &str, ruler: &Ruler) -> [Column; 3] {
+    let (low, high) = ruler.ends();
+    let ends = [low, high].map(|end| Element::of("span", end));
+    let ends = Text::default().element(Element::new("div").class("ends").inside(ends));
+    let heads = [(name.into(), Some("n")), (ends, Some("strip")), ("Verdict".into(), None)];
+    heads.map(|(head, class)| {
+        let is_number = class == Some("n");
+        Column { head, is_number, class, is_bare: true }
+    })
+}
+
+pub(crate) fn strip(view: &View<'_>, relative: &Estimate, ruler: &Ruler, judged: Judged) -> Cell {
+    let threshold = view.findings.threshold * 100.0;
+    let drawing = strip::effect(relative, ruler, threshold, judged.class());
+    Cell::from(Text::of(Piece::Drawing(drawing))).class("strip")
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::chart::rows::RowsChart;
 use crate::document::{Block, Figure};
 use crate::format::{self, Unit};
 use crate::markup::Markup;
-use crate::view::View;
+use crate::view::{Place, View};
 
 /// Most rows of a picture; with more steps than that, those of the last one are shown.
 const ROWS_MOST: usize = 16;
@@ -51,10 +51,8 @@ fn figure((title, note): (String, String), drawing: Markup) -> Block {
 }
 
 fn by_load(view: &View<'_>, metric: MetricId) -> Option<Block> {
-    let marks: Vec<Mark> = view
-        .places()
-        .filter_map(|at| Some(loads::mark(view, at, view.estimate(at, metric)?)))
-        .collect();
+    let mark = |at: Place| Some(loads::mark(view, at, view.estimate(at, metric)?));
+    let marks: Vec<Mark> = view.places().filter_map(mark).collect();
     let first = view.findings.cells.iter().find_map(|cell| cell.metrics.get(&metric))?;
     let axis = loads::step_axis(view);
     let title = format!("{} by {}", view.heading_with_unit(metric), axis.name);
@@ -163,12 +161,10 @@ fn forest(view: &View<'_>, mut effects: Vec<&Comparison>) -> Option<Block> {
 }
 
 fn values(view: &View<'_>, metric: MetricId) -> Option<Block> {
-    let found: Vec<((usize, usize), &Estimate)> = view
-        .places()
-        .filter(|(_, step)| *step == view.first_step())
-        .filter_map(|at| Some((at, view.estimate(at, metric)?)))
-        .collect();
-    let row = |(at, estimate): &((usize, usize), &Estimate)| {
+    let found = view.places().filter(|(_, step)| *step == view.first_step());
+    let found = found.filter_map(|at| Some((at, view.estimate(at, metric)?)));
+    let found: Vec<(Place, &Estimate)> = found.collect();
+    let row = |(at, estimate): &(Place, &Estimate)| {
         (view.variant(at.0).to_owned(), loads::mark(view, *at, estimate))
     };
     let rows: Vec<(String, Mark)> = found.iter().map(row).collect();

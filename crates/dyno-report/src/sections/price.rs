@@ -3,7 +3,7 @@
 use dyno_analysis::cost::CostFacts;
 use dyno_analysis::{Estimate, metrics};
 
-use super::{Page, parts};
+use super::{page::Page, parts};
 use crate::chart::Frame;
 use crate::chart::scatter::{Line, Scatter, Spot};
 use crate::document::{Block, Cell, Figure, Row, Section, Table, Text};
@@ -86,21 +86,19 @@ fn frontier(view: &View<'_>, step: usize, own: &[&CostFacts]) -> Block {
     let currencies = words::distinct(prices.map(|price| price.currency.as_str()));
     let mut figures = Vec::new();
     for currency in currencies {
-        let spots: Vec<Spot> = own
-            .iter()
-            .filter_map(|cost| {
-                let price = cost.price_per_hour.as_ref().filter(|p| p.currency == currency)?;
-                let speed = view.estimate((cost.variant, step), metrics::THROUGHPUT)?;
-                Some(Spot {
-                    variant: cost.variant,
-                    x: price.amount,
-                    y: speed.value,
-                    bounds: format::bounds(speed),
-                    is_joined: cost.on_frontier.unwrap_or(false),
-                    tip: parts::describe(view.variant(cost.variant), view.step(step), speed),
-                })
+        let spot = |cost: &&CostFacts| {
+            let price = cost.price_per_hour.as_ref().filter(|p| p.currency == currency)?;
+            let speed = view.estimate((cost.variant, step), metrics::THROUGHPUT)?;
+            Some(Spot {
+                variant: cost.variant,
+                x: price.amount,
+                y: speed.value,
+                bounds: format::bounds(speed),
+                is_joined: cost.on_frontier.unwrap_or(false),
+                tip: parts::describe(view.variant(cost.variant), view.step(step), speed),
             })
-            .collect();
+        };
+        let spots: Vec<Spot> = own.iter().filter_map(spot).collect();
         if spots.is_empty() {
             continue;
         }

@@ -3,7 +3,7 @@
 use dyno_analysis::{MetricId, metrics};
 
 use super::answer::sentences;
-use super::{Page, parts};
+use super::{page::Page, parts};
 use crate::document::{Block, Cell, Section, Table};
 use crate::view::View;
 use crate::{author, field, format, words};
@@ -153,10 +153,8 @@ fn environment(view: &View<'_>) -> Block {
             table.row(["all servers", first]);
         }
         _ => {
-            variants
-                .iter()
-                .zip(&servers)
-                .for_each(|(v, server)| table.row([v.name.as_str(), server]));
+            let rows = variants.iter().zip(&servers);
+            rows.for_each(|(v, server)| table.row([v.name.as_str(), server]));
         }
     }
     let mut blocks = vec![Block::Table(table)];

@@ -3,7 +3,7 @@
 use dyno_analysis::scaling::{LawMiss, ScalingFacts, ScalingLaw, ScalingLoad, Turn, UnderLimit};
 use dyno_analysis::{Estimate, MetricId, metrics};
 
-use super::{Page, parts};
+use super::{page::Page, parts};
 use crate::chart::marks::places;
 use crate::document::{Block, Cell, Section, Table, Text};
 use crate::format::{self, Unit};

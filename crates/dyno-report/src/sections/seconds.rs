@@ -8,10 +8,10 @@ use dyno_analysis::stalls::{Moved, StallFacts};
 use dyno_analysis::{Estimate, MetricId, metrics};
 
 use super::panel::{Panel, Quantity, Source, large};
-use super::{Page, kind_seconds, parts, steadiness};
+use super::{kind_seconds, page::Page, parts, steadiness};
 use crate::document::{Block, Cell, Element, Row, Section, Table, Text};
 use crate::format::{self, Unit};
-use crate::times::{Grid, Times, Window};
+use crate::times::{Grid, KeyOf, Times, Window};
 use crate::view::View;
 use crate::words;
 
@@ -21,7 +21,7 @@ const STALLS_OPEN: usize = 12;
 const STALLS_MOST: usize = 200;
 
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
-    let Page { view, steps, times, points, .. } = *page;
+    let &Page { view, ref steps, ref times, points, .. } = page;
     let section = Section::new(
         "seconds",
         "Over time",
@@ -85,7 +85,7 @@ fn window(view: &View<'_>, times: &Times, step: usize) -> Block {
 }
 
 /// What is known of a stretch. One number for one quantity: what the report estimates is shown as estimated.
-fn values(view: &View<'_>, at: (usize, usize, &str), window: &Window) -> [String; 7] {
+fn values(view: &View<'_>, at: KeyOf<'_>, window: &Window) -> [String; 7] {
     let shown = |metric: MetricId, unit: Unit, value: Option<f64>| {
         let estimated = estimate_of(view, at, metric).map(format::value);
         let text = estimated.or_else(|| value.map(|value| unit.show(value)));
@@ -115,24 +115,17 @@ fn values(view: &View<'_>, at: (usize, usize, &str), window: &Window) -> [String
 }
 
 /// What the report estimates of a kind of transaction, of all kinds if it is empty.
-fn estimate_of<'a>(
-    view: &View<'a>,
-    (variant, step, kind): (usize, usize, &str),
-    metric: MetricId,
-) -> Option<&'a Estimate> {
-    let estimate = match kind {
-        "" => view.estimate((variant, step), metric)?,
-        kind => kind_cell(view, (variant, step, kind))?.metrics.get(&metric)?,
+fn estimate_of<'a>(view: &View<'a>, at: KeyOf<'_>, metric: MetricId) -> Option<&'a Estimate> {
+    let estimate = match at {
+        (variant, step, "") => view.estimate((variant, step), metric)?,
+        at => kind_cell(view, at)?.metrics.get(&metric)?,
     };
     Some(estimate).filter(|estimate| estimate.value.is_finite())
 }
 
 /// What is known of one kind of transaction; none for all kinds together, which have no name.
-fn kind_cell<'a>(
-    view: &View<'a>,
-    (variant, step, kind): (usize, usize, &str),
-) -> Option<&'a KindCell> {
-    let is_it = |c: &&KindCell| (c.variant, c.step, c.kind.as_str()) == (variant, step, kind);
+fn kind_cell<'a>(view: &View<'a>, at: KeyOf<'_>) -> Option<&'a KindCell> {
+    let is_it = |c: &&KindCell| (c.variant, c.step, c.kind.as_str()) == at;
     view.findings.kinds.iter().find(is_it)
 }
 

@@ -2,7 +2,7 @@
 //! apart where there are several.
 
 use super::distribution::{Distribution, Distributions, on_nines};
-use super::{Page, heat, parts};
+use super::{heat, page::Page, parts};
 use crate::chart::lines::{Across, LinesChart, Series, Shape};
 use crate::chart::reduce::Point;
 use crate::chart::{Frame, variant_class};
@@ -26,7 +26,7 @@ type Curves = Vec<(usize, Vec<Point>)>;
 type Bands = Vec<(usize, (Vec<Point>, Vec<Point>))>;
 
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
-    let Page { view, distributions, times, .. } = *page;
+    let &Page { view, ref distributions, ref times, .. } = page;
     let section = Section::new(
         "spectrum",
         "Response times",

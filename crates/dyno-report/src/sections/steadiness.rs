@@ -63,13 +63,11 @@ fn verdicts(trials: &[TimeFacts]) -> String {
         (Steadiness::Changes, "changed level"),
         (Steadiness::TooShort, "too short to judge (less than 20 s)"),
     ];
-    let shown: Vec<String> = words
-        .into_iter()
-        .filter_map(|(steadiness, word)| {
-            let n = trials.iter().filter(|facts| facts.steadiness == steadiness).count();
-            (n > 0).then(|| format!("{word} in {n}"))
-        })
-        .collect();
+    let counted = |(steadiness, word): (Steadiness, &str)| {
+        let n = trials.iter().filter(|facts| facts.steadiness == steadiness).count();
+        (n > 0).then(|| format!("{word} in {n}"))
+    };
+    let shown: Vec<String> = words.into_iter().filter_map(counted).collect();
     format!("{} of {}", shown.join(", "), words::counted(trials.len(), "trial", "trials"))
 }
 

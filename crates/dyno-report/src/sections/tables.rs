@@ -2,9 +2,9 @@
 
 use dyno_analysis::{Comparison, Direction, Estimate, Metric, MetricId, MetricRole, metrics};
 
-use super::{Page, cost, kinds, parts, searches};
+use super::{cost, kinds, page::Page, parts, searches};
 use crate::document::{Block, Cell, Element, Piece, Section, Table, Text};
-use crate::view::View;
+use crate::view::{Place, View};
 use crate::{field, format, words};
 
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
@@ -39,8 +39,8 @@ fn notes(view: &View<'_>) -> impl Iterator<Item = Block> {
 /// Where the mean response time is above the 95th or 99th percentile: few transactions took most of the
 /// time.
 fn means_beyond(view: &View<'_>) -> Option<String> {
-    let value = |at: (usize, usize), metric| Some(view.estimate(at, metric)?.value);
-    let is_beyond = |at: &(usize, usize)| {
+    let value = |at: Place, metric| Some(view.estimate(at, metric)?.value);
+    let is_beyond = |at: &Place| {
         let mean = value(*at, metrics::RESPONSE_MEAN);
         mean.is_some_and(|mean| value(*at, metrics::RESPONSE_P95).is_some_and(|p95| mean > p95))
     };
@@ -153,10 +153,8 @@ fn row_head(view: &View<'_>, variant: usize) -> Cell {
 /// other workloads.
 fn mode(view: &View<'_>, variant: usize) -> Option<String> {
     let modes = view.steps().map(|step| field::mode(view, (variant, step)));
-    let mut modes: Vec<String> = modes
-        .map(|mode| mode.trim_start_matches(", ").to_owned())
-        .filter(|m| !m.is_empty())
-        .collect();
+    let modes = modes.map(|mode| mode.trim_start_matches(", ").to_owned());
+    let mut modes: Vec<String> = modes.filter(|mode| !mode.is_empty()).collect();
     modes.dedup();
     (!modes.is_empty()).then(|| modes.join(" and "))
 }
@@ -182,7 +180,7 @@ fn table(view: &View<'_>, metric: MetricId) -> Option<Block> {
     Some(table.titled(title).class(class).bare(|column| column == 0).into())
 }
 
-fn cell(view: &View<'_>, (variant, step): (usize, usize), metric: MetricId) -> Cell {
+fn cell(view: &View<'_>, (variant, step): Place, metric: MetricId) -> Cell {
     let Some(cell) = view.cell(variant, step) else { return Cell::none("not measured") };
     let Some(estimate) = cell.metrics.get(&metric) else {
         let reason = cell.absent.get(&metric).map_or("not measured", String::as_str);

@@ -2,10 +2,10 @@
 
 use dyno_analysis::{Comparison, MetricId, is_watched, metrics};
 
-use super::Page;
+use super::page::Page;
 use crate::document::terminal::Screen;
 use crate::document::{Block, Cell, Section, Table};
-use crate::view::View;
+use crate::view::{Place, View};
 use crate::{field, format, words};
 
 /// The tables of estimates and effects, with p95 beside them where there is room, else below.
@@ -18,10 +18,9 @@ fn tables(view: &View<'_>, screen: &Screen) -> Vec<Block> {
         return Vec::new();
     }
     let declared = view.findings.metrics.declared().map(|metric| metric.id);
-    let beside: Vec<MetricId> = std::iter::once(metrics::RESPONSE_P95)
-        .chain(declared)
-        .filter(|metric| view.has(*metric) && *metric != view.main_metric())
-        .collect();
+    let beside = std::iter::once(metrics::RESPONSE_P95).chain(declared);
+    let is_beside = |metric: &MetricId| view.has(*metric) && *metric != view.main_metric();
+    let beside: Vec<MetricId> = beside.filter(is_beside).collect();
     let wide = estimates(view, &beside);
     if wide.rows.is_empty() {
         return vec![Block::Messages(vec!["Nothing was measured.".to_owned()])];
@@ -110,7 +109,7 @@ fn short<'a>(view: &View<'a>, metric: MetricId) -> &'a str {
     }
 }
 
-fn row(view: &View<'_>, at: (usize, usize), beside: &[MetricId]) -> Option<Vec<Cell>> {
+fn row(view: &View<'_>, at: Place, beside: &[MetricId]) -> Option<Vec<Cell>> {
     let (variant, step) = at;
     view.cell(variant, step)?;
     let value = |metric: MetricId, mode: &str| {
@@ -138,7 +137,7 @@ fn row(view: &View<'_>, at: (usize, usize), beside: &[MetricId]) -> Option<Vec<C
 }
 
 fn estimates_of(view: &View<'_>, metric: MetricId) -> Table {
-    let row = |(variant, step): (usize, usize)| {
+    let row = |(variant, step): Place| {
         let estimate = view.estimate((variant, step), metric)?;
         let place = [view.variant(variant), view.step(step)].map(str::to_owned);
         let value = format!("{}{}", format::estimate(estimate), view.few((variant, step), metric));

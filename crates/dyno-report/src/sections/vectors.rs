@@ -3,7 +3,7 @@
 use dyno_analysis::vectors::{VectorFacts, VectorPoint, recall_text};
 use dyno_analysis::{Estimate, metrics};
 
-use super::{Page, parts};
+use super::{page::Page, parts};
 use crate::chart::Frame;
 use crate::chart::scatter::{Line, Scatter, Spot};
 use crate::document::{Block, Cell, Figure, Section, Table};

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use dyno_analysis::Findings;
-use dyno_record::{KindSummary, Run, SecondOfTimes, StepSummary, TrialOutcome};
+use dyno_record::{KindSummary, Run, SecondOfTimes, StepSummary};
 
 #[cfg(test)]
 pub(crate) use grid::Buckets;
@@ -43,6 +43,9 @@ const LENGTHS: [f64; 16] = [
 
 /// Which grid: variant, step, and kind of transaction (empty for all kinds together).
 pub(crate) type Key = (usize, usize, String);
+
+/// The same for one to look it up.
+pub(crate) type KeyOf<'k> = (usize, usize, &'k str);
 
 /// A step of a trial: run and trial, variant and step among the findings, and what was measured.
 type Found<'a> = ((usize, u32), (usize, usize), &'a StepSummary);
@@ -81,16 +84,9 @@ struct Target {
 impl Times {
     pub fn new(findings: &Findings, runs: &[Run]) -> Times {
         let places = FindingsIndex::new(findings, runs);
-        let mut found: Vec<Found<'_>> = Vec::new();
-        for (i, run) in runs.iter().enumerate() {
-            for trial in run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished) {
-                let Some(variant) = places.variant(i, trial.number) else { continue };
-                for step in trial.steps.iter().filter(|s| s.search.is_none()) {
-                    let Some(at) = places.step(i, step.step) else { continue };
-                    found.push(((i, trial.number), (variant, at), step));
-                }
-            }
-        }
+        let steps = places.steps(runs).filter(|(.., step)| step.search.is_none());
+        let found = steps.map(|(i, trial, place, step)| ((i, trial.number), place, step));
+        let found: Vec<Found<'_>> = found.collect();
         let mut times = Times::default();
         times.plan(&found);
         for ((run, trial), (variant, step), summary) in found {

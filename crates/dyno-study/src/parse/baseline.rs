@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::choice::Involved;
-use super::kind::FieldPath;
+use super::kind::{BASELINE, FieldPath};
 use super::value::{self, Entry, at_key, at_value, unknown_key};
 use super::variants::OWN_BASELINE;
 use super::vary::{Leaf, ReadFactor, leaves, level};
-use crate::keys::{BASELINE, names};
+use crate::keys::names;
 use crate::nearest::{did_you_mean, list};
 
 /// Reads the baseline's level of each factor that it names. `has_loads`: whether loads are varied.

@@ -3,10 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kind::Kind;
-use super::table::{NamedTable, NamedTables};
+use super::table::{Kind, KnownNames, NamedTable, NamedTables, known_name};
 use super::value::{Entry, Section, at_key};
-use super::vary::{KnownNames, Vary, known_name};
+use super::vary::Vary;
 use crate::Diagnostic;
 use crate::nearest::list;
 

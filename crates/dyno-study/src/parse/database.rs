@@ -2,11 +2,10 @@
 
 use dyno_units::SettingValue;
 
-use super::kind::Kind;
 use super::relation::{self, Relation, apart, each, either, first};
-use super::table::RawTable;
+use super::table::{Kind, RawTable};
 use super::value::{Entry, at_key, at_value};
-use super::{behind, by_url, member, programs};
+use super::{behind, member, programs};
 use crate::keys::{INHERITED, Key, Shape, key};
 use crate::nearest::did_you_mean;
 use crate::vocabulary::ProductWord;
@@ -461,7 +460,7 @@ fn read(raw: &RawTable<'_>) -> Option<Table> {
         }
         (None, Some(_)) => {
             relation::check(raw, BY_URL, None);
-            by_url::check(raw, table.as_ref());
+            check_by_url(raw, table.as_ref());
             table
         }
         (Some(product), None) => {
@@ -483,6 +482,8 @@ impl Database {
         let text = |field: &str| table.owned(field);
         let word = |field: &str, usual: &str| text(field).unwrap_or_else(|| usual.to_owned());
         let url = text("url").map(Product::Url);
+        let kernel = table.settings_in("kernel").into_iter();
+        let data = DataOrigin::ALL.into_iter().find(|one| table.text("data") == Some(one.word()));
         Some(Database {
             name: table.name.clone(),
             product: url.or_else(|| text("product").map(Product::Private))?,
@@ -500,16 +501,9 @@ impl Database {
             memory: table.size("memory"),
             swap: table.size("swap"),
             cpu_weight: table.number("cpu_weight"),
-            kernel: table
-                .settings_in("kernel")
-                .into_iter()
-                .map(|(name, value)| (name, kernel_value(&value)))
-                .collect(),
+            kernel: kernel.map(|(name, value)| (name, kernel_value(&value))).collect(),
             log_volume: text("log_volume"),
-            data: DataOrigin::ALL
-                .into_iter()
-                .find(|origin| table.text("data") == Some(origin.word()))
-                .unwrap_or_default(),
+            data: data.unwrap_or_default(),
             settings: table.settings_in("settings"),
             replicas: table.number("replicas").unwrap_or(0),
             cluster: text("cluster").map(|kind| Cluster {
@@ -546,6 +540,60 @@ fn kernel_value(value: &SettingValue) -> String {
 
 fn quoted<'w>(words: impl Iterator<Item = &'w str>) -> String {
     words.map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
+}
+
+/// Several servers over the same data: they are of one kind, and there are as many as get load.
+fn check_further(raw: &RawTable<'_>, table: Option<&Table>) {
+    let Some(table) = table else { return };
+    let further = table.texts("more_urls");
+    if let (Some(given), Some(url)) = (raw.entry("more_urls"), table.text("url")) {
+        let scheme = |url: &str| url.split_once("://").map(|(scheme, _)| scheme.to_owned());
+        let mut all = vec![url];
+        for other in further {
+            let wrong = match () {
+                () if scheme(other) != scheme(url) => "its servers speak another protocol",
+                () if all.contains(&other.as_str()) => "a server is listed twice",
+                () => {
+                    all.push(other);
+                    continue;
+                }
+            };
+            at_value(given, format!("`more_urls` of `{}`: {wrong}", raw.name))
+                .with_label("these servers share the same data")
+                .with_help("name each server once, with the scheme of `url`")
+                .add_to(raw.parser);
+            return;
+        }
+    }
+    let (Some(given), Some(wanted)) = (raw.entry("sql_servers"), table.number("sql_servers"))
+    else {
+        return;
+    };
+    let n = further.len() + 1;
+    if wanted as usize > n {
+        let there = if n == 1 { "only 1 server".to_owned() } else { format!("{n} servers") };
+        at_value(given, format!("`{}` has {there}", raw.name))
+            .with_label(format!("{wanted} are to receive load"))
+            .with_help("name the others in `more_urls`")
+            .add_to(raw.parser);
+    }
+}
+
+/// A server that runs already is taken as it is.
+fn check_by_url(raw: &RawTable<'_>, table: Option<&Table>) {
+    check_further(raw, table);
+    for (name, given) in raw.named("settings") {
+        at_key(
+            given,
+            format!(
+                "setting `{name}` cannot be changed on database `{}`, given by `url`",
+                raw.name
+            ),
+        )
+        .with_label("Dyno does not change a server that it did not start")
+        .with_help("set it on the server yourself, or use `product` instead of `url`")
+        .add_to(raw.parser);
+    }
 }
 
 fn check_private<'v>(raw: &RawTable<'v>, product: &Entry<'_>) -> Option<&'v ProductWord> {

@@ -82,7 +82,7 @@ pub(super) fn place(entry: &Entry<'_>, path: &[String]) -> Range<usize> {
             found.map_or(here, |entry| place(&entry, rest))
         }
         DeValue::Array(items) => {
-            let item = key.parse::<usize>().ok().and_then(|idx| items.iter().nth(idx));
+            let item = key.parse::<usize>().ok().and_then(|idx| items.get(idx));
             item.map_or(here, |item| {
                 // The items of a list have no key of their own.
                 let (value, span) = (item.get_ref(), item.span());

@@ -8,13 +8,13 @@ use dyno_units::{Nanoseconds, Question, Seed};
 use toml::de::{DeTable, DeValue};
 
 use super::choice::{self, Involved, report_fixed_and_varied};
+use super::kind::DESIGN;
 use super::parser::Parser;
 use super::search::{self, SearchRequest};
-use super::table::NamedTables;
+use super::table::{Draft, NamedTables};
 use super::value::{self, Entry, Rate, Section, integer, listed};
 use super::vary::{ReadFactor, Vary};
 use super::{baseline, fault, host, job, on_hosts, steady, stopping, trials_on, variants};
-use crate::keys::DESIGN;
 use crate::{
     Design, Diagnostic, Factor, JobLoad, LoadLevel, Order, Product, Requirement, Search, Sought,
     Variant,
@@ -47,32 +47,35 @@ pub(super) fn read(
     let vary_span = vary.span.clone();
     let has_loads = vary.clients.is_some() || vary.rate.is_some();
     let factors = vary.factors(&involved);
-    let baseline = section
-        .entry("baseline")
-        .map(|entry| baseline::read(&entry, (&factors, has_loads), &involved))
-        .unwrap_or_default();
+    let read = |entry: Entry<'_>| baseline::read(&entry, (&factors, has_loads), &involved);
+    let baseline = section.entry("baseline").map(read).unwrap_or_default();
     let whole: Option<Vec<Factor>> = factors.iter().map(ReadFactor::whole).collect();
     let design = scalars(&section, &study.parser.vocabulary.probes);
-    let (repetitions, duration) = ((design.repetitions, design.order), design.duration);
+    let repetitions = (design.repetitions, design.order);
     let repetitions_min = stopping::read(&section, repetitions, whole.as_deref());
     check_size(study.parser, whole.as_deref(), design.repetitions, vary_span);
     let variants = variants::make(study.parser, &factors, &baseline, &chosen);
-    check_places(&section, variants.as_deref());
-    check_jobs(&section, variants.as_deref(), loads.as_deref());
-    fault::check(&section, (tables, hosts, variants.as_deref()), duration);
-    job::check(&section, (tables, hosts), variants.as_deref());
-    search::check_duration(&section, loads.as_deref(), duration);
-    check_stepped(&section, loads.as_deref(), duration);
-    let until_steady = steady::read(&section, loads.as_deref(), duration);
+    let draft = Draft {
+        section: &section,
+        tables,
+        hosts,
+        variants: variants.as_deref(),
+        loads: loads.as_deref(),
+        duration: design.duration,
+    };
+    check_places(&draft);
+    check_jobs(&draft);
+    fault::check(&draft);
+    job::check(&draft);
+    search::check_duration(&draft);
+    check_stepped(&draft);
+    let until_steady = steady::read(&draft);
     let generators = host::read(&section, hosts);
-    let on = (tables, hosts, generators.is_some());
-    let server_hosts = on_hosts::check(&section, on, variants.as_deref());
+    let server_hosts = on_hosts::check(&draft, generators.is_some());
     let given = generators.as_ref().map(|(_, span)| span.clone());
-    let trial_hosts = trials_on::check(study.parser, (tables, hosts, given), variants.as_deref());
+    let trial_hosts = trials_on::check(&draft, given);
     if let Some((Some(pool), span)) = &generators {
-        let loads = (variants.as_deref(), loads.as_deref());
-        let others = (&server_hosts[..], until_steady.is_some());
-        host::check(study.parser, (pool, span), loads, others);
+        host::check(&draft, (pool, span), (&server_hosts, until_steady.is_some()));
     }
     // Where variants get repetitions until their verdicts are settled, they get them anyway.
     let void_repeats = if repetitions_min.is_some() { 0 } else { design.void_repeats };
@@ -93,18 +96,22 @@ pub(super) fn read(
 }
 
 /// A search tries many loads, and a job runs once; loads are nothing to a job that runs alone.
-fn check_jobs(section: &Section<'_>, variants: Option<&[Variant]>, loads: Option<&[LoadLevel]>) {
-    let jobs = variants.into_iter().flatten().map(Variant::job);
+fn check_jobs(draft: &Draft<'_>) {
+    let section = draft.section;
+    let jobs = draft.variants().map(Variant::job);
     let mut is_alone = jobs.map(|job| job.is_some_and(|job| job.load == JobLoad::Off)).peekable();
     let are_alone = is_alone.peek().is_some() && is_alone.all(|is_alone| is_alone);
-    if let (true, Some([_, _, ..])) = (are_alone, loads) {
+    if let (true, Some([_, _, ..])) = (are_alone, draft.loads) {
         Diagnostic::new(section.span.clone(), "the loads have no effect: all jobs run alone")
             .with_label("several loads")
             .with_help("give the jobs load = \"until-done\", or name one load")
             .add_to(section.parser);
     }
-    let mut jobs = variants.into_iter().flatten().filter_map(Variant::job);
+    let mut jobs = draft.variants().filter_map(Variant::job);
     search::refuse_beside(section, jobs.next().map(|job| format!("job `{}` cannot run", job.name)));
+    let mut faults = draft.variants().filter_map(Variant::fault);
+    let first = faults.next().map(|fault| format!("fault `{}` cannot happen", fault.name));
+    search::refuse_beside(section, first);
 }
 
 fn read_loads(section: &Section<'_>, vary: &Vary<'_>) -> Option<Vec<LoadLevel>> {
@@ -160,7 +167,7 @@ fn read_loads(section: &Section<'_>, vary: &Vary<'_>) -> Option<Vec<LoadLevel>> 
 }
 
 /// Refuses a measured time in which a stepped rate would not come to its end.
-fn check_stepped(section: &Section<'_>, loads: Option<&[LoadLevel]>, duration: Nanoseconds) {
+fn check_stepped(&Draft { section, loads, duration, .. }: &Draft<'_>) {
     let too_long = loads.into_iter().flatten().find_map(|load| match load {
         LoadLevel::Given(Load::Stepped { rate, .. }) if rate.length() > duration => {
             Some(rate.length())
@@ -299,7 +306,7 @@ fn probes(entry: &Entry<'_>, all: &[String]) -> Option<Vec<String>> {
 }
 
 /// Keys about private servers need one.
-fn check_places(section: &Section<'_>, variants: Option<&[Variant]>) {
+fn check_places(&Draft { section, variants, .. }: &Draft<'_>) {
     // While a variant is unknown, nothing can be said about all of them.
     let Some(variants) = variants else { return };
     let products = || variants.iter().map(|variant| &variant.database.product);
@@ -331,10 +338,8 @@ fn check_size(
     vary_span: Range<usize>,
 ) {
     let Some(factors) = factors else { return };
-    let n_trials = factors
-        .iter()
-        .try_fold(repetitions as usize, |n, factor| n.checked_mul(factor.levels.len()))
-        .unwrap_or(usize::MAX);
+    let times = |n: usize, factor: &Factor| n.checked_mul(factor.levels.len());
+    let n_trials = factors.iter().try_fold(repetitions as usize, times).unwrap_or(usize::MAX);
     if n_trials > TRIALS_MAX {
         let message = format!("the design asks for more than {TRIALS_MAX} trials");
         Diagnostic::new(vary_span, message)

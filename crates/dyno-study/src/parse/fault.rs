@@ -2,11 +2,10 @@
 
 use dyno_units::Nanoseconds;
 
-use super::kind::Kind;
+use super::host;
 use super::relation::{self, Relation, each, missing};
-use super::table::{NamedTables, RawTable, Wrong, report, wrong};
-use super::value::{Section, at_key, at_value};
-use super::{host, search};
+use super::table::{Draft, Kind, RawTable, Wrong, wrong};
+use super::value::{at_key, at_value};
 use crate::keys::{INHERITED, Key, Shape, key};
 use crate::nearest::did_you_mean;
 use crate::{Database, FaultChoice, FaultKind, HostPool, Product, Table, Variant, Vocabulary};
@@ -134,39 +133,27 @@ fn read(raw: &RawTable<'_>) -> Option<Table> {
 }
 
 /// Checks the faults of the variants against their members and the time that is measured.
-pub(super) fn check(
-    section: &Section<'_>,
-    (tables, hosts, variants): (&[NamedTables<'_>], &NamedTables<'_>, Option<&[Variant]>),
-    duration: Nanoseconds,
-) {
-    let found = variants.into_iter().flatten().filter_map(|variant| {
+pub(super) fn check(draft: &Draft<'_>) {
+    let found = draft.variants().filter_map(|variant| {
         let fault = variant.fault()?;
-        let wrong = wrong_member(&fault, (&variant.database, hosts), section.parser.vocabulary)
-            .or_else(|| wrong_time(&fault, duration))
+        let wrong = wrong_member(draft, &fault, &variant.database)
+            .or_else(|| wrong_time(&fault, draft.duration))
             .or_else(|| wrong_promotion(&fault, &variant.database))?;
         Some((fault.name, wrong))
     });
-    report((section, tables, &KIND), found);
+    draft.report(&KIND, found);
     let promotes = |fault: FaultChoice| fault.promotes.then_some(fault.name);
-    let promoting = variants.into_iter().flatten().filter_map(Variant::fault).find_map(promotes);
-    if let (Some(generators), Some(name)) = (section.entry("generators"), promoting) {
+    let promoting = draft.variants().filter_map(Variant::fault).find_map(promotes);
+    if let (Some(generators), Some(name)) = (draft.section.entry("generators"), promoting) {
         at_key(&generators, format!("the fault `{name}` cannot promote a replica"))
             .with_label("clients on other hosts are not told the address of the new primary")
             .with_help("leave `generators` out")
-            .add_to(section.parser);
+            .add_to(generators.parser);
     }
-    let mut faults = variants.into_iter().flatten().filter_map(Variant::fault);
-    let first = faults.next().map(|fault| format!("fault `{}` cannot happen", fault.name));
-    search::refuse_beside(section, first);
 }
 
-fn wrong_member(
-    fault: &FaultChoice,
-    (database, hosts): (&Database, &NamedTables<'_>),
-    vocabulary: &Vocabulary,
-) -> Option<Wrong> {
-    let name = &fault.name;
-    let of = &database.name;
+fn wrong_member(draft: &Draft<'_>, fault: &FaultChoice, database: &Database) -> Option<Wrong> {
+    let (name, of, vocabulary) = (&fault.name, &database.name, draft.section.parser.vocabulary);
     let cannot = format!("the fault `{name}` cannot happen to the database `{of}`");
     let Product::Private(product) = &database.product else {
         return wrong(
@@ -209,7 +196,7 @@ fn wrong_member(
     let mut known = servers_of(database);
     known.extend((database.shards > 0).then(|| "router".to_owned()));
     known.extend(router);
-    let pool = database.on.as_ref().and_then(|on| host::pool(hosts, on));
+    let pool = database.on.as_ref().and_then(|on| host::pool(draft.hosts, on));
     known.extend(independent(database, pool.as_ref()));
     if known.iter().any(|one| one == member) {
         return None;

@@ -3,14 +3,12 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::kind::Kind;
 use super::parser::Parser;
-use super::reach;
-use super::table::{NamedTables, RawTable};
+use super::reach::{self, HOSTS_MAX};
+use super::table::{Draft, Kind, KnownNames, NamedTables, RawTable, known_name};
 use super::value::{Section, at_value};
-use super::vary::{KnownNames, known_name};
 use crate::keys::{Key, Shape, key};
-use crate::{Diagnostic, HostPool, LoadLevel, Lost, Product, Table, Variant};
+use crate::{Diagnostic, HostPool, LoadLevel, Lost, Product, Table};
 
 /// Hosts. They are the same in all variants.
 pub(crate) const KIND: Kind = Kind {
@@ -82,8 +80,6 @@ const KEYS: &[Key] = &[
         )
         .example("\"{name}.internal\""),
 ];
-
-pub(super) const HOSTS_MAX: usize = 1000;
 
 fn read_one(raw: &RawTable<'_>) -> Option<Table> {
     let table = raw.read();
@@ -181,16 +177,16 @@ pub(super) fn read(
 
 /// Refuses what generators on other hosts, or several of them, cannot do.
 pub(super) fn check(
-    parser: &Parser<'_>,
+    draft: &Draft<'_>,
     (pool, span): (&HostPool, &Range<usize>),
-    (variants, loads): (Option<&[Variant]>, Option<&[LoadLevel]>),
     (server_hosts, is_until_steady): (&[HostPool], bool),
 ) {
+    let (parser, loads) = (draft.section.parser, draft.loads);
     let refuse = |message: String, why: &str| {
         let diagnostic = Diagnostic::new(span.clone(), message);
         parser.add(diagnostic.with_label("the load is generated on other hosts").with_help(why));
     };
-    let here = variants.into_iter().flatten().filter(|variant| variant.database.on.is_none());
+    let here = draft.variants().filter(|variant| variant.database.on.is_none());
     let products = here.map(|variant| &variant.database.product);
     let private: BTreeSet<&str> = products
         .filter_map(|product| match product {
@@ -220,7 +216,7 @@ pub(super) fn check(
         );
     }
     let n = pool.names.len();
-    let servers = variants.into_iter().flatten().map(|variant| {
+    let servers = draft.variants().map(|variant| {
         let database = &variant.database;
         let on = server_hosts.iter().find(|hosts| Some(&hosts.name) == database.on.as_ref());
         database.loaded_servers(on)

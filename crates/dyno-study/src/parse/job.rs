@@ -2,10 +2,9 @@
 
 use dyno_units::SettingValue;
 
-use super::kind::Kind;
 use super::relation::{self, Relation, each, either, missing};
-use super::table::{NamedTables, RawTable, Wrong, report, wrong};
-use super::value::{Section, at_key, at_value};
+use super::table::{Draft, Kind, RawTable, Wrong, wrong};
+use super::value::{at_key, at_value};
 use super::{fault, host};
 use crate::job::{OTHER_DATABASE, figure};
 use crate::keys::{INHERITED, Key, Shape, key};
@@ -168,19 +167,15 @@ fn read(raw: &RawTable<'_>) -> Option<Table> {
 }
 
 /// Checks with which members the jobs of the variants work.
-pub(super) fn check(
-    section: &Section<'_>,
-    (tables, hosts): (&[NamedTables<'_>], &NamedTables<'_>),
-    variants: Option<&[Variant]>,
-) {
-    let found = variants.into_iter().flatten().filter_map(|variant| {
+pub(super) fn check(draft: &Draft<'_>) {
+    let found = draft.variants().filter_map(|variant| {
         let job = variant.job()?;
-        let pool = variant.database.on.as_ref().and_then(|on| host::pool(hosts, on));
+        let pool = variant.database.on.as_ref().and_then(|on| host::pool(draft.hosts, on));
         let wrong = wrong_member(&job, &variant.database, pool.as_ref())
             .or_else(|| wrong_place(&job, variant))?;
         Some((job.name, wrong))
     });
-    report((section, tables, &KIND), found);
+    draft.report(&KIND, found);
 }
 
 fn wrong_member(job: &JobChoice, database: &Database, pool: Option<&HostPool>) -> Option<Wrong> {

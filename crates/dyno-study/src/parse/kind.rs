@@ -3,10 +3,11 @@
 //! One more kind is a file beside this one and a line in [`KINDS`]. Parser, schema, reference page, `vary`
 //! and the plan's text read its fields from its keys.
 
-use super::table::RawTable;
+use std::sync::LazyLock;
+
+use super::table::Kind;
 use super::{database, fault, host, job, probe, volume, workload};
-use crate::Table;
-use crate::keys::{Key, Shape};
+use crate::keys::{BASELINE_ONLY, DESIGN_ONLY, Key, STUDY_ONLY, Shape, VARY_ONLY, key};
 
 /// All kinds, in the order of the reference page.
 pub(crate) const KINDS: &[&Kind] = &[
@@ -35,77 +36,48 @@ pub(crate) struct Short {
     pub(crate) fields: &'static str,
 }
 
-pub(crate) struct Kind {
-    /// Its name: the first part of the table's.
-    pub(crate) name: &'static str,
-    /// What the tables are, for editors.
-    pub(crate) help: &'static str,
-    /// What one of them is, for the reference page.
-    pub(crate) lead: &'static str,
-    /// Such tables as a value in TOML.
-    pub(crate) example: &'static str,
-    /// Names of two of them in TOML.
-    pub(crate) names: [&'static str; 2],
-    /// What else can stand as the baseline's.
-    pub(crate) baseline_note: &'static str,
-    pub(crate) keys: &'static [Key],
-    /// Whether further keys are options of the workload that the table chooses.
-    pub(crate) has_options: bool,
-    /// Fields that answer the same question: one of them overrides all that are inherited.
-    pub(crate) alternatives: &'static [&'static str],
-    /// Whether each variant has one of them, so that they and their fields can be varied.
-    pub(crate) is_chosen: bool,
-    /// What to add if there is none; none where a study needs none.
-    pub(crate) needed: Option<&'static str>,
-    /// Reads a table, `like` resolved, and checks what it says as a whole.
-    pub(super) read: Read,
+pub(crate) static STUDY: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let tables = |is_chosen: bool| -> Vec<Key> {
+        let kinds = KINDS.iter().filter(|kind| kind.is_chosen == is_chosen);
+        let table = |kind: &Kind| key(kind.name, Shape::Tables(kind.name)).help(kind.help);
+        kinds.map(|kind| table(kind).example(kind.example)).collect()
+    };
+    let (title, others) = STUDY_ONLY.split_at(1);
+    [title, &tables(true)[..], others, &tables(false)].concat()
+});
+
+pub(crate) static DESIGN: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let (first, others) = DESIGN_ONLY.split_at(1);
+    [first, &for_each_kind(choice)[..], others].concat()
+});
+
+/// Keys of `vary`, besides paths such as `"database.engine"`.
+pub(crate) static VARY: LazyLock<Vec<Key>> =
+    LazyLock::new(|| [&for_each_kind(level_names)[..], VARY_ONLY].concat());
+
+/// Keys of `baseline`, besides paths such as `"setting.NAME"`.
+pub(crate) static BASELINE: LazyLock<Vec<Key>> =
+    LazyLock::new(|| [&for_each_kind(baseline_name)[..], BASELINE_ONLY].concat());
+
+/// A key for each kind of table of which every variant has one. The texts are made once.
+fn for_each_kind(key: fn(&Kind) -> Key) -> Vec<Key> {
+    KINDS.iter().filter(|kind| kind.is_chosen).map(|kind| key(kind)).collect()
 }
 
-impl std::fmt::Debug for Kind {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(self.name)
-    }
+fn choice(kind: &Kind) -> Key {
+    let help = format!("The {}, if it is not varied and there are several.", kind.name);
+    key(kind.name, Shape::Text).help(help.leak()).example(kind.names[0])
 }
 
-impl PartialEq for Kind {
-    fn eq(&self, other: &Kind) -> bool {
-        self.name == other.name
-    }
+fn level_names(kind: &Kind) -> Key {
+    let help = format!("Names of [{}.…] tables.", kind.name);
+    let example = format!("[{}, {}]", kind.names[0], kind.names[1]);
+    key(kind.name, Shape::Levels(&Shape::Text)).help(help.leak()).example(example.leak())
 }
 
-type Read = fn(&RawTable<'_>) -> Option<Table>;
-
-impl Kind {
-    /// Each variant has one of it, if there is any.
-    pub(super) const fn new(name: &'static str, keys: &'static [Key], read: Read) -> Kind {
-        Kind {
-            name,
-            help: "",
-            lead: "",
-            example: "",
-            names: ["", ""],
-            baseline_note: "",
-            keys,
-            has_options: false,
-            alternatives: &[],
-            is_chosen: true,
-            needed: None,
-            read,
-        }
-    }
-
-    /// What the value of a field is; none for options, and for fields that there are not.
-    pub(crate) fn shape_of(&self, field: &str) -> Option<Shape> {
-        if let Some((map, _)) = field.split_once('.') {
-            let has_map = |key: &Key| key.name == map && key.shape == Shape::Settings;
-            return self.keys.iter().any(has_map).then_some(Shape::Setting);
-        }
-        self.keys.iter().find(|key| key.name == field).map(|key| key.shape)
-    }
-
-    pub(crate) fn variable(&self) -> impl Iterator<Item = &'static Key> {
-        self.keys.iter().filter(|key| self.is_chosen && key.fixed.is_none())
-    }
+fn baseline_name(kind: &Kind) -> Key {
+    let help = format!("The {} of the baseline{}.", kind.name, kind.baseline_note);
+    key(kind.name, Shape::Text).help(help.leak()).example(kind.names[0])
 }
 
 /// What is varied: tables of a kind, or a field of them.

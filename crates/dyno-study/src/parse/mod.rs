@@ -29,7 +29,7 @@ mod relation;
 mod search;
 mod steady;
 mod stopping;
-mod table;
+pub(crate) mod table;
 mod trials_on;
 mod value;
 mod variants;
@@ -47,11 +47,10 @@ use toml::de::DeTable;
 
 pub use self::value::parse_setting;
 
-use self::kind::{KINDS, Kind};
+use self::kind::{KINDS, STUDY};
 use self::parser::Parser;
-use self::table::{Implied, NamedTables};
-use self::value::Section;
-use crate::keys::STUDY;
+use self::table::{Kind, NamedTable, NamedTables};
+use self::value::{Entry, Section};
 use crate::{Database, Diagnostic, Study, Table, Vocabulary, WorkloadChoice};
 
 /// Reads a study file. On any problem returns all of them, in the order of the text.
@@ -132,20 +131,38 @@ fn lower<'a>(parser: &'a Parser<'a>, tree: &'a DeTable<'a>) -> Option<(Study, Ve
     }
     check_recipes(&section);
     let names = workload::name_values(&section);
-    let implied =
-        Implied { workloads: workload::implied(&names), price: money::of_machine(&section) };
+    let implied = (workload::implied(&names), money::of_machine(&section));
     let chosen = KINDS.iter().filter(|kind| kind.is_chosen);
     let tables: Vec<NamedTables<'_>> =
-        chosen.map(|kind| table::read(&section, kind, &implied)).collect();
-    let hosts = table::read(&section, &host::KIND, &implied);
+        chosen.map(|kind| read_tables(&section, kind, &implied)).collect();
+    let hosts = read_tables(&section, &host::KIND, &implied);
     let design = design::read(&section, (&tables, &hosts));
-    let probes = table::read(&section, &probe::KIND, &implied);
+    let probes = read_tables(&section, &probe::KIND, &implied);
     let probes = probe::read(&probes, of_kind(&tables, &database::KIND));
     let databases = typed(of_kind(&tables, &database::KIND), Database::of)?;
     let workloads = typed(of_kind(&tables, &workload::KIND), WorkloadChoice::of)?;
     let ((design, variants, places), title, probes) = (design?, title?.value?, probes?);
     let study = Study { title, probes, databases, workloads, design, variants };
     Some((study, places))
+}
+
+/// `implied` is what tables have without saying it: the workloads of tables by their names, each at the key of
+/// its table, and the price of the machine.
+fn read_tables<'a>(
+    study: &Section<'a>,
+    kind: &'static Kind,
+    (workloads, price): &(Vec<Entry<'a>>, Option<Entry<'a>>),
+) -> NamedTables<'a> {
+    let raws = table::raws(study, kind, workloads);
+    let mut resolved = like::resolve(&raws);
+    money::check(price.as_ref(), &mut resolved);
+    let tables = raws.iter().zip(resolved);
+    let tables = tables.map(|(raw, resolved)| NamedTable {
+        name: raw.name,
+        table: resolved.as_ref().and_then(|raw| (kind.read)(raw)),
+        raw: resolved,
+    });
+    NamedTables { kind, tables: tables.collect() }
 }
 
 fn of_kind<'t, 'a>(tables: &'t [NamedTables<'a>], kind: &Kind) -> &'t NamedTables<'a> {

@@ -1,24 +1,9 @@
 //! Reads prices, and sees that they can be compared.
 
 use super::table::RawTable;
-use super::value::{self, Entry, Section, at_value, wrong_value};
+use super::value::{self, Entry, Section, at_value, price};
 use crate::Price;
 use crate::keys::{MACHINE, Shape};
-
-/// An amount with its currency, such as `"0.192 USD"`.
-pub(super) fn price(entry: &Entry<'_>) -> Option<Price> {
-    const EXAMPLE: &str = "an amount with its currency, such as \"0.192 USD\"";
-    let text = value::string(entry, EXAMPLE)?;
-    let split = text.trim().split_once(char::is_whitespace);
-    let amount = split.and_then(|(amount, _)| amount.parse::<f64>().ok());
-    let currency = split.map(|(_, currency)| currency.trim()).filter(|currency| {
-        currency.len() == 3 && currency.bytes().all(|byte| byte.is_ascii_uppercase())
-    });
-    match (amount.filter(|amount| amount.is_finite() && *amount >= 0.0), currency) {
-        (Some(amount), Some(currency)) => Some(Price { amount, currency: currency.to_owned() }),
-        _ => wrong_value(entry, format!("`{text}` is not {EXAMPLE}")),
-    }
-}
 
 /// Reads `[machine]`; its price, if it has one.
 pub(super) fn of_machine<'a>(study: &Section<'a>) -> Option<Entry<'a>> {

@@ -2,28 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use super::table::{NamedTables, place};
-use super::value::Section;
+use super::table::Draft;
 use super::{database, host};
 use crate::nearest::did_you_mean;
-use crate::{Database, Diagnostic, HostPool, Reach, Variant};
+use crate::{Database, Diagnostic, HostPool, Reach};
 
 /// Finds the hosts of all databases that name some, and reports what else such servers cannot do.
-pub(super) fn check(
-    section: &Section<'_>,
-    (tables, hosts, has_generators): (&[NamedTables<'_>], &NamedTables<'_>, bool),
-    variants: Option<&[Variant]>,
-) -> Vec<HostPool> {
+pub(super) fn check(draft: &Draft<'_>, has_generators: bool) -> Vec<HostPool> {
+    let &Draft { section, hosts, .. } = draft;
     let mut found: Vec<HostPool> = Vec::new();
     let mut told = BTreeSet::new();
     let mut refuse = |name: &str, message: String, label: &str, help: &str| {
         if told.insert(message.clone()) {
-            let span = place(tables, &database::KIND, (name, "on"));
+            let span = draft.place(&database::KIND, (name, "on"));
             let span = span.unwrap_or_else(|| section.span.clone());
             Diagnostic::new(span, message).with_label(label).with_help(help).add_to(section.parser);
         }
     };
-    for variant in variants.into_iter().flatten() {
+    for variant in draft.variants() {
         let others = variant.other_database.iter();
         for other in others.filter(|other| other.on.is_some()) {
             refuse(
@@ -38,7 +34,7 @@ pub(super) fn check(
         let Some(pool) = host::pool(hosts, on) else {
             // One that is wrong has been reported.
             if !hosts.names().contains(&on.as_str()) {
-                let help = did_you_mean(on, hosts.names().into_iter());
+                let help = did_you_mean(on, hosts.names());
                 let message = format!("there is no host `{on}`");
                 refuse(&database.name, message, "no [host.NAME] table has this name", &help);
             }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use dyno_model::{StepRequest, WorkloadStep};
 use dyno_units::Nanoseconds;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use super::parser::Parser;
 use crate::nearest::list;
-use crate::vocabulary::{PlannedWorkload, WorkloadRules};
+use crate::vocabulary::{Planned, PlannedWorkload, WorkloadRules};
 use crate::{Diagnostic, LoadLevel, OwnLoad, Product, Study, Variant, WorkloadChoice};
 
 /// Asks all workloads. Steps that they define take the place of the design's load.
@@ -23,9 +23,8 @@ pub(super) fn resolve(
     (tree, factor_spans): (&DeTable<'_>, &[Range<usize>]),
     Study { design, variants, .. }: &mut Study,
 ) {
-    let places = Places { tree, factor_spans };
+    let places = Places { parser, tree, factor_spans };
     let mut asking = Asking {
-        parser,
         places: &places,
         known: HashMap::new(),
         told_urls: BTreeSet::new(),
@@ -67,10 +66,10 @@ pub(super) fn resolve(
     let sends = |steps: &Steps| steps.iter().any(|step| step.connections() > 0);
     let is_sending = found.iter().any(|(_, steps)| steps.is_empty() || sends(steps));
     let is_right = match is_sending {
-        true => is_one_load(parser, &places, &found, &design.loads),
-        false => is_no_load(parser, &places, &found[0].0.workload.name),
+        true => is_one_load(&places, &found, &design.loads),
+        false => is_no_load(&places, &found[0].0.workload.name),
     };
-    if !is_right || !is_alike(parser, &places, &found) {
+    if !is_right || !is_alike(&places, &found) {
         return;
     }
     design.loads = own_loads(&found, requests[0]);
@@ -87,7 +86,6 @@ type Steps = Arc<[WorkloadStep]>;
 
 /// Asks each question once, however many variants it is asked for.
 struct Asking<'a, 't> {
-    parser: &'a Parser<'a>,
     places: &'a Places<'t>,
     /// The answers of workloads with these options.
     known: HashMap<(Arc<WorkloadChoice>, Question), bool>,
@@ -116,15 +114,11 @@ enum Question {
 
 impl<'a> Asking<'a, '_> {
     fn rules(&self, variant: &Variant) -> Option<&'a dyn WorkloadRules> {
-        self.parser.vocabulary.workload(&variant.workload.workload)?.rules.as_deref()
+        self.places.parser.vocabulary.workload(&variant.workload.workload)?.rules.as_deref()
     }
 
     /// The workload of a variant; none where nobody can be asked.
-    fn plan(
-        &mut self,
-        variant: &Variant,
-        request: StepRequest,
-    ) -> Option<Result<Arc<dyn PlannedWorkload>, String>> {
+    fn plan(&mut self, variant: &Variant, request: StepRequest) -> Option<Planned> {
         let workload = &variant.workload;
         if let Some((known, clients, plan)) = &self.last
             && (known, *clients) == (workload, request.clients)
@@ -158,7 +152,7 @@ impl<'a> Asking<'a, '_> {
             if self.told_urls.insert((database.name.clone(), why.clone())) {
                 let message = format!("`{key}` of database `{}` cannot be used", database.name);
                 let span = self.places.of_database(&database.name, key);
-                Diagnostic::new(span, message).with_label(why).add_to(self.parser);
+                Diagnostic::new(span, message).with_label(why).add_to(self.places.parser);
             }
         }
         are_right
@@ -220,7 +214,7 @@ impl<'a> Asking<'a, '_> {
         if !variant.levels.is_empty() {
             diagnostic = diagnostic.with_help(format!("in variant `{}`", variant.name));
         }
-        self.parser.add(diagnostic);
+        self.places.parser.add(diagnostic);
     }
 }
 
@@ -228,7 +222,7 @@ const OF_A_LOAD: &str = "clients rate arrivals find_rate find_clients find_preci
      statement_timeout retries workers generators generator_cpus";
 
 /// Refuses what says something of a load where nothing is sent.
-fn is_no_load(parser: &Parser<'_>, places: &Places<'_>, workload: &str) -> bool {
+fn is_no_load(places: &Places<'_>, workload: &str) -> bool {
     let mut is_none = true;
     for key in OF_A_LOAD.split(' ') {
         let Some(span) = places.of_design(key).or_else(|| places.of_varied(key)) else { continue };
@@ -236,18 +230,13 @@ fn is_no_load(parser: &Parser<'_>, places: &Places<'_>, workload: &str) -> bool 
         Diagnostic::new(span, format!("`{key}` has no effect here"))
             .with_label(format!("workload `{workload}` sends no load"))
             .with_help("leave this key out")
-            .add_to(parser);
+            .add_to(places.parser);
     }
     is_none
 }
 
 /// Refuses load levels, rates and searches beside steps that the workload defines.
-fn is_one_load(
-    parser: &Parser<'_>,
-    places: &Places<'_>,
-    found: &[(&Variant, Steps)],
-    loads: &[LoadLevel],
-) -> bool {
+fn is_one_load(places: &Places<'_>, found: &[(&Variant, Steps)], loads: &[LoadLevel]) -> bool {
     let Some((variant, steps)) = found.iter().find(|(_, steps)| !steps.is_empty()) else {
         return true;
     };
@@ -266,13 +255,13 @@ fn is_one_load(
         Diagnostic::new(span, format!("`{key}` cannot be combined with workload `{name}`"))
             .with_label(format!("it defines its own steps: {}", list(&names)))
             .with_help("give one number of clients: clients = 4")
-            .add_to(parser);
+            .add_to(places.parser);
     }
     is_one
 }
 
 /// Refuses variants whose steps have other names than those of the first one.
-fn is_alike(parser: &Parser<'_>, places: &Places<'_>, found: &[(&Variant, Steps)]) -> bool {
+fn is_alike(places: &Places<'_>, found: &[(&Variant, Steps)]) -> bool {
     let names = |steps: &[WorkloadStep]| -> Vec<String> {
         steps.iter().map(|step| step.name.clone().into_owned()).collect()
     };
@@ -297,7 +286,7 @@ fn is_alike(parser: &Parser<'_>, places: &Places<'_>, found: &[(&Variant, Steps)
     )
     .with_label(format!("`{}` and `{}` have different steps", other.name, first.name))
     .with_help(format!("one has {}; the other {}", words(&expected), words(&names(steps))))
-    .add_to(parser);
+    .add_to(places.parser);
     false
 }
 
@@ -306,13 +295,11 @@ fn own_loads(found: &[(&Variant, Steps)], request: StepRequest) -> Vec<LoadLevel
     let connections = |step: usize| {
         found.iter().map(|(_, steps)| steps[step].connections()).max().unwrap_or(request.clients)
     };
-    let steps = found[0].1.iter().enumerate();
-    steps
-        .map(|(idx, step)| {
-            let connections = connections(idx);
-            LoadLevel::Own(OwnLoad { request, step: longest(found, idx, step), connections })
-        })
-        .collect()
+    let level = |(idx, step): (usize, &WorkloadStep)| {
+        let connections = connections(idx);
+        LoadLevel::Own(OwnLoad { request, step: longest(found, idx, step), connections })
+    };
+    found[0].1.iter().enumerate().map(level).collect()
 }
 
 fn longest(found: &[(&Variant, Steps)], idx: usize, first: &WorkloadStep) -> WorkloadStep {
@@ -325,16 +312,14 @@ fn longest(found: &[(&Variant, Steps)], idx: usize, first: &WorkloadStep) -> Wor
 }
 
 struct Places<'t> {
+    parser: &'t Parser<'t>,
     tree: &'t DeTable<'t>,
     factor_spans: &'t [Range<usize>],
 }
 
 impl<'t> Places<'t> {
     fn table(table: &'t DeTable<'t>, key: &str) -> Option<&'t DeTable<'t>> {
-        match table.get(key)?.get_ref() {
-            DeValue::Table(inner) => Some(inner),
-            _ => None,
-        }
+        table.get(key)?.get_ref().as_table()
     }
 
     fn key(table: &DeTable<'_>, key: &str) -> Option<Range<usize>> {

@@ -2,11 +2,9 @@
 
 use dyno_units::Nanoseconds;
 
-use super::kind::Kind;
 use super::relation::{self, Relation, either, missing};
-use super::table::{NamedTables, RawTable};
+use super::table::{Kind, KnownNames, NamedTables, RawTable, known_name};
 use super::value::{Entry, list, values, wrong_value};
-use super::vary::{KnownNames, known_name};
 use crate::keys::{Key, Shape, key};
 use crate::{ProbeSource, Table, UserProbe};
 
@@ -64,13 +62,10 @@ fn read_one(raw: &RawTable<'_>) -> Option<Table> {
     table
 }
 
-pub(super) fn read(
-    tables: &NamedTables<'_>,
-    databases: &NamedTables<'_>,
-) -> Option<Vec<UserProbe>> {
+pub(super) fn read(all: &NamedTables<'_>, databases: &NamedTables<'_>) -> Option<Vec<UserProbe>> {
     let names = KnownNames::new(databases.names());
     let known = |entry: &Entry<'_>| known_name(entry, "database", &names);
-    let probes = tables.tables.iter().map(|named| {
+    let probes = all.tables.iter().map(|named| {
         let chosen = named.raw.as_ref()?.entry("databases");
         let chosen = chosen.map(|entry| list(entry, known, String::clone));
         let table = named.table.as_ref()?;

@@ -15,6 +15,9 @@ use crate::{Diagnostic, FieldValue, KubernetesRequest, Reach, SlurmRequest, Tabl
 /// The keys of which a table has one at most.
 const WAYS: [&str; 3] = ["reach", "slurm", "kubernetes"];
 
+pub(super) const HOSTS_MAX: usize = 1000;
+
+/// Names that have the same values.
 type Fields = &'static [(&'static str, Check)];
 
 /// Whether a value is right, and what is expected.
@@ -24,10 +27,8 @@ const TEXT: Check = (
     |value| is_plain(&text_of(value)),
     "a string or number of at most 200 characters, without spaces",
 );
-const COUNT: Check = (
-    |value| matches!(count_of(value), Some(1..=super::host::HOSTS_MAX)),
-    "a number of hosts from 1 to 1000",
-);
+const COUNT: Check =
+    (|value| matches!(count_of(value), Some(1..=HOSTS_MAX)), "a number of hosts from 1 to 1000");
 const TIME: Check =
     (|value| time_of(value).is_some(), "a duration of at least one second such as \"1h\"");
 const LABELS: Check =
@@ -53,28 +54,18 @@ const REPLICAS: &str = "replicas";
 
 const SLURM: Fields = &[
     (NODES, COUNT),
-    ("time", TIME),
-    ("wait", TIME),
-    ("partition", TEXT),
-    ("account", TEXT),
-    ("qos", TEXT),
-    ("constraint", TEXT),
-    ("reservation", TEXT),
-    ("nodelist", TEXT),
-    ("exclude", TEXT),
+    ("time wait", TIME),
+    ("partition account qos constraint reservation nodelist exclude", TEXT),
 ];
 
 const KUBERNETES: Fields = &[
     ("image", IMAGE),
     (REPLICAS, COUNT),
-    ("time", TIME),
-    ("wait", TIME),
+    ("time wait", TIME),
     ("namespace", NAMESPACE),
     ("context", TEXT),
-    ("node_selector", LABELS),
-    ("avoid", LABELS),
-    ("cpu", AMOUNT),
-    ("memory", AMOUNT),
+    ("node_selector avoid", LABELS),
+    ("cpu memory", AMOUNT),
     ("user", USER),
 ];
 
@@ -147,9 +138,9 @@ fn check_command(entry: &Entry<'_>, text: &str, table: Option<&Table>) {
 
 fn check_request((raw, table): (&RawTable<'_>, Option<&Table>), (way, fields): (&str, Fields)) {
     for (name, entry) in raw.named(way) {
-        let Some((_, (is_right, expected))) = fields.iter().find(|(field, _)| *field == name)
-        else {
-            let known = fields.iter().map(|(field, _)| *field);
+        let is_it = |(names, _): &&(&str, Check)| names.split(' ').any(|field| field == name);
+        let Some((_, (is_right, expected))) = fields.iter().find(is_it) else {
+            let known = fields.iter().flat_map(|(names, _)| names.split(' '));
             raw.parser.add(unknown_key(entry, &format!("`{way}`"), known));
             continue;
         };
@@ -179,10 +170,8 @@ fn text_of(value: &FieldValue) -> String {
 }
 
 fn count_of(value: &FieldValue) -> Option<usize> {
-    match value {
-        FieldValue::Setting(SettingValue::Integer(number)) => usize::try_from(*number).ok(),
-        _ => None,
-    }
+    let FieldValue::Setting(SettingValue::Integer(number)) = value else { return None };
+    usize::try_from(*number).ok()
 }
 
 fn time_of(value: &FieldValue) -> Option<Nanoseconds> {
@@ -190,10 +179,8 @@ fn time_of(value: &FieldValue) -> Option<Nanoseconds> {
 }
 
 fn user_of(value: &FieldValue) -> Option<u32> {
-    match value {
-        FieldValue::Setting(SettingValue::Integer(id @ 1..=0x7fff_ffff)) => u32::try_from(*id).ok(),
-        _ => None,
-    }
+    let FieldValue::Setting(SettingValue::Integer(id)) = value else { return None };
+    u32::try_from(*id).ok().filter(|id| (1..=0x7fff_ffff).contains(id))
 }
 
 fn labels_of(text: &str) -> Option<BTreeMap<String, String>> {

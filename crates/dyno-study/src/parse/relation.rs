@@ -143,10 +143,7 @@ pub(super) fn check(raw: &RawTable<'_>, relations: &[Relation], word: Option<&Pr
 
 /// The entry of `KEY`, unless its value is `idle`, or of `KEY=VALUE`; of a map its first one.
 fn given<'r, 't>(raw: &'r RawTable<'t>, key: &'r str, idle: &[&str]) -> Option<&'r Entry<'t>> {
-    let (key, text) = match key.split_once('=') {
-        Some((key, text)) => (key, Some(text)),
-        None => (key, None),
-    };
+    let (key, text) = key.split_once('=').map_or((key, None), |(key, text)| (key, Some(text)));
     let Some(entry) = raw.entry(key) else {
         return raw.named(key).map(|(_, entry)| entry).next();
     };

@@ -1,7 +1,6 @@
 //! Reads the keys of a search: `find_rate`, `find_clients`, `find_precision`.
 
-use dyno_units::Nanoseconds;
-
+use super::table::Draft;
 use super::value::{self, Entry, Given, Section, at_key, wrong_value};
 use super::vary::Vary;
 use crate::{Diagnostic, Limit, LoadLevel, Search};
@@ -92,11 +91,7 @@ fn precision(entry: &Entry<'_>) -> Option<f64> {
 }
 
 /// Refuses measured times that are too short for the limit.
-pub(super) fn check_duration(
-    section: &Section<'_>,
-    loads: Option<&[LoadLevel]>,
-    duration: Nanoseconds,
-) {
+pub(super) fn check_duration(&Draft { section, loads, duration, .. }: &Draft<'_>) {
     let Some([LoadLevel::Search(search)]) = loads else { return };
     let Err(why) = search.check_duration(duration) else { return };
     let entry = section.entry("duration").or_else(|| KEYS.iter().find_map(|k| section.entry(k)));

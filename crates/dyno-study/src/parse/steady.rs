@@ -3,7 +3,8 @@
 use dyno_model::Load;
 use dyno_units::Nanoseconds;
 
-use super::value::{self, Section, at_key};
+use super::table::Draft;
+use super::value::{self, at_key};
 use crate::{Diagnostic, LoadLevel};
 
 /// Least time that has to be steady: what is compared are its fifths, and one of less than two
@@ -12,11 +13,7 @@ const WINDOW_LEAST: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// Reads the key: the longest time of a step that goes on until its throughput has been steady for `duration`. What
 /// it cannot go with is reported; the value stands all the same, since the study does not.
-pub(super) fn read(
-    section: &Section<'_>,
-    loads: Option<&[LoadLevel]>,
-    duration: Nanoseconds,
-) -> Option<Nanoseconds> {
+pub(super) fn read(&Draft { section, loads, duration, .. }: &Draft<'_>) -> Option<Nanoseconds> {
     let given = section.entry("until_steady")?;
     let longest = value::positive_duration(&given)?;
     let window = format!("throughput has to be steady for `duration`, which is {duration}");

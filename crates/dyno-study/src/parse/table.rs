@@ -3,12 +3,88 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::kind::Kind;
+use dyno_units::Nanoseconds;
+
 use super::parser::Parser;
-use super::value::{self, Entry, Given, Section, at_key, entries, given, unknown_key};
-use super::{like, money, workload};
-use crate::keys::{Shape, names};
-use crate::{Diagnostic, FieldValue, Table};
+use super::value::{self, Entry, Given, Section, at_key, at_value, entries, given, unknown_key};
+use super::workload;
+use crate::keys::{Key, Shape, names};
+use crate::nearest::did_you_mean;
+use crate::{Diagnostic, FieldValue, LoadLevel, Table, Variant};
+
+/// Tables that a study has several of, each with a name: `[database.NAME]`.
+pub(crate) struct Kind {
+    /// Its name: the first part of the table's.
+    pub(crate) name: &'static str,
+    /// What the tables are, for editors.
+    pub(crate) help: &'static str,
+    /// What one of them is, for the reference page.
+    pub(crate) lead: &'static str,
+    /// Such tables as a value in TOML.
+    pub(crate) example: &'static str,
+    /// Names of two of them in TOML.
+    pub(crate) names: [&'static str; 2],
+    /// What else can stand as the baseline's.
+    pub(crate) baseline_note: &'static str,
+    pub(crate) keys: &'static [Key],
+    /// Whether further keys are options of the workload that the table chooses.
+    pub(crate) has_options: bool,
+    /// Fields that answer the same question: one of them overrides all that are inherited.
+    pub(crate) alternatives: &'static [&'static str],
+    /// Whether each variant has one of them, so that they and their fields can be varied.
+    pub(crate) is_chosen: bool,
+    /// What to add if there is none; none where a study needs none.
+    pub(crate) needed: Option<&'static str>,
+    /// Reads a table, `like` resolved, and checks what it says as a whole.
+    pub(super) read: Read,
+}
+
+impl std::fmt::Debug for Kind {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.name)
+    }
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Kind) -> bool {
+        self.name == other.name
+    }
+}
+
+type Read = fn(&RawTable<'_>) -> Option<Table>;
+
+impl Kind {
+    /// Each variant has one of it, if there is any.
+    pub(super) const fn new(name: &'static str, keys: &'static [Key], read: Read) -> Kind {
+        Kind {
+            name,
+            help: "",
+            lead: "",
+            example: "",
+            names: ["", ""],
+            baseline_note: "",
+            keys,
+            has_options: false,
+            alternatives: &[],
+            is_chosen: true,
+            needed: None,
+            read,
+        }
+    }
+
+    /// What the value of a field is; none for options, and for fields that there are not.
+    pub(crate) fn shape_of(&self, field: &str) -> Option<Shape> {
+        if let Some((map, _)) = field.split_once('.') {
+            let has_map = |key: &Key| key.name == map && key.shape == Shape::Settings;
+            return self.keys.iter().any(has_map).then_some(Shape::Setting);
+        }
+        self.keys.iter().find(|key| key.name == field).map(|key| key.shape)
+    }
+
+    pub(crate) fn variable(&self) -> impl Iterator<Item = &'static Key> {
+        self.keys.iter().filter(|key| self.is_chosen && key.fixed.is_none())
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct RawTable<'a> {
@@ -39,10 +115,7 @@ impl<'a> RawTable<'a> {
         self.empty.iter().find(|entry| entry.key == map)
     }
 
-    pub(super) fn named<'r>(
-        &'r self,
-        map: &'r str,
-    ) -> impl Iterator<Item = (&'r str, &'r Entry<'a>)> {
+    pub(super) fn named(&self, map: &str) -> impl Iterator<Item = (&str, &Entry<'a>)> {
         let entries = self.entries.iter();
         entries.filter_map(move |(field, entry)| {
             Some((field.strip_prefix(map)?.strip_prefix('.')?, entry))
@@ -115,17 +188,6 @@ impl<'a> NamedTables<'a> {
     }
 }
 
-/// Where a table of a kind has a key; its name if it has none, as when the value is varied.
-pub(super) fn place(
-    tables: &[NamedTables<'_>],
-    kind: &Kind,
-    (name, key): (&str, &str),
-) -> Option<Range<usize>> {
-    let of_kind = tables.iter().find(|tables| tables.kind == kind)?;
-    let raw = of_kind.tables.iter().find(|table| table.name == name)?.raw.as_ref()?;
-    Some(raw.entry(key).map_or(&raw.name_span, |entry| &entry.span).clone())
-}
-
 /// What is wrong with a table in a variant: its key, if it is one, a message, a label and a help.
 pub(super) type Wrong = (&'static str, String, String, String);
 
@@ -138,45 +200,48 @@ pub(super) fn wrong(
     Some((key, message, label.into(), help.into()))
 }
 
-/// Reports what is wrong with tables of a kind. Variants that share a table share its mistakes.
-pub(super) fn report(
-    (design, tables, kind): (&Section<'_>, &[NamedTables<'_>], &Kind),
-    found: impl Iterator<Item = (String, Wrong)>,
-) {
-    let mut told = BTreeSet::new();
-    for (name, (key, message, label, help)) in found {
-        let span = place(tables, kind, (&name, key)).unwrap_or_else(|| design.span.clone());
-        if told.insert((name, message.clone())) {
-            Diagnostic::new(span, message).with_label(label).with_help(help).add_to(design.parser);
+/// A design as far as it has been read, for checks of it as a whole.
+pub(super) struct Draft<'a> {
+    pub(super) section: &'a Section<'a>,
+    pub(super) tables: &'a [NamedTables<'a>],
+    pub(super) hosts: &'a NamedTables<'a>,
+    /// None while one of them is unknown.
+    pub(super) variants: Option<&'a [Variant]>,
+    pub(super) loads: Option<&'a [LoadLevel]>,
+    pub(super) duration: Nanoseconds,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn variants(&self) -> impl Iterator<Item = &'a Variant> {
+        self.variants.into_iter().flatten()
+    }
+
+    /// Where a table of a kind has a key; its name if it has none, as when the value is varied.
+    pub(super) fn place(&self, kind: &Kind, (name, key): (&str, &str)) -> Option<Range<usize>> {
+        let of_kind = self.tables.iter().find(|tables| tables.kind == kind)?;
+        let raw = of_kind.tables.iter().find(|table| table.name == name)?.raw.as_ref()?;
+        Some(raw.entry(key).map_or(&raw.name_span, |entry| &entry.span).clone())
+    }
+
+    /// Reports what is wrong with tables of a kind. Variants that share a table share its mistakes.
+    pub(super) fn report(&self, kind: &Kind, found: impl Iterator<Item = (String, Wrong)>) {
+        let Section { parser, span: all, .. } = self.section;
+        let mut told = BTreeSet::new();
+        for (name, (key, message, label, help)) in found {
+            let span = self.place(kind, (&name, key)).unwrap_or_else(|| all.clone());
+            if told.insert((name, message.clone())) {
+                Diagnostic::new(span, message).with_label(label).with_help(help).add_to(parser);
+            }
         }
     }
 }
 
-/// What tables have without saying it.
-pub(super) struct Implied<'a> {
-    /// The workloads of tables by their names, each at the key of its table.
-    pub(super) workloads: Vec<Entry<'a>>,
-    pub(super) price: Option<Entry<'a>>,
-}
-
-pub(super) fn read<'a>(
+/// The tables of a kind as they are written, with what they have without saying it.
+pub(super) fn raws<'a>(
     study: &Section<'a>,
     kind: &'static Kind,
-    implied: &Implied<'a>,
-) -> NamedTables<'a> {
-    let raws = raws(study, kind, implied);
-    let mut resolved = like::resolve(&raws);
-    money::check(implied.price.as_ref(), &mut resolved);
-    let tables = raws.iter().zip(resolved);
-    let tables = tables.map(|(raw, resolved)| NamedTable {
-        name: raw.name,
-        table: resolved.as_ref().and_then(|raw| (kind.read)(raw)),
-        raw: resolved,
-    });
-    NamedTables { kind, tables: tables.collect() }
-}
-
-fn raws<'a>(study: &Section<'a>, kind: &'static Kind, implied: &Implied<'a>) -> Vec<RawTable<'a>> {
+    workloads: &[Entry<'a>],
+) -> Vec<RawTable<'a>> {
     let missing = |span| Diagnostic::new(span, format!("the study names no {}", kind.name));
     let Some(entry) = study.entry(kind.name) else {
         // A misspelt key has been reported, and is what is missing.
@@ -191,8 +256,7 @@ fn raws<'a>(study: &Section<'a>, kind: &'static Kind, implied: &Implied<'a>) -> 
     }
     let entries = entries(study.parser, table);
     let raws = entries.iter().filter_map(|entry| {
-        let mut workloads = implied.workloads.iter();
-        let implied = workloads.find(|implied| implied.key_span == entry.key_span);
+        let implied = workloads.iter().find(|implied| implied.key_span == entry.key_span);
         read_one(kind, (entry, implied))
     });
     raws.collect()
@@ -266,4 +330,33 @@ pub(super) fn check_setting_name(entry: &Entry<'_>, name: &str) -> bool {
             .add_to(entry.parser);
     }
     is_name
+}
+
+/// Names that a study has, to be looked up many times.
+pub(super) struct KnownNames<'a> {
+    in_order: Vec<&'a str>,
+    sorted: BTreeSet<&'a str>,
+}
+
+impl<'a> KnownNames<'a> {
+    pub(super) fn new(in_order: Vec<&'a str>) -> KnownNames<'a> {
+        let sorted = in_order.iter().copied().collect();
+        KnownNames { in_order, sorted }
+    }
+}
+
+pub(super) fn known_name(entry: &Entry<'_>, kind: &str, known: &KnownNames<'_>) -> Option<String> {
+    let name = value::text(entry)?;
+    if known.sorted.contains(name.as_str()) {
+        return Some(name);
+    }
+    let known = &known.in_order;
+    let diagnostic =
+        at_value(entry, format!("there is no {kind} `{name}`")).with_label("not in this study");
+    if known.is_empty() {
+        entry.parser.add_missing(diagnostic.with_help(format!("add a table [{kind}.{name}]")));
+    } else {
+        entry.parser.add(diagnostic.with_help(did_you_mean(&name, known.iter().copied())));
+    }
+    None
 }

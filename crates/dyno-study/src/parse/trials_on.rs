@@ -4,31 +4,27 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::parser::Parser;
-use super::table::{NamedTables, place};
+use super::table::Draft;
 use super::{database, host};
 use crate::nearest::did_you_mean;
-use crate::{Diagnostic, HostPool, Variant};
+use crate::{Diagnostic, HostPool};
 
 /// Finds the hosts of all trials, and reports what trials on hosts cannot do. `generators` is where this key is.
-pub(super) fn check(
-    parser: &Parser<'_>,
-    (tables, hosts, generators): (&[NamedTables<'_>], &NamedTables<'_>, Option<Range<usize>>),
-    variants: Option<&[Variant]>,
-) -> Vec<HostPool> {
-    let all = variants.unwrap_or_default();
-    let Some(first) = all.iter().find_map(|variant| variant.database.trials_on.as_deref()) else {
+pub(super) fn check(draft: &Draft<'_>, generators: Option<Range<usize>>) -> Vec<HostPool> {
+    let (parser, hosts) = (draft.section.parser, draft.hosts);
+    let mut all = draft.variants();
+    let Some(first) = all.find_map(|variant| variant.database.trials_on.as_deref()) else {
         return Vec::new();
     };
     let mut found: Vec<HostPool> = Vec::new();
     let mut told = BTreeSet::new();
     let mut refuse = |name: &str, message: String, (label, help): (&str, &str)| {
-        let span = place(tables, &database::KIND, (name, "trials_on"));
+        let span = draft.place(&database::KIND, (name, "trials_on"));
         if let Some(span) = span.filter(|_| told.insert(message.clone())) {
             Diagnostic::new(span, message).with_label(label).with_help(help).add_to(parser);
         }
     };
-    for variant in all {
+    for variant in draft.variants() {
         let database = &variant.database;
         let Some(pool) = &database.trials_on else {
             let message = format!("the trials of `{}` have no hosts", database.name);
@@ -62,7 +58,7 @@ pub(super) fn check(
             Some(pool) if !found.contains(&pool) => found.push(pool),
             // One that is wrong has been reported.
             None if !hosts.names().contains(&pool.as_str()) => {
-                let help = did_you_mean(pool, hosts.names().into_iter());
+                let help = did_you_mean(pool, hosts.names());
                 let message = format!("there is no host `{pool}`");
                 refuse(&database.name, message, ("no [host.NAME] table has this name", &help));
             }

@@ -10,10 +10,10 @@ use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
 use super::parser::Parser;
-use super::{by_url, declaration, money};
+use super::{by_url, declaration};
 use crate::keys::{Key, Shape, names};
 use crate::nearest::{did_you_mean, nearest_words};
-use crate::{Diagnostic, FieldValue, Vocabulary};
+use crate::{Diagnostic, FieldValue, Price, Vocabulary};
 
 /// A key with its value, which knows where to report what is wrong with it.
 #[derive(Clone, Debug)]
@@ -55,12 +55,9 @@ pub(super) struct Section<'a> {
 pub(super) fn entries<'a>(parser: &'a Parser<'a>, table: &'a DeTable<'a>) -> Vec<Entry<'a>> {
     let mut all: Vec<Entry<'a>> = table
         .iter()
-        .map(|(key, value)| Entry {
-            parser,
-            key: key.get_ref(),
-            key_span: key.span(),
-            value: value.get_ref(),
-            span: value.span(),
+        .map(|(key, value)| {
+            let (key_span, span) = (key.span(), value.span());
+            Entry { parser, key: key.get_ref(), key_span, value: value.get_ref(), span }
         })
         .collect();
     all.sort_by_key(|entry| entry.key_span.start);
@@ -207,10 +204,7 @@ pub(super) fn parsed<T>(entry: &Entry<'_>, value: Result<T, impl ToString>) -> O
 
 /// A text, of which `expected` says what it is for.
 pub(super) fn string<'a>(entry: &Entry<'a>, expected: &str) -> Option<&'a str> {
-    match entry.value {
-        DeValue::String(text) => Some(text),
-        _ => wrong_type(entry, expected),
-    }
+    entry.value.as_str().or_else(|| wrong_type(entry, expected))
 }
 
 /// Text that is not empty.
@@ -227,10 +221,7 @@ pub(super) fn text(entry: &Entry<'_>) -> Option<String> {
 }
 
 pub(super) fn switch(entry: &Entry<'_>) -> Option<bool> {
-    match entry.value {
-        DeValue::Boolean(is_on) => Some(*is_on),
-        _ => wrong_type(entry, "`true` or `false`"),
-    }
+    entry.value.as_bool().or_else(|| wrong_type(entry, "`true` or `false`"))
 }
 
 pub(super) fn word<T: Copy>(entry: &Entry<'_>, meanings: &[(&str, T)]) -> Option<T> {
@@ -405,7 +396,7 @@ pub(super) fn field(entry: &Entry<'_>, shape: Shape) -> Option<FieldValue> {
         Shape::Percentage => fraction(entry).map(Value::Fraction),
         Shape::Size => size(entry, 1).map(Value::Size),
         Shape::SizeOrZero => size(entry, 0).map(Value::Size),
-        Shape::Price => money::price(entry).map(Value::Price),
+        Shape::Price => price(entry).map(Value::Price),
         Shape::Setting => setting(entry).map(Value::Setting),
         Shape::Urls => by_url::urls(entry).map(Value::Texts),
         Shape::Command => command(entry).map(Value::Texts),
@@ -414,6 +405,21 @@ pub(super) fn field(entry: &Entry<'_>, shape: Shape) -> Option<FieldValue> {
         Shape::Declaration(_) => declaration::read(entry).map(Value::Text),
         // Names of products, engines and workloads are checked with the whole table.
         _ => text(entry).map(Value::Text),
+    }
+}
+
+/// An amount with its currency, such as `"0.192 USD"`.
+pub(super) fn price(entry: &Entry<'_>) -> Option<Price> {
+    const EXAMPLE: &str = "an amount with its currency, such as \"0.192 USD\"";
+    let text = string(entry, EXAMPLE)?;
+    let split = text.trim().split_once(char::is_whitespace);
+    let amount = split.and_then(|(amount, _)| amount.parse::<f64>().ok());
+    let currency = split.map(|(_, currency)| currency.trim()).filter(|currency| {
+        currency.len() == 3 && currency.bytes().all(|byte| byte.is_ascii_uppercase())
+    });
+    match (amount.filter(|amount| amount.is_finite() && *amount >= 0.0), currency) {
+        (Some(amount), Some(currency)) => Some(Price { amount, currency: currency.to_owned() }),
+        _ => wrong_value(entry, format!("`{text}` is not {EXAMPLE}")),
     }
 }
 
@@ -564,8 +570,5 @@ pub(super) fn values<T: Clone>(list: &[Given<T>]) -> Option<Vec<T>> {
 }
 
 pub(super) fn table<'a>(entry: &Entry<'a>) -> Option<&'a DeTable<'a>> {
-    match entry.value {
-        DeValue::Table(table) => Some(table),
-        _ => wrong_type(entry, "a table"),
-    }
+    entry.value.as_table().or_else(|| wrong_type(entry, "a table"))
 }

@@ -9,9 +9,8 @@ use std::sync::Arc;
 
 use super::choice::{Choice, Chosen};
 use super::design::TRIALS_MAX;
-use super::kind::Kind;
 use super::parser::Parser;
-use super::table::NamedTable;
+use super::table::{Kind, NamedTable};
 use super::vary::ReadFactor;
 use super::{database, job, volume};
 use crate::job::OTHER_DATABASE;
@@ -272,10 +271,8 @@ fn baseline_levels(
 /// For each database the first one of the same product.
 fn first_of_product(chosen: &[Chosen<'_, '_>], names: &[String]) -> Vec<usize> {
     let databases = chosen.iter().filter(|chosen| chosen.tables.kind == &database::KIND);
-    let tables: Vec<&Table> = databases
-        .flat_map(|chosen| &chosen.tables.tables)
-        .filter_map(|table| table.table.as_ref())
-        .collect();
+    let tables = databases.flat_map(|chosen| &chosen.tables.tables);
+    let tables: Vec<&Table> = tables.filter_map(|table| table.table.as_ref()).collect();
     let product = |name: &String| {
         let table = tables.iter().find(|table| table.name == *name)?;
         Some((table.text("product"), table.text("url")))

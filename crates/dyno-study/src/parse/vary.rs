@@ -3,19 +3,18 @@
 //! A factor is a path: tables of a kind (`database`), or a field of them (`database.engine`, shortly
 //! `setting.x`). Its levels are read as the same value in the table itself is.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use toml::de::DeValue;
 
 use super::choice::Involved;
-use super::kind::{FieldPath, KINDS, Kind, SHORT, variable_paths};
-use super::table::{NamedTable, NamedTables, check_setting_name};
+use super::kind::{DESIGN, FieldPath, KINDS, SHORT, variable_paths};
+use super::table::{Kind, KnownNames, NamedTable, NamedTables, check_setting_name, known_name};
 use super::value::{
     self, Entry, Given, Rate, at_value, entries, item_entry, list, unknown_key, values, wrong_type,
 };
 use super::workload;
-use crate::keys::{CLIENTS_MAX, DESIGN, Key, Shape, names};
+use crate::keys::{CLIENTS_MAX, Key, Shape, names};
 use crate::nearest::did_you_mean;
 use crate::{Diagnostic, Factor};
 
@@ -302,33 +301,4 @@ fn wrongs<T>(entry: &Entry<'_>, list: Option<&[Given<T>]>) -> Option<Vec<String>
         other => other.type_str().to_owned(),
     };
     Some(wrong.map(|(item, _)| text(item.get_ref())).collect())
-}
-
-/// Names that a study has, to be looked up many times.
-pub(super) struct KnownNames<'a> {
-    in_order: Vec<&'a str>,
-    sorted: BTreeSet<&'a str>,
-}
-
-impl<'a> KnownNames<'a> {
-    pub(super) fn new(in_order: Vec<&'a str>) -> KnownNames<'a> {
-        let sorted = in_order.iter().copied().collect();
-        KnownNames { in_order, sorted }
-    }
-}
-
-pub(super) fn known_name(entry: &Entry<'_>, kind: &str, known: &KnownNames<'_>) -> Option<String> {
-    let name = value::text(entry)?;
-    if known.sorted.contains(name.as_str()) {
-        return Some(name);
-    }
-    let known = &known.in_order;
-    let diagnostic =
-        at_value(entry, format!("there is no {kind} `{name}`")).with_label("not in this study");
-    if known.is_empty() {
-        entry.parser.add_missing(diagnostic.with_help(format!("add a table [{kind}.{name}]")));
-    } else {
-        entry.parser.add(diagnostic.with_help(did_you_mean(&name, known.iter().copied())));
-    }
-    None
 }

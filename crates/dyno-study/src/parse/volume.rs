@@ -1,8 +1,7 @@
 //! Reads the `[volume.NAME]` tables.
 
-use super::kind::Kind;
 use super::relation::{self, Relation, either, missing};
-use super::table::RawTable;
+use super::table::{Kind, RawTable};
 use super::value::{Entry, at_key, at_value};
 use crate::keys::{INHERITED, Key, Shape, key};
 use crate::nearest::did_you_mean;
@@ -102,25 +101,20 @@ fn read(raw: &RawTable<'_>) -> Option<Table> {
 }
 
 fn check_filesystem(raw: &RawTable<'_>) {
-    let known = || raw.parser.vocabulary.filesystems.iter().map(String::as_str);
+    let known: Vec<&str> = raw.parser.vocabulary.filesystems.iter().map(String::as_str).collect();
     match (raw.entry("filesystem"), raw.text("filesystem")) {
-        (Some(entry), Some(name)) if !known().any(|one| one == name) => {
+        (Some(entry), Some(name)) if !known.contains(&name) => {
             at_value(entry, format!("unknown filesystem `{name}`"))
                 .with_label("Dyno cannot create it")
-                .with_help(format!("choose one of {}", known().collect::<Vec<_>>().join(", ")))
+                .with_help(format!("choose one of {}", known.join(", ")))
                 .add_to(raw.parser)
         }
-        (None, _) => raw.parser.add_missing(
-            Diagnostic::new(
-                raw.name_span.clone(),
-                format!("`[volume.{}]` names no filesystem", raw.name),
-            )
-            .with_label("no `filesystem`")
-            .with_help(format!(
-                "add filesystem = \"…\", one of {}",
-                known().collect::<Vec<_>>().join(", ")
-            )),
-        ),
+        (None, _) => {
+            let message = format!("`[volume.{}]` names no filesystem", raw.name);
+            let help = format!("add filesystem = \"…\", one of {}", known.join(", "));
+            let missing = Diagnostic::new(raw.name_span.clone(), message);
+            raw.parser.add_missing(missing.with_label("no `filesystem`").with_help(help));
+        }
         _ => {}
     }
 }

@@ -5,9 +5,8 @@ use dyno_units::ByteCount;
 use toml::de::DeValue;
 
 use super::declaration;
-use super::kind::Kind;
 use super::parser::Parser;
-use super::table::RawTable;
+use super::table::{Kind, RawTable};
 use super::value::{self, Entry, at_key, at_value, entries, parsed, wrong_value};
 use crate::keys::{INHERITED, Key, Shape, key, names};
 use crate::nearest::did_you_mean;
@@ -85,14 +84,11 @@ pub(super) fn implied<'a>(names: &'a [(Entry<'a>, DeValue<'a>)]) -> Vec<Entry<'a
         let has_like = matches!(table.value, DeValue::Table(keys) if keys.contains_key("like"));
         !has_like || declares(table) || table.parser.vocabulary.workload(table.key).is_some()
     };
-    let implied = names.iter().filter(|(table, _)| is_implied(table));
-    implied
-        .map(|(table, value)| {
-            let span = table.key_span.clone();
-            let parser = table.parser;
-            Entry { parser, key: "workload", key_span: span.clone(), value, span }
-        })
-        .collect()
+    let entry = |(table, value): &'a (Entry<'a>, DeValue<'a>)| {
+        let (parser, span) = (table.parser, table.key_span.clone());
+        Entry { parser, key: "workload", key_span: span.clone(), value, span }
+    };
+    names.iter().filter(|(table, _)| is_implied(table)).map(entry).collect()
 }
 
 pub(super) fn word<'v>(raw: &RawTable<'v>) -> Option<&'v WorkloadWord> {

@@ -6,7 +6,7 @@ use dyno_model::declared::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{DURATION, PERCENTAGE, number_or_text, text};
+use super::{DURATION, PERCENTAGE, matching, number_or_text, setting, text};
 
 pub(super) fn tables(keys: &[DeclaredKey]) -> Value {
     json!({ "type": "object", "minProperties": 1, "additionalProperties": table(keys) })
@@ -43,13 +43,9 @@ fn generator() -> Value {
         value["description"] = json!(one.key.help);
         value
     };
-    let mut all = vec![constant()];
+    let mut all = vec![setting()];
     all.extend(GENERATORS.iter().map(one));
     json!({ "anyOf": all })
-}
-
-fn constant() -> Value {
-    json!({ "type": ["string", "number", "boolean"] })
 }
 
 fn list(items: &Value) -> Value {
@@ -71,7 +67,7 @@ fn by_name(inner: &Value) -> Value {
 fn value(value: DeclaredValue) -> Value {
     use DeclaredValue as V;
     let whole = json!({ "type": "integer" });
-    let duration = json!({ "type": "string", "pattern": DURATION, "examples": ["5ms"] });
+    let duration = matching(DURATION, &["5ms"]);
     match value {
         V::Count(least) => number_or_text("integer", least, i64::MAX as u64),
         V::Whole(least, most) => {
@@ -92,9 +88,9 @@ fn value(value: DeclaredValue) -> Value {
             });
             json!({ "anyOf": [text(), each] })
         }
-        V::Constant => constant(),
-        V::Constants => list(&constant()),
-        V::Mapped => by_name(&constant()),
+        V::Constant => setting(),
+        V::Constants => list(&setting()),
+        V::Mapped => by_name(&setting()),
         V::Texts => list(&text()),
         V::TextLists => {
             json!({ "type": "array", "items": list(&text()) })
@@ -107,12 +103,12 @@ fn value(value: DeclaredValue) -> Value {
         }
         V::First => json!({ "type": ["integer", "string"] }),
         V::Share => json!({ "anyOf": [
-            { "type": "string", "pattern": PERCENTAGE, "examples": ["10%"] },
+            matching(PERCENTAGE, &["10%"]),
             { "type": "number", "minimum": 0, "maximum": 1 },
         ] }),
         V::Rows => json!({ "anyOf": [
             { "type": "integer", "minimum": 0 },
-            { "type": "string", "pattern": r"^.*\.\..*$", "examples": ["0..1", "1.."] },
+            matching(r"^.*\.\..*$", &["0..1", "1.."]),
         ] }),
         V::Think => json!({ "anyOf": [duration, table(THINK)] }),
         V::Columns => {
