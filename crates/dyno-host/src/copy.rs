@@ -19,6 +19,10 @@ use rustix::io::Errno;
 use crate::RunAs;
 use crate::storage::{open_file, open_folder};
 
+type Result<T = (), E = CopyError> = std::result::Result<T, E>;
+
+type OpenFolder<'a> = (&'a OwnedFd, &'a Path);
+
 /// Between two checks of whether to go on.
 const PIECE: usize = 1 << 20;
 
@@ -58,18 +62,13 @@ pub fn copy_folder(
     owner: Option<RunAs>,
     layout: CopyLayout,
     is_stopped: &dyn Fn() -> bool,
-) -> Result<(), CopyError> {
+) -> Result {
     copy(from, to, CopyUse::Lasting, (owner, layout, is_stopped))?;
     sync_folder(to).map_err(|error| failed(to, error))
 }
 
 /// As [`copy_folder`], but without waiting for the disk, and the original stays in memory.
-pub fn copy_new_folder(
-    from: &Path,
-    to: &Path,
-    owner: Option<RunAs>,
-    layout: CopyLayout,
-) -> Result<(), CopyError> {
+pub fn copy_new_folder(from: &Path, to: &Path, owner: Option<RunAs>, layout: CopyLayout) -> Result {
     copy(from, to, CopyUse::AtOnce, (owner, layout, &|| false))
 }
 
@@ -78,14 +77,14 @@ fn copy(
     to: &Path,
     copy_use: CopyUse,
     (owner, layout, is_stopped): (Option<RunAs>, CopyLayout, &dyn Fn() -> bool),
-) -> Result<(), CopyError> {
+) -> Result {
     let (from_name, to_name) = (c_path(from)?, c_path(to)?);
     let of_user = fs::symlink_metadata(from).map_err(|error| failed(from, error))?.uid();
     let copying = Copying { of_user, owner, layout, copy_use, is_stopped };
     copying.entry((CWD, &from_name, from), (CWD, &to_name, to))
 }
 
-fn c_path(path: &Path) -> Result<CString, CopyError> {
+fn c_path(path: &Path) -> Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|error| failed(path, error))
 }
 
@@ -112,7 +111,7 @@ impl Copying<'_> {
         &self,
         (from, from_name, from_path): (BorrowedFd<'_>, &CStr, &Path),
         (to, to_name, to_path): (BorrowedFd<'_>, &CStr, &Path),
-    ) -> Result<(), CopyError> {
+    ) -> Result {
         let facts = rustix::fs::statat(from, from_name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|error| failed(from_path, error))?;
         match FileType::from_raw_mode(facts.st_mode) {
@@ -149,11 +148,7 @@ impl Copying<'_> {
         rustix::fs::fchmod(copy, Mode::from_raw_mode(facts.st_mode & 0o777))
     }
 
-    fn folder(
-        &self,
-        (from, from_path): (&OwnedFd, &Path),
-        (to, to_path): (&OwnedFd, &Path),
-    ) -> Result<(), CopyError> {
+    fn folder(&self, (from, from_path): OpenFolder<'_>, (to, to_path): OpenFolder<'_>) -> Result {
         for entry in Dir::read_from(from).map_err(|error| failed(from_path, error))? {
             let entry = entry.map_err(|error| failed(from_path, error))?;
             let name = entry.file_name();
@@ -169,11 +164,7 @@ impl Copying<'_> {
         Ok(())
     }
 
-    fn file(
-        &self,
-        (source, from): (&fs::File, &Path),
-        (copy, to): (&fs::File, &Path),
-    ) -> Result<(), CopyError> {
+    fn file(&self, (source, from): (&fs::File, &Path), (copy, to): (&fs::File, &Path)) -> Result {
         let facts = source.metadata().map_err(|error| failed(from, error))?;
         if !facts.is_file() {
             return Err(failed(from, "it is neither a regular file nor a folder"));
@@ -247,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    fn copied(from: &Path, to: &Path) -> Result<(), CopyError> {
+    fn copied(from: &Path, to: &Path) -> Result {
         copy_folder(from, to, None, CopyLayout::AsOriginal, &|| false)
     }
 

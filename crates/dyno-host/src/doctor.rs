@@ -204,21 +204,17 @@ fn busiest(before: &[ProcessStat], after: &[ProcessStat], ticks: f64) -> Vec<Bus
     let own_pid = rustix::process::getpid().as_raw_nonzero().get();
     let earlier: BTreeMap<_, _> =
         before.iter().map(|stat| (stat.identity(), stat.own_ticks)).collect();
-    let mut all: Vec<BusyProcess> = after
-        .iter()
-        .filter(|stat| stat.pid != own_pid)
-        .map(|stat| {
-            // A new process began at zero.
-            let began = earlier.get(&stat.identity()).copied().unwrap_or(0);
-            BusyProcess {
-                pid: stat.pid,
-                name: stat.name.clone(),
-                user: None,
-                cpu_s_per_s: stat.own_ticks.saturating_sub(began) as f64 / ticks,
-            }
-        })
-        .filter(|process| process.cpu_s_per_s >= BUSY_CPU_MIN)
-        .collect();
+    let others = after.iter().filter(|stat| stat.pid != own_pid).map(|stat| {
+        // A new process began at zero.
+        let began = earlier.get(&stat.identity()).copied().unwrap_or(0);
+        BusyProcess {
+            pid: stat.pid,
+            name: stat.name.clone(),
+            user: None,
+            cpu_s_per_s: stat.own_ticks.saturating_sub(began) as f64 / ticks,
+        }
+    });
+    let mut all: Vec<BusyProcess> = others.filter(|one| one.cpu_s_per_s >= BUSY_CPU_MIN).collect();
     all.sort_by(|a, b| b.cpu_s_per_s.total_cmp(&a.cpu_s_per_s).then(a.pid.cmp(&b.pid)));
     all.truncate(BUSIEST_MAX);
     all

@@ -170,10 +170,9 @@ impl Host {
     /// Mitigated CPU vulnerabilities, and open ones.
     pub(crate) fn mitigations(&self) -> Option<(usize, usize)> {
         let folder = self.root.join("sys/devices/system/cpu/vulnerabilities");
-        let texts: Vec<String> = fs::read_dir(folder)
-            .ok()?
-            .filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok())
-            .collect();
+        let entries = fs::read_dir(folder).ok()?;
+        let texts = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
+        let texts: Vec<String> = texts.collect();
         let count = |head: &str| texts.iter().filter(|text| text.starts_with(head)).count();
         Some((count("Mitigation"), count("Vulnerable")))
     }

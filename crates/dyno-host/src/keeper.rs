@@ -44,9 +44,8 @@ pub use place::{FolderElsewhere, Place, Storage};
 
 use crate::builds::{Build, BuildStore};
 use crate::container::{Engine, Image, Program};
-use crate::error::{KeeperError, OrKeeper, Result};
 use crate::kernel::KernelSettings;
-use crate::process_table::ProcessStat;
+use crate::{KeeperError, OrKeeper, ProcessStat, Result};
 
 /// So that a Unix socket in a folder inside has a path under 108 bytes.
 const PATH_BYTES_MAX: usize = 79;
@@ -260,9 +259,8 @@ impl Keeper {
         self.owned(folder)?;
         let path = folder.join(name);
         let is_inside = path.parent() == Some(folder) && path.file_name().is_some();
-        is_inside
-            .then_some(path)
-            .or_keeper(|| format!("`{name}` is not the name of a file in {}", folder.display()))
+        let path = is_inside.then_some(path);
+        path.or_keeper(|| format!("`{name}` is not the name of a file in {}", folder.display()))
     }
 
     /// Standard output of a successful program, such as with `--version`; see [`Keeper::output`].
@@ -283,26 +281,17 @@ impl Keeper {
     }
 
     /// The output, however the program ends. It runs as a server would, but in no folder.
-    pub fn output<'a>(
-        &self,
-        program: impl Into<Program<'a>>,
-        arguments: &[&str],
-    ) -> Result<Answer> {
+    pub fn output<'a>(&self, program: impl Into<Program<'a>>, words: &[&str]) -> Result<Answer> {
         let program = program.into();
         match program.image {
-            Some(image) => self.answer_in(image, program, arguments, None),
-            None => self.output_within(ANSWER_LIMIT, program.path, arguments),
+            Some(image) => self.answer_in(image, program, words, None),
+            None => self.output_within(ANSWER_LIMIT, program.path, words),
         }
     }
 
-    fn output_within(
-        &self,
-        limit: Nanoseconds,
-        program: &Path,
-        arguments: &[&str],
-    ) -> Result<Answer> {
+    fn output_within(&self, limit: Nanoseconds, program: &Path, words: &[&str]) -> Result<Answer> {
         let mut command = self.apart(program)?;
-        command.args(arguments).current_dir("/").stdin(Stdio::null());
+        command.args(words).current_dir("/").stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         self.clean(&mut command);
         // It has no folder, so its mark is a name that no folder has.

@@ -311,9 +311,8 @@ impl KernelSettings {
                 Some(partner) => Some((partner.to_owned(), self.read(partner)?)),
                 None => None,
             };
-            let back = of_partner
-                .filter(|(_, counts)| same(&before, "0") && !same(counts, "0"))
-                .unwrap_or_else(|| (name.clone(), before.clone()));
+            let back = of_partner.filter(|(_, counts)| same(&before, "0") && !same(counts, "0"));
+            let back = back.unwrap_or_else(|| (name.clone(), before.clone()));
             changes.push(Change { name: name.clone(), before, value: value.clone(), back });
         }
         Ok(changes)

@@ -65,3 +65,9 @@ pub use transfer::{receive_folder, send_folder};
 pub use volume::{
     Backing, Dips, IoLimit, Volume, VolumeSpec, VolumeUsage, filesystems, volume_problems,
 };
+
+pub(crate) use cgroup::Groups;
+pub(crate) use error::{OrKeeper, Result, if_there};
+pub(crate) use facts::Host;
+pub(crate) use process_table::{ProcessIdentity, ProcessStat};
+pub(crate) use storage::Mount;

@@ -105,9 +105,8 @@ fn socket_inode(target: &Path) -> Option<u64> {
 /// The user at the other end of the connection; `None` if that is on another host, or gone.
 pub fn user_of_client(stream: &TcpStream) -> Option<u32> {
     let ends = (stream.peer_addr().ok()?, stream.local_addr().ok()?);
-    ["/proc/net/tcp", "/proc/net/tcp6"]
-        .into_iter()
-        .find_map(|file| user_of_ends(&fs::read_to_string(file).ok()?, ends))
+    let mut files = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter();
+    files.find_map(|file| user_of_ends(&fs::read_to_string(file).ok()?, ends))
 }
 
 /// From `/proc/net/tcp` or `tcp6`. Both ends count: connections elsewhere may use the same port.
@@ -184,9 +183,8 @@ pub fn is_loopback(host: &str) -> bool {
 fn holder(proc_root: &Path, inodes: &BTreeSet<u64>, names: &[&str]) -> Option<i32> {
     let mut n_left = LINKS_MOST;
     let is_named = |stat: &ProcessStat| names.contains(&stat.name.as_str());
-    let named = list_pids(proc_root)
-        .into_iter()
-        .filter_map(|pid| ProcessStat::read(proc_root, pid).filter(is_named));
+    let all = list_pids(proc_root).into_iter();
+    let named = all.filter_map(|pid| ProcessStat::read(proc_root, pid).filter(is_named));
     let holders: Vec<ProcessStat> =
         named.filter(|stat| holds(proc_root, stat.pid, inodes, &mut n_left)).collect();
     // Children may hold it too: the server is nobody's child among the holders.

@@ -31,9 +31,8 @@ impl PipedProcess {
     /// Without a shell, in its own process group, so that Dyno gets Ctrl-C first. The environment
     /// is inherited without the variables in `hidden`.
     pub fn start(command: &[String], hidden: &[String]) -> io::Result<(PipedProcess, Pipes)> {
-        let (program, arguments) = command
-            .split_first()
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the command is empty"))?;
+        let empty = || io::Error::new(io::ErrorKind::InvalidInput, "the command is empty");
+        let (program, arguments) = command.split_first().ok_or_else(empty)?;
         let mut command = Command::new(program);
         command.args(arguments).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

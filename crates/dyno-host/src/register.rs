@@ -11,9 +11,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{KeeperError, OrKeeper, Result, if_there};
 use crate::keeper::{make_root, open_own, retry, signal_identity, take_lock};
-use crate::process_table::{ProcessIdentity, ProcessStat};
+use crate::{KeeperError, OrKeeper, ProcessIdentity, ProcessStat, Result, if_there};
 
 const LOCK: &str = ".lock";
 const DESCRIPTION: &str = ".json";

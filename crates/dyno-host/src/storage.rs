@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use crate::error::{OrKeeper, Result};
 
@@ -76,19 +77,13 @@ fn visit(path: &Path, see: &mut See<'_>) -> io::Result<()> {
 }
 
 /// Not through a symbolic link.
-pub(crate) fn open_folder(
-    parent: impl AsFd,
-    name: impl rustix::path::Arg,
-) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn open_folder(parent: impl AsFd, name: impl Arg) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(parent, name, flags, Mode::empty())
 }
 
 /// Not through a symbolic link. It may have become a pipe by now: does not wait.
-pub(crate) fn open_file(
-    parent: impl AsFd,
-    name: impl rustix::path::Arg,
-) -> rustix::io::Result<File> {
+pub(crate) fn open_file(parent: impl AsFd, name: impl Arg) -> rustix::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     rustix::fs::openat(parent, name, flags, Mode::empty()).map(File::from)
 }
@@ -169,12 +164,10 @@ impl Mount {
 
     /// That holds this absolute path.
     pub(crate) fn of(mountinfo: &str, path: &Path) -> Option<Mount> {
-        mountinfo
-            .lines()
-            .filter_map(Mount::parse)
-            .filter(|mount| path.starts_with(&mount.point))
-            // `max` takes the last, which hides others on the same point.
-            .max_by_key(|mount| mount.point.components().count())
+        let mounts = Mount::all(mountinfo).into_iter();
+        let mounts = mounts.filter(|mount| path.starts_with(&mount.point));
+        // `max` takes the last, which hides others on the same point.
+        mounts.max_by_key(|mount| mount.point.components().count())
     }
 }
 

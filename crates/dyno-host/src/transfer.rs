@@ -1,6 +1,6 @@
 //! Sends a folder of database files to another machine, as a tar archive that ends with a mark.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,10 +11,9 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType};
 use tar::{Archive, Builder, EntryType, Header};
 
-use crate::RunAs;
 use crate::copy::sync_folder;
-use crate::error::{KeeperError, OrKeeper, Result};
 use crate::storage::{open_file, open_folder};
+use crate::{KeeperError, OrKeeper, Result, RunAs};
 
 /// After the archive.
 const END: &[u8; 8] = b"dyno-end";
@@ -76,11 +75,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    fn entry(
-        &mut self,
-        (folder, name): (BorrowedFd<'_>, &std::ffi::CStr),
-        path: &Path,
-    ) -> Result<()> {
+    fn entry(&mut self, (folder, name): (BorrowedFd<'_>, &CStr), path: &Path) -> Result<()> {
         let facts = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).at(path)?;
         let mut header = Header::new_gnu();
         header.set_mode(facts.st_mode & 0o777);

@@ -27,9 +27,8 @@ use dyno_record::{EventKind, StepSummary};
 use dyno_units::{Clock, Metric, Nanoseconds, Reading};
 use dyno_workload::AuditTotals;
 
-use crate::error::TrialError;
 use crate::observe::Cost;
-use crate::totals::DoneThere;
+use crate::{DoneThere, Result, Span, TrialError, fail};
 
 pub(crate) use batches::batches;
 pub(crate) use command::command;
@@ -59,7 +58,7 @@ pub(crate) trait Activity {
     }
 
     /// Returns when the work is done or stopped. A failure fails the step.
-    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError>;
+    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result;
 
     /// Adds what it has measured to what has come of the step, also if it has failed or was stopped.
     fn add_to(&mut self, end: &mut StepEnd);
@@ -120,10 +119,7 @@ pub(crate) struct Activities<'a> {
 
 impl Activities<'_> {
     /// To the end of the step; fails with the first failure. Measurements are returned anyway.
-    pub(crate) fn run(
-        &mut self,
-        journal: &mut Journal<'_, '_>,
-    ) -> (StepEnd, Result<(), TrialError>) {
+    pub(crate) fn run(&mut self, journal: &mut Journal<'_, '_>) -> (StepEnd, Result) {
         let (spans, result) = self.run_side_by_side(journal);
         let stopped = journal.stop_observing();
         let mut end = StepEnd { has_begun: journal.has_begun, ..StepEnd::default() };
@@ -151,10 +147,7 @@ impl Activities<'_> {
     }
 
     /// Returns start and length of the seconds that the step took without a load on its own thread.
-    fn run_side_by_side(
-        &mut self,
-        journal: &mut Journal<'_, '_>,
-    ) -> (Vec<(Nanoseconds, Nanoseconds)>, Result<(), TrialError>) {
+    fn run_side_by_side(&mut self, journal: &mut Journal<'_, '_>) -> (Vec<Span>, Result) {
         let abort = &journal.lab.abort;
         // A load that is alone is stopped by nobody but the user.
         let is_alone = self.beside.is_empty();
@@ -175,7 +168,7 @@ impl Activities<'_> {
                     stop.raise();
                     journal.close_gates();
                     let message = format!("cannot start a thread for an activity: {error}");
-                    return (Vec::new(), Err(TrialError::new(message)));
+                    return (Vec::new(), fail(message));
                 }
             }
             drop(send);
@@ -223,15 +216,10 @@ impl Beside<'_> {
     }
 }
 
-fn add_seconds(
-    summary: &mut StepSummary,
-    began: Option<Nanoseconds>,
-    spans: &[(Nanoseconds, Nanoseconds)],
-) {
+fn add_seconds(summary: &mut StepSummary, began: Option<Nanoseconds>, spans: &[Span]) {
     let (Some(began), Some((last, length))) = (began, spans.last()) else { return };
-    let relative = |(start, _): &(Nanoseconds, Nanoseconds)| {
-        (start.saturating_sub(began).as_secs_f64() * 1e3).round() / 1e3
-    };
+    let relative =
+        |(start, _): &Span| (start.saturating_sub(began).as_secs_f64() * 1e3).round() / 1e3;
     summary.measured_s = (*last + *length).saturating_sub(began).as_secs_f64();
     summary.ended_by = Some("activity".to_owned());
     summary.intervals.start_s = spans.iter().map(relative).collect();
@@ -241,7 +229,7 @@ fn add_seconds(
 struct Ended {
     idx: usize,
     took: Nanoseconds,
-    result: Result<(), TrialError>,
+    result: Result,
 }
 
 /// Waits for all activities with threads of their own, and records what the probes read each second. Returns start and length of these seconds, and the first failure.
@@ -249,7 +237,7 @@ fn until_all_ended(
     ended: &Receiver<Ended>,
     names: &[String],
     journal: &mut Journal<'_, '_>,
-) -> (Vec<(Nanoseconds, Nanoseconds)>, Result<(), TrialError>) {
+) -> (Vec<Span>, Result) {
     let clock = Arc::clone(&journal.lab.clock);
     let (mut spans, mut result) = (Vec::new(), Ok(()));
     let mut start = clock.now();

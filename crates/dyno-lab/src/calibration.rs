@@ -24,11 +24,9 @@ impl Calibration {
     /// calibrated number of clients nearest in ratio; none without a calibration for this dialect.
     pub fn share(&self, dialect: Dialect, clients: f64, statements_per_s: f64) -> Option<f64> {
         let distance = |rate: &&CalibratedRate| (f64::from(rate.clients) / clients).ln().abs();
-        let nearest = self
-            .rates
-            .iter()
-            .filter(|rate| rate.dialect == dialect && rate.statements_per_s > 0.0)
-            .min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+        let known = |rate: &&CalibratedRate| rate.dialect == dialect && rate.statements_per_s > 0.0;
+        let known = self.rates.iter().filter(known);
+        let nearest = known.min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
         Some(statements_per_s / nearest.statements_per_s)
     }
 }

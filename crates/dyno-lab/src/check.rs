@@ -9,23 +9,24 @@ use dyno_units::ByteCount;
 use dyno_workload::Workload;
 use dyno_workload::catalog::Catalog;
 
-use crate::deployment::{
-    Deployment, Source, endpoint, front, resolved, source, spec, unknown_members,
-};
-use crate::error::TrialError;
-use crate::lab::{Basis, Lab};
-use crate::manifest::plan_workload;
+use crate::deployment::{endpoint, front, resolved, source, spec, unknown_members};
+use crate::lab::Basis;
+use crate::{Deployment, Lab, Result, Source, TrialError, fail, plan_workload};
+
+/// The name of a variant, and why it is refused.
+type Refused = (String, String);
 
 /// Variants whose servers will refuse their settings, as far as known before they start: name and
 /// reason, each configuration once. Running servers are not asked.
-pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, String)> {
+pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<Refused> {
+    let basis = lab.basis(design);
     let mut refused = Vec::new();
     for (variant, _) in with_own_database(plan) {
-        let result = source(lab.basis(), design, variant).and_then(|(source, _)| match source {
+        let result = source(basis, variant).and_then(|(source, _)| match source {
             // Programs are those of this machine.
             Source::Start(ref spec) if variant.database.on.is_none() => {
                 lab.products.check_settings(spec, &lab.place())?;
-                match front(lab.basis(), variant, &source) {
+                match front(basis, variant, &source) {
                     Some(spec) => Ok(lab.products.check_settings(&spec, &lab.place())?),
                     None => Ok(()),
                 }
@@ -33,27 +34,33 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
             _ => Ok(()),
         });
         let result = result.and_then(|()| match &variant.database.behind {
-            Some(_) if variant.database.on.is_some() => Ok(()),
-            Some(behind) => Ok(lab.products.router(&behind.product)?.check(&lab.place())?),
-            None => Ok(()),
+            Some(behind) if variant.database.on.is_none() => {
+                Ok(lab.products.router(&behind.product)?.check(&lab.place())?)
+            }
+            _ => Ok(()),
         });
-        if let Err(TrialError::Failed { message, .. }) = result {
-            refused.push((variant.name.clone(), message));
-        }
+        refused.extend(message(result).map(|why| (variant.name.clone(), why)));
     }
     for (variant, database) in with_other_database(plan) {
-        let result = spec(lab.basis(), design, database)
+        let result = spec(basis, database)
             .and_then(|spec| Ok(lab.products.check_settings(&spec, &lab.place())?));
-        if let Err(TrialError::Failed { message, .. }) = result {
-            refused.push((variant.name.clone(), format!("{}: {message}", database.name)));
-        }
+        let why = message(result).map(|why| format!("{}: {why}", database.name));
+        refused.extend(why.map(|why| (variant.name.clone(), why)));
     }
-    refused.extend(without_vectors(lab, plan, design));
+    refused.extend(without_vectors((lab, basis), plan));
     refused.extend(unpromotable(&lab.catalog, plan));
     refused.extend(wrong_shards(plan));
     refused.extend(wrong_urls(plan));
     refused.extend(sql_for_nobody(&lab.products, plan));
     refused
+}
+
+/// Why something would fail, if it would.
+fn message<T>(result: Result<T>) -> Option<String> {
+    match result {
+        Err(TrialError::Failed { message, .. }) => Some(message),
+        _ => None,
+    }
 }
 
 /// Variants that limit members which no variant of their database has, or which cannot be limited, with the reason.
@@ -62,28 +69,26 @@ pub fn check_members(
     plan: &Plan,
     design: &Design,
     memory: ByteCount,
-) -> Vec<(String, String)> {
-    let basis = Basis { products, memory };
+) -> Vec<Refused> {
+    let basis = Basis { products, design, memory };
     let mut refused = Vec::new();
     let mut known: HashMap<&str, Vec<String>> = HashMap::new();
     let has_limited = |variant: &&Variant| {
         !(variant.database.member_cpus.is_empty() && variant.database.member_memory.is_empty())
     };
     for variant in plan.variants.iter().filter(has_limited) {
-        match Deployment::of(basis, design, variant) {
-            Ok(deployment) => {
-                let all = known.entry(&variant.database.name).or_default();
-                let names = deployment.members.into_iter().map(|member| member.facts.name);
-                for name in names {
-                    if !all.contains(&name) {
-                        all.push(name);
-                    }
-                }
+        let deployment = match Deployment::of(basis, variant) {
+            Ok(deployment) => deployment,
+            failed => {
+                refused.extend(message(failed).map(|why| (variant.name.clone(), why)));
+                continue;
             }
-            Err(TrialError::Failed { message, .. }) => {
-                refused.push((variant.name.clone(), message))
+        };
+        let all = known.entry(&variant.database.name).or_default();
+        for name in deployment.members.into_iter().map(|member| member.facts.name) {
+            if !all.contains(&name) {
+                all.push(name);
             }
-            Err(_) => {}
         }
     }
     for variant in &plan.variants {
@@ -94,28 +99,20 @@ pub fn check_members(
     refused
 }
 
-fn unpromotable(catalog: &Catalog, plan: &Plan) -> Vec<(String, String)> {
+fn unpromotable(catalog: &Catalog, plan: &Plan) -> Vec<Refused> {
     let refused = plan.variants.iter().filter_map(|variant| {
         variant.fault().filter(|fault| fault.promotes)?;
         // What a workload cannot be planned for is reported elsewhere.
         let workload = plan_workload(catalog, plan, variant).ok()?;
-        match check_promotion(plan, variant, &*workload) {
-            Err(TrialError::Failed { message, .. }) => Some((variant.name.clone(), message)),
-            _ => None,
-        }
+        Some((variant.name.clone(), message(check_promotion(plan, variant, &*workload))?))
     });
     refused.collect()
 }
 
 /// Refuses to promote a replica where it could not be told what was lost.
-pub(crate) fn check_promotion(
-    plan: &Plan,
-    variant: &Variant,
-    workload: &dyn Workload,
-) -> Result<(), TrialError> {
+pub(crate) fn check_promotion(plan: &Plan, variant: &Variant, workload: &dyn Workload) -> Result {
     let Some(fault) = variant.fault().filter(|fault| fault.promotes) else { return Ok(()) };
-    let refused =
-        |why: &str| Err(TrialError::new(format!("the fault {} cannot promote: {why}", fault.name)));
+    let refused = |why: &str| fail(format!("the fault {} cannot promote: {why}", fault.name));
     if plan.steps.len() > 1 {
         return refused(
             "after the first step, the primary is another server; give the study one step, with one number \
@@ -132,7 +129,7 @@ pub(crate) fn check_promotion(
     Ok(())
 }
 
-fn without_vectors(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, String)> {
+fn without_vectors((lab, basis): (&Lab, Basis<'_>), plan: &Plan) -> Vec<Refused> {
     let mut seen = HashSet::new();
     let mut refused = Vec::new();
     for variant in &plan.variants {
@@ -142,7 +139,7 @@ fn without_vectors(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, Stri
             continue;
         }
         if variant.database.on.is_none()
-            && let Ok((Source::Start(spec), _)) = source(lab.basis(), design, variant)
+            && let Ok((Source::Start(spec), _)) = source(basis, variant)
             && let Err(error) = lab.products.check_vectors(&spec, &lab.place())
         {
             refused.push((variant.name.clone(), error.to_string()));
@@ -157,7 +154,7 @@ pub fn check_without_programs(
     plan: &Plan,
     design: &Design,
     memory: ByteCount,
-) -> Vec<(String, String)> {
+) -> Vec<Refused> {
     let databases = with_own_database(plan).filter_map(|(variant, name)| {
         let settings = resolved(&variant.database, memory);
         Some((variant.name.clone(), products.settings_refusal(name, &settings)?))
@@ -193,7 +190,7 @@ fn with_own_database(plan: &Plan) -> impl Iterator<Item = (&Variant, &str)> {
 }
 
 /// Variants with shards that are to do what Dyno does at one server only, with the reason.
-fn wrong_shards(plan: &Plan) -> impl Iterator<Item = (String, String)> {
+fn wrong_shards(plan: &Plan) -> impl Iterator<Item = Refused> {
     let has_shards = |variant: &&Variant| variant.database.shards > 0;
     plan.variants.iter().filter(has_shards).filter_map(|variant| {
         // Such steps make indexes, and wait for what one server has deferred.
@@ -215,7 +212,7 @@ fn wrong_shards(plan: &Plan) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-fn wrong_urls(plan: &Plan) -> impl Iterator<Item = (String, String)> {
+fn wrong_urls(plan: &Plan) -> impl Iterator<Item = Refused> {
     let reason = |variant: &Variant| {
         // A password that is still to be put in is no mistake.
         let mut urls = variant.database.urls().filter(|url| !url.contains("${"));
@@ -225,7 +222,7 @@ fn wrong_urls(plan: &Plan) -> impl Iterator<Item = (String, String)> {
     plan.variants.iter().filter_map(reason)
 }
 
-fn sql_for_nobody(products: &Products, plan: &Plan) -> Vec<(String, String)> {
+fn sql_for_nobody(products: &Products, plan: &Plan) -> Vec<Refused> {
     let reason = |variant: &Variant| Some((variant.name.clone(), no_sql(products, variant)?));
     plan.variants.iter().filter_map(reason).collect()
 }

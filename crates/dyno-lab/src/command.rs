@@ -12,7 +12,7 @@ use dyno_load::AbortFlag;
 use dyno_units::{Clock, Nanoseconds, clean_text, redact_secrets};
 use serde::{Deserialize, Serialize};
 
-use crate::error::TrialError;
+use crate::error::{Context, Result};
 
 const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 
@@ -100,7 +100,7 @@ pub(crate) struct JobFolder {
 }
 
 impl JobFolder {
-    pub(crate) fn make(keeper: &Arc<Keeper>) -> Result<JobFolder, TrialError> {
+    pub(crate) fn make(keeper: &Arc<Keeper>) -> Result<JobFolder> {
         let folder = keeper.make_folder("job")?;
         let mut made = JobFolder { keeper: Arc::clone(keeper), scratch: folder.clone(), folder };
         made.scratch = keeper.make_inner(&made.folder, "scratch")?;
@@ -108,17 +108,15 @@ impl JobFolder {
     }
 
     /// This Dyno for commands; a copy for another user, who may not reach the original.
-    fn own_program(&self, program: Option<&Path>) -> Result<PathBuf, TrialError> {
-        let program =
-            program.ok_or_else(|| TrialError::new("the path of this Dyno program is unknown"))?;
+    fn own_program(&self, program: Option<&Path>) -> Result<PathBuf> {
+        let program = program.context("the path of this Dyno program is unknown")?;
         if self.keeper.run_as().is_none() {
             return Ok(program.to_owned());
         }
         let copy = self.folder.join(OWN_PROGRAM);
         if !copy.exists() {
-            let mut text = std::fs::File::open(program).map_err(|e| {
-                TrialError::new(format!("{} cannot be read: {e}", program.display()))
-            })?;
+            let text = std::fs::File::open(program);
+            let mut text = text.context(format_args!("{} cannot be read", program.display()))?;
             self.keeper.write_program(&self.folder, OWN_PROGRAM, &mut text)?;
         }
         Ok(copy)
@@ -131,7 +129,7 @@ impl JobFolder {
         (environment, program): (&[(String, String)], Option<&Path>),
         clock: &dyn Clock,
         stop: &AbortFlag,
-    ) -> Result<CommandEnd, TrialError> {
+    ) -> Result<CommandEnd> {
         let mut environment = environment.to_vec();
         if order.command.iter().any(|word| word.contains(OWN_PROGRAM_VARIABLE)) {
             let own = self.own_program(program)?;
@@ -172,19 +170,17 @@ impl JobFolder {
         Ok(CommandEnd { took, ended, is_done, failure, cpu_s, rss_peak_bytes, output, figures })
     }
 
-    fn program_of(&self, order: &CommandOrder) -> Result<PathBuf, TrialError> {
+    fn program_of(&self, order: &CommandOrder) -> Result<PathBuf> {
         let program = order.command.first().map_or("", String::as_str);
         let path = Path::new(program);
         let found = match path.is_absolute() {
             true => Some(path.to_owned()),
             false => self.keeper.find_program(program, &[]),
         };
-        found.ok_or_else(|| {
-            TrialError::new(format!(
-                "the command `{}`: the program `{program}` is not installed, or not in PATH",
-                order.name
-            ))
-        })
+        found.context(format_args!(
+            "the command `{}`: the program `{program}` is not installed, or not in PATH",
+            order.name
+        ))
     }
 }
 

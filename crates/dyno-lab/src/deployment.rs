@@ -18,8 +18,8 @@ use dyno_study::{Database, Design, LoadLevel, Product, Variant};
 use dyno_units::{ByteCount, Reading, SettingValue};
 use dyno_workload::Connector;
 
-use crate::error::TrialError;
-use crate::hosts::{MadeVolume, ServerHosts, WatchedHost};
+use crate::error::{Result, TrialError, fail};
+use crate::hosts::{MadeVolume, ServerHosts, There, WatchedHost};
 use crate::lab::{Basis, Lab};
 use crate::route::Route;
 use crate::volume::limits;
@@ -86,40 +86,40 @@ impl Member {
         }
     }
 
+    /// Its server, if it is up and not simulated.
+    pub(crate) fn server(&self) -> Option<&dyn Server> {
+        self.instance.as_ref()?.server()
+    }
+
     pub(crate) fn serves(&self, entry: Entry) -> bool {
         self.facts.entries.contains(&entry)
     }
 }
 
+/// Of a member to which the clients of a load connect.
+const LOADED: [Entry; 2] = [Entry::Write, Entry::Read];
+
 impl Deployment {
-    pub(crate) fn of(
-        basis: Basis<'_>,
-        design: &Design,
-        variant: &Variant,
-    ) -> Result<Deployment, TrialError> {
+    pub(crate) fn of(basis: Basis<'_>, variant: &Variant) -> Result<Deployment> {
         let mut members = match machine::is_chosen(basis.products, variant) {
             true => Vec::new(),
-            false => Deployment::measured(basis, design, variant)?,
+            false => Deployment::measured(basis, variant)?,
         };
         if let Some(database) = &variant.other_database {
-            let source = Source::Other(spec(basis, design, database)?);
+            let source = Source::Other(spec(basis, database)?);
             members.push(Member::new(OTHER_DATABASE, MemberRole::OtherDatabase, &[], source));
         }
         Ok(Deployment { members, ..Deployment::default() })
     }
 
-    fn measured(
-        basis: Basis<'_>,
-        design: &Design,
-        variant: &Variant,
-    ) -> Result<Vec<Member>, TrialError> {
+    fn measured(basis: Basis<'_>, variant: &Variant) -> Result<Vec<Member>> {
         let member = Member::new;
-        let (source, rows) = source(basis, design, variant)?;
-        let route = route(basis, design, variant)?;
+        let (source, rows) = source(basis, variant)?;
+        let route = route(basis, variant)?;
         let (shards, front) = (shards(variant, &source), front(basis, variant, &source));
         let mut entries = match &source {
             // Its rows, if it has any, are in a member of their own.
-            Source::Simulate(_) => vec![Entry::Write, Entry::Read],
+            Source::Simulate(_) => LOADED.to_vec(),
             _ if route.is_some() || front.is_some() => vec![Entry::Admin],
             _ => vec![Entry::Write, Entry::Read, Entry::Admin],
         };
@@ -127,7 +127,7 @@ impl Deployment {
             .map(|spec| member("store", MemberRole::Store, &[Entry::Admin], Source::Start(spec)));
         let replicas = replicas(basis, variant, &source);
         let nodes = nodes(&source);
-        let hosts = hosts(design, variant);
+        let hosts = hosts(basis.design, variant);
         let name = match (part_of(&source), &route) {
             (Part::Node(node), _) => node.name(),
             (Part::Alone, None) if front.is_some() => dyno_database::shard_name(1),
@@ -138,11 +138,8 @@ impl Deployment {
             _ => "primary".to_owned(),
         };
         let reads = &variant.database.reads_on;
-        let takes_reads: &[Entry] = match variant.database.reads_elsewhere() {
-            // The workload only reads: all that its clients send.
-            true => &[Entry::Write, Entry::Read],
-            false => &[],
-        };
+        // The workload only reads: all that its clients send.
+        let takes_reads: &[Entry] = if variant.database.reads_elsewhere() { &LOADED } else { &[] };
         if !takes_reads.is_empty() && reads == "replicas" {
             entries.retain(|entry| *entry == Entry::Admin);
         }
@@ -156,14 +153,12 @@ impl Deployment {
             members.push(member(&name, MemberRole::Replica, takes_reads, source));
         }
         let loads_all = variant.database.cluster.as_ref().is_some_and(|one| one.load_on_all);
-        let also: &[Entry] =
-            if loads_all && route.is_none() { &[Entry::Write, Entry::Read] } else { &[] };
+        let also: &[Entry] = if loads_all && route.is_none() { &LOADED } else { &[] };
         for (number, source) in (2..).zip(further) {
-            let entries = [Entry::Write, Entry::Read];
-            members.push(member(&format!("server-{number}"), MemberRole::Node, &entries, source));
+            members.push(member(&format!("server-{number}"), MemberRole::Node, &LOADED, source));
         }
         for (name, source) in independent {
-            members.push(member(name, MemberRole::Node, &[Entry::Write, Entry::Read], source));
+            members.push(member(name, MemberRole::Node, &LOADED, source));
         }
         for (node, spec) in nodes {
             members.push(member(&node.name(), MemberRole::Node, also, Source::Join(spec)));
@@ -178,8 +173,7 @@ impl Deployment {
             members.push(member(name, MemberRole::Router, &all, Source::Front(spec)));
         }
         if let Some((name, route)) = route {
-            entries = vec![Entry::Write, Entry::Read];
-            members.push(member(name, MemberRole::Router, &entries, Source::Route(route)));
+            members.push(member(name, MemberRole::Router, &LOADED, Source::Route(route)));
         }
         limited::apply(&mut members, &variant.database, basis.memory)?;
         // One for each agent, in the order of both; a router comes last.
@@ -191,7 +185,12 @@ impl Deployment {
 
     pub(crate) fn other_database(&self) -> Option<&dyn Server> {
         let is_other = |member: &&Member| matches!(member.source, Source::Other(_));
-        self.members.iter().find(is_other)?.instance.as_ref()?.server()
+        self.members.iter().find(is_other)?.server()
+    }
+
+    /// The host of a member; none on the machine that runs the study.
+    pub(crate) fn there(&self, member: &Member) -> Option<There> {
+        Some(self.hosts.as_ref()?.there(member.host?))
     }
 
     /// The member that a study names: the primary if it names none.
@@ -233,7 +232,7 @@ impl Deployment {
         &self,
         lab: &'l Lab,
     ) -> Option<(&'l dyn Sharding, Endpoint, Vec<Endpoint>)> {
-        let reach = |member: &Member| member.instance.as_ref()?.server()?.endpoint().cloned();
+        let reach = |member: &Member| member.server()?.endpoint().cloned();
         let is_front = |member: &&Member| matches!(member.source, Source::Front(_));
         let router = self.members.iter().find(is_front)?;
         let Source::Front(spec) = &router.source else { return None };
@@ -250,7 +249,7 @@ impl Deployment {
     }
 
     pub(crate) fn holding(&self) -> impl Iterator<Item = &dyn Server> {
-        self.holders().filter_map(|member| member.instance.as_ref()?.server())
+        self.holders().filter_map(Member::server)
     }
 
     pub(crate) fn nodes(&self) -> Vec<(String, Endpoint)> {
@@ -259,7 +258,7 @@ impl Deployment {
                 || matches!(part_of(&member.source), Part::Node(_))
         };
         let node = |member: &Member| {
-            let endpoint = member.instance.as_ref()?.server()?.endpoint()?.clone();
+            let endpoint = member.server()?.endpoint()?.clone();
             Some((member.facts.name.clone(), endpoint))
         };
         self.members.iter().filter(is_node).filter_map(node).collect()
@@ -271,9 +270,8 @@ impl Deployment {
             return Some(writer);
         }
         let all = self.members.iter().filter(|member| member.serves(Entry::Write));
-        let all: Vec<Connector> = all
-            .filter_map(|member| Some(member.instance.as_ref()?.server()?.connector()))
-            .collect();
+        let all: Vec<Connector> =
+            all.filter_map(|member| Some(member.server()?.connector())).collect();
         if let ([primary], false) = (&all[..], self.replicas().is_empty()) {
             return Some(further::or_promoted(primary, &self.promoted));
         }
@@ -295,7 +293,7 @@ impl Deployment {
         let is_node =
             |member: &&Member| matches!(member.facts.role, MemberRole::Primary | MemberRole::Node);
         let nodes = self.members.iter().filter(is_node);
-        let nodes = nodes.filter_map(|one| Some(one.instance.as_ref()?.server()?.connector()));
+        let nodes = nodes.filter_map(|one| Some(one.server()?.connector()));
         Some(dyno_database::to_writer(nodes.collect(), question))
     }
 
@@ -368,7 +366,7 @@ impl Deployment {
 
     /// The primary, if it is up and not simulated. Clients may connect to a router instead.
     pub(crate) fn server(&self) -> Option<&dyn Server> {
-        self.wanted(None)?.instance.as_ref()?.server()
+        self.wanted(None)?.server()
     }
 
     /// The server that sees all rows, if any: of shards the router once it is up, and before that the first
@@ -378,12 +376,12 @@ impl Deployment {
             return self.named(&promoted.name);
         }
         let mut all = self.members.iter().rev().filter(|member| member.serves(Entry::Admin));
-        all.find_map(|member| member.instance.as_ref()?.server())
+        all.find_map(Member::server)
     }
 
     /// All servers that are up, in real time or with the rows of a simulated one.
     pub(crate) fn servers(&self) -> impl Iterator<Item = &dyn Server> {
-        self.members.iter().filter_map(|member| member.instance.as_ref()?.server())
+        self.members.iter().filter_map(Member::server)
     }
 
     pub(crate) fn data_disk(&self) -> Option<String> {
@@ -413,7 +411,7 @@ impl Deployment {
         };
         let down = self.members.iter_mut().position(is_down);
         let members = self.members.iter().skip(down.unwrap_or_default());
-        let servers = members.filter_map(|member| member.instance.as_ref()?.server());
+        let servers = members.filter_map(Member::server);
         let mut logs = servers.map(|server| server.log_tail(lines));
         logs.find(|log| !log.is_empty()).unwrap_or_default()
     }
@@ -500,17 +498,10 @@ fn nodes(primary: &Source) -> Vec<(Node, ServerSpec)> {
 }
 
 pub(crate) fn part_of(source: &Source) -> Part {
-    match source {
-        Source::Start(spec) => spec.part.clone(),
-        _ => Part::Alone,
-    }
+    if let Source::Start(spec) = source { spec.part.clone() } else { Part::Alone }
 }
 
-fn route(
-    basis: Basis<'_>,
-    design: &Design,
-    variant: &Variant,
-) -> Result<Option<(&'static str, Route)>, TrialError> {
+fn route(basis: Basis<'_>, variant: &Variant) -> Result<Option<(&'static str, Route)>> {
     let Some(behind) = &variant.database.behind else { return Ok(None) };
     let router = basis.products.router(&behind.product)?;
     let route = Route {
@@ -518,8 +509,8 @@ fn route(
         options: behind.options.clone(),
         to_all: router.spec().shares_load
             && variant.database.cluster.as_ref().is_some_and(|one| one.load_on_all),
-        clients: most_clients(design),
-        cpus: design.server_cpus.clone(),
+        clients: most_clients(basis.design),
+        cpus: basis.design.server_cpus.clone(),
     };
     Ok(Some((router.spec().member, route)))
 }
@@ -534,15 +525,11 @@ pub(crate) fn resolved(database: &Database, memory: ByteCount) -> BTreeMap<Strin
 }
 
 /// How the variant's server comes up; of a simulated one, also the server of its rows, if it has any.
-pub(crate) fn source(
-    basis: Basis<'_>,
-    design: &Design,
-    variant: &Variant,
-) -> Result<(Source, Option<ServerSpec>), TrialError> {
+pub(crate) fn source(basis: Basis<'_>, variant: &Variant) -> Result<(Source, Option<ServerSpec>)> {
     let database = &variant.database;
     let name = match &database.product {
         Product::Url(url) => {
-            let endpoint = endpoint(variant, url).map_err(|error| TrialError::new(error.0))?;
+            let endpoint = endpoint(variant, url)?;
             let options = AttachOptions {
                 allow_existing_tables: database.allow_existing_tables,
                 keep_tables: database.keep_tables,
@@ -557,22 +544,18 @@ pub(crate) fn source(
         let (server, rows) = simulated::server(&resolved(database, basis.memory))?;
         return Ok((Source::Simulate(Box::new(server)), rows));
     }
-    let spec = spec(basis, design, database)?;
+    let spec = spec(basis, database)?;
     Ok((Source::Start(spec), None))
 }
 
-pub(crate) fn spec(
-    basis: Basis<'_>,
-    design: &Design,
-    database: &Database,
-) -> Result<ServerSpec, TrialError> {
+pub(crate) fn spec(basis: Basis<'_>, database: &Database) -> Result<ServerSpec> {
     let Product::Private(name) = &database.product else {
-        return Err(TrialError::new(format!("the database {} is already running", database.name)));
+        return fail(format!("the database {} is already running", database.name));
     };
     let product = basis.products.get(name)?.spec();
     let mut settings = resolved(database, basis.memory);
     // The study's own value stands.
-    let most_clients = most_clients(design);
+    let most_clients = most_clients(basis.design);
     if let Some(limit) = &product.connection_limit
         && most_clients > limit.default_clients
     {
@@ -587,7 +570,7 @@ pub(crate) fn spec(
         from: database.from.clone(),
         image: database.image.clone(),
         settings,
-        cpus: design.server_cpus.clone(),
+        cpus: basis.design.server_cpus.clone(),
         limits: limits(database),
         admits_client: false,
         open: None,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use anyhow::Result;
 use dyno_study::{Plan, Variant, WorkloadChoice};
 use dyno_workload::Row;
 use dyno_workload::catalog::Catalog;
@@ -29,7 +30,7 @@ const SAMPLE_ROWS: u64 = 50;
 /// Rows looked at for all variants together, about: a plan may have very many of them.
 const SAMPLE_ROWS_ALL: u64 = 200_000;
 
-pub fn expected_disk(catalog: &Catalog, plan: &Plan) -> anyhow::Result<Vec<ExpectedData>> {
+pub fn expected_disk(catalog: &Catalog, plan: &Plan) -> Result<Vec<ExpectedData>> {
     let n_variants = plan.variants.len().max(1) as u64;
     let samples = (SAMPLE_ROWS_ALL / n_variants).clamp(1, SAMPLE_ROWS);
     let mut known: HashMap<&WorkloadChoice, ExpectedData> = HashMap::new();
@@ -48,18 +49,13 @@ pub fn expected_disk(catalog: &Catalog, plan: &Plan) -> anyhow::Result<Vec<Expec
     Ok(all)
 }
 
-fn expected(
-    catalog: &Catalog,
-    plan: &Plan,
-    variant: &Variant,
-    samples: u64,
-) -> anyhow::Result<ExpectedData> {
+fn expected(catalog: &Catalog, plan: &Plan, variant: &Variant, most: u64) -> Result<ExpectedData> {
     let workload = plan_workload(catalog, plan, variant)?;
     let mut data = ExpectedData { rows: 0, bytes: 0, is_populated: false };
     let (mut row, mut text) = (Row::new(), Vec::new());
     // Tables of the same columns and size have similar rows.
     for shape in workload.table_shapes() {
-        let sampled = shape.rows.min(samples);
+        let sampled = shape.rows.min(most);
         text.clear();
         for nth in 0..sampled {
             row.clear();

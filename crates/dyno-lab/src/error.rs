@@ -1,10 +1,14 @@
 //! How a trial, or something in it, goes wrong.
 
-use dyno_database::{CatalogError, DeployError};
+use std::fmt::Display;
+
+use dyno_database::{CatalogError, DeployError, UrlError};
 use dyno_host::KeeperError;
 use dyno_load::LoadError;
 use dyno_record::WriteError;
 use dyno_workload::{ConnectError, StatementError};
+
+pub(crate) type Result<T = (), E = TrialError> = std::result::Result<T, E>;
 
 #[derive(Debug)]
 pub(crate) enum TrialError {
@@ -14,6 +18,28 @@ pub(crate) enum TrialError {
     Abandoned,
     /// The record cannot be written: the run ends.
     Record(WriteError),
+}
+
+pub(crate) fn fail<T>(message: impl Into<String>) -> Result<T> {
+    Err(TrialError::new(message))
+}
+
+/// Says what could not be done.
+pub(crate) trait Context<T> {
+    /// `WHAT: ERROR`, or of a missing value just `WHAT`.
+    fn context(self, what: impl Display) -> Result<T>;
+}
+
+impl<T, E: Display> Context<T> for Result<T, E> {
+    fn context(self, what: impl Display) -> Result<T> {
+        self.map_err(|error| TrialError::new(format!("{what}: {error}")))
+    }
+}
+
+impl<T> Context<T> for Option<T> {
+    fn context(self, what: impl Display) -> Result<T> {
+        self.ok_or_else(|| TrialError::new(what.to_string()))
+    }
 }
 
 impl TrialError {
@@ -75,7 +101,7 @@ macro_rules! failed_by {
     )*};
 }
 
-failed_by!(CatalogError, StatementError, ConnectError, LoadError, KeeperError);
+failed_by!(CatalogError, StatementError, ConnectError, LoadError, KeeperError, UrlError);
 
 impl From<anyhow::Error> for TrialError {
     fn from(error: anyhow::Error) -> TrialError {

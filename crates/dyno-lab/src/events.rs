@@ -9,30 +9,27 @@ use dyno_units::{Clock, Nanoseconds};
 
 use crate::observe::{Sample, six_digits};
 
+pub(crate) type Listener<'a> = &'a mut dyn FnMut(&Event);
+
+type Written = Result<(), WriteError>;
+
 pub(crate) struct EventLog<'a> {
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) listener: &'a mut dyn FnMut(&Event),
+    pub(crate) listener: Listener<'a>,
 }
 
 impl EventLog<'_> {
-    pub(crate) fn in_run(
-        &mut self,
-        record: &mut RunWriter,
-        kind: EventKind,
-    ) -> Result<(), WriteError> {
-        let event = self.stamp(kind);
-        record.event(&event)?;
-        (self.listener)(&event);
-        Ok(())
+    pub(crate) fn in_run(&mut self, record: &mut RunWriter, kind: EventKind) -> Written {
+        self.written(kind, |event| record.event(event))
     }
 
-    pub(crate) fn in_trial(
-        &mut self,
-        record: &mut TrialWriter,
-        kind: EventKind,
-    ) -> Result<(), WriteError> {
+    pub(crate) fn in_trial(&mut self, record: &mut TrialWriter, kind: EventKind) -> Written {
+        self.written(kind, |event| record.event(event))
+    }
+
+    fn written(&mut self, kind: EventKind, write: impl FnOnce(&Event) -> Written) -> Written {
         let event = self.stamp(kind);
-        record.event(&event)?;
+        write(&event)?;
         (self.listener)(&event);
         Ok(())
     }
@@ -60,16 +57,12 @@ pub(crate) fn kinds_event(step: String, names: &[Name], interval: &Interval) -> 
     let per_s = |count: u64| six_digits(count as f64 / seconds);
     let kinds = names.iter().zip(&interval.kinds).map(|(name, kind)| {
         let us = |quantile| kind.response.value_at_quantile(quantile) as f64 / 1e3;
-        let is_empty = kind.response.is_empty();
+        let quantiles = QUANTILES.into_iter().filter(|_| !kind.response.is_empty());
         KindSecond {
             name: name.clone().into_owned(),
             throughput: per_s(kind.outcomes.committed()),
             errors: per_s(kind.outcomes.failed()),
-            response_us: QUANTILES
-                .into_iter()
-                .filter(|_| !is_empty)
-                .map(|quantile| (quantile, six_digits(us(quantile))))
-                .collect(),
+            response_us: quantiles.map(|nth| (nth, six_digits(us(nth)))).collect(),
         }
     });
     EventKind::Kinds { step, kinds: kinds.collect() }

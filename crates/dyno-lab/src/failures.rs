@@ -1,6 +1,6 @@
 //! Skips trials after failures. A variant whose server cannot be deployed for a lasting reason (a
-//! refused setting, a missing program), or that failed twice in the same way, is not tried again. A
-//! disk that stays full ends the run.
+//! refused setting, a missing program), or that failed twice in the same way before its load, is
+//! not tried again. A disk that stays full ends the run.
 
 use std::collections::BTreeMap;
 
@@ -29,6 +29,8 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     pub(crate) log: Vec<String>,
     pub(crate) was_deployed: bool,
+    /// Whether its first step had begun: what fails from there may go well the next time.
+    pub(crate) was_loaded: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,8 +83,9 @@ pub(crate) fn is_disk_full(products: &Products, log: &[String], message: &str) -
 
 pub(crate) struct Failures {
     products: Products,
-    /// Of each variant, what its servers said that did not come up.
-    deploys: BTreeMap<usize, Vec<String>>,
+    /// Of each variant, how its trials failed before their load.
+    unloaded: BTreeMap<usize, Vec<String>>,
+    /// Of each variant that is not tried again, why.
     hopeless: BTreeMap<usize, String>,
     n_disk_full: u32,
 }
@@ -91,7 +94,7 @@ impl Failures {
     pub(crate) fn new(products: &Products) -> Failures {
         Failures {
             products: products.clone(),
-            deploys: BTreeMap::new(),
+            unloaded: BTreeMap::new(),
             hopeless: BTreeMap::new(),
             n_disk_full: 0,
         }
@@ -107,13 +110,19 @@ impl Failures {
             return;
         }
         self.n_disk_full = 0;
-        if failure.was_deployed {
+        if failure.was_loaded {
             return;
         }
-        let earlier = self.deploys.entry(variant).or_default();
+        let earlier = self.unloaded.entry(variant).or_default();
         let shape = without_numbers(&failure.message);
-        if failure.is_refusal(&self.products) || earlier.contains(&shape) {
-            self.hopeless.entry(variant).or_insert_with(|| failure.message.clone());
+        let is_refusal = !failure.was_deployed && failure.is_refusal(&self.products);
+        if is_refusal || earlier.contains(&shape) {
+            let what = match &failure.message {
+                _ if failure.was_deployed => "what comes before its load fails each time",
+                why if why.starts_with("host ") => "what it needs on that host cannot be started",
+                _ => "its server cannot be deployed",
+            };
+            self.hopeless.entry(variant).or_insert_with(|| format!("{what} ({})", failure.message));
         }
         earlier.push(shape);
     }
@@ -151,7 +160,8 @@ mod tests {
     use super::*;
 
     fn failure(message: &str, was_deployed: bool) -> Failure {
-        Failure { message: message.to_owned(), log: Vec::new(), was_deployed }
+        let (message, log) = (message.to_owned(), Vec::new());
+        Failure { message, log, was_deployed, was_loaded: was_deployed }
     }
 
     #[test]
@@ -176,12 +186,25 @@ mod tests {
     }
 
     #[test]
+    fn a_variant_that_is_not_populated_twice_in_the_same_way_is_not_tried_again() {
+        let failed = |message| Failure { was_loaded: false, ..failure(message, true) };
+        let mut failures = Failures::new(&Products::built_in());
+        // What a server that is up does not find may be there the next time.
+        failures.add(0, Some(&failed("populating t: table 17 not found")));
+        failures.add(0, Some(&failed("populating t: it ended after 60 s")));
+        assert_eq!(failures.hopeless(0), None);
+        failures.add(0, Some(&failed("populating t: table 18 not found")));
+        let why = "what comes before its load fails each time (populating t: table 18 not found)";
+        assert_eq!(failures.hopeless(0), Some(why));
+    }
+
+    #[test]
     fn what_the_log_says_counts() {
         let mut failures = Failures::new(&Products::built_in());
         let log = vec!["FATAL:  unrecognized configuration parameter \"shared_bufers\"".to_owned()];
         let failed = Failure { log, ..failure("postgres ended", false) };
         failures.add(0, Some(&failed));
-        assert_eq!(failures.hopeless(0), Some("postgres ended"));
+        assert_eq!(failures.hopeless(0), Some("its server cannot be deployed (postgres ended)"));
     }
 
     #[test]

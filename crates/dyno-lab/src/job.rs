@@ -11,11 +11,8 @@ use dyno_workload::{Connection, Workload};
 
 use crate::activity::{Activity, Beside, StepEnd, Surroundings, batches, command, shown, sql};
 use crate::command::Stage;
-use crate::deployment::Deployment;
-use crate::error::TrialError;
-use crate::hosts::ServerHosts;
-use crate::lab::Lab;
 use crate::site::JobSite;
+use crate::{Context, Deployment, Lab, Result, There, TrialError, fail};
 
 /// How long a statement before or after a job may take.
 const STATEMENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(3600);
@@ -23,11 +20,14 @@ const STATEMENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(3600);
 /// The longest that a load goes on beside a job that ends it.
 pub(crate) const LONGEST_LOAD: Nanoseconds = Nanoseconds::from_secs(7 * 24 * 3600);
 
+/// Of tables, by name.
+type Digests = Vec<(String, String)>;
+
 #[derive(Default)]
 pub(crate) struct Prepared {
     site: Option<Arc<JobSite>>,
-    /// The digests of the tables that must be the same after it, by name.
-    tables: Vec<(String, String)>,
+    /// Those that must be the same after it.
+    tables: Digests,
 }
 
 #[derive(Default)]
@@ -36,37 +36,34 @@ pub(crate) struct Target<'d> {
     server: Option<&'d dyn Server>,
     other: Option<&'d dyn Server>,
     /// The host of its server; none if that is on this machine.
-    there: Option<(Arc<ServerHosts>, usize)>,
+    there: Option<There>,
     is_measured: bool,
 }
 
 impl<'d> Target<'d> {
-    pub(crate) fn of(
-        job: &JobChoice,
-        deployment: &'d Deployment,
-    ) -> Result<Target<'d>, TrialError> {
+    pub(crate) fn of(job: &JobChoice, deployment: &'d Deployment) -> Result<Target<'d>> {
         let other = deployment.other_database();
         let Some(member) = deployment.wanted(job.member.as_deref()) else {
             return match &job.member {
                 // A machine without servers.
                 None => Ok(Target { other, ..Target::default() }),
-                Some(wanted) => Err(TrialError::new(format!(
+                Some(wanted) => fail(format!(
                     "the job `{}` cannot work with {wanted}: there is no such member",
                     job.name
-                ))),
+                )),
             };
         };
         Ok(Target {
-            server: member.instance.as_ref().and_then(|instance| instance.server()),
+            server: member.server(),
             other,
-            there: deployment.hosts.clone().zip(member.host),
+            there: deployment.there(member),
             is_measured: member.facts.role == MemberRole::Primary,
         })
     }
 
-    fn site(&self, lab: &Lab) -> Result<Arc<JobSite>, TrialError> {
+    fn site(&self, lab: &Lab) -> Result<Arc<JobSite>> {
         let site = match &self.there {
-            Some((hosts, idx)) => JobSite::There(Arc::clone(hosts), *idx),
+            Some(there) => JobSite::There(there.clone()),
             None => {
                 let servers = (self.server, self.other);
                 JobSite::here(&lab.keeper, lab.program.as_deref(), servers)?
@@ -81,7 +78,7 @@ pub(crate) fn activity<'a>(
     lab: &Lab,
     target: &Target<'_>,
     prepared: &Prepared,
-) -> Result<Beside<'a>, TrialError> {
+) -> Result<Beside<'a>> {
     // What another server uses is not seen as the measured one's.
     let is_alone = job.load == JobLoad::Off && target.is_measured;
     let connector = || Ok::<_, TrialError>((needed(job, target.server)?.connector(), &lab.clock));
@@ -104,7 +101,7 @@ pub(crate) fn prepare(
     lab: &Lab,
     target: &Target<'_>,
     workload: &dyn Workload,
-) -> Result<Prepared, TrialError> {
+) -> Result<Prepared> {
     let mut prepared = Prepared::default();
     if job.same_tables {
         let mut connection = connect(job, target.server)?;
@@ -126,49 +123,36 @@ pub(crate) fn prepare(
     }
     let mut connection = connect(job, target.server)?;
     for statement in &job.before {
-        connection.query(statement).map_err(|error| {
-            let statement = shown(statement);
-            TrialError::new(format!("before the job `{}`: `{statement}`: {error}", job.name))
-        })?;
+        let what = format!("before the job `{}`: `{}`", job.name, shown(statement));
+        connection.query(statement).context(what)?;
     }
     Ok(prepared)
 }
 
-fn digests(
-    connection: &mut dyn Connection,
-    tables: impl Iterator<Item = String>,
-) -> Result<Vec<(String, String)>, TrialError> {
+fn digests(from: &mut dyn Connection, names: impl Iterator<Item = String>) -> Result<Digests> {
     let digest = |table: String| {
-        let found = dyno_database::digest(connection, &table).map_err(|error| {
-            TrialError::new(format!("the table {table} cannot be read: {error}"))
-        })?;
-        let found = found.ok_or_else(|| {
-            TrialError::new(
-                "`same_tables` needs checksums of tables, which this product does not have",
-            )
-        })?;
+        let found = dyno_database::digest(from, &table);
+        let found = found.context(format_args!("the table {table} cannot be read"))?;
+        let found = found
+            .context("`same_tables` needs checksums of tables, which this product does not have")?;
         Ok((table, found))
     };
-    tables.map(digest).collect()
+    names.map(digest).collect()
 }
 
 /// Fails if the job that ended did not do its work, or the check's statement failed.
-pub(crate) fn check(
-    job: &JobChoice,
-    target: &Target<'_>,
-    prepared: &Prepared,
-) -> Result<(), TrialError> {
+pub(crate) fn check(job: &JobChoice, target: &Target<'_>, prepared: &Prepared) -> Result {
     let server = target.server;
     if !prepared.tables.is_empty() {
         let names = prepared.tables.iter().map(|(table, _)| table.clone());
         let found = digests(connect(job, server)?.as_mut(), names)?;
         let mut both = prepared.tables.iter().zip(&found);
         if let Some(((table, before), (_, after))) = both.find(|(before, after)| before != after) {
-            return Err(TrialError::new(format!(
+            return fail(format!(
                 "the table {table} was changed by the job `{}`: count and checksum were {before} \
                  before it, and are {after} after it",
                 job.name
-            )));
+            ));
         }
     }
     let Some(statement) = &job.check else { return Ok(()) };
@@ -210,25 +194,17 @@ fn is_true(value: &str) -> bool {
     !is_zero && !["", "f", "false", "no"].iter().any(|no| value.eq_ignore_ascii_case(no))
 }
 
-fn connect(
-    job: &JobChoice,
-    server: Option<&dyn Server>,
-) -> Result<Box<dyn Connection>, TrialError> {
+fn connect(job: &JobChoice, server: Option<&dyn Server>) -> Result<Box<dyn Connection>> {
     let mut connection = (needed(job, server)?.connector())()?;
     connection.set_cold_limit(STATEMENT_LIMIT.0);
     Ok(connection)
 }
 
-fn needed<'s>(
-    job: &JobChoice,
-    server: Option<&'s dyn Server>,
-) -> Result<&'s dyn Server, TrialError> {
-    server.ok_or_else(|| {
-        TrialError::new(format!(
-            "the job `{}` sends SQL to the server that is measured, and this one is simulated",
-            job.name
-        ))
-    })
+fn needed<'s>(job: &JobChoice, server: Option<&'s dyn Server>) -> Result<&'s dyn Server> {
+    server.context(format_args!(
+        "the job `{}` sends SQL to the server that is measured, and this one is simulated",
+        job.name
+    ))
 }
 
 #[cfg(test)]

@@ -41,8 +41,8 @@ impl Lab {
         ByteCount(self.environment.usable_memory_bytes())
     }
 
-    pub(crate) fn basis(&self) -> Basis<'_> {
-        Basis { products: &self.products, memory: self.memory() }
+    pub(crate) fn basis<'a>(&'a self, design: &'a Design) -> Basis<'a> {
+        Basis { products: &self.products, design, memory: self.memory() }
     }
 
     /// Where the files of its servers live without a volume.
@@ -64,6 +64,7 @@ impl Lab {
 #[derive(Clone, Copy)]
 pub(crate) struct Basis<'a> {
     pub(crate) products: &'a Products,
+    pub(crate) design: &'a Design,
     pub(crate) memory: ByteCount,
 }
 

@@ -5,7 +5,6 @@
 mod activity;
 pub mod agent;
 mod calibration;
-mod canary;
 mod check;
 mod command;
 mod deployment;
@@ -53,3 +52,16 @@ pub use run::{RunEnd, run};
 pub use statements::{RefusedSql, StatementCheck, check_statements};
 pub use stopping::Decide;
 pub use volume::check_volumes;
+
+pub(crate) use command::{CommandEnd, CommandOrder};
+pub(crate) use deployment::{Deployment, Instance, Source};
+pub(crate) use error::{Context, Result, TrialError, fail};
+pub(crate) use events::EventLog;
+pub(crate) use failures::{Failure, TrialEnd};
+pub(crate) use hosts::{Agents, MadeVolume, ServerHosts, There};
+pub(crate) use manifest::plan_workload;
+pub(crate) use observe::{Span, Watched};
+pub(crate) use route::Route;
+pub(crate) use totals::DoneThere;
+pub(crate) use trial::Trial;
+pub(crate) use volume::VolumeAct;

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use anyhow::Result;
 use dyno_model::{Load, Role, WorkloadStep};
 use dyno_record::{
-    Environment, FORMAT, Manifest, OwnStepRecord, RequirementRecord, RoleRecord, SearchRecord,
-    StepRecord, StoppingRecord, VariantRecord,
+    Digest, Environment, FORMAT, Manifest, OwnStepRecord, RequirementRecord, RoleRecord,
+    SearchRecord, StepRecord, StoppingRecord, VariantRecord,
 };
 use dyno_study::plan::{PLAN_FORMAT, measured_fields, order_word};
 use dyno_study::{
@@ -19,18 +20,10 @@ use dyno_units::{
 use dyno_workload::Workload;
 use dyno_workload::catalog::Catalog;
 
-/// FNV-1a, 64 bits, as 16 hexadecimal digits.
-fn digest(bytes: &[u8]) -> String {
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    format!("{hash:016x}")
-}
-
 /// A digest of the plan's canonical text, behind the format of that text.
 fn fingerprint(plan: &Plan, study: &Study) -> String {
     let text = dyno_study::plan::canonical_text(plan, study);
-    format!("plan{PLAN_FORMAT}-{}", digest(text.as_bytes()))
+    format!("plan{PLAN_FORMAT}-{}", Digest::of(text.as_bytes()))
 }
 
 /// Conditions of all trials besides variants, steps and [`design_record`], in words: a run that cannot
@@ -53,7 +46,7 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
         };
         // Without secrets, because a digest of a weak password can be guessed.
         let text = format!("{source}\0{}\0{}", probe.every, probe.databases.join("\0"));
-        conditions.insert(format!("probe.{}", probe.name), digest(text.as_bytes()));
+        conditions.insert(format!("probe.{}", probe.name), Digest::of(text.as_bytes()));
     }
     conditions
 }
@@ -65,7 +58,7 @@ pub fn make_manifest(
     (study, source): (&Study, &str),
     environment: &Environment,
     created_unix_ms: u64,
-) -> anyhow::Result<Manifest> {
+) -> Result<Manifest> {
     let design = &study.design;
     let memory = ByteCount(environment.memory_bytes);
     let own = match plan.variants.first() {
@@ -80,6 +73,7 @@ pub fn make_manifest(
         record.own_steps = other.map(|((step, _), own)| (step.name.clone(), own)).collect();
         variants.push(record);
     }
+    let steps = plan.steps.iter().enumerate();
     Ok(Manifest {
         stopping: design.repetitions_min.map(|repetitions_min| StoppingRecord {
             repetitions_min,
@@ -92,12 +86,7 @@ pub fn make_manifest(
         threshold: design.threshold,
         order: order_word(design.order).to_owned(),
         variants,
-        steps: plan
-            .steps
-            .iter()
-            .enumerate()
-            .map(|(index, step)| step_record(step, own.get(index).cloned()))
-            .collect(),
+        steps: steps.map(|(nth, step)| step_record(step, own.get(nth).cloned())).collect(),
         trials: plan.trials.clone(),
         design: design_record(design),
         conditions: conditions(plan, study),
@@ -154,19 +143,15 @@ fn variant_record(
     plan: &Plan,
     variant: &Variant,
     memory: ByteCount,
-) -> anyhow::Result<VariantRecord> {
+) -> Result<VariantRecord> {
     let workload = plan_workload(catalog, plan, variant)?;
     let is_here = variant.database.on.is_none() && variant.database.trials_on.is_none();
-    let mut settings: BTreeMap<String, String> = variant
-        .database
-        .settings
-        .iter()
-        .map(|(name, value)| {
-            // A share of another machine's memory is resolved there.
-            let value = if is_here { value.resolve(memory).to_string() } else { value.to_string() };
-            (name.clone(), redact_setting(name, &value))
-        })
-        .collect();
+    let settings = variant.database.settings.iter().map(|(name, value)| {
+        // A share of another machine's memory is resolved there.
+        let value = if is_here { value.resolve(memory).to_string() } else { value.to_string() };
+        (name.clone(), redact_setting(name, &value))
+    });
+    let mut settings: BTreeMap<String, String> = settings.collect();
     if let Some(engine) = &variant.database.engine {
         settings.insert("engine".to_owned(), engine.clone());
     }
@@ -200,10 +185,9 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
     };
     let table = variant.tables.iter().filter(|table| table.kind == "database");
     let fields = table.flat_map(|table| measured_fields(table));
-    let mut asked: BTreeMap<String, String> = fields
-        .filter(|(field, _)| is_asked(field))
-        .filter_map(|(field, value)| asked_field(database, field, value))
-        .collect();
+    let fields = fields.filter(|(field, _)| is_asked(field));
+    let fields = fields.filter_map(|(field, value)| asked_field(database, field, value));
+    let mut asked: BTreeMap<String, String> = fields.collect();
     let further = database.further_servers().enumerate();
     asked.extend(further.map(|(idx, url)| (format!("server-{}", idx + 2), redact_secrets(url))));
     let mut usual = |key: &str, value: String| drop(asked.insert(key.to_owned(), value));
@@ -251,11 +235,7 @@ fn asked_of_tables(variant: &Variant) -> impl Iterator<Item = (String, String)> 
 }
 
 /// What a variant's workload says of its own steps; none if the plan's loads are its steps.
-fn own_records(
-    catalog: &Catalog,
-    plan: &Plan,
-    variant: &Variant,
-) -> anyhow::Result<Vec<OwnStepRecord>> {
+fn own_records(catalog: &Catalog, plan: &Plan, variant: &Variant) -> Result<Vec<OwnStepRecord>> {
     if !plan.steps.iter().any(|step| matches!(step.load, LoadLevel::Own(_))) {
         return Ok(Vec::new());
     }
@@ -331,11 +311,10 @@ pub(crate) fn plan_workload(
     catalog: &Catalog,
     plan: &Plan,
     variant: &Variant,
-) -> anyhow::Result<Arc<dyn Workload>> {
+) -> Result<Arc<dyn Workload>> {
     let choice = &variant.workload;
-    let spec = catalog
-        .find(&choice.workload)
-        .ok_or_else(|| anyhow::anyhow!("there is no workload `{}`", choice.workload))?;
+    let spec = catalog.find(&choice.workload);
+    let spec = spec.ok_or_else(|| anyhow::anyhow!("there is no workload `{}`", choice.workload))?;
     let workload = spec.plan(&choice.options, plan.step_request(), plan.seed.derive("data", 0))?;
     let promotes = variant.fault().is_some_and(|fault| fault.promotes);
     Ok(if promotes { Arc::clone(&workload).noting_commits().unwrap_or(workload) } else { workload })

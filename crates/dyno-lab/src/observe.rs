@@ -24,7 +24,7 @@ pub fn registry() -> Registry {
 }
 
 pub(crate) use names::Names;
-pub use series::{Series, six_digits};
+pub use series::{Series, Span, six_digits};
 use source::{Heard, Source};
 pub use watched::Watched;
 
@@ -101,12 +101,10 @@ impl Observer {
     }
 
     /// The samples, and what is worth telling, that have come in since the last call.
-    pub fn take(&self) -> (Vec<Sample>, Vec<String>) {
+    pub fn take(&self) -> Observed {
         let mut observed = Observed::default();
-        for heard in self.heard.try_iter() {
-            observed.add(heard);
-        }
-        (observed.samples, observed.notes)
+        self.heard.try_iter().for_each(|heard| observed.add(heard));
+        observed
     }
 
     pub fn registry(&self) -> &Registry {

@@ -15,17 +15,15 @@ mod search;
 mod settle;
 mod step;
 
+use dyno_host::VolumeSpec;
 use dyno_model::WorkloadStep;
-use dyno_study::{HostPool, Plan, Variant, VolumeChoice};
+use dyno_study::{HostPool, Plan, Variant};
 use dyno_units::Nanoseconds;
 
-use crate::error::TrialError;
+use crate::error::Result;
 use crate::trial::{Phase, Trial};
 
-fn phase(
-    name: impl Into<String>,
-    run: impl Fn(&mut Trial<'_, '_>) -> Result<(), TrialError> + 'static,
-) -> Phase {
+fn phase(name: impl Into<String>, run: impl Fn(&mut Trial<'_, '_>) -> Result + 'static) -> Phase {
     Phase { name: name.into(), run: Box::new(run), runs_after_failure: false }
 }
 
@@ -56,7 +54,7 @@ pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Ve
     if has_further {
         phases.push(phase("compare servers", same_data::before));
     }
-    let is_limited = variant.volumes().iter().any(VolumeChoice::is_limited);
+    let is_limited = variant.volumes().iter().any(VolumeSpec::is_limited);
     if is_limited {
         phases.push(phase("limit volumes", machine::limit));
     }

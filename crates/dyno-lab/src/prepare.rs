@@ -8,13 +8,16 @@ use std::time::Duration;
 use dyno_load::AbortFlag;
 use dyno_workload::{Connection, Connector, Dialect, Row, StatementError, Table, Workload};
 
-use crate::error::TrialError;
+use crate::error::{Result, TrialError, fail};
 
 /// Large enough to hide a statement's cost, small enough for loaders to finish together.
 const CHUNK_ROWS: u64 = 50_000;
 
 /// What populating is told while it goes on: rows so far, rows in all.
-pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> Result<(), TrialError>;
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> Result;
+
+/// Done on a loader's connection; which of them, counted from 0.
+type Job<'a> = &'a (dyn Fn(&mut dyn Connection, usize) -> Result + Sync);
 
 pub(crate) struct Population<'a> {
     pub(crate) connector: Connector,
@@ -34,7 +37,7 @@ struct Chunk {
 
 impl Population<'_> {
     /// Makes all tables, fills them, then runs what is to be run after. Returns the rows filled.
-    pub(crate) fn populate(&self, progress: Progress<'_>) -> Result<u64, TrialError> {
+    pub(crate) fn populate(&self, progress: Progress<'_>) -> Result<u64> {
         let tables = self.workload.tables(self.dialect);
         if tables.is_empty() && self.workload.makes_nothing() {
             return Ok(0);
@@ -49,34 +52,29 @@ impl Population<'_> {
         let rows_total = tables.iter().map(|table| table.rows).sum();
         let chunks = chunks(&tables);
         let filled = AtomicU64::new(0);
-        self.parallel(
-            chunks.len(),
-            &mut || progress(filled.load(Ordering::Relaxed), rows_total),
-            &|connection, idx| {
-                self.fill(connection, &tables[chunks[idx].table_idx], chunks[idx], &filled)
-            },
-        )?;
-        self.parallel(
-            tables.len(),
-            &mut || progress(rows_total, rows_total),
-            &|connection, idx| {
-                for statement in &tables[idx].after {
-                    let result = connection.query(statement);
-                    result.map_err(|error| of_table(&tables[idx], &error))?;
-                }
-                Ok(())
-            },
-        )?;
+        let fill = |connection: &mut dyn Connection, idx: usize| -> Result {
+            self.fill(connection, &tables[chunks[idx].table_idx], chunks[idx], &filled)
+        };
+        let mut tick = || progress(filled.load(Ordering::Relaxed), rows_total);
+        self.parallel(chunks.len(), &mut tick, &fill)?;
+        let after = |connection: &mut dyn Connection, idx: usize| -> Result {
+            for statement in &tables[idx].after {
+                let result = connection.query(statement);
+                result.map_err(|error| of_table(&tables[idx], &error))?;
+            }
+            Ok(())
+        };
+        self.parallel(tables.len(), &mut || progress(rows_total, rows_total), &after)?;
         Ok(filled.into_inner())
     }
 
     fn fill(
         &self,
-        connection: &mut dyn Connection,
+        to: &mut dyn Connection,
         table: &Table,
         chunk: Chunk,
         filled: &AtomicU64,
-    ) -> Result<(), TrialError> {
+    ) -> Result {
         let mut number = chunk.first;
         let mut next_row = |row: &mut Row| {
             if number == chunk.end || self.abort.is_raised() {
@@ -87,27 +85,21 @@ impl Population<'_> {
             number += 1;
             true
         };
-        let stored = connection
-            .load_rows(&table.name, &table.columns, &mut next_row)
-            .map_err(|error| of_table(table, &error))?;
+        let stored = to.load_rows(&table.name, &table.columns, &mut next_row);
+        let stored = stored.map_err(|error| of_table(table, &error))?;
         let sent = number - chunk.first;
         if stored != sent {
-            return Err(TrialError::new(format!(
+            return fail(format!(
                 "populating {}: {sent} rows were sent, but {stored} were stored",
                 table.name
-            )));
+            ));
         }
         filled.fetch_add(stored, Ordering::Relaxed);
         Ok(())
     }
 
     /// Does `n` jobs on the loaders, each with a connection of its own; ends at the first error.
-    fn parallel(
-        &self,
-        n: usize,
-        tick: &mut dyn FnMut() -> Result<(), TrialError>,
-        job: &(dyn Fn(&mut dyn Connection, usize) -> Result<(), TrialError> + Sync),
-    ) -> Result<(), TrialError> {
+    fn parallel(&self, n: usize, tick: &mut dyn FnMut() -> Result, job: Job<'_>) -> Result {
         let next = AtomicUsize::new(0);
         let stop = AtomicBool::new(false);
         let failure = Mutex::new(None);
@@ -141,13 +133,7 @@ impl Population<'_> {
         failure.into_inner().expect("no loader panics").map_or(Ok(()), Err)
     }
 
-    fn work(
-        &self,
-        n: usize,
-        next: &AtomicUsize,
-        stop: &AtomicBool,
-        job: &(dyn Fn(&mut dyn Connection, usize) -> Result<(), TrialError> + Sync),
-    ) -> Result<(), TrialError> {
+    fn work(&self, n: usize, next: &AtomicUsize, stop: &AtomicBool, job: Job<'_>) -> Result {
         let mut connection = (self.connector)()?;
         loop {
             let idx = next.fetch_add(1, Ordering::Relaxed);

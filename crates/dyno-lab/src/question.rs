@@ -36,10 +36,8 @@ fn varied(study: &Study) -> Varied {
 
 fn varies_durability(variants: &[Variant]) -> bool {
     let asked = |variant: &Variant| -> Vec<Option<SettingValue>> {
-        DURABILITY_SETTINGS
-            .iter()
-            .map(|name| variant.database.settings.get(*name).cloned())
-            .collect()
+        let settings = &variant.database.settings;
+        DURABILITY_SETTINGS.iter().map(|name| settings.get(*name).cloned()).collect()
     };
     variants.iter().any(|one| {
         let is_alike = |other: &&Variant| {

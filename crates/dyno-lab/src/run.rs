@@ -7,17 +7,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, Result};
 use dyno_database::Endpoint;
-use dyno_record::{Event, EventKind, FailedTrial, RunWriter, WriteErrorKind};
+use dyno_record::{EventKind, FailedTrial, RunWriter, WriteError, WriteErrorKind};
 use dyno_study::{Plan, PlannedTrial};
 use dyno_units::Nanoseconds;
 
-use crate::events::EventLog;
-use crate::failures::{Failure, Failures, TrialEnd, is_disk_full};
-use crate::lab::{Lab, RunOrder};
+use crate::events::Listener;
+use crate::failures::{Failures, is_disk_full};
 use crate::stopping::Stopping;
-use crate::voiding;
+use crate::{EventLog, Failure, Lab, RunOrder, TrialEnd, voiding};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunEnd {
@@ -30,7 +29,7 @@ pub struct RunEnd {
     pub kept: u32,
     /// Those of them that had failed.
     pub failed_before: u32,
-    /// Trials not begun because their variants cannot be deployed: of each variant, how many and why.
+    /// Trials not begun because their variants fail each time: of each variant, how many and why.
     pub hopeless: BTreeMap<String, (u32, String)>,
     /// Why the run ended before its last trial; none where it did not.
     pub stopped: Option<String>,
@@ -43,11 +42,7 @@ pub struct RunEnd {
 
 /// Runs the plan's trials that have not ended. Errors are those of the record: an error in a trial
 /// marks it as failed, and the next one runs, unless it would fail in the same way.
-pub fn run(
-    lab: &Lab,
-    order: &RunOrder<'_>,
-    listener: &mut dyn FnMut(&Event),
-) -> anyhow::Result<RunEnd> {
+pub fn run(lab: &Lab, order: &RunOrder<'_>, listener: Listener<'_>) -> Result<RunEnd> {
     let mut course = Course::open(lab, order, listener)?;
     let done = match order.design.trial_hosts.is_empty() {
         true => course.all_trials(),
@@ -55,11 +50,11 @@ pub fn run(
     };
     // Also where the record cannot be written.
     for message in lab.hosts.give_back() {
-        course.events.in_run(&mut course.record, EventKind::Noted { message })?;
+        course.note(message)?;
     }
     done?;
     lab.keeper.kernel().release();
-    note_not_begun(&course.end, &mut course.events, &mut course.record)?;
+    course.note_not_begun()?;
     Ok(course.end)
 }
 
@@ -69,8 +64,8 @@ pub(crate) fn run_one(
     lab: &Lab,
     order: &RunOrder<'_>,
     number: u32,
-    listener: &mut dyn FnMut(&Event),
-) -> anyhow::Result<(TrialEnd, PathBuf)> {
+    listener: Listener<'_>,
+) -> Result<(TrialEnd, PathBuf)> {
     let planned = order.plan.trials.iter().find(|planned| planned.number == number);
     let planned = planned.with_context(|| format!("the plan has no trial {number}"))?;
     let mut course = Course::open(lab, order, listener)?;
@@ -104,8 +99,8 @@ impl<'a, 't> Course<'a, 't> {
     fn open(
         lab: &'a Lab,
         order: &'a RunOrder<'a>,
-        listener: &'t mut dyn FnMut(&Event),
-    ) -> anyhow::Result<Course<'a, 't>> {
+        listener: Listener<'t>,
+    ) -> Result<Course<'a, 't>> {
         let mut events = EventLog { clock: Arc::clone(&lab.clock), listener };
         let mut record = open_record(order)?;
         for what in lab.keeper.end_leftovers(lab.clock.as_ref()) {
@@ -139,7 +134,7 @@ impl<'a, 't> Course<'a, 't> {
         })
     }
 
-    fn all_trials(&mut self) -> anyhow::Result<()> {
+    fn all_trials(&mut self) -> Result<()> {
         let lab = self.lab;
         while let Some(planned) = self.queue.pop_front() {
             if self.is_left_out(planned)? {
@@ -149,7 +144,7 @@ impl<'a, 't> Course<'a, 't> {
             let rest = self.order.plan.rest;
             if self.end.finished + self.end.failed > 0 && rest > Nanoseconds::ZERO {
                 let seconds = rest.as_secs_f64();
-                self.events.in_run(&mut self.record, EventKind::Rested { seconds })?;
+                self.event(EventKind::Rested { seconds })?;
                 lab.sleep(rest);
             }
             if lab.abort.is_raised() {
@@ -170,12 +165,20 @@ impl<'a, 't> Course<'a, 't> {
         Ok(())
     }
 
+    fn event(&mut self, kind: EventKind) -> Result<(), WriteError> {
+        self.events.in_run(&mut self.record, kind)
+    }
+
+    fn note(&mut self, message: String) -> Result<(), WriteError> {
+        self.event(EventKind::Noted { message })
+    }
+
     /// It has ended, its variant is settled or undeployable, or the time budget is too small.
-    fn is_left_out(&mut self, planned: &PlannedTrial) -> anyhow::Result<bool> {
+    fn is_left_out(&mut self, planned: &PlannedTrial) -> Result<bool> {
         // What was decided before a trial that has ended was announced at that time.
         let is_over = self.ended.iter().any(|number| *number >= planned.number);
         for event in self.stopping.look(planned.block)?.into_iter().filter(|_| !is_over) {
-            self.events.in_run(&mut self.record, event)?;
+            self.event(event)?;
         }
         if self.ended.contains(&planned.number) {
             return Ok(true);
@@ -186,8 +189,7 @@ impl<'a, 't> Course<'a, 't> {
             if !is_over {
                 let (variant, why) = (plan.variants[planned.variant].name.clone(), why.to_owned());
                 let PlannedTrial { number: trial, repetition, .. } = *planned;
-                let skipped = EventKind::TrialSkipped { trial, variant, repetition, why };
-                self.events.in_run(&mut self.record, skipped)?;
+                self.event(EventKind::TrialSkipped { trial, variant, repetition, why })?;
             }
             return Ok(true);
         }
@@ -224,8 +226,24 @@ impl<'a, 't> Course<'a, 't> {
         }
     }
 
+    fn note_not_begun(&mut self) -> Result<(), WriteError> {
+        let hopeless = self.end.hopeless.iter().map(|(variant, (n, why))| {
+            let (trials, were) = if *n == 1 { ("trial", "was") } else { ("trials", "were") };
+            format!("{n} more {trials} of {variant} {were} not started: {why}")
+        });
+        let mut messages: Vec<String> = hopeless.collect();
+        messages.extend(self.end.stopped.clone());
+        if self.end.over_budget > 0 {
+            messages.push(format!(
+                "{} trials were not started: they would have exceeded the time budget",
+                self.end.over_budget
+            ));
+        }
+        messages.into_iter().try_for_each(|message| self.note(message))
+    }
+
     /// Queues the trials of blocks that are void now after all others, in the order of blocks.
-    fn repeat_void_blocks(&mut self) -> anyhow::Result<()> {
+    fn repeat_void_blocks(&mut self) -> Result<()> {
         let again = voiding::set_aside(self.order, &mut self.events, &mut self.record)?;
         self.ended.retain(|number| !again.contains(number));
         let trials = self.order.plan.trials.iter();
@@ -250,53 +268,23 @@ fn history(lab: &Lab, record: &RunWriter, retry_failed: bool) -> (Vec<u32>, Fail
             message: trial.message.clone(),
             log: trial.server_log.clone(),
             was_deployed: trial.was_deployed,
+            // Records do not say how far a trial came whose server was up.
+            was_loaded: trial.was_deployed,
         };
         failures.add(trial.variant, Some(&failure));
     }
     (ended, failures, failed.len() as u32)
 }
 
-fn note_not_begun(
-    end: &RunEnd,
-    events: &mut EventLog<'_>,
-    record: &mut RunWriter,
-) -> anyhow::Result<()> {
-    let mut messages: Vec<String> = end
-        .hopeless
-        .iter()
-        .map(|(variant, (n, why))| {
-            let what = match why.starts_with("host ") {
-                true => "what it needs on that host cannot be started",
-                false => "its server cannot be deployed",
-            };
-            let trials = if *n == 1 { "trial" } else { "trials" };
-            let were = if *n == 1 { "was" } else { "were" };
-            format!("{n} more {trials} of {variant} {were} not started: {what} ({why})")
-        })
-        .collect();
-    messages.extend(end.stopped.clone());
-    if end.over_budget > 0 {
-        messages.push(format!(
-            "{} trials were not started: they would have exceeded the time budget",
-            end.over_budget
-        ));
-    }
-    for message in messages {
-        events.in_run(record, EventKind::Noted { message })?;
-    }
-    Ok(())
-}
-
 /// Warnings of servers to which a password goes over a network without encryption, each once.
 fn login_warnings(plan: &Plan) -> BTreeSet<String> {
     let urls = plan.variants.iter().flat_map(|variant| variant.database.urls());
-    urls.filter_map(|url| Endpoint::from_url_of_server(url).ok()?.login_warning())
-        .map(|warning| format!("warning: {warning}"))
-        .collect()
+    let warnings = urls.filter_map(|url| Endpoint::from_url_of_server(url).ok()?.login_warning());
+    warnings.map(|warning| format!("warning: {warning}")).collect()
 }
 
 /// Continues what is in the folder, or begins there.
-fn open_record(order: &RunOrder<'_>) -> anyhow::Result<RunWriter> {
+fn open_record(order: &RunOrder<'_>) -> Result<RunWriter> {
     let record = if order.folder.join("manifest.json").exists() {
         RunWriter::resume(&order.folder, order.manifest)
     } else {

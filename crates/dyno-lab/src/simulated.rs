@@ -17,7 +17,7 @@ use dyno_record::{ProductFacts, ServerFacts};
 use dyno_units::{ManualClock, Nanoseconds, SettingValue, parse_duration};
 use dyno_workload::{Connector, ErrorClass, MadeWorkload};
 
-use crate::error::TrialError;
+use crate::error::{Result, TrialError, fail};
 
 pub(crate) fn product() -> Arc<dyn Product> {
     let summary =
@@ -72,7 +72,7 @@ pub(crate) fn run_load(
 /// With the database for its rows, if any. Unknown settings are refused, as a real server would.
 pub(crate) fn server(
     settings: &BTreeMap<String, SettingValue>,
-) -> Result<(SimulatedServer, Option<ServerSpec>), TrialError> {
+) -> Result<(SimulatedServer, Option<ServerSpec>)> {
     let mut mean = Nanoseconds::from_millis(1);
     let mut is_constant = false;
     let mut stall_at = Nanoseconds::ZERO;
@@ -95,9 +95,9 @@ pub(crate) fn server(
             }
             "store" => has_store = word(name, value, ["none", "sqlite"])? == 1,
             _ => {
-                return Err(TrialError::new(format!(
+                return fail(format!(
                     "the simulated server has no setting `{name}`; it has {SETTINGS}"
-                )));
+                ));
             }
         }
     }
@@ -120,15 +120,12 @@ fn refused(name: &str, value: &SettingValue, wanted: &str) -> TrialError {
     TrialError::new(format!("the simulated server: {name} = `{value}` is not {wanted}"))
 }
 
-fn duration(name: &str, value: &SettingValue) -> Result<Nanoseconds, TrialError> {
-    match value {
-        SettingValue::Text(text) => parse_duration(text).ok(),
-        _ => None,
-    }
-    .ok_or_else(|| refused(name, value, "a duration such as \"1ms\""))
+fn duration(name: &str, value: &SettingValue) -> Result<Nanoseconds> {
+    if let SettingValue::Text(text) = value { parse_duration(text).ok() } else { None }
+        .ok_or_else(|| refused(name, value, "a duration such as \"1ms\""))
 }
 
-fn number(name: &str, value: &SettingValue) -> Result<f64, TrialError> {
+fn number(name: &str, value: &SettingValue) -> Result<f64> {
     match value {
         SettingValue::Integer(number) => Some(*number as f64),
         SettingValue::Real(number) => Some(*number),
@@ -139,12 +136,10 @@ fn number(name: &str, value: &SettingValue) -> Result<f64, TrialError> {
     .ok_or_else(|| refused(name, value, "a number of at least 0"))
 }
 
-fn word(name: &str, value: &SettingValue, words: [&str; 2]) -> Result<usize, TrialError> {
+fn word(name: &str, value: &SettingValue, words: [&str; 2]) -> Result<usize> {
     let text = value.to_string();
-    words
-        .iter()
-        .position(|word| *word == text)
-        .ok_or_else(|| refused(name, value, &format!("one of {}", words.join(", "))))
+    let found = words.iter().position(|word| *word == text);
+    found.ok_or_else(|| refused(name, value, &format!("one of {}", words.join(", "))))
 }
 
 pub(crate) fn facts() -> ServerFacts {

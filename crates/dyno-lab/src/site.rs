@@ -11,16 +11,14 @@ use dyno_load::AbortFlag;
 use dyno_study::Database;
 use dyno_units::Clock;
 
-use crate::command::{CommandEnd, CommandOrder, JobFolder};
-use crate::error::TrialError;
-use crate::hosts::ServerHosts;
-use crate::lab::Lab;
-use crate::route::{Route, start_router};
+use crate::command::JobFolder;
+use crate::route::start_router;
+use crate::{CommandEnd, CommandOrder, Context, Lab, Result, Route, There};
 
 pub(crate) enum Site {
     Here(Place),
-    /// On the host with this index, as a child of the agent there.
-    There(Arc<ServerHosts>, usize),
+    /// On a host, as a child of the agent there.
+    There(There),
 }
 
 impl Site {
@@ -32,16 +30,15 @@ impl Site {
         (lab, database): (&Lab, &Database),
         spec: &ServerSpec,
         data: Option<&Path>,
-    ) -> Result<Box<dyn Server>, TrialError> {
+    ) -> Result<Box<dyn Server>> {
         match (self, data) {
             (Site::Here(place), Some(data)) => {
                 Ok(lab.products.start_on(data, spec, place, &lab.clock)?)
             }
             (Site::Here(place), None) => Ok(lab.products.start(spec, place, &lab.clock)?),
-            (Site::There(hosts, idx), _) => {
+            (Site::There(There { hosts, idx }), _) => {
                 let started = hosts.start_servers(lab, database, &[(*idx, spec)])?;
-                let none = || TrialError::new("no server was started");
-                started.into_iter().next().ok_or_else(none)
+                started.into_iter().next().context("no server was started")
             }
         }
     }
@@ -52,12 +49,12 @@ impl Site {
         lab: &Lab,
         route: &Route,
         (to, also): (&Endpoint, &[Endpoint]),
-    ) -> Result<(Box<dyn Server>, Vec<String>), TrialError> {
+    ) -> Result<(Box<dyn Server>, Vec<String>)> {
         match self {
             Site::Here(place) => {
                 Ok(start_router(&lab.products, route, (to, also, None), (place, &lab.clock))?)
             }
-            Site::There(hosts, idx) => hosts.start_router(*idx, (route, to, also)),
+            Site::There(there) => there.hosts.start_router(there.idx, (route, to, also)),
         }
     }
 }
@@ -65,8 +62,8 @@ impl Site {
 pub(crate) enum JobSite {
     /// On this machine.
     Here { folder: JobFolder, environment: Vec<(String, String)>, program: Option<PathBuf> },
-    /// On the host with this index, beside its server. The agent there keeps the folder until this is dropped.
-    There(Arc<ServerHosts>, usize),
+    /// On a host, beside its server. The agent there keeps the folder until this is dropped.
+    There(There),
 }
 
 impl JobSite {
@@ -75,7 +72,7 @@ impl JobSite {
         keeper: &Arc<Keeper>,
         program: Option<&Path>,
         (server, other): (Option<&dyn Server>, Option<&dyn Server>),
-    ) -> Result<JobSite, TrialError> {
+    ) -> Result<JobSite> {
         let mut environment = server.map(Server::client_environment).unwrap_or_default();
         environment
             .extend(other.and_then(Server::endpoint).into_iter().flat_map(Endpoint::as_other));
@@ -89,29 +86,27 @@ impl JobSite {
         order: &CommandOrder,
         clock: &dyn Clock,
         stop: &AbortFlag,
-    ) -> Result<CommandEnd, TrialError> {
+    ) -> Result<CommandEnd> {
         match self {
             JobSite::Here { folder, environment, program } => {
                 folder.run(order, (environment, program.as_deref()), clock, stop)
             }
-            JobSite::There(hosts, idx) => {
-                Ok(hosts.run_command(*idx, order, stop)?.into_kept(order))
-            }
+            JobSite::There(there) => Ok(there.run_command(order, stop)?.into_kept(order)),
         }
     }
 
     pub(crate) fn in_words(&self) -> String {
         match self {
             JobSite::Here { .. } => String::new(),
-            JobSite::There(hosts, idx) => format!("host {}: ", hosts.name(*idx)),
+            JobSite::There(there) => format!("host {}: ", there.name()),
         }
     }
 }
 
 impl Drop for JobSite {
     fn drop(&mut self) {
-        if let JobSite::There(hosts, idx) = self {
-            hosts.end_job(*idx);
+        if let JobSite::There(there) = self {
+            there.end_job();
         }
     }
 }

@@ -15,10 +15,8 @@ use dyno_workload::{
     Connection, Dialect, MadeWorkload, Statement, StatementError, Table, Tried, Workload,
 };
 
-use crate::deployment::{Source, endpoint, source};
-use crate::error::TrialError;
-use crate::lab::Lab;
-use crate::manifest::plan_workload;
+use crate::deployment::{endpoint, source};
+use crate::{Lab, Source, TrialError, plan_workload};
 
 /// Rows of each table on which transactions are tried.
 const ROWS_TRIED: u64 = 10;
@@ -136,13 +134,12 @@ fn on_private(
         return on_few_rows(workload, connection);
     }
     let Some(lab) = lab else {
-        return Err(
-            "no server was started; `dyno check --start-servers` prepares them on one with ten rows \
-             in each table and executes each kind of transaction once, and `dyno run` does so when a trial begins"
-                .to_owned(),
-        );
+        let why = "no server was started; `dyno check --start-servers` prepares them on one with \
+             ten rows in each table and executes each kind of transaction once, and `dyno run` does \
+             so when a trial begins";
+        return Err(why.to_owned());
     };
-    let spec = match source(lab.basis(), design, variant) {
+    let spec = match source(lab.basis(design), variant) {
         Ok((Source::Start(spec), _)) if variant.database.on.is_none() => spec,
         Err(TrialError::Failed { message, .. }) => return Err(message),
         _ => return Err("no server is started for it".to_owned()),

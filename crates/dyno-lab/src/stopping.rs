@@ -22,12 +22,8 @@ pub(crate) struct Stopping<'a> {
 }
 
 impl<'a> Stopping<'a> {
-    pub(crate) fn new(
-        plan: &'a Plan,
-        folder: &'a Path,
-        decide: Option<Decide<'a>>,
-    ) -> Stopping<'a> {
-        let looking = decide.zip(plan.repetitions_min);
+    pub(crate) fn new(plan: &'a Plan, folder: &'a Path, rule: Option<Decide<'a>>) -> Stopping<'a> {
+        let looking = rule.zip(plan.repetitions_min);
         Stopping { plan, folder, looking, looked: 0, settled: BTreeMap::new() }
     }
 

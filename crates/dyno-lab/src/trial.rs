@@ -9,12 +9,7 @@ use dyno_units::{clean_text, redact_secrets, redact_tokens};
 use dyno_workload::{AuditTotals, MadeWorkload};
 
 use crate::datasets::Staging;
-use crate::deployment::Deployment;
-use crate::error::TrialError;
-use crate::events::EventLog;
-use crate::hosts::Agents;
-use crate::lab::{Lab, RunOrder};
-use crate::totals::DoneThere;
+use crate::{Agents, Deployment, DoneThere, EventLog, Lab, Result, RunOrder, TrialError};
 
 const LOG_LINES: usize = 30;
 
@@ -26,6 +21,8 @@ pub(crate) struct Results {
     pub(crate) did: AuditTotals,
     pub(crate) done_there: Vec<DoneThere>,
     pub(crate) clean_up_failure: Option<String>,
+    /// Whether the first step began.
+    pub(crate) was_loaded: bool,
 }
 
 impl Results {
@@ -67,7 +64,7 @@ pub(crate) struct Phase {
     /// Does it. What it finds out goes into the trial's results as soon as it is known, and stays there
     /// when this or a later phase fails. After an error, the phases that remain are left out, but for those that run
     /// after a failure.
-    pub(crate) run: Box<dyn Fn(&mut Trial<'_, '_>) -> Result<(), TrialError>>,
+    pub(crate) run: Box<dyn Fn(&mut Trial<'_, '_>) -> Result>,
     /// Whether it also runs when an earlier phase has failed, or the user has stopped the trial.
     pub(crate) runs_after_failure: bool,
 }
@@ -90,7 +87,7 @@ pub(crate) struct Trial<'a, 't> {
 
 impl Trial<'_, '_> {
     /// Runs the phases in order. After the first one that fails, only those that run in every case.
-    pub(crate) fn run(&mut self, phases: &[Phase]) -> Result<(), TrialError> {
+    pub(crate) fn run(&mut self, phases: &[Phase]) -> Result {
         let mut result = Ok(());
         for phase in phases {
             if result.is_err() && !phase.runs_after_failure {
@@ -106,7 +103,7 @@ impl Trial<'_, '_> {
         result
     }
 
-    fn run_phase(&mut self, phase: &Phase) -> Result<(), TrialError> {
+    fn run_phase(&mut self, phase: &Phase) -> Result {
         let name = phase.name.clone();
         let began = self.lab.clock.now();
         let announced = self.event(EventKind::TrialPhaseBegan { phase: name.clone() });
@@ -123,16 +120,16 @@ impl Trial<'_, '_> {
         announced.and(outcome).and(ended)
     }
 
-    pub(crate) fn event(&mut self, kind: EventKind) -> Result<(), TrialError> {
+    pub(crate) fn event(&mut self, kind: EventKind) -> Result {
         Ok(self.events.in_trial(self.writer, kind)?)
     }
 
-    pub(crate) fn note(&mut self, message: String) -> Result<(), TrialError> {
+    pub(crate) fn note(&mut self, message: String) -> Result {
         self.event(EventKind::Noted { message })
     }
 
     /// Before waiting for servers by URL: one that no longer answers takes its time.
-    fn announce_wait(&mut self, failure: &str) -> Result<(), TrialError> {
+    fn announce_wait(&mut self, failure: &str) -> Result {
         let servers = self.deployment.to_drop_from();
         // Whoever has stopped the trial knows why it ends.
         if servers.is_empty() || self.lab.abort.is_raised() {
@@ -144,7 +141,7 @@ impl Trial<'_, '_> {
         )))
     }
 
-    pub(crate) fn check_abort(&self) -> Result<(), TrialError> {
+    pub(crate) fn check_abort(&self) -> Result {
         if self.lab.abort.is_raised() { Err(TrialError::Abandoned) } else { Ok(()) }
     }
 

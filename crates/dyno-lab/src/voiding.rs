@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use dyno_record::{EventKind, RunWriter, VoidBlock, VoidTrial, VoidingRecord};
 use dyno_study::Design;
 
-use crate::events::EventLog;
-use crate::lab::RunOrder;
+use crate::{EventLog, RunOrder};
 
 /// How much worse the host may be than at the variant's quietest trial; METHOD.md gives the reasons.
 const STEAL: f64 = 0.02;

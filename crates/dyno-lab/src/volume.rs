@@ -1,14 +1,11 @@
 //! A study's volumes, made by the host.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use dyno_database::Place;
-use dyno_host::{
-    Backing, Dips, IoLimit, Keeper, KeeperError, ServerLimits, Volume, VolumeSpec, volume_problems,
-};
-use dyno_study::{Database, Plan, Product, VolumeChoice};
+use dyno_host::{Backing, Keeper, KeeperError, ServerLimits, Volume, VolumeSpec, volume_problems};
+use dyno_study::{Database, Plan, Product};
 use dyno_units::{ByteCount, Clock};
 use serde::{Deserialize, Serialize};
 
@@ -56,32 +53,12 @@ pub(crate) fn provide(
     Ok(made)
 }
 
-pub(crate) fn spec(choice: &VolumeChoice, format_devices: &[PathBuf]) -> VolumeSpec {
-    let backing = match &choice.device {
-        Some(device) => Backing::Device {
-            may_format: format_devices.iter().any(|named| named.as_os_str() == device.as_str()),
-            path: PathBuf::from(device),
-        },
-        None => Backing::Size(choice.size.unwrap_or(ByteCount(0))),
-    };
-    VolumeSpec {
-        name: choice.name.clone(),
-        backing,
-        filesystem: choice.filesystem.clone(),
-        make_options: choice.make_options.clone(),
-        mount_options: choice.mount_options.clone(),
-        properties: choice.properties.clone(),
-        scheduler: choice.scheduler.clone(),
-        read_ahead: choice.read_ahead,
-        limit: limit(&choice.limit),
-        dips: choice.dips.as_ref().map(|dips| Dips {
-            every: dips.every,
-            length: dips.length,
-            limit: limit(&dips.limit),
-        }),
-        cache: choice.cache,
-        arc: choice.arc_size,
+/// The same, with its device to be formatted if the user has named that.
+pub(crate) fn allowed(mut spec: VolumeSpec, format_devices: &[PathBuf]) -> VolumeSpec {
+    if let Backing::Device { path, may_format } = &mut spec.backing {
+        *may_format = format_devices.iter().any(|named| named.as_os_str() == path.as_os_str());
     }
+    spec
 }
 
 pub(crate) fn limits(database: &Database) -> ServerLimits {
@@ -94,16 +71,6 @@ fn too_little_memory(database: &Database) -> Option<String> {
         "database `{}`: `memory` is {memory}, but a server needs at least {MEMORY_LEAST} to start",
         database.name
     ))
-}
-
-fn limit(by_name: &BTreeMap<String, u64>) -> IoLimit {
-    let of = |name: &str| by_name.get(name).copied();
-    IoLimit {
-        read_iops: of("read_iops"),
-        write_iops: of("write_iops"),
-        read_bandwidth: of("read_bandwidth"),
-        write_bandwidth: of("write_bandwidth"),
-    }
 }
 
 /// Why this plan's volumes, limits or kernel settings are impossible here, each reason once. `format_devices`
@@ -128,13 +95,14 @@ pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -
         machine.chain(kernel).chain(too_little_memory(database)).for_each(&mut add);
         // An image is made for each; a device is there once.
         if let (Some(data), Some(log)) = (variant.volume(), variant.log_volume())
-            && let (Some(device), Some(other)) = (&data.device, &log.device)
+            && let (Some(device), Some(other)) = (data.device(), log.device())
             && device == other
         {
             add(format!(
-                "database `{}`: its data and its logs would be on the same device, {device}; \
+                "database `{}`: its data and its logs would be on the same device, {}; \
                  leave `log_volume` out, or name a volume on another device",
-                database.name
+                database.name,
+                device.display()
             ));
         }
         if let (Product::Private(name), Some(_)) = (&database.product, &database.log_volume)
@@ -148,8 +116,9 @@ pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -
         }
         // Those on hosts are made there, and what is missing is said there.
         let here = variant.volumes().into_iter().filter(|_| database.on.is_none());
-        for choice in here {
-            let mut problems = volume_problems(keeper, &spec(&choice, format_devices));
+        for volume in here {
+            let volume = allowed(volume, format_devices);
+            let mut problems = volume_problems(keeper, &volume);
             if matches!(database.product, Product::Url(_)) {
                 problems.push(format!(
                     "database `{}` is already running, so its data stay where they are",
@@ -157,7 +126,7 @@ pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -
                 ));
             }
             for problem in problems {
-                add(format!("volume `{}`: {problem}", choice.name));
+                add(format!("volume `{}`: {problem}", volume.name));
             }
         }
     }

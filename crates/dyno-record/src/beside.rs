@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
 
-use crate::ReadError;
 use crate::columns::take;
+use crate::error::{ReadError, ReadResult};
 use crate::reader::Checksums;
 use crate::readings::LogLines;
 
@@ -49,12 +49,8 @@ impl Column {
 
 /// Each interval gets the nearest of the readings less than half its length away from its end; the
 /// earlier of two that are equally near. Names without any value are left out.
-pub(crate) fn columns(
-    log: &Path,
-    loads: &[Spans],
-    checksums: &Checksums,
-) -> Result<Vec<Columns>, ReadError> {
-    columns_of(log, loads, checksums, PAIRS_MOST)
+pub(crate) fn columns(log: &Path, loads: &[Spans], noted: &Checksums) -> ReadResult<Vec<Columns>> {
+    columns_of(log, loads, noted, PAIRS_MOST)
 }
 
 fn columns_of(
@@ -62,7 +58,7 @@ fn columns_of(
     loads: &[Spans],
     checksums: &Checksums,
     mut pairs_left: u64,
-) -> Result<Vec<Columns>, ReadError> {
+) -> ReadResult<Vec<Columns>> {
     let cells = cells(loads);
     let longest = cells.iter().map(|cell| cell.length_ns).max().unwrap_or(0);
     let mut found: Vec<BTreeMap<usize, Column>> = loads.iter().map(|_| BTreeMap::new()).collect();

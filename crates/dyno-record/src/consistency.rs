@@ -99,10 +99,7 @@ fn check_step(step: &StepSummary) -> Result<(), String> {
         committed += counted;
     }
     // Other tools print intervals of other lengths, and not always the last one.
-    match step.imported {
-        Some(_) => Ok(()),
-        None => check_times(step, committed as f64),
-    }
+    if step.imported.is_some() { Ok(()) } else { check_times(step, committed as f64) }
 }
 
 fn count(histogram: &EncodedHistogram) -> u64 {

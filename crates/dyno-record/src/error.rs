@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 use dyno_units::clean_text;
 
+pub(crate) type ReadResult<T = ()> = Result<T, ReadError>;
+pub(crate) type WriteResult<T = ()> = Result<T, WriteError>;
+
 /// One line: paths and reasons quote the record.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {reason}", clean_text(&path.to_string_lossy()))]

@@ -11,7 +11,7 @@ use dyno_units::planted_on_way;
 use flate2::read::GzDecoder;
 use rustix::fs::OFlags;
 
-use crate::WriteError;
+use crate::error::{WriteError, WriteResult};
 
 /// Largest JSON file, which is read as a whole.
 pub const WHOLE_MOST: u64 = 256 << 20;
@@ -73,7 +73,7 @@ pub fn write_replacing(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Refuses a folder that another user made or could replace, and so lead elsewhere.
-pub fn check_way(folder: &Path) -> Result<(), WriteError> {
+pub fn check_way(folder: &Path) -> WriteResult {
     let me = rustix::process::geteuid().as_raw();
     match planted_on_way(folder, me).map_err(|error| WriteError::io(folder, &error))? {
         None => Ok(()),
@@ -228,7 +228,7 @@ impl Read for Digested {
 
 /// FNV-1a, 64 bits. Finds damage and edits by hand; no protection against forgery.
 #[derive(Clone, Copy)]
-pub(crate) struct Digest(u64);
+pub struct Digest(u64);
 
 impl Default for Digest {
     fn default() -> Digest {
@@ -237,7 +237,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    pub(crate) fn of(bytes: &[u8]) -> String {
+    pub fn of(bytes: &[u8]) -> String {
         let mut digest = Digest::default();
         digest.add(bytes);
         digest.text()
@@ -280,7 +280,7 @@ mod tests {
         let give = |name: &str| chown(path(name), Some(54_321), None).unwrap();
         fs::create_dir(path("runs")).unwrap();
         give("runs");
-        let refused = |result: Result<RunWriter, WriteError>| {
+        let refused = |result: WriteResult<RunWriter>| {
             let why = result.err().expect("it is another user's").to_string();
             assert!(why.contains("runs belongs to user 54321"), "{why}");
         };

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use serde_json::Value;
+
 use crate::{Extension, Manifest, VariantRecord};
 
 const NAMED_MOST: usize = 5;
@@ -134,11 +136,9 @@ impl Changed {
 
     fn trials(&mut self, there: &Manifest, wanted: &Manifest) {
         if there.stopping != wanted.stopping {
-            self.0.push(
-                "`stop`, `repetitions` and `repetitions_min` decide when verdicts are settled, and \
-                 cannot change after the first interim analysis"
-                    .to_owned(),
-            );
+            let why = "`stop`, `repetitions` and `repetitions_min` decide when verdicts are \
+                 settled, and cannot change after the first interim analysis";
+            self.0.push(why.to_owned());
         } else if there.stopping.is_some() {
             let baselines = |manifest: &Manifest| -> Vec<Option<usize>> {
                 manifest.variants.iter().map(|variant| variant.baseline).collect()
@@ -160,11 +160,9 @@ impl Changed {
                 wanted.trials.len()
             ));
         } else {
-            self.0.push(
-                "the order of its trials would change: `repetitions` can be raised only with \
-                 `order = \"interleaved\"`, which appends further trials to those already done"
-                    .to_owned(),
-            );
+            let why = "the order of its trials would change: `repetitions` can be raised only with \
+                 `order = \"interleaved\"`, which appends further trials to those already done";
+            self.0.push(why.to_owned());
         }
     }
 
@@ -204,13 +202,7 @@ impl Changed {
 }
 
 /// The leaves that differ: path, and both values.
-fn differing(
-    path: &str,
-    was: &serde_json::Value,
-    is: &serde_json::Value,
-    found: &mut Vec<(String, String, String)>,
-) {
-    use serde_json::Value;
+fn differing(path: &str, was: &Value, is: &Value, found: &mut Vec<(String, String, String)>) {
     match (was, is) {
         (Value::Object(a), Value::Object(b)) => {
             let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();

@@ -28,7 +28,7 @@ pub use dyno_units::{LevelRecord, PlaceFacts, Price, TrialPlan};
 pub use counts::EncodedCounts;
 pub use error::{ReadError, WriteError, WriteErrorKind};
 pub use event::{Event, EventKind, KindSecond};
-pub use files::{WHOLE_MOST, check_way, open_regular, read_bounded, write_replacing};
+pub use files::{Digest, WHOLE_MOST, check_way, open_regular, read_bounded, write_replacing};
 pub use histogram::{EncodedHistogram, new_histogram};
 pub use lock::is_being_written;
 pub use manifest::{

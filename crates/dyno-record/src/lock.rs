@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
+use crate::error::{WriteError, WriteErrorKind, WriteResult};
 use crate::files::{append_with, open_regular, read_bounded};
-use crate::{WriteError, WriteErrorKind};
 
 pub(crate) const LOCK: &str = "lock";
 
@@ -28,7 +28,7 @@ pub(crate) struct RunLock {
 }
 
 impl RunLock {
-    pub(crate) fn take(folder: &Path) -> Result<RunLock, WriteError> {
+    pub(crate) fn take(folder: &Path) -> WriteResult<RunLock> {
         let path = folder.join(LOCK);
         let itself = open_folder(folder).map_err(|error| WriteError::io(folder, &error))?;
         let itself = match taken_soon(&itself) {

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::columns::{VALUES_MOST, take, values_most, within};
 use crate::consistency::check_trial;
-use crate::error::ReadError;
+use crate::error::{ReadError, ReadResult};
 use crate::files::{Digest, WHOLE_MOST, read_bounded};
 use crate::voids::{VoidBlock, read_voids};
 use crate::writer::{CHECKSUMS, MANIFEST, READINGS, SUMMARY};
@@ -29,7 +29,7 @@ pub struct Run {
 
 impl Run {
     /// Fails if a trial contradicts the manifest or itself.
-    pub fn check(&self) -> Result<(), ReadError> {
+    pub fn check(&self) -> ReadResult {
         let plan = &self.manifest.trials;
         if plan.iter().any(|trial| trial.block.max(trial.repetition) > PLACE_MOST) {
             let why = format!("the manifest has a block or a repetition above {PLACE_MOST}");
@@ -64,7 +64,7 @@ impl Run {
 
 /// Manifest and summaries of ended trials. Fails if a file cannot be read, does not have the
 /// checksum noted when its trial ended, or contradicts another.
-pub fn read_run(folder: &Path) -> Result<Run, ReadError> {
+pub fn read_run(folder: &Path) -> ReadResult<Run> {
     let manifest = read_manifest(folder)?;
     let folders = trial_folders(folder);
     let trials = within(values_most(n_bytes(&folders)), || {
@@ -105,14 +105,12 @@ fn take_tables(manifest: &Manifest, trials: &[TrialSummary]) -> Result<(), &'sta
 
 pub(crate) fn n_bytes(folders: &[(u32, PathBuf)]) -> u64 {
     let files = folders.iter().flat_map(|(_, trial)| [trial.join(SUMMARY), trial.join(READINGS)]);
-    files
-        .filter_map(|path| fs::symlink_metadata(path).ok())
-        .map(|facts| facts.len().min(facts.blocks().saturating_mul(512)))
-        .sum()
+    let files = files.filter_map(|path| fs::symlink_metadata(path).ok());
+    files.map(|facts| facts.len().min(facts.blocks().saturating_mul(512))).sum()
 }
 
 /// Takes folders and returns trials in the order of their numbers.
-fn read_trials(folders: Vec<(u32, PathBuf)>) -> Result<Vec<TrialSummary>, ReadError> {
+fn read_trials(folders: Vec<(u32, PathBuf)>) -> ReadResult<Vec<TrialSummary>> {
     let mut trials: Vec<TrialSummary> = Vec::new();
     for (number, trial) in folders {
         let path = trial.join(SUMMARY);
@@ -141,7 +139,7 @@ fn read_trials(folders: Vec<(u32, PathBuf)>) -> Result<Vec<TrialSummary>, ReadEr
 pub(crate) struct Checksums(BTreeMap<String, String>);
 
 impl Checksums {
-    pub(crate) fn read(trial: &Path) -> Result<Checksums, ReadError> {
+    pub(crate) fn read(trial: &Path) -> ReadResult<Checksums> {
         let path = trial.join(CHECKSUMS);
         match fs::symlink_metadata(&path) {
             Err(_) => Ok(Checksums(BTreeMap::new())),
@@ -149,7 +147,7 @@ impl Checksums {
         }
     }
 
-    pub(crate) fn check(&self, file: &Path, digest: &str) -> Result<(), ReadError> {
+    pub(crate) fn check(&self, file: &Path, digest: &str) -> ReadResult {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         match self.0.get(name.as_ref()) {
             Some(noted) if noted != digest => Err(ReadError::new(
@@ -171,7 +169,7 @@ pub(crate) struct Outcome {
     pub(crate) server: crate::ServerFacts,
 }
 
-pub(crate) fn read_outcome(summary: &Path) -> Result<Outcome, ReadError> {
+pub(crate) fn read_outcome(summary: &Path) -> ReadResult<Outcome> {
     read_json(summary)
 }
 
@@ -182,7 +180,7 @@ fn advise(error: ReadError) -> ReadError {
 }
 
 /// Adds readings that only the log has.
-fn read_readings(summary: &mut TrialSummary, trial: &Path) -> Result<(), ReadError> {
+fn read_readings(summary: &mut TrialSummary, trial: &Path) -> ReadResult {
     let mut spans = Vec::new();
     summary.each_load(&mut |load| spans.extend(load.spans.clone()));
     if spans.is_empty() {
@@ -199,7 +197,7 @@ fn read_readings(summary: &mut TrialSummary, trial: &Path) -> Result<(), ReadErr
 }
 
 /// Checks the version first.
-pub fn read_manifest(folder: &Path) -> Result<Manifest, ReadError> {
+pub fn read_manifest(folder: &Path) -> ReadResult<Manifest> {
     let path = folder.join(MANIFEST);
     if fs::symlink_metadata(&path).is_err() {
         let reason =
@@ -242,27 +240,26 @@ pub fn trial_folders(folder: &Path) -> Vec<(u32, PathBuf)> {
     let Some(entries) = is_folder.then(|| fs::read_dir(&trials).ok()).flatten() else {
         return Vec::new();
     };
-    let mut folders: Vec<(u32, PathBuf)> = entries
-        .filter_map(Result::ok)
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .filter_map(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let is_aside =
-                [".unfinished-", ".failed-", ".void-"].iter().any(|aside| name.contains(aside));
-            (!is_aside).then_some(())?;
-            Some((name.split('-').next()?.parse().ok()?, entry.path()))
-        })
-        .collect();
+    let entries = entries.filter_map(Result::ok);
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let folders = folders.filter_map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_aside =
+            [".unfinished-", ".failed-", ".void-"].iter().any(|aside| name.contains(aside));
+        (!is_aside).then_some(())?;
+        Some((name.split('-').next()?.parse().ok()?, entry.path()))
+    });
+    let mut folders: Vec<(u32, PathBuf)> = folders.collect();
     folders.sort();
     folders
 }
 
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ReadError> {
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> ReadResult<T> {
     let bytes = read_bounded(path, WHOLE_MOST).map_err(|error| ReadError::new(path, error))?;
     within(VALUES_MOST, || parse(path, &bytes))
 }
 
-fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, ReadError> {
+fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> ReadResult<T> {
     serde_json::from_slice(text)
         .map_err(|error| ReadError::new(path, format!("the file is damaged: {error}")))
 }
@@ -271,11 +268,7 @@ fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, ReadError> 
 const READING_NAME_MOST: usize = 1_024;
 
 /// Checked once, here: a record may have been edited or cut.
-fn check_indexes(
-    manifest: &Manifest,
-    trial: &TrialSummary,
-    folder: &Path,
-) -> Result<(), ReadError> {
+fn check_indexes(manifest: &Manifest, trial: &TrialSummary, folder: &Path) -> ReadResult {
     let damaged = |what: &str| {
         ReadError::new(folder, format!("the summary of trial {} is damaged: {what}", trial.number))
     };

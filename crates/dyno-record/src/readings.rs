@@ -21,7 +21,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Deserialize;
 
-use crate::ReadError;
+use crate::error::{ReadError, ReadResult};
 use crate::files::Log;
 
 /// Written data are sent to the disk at least this often.
@@ -150,7 +150,7 @@ pub(crate) struct LogLines {
 }
 
 impl LogLines {
-    pub(crate) fn open(path: &Path) -> Result<LogLines, ReadError> {
+    pub(crate) fn open(path: &Path) -> ReadResult<LogLines> {
         Ok(LogLines {
             path: path.to_owned(),
             lines: Log::open(path).map_err(|error| ReadError::new(path, error))?,
@@ -160,7 +160,7 @@ impl LogLines {
     }
 
     /// `None` at the end. Fails if the log is damaged or cut.
-    pub(crate) fn next(&mut self) -> Result<Option<LogLine>, ReadError> {
+    pub(crate) fn next(&mut self) -> ReadResult<Option<LogLine>> {
         let damaged = |path: &Path, why: &dyn std::fmt::Display| {
             ReadError::new(path, format!("the file is damaged: {why}"))
         };
@@ -187,7 +187,7 @@ impl LogLines {
     }
 
     /// All names, and the digest of the whole file.
-    pub(crate) fn finish(self) -> Result<(Vec<String>, String), ReadError> {
+    pub(crate) fn finish(self) -> ReadResult<(Vec<String>, String)> {
         let digest = self.lines.digest().map_err(|error| ReadError::new(&self.path, error))?;
         Ok((self.names, digest))
     }

@@ -11,16 +11,18 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::columns::{VALUES_MOST, within};
+use crate::error::{WriteError, WriteResult};
 use crate::files::{append, read_bounded, with_suffix};
 use crate::writer::{EVENTS, INTERVALS, READINGS, SUMMARY, write_summary};
-use crate::{
-    Event, RunWriter, TrialHost, TrialPlan, TrialSummary, TrialWriter, WHOLE_MOST, WriteError,
-};
+use crate::{Event, RunWriter, TrialHost, TrialPlan, TrialSummary, TrialWriter, WHOLE_MOST};
 
 /// Largest size of a trial's files, and of the events before them.
 const BYTES_MOST: u64 = 16 << 30;
 
 const COMING: &str = ".received";
+
+/// The receiver back, and why.
+type Refused = (Box<TrialReceiver>, String);
 
 pub struct TrialReceiver {
     writer: TrialWriter,
@@ -31,12 +33,8 @@ pub struct TrialReceiver {
 
 impl RunWriter {
     /// Moves an earlier try aside, as [`RunWriter::begin_trial`] does.
-    pub fn receive_trial(
-        &mut self,
-        trial: &TrialPlan,
-        variant: &str,
-    ) -> Result<TrialReceiver, WriteError> {
-        let writer = self.begin_trial(trial, variant)?;
+    pub fn receive_trial(&mut self, trial: &TrialPlan, name: &str) -> WriteResult<TrialReceiver> {
+        let writer = self.begin_trial(trial, name)?;
         let planned = trial.clone();
         Ok(TrialReceiver { writer, planned, bytes: 0, bytes_most: BYTES_MOST })
     }
@@ -49,7 +47,7 @@ impl TrialReceiver {
     }
 
     /// Appends an event, from there or from here; drops passing ones, and those beyond the limit.
-    pub fn event(&mut self, event: &Event) -> Result<(), WriteError> {
+    pub fn event(&mut self, event: &Event) -> WriteResult {
         if event.kind.is_passing() || self.take(event_bytes(event)).is_err() {
             return Ok(());
         }
@@ -65,7 +63,7 @@ impl TrialReceiver {
     }
 
     /// `Ok(Err(why))` if it is no file of a trial, or too large; `Err` if it cannot be written.
-    pub fn part(&mut self, name: &str, bytes: &[u8]) -> Result<Result<(), String>, WriteError> {
+    pub fn part(&mut self, name: &str, bytes: &[u8]) -> WriteResult<Result<(), String>> {
         if !TrialReceiver::files().iter().any(|file| file == name) {
             return Ok(Err("it sent a file that is none of a trial".to_owned()));
         }
@@ -79,10 +77,7 @@ impl TrialReceiver {
 
     /// Ends the trial by putting its files in place, the summary last. `Ok(Err(…))` gives the
     /// receiver back, with the reason, if the files are not those of this trial.
-    pub fn finish(
-        mut self,
-        host: TrialHost,
-    ) -> Result<Result<TrialSummary, (Box<TrialReceiver>, String)>, WriteError> {
+    pub fn finish(mut self, host: TrialHost) -> WriteResult<Result<TrialSummary, Refused>> {
         let mut summary = match self.summary() {
             Ok(summary) => summary,
             Err(why) => return Ok(Err((Box::new(self), why))),
@@ -107,7 +102,7 @@ impl TrialReceiver {
     }
 
     /// Ends the trial with a summary made here, because the host's did not come; removes its files.
-    pub fn finish_without(self, summary: TrialSummary) -> Result<(), WriteError> {
+    pub fn finish_without(self, summary: TrialSummary) -> WriteResult {
         for name in TrialReceiver::files() {
             let _ = fs::remove_file(self.coming(&name));
         }

@@ -18,6 +18,8 @@ use crate::{
     read_run,
 };
 
+type Result<T = (), E = QueryError> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct QueryError(pub String);
@@ -90,7 +92,7 @@ impl Names {
         self.0.len() - 1
     }
 
-    fn insert(&self, to: &Transaction<'_>) -> Result<(), QueryError> {
+    fn insert(&self, to: &Transaction<'_>) -> Result {
         let mut insert = to.prepare("INSERT INTO reading_name VALUES(?, ?)")?;
         for (name, id) in &self.0 {
             insert.execute(params![id, name])?;
@@ -100,7 +102,7 @@ impl Names {
 }
 
 /// Builds `record.sqlite` in the run's folder, replacing any file of that name.
-fn build_database(folder: &Path) -> Result<PathBuf, QueryError> {
+fn build_database(folder: &Path) -> Result<PathBuf> {
     let run = read_run(folder).map_err(|error| QueryError(error.to_string()))?;
     check_way(folder).map_err(|error| QueryError(error.to_string()))?;
     let path = folder.join("record.sqlite");
@@ -141,7 +143,7 @@ fn remove_parts(folder: &Path) {
 }
 
 /// Rollback journal, write-ahead log and its index.
-fn remove_companions(path: &Path) -> Result<(), QueryError> {
+fn remove_companions(path: &Path) -> Result {
     for suffix in ["-journal", "-wal", "-shm"] {
         let companion = with_suffix(path, suffix);
         match std::fs::remove_file(&companion) {
@@ -157,7 +159,7 @@ fn remove_companions(path: &Path) -> Result<(), QueryError> {
     Ok(())
 }
 
-fn build(part: &Path, folder: &Path, run: &Run) -> Result<(), QueryError> {
+fn build(part: &Path, folder: &Path, run: &Run) -> Result {
     let io =
         |error: std::io::Error| QueryError(format!("cannot write {}: {error}", part.display()));
     // Made here, so that a link put there meanwhile is not followed.
@@ -190,13 +192,13 @@ fn build(part: &Path, folder: &Path, run: &Run) -> Result<(), QueryError> {
     Ok(())
 }
 
-fn add(to: &Transaction<'_>, table: &str, row: &[&dyn ToSql]) -> Result<(), QueryError> {
+fn add(to: &Transaction<'_>, table: &str, row: &[&dyn ToSql]) -> Result {
     let places = vec!["?"; row.len()].join(", ");
     to.execute(&format!("INSERT INTO {table} VALUES({places})"), row)?;
     Ok(())
 }
 
-fn insert_design(to: &Transaction<'_>, run: &Run) -> Result<(), QueryError> {
+fn insert_design(to: &Transaction<'_>, run: &Run) -> Result {
     let manifest = &run.manifest;
     let mut insert = to.prepare("INSERT INTO run VALUES(?, ?)")?;
     for (name, value) in [
@@ -229,11 +231,7 @@ fn insert_design(to: &Transaction<'_>, run: &Run) -> Result<(), QueryError> {
     Ok(())
 }
 
-fn insert_trial(
-    to: &Transaction<'_>,
-    trial: &TrialSummary,
-    names: &mut Names,
-) -> Result<(), QueryError> {
+fn insert_trial(to: &Transaction<'_>, trial: &TrialSummary, names: &mut Names) -> Result {
     let state = match &trial.outcome {
         crate::TrialOutcome::Finished => "finished",
         crate::TrialOutcome::Failed { .. } => "failed",
@@ -264,7 +262,7 @@ fn insert_trial(
     Ok(())
 }
 
-fn insert_results(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Result<(), QueryError> {
+fn insert_results(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Result {
     let StepSummary { reads, writes, others, due, missed, retries, reconnects, .. } = step;
     let (received, changed, cpu_s) = (step.rows_received, step.rows_changed, step.server_cpu_s);
     let (user_s, system_s) = (step.generator.cpu_user_s, step.generator.cpu_system_s);
@@ -306,12 +304,7 @@ fn insert_results(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Resul
     Ok(())
 }
 
-fn insert_columns(
-    to: &Transaction<'_>,
-    trial: u32,
-    step: &StepSummary,
-    names: &mut Names,
-) -> Result<(), QueryError> {
+fn insert_columns(to: &Transaction<'_>, trial: u32, step: &StepSummary, ids: &mut Names) -> Result {
     let columns = &step.intervals;
     let mut insert = to.prepare("INSERT INTO interval VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
     for (idx, start) in columns.start_s.iter().enumerate() {
@@ -323,7 +316,7 @@ fn insert_columns(
     }
     let mut insert = to.prepare("INSERT INTO reading_value VALUES(?, ?, ?, ?, ?)")?;
     for (name, values) in &step.readings {
-        let id = names.id(name);
+        let id = ids.id(name);
         for (start, value) in columns.start_s.iter().zip(values) {
             if let Some(value) = value {
                 insert.execute(params![trial, step.step, id, start, value])?;
@@ -333,7 +326,7 @@ fn insert_columns(
     Ok(())
 }
 
-fn insert_probes(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Result<(), QueryError> {
+fn insert_probes(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Result {
     for probe in step.search.iter().flat_map(|search| &search.probes) {
         let LoadProbe { number, level, throughput, limited_us, held, broken_by, .. } = probe;
         let row = params![trial, step.step, number, level, throughput, limited_us, held, broken_by];
@@ -351,7 +344,7 @@ struct EventHead {
     event: Option<String>,
 }
 
-fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), QueryError> {
+fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result {
     let plain = folder.join("events.jsonl");
     let packed = folder.join("events.jsonl.gz");
     let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
@@ -374,12 +367,7 @@ fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), 
 }
 
 /// Readings of an unfinished trial, by the run's clock: its last step has nothing else.
-fn insert_log(
-    to: &Transaction<'_>,
-    trial: u32,
-    folder: &Path,
-    names: &mut Names,
-) -> Result<(), QueryError> {
+fn insert_log(to: &Transaction<'_>, trial: u32, folder: &Path, names: &mut Names) -> Result {
     let path = folder.join(READINGS);
     if std::fs::symlink_metadata(&path).is_err() {
         return Ok(());
@@ -407,7 +395,7 @@ fn insert_log(
 
 /// Runs one read-only query on a newly built file: an existing one may be out of date, damaged or
 /// changed. For many queries, open the file with a SQLite client.
-pub fn query(folder: &Path, sql: &str) -> Result<QueryRows, QueryError> {
+pub fn query(folder: &Path, sql: &str) -> Result<QueryRows> {
     let path = build_database(folder)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(absolute(&path)?, flags)?;
@@ -436,7 +424,7 @@ pub fn query(folder: &Path, sql: &str) -> Result<QueryRows, QueryError> {
 }
 
 /// Without links above the file: SQLite refuses those as well.
-fn absolute(file: &Path) -> Result<PathBuf, QueryError> {
+fn absolute(file: &Path) -> Result<PathBuf> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).canonicalize();
     let folder =

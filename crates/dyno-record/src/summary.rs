@@ -142,11 +142,10 @@ impl AuditRow {
         let fails = |(_, [done, refused, attempts]): &(&&str, &[u64; 3])| {
             *attempts > 0 && (*done == 0 || *refused > attempts / 2)
         };
-        let failed: Vec<String> = kinds
-            .iter()
-            .filter(fails)
-            .map(|(name, [done, _, attempts])| format!("{name} {done} of {attempts} attempts"))
-            .collect();
+        let failed = kinds.iter().filter(fails);
+        let failed = failed
+            .map(|(name, [done, _, attempts])| format!("{name} {done} of {attempts} attempts"));
+        let failed: Vec<String> = failed.collect();
         (!failed.is_empty()).then(|| AuditRow {
             name: AuditRow::KINDS_COMMIT.to_owned(),
             expected: "no kind that never commits, or is refused in more than half of its attempts"

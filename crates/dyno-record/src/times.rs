@@ -7,9 +7,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::{Decompress, FlushDecompress, Status};
 
+use crate::EncodedHistogram;
+use crate::error::{ReadError, ReadResult};
 use crate::files::{Log, unpacked_most, unpacks_to_too_much};
 use crate::reader::Checksums;
-use crate::{EncodedHistogram, ReadError};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct SecondOfTimes<'a> {
@@ -24,6 +25,8 @@ pub struct SecondOfTimes<'a> {
     pub counts: &'a [(u64, u64)],
 }
 
+type Visit<'a> = &'a mut dyn FnMut(&SecondOfTimes<'_>);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogEnd {
     Whole,
@@ -34,10 +37,7 @@ pub enum LogEnd {
 
 /// Hands each second and kind of a trial's response times to `visit`; a trial without a log has
 /// none. Fails if the log cannot be opened, differs from its checksum, or unpacks to far too much.
-pub fn read_times(
-    folder: &Path,
-    visit: &mut dyn FnMut(&SecondOfTimes<'_>),
-) -> Result<LogEnd, ReadError> {
+pub fn read_times(folder: &Path, visit: Visit<'_>) -> ReadResult<LogEnd> {
     let (packed, plain) = (folder.join("intervals.hlog.gz"), folder.join("intervals.hlog"));
     let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
     let path = if is_there(&packed) { packed } else { plain };
@@ -74,10 +74,7 @@ pub fn read_times(
 
 /// As [`read_times`], for lines of a log that is being written. Fails if they unpack to far too
 /// much; what comes before was handed on.
-pub fn read_times_lines(
-    lines: &[String],
-    visit: &mut dyn FnMut(&SecondOfTimes<'_>),
-) -> Result<(), String> {
+pub fn read_times_lines(lines: &[String], visit: Visit<'_>) -> Result<(), String> {
     let n_bytes = lines.iter().map(|line| line.len() as u64).sum();
     let mut room = Room { left: unpacked_most(n_bytes), ..Room::new() };
     let mut counts = Vec::new();
@@ -90,11 +87,7 @@ pub fn read_times_lines(
     Ok(())
 }
 
-fn read_line(
-    line: &str,
-    (room, counts): (&mut Room, &mut Vec<(u64, u64)>),
-    visit: &mut dyn FnMut(&SecondOfTimes<'_>),
-) {
+fn read_line(line: &str, (room, counts): (&mut Room, &mut Vec<(u64, u64)>), visit: Visit<'_>) {
     let Some((second, histogram)) = parse(line) else { return };
     counts.clear();
     if room.walk(histogram, |time, n| counts.push((time, n))).is_some() {
@@ -122,10 +115,7 @@ impl EncodedHistogram {
     /// Hands each time in nanoseconds (the middle of its bucket) and its count to `visit`, rising.
     /// `None` if the text is no histogram; then nothing handed on may be used.
     pub fn walk(&self, visit: &mut dyn FnMut(u64, u64)) -> Option<()> {
-        if self.0.is_empty() {
-            return Some(());
-        }
-        Room::new().walk(&self.0, visit)
+        if self.0.is_empty() { Some(()) } else { Room::new().walk(&self.0, visit) }
     }
 }
 

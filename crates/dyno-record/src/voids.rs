@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::TrialSummary;
-use crate::error::{ReadError, WriteError};
+use crate::error::{ReadResult, WriteError, WriteResult};
 use crate::reader::{read_json, trial_folders};
 use crate::writer::{SUMMARY, write_whole};
 
@@ -29,16 +29,13 @@ pub struct VoidTrial {
     pub began_unix_ms: u64,
 }
 
-pub(crate) fn read_voids(folder: &Path) -> Result<Vec<VoidBlock>, ReadError> {
+pub(crate) fn read_voids(folder: &Path) -> ReadResult<Vec<VoidBlock>> {
     let path = folder.join(FILE);
-    if !path.exists() {
-        return Ok(Vec::new());
-    }
-    read_json(&path)
+    if path.exists() { read_json(&path) } else { Ok(Vec::new()) }
 }
 
 /// Adds `new` to the list and moves aside the void trials not moved yet; returns their numbers.
-pub(crate) fn set_aside(folder: &Path, new: Vec<VoidBlock>) -> Result<Vec<u32>, WriteError> {
+pub(crate) fn set_aside(folder: &Path, new: Vec<VoidBlock>) -> WriteResult<Vec<u32>> {
     let mut all = read_voids(folder).map_err(|error| WriteError::new(&error.path, error.reason))?;
     if !new.is_empty() {
         all.extend(new);

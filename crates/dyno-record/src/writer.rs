@@ -14,7 +14,7 @@ use flate2::write::GzEncoder;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::error::WriteError;
+use crate::error::{WriteError, WriteResult};
 use crate::files::{
     Digest, append, check_way, open_regular, part_of, with_suffix, write_replacing,
 };
@@ -89,7 +89,7 @@ fn by_number(folder: &Path) -> BTreeMap<u32, Vec<PathBuf>> {
 impl RunWriter {
     /// Makes the folder, for its owner alone, and writes the manifest. Refuses a folder with
     /// anything in it but leftovers of a Dyno that was stopped doing this.
-    pub fn create(folder: &Path, manifest: &Manifest) -> Result<RunWriter, WriteError> {
+    pub fn create(folder: &Path, manifest: &Manifest) -> WriteResult<RunWriter> {
         make_run_folder(folder)?;
         check_empty(folder)?;
         let lock = RunLock::take(folder)?;
@@ -101,7 +101,7 @@ impl RunWriter {
 
     /// Continues a run. The manifest may grow (see `growth.rs`); any other difference is refused by
     /// name. Data must be on the same storage.
-    pub fn resume(folder: &Path, manifest: &Manifest) -> Result<RunWriter, WriteError> {
+    pub fn resume(folder: &Path, manifest: &Manifest) -> WriteResult<RunWriter> {
         check_way(folder)?;
         let lock = RunLock::take(folder)?;
         let there =
@@ -129,7 +129,7 @@ impl RunWriter {
         RunWriter::open(folder, lock)
     }
 
-    fn open(folder: &Path, lock: RunLock) -> Result<RunWriter, WriteError> {
+    fn open(folder: &Path, lock: RunLock) -> WriteResult<RunWriter> {
         let trials = folder.join("trials");
         match fs::create_dir(&trials) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
@@ -177,22 +177,18 @@ impl RunWriter {
 
     /// Makes blocks void and sets their trials aside, with those of blocks voided before a kill.
     /// Returns the numbers of the trials.
-    pub fn void(&mut self, blocks: Vec<VoidBlock>) -> Result<Vec<u32>, WriteError> {
+    pub fn void(&mut self, blocks: Vec<VoidBlock>) -> WriteResult<Vec<u32>> {
         let numbers = set_aside(&self.folder, blocks)?;
         self.trials = by_number(&self.folder);
         Ok(numbers)
     }
 
-    pub fn event(&mut self, event: &Event) -> Result<(), WriteError> {
+    pub fn event(&mut self, event: &Event) -> WriteResult {
         self.events.json(event)
     }
 
     /// Moves an earlier try aside: `.unfinished-1`, or `.failed-1` if it had ended.
-    pub fn begin_trial(
-        &mut self,
-        trial: &TrialPlan,
-        variant: &str,
-    ) -> Result<TrialWriter, WriteError> {
+    pub fn begin_trial(&mut self, trial: &TrialPlan, variant: &str) -> WriteResult<TrialWriter> {
         let name = format!("{:04}-{}", trial.number, file_name(variant));
         for folder in self.trials.remove(&trial.number).unwrap_or_default() {
             let what = if folder.join(SUMMARY).is_file() { "failed" } else { "unfinished" };
@@ -230,21 +226,17 @@ impl RunWriter {
 }
 
 impl TrialWriter {
-    pub fn event(&mut self, event: &Event) -> Result<(), WriteError> {
+    pub fn event(&mut self, event: &Event) -> WriteResult {
         self.events.json(event)
     }
 
-    pub fn readings(
-        &mut self,
-        at_ns: u64,
-        values: &BTreeMap<String, f64>,
-    ) -> Result<(), WriteError> {
+    pub fn readings(&mut self, at_ns: u64, values: &BTreeMap<String, f64>) -> WriteResult {
         let pushed = self.readings.push(at_ns, values);
         pushed.map_err(|e| WriteError::io(&self.readings.path, &e))
     }
 
     /// Response and service of each kind that did anything.
-    pub fn interval(&mut self, interval: &IntervalRecord<'_>) -> Result<(), WriteError> {
+    pub fn interval(&mut self, interval: &IntervalRecord<'_>) -> WriteResult {
         use std::fmt::Write as _;
         for kind in &interval.kinds {
             let response = EncodedHistogram::encode_unless_empty(kind.response);
@@ -278,7 +270,7 @@ impl TrialWriter {
 
     /// Compresses the files, notes digests, and writes the summary last; without the readings of
     /// steps that have `spans`, if there are too many to keep twice.
-    pub fn finish(self, mut summary: TrialSummary) -> Result<(), WriteError> {
+    pub fn finish(self, mut summary: TrialSummary) -> WriteResult {
         let TrialWriter { folder, events, readings, intervals, .. } = self;
         events.compress()?;
         let intervals = intervals.compress()?;
@@ -300,19 +292,15 @@ impl TrialWriter {
 }
 
 /// Notes digests, and writes the summary last.
-pub(crate) fn write_summary(
-    folder: &Path,
-    summary: &TrialSummary,
-    logs: [&Path; 2],
-) -> Result<(), WriteError> {
-    let target = folder.join(SUMMARY);
+pub(crate) fn write_summary(to: &Path, summary: &TrialSummary, logs: [&Path; 2]) -> WriteResult {
+    let target = to.join(SUMMARY);
     let text = to_json(&target, summary)?;
     let mut checksums = BTreeMap::from([(SUMMARY.to_owned(), Digest::of(&text))]);
     for log in logs {
         let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
         checksums.insert(name, digest_of(log).map_err(|e| WriteError::io(log, &e))?);
     }
-    write_whole(&folder.join(CHECKSUMS), &checksums)?;
+    write_whole(&to.join(CHECKSUMS), &checksums)?;
     write_replacing(&target, &text).map_err(|e| WriteError::io(&target, &e))
 }
 
@@ -328,27 +316,27 @@ struct Lines {
 }
 
 impl Lines {
-    fn open(path: PathBuf) -> Result<Lines, WriteError> {
+    fn open(path: PathBuf) -> WriteResult<Lines> {
         let file = append(&path).map_err(|e| WriteError::io(&path, &e))?;
         Ok(Lines { path, file: BufWriter::new(file) })
     }
 
-    fn line(&mut self, text: &str) -> Result<(), WriteError> {
+    fn line(&mut self, text: &str) -> WriteResult {
         writeln!(self.file, "{text}").map_err(|e| WriteError::io(&self.path, &e))
     }
 
-    fn json<T: Serialize>(&mut self, value: &T) -> Result<(), WriteError> {
+    fn json<T: Serialize>(&mut self, value: &T) -> WriteResult {
         let text =
             serde_json::to_string(value).map_err(|error| WriteError::new(&self.path, error))?;
         self.line(&text)?;
         self.flush()
     }
 
-    fn flush(&mut self) -> Result<(), WriteError> {
+    fn flush(&mut self) -> WriteResult {
         self.file.flush().map_err(|e| WriteError::io(&self.path, &e))
     }
 
-    fn compress(mut self) -> Result<PathBuf, WriteError> {
+    fn compress(mut self) -> WriteResult<PathBuf> {
         self.flush()?;
         let target = with_suffix(&self.path, ".gz");
         let copy = || -> std::io::Result<()> {
@@ -374,12 +362,12 @@ fn digest_of(path: &Path) -> std::io::Result<String> {
 }
 
 /// The file is there whole or not at all.
-pub(crate) fn write_whole<T: Serialize>(path: &Path, value: &T) -> Result<(), WriteError> {
+pub(crate) fn write_whole<T: Serialize>(path: &Path, value: &T) -> WriteResult {
     let text = to_json(path, value)?;
     write_replacing(path, &text).map_err(|e| WriteError::io(path, &e))
 }
 
-fn to_json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, WriteError> {
+fn to_json<T: Serialize>(path: &Path, value: &T) -> WriteResult<Vec<u8>> {
     let mut text =
         serde_json::to_vec_pretty(value).map_err(|error| WriteError::new(path, error))?;
     text.push(b'\n');
@@ -387,7 +375,7 @@ fn to_json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, WriteError> 
 }
 
 /// As [`make_folder`]; fails if another user has put something on the way.
-pub fn make_run_folder(folder: &Path) -> Result<(), WriteError> {
+pub fn make_run_folder(folder: &Path) -> WriteResult {
     check_way(folder)?;
     make_folder(folder).map_err(|error| not_made(folder, &error))?;
     // Another user may have made part of the way until now; from now on none can.
@@ -421,7 +409,7 @@ fn not_made(folder: &Path, error: &std::io::Error) -> WriteError {
 }
 
 /// Refuses a folder with more than the lock and the part of a manifest that a stopped Dyno left.
-pub fn check_empty(folder: &Path) -> Result<(), WriteError> {
+pub fn check_empty(folder: &Path) -> WriteResult {
     let part = part_of(Path::new(MANIFEST));
     let leftovers = [OsStr::new(LOCK), part.as_os_str()];
     if fs::symlink_metadata(folder.join(MANIFEST)).is_ok() {

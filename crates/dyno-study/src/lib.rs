@@ -42,7 +42,6 @@ pub use vocabulary::{
     Options, Planned, PlannedWorkload, ProductWord, RouterWord, SettingRules, Vocabulary,
     WorkloadRules, WorkloadWord,
 };
-pub use volume::{DipsChoice, VolumeChoice};
 
 #[cfg(test)]
 mod studies_tests;

@@ -17,6 +17,7 @@ mod stepped;
 mod text;
 mod utc;
 mod version;
+mod volume;
 mod way;
 
 pub use clock::{Clock, ManualClock, Nanoseconds};
@@ -36,4 +37,5 @@ pub use stepped::{RateStep, SteppedRate};
 pub use text::{FOREIGN_TEXT_MAX, clean_text, is_unsafe_char};
 pub use utc::utc_date_time;
 pub use version::{version_fits, version_numbers};
+pub use volume::{Backing, Dips, IoLimit, VolumeSpec};
 pub use way::{planted_on_way, way_to};

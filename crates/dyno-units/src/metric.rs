@@ -125,14 +125,10 @@ pub struct Metric {
     pub text: Cow<'static, str>,
 }
 
+type Text = &'static str;
+
 /// Shown and not compared, until [`Metric::main`] or [`Metric::secondary`] says otherwise.
-pub const fn metric(
-    id: &'static str,
-    unit: Unit,
-    better: Direction,
-    title: &'static str,
-    text: &'static str,
-) -> Metric {
+pub const fn metric(id: Text, unit: Unit, better: Direction, title: Text, text: Text) -> Metric {
     let (title, text) = (Cow::Borrowed(title), Cow::Borrowed(text));
     let role = MetricRole::Context;
     Metric { id: MetricId::new(id), unit, better, role, at_most: None, title, text }

@@ -184,13 +184,10 @@ impl StallCause {
     }
 }
 
+type Text = &'static str;
+
 /// Methods add the rest. A reading whose id is made at run time is a [`Reading`] with owned texts.
-pub const fn reading(
-    id: &'static str,
-    unit: Unit,
-    title: &'static str,
-    text: &'static str,
-) -> Reading {
+pub const fn reading(id: Text, unit: Unit, title: Text, text: Text) -> Reading {
     Reading {
         id: Cow::Borrowed(id),
         unit,

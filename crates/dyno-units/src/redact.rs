@@ -17,10 +17,7 @@ pub fn redact_secrets(text: &str) -> String {
 
 /// Replaces all of the value if its name is a secret's ([`is_secret_name`]).
 pub fn redact_setting(name: &str, value: &str) -> String {
-    if is_secret_name(name) && !value.is_empty() {
-        return MASK.to_owned();
-    }
-    redact_secrets(value)
+    if is_secret_name(name) && !value.is_empty() { MASK.to_owned() } else { redact_secrets(value) }
 }
 
 /// An argument may be the value of the one before it.

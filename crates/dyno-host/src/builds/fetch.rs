@@ -10,8 +10,7 @@ use super::{
     BUILD_FILE, Build, BuildStore, Description, FORMAT, Origin, PACKAGES, PackageFile, ROOT, hash,
     read, remove_all, remove_build,
 };
-use crate::error::{OrKeeper, Result};
-use crate::keeper::Keeper;
+use crate::{Keeper, OrKeeper, Result};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageSpec {

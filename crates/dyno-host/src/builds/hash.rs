@@ -26,26 +26,21 @@ pub(super) fn of_tree(folder: &Path) -> Result<String> {
     Ok(digits(hasher))
 }
 
-fn add_entry(
-    hasher: &mut Sha256,
-    folder: &Path,
-    path: &Path,
-    open: &mut Vec<PathBuf>,
-) -> io::Result<()> {
+fn add_entry(to: &mut Sha256, root: &Path, path: &Path, open: &mut Vec<PathBuf>) -> io::Result<()> {
     let facts = fs::symlink_metadata(path)?;
-    let name = path.strip_prefix(folder).unwrap_or(path);
-    hasher.update(name.as_os_str().as_bytes());
-    hasher.update([0]);
+    let name = path.strip_prefix(root).unwrap_or(path);
+    to.update(name.as_os_str().as_bytes());
+    to.update([0]);
     if facts.is_dir() {
         let mut inner: Vec<PathBuf> =
             fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
         inner.sort();
         open.extend(inner);
     } else if facts.is_symlink() {
-        hasher.update(fs::read_link(path)?.as_os_str().as_bytes());
+        to.update(fs::read_link(path)?.as_os_str().as_bytes());
     } else if facts.is_file() {
-        hasher.update(facts.len().to_le_bytes());
-        add_file(hasher, path)?;
+        to.update(facts.len().to_le_bytes());
+        add_file(to, path)?;
     }
     Ok(())
 }

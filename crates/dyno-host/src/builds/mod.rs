@@ -107,12 +107,10 @@ impl BuildStore {
         }
         let folder = self.checked()?;
         let entries = fs::read_dir(&folder).or_path(&folder, "cannot be read")?;
-        let mut names: Vec<String> = entries
-            .flatten()
-            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .filter(|name| !name.starts_with('.'))
-            .collect();
+        let entries = entries.flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let names = folders.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
         names.sort();
         let listed = names.into_iter().map(|name| {
             let build = read(&folder.join(&name)).map(|found| found.build(&folder.join(&name)));

@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::{Engine, Program};
 use crate::builds::{Origin, Tool};
-use crate::error::{KeeperError, OrKeeper, Result};
-use crate::keeper::Keeper;
+use crate::{Keeper, KeeperError, OrKeeper, Result};
 
 const SOURCE: &str = "image";
 /// Prints the paths that exist; a star stands for any name.

@@ -121,14 +121,11 @@ fn other_load(symptoms: &Symptoms) -> Option<Verdict> {
     if let Some(load) = symptoms.load_average {
         found.push_str(&format!(", load average {load:.2}"));
     }
-    let top: Vec<String> = symptoms
-        .busiest
-        .iter()
-        .map(|p| {
-            let user = p.user.iter().map(|user| format!(" of user {user}")).collect::<String>();
-            format!("{} (process {}{user}) {:.0}%", p.name, p.pid, 100.0 * p.cpu_s_per_s)
-        })
-        .collect();
+    let top = symptoms.busiest.iter().map(|p| {
+        let user = p.user.iter().map(|user| format!(" of user {user}")).collect::<String>();
+        format!("{} (process {}{user}) {:.0}%", p.name, p.pid, 100.0 * p.cpu_s_per_s)
+    });
+    let top: Vec<String> = top.collect();
     if !top.is_empty() {
         found.push_str(&format!("; top: {}", top.join(", ")));
     }

@@ -83,11 +83,8 @@ pub(crate) fn last_words(text: &str) -> String {
 }
 
 pub(crate) fn lines_with_words(text: &str) -> Vec<String> {
-    let lines: Vec<String> = text
-        .lines()
-        .map(|line| dyno_units::redact_secrets(clean_text(line).trim()))
-        .filter(|line| !line.is_empty())
-        .collect();
+    let lines = text.lines().map(|line| dyno_units::redact_secrets(clean_text(line).trim()));
+    let lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
     lines[lines.len().saturating_sub(LINES_MOST)..].to_vec()
 }
 

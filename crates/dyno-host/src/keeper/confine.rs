@@ -87,9 +87,8 @@ pub(super) fn start(command: &mut Command, cpus: &[u32], rights: Rights) -> Resu
     };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("dyno-start".into());
-        let thread = thread
-            .spawn_scoped(scope, start)
-            .or_keeper(|| "cannot start a thread to start a program")?;
+        let thread = thread.spawn_scoped(scope, start);
+        let thread = thread.or_keeper(|| "cannot start a thread to start a program")?;
         // It calls nothing that panics.
         thread.join().unwrap_or_else(|_| Err(KeeperError("a program was not started".into())))
     })

@@ -16,9 +16,7 @@ use super::{
     open_log, random_token,
 };
 use crate::container::{ContainerOrder, ContainersNote, Engine, Image, Program};
-use crate::error::{KeeperError, OrKeeper, Result};
-use crate::facts::Host;
-use crate::process_table::ProcessStat;
+use crate::{Host, KeeperError, OrKeeper, ProcessStat, Result};
 
 /// Asking the engine for the process in a container.
 const PID_TRIES: u32 = 600;
@@ -130,11 +128,9 @@ impl Keeper {
         image: &Image,
     ) -> Result<(KeptProcess, String)> {
         if !spec.limits.is_none() {
-            return Err(KeeperError(
-                "memory, swap and CPU weight of a server in a container cannot be limited by Dyno; leave `memory`, \
-                 `swap` and `cpu_weight` out"
-                    .into(),
-            ));
+            let why = "memory, swap and CPU weight of a server in a container cannot be limited by \
+                 Dyno; leave `memory`, `swap` and `cpu_weight` out";
+            return Err(KeeperError(why.into()));
         }
         self.open_to_servers(folder)?;
         let token = self.note_containers(folder, image.engine())?;

@@ -136,11 +136,8 @@ const NAME_BYTES_MAX: usize = 16;
 
 /// Safe in a path and on a command line.
 pub(super) fn tidy_name(name: &str) -> String {
-    let tidy: String = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
-        .take(NAME_BYTES_MAX)
-        .collect();
+    let tidy = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let tidy: String = name.chars().map(tidy).take(NAME_BYTES_MAX).collect();
     match tidy.trim_matches('-') {
         "" => "server".into(),
         tidy => tidy.into(),

@@ -86,11 +86,9 @@ fn problems_under(root: &Path, meminfo: &Path, limits: &ServerLimits) -> Vec<Str
         let has_no_account = matches!(&version, Groups::V1(_))
             && !folder.join("memory.memsw.limit_in_bytes").exists();
         if controller.name == MEMORY.name && limits.swap.is_some() && has_no_account {
-            problems.push(
-                "this kernel does not account for the swap of a group: boot it with swapaccount=1, or \
-                 leave `swap` out"
-                    .to_owned(),
-            );
+            let why = "this kernel does not account for the swap of a group: boot it with \
+                 swapaccount=1, or leave `swap` out";
+            problems.push(why.to_owned());
         }
     }
     let swap = limits.swap.filter(|swap| swap.0 > 0);
@@ -139,21 +137,16 @@ pub(super) fn make(root: &Path, groups: &[PathBuf], limits: &ServerLimits) -> Re
     Ok(())
 }
 
-fn set(
-    controller: &Controller,
-    version: &Groups,
-    group: &Path,
-    limits: &ServerLimits,
-) -> Result<()> {
+fn set(kind: &Controller, version: &Groups, group: &Path, limits: &ServerLimits) -> Result<()> {
     let is_v1 = matches!(version, Groups::V1(_));
-    if let Some(weight) = limits.cpu_weight.filter(|_| controller.name == CPU.name) {
+    if let Some(weight) = limits.cpu_weight.filter(|_| kind.name == CPU.name) {
         let shares = (u64::from(weight) * SHARES_USUAL / 100).max(SHARES_LEAST);
         return match is_v1 {
             true => write_setting(&group.join("cpu.shares"), &shares.to_string()),
             false => write_setting(&group.join("cpu.weight"), &weight.to_string()),
         };
     }
-    let Some(memory) = limits.memory.filter(|_| controller.name == MEMORY.name) else {
+    let Some(memory) = limits.memory.filter(|_| kind.name == MEMORY.name) else {
         return Ok(());
     };
     let swap = limits.swap.unwrap_or(ByteCount(0));

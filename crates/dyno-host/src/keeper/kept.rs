@@ -273,11 +273,8 @@ pub(super) fn freeze_descendants(proc_root: &Path, pid: i32) -> BTreeSet<Process
         let is_still = |stat: &ProcessStat| stat.is_stopped() || !stat.is_alive();
         let were_still = ProcessStat::read(proc_root, pid).as_ref().is_none_or(is_still);
         let family = descendants(proc_root, pid);
-        let fresh: Vec<ProcessIdentity> = family
-            .iter()
-            .map(ProcessStat::identity)
-            .filter(|process| !frozen.contains(process))
-            .collect();
+        let fresh = family.iter().map(ProcessStat::identity);
+        let fresh: Vec<ProcessIdentity> = fresh.filter(|one| !frozen.contains(one)).collect();
         let is_quiet = fresh.is_empty() && were_still && family.iter().all(is_still);
         n_quiet = if is_quiet { n_quiet + 1 } else { 0 };
         if n_quiet == 2 {

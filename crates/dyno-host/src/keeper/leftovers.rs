@@ -23,11 +23,9 @@ use super::files::{open_own, take_lock};
 use super::kept::{KILLED_LIMIT, POLL, freeze_descendants, kill_and_wait, retry, signal_identity};
 use super::owner::{FRESH_SUFFIX, OWNER_SUFFIX, Owner, Standing, TOKEN_FILE};
 use super::{FOLDER_MARK, Keeper, ProcessSpec, confine};
-use crate::error::{KeeperError, OrKeeper, Result, if_there};
-use crate::process_table::{
-    ProcessIdentity, ProcessStat, descendants, is_only_of, list_pids, list_processes,
-};
+use crate::process_table::{descendants, is_only_of, list_pids, list_processes};
 use crate::storage::{open_file, unescaped};
+use crate::{KeeperError, OrKeeper, ProcessIdentity, ProcessStat, Result, if_there};
 
 /// A normal shutdown, a fast one; then a kill.
 const SIGNALS: [(Signal, Nanoseconds); 2] =
@@ -95,10 +93,8 @@ pub(super) fn end_all(keeper: &Keeper, clock: &dyn Clock) -> Vec<String> {
     let Ok(lock) = File::open(&keeper.root) else { return Vec::new() };
     is_free_soon(clock, || lock_now(&lock));
     remove_unfinished(&keeper.root);
-    named(&keeper.root, OWNER_SUFFIX)
-        .iter()
-        .flat_map(|folder| end_one(keeper, folder, clock))
-        .collect()
+    let folders = named(&keeper.root, OWNER_SUFFIX);
+    folders.iter().flat_map(|folder| end_one(keeper, folder, clock)).collect()
 }
 
 /// Now or within a moment: see [`LOCK_TRIES`].
@@ -118,12 +114,11 @@ fn lock_now(file: &File) -> bool {
 /// Paths under the root with this ending, which is removed.
 fn named(root: &Path, suffix: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(root) else { return Vec::new() };
-    let mut paths: Vec<PathBuf> = entries
-        .filter_map(|entry| {
-            let name = entry.ok()?.file_name();
-            Some(root.join(name.to_str()?.strip_suffix(suffix)?))
-        })
-        .collect();
+    let paths = entries.filter_map(|entry| {
+        let name = entry.ok()?.file_name();
+        Some(root.join(name.to_str()?.strip_suffix(suffix)?))
+    });
+    let mut paths: Vec<PathBuf> = paths.collect();
     paths.sort();
     paths
 }
@@ -178,11 +173,9 @@ pub(super) fn end_detached(proc_root: &Path, folder: &Path, uid: u32) {
     };
     // A process started meanwhile is found in the next round.
     for _ in 0..ROUNDS_MAX {
-        let left: Vec<ProcessIdentity> = list_processes(proc_root)
-            .iter()
-            .filter(|stat| is_detached(stat))
-            .map(ProcessStat::identity)
-            .collect();
+        let all = list_processes(proc_root);
+        let left = all.iter().filter(|stat| is_detached(stat));
+        let left: Vec<ProcessIdentity> = left.map(ProcessStat::identity).collect();
         if left.is_empty() {
             return;
         }
@@ -231,7 +224,7 @@ fn remove_leftover(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Result<
         }
         // Found by their label; signals may not reach what runs in them.
         owner.remove_containers()?;
-        if let Some((pid, name)) = process_that_stays_in(keeper, folder, clock) {
+        if let Some((pid, name)) = process_staying_in(keeper, folder, clock) {
             return alone(format!("process {pid} ({name}) works in it"));
         }
         if let Some(log) = held_log(folder, clock) {
@@ -274,11 +267,7 @@ fn is_newer(folder: &Path, owner_file: &File, unix_s: i64) -> bool {
 }
 
 /// After a moment: orphans of a killed main process end by themselves, but not at once.
-fn process_that_stays_in(
-    keeper: &Keeper,
-    folder: &Path,
-    clock: &dyn Clock,
-) -> Option<(i32, String)> {
+fn process_staying_in(keeper: &Keeper, folder: &Path, clock: &dyn Clock) -> Option<(i32, String)> {
     let wait = (ORPHANS_LIMIT, ORPHANS_PAUSE);
     retry(clock, wait, || process_in(keeper, folder), Option::is_none)
 }
@@ -332,10 +321,9 @@ fn leftover_processes(keeper: &Keeper, owner: &Owner) -> Vec<(ProcessIdentity, S
     let proc_root = &keeper.proc_root;
     let is_leftover = |stat: &ProcessStat| {
         let is_noted = owner.processes.contains(&stat.identity());
-        let is_in_group = owner
-            .processes
-            .iter()
-            .any(|noted| noted.pid == stat.group && noted.start_ticks <= stat.start_ticks);
+        let mut noted = owner.processes.iter();
+        let is_in_group =
+            noted.any(|one| one.pid == stat.group && one.start_ticks <= stat.start_ticks);
         if is_noted || is_in_group {
             return mentions_folder(proc_root, stat.pid, &owner.folder);
         }
@@ -363,10 +351,8 @@ pub(super) fn names_path(command_line: &[u8], path: &Path) -> bool {
     let is_end = |byte: Option<&u8>| {
         byte.is_none_or(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')))
     };
-    command_line
-        .windows(path.len().max(1))
-        .enumerate()
-        .any(|(at, found)| found == path && is_end(command_line.get(at + path.len())))
+    let mut parts = command_line.windows(path.len().max(1)).enumerate();
+    parts.any(|(at, found)| found == path && is_end(command_line.get(at + path.len())))
 }
 
 /// Dyno started it, or an ancestor, in this folder.

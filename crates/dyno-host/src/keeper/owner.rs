@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::files::{Access, is_at, make, open_own, read_own};
 use crate::container::ContainersNote;
-use crate::error::{KeeperError, OrKeeper, Result};
-use crate::process_table::{ProcessIdentity, ProcessStat};
+use crate::{KeeperError, OrKeeper, ProcessIdentity, ProcessStat, Result};
 
 pub(super) const OWNER_SUFFIX: &str = ".owner.json";
 /// Of a file still being written.
@@ -91,9 +90,8 @@ impl Whoami {
         })?;
         let read = |path: PathBuf| fs::read_to_string(&path).or_path(&path, "cannot be read");
         let boot = read(proc_root.join("sys/kernel/random/boot_id"))?;
-        let namespace = fs::read_link(proc_root.join("self/ns/pid"))
-            .map(|link| link.to_string_lossy().into_owned())
-            .unwrap_or_default();
+        let namespace = fs::read_link(proc_root.join("self/ns/pid")).unwrap_or_default();
+        let namespace = namespace.to_string_lossy().into_owned();
         // Containers often have none, and cloned machines share it: one proof of several.
         let machine = fs::read_to_string("/etc/machine-id").unwrap_or_default();
         Ok(Whoami {

@@ -9,8 +9,7 @@ use dyno_units::PlaceFacts;
 
 use super::{Keeper, files, leftovers};
 use crate::copy::CopyLayout;
-use crate::error::{OrKeeper, Result};
-use crate::facts::Host;
+use crate::{Host, OrKeeper, Result};
 
 /// Lost when the power fails.
 const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];

@@ -18,11 +18,8 @@ pub(super) fn probe(root: &Path) -> Box<dyn Probe> {
     // One file for each CPU, in kHz; empty without cpufreq.
     let folders = std::fs::read_dir(root.join("sys/devices/system/cpu"));
     let files = folders.into_iter().flatten().flatten();
-    let mut each: Vec<Source> = files
-        .map(|entry| entry.path().join("cpufreq/scaling_cur_freq"))
-        .filter(|path| path.exists())
-        .map(Source::new)
-        .collect();
+    let files = files.map(|entry| entry.path().join("cpufreq/scaling_cur_freq"));
+    let mut each: Vec<Source> = files.filter(|path| path.exists()).map(Source::new).collect();
     let mut cpuinfo = Source::new(root.join("proc/cpuinfo"));
     levels(("frequency", READINGS), move |readings| {
         let mhz: Vec<f64> = if each.is_empty() {
@@ -41,10 +38,8 @@ pub(super) fn probe(root: &Path) -> Box<dyn Probe> {
 
 /// `cpu MHz : 2596.096`, on x86 only.
 fn parse_cpuinfo(text: &str) -> Vec<f64> {
-    text.lines()
-        .filter_map(|line| line.strip_prefix("cpu MHz")?.split_once(':')?.1.trim().parse().ok())
-        .filter(|mhz: &f64| mhz.is_finite())
-        .collect()
+    let mhz = |line: &str| line.strip_prefix("cpu MHz")?.split_once(':')?.1.trim().parse().ok();
+    text.lines().filter_map(mhz).filter(|mhz: &f64| mhz.is_finite()).collect()
 }
 
 #[cfg(test)]

@@ -78,6 +78,9 @@ struct Member {
     io: IoCounts,
 }
 
+/// By process id.
+type Members = BTreeMap<i32, Member>;
+
 /// The used part of `/proc/PID/status`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Status {
@@ -135,7 +138,7 @@ pub(super) struct ProcessesProbe {
 /// With its members' counts at the last read.
 struct GroupState {
     group: ProcessGroup,
-    members: BTreeMap<i32, Member>,
+    members: Members,
     threads: Threads,
     debts: Debts,
 }
@@ -208,11 +211,7 @@ impl Probe for ProcessesProbe {
 }
 
 impl GroupState {
-    fn read_members(
-        &self,
-        files: &mut ProcessFiles,
-        parents: &BTreeMap<i32, i32>,
-    ) -> BTreeMap<i32, Member> {
+    fn read_members(&self, files: &mut ProcessFiles, parents: &BTreeMap<i32, i32>) -> Members {
         let mut pids: BTreeSet<i32> = self.group.pids.iter().copied().collect();
         if self.group.has_descendants {
             // A member stays one if its parent ends.
@@ -222,7 +221,7 @@ impl GroupState {
         pids.into_iter().filter_map(|pid| Some((pid, files.member(pid)?))).collect()
     }
 
-    fn add_levels(&self, members: &BTreeMap<i32, Member>, readings: &mut Readings) {
+    fn add_levels(&self, members: &Members, readings: &mut Readings) {
         if members.is_empty() {
             return;
         }
@@ -245,12 +244,7 @@ impl GroupState {
         }
     }
 
-    fn add_rates(
-        &mut self,
-        members: &BTreeMap<i32, Member>,
-        seconds: f64,
-        readings: &mut Readings,
-    ) {
+    fn add_rates(&mut self, members: &Members, seconds: f64, readings: &mut Readings) {
         if self.members.is_empty() || members.is_empty() {
             return;
         }
@@ -295,8 +289,8 @@ impl Debt {
 }
 
 struct Change<'a> {
-    before: &'a BTreeMap<i32, Member>,
-    now: &'a BTreeMap<i32, Member>,
+    before: &'a Members,
+    now: &'a Members,
     roots: &'a [i32],
 }
 

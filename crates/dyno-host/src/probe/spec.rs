@@ -12,7 +12,6 @@ use super::{
     arc, cgroups, cpu, data, disk, filesystem, frequency, io_limit, load, memory, network,
     pressure, processes, responsiveness,
 };
-use crate::process_table::thread_cpu;
 use crate::storage::{Disk, Mount, nearest_existing};
 
 pub(super) struct Surroundings<'a> {
@@ -122,25 +121,18 @@ const REST_READINGS: &[Reading] = &[
     reading("rest.cpu_system_s_per_s", Cpus, "everything else, system", "system CPU time of everything else, interrupts included, as far as sampled"),
 ];
 
-/// Also measures its cost.
 pub struct Sampler {
     probes: Vec<Box<dyn Probe>>,
     group_names: Vec<String>,
     /// By how much the groups exceeded busy time so far, in CPU s/s, to be subtracted from later
     /// rests; in the order of [`REST_PARTS`].
     owed: [f64; REST_PARTS],
-    cost: Nanoseconds,
 }
 
 /// All, user, system.
 const REST_PARTS: usize = 3;
 
 impl Sampler {
-    /// See [`Sampler::of`].
-    pub fn new(server_pids: &[i32]) -> Sampler {
-        Sampler::of(&HostSpec { server_pids: server_pids.to_vec(), ..HostSpec::default() })
-    }
-
     /// Probes that are read together, for the groups `server`, if any, and `generator` (Dyno).
     pub fn of(spec: &HostSpec) -> Sampler {
         spec.with(None, Sampler::on)
@@ -149,32 +141,22 @@ impl Sampler {
     pub(super) fn on(host: &Surroundings<'_>) -> Sampler {
         let group_names = host.groups.iter().map(|group| group.name.clone()).collect();
         let probes = host.probes(Thread::Shared);
-        Sampler { probes, group_names, owed: [0.0; REST_PARTS], cost: Nanoseconds::ZERO }
-    }
-
-    pub fn add(&mut self, probe: Box<dyn Probe>) {
-        self.probes.push(probe);
+        Sampler { probes, group_names, owed: [0.0; REST_PARTS] }
     }
 
     /// Rates are over the time since the last read.
     pub fn read(&mut self, now: Nanoseconds) -> Readings {
-        let begin = thread_cpu();
         let mut readings = Readings::new();
         for probe in &mut self.probes {
             probe.read(now, &mut readings);
         }
         self.add_rest(&mut readings);
-        self.cost += thread_cpu().saturating_sub(begin);
         readings
     }
 
     pub fn registered(&self) -> Vec<Reading> {
         let of_probes = self.probes.iter().flat_map(|probe| probe.registered().into_owned());
         of_probes.chain(REST_READINGS.iter().cloned()).collect()
-    }
-
-    pub fn cost(&self) -> Nanoseconds {
-        self.cost
     }
 
     /// Busy time that no group of processes explains.

@@ -198,8 +198,8 @@ fn garbage_in_proc_gives_no_failure() {
 }
 
 #[test]
-fn this_host_is_read_and_the_cost_is_measured() {
-    let mut sampler = Sampler::new(&[1]);
+fn this_host_is_read() {
+    let mut sampler = Sampler::of(&HostSpec { server_pids: vec![1], ..HostSpec::default() });
     sampler.read(Nanoseconds::from_secs(1));
     let readings = sampler.read(Nanoseconds::from_secs(2));
     // Busy time needs a clock tick between the reads.
@@ -209,25 +209,4 @@ fn this_host_is_read_and_the_cost_is_measured() {
     let registry = host_readings();
     assert!(readings.keys().all(|name| registry.find(name).is_some()));
     assert!(readings.values().all(|value| value.is_finite() && *value >= 0.0), "{readings:?}");
-    assert!(sampler.cost() > Nanoseconds::ZERO);
-}
-
-#[test]
-fn a_probe_can_be_added() {
-    struct Constant;
-    impl Probe for Constant {
-        fn registered(&self) -> Cow<'static, [Reading]> {
-            // As of a member that a study names.
-            let id = format!("{}.one", "constant");
-            vec![Reading { id: id.into(), title: "one".into(), ..Reading::default() }].into()
-        }
-        fn read(&mut self, _now: Nanoseconds, readings: &mut Readings) {
-            readings.insert("constant.one".into(), 1.0);
-        }
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut sampler = sampler_of(&folder, &[]);
-    sampler.add(Box::new(Constant));
-    assert_eq!(sampler.read(Nanoseconds::ZERO)["constant.one"], 1.0);
-    assert!(sampler.registered().iter().any(|one| one.id == "constant.one"));
 }

@@ -3,6 +3,7 @@
 //! it by its folder's mark. A failure costs its own readings; it is reported once, and counted.
 
 use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -178,10 +179,9 @@ impl CommandProbe {
         }
         command.envs(self.mark.iter().map(|mark| (FOLDER_MARK, &mark.folder)));
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = self
-            .running
-            .start(command.process_group(0))
-            .map_err(|error| format!("`{program}` cannot be started: {error}"))?;
+        let started = self.running.start(command.process_group(0));
+        let mut child =
+            started.map_err(|error| format!("`{program}` cannot be started: {error}"))?;
         let deadline = self.clock.now() + self.limit;
         let result = self.text_of(&mut child, deadline);
         let status = self.running.collect(&mut child).map_err(|error| error.to_string())?;
@@ -215,11 +215,7 @@ impl CommandProbe {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    fn is_ready_before(
-        &self,
-        descriptor: &impl std::os::fd::AsFd,
-        deadline: Nanoseconds,
-    ) -> io::Result<bool> {
+    fn is_ready_before(&self, descriptor: &impl AsFd, deadline: Nanoseconds) -> io::Result<bool> {
         let mut waited = [PollFd::new(descriptor, PollFlags::IN)];
         loop {
             let left = deadline.saturating_sub(self.clock.now()).to_duration();

@@ -5,18 +5,15 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use dyno_units::ByteCount;
+use dyno_units::{Backing, ByteCount, VolumeSpec};
 use rustix::fs::OFlags;
 
 use super::filesystem::{Filesystem, MadeBy};
 use super::loop_device::BlockDevice;
-use super::spec::{Backing, VolumeSpec};
 use super::zfs::{self, Zfs};
 use super::{LABEL, filesystem};
-use crate::cgroup::Groups;
-use crate::facts::Host;
-use crate::keeper::Keeper;
-use crate::storage::{Mount, free_bytes};
+use crate::storage::free_bytes;
+use crate::{Groups, Host, Keeper, Mount};
 
 /// The bit for mounting (capabilities(7)).
 const CAP_SYS_ADMIN: u32 = 21;
@@ -37,7 +34,7 @@ pub fn volume_problems(keeper: &Keeper, spec: &VolumeSpec) -> Vec<String> {
     if !may_mount() {
         problems.push("to mount a filesystem, Dyno needs root privileges (CAP_SYS_ADMIN)".into());
     }
-    if !spec.limit.is_none() || spec.dips.is_some() {
+    if spec.is_limited() {
         problems.extend(Groups::find().err().map(|error| error.0));
     }
     problems.extend(refused_option(spec));
@@ -105,8 +102,7 @@ fn may_mount() -> bool {
 fn in_memory(spec: &VolumeSpec) -> Option<String> {
     let name = &spec.filesystem;
     let has_device = matches!(spec.backing, Backing::Device { .. });
-    let is_limited = !spec.limit.is_none() || spec.dips.is_some();
-    let is_tuned = spec.scheduler.is_some() || spec.read_ahead.is_some() || is_limited;
+    let is_tuned = spec.scheduler.is_some() || spec.read_ahead.is_some() || spec.is_limited();
     if has_device || is_tuned {
         return Some(format!("a {name} is in memory: it has no device to limit or to tune"));
     }
@@ -122,9 +118,8 @@ pub(super) fn unknown_to_the_kernel(name: &str) -> Option<String> {
     // The mount loads a module, if there is one.
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let modules = Path::new("/lib/modules").join(release.trim());
-    let list = ["modules.dep", "modules.builtin"]
-        .map(|file| fs::read_to_string(modules.join(file)).unwrap_or_default())
-        .concat();
+    let text = |file: &str| fs::read_to_string(modules.join(file)).unwrap_or_default();
+    let list = ["modules.dep", "modules.builtin"].map(text).concat();
     let module = format!("/{name}.ko");
     (!list.contains(&module)).then(|| format!("this kernel has no {name}, and no module for it"))
 }

@@ -6,18 +6,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dyno_units::Nanoseconds;
+use dyno_units::{IoLimit, Nanoseconds};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::loop_device::{attached_to, detach};
-use super::spec::IoLimit;
 use super::zfs::Pool;
 use super::{CACHE, FILES, IMAGE, MEMORY, NOTES, tool::Tools};
-use crate::cgroup::Groups;
-use crate::error::{KeeperError, OrKeeper, Result};
 use crate::keeper::retry;
-use crate::storage::Mount;
+use crate::{Groups, KeeperError, Mount, OrKeeper, Result};
 
 /// Limit and pause, after its users have ended.
 pub(super) const BUSY: (Nanoseconds, Nanoseconds) =

@@ -6,7 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::spec::IoLimit;
+use dyno_units::IoLimit;
+
 use crate::cgroup::{Groups, make_group};
 use crate::error::{OrKeeper, Result};
 use crate::keeper::GROUP_PREFIX;
@@ -86,17 +87,12 @@ impl Groups {
     }
 
     /// Unless somebody has set another one since.
-    pub(crate) fn lift(
-        &self,
-        group: Option<&Path>,
-        number: &str,
-        limits: &[IoLimit],
-    ) -> Result<()> {
+    pub(crate) fn lift(&self, group: Option<&Path>, number: &str, ours: &[IoLimit]) -> Result<()> {
         match self {
             Groups::V1(root) => V1_FILES.iter().try_for_each(|(file, part)| {
                 let path = root.join(file);
                 let now = fs::read_to_string(&path).unwrap_or_default();
-                let is_ours = limits.iter().filter_map(part).any(|value| {
+                let is_ours = ours.iter().filter_map(part).any(|value| {
                     let line = format!("{number} {value}");
                     now.lines().any(|now| now == line)
                 });

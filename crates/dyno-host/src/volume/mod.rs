@@ -6,7 +6,6 @@ mod dismantle;
 mod filesystem;
 mod limit;
 mod loop_device;
-mod spec;
 #[cfg(test)]
 mod tests;
 mod tool;
@@ -19,6 +18,7 @@ use std::process::Child;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use dyno_units::Clock;
+pub use dyno_units::{Backing, Dips, IoLimit, VolumeSpec};
 
 pub use check::volume_problems;
 use dismantle::Notes;
@@ -26,15 +26,13 @@ pub(crate) use dismantle::dismantle;
 use filesystem::{Filesystem, MadeBy};
 pub(crate) use limit::{V1_FILES, V2_WORDS};
 use loop_device::BlockDevice;
-pub use spec::{Backing, Dips, IoLimit, VolumeSpec};
 pub(crate) use tool::Tools;
 pub use usage::VolumeUsage;
 use zfs::{Pool, Zfs};
 
-use crate::cgroup::Groups;
-use crate::error::{KeeperError, OrKeeper, Result};
-use crate::keeper::{Keeper, Storage};
+use crate::keeper::Storage;
 use crate::storage::{cannot_be_written, chosen, write_setting};
+use crate::{Groups, Keeper, KeeperError, OrKeeper, Result};
 
 const IMAGE: &str = "image";
 const CACHE: &str = "cache";
@@ -98,11 +96,6 @@ impl Volume {
         &self.spec.name
     }
 
-    /// `7:0`; `None` for memory.
-    pub fn device_number(&self) -> Option<&str> {
-        self.device.get().map(|device| device.number.as_str())
-    }
-
     /// `loop0`; `None` for memory.
     pub fn disk_name(&self) -> Option<String> {
         let name = self.device.get()?.path.file_name()?;
@@ -113,11 +106,6 @@ impl Volume {
         &self.spec.limit
     }
 
-    /// At least at times.
-    pub fn is_limited(&self) -> bool {
-        !self.spec.limit.is_none() || self.spec.dips.is_some()
-    }
-
     pub fn dips(&self) -> Option<&Dips> {
         self.spec.dips.as_ref()
     }
@@ -125,7 +113,7 @@ impl Volume {
     /// Writes back first, so that only later I/O is limited. With control groups of version 2 the
     /// limit is for these processes and their descendants.
     pub fn bind_limit(&self, processes: &[i32]) -> Result<()> {
-        if !self.is_limited() {
+        if !self.spec.is_limited() {
             return Ok(());
         }
         let Some(device) = self.device.get() else { return Ok(()) };

@@ -10,12 +10,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use dyno_units::{ByteCount, Nanoseconds};
+use dyno_units::{ByteCount, Nanoseconds, VolumeSpec};
 use serde::{Deserialize, Serialize};
 
 use super::dismantle::BUSY;
 use super::loop_device::BlockDevice;
-use super::spec::VolumeSpec;
 use super::tool::Tools;
 use crate::error::{KeeperError, OrKeeper, Result};
 use crate::keeper::{FOLDER_MARK, Keeper, random_token, retry};
@@ -78,11 +77,8 @@ impl Zfs {
 
     /// What it cannot do, in sentences without a full stop.
     pub(crate) fn problems(self, spec: &VolumeSpec) -> Vec<String> {
-        let mut problems: Vec<String> = spec
-            .properties
-            .iter()
-            .filter_map(|(name, value)| self.property_problem(name, value))
-            .collect();
+        let problem = |(name, value): (&String, &String)| self.property_problem(name, value);
+        let mut problems: Vec<String> = spec.properties.iter().filter_map(problem).collect();
         if let Some(option) = spec.mount_options.first() {
             problems.push(format!(
                 "`{option}` in `mount_options`: a dataset has `properties` instead, such as atime = \"off\""
@@ -361,10 +357,7 @@ fn spawn_daemon(program: &Path, folder: &Path, arc: Option<ByteCount>) -> Result
 
 /// Once it has no pool left.
 pub(crate) fn end_daemon(tools: Tools<'_>, child: &mut Child) -> Result<()> {
-    let left = match child.try_wait() {
-        Ok(None) => pools(tools)?,
-        _ => Vec::new(),
-    };
+    let left = if let Ok(None) = child.try_wait() { pools(tools)? } else { Vec::new() };
     if !left.is_empty() {
         return Err(KeeperError(format!(
             "zfs-fuse (process {}) was started by Dyno, but is left running: it has pools that \

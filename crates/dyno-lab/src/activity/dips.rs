@@ -7,9 +7,7 @@ use dyno_record::VolumeDip;
 use dyno_units::{Clock, Nanoseconds};
 
 use super::{Activity, StepEnd, Surroundings};
-use crate::error::TrialError;
-use crate::hosts::MadeVolume;
-use crate::volume::VolumeAct;
+use crate::{MadeVolume, Result, VolumeAct};
 
 pub(crate) struct VolumeDips {
     name: String,
@@ -42,7 +40,7 @@ impl Activity for VolumeDips {
         &self.name
     }
 
-    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
+    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result {
         let began = self.clock.now();
         let limit = self.volume.limit.with(&self.dips.limit).words().unwrap_or_default();
         for n in 0.. {

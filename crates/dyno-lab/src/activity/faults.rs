@@ -15,9 +15,8 @@ use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::Connector;
 
 use super::{Activity, POLL, StepEnd, Surroundings};
-use crate::deployment::{Deployment, Promoted};
-use crate::error::TrialError;
-use crate::lab::Lab;
+use crate::deployment::Promoted;
+use crate::{Context, Deployment, Lab, Result, TrialError, fail};
 
 /// How long a server may take to answer after it was started again: it recovers first.
 const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
@@ -75,22 +74,18 @@ impl<'a> Faults<'a> {
         (choice, length): (FaultChoice, Nanoseconds),
         lab: &'a Lab,
         deployment: &Deployment,
-    ) -> Result<Faults<'a>, TrialError> {
+    ) -> Result<Faults<'a>> {
         let wanted = choice.member.as_deref().unwrap_or("primary");
         let name = &choice.name;
-        let member = deployment.wanted(Some(wanted)).ok_or_else(|| {
-            TrialError::new(format!(
-                "the fault {name} cannot be injected: there is no member {wanted}"
-            ))
-        })?;
-        let server = member.instance.as_ref().and_then(|instance| instance.server());
+        let member = deployment.wanted(Some(wanted)).context(format_args!(
+            "the fault {name} cannot be injected: there is no member {wanted}"
+        ))?;
+        let server = member.server();
         let controlled = server.and_then(|server| Some((server.control()?, server.connector())));
-        let Some((control, connector)) = controlled else {
-            return Err(TrialError::new(format!(
-                "the fault {name} cannot be injected into {wanted}: it is not a process that Dyno \
-                 started"
-            )));
-        };
+        let (control, connector) = controlled.context(format_args!(
+            "the fault {name} cannot be injected into {wanted}: it is not a process that Dyno \
+             started"
+        ))?;
         let promoting = choice.promotes.then(|| promoting(name, lab, deployment)).transpose()?;
         Ok(Faults {
             promoting,
@@ -106,12 +101,7 @@ impl<'a> Faults<'a> {
         })
     }
 
-    fn make(
-        &self,
-        fault: &mut Fault,
-        began: Nanoseconds,
-        at: &Surroundings<'_, '_, '_>,
-    ) -> Result<(), TrialError> {
+    fn make(&self, fault: &mut Fault, began: Nanoseconds, at: &Surroundings<'_, '_, '_>) -> Result {
         let now = || self.clock.now().saturating_sub(began).as_secs_f64();
         let of = |time: Nanoseconds| time.saturating_sub(began).as_secs_f64();
         match self.choice.kind {
@@ -155,22 +145,17 @@ impl<'a> Faults<'a> {
         Ok(())
     }
 
-    fn begin(
-        &self,
-        fault: &mut Fault,
-        act: Act,
-        of: impl Fn(Nanoseconds) -> f64,
-    ) -> Result<Acted, TrialError> {
+    fn begin(&self, fault: &mut Fault, act: Act, of: impl Fn(Nanoseconds) -> f64) -> Result<Acted> {
         let acted = self.control.act(act)?;
         fault.began_s = of(acted.began);
         Ok(acted)
     }
 
     /// False if the step ends first. Fails if a member's machine is lost, to end at once.
-    fn wait(&self, at: &Surroundings<'_, '_, '_>, until: Nanoseconds) -> Result<bool, TrialError> {
+    fn wait(&self, at: &Surroundings<'_, '_, '_>, until: Nanoseconds) -> Result<bool> {
         loop {
             if let Some(why) = self.control.lost() {
-                return Err(TrialError::new(why));
+                return fail(why);
             }
             let next = until.min(self.clock.now() + LOOK);
             if !at.wait(&*self.clock, next) {
@@ -183,7 +168,7 @@ impl<'a> Faults<'a> {
     }
 
     /// Waits until the server answers a statement, also after the end of the step.
-    fn wait_until_it_answers(&self) -> Result<(), TrialError> {
+    fn wait_until_it_answers(&self) -> Result {
         let until = self.clock.now() + ANSWER_LIMIT;
         let failed = |why: String| {
             let (title, member) = (&self.title, &self.member);
@@ -209,14 +194,10 @@ impl<'a> Faults<'a> {
     }
 }
 
-fn promoting<'a>(
-    name: &str,
-    lab: &'a Lab,
-    deployment: &Deployment,
-) -> Result<Promoting<'a>, TrialError> {
-    let replicating = deployment.replicating(lab).ok_or_else(|| {
-        TrialError::new(format!("the fault {name} cannot promote a replica: there is none"))
-    })?;
+fn promoting<'a>(name: &str, lab: &'a Lab, deployment: &Deployment) -> Result<Promoting<'a>> {
+    let replicating = deployment
+        .replicating(lab)
+        .context(format_args!("the fault {name} cannot promote a replica: there is none"))?;
     let replica = |one: &&Following| {
         Some((one.name.clone(), one.server.endpoint()?.clone(), one.server.connector()))
     };
@@ -235,7 +216,7 @@ impl Activity for Faults<'_> {
         &self.title
     }
 
-    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
+    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result {
         let began = self.clock.now();
         for n in 0.. {
             let Some(planned) = self.choice.time(n) else { break };

@@ -7,7 +7,7 @@ use dyno_units::reading::known;
 use dyno_units::{Metric, MetricId, Nanoseconds, Unit, metric};
 
 use super::{Activity, StepEnd, Surroundings};
-use crate::error::TrialError;
+use crate::error::{Result, TrialError};
 
 /// What the server took for a job that ran alone.
 #[rustfmt::skip]
@@ -16,10 +16,9 @@ const OF_SERVER: [Metric; 2] = [
     metric("job.server_rss_peak", Unit::Bytes, Lower, "server memory during the job", "highest resident memory of the server's processes in any second of the job, which ran alone").secondary(),
 ];
 
-pub(super) fn figures<const N: usize>(
-    metrics: [Metric; N],
-    values: [Option<f64>; N],
-) -> Vec<(MetricId, f64)> {
+pub(super) type Figures = Vec<(MetricId, f64)>;
+
+pub(super) fn figures<const N: usize>(metrics: [Metric; N], values: [Option<f64>; N]) -> Figures {
     let all = metrics.into_iter().zip(values);
     all.filter_map(|(metric, value)| Some((metric.id, value?))).collect()
 }
@@ -30,14 +29,13 @@ pub(super) struct JobEnd {
     pub(super) ended: String,
     pub(super) is_done: bool,
     pub(super) output: Vec<String>,
-    pub(super) figures: Vec<(MetricId, f64)>,
+    pub(super) figures: Figures,
     /// Why the step fails: the job was not stopped, but failed by itself.
     pub(super) failure: Option<TrialError>,
 }
 
 /// Does the job with this name, to its end or until it is to stop.
-type Work =
-    dyn FnMut(&str, &Surroundings<'_, '_, '_>) -> Result<JobEnd, TrialError> + Send + 'static;
+type Work = dyn FnMut(&str, &Surroundings<'_, '_, '_>) -> Result<JobEnd> + Send + 'static;
 
 pub(crate) struct JobActivity {
     /// Unique in a step: ASCII letters, digits and `. _ -`.
@@ -57,7 +55,7 @@ impl JobActivity {
     pub(super) fn new(
         kind: &'static str,
         metrics: Vec<Metric>,
-        work: impl FnMut(&str, &Surroundings<'_, '_, '_>) -> Result<JobEnd, TrialError> + Send + 'static,
+        work: impl FnMut(&str, &Surroundings<'_, '_, '_>) -> Result<JobEnd> + Send + 'static,
     ) -> JobActivity {
         JobActivity {
             name: String::new(),
@@ -87,7 +85,7 @@ impl Activity for JobActivity {
         self.metrics.iter().cloned().chain(of_server).chain(self.printed.iter().cloned()).collect()
     }
 
-    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
+    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result {
         let end = self.end.insert((self.work)(&self.name, at)?);
         end.failure.take().map_or(Ok(()), Err)
     }

@@ -11,11 +11,9 @@ use dyno_study::ProbeSource;
 use dyno_units::reading::known;
 use dyno_units::{Nanoseconds, Reading, Registry};
 
-use crate::deployment::Deployment;
-use crate::events::EventLog;
 use crate::events::readings_event;
-use crate::lab::{Lab, RunOrder};
-use crate::observe::{Cost, Observed, Observer, Sample, Series, Watched, six_digits};
+use crate::observe::{Cost, Observed, Observer, Sample, Series, six_digits};
+use crate::{Deployment, EventLog, Lab, RunOrder, Span, Watched};
 
 /// How long a command of the study's own may take for a reading.
 const PROBE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
@@ -114,18 +112,20 @@ impl<'a, 't> Journal<'a, 't> {
 
     pub(crate) fn take_samples(&mut self) -> Result<(), WriteError> {
         let Some(observer) = &self.observer else { return Ok(()) };
-        let (samples, notes) = observer.take();
-        self.keep(samples, notes)
+        let taken = observer.take();
+        self.keep(taken).map(drop)
     }
 
-    fn keep(&mut self, samples: Vec<Sample>, notes: Vec<String>) -> Result<(), WriteError> {
+    fn keep(&mut self, observed: Observed) -> Result<Cost, WriteError> {
+        let Observed { samples, notes, cost } = observed;
         for sample in &samples {
             self.events.notify_of(sample.at, readings_event(sample));
         }
         if self.keeps_readings {
             keep_samples(self.writer, &mut self.series, samples)?;
         }
-        notes.into_iter().try_for_each(|note| self.note(note))
+        notes.into_iter().try_for_each(|note| self.note(note))?;
+        Ok(cost)
     }
 
     fn note(&mut self, message: String) -> Result<(), WriteError> {
@@ -134,19 +134,13 @@ impl<'a, 't> Journal<'a, 't> {
 
     pub(super) fn stop_observing(&mut self) -> Result<Cost, WriteError> {
         let Some(observer) = self.observer.take() else { return Ok(Cost::default()) };
-        let Observed { samples, notes, cost } = observer.finish();
-        self.keep(samples, notes)?;
-        Ok(cost)
+        self.keep(observer.finish())
     }
 
     /// Lays the readings beside the seconds of the summary; returns what they mean.
     pub(super) fn add_readings(&self, summary: &mut StepSummary) -> BTreeMap<String, Reading> {
-        let spans: Vec<(Nanoseconds, Nanoseconds)> = summary
-            .spans
-            .iter()
-            .flatten()
-            .map(|(start, length)| (Nanoseconds(*start), Nanoseconds(*length)))
-            .collect();
+        let span = |(start, length): &(u64, u64)| (Nanoseconds(*start), Nanoseconds(*length));
+        let spans: Vec<Span> = summary.spans.iter().flatten().map(span).collect();
         summary.readings = self.series.align(&spans);
         let server_cpu = summary.readings.get(known::SERVER_CPU).filter(|_| self.is_local);
         if let (Some(column), Some(began)) = (server_cpu, self.measure_began) {
@@ -196,17 +190,9 @@ pub(crate) fn watched(
 }
 
 /// Sum over measured intervals; none if a value is missing, as a gap must not count as zero.
-fn measured_sum(
-    spans: &[(Nanoseconds, Nanoseconds)],
-    measure_began: Nanoseconds,
-    column: &[Option<f64>],
-) -> Option<f64> {
-    spans
-        .iter()
-        .zip(column)
-        .filter(|((start, _), _)| *start >= measure_began)
-        .map(|((_, length), rate)| rate.map(|rate| rate * length.as_secs_f64()))
-        .sum()
+fn measured_sum(spans: &[Span], measure_began: Nanoseconds, column: &[Option<f64>]) -> Option<f64> {
+    let rates = spans.iter().zip(column).filter(|((start, _), _)| *start >= measure_began);
+    rates.map(|((_, length), rate)| rate.map(|rate| rate * length.as_secs_f64())).sum()
 }
 
 pub(crate) fn keep_samples(

@@ -19,11 +19,11 @@ use hdrhistogram::Histogram;
 use super::{Activity, Journal, StepEnd, Surroundings};
 use crate::agent::message::Work;
 use crate::deployment::{Deployment, Instance, LoadOrder};
-use crate::error::TrialError;
+use crate::error::{Context, Result, TrialError};
 use crate::events::kinds_event;
 use crate::hosts::{Agents, Generated, LoadRequest};
 use crate::lab::{Lab, RunOrder};
-use crate::observe::{Watched, six_digits};
+use crate::observe::{Span, Watched, six_digits};
 use crate::totals::{DoneThere, outcomes, totals};
 
 const BIN: Nanoseconds = Nanoseconds::from_millis(100);
@@ -88,10 +88,8 @@ impl Activity for LoadActivity<'_> {
         "load"
     }
 
-    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
-        let Some(journal) = at.journal.as_deref_mut() else {
-            return Err(TrialError::new("a load runs on the thread of its step"));
-        };
+    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result {
+        let journal = at.journal.as_deref_mut().context("a load runs on the thread of its step")?;
         let mut listener = Listener {
             name: &self.name,
             kinds: self.workload.kinds(),
@@ -155,10 +153,10 @@ impl<'a> LoadActivity<'a> {
         (lab, order): (&'a Lab, &RunOrder<'_>),
         workload: &'a MadeWorkload,
         deployment: &'a Deployment,
-    ) -> Result<LoadActivity<'a>, TrialError> {
-        let target = deployment.entry(Entry::Write).ok_or_else(|| {
-            TrialError::new("the trial has no server that the workload could connect to")
-        })?;
+    ) -> Result<LoadActivity<'a>> {
+        let target = deployment
+            .entry(Entry::Write)
+            .context("the trial has no server that the workload could connect to")?;
         let blocks_worker = deployment.server().is_some_and(Server::blocks_worker);
         Ok(LoadActivity {
             lab,
@@ -307,16 +305,12 @@ impl LoadPlan {
 }
 
 /// What is observed in a step with load: also what the workload itself asks its tables.
-pub(crate) fn watched_load(
-    watched: Watched,
-    workload: &MadeWorkload,
-    server: &dyn Server,
-) -> Watched {
-    let query = workload.readings_query(server.dialect());
+pub(crate) fn watched_load(watched: Watched, load: &MadeWorkload, server: &dyn Server) -> Watched {
+    let query = load.readings_query(server.dialect());
     match query.filter(|_| server.stores_data()) {
         Some(sql) => watched.with(dyno_database::sql_probe(
             server.connector(),
-            workload.name(),
+            load.name(),
             &sql,
             Nanoseconds::SECOND,
         )),
@@ -336,18 +330,15 @@ fn ended_by(ended: EndedBy) -> &'static str {
 
 fn kinds(names: &[Name], measured: &Interval, mut commits: Vec<EncodedCounts>) -> Vec<KindSummary> {
     commits.resize(names.len(), EncodedCounts::default());
-    names
-        .iter()
-        .zip(&measured.kinds)
-        .zip(commits)
-        .map(|((name, kind), commits)| KindSummary {
-            commits_100ms: Some(commits),
-            name: name.clone().into_owned(),
-            outcomes: outcomes(kind.outcomes.0),
-            response: EncodedHistogram::encode(&kind.response),
-            service: EncodedHistogram::encode(&kind.service),
-        })
-        .collect()
+    let kinds = names.iter().zip(&measured.kinds).zip(commits);
+    let kinds = kinds.map(|((name, kind), commits)| KindSummary {
+        commits_100ms: Some(commits),
+        name: name.clone().into_owned(),
+        outcomes: outcomes(kind.outcomes.0),
+        response: EncodedHistogram::encode(&kind.response),
+        service: EncodedHistogram::encode(&kind.service),
+    });
+    kinds.collect()
 }
 
 fn generator(used: &GeneratorUse) -> GeneratorSummary {
@@ -428,10 +419,8 @@ impl Listener<'_, '_, '_> {
                 self.intervals.push(interval);
                 self.did.add(&totals(interval));
                 let columns = &self.intervals.columns;
-                let second = match self.journal.measure_began {
-                    Some(began) => (interval.start.saturating_sub(began).0 / 1_000_000_000) as i64,
-                    None => -1,
-                };
+                let since = |began| interval.start.saturating_sub(began).0 / 1_000_000_000;
+                let second = self.journal.measure_began.map_or(-1, |began| since(began) as i64);
                 self.journal.events.notify(EventKind::IntervalEnded {
                     step,
                     second,
@@ -470,7 +459,7 @@ fn phase_name(phase: Phase) -> &'static str {
 /// The per-second columns of a step while it runs.
 #[derive(Default)]
 struct Intervals {
-    spans: Vec<(Nanoseconds, Nanoseconds)>,
+    spans: Vec<Span>,
     columns: IntervalColumns,
     /// Commits of each kind in each 100 ms.
     commits: Vec<Vec<u32>>,
@@ -510,7 +499,7 @@ impl Intervals {
     }
 
     fn into_columns(mut self, measure_began: Nanoseconds) -> IntervalColumns {
-        let relative = |(start, _): &(Nanoseconds, Nanoseconds)| {
+        let relative = |(start, _): &Span| {
             let seconds = (start.0 as f64 - measure_began.0 as f64) / 1e9;
             (seconds * 1e3).round() / 1e3
         };

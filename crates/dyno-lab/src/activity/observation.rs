@@ -16,8 +16,7 @@ use dyno_units::{Nanoseconds, Reading};
 use dyno_workload::Observation;
 
 use super::{Activity, Journal, Length, StepEnd, Surroundings};
-use crate::error::TrialError;
-use crate::lab::{Lab, Watching};
+use crate::{Context, Lab, Result, Span, TrialError, Watching};
 
 /// How long after the end of an interval its readings are awaited.
 const GRACE: Nanoseconds = Nanoseconds::from_millis(200);
@@ -37,7 +36,7 @@ pub(crate) struct ObservationActivity<'a> {
     /// Who watches, and may end it.
     watching: Option<&'a Watching>,
     /// Start and length of its intervals, those of the warm-up among them.
-    spans: Vec<(Nanoseconds, Nanoseconds)>,
+    spans: Vec<Span>,
     began: Nanoseconds,
     was_ended: bool,
 }
@@ -47,10 +46,9 @@ impl Activity for ObservationActivity<'_> {
         "observation"
     }
 
-    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
-        let Some(journal) = at.journal.as_deref_mut() else {
-            return Err(TrialError::new("an observation runs on the thread of its step"));
-        };
+    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result {
+        let journal =
+            at.journal.as_deref_mut().context("an observation runs on the thread of its step")?;
         let origin = self.lab.clock.now();
         self.began = origin + self.length.warm_up;
         journal.begin(origin)?;
@@ -85,10 +83,10 @@ impl<'a> ObservationActivity<'a> {
         name: &str,
         observation: Observation,
         length: Length,
-    ) -> Result<ObservationActivity<'a>, TrialError> {
+    ) -> Result<ObservationActivity<'a>> {
         let find = |pid: i32| {
-            let missing = || TrialError::new(format!("pid {pid}: there is no such process"));
-            RunningProcess::find(pid).ok_or_else(missing)
+            let found = RunningProcess::find(pid);
+            found.context(format_args!("pid {pid}: there is no such process"))
         };
         Ok(ObservationActivity {
             lab,
@@ -103,7 +101,7 @@ impl<'a> ObservationActivity<'a> {
         })
     }
 
-    fn announce(&self, phase: &str, journal: &mut Journal<'_, '_>) -> Result<(), TrialError> {
+    fn announce(&self, phase: &str, journal: &mut Journal<'_, '_>) -> Result {
         let (step, name, phase) = (journal.step, self.name.clone(), phase.to_owned());
         Ok(journal.event(EventKind::PhaseBegan { step, name, phase })?)
     }
@@ -113,7 +111,7 @@ impl<'a> ObservationActivity<'a> {
         (from, until): (Nanoseconds, Nanoseconds),
         stop: &AbortFlag,
         journal: &mut Journal<'_, '_>,
-    ) -> Result<(), TrialError> {
+    ) -> Result {
         let mut start = from;
         while start < until && !self.was_ended {
             let due = until.min(start + self.every);
@@ -153,7 +151,7 @@ impl<'a> ObservationActivity<'a> {
 fn count(
     summary: &mut StepSummary,
     meanings: &BTreeMap<String, Reading>,
-    spans: &[(Nanoseconds, Nanoseconds)],
+    spans: &[Span],
     began: Nanoseconds,
 ) {
     let counter = |role: Role| {
@@ -176,9 +174,7 @@ fn count(
         commits_100ms: None,
     });
     let statements = counter(Role::Statements).map_or(0, |(_, column)| total(column));
-    let since = |(start, _): &(Nanoseconds, Nanoseconds)| {
-        ((start.0 as f64 - began.0 as f64) / 1e6).round() / 1e3
-    };
+    let since = |(start, _): &Span| ((start.0 as f64 - began.0 as f64) / 1e6).round() / 1e3;
     summary.kinds = kinds.into_iter().collect();
     summary.others = statements;
     summary.intervals = IntervalColumns {

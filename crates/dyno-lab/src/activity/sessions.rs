@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use dyno_units::{Clock, MetricId, Nanoseconds};
+use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Connector};
 
-use super::job::JobEnd;
+use super::job::{Figures, JobEnd};
 use super::{POLL, Surroundings};
-use crate::error::TrialError;
+use crate::error::{Result, TrialError};
 
 /// Cancelling is repeated, because a connection's statement may begin just after it was cancelled.
 const CANCEL_EVERY: Nanoseconds = Nanoseconds::SECOND;
@@ -48,7 +48,7 @@ impl Worked {
         self,
         (name, at): (&str, &Surroundings<'_, '_, '_>),
         is_done: bool,
-        (figures, output): (Vec<(MetricId, f64)>, Vec<String>),
+        (figures, output): (Figures, Vec<String>),
     ) -> JobEnd {
         let Worked { began, took, failure } = self;
         let stopped = if is_done { "ended" } else { "was stopped at the end of the measured time" };
@@ -75,7 +75,7 @@ impl Sessions {
         n: usize,
         at: &Surroundings<'_, '_, '_>,
         work: impl Fn(&mut dyn Connection, &Work) + Sync,
-    ) -> Result<Worked, TrialError> {
+    ) -> Result<Worked> {
         let (mut connections, ids) = self.connect(n)?;
         let is_stopped = AtomicBool::new(at.stop.is_raised());
         let shared = Work { is_stopped, failure: Mutex::default() };
@@ -96,7 +96,7 @@ impl Sessions {
         Ok(Worked { began, took, failure })
     }
 
-    fn connect(&self, n: usize) -> Result<(Connections, Vec<u64>), TrialError> {
+    fn connect(&self, n: usize) -> Result<(Connections, Vec<u64>)> {
         let (mut connections, mut ids) = (Vec::new(), Vec::new());
         for _ in 0..n {
             let mut connection = (self.connector)()?;

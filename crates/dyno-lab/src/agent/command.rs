@@ -10,9 +10,10 @@ use dyno_host::Keeper;
 use dyno_load::AbortFlag;
 use dyno_units::Clock;
 
-use super::message::Answer;
+use super::message::{Answer, CommandEndThere};
 use super::serve::Outlet;
-use crate::command::{CommandEnd, CommandOrder, JobFolder};
+use crate::command::{CommandOrder, JobFolder};
+use crate::error::Context;
 
 /// The job of an agent, which ends with this: its command is stopped, and its folder removed.
 #[derive(Default)]
@@ -57,17 +58,14 @@ impl Job {
         let work = move || {
             let servers = (&environment[..], program.as_deref());
             let end = folder.run(&order, servers, clock.as_ref(), &stopped);
-            let end: Result<CommandEnd, String> =
-                end.map_err(|error| DeployError::from(error).message);
+            let end: CommandEndThere = end.map_err(|error| DeployError::from(error).message);
             // The folder can be removed by whoever hears of the end.
             drop(folder);
             // A controller that is gone is noticed by whoever reads.
             let _ = out.say(&Answer::CommandEnded { task, end });
         };
         let thread = thread::Builder::new().name("dyno-command".to_owned()).spawn(work);
-        let thread = thread.map_err(|error| {
-            DeployError::new(format!("no thread can be started for a command: {error}"))
-        })?;
+        let thread = thread.context("no thread can be started for a command")?;
         self.running = Some(Running { stop, thread });
         Ok(())
     }

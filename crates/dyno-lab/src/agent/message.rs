@@ -15,10 +15,7 @@ use dyno_units::Nanoseconds;
 use serde::{Deserialize, Serialize};
 
 use super::part::Followed;
-use crate::command::{CommandEnd, CommandOrder};
-use crate::failures::TrialEnd;
-use crate::route::Route;
-use crate::volume::VolumeAct;
+use crate::{CommandEnd, CommandOrder, Route, TrialEnd, VolumeAct};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -71,6 +68,9 @@ pub struct TrialReport {
 
 /// How a trial ended there; or why it could not be begun, or not be recorded.
 pub(crate) type EndThere = Result<TrialEnd, String>;
+
+/// How a command ended there; or why it could not be started.
+pub(crate) type CommandEndThere = Result<CommandEnd, String>;
 
 /// What is done with an agent's server, of which it has one at most.
 #[derive(Debug, Serialize, Deserialize)]
@@ -186,7 +186,7 @@ pub(crate) struct RouterUp {
 }
 
 /// A server that is up. Where and as whom it is used is what was ordered; the agent says at which port.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ServerUp {
     pub(crate) port: u16,
     /// The id of its process on the agent's machine.
@@ -210,7 +210,15 @@ pub(crate) enum ServerDone {
     Back(Result<(), Away>),
     CachesDropped { before_bytes: u64, after_bytes: u64 },
     Sending { port: u16, token: Secret },
-    Seen { down: Option<String>, log: Vec<String>, data_bytes: Option<u64> },
+    Seen(Seen),
+}
+
+/// How a server is: why it is down, if it is, the end of its log, and what its data take.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Seen {
+    pub(crate) down: Option<String>,
+    pub(crate) log: Vec<String>,
+    pub(crate) data_bytes: Option<u64>,
 }
 
 /// Times are of the agent's clock: when a ping came in, and when its pong went out. A command that could not be started
@@ -225,7 +233,7 @@ pub(crate) enum Answer {
     Ended(Box<LoadEnd>),
     Done { task: u64, done: ServerDone },
     Undone { task: u64, message: String, log: Vec<String> },
-    CommandEnded { task: u64, end: Result<CommandEnd, String> },
+    CommandEnded { task: u64, end: CommandEndThere },
     Sampled { id: u64, sample: Sample },
     TrialEvent(Box<Event>),
     TrialFile { name: String, part: String },

@@ -9,6 +9,7 @@ use dyno_database::{
 use serde::{Deserialize, Serialize};
 
 use super::message::ServerUrl;
+use crate::error::Context;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Followed {
@@ -63,9 +64,8 @@ fn with_own_ports(
     if n + 1 != number as usize {
         return Err(DeployError::new(format!("node {number} of a cluster cannot join {n} nodes")));
     }
-    let own = NodePorts::at(*listening.address.ip()).map_err(|error| {
-        DeployError::new(format!("there are no free ports for a node of a cluster: {error}"))
-    })?;
+    let own = NodePorts::at(*listening.address.ip());
+    let own = own.context("there are no free ports for a node of a cluster")?;
     let group = if shares_port { listening.address.port() } else { own.group };
     node.cluster.ports.push(NodePorts { group, ..own });
     Ok(node)

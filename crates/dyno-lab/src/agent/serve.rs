@@ -269,7 +269,13 @@ impl Agent {
         let job = Job { workload, connector, clock, abort: abort.clone() };
         let (begin, begins) = channel();
         let (setup, outlet) = (Arc::clone(&self.setup), self.out.clone());
-        let work = move || generate(&setup, &outlet, (&order, &job), &begins);
+        let work = move || {
+            let answer = match share(&setup, &outlet, (&order, &job), &begins) {
+                Ok(end) => Answer::Ended(Box::new(end)),
+                Err(message) => Answer::Failed { load: number, message },
+            };
+            let _ = outlet.say(&answer);
+        };
         let thread = thread::Builder::new().name("dyno-generator".to_owned()).spawn(work);
         match thread {
             Ok(thread) => {
@@ -294,20 +300,6 @@ impl Agent {
     }
 }
 
-fn generate(
-    setup: &AgentSetup,
-    out: &Outlet,
-    (order, job): (&LoadOrder, &Job),
-    begins: &Receiver<Nanoseconds>,
-) {
-    let load = order.load;
-    let answer = match share(setup, out, (order, job), begins) {
-        Ok(end) => Answer::Ended(Box::new(end)),
-        Err(message) => Answer::Failed { load, message },
-    };
-    let _ = out.say(&answer);
-}
-
 fn share(
     setup: &AgentSetup,
     out: &Outlet,
@@ -320,10 +312,8 @@ fn share(
     let workers = order.workers.unwrap_or(usual).clamp(1, own.max(1));
     let spec = order.step.spec(workers).ok_or("this agent does not know this kind of load")?;
     let endpoint = order.server.endpoint().map_err(|error| error.0)?;
-    let network = match order.measures_network {
-        true => measure_network(&endpoint, setup.clock.as_ref()),
-        false => None,
-    };
+    let network = || measure_network(&endpoint, setup.clock.as_ref());
+    let network = order.measures_network.then(network).flatten();
     let (load, counted_before) = (order.load, job.workload.counts());
     let mut begin = |_| {
         out.say(&Answer::Connected { load, clients: own }).map_err(LoadError)?;
@@ -352,10 +342,8 @@ fn share(
     // They have counted since the trial began.
     let counts = job.workload.counts();
     let counts = counts.iter().zip(counted_before).map(|(now, before)| now - before).collect();
-    let process_cpu = match cpu {
-        [Some(began), Some(ended)] => Some((ended.0 - began.0, ended.1 - began.1)),
-        _ => None,
-    };
+    let process_cpu = cpu[0].zip(cpu[1]);
+    let process_cpu = process_cpu.map(|(began, ended)| (ended.0 - began.0, ended.1 - began.1));
     let rss_bytes = dyno_host::own_rss_bytes().unwrap_or_default();
     Ok(LoadEnd { load, end: SliceEnd::of(&totals), counts, process_cpu, rss_bytes, network })
 }

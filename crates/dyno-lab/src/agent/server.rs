@@ -18,16 +18,16 @@ use dyno_units::{ByteCount, Clock};
 
 use super::command::Job;
 use super::message::{
-    Answer, ProvideOrder, RouteOrder, RouterUp, Sample, ServerDone, ServerOrder, ServerUp,
+    Answer, ProvideOrder, RouteOrder, RouterUp, Sample, Seen, ServerDone, ServerOrder, ServerUp,
     ServerUrl, StartOrder,
 };
 use super::part;
 use super::serve::Outlet;
 use super::transfer::{self, Sending};
-use crate::command::CommandOrder;
 use crate::datasets::Staging;
 use crate::route::start_router;
-use crate::volume::{self, VolumeAct};
+use crate::volume;
+use crate::{CommandOrder, Context, VolumeAct};
 
 /// Makes the keeper of an agent's server under the folder, or the default one. What it keeps ends with the agent,
 /// even a killed one. The error is the reason.
@@ -243,7 +243,7 @@ impl Keeping {
             ServerOrder::Look { log_lines } => {
                 let server = self.running.as_mut().ok_or_else(no_server)?;
                 let (down, log) = (server.down(), server.log_tail(log_lines));
-                return Ok(ServerDone::Seen { down, log, data_bytes: server.data_bytes() });
+                return Ok(ServerDone::Seen(Seen { down, log, data_bytes: server.data_bytes() }));
             }
         }
         Ok(ServerDone::Followed)
@@ -270,10 +270,7 @@ impl Keeping {
             Some(held) => products.start_on(&held.data(), &spec, &place, &self.clock)?,
             None => products.start(&spec, &place, &self.clock)?,
         };
-        let group = match &spec.part {
-            Part::Node(node) => Some(node.ports().group),
-            _ => None,
-        };
+        let group = if let Part::Node(node) = &spec.part { Some(node.ports().group) } else { None };
         self.is_router = false;
         let server = self.running.insert(server);
         let build = server.facts()?.build;
@@ -313,8 +310,8 @@ impl Keeping {
 
     fn control(&self) -> Result<Box<dyn Control>, DeployError> {
         let server = self.running.as_ref().ok_or_else(no_server)?;
-        let none = || DeployError::new("the server is not a process that the agent has started");
-        server.control().ok_or_else(none)
+        let control = server.control();
+        Ok(control.context("the server is not a process that the agent has started")?)
     }
 
     fn route(&mut self, order: RouteOrder) -> Result<ServerDone, DeployError> {
@@ -366,8 +363,7 @@ impl Keeping {
     }
 
     fn volume(&self, number: usize) -> Result<&Volume, DeployError> {
-        let volume = self.volumes.get(number).map(|volume| &**volume);
-        volume.ok_or_else(|| DeployError::new("there is no such volume"))
+        Ok(self.volumes.get(number).context("there is no such volume")?)
     }
 
     /// Removes what was made for the data. What stays is removed by the guard, or by the next agent.
@@ -442,9 +438,7 @@ fn up(server: &dyn Server, listening: &Listening) -> ServerUp {
     ServerUp {
         port: listening.address.port(),
         pid: server.processes().first().copied(),
-        build: None,
-        group: None,
-        router: None,
+        ..ServerUp::default()
     }
 }
 

@@ -13,6 +13,8 @@ use dyno_database::DeployError;
 use dyno_host::{RunAs, receive_folder, send_folder};
 use dyno_load::AbortFlag;
 
+use crate::error::Context;
+
 const SILENCE_MOST: Duration = Duration::from_secs(30);
 /// Connections beside those of the takers that are served at a time: strangers must not use up the agent's threads.
 const STRANGERS_MOST: usize = 64;
@@ -35,26 +37,21 @@ impl Drop for Sending {
     }
 }
 
-fn failed(what: &str, error: impl std::fmt::Display) -> DeployError {
-    DeployError::new(format!("{what}: {error}"))
-}
-
 pub(super) fn offer(
     data: PathBuf,
     (address, takers): (Ipv4Addr, usize),
     ended: &AbortFlag,
 ) -> Result<Sending, DeployError> {
-    let no_port = |error| failed("no port can be opened to send data", error);
-    let token = dyno_host::random_token();
-    let token = token.map_err(|error| failed("no token can be made to send data", error))?;
-    let listener = TcpListener::bind((address, 0)).map_err(no_port)?;
-    listener.set_nonblocking(true).map_err(no_port)?;
-    let port = listener.local_addr().map_err(no_port)?.port();
+    let no_port = "no port can be opened to send data";
+    let token = dyno_host::random_token().context("no token can be made to send data")?;
+    let listener = TcpListener::bind((address, 0)).context(no_port)?;
+    listener.set_nonblocking(true).context(no_port)?;
+    let port = listener.local_addr().context(no_port)?.port();
     let (stop, known) = (AbortFlag::new(), token.clone());
     let ends = [stop.clone(), ended.clone()];
     let work = move || serve(&listener, &data, (takers, &known), &ends);
     let thread = thread::Builder::new().name("dyno-send".to_owned()).spawn(work);
-    let thread = thread.map_err(|error| failed("no thread can be started to send data", error))?;
+    let thread = thread.context("no thread can be started to send data")?;
     let address = SocketAddrV4::new(address, port);
     Ok(Sending { address, token, stop, thread: Some(thread) })
 }
@@ -65,12 +62,7 @@ struct Taker<'scope> {
     is_known: AbortFlag,
 }
 
-fn serve(
-    listener: &TcpListener,
-    data: &Path,
-    (takers, token): (usize, &str),
-    ends: &[AbortFlag; 2],
-) {
+fn serve(port: &TcpListener, data: &Path, (takers, token): (usize, &str), ends: &[AbortFlag; 2]) {
     let is_over = || ends.iter().any(AbortFlag::is_raised);
     // Nothing is ever sent: it is for pauses.
     let (_open, never) = channel::<()>();
@@ -78,7 +70,7 @@ fn serve(
         let mut all: Vec<Taker<'_>> = Vec::new();
         let mut n_sent = 0;
         while n_sent < takers && !is_over() {
-            match listener.accept() {
+            match port.accept() {
                 // A stranger is no taker, and whoever fails says so to the controller.
                 Ok((stream, _)) => {
                     // The stranger who has been silent for longest makes room.
@@ -140,15 +132,13 @@ pub(super) fn fetch(
     (to, owner): (&Path, Option<RunAs>),
     ended: &AbortFlag,
 ) -> Result<(), DeployError> {
-    let failed = |error: &dyn std::fmt::Display| {
-        DeployError::new(format!("the data cannot be fetched from {from}: {error}"))
-    };
+    let failed = format!("the data cannot be fetched from {from}");
     let stream = TcpStream::connect_timeout(&SocketAddr::V4(from), SILENCE_MOST);
-    let stream = stream.map_err(|error| failed(&error))?;
-    let mut stream = Watched::new(stream, vec![ended.clone()]).map_err(|error| failed(&error))?;
-    stream.write_all(token.as_bytes()).map_err(|error| failed(&error))?;
+    let mut stream =
+        Watched::new(stream.context(&failed)?, vec![ended.clone()]).context(&failed)?;
+    stream.write_all(token.as_bytes()).context(&failed)?;
     let mut buffered = io::BufReader::with_capacity(1 << 18, stream);
-    receive_folder(&mut buffered, to, owner).map_err(|error| failed(&error))
+    Ok(receive_folder(&mut buffered, to, owner).context(&failed)?)
 }
 
 /// A connection that is given up when the agent ends, or the other end is silent for too long.

@@ -14,9 +14,8 @@ use dyno_record::{Environment, Event, TrialReceiver};
 
 use super::message::{Answer, TrialOrder, TrialReport};
 use super::serve::Outlet;
-use crate::failures::TrialEnd;
-use crate::lab::{Lab, RunOrder};
 use crate::run::run_one;
+use crate::{Lab, RunOrder, TrialEnd};
 
 /// Bytes of a file that are sent at a time.
 const PART: usize = 256 << 10;

@@ -9,8 +9,7 @@ use dyno_study::Variant;
 use dyno_workload::{Connector, MadeWorkload};
 
 use super::{Deployment, Member, Source, is_observed, part_of};
-use crate::error::TrialError;
-use crate::hosts::ServerHosts;
+use crate::{Result, ServerHosts, fail};
 
 pub(crate) struct Promoted {
     pub(crate) name: String,
@@ -35,7 +34,7 @@ pub(crate) fn attach(
     endpoint: &Endpoint,
     options: AttachOptions,
     (variant, version): (&Variant, Option<&str>),
-) -> Result<Box<dyn Server>, TrialError> {
+) -> Result<Box<dyn Server>> {
     let server = match is_observed(variant) {
         true => dyno_database::observe(endpoint)?,
         false => dyno_database::attach(endpoint, options)?,
@@ -45,17 +44,17 @@ pub(crate) fn attach(
     if dyno_database::version_fits(&found, wanted) {
         return Ok(server);
     }
-    Err(TrialError::new(format!(
+    fail(format!(
         "the study requires version {wanted}, but the server has version \
         {found}"
-    )))
+    ))
 }
 
 impl Deployment {
     pub(crate) fn further_servers(&self) -> impl Iterator<Item = (&str, &dyn Server, &Endpoint)> {
         self.members.iter().filter_map(|member| match (&member.source, member.facts.role) {
             (Source::Attach { endpoint, .. }, MemberRole::Node) => {
-                let server = member.instance.as_ref()?.server()?;
+                let server = member.server()?;
                 Some((member.facts.name.as_str(), server, &**endpoint))
             }
             _ => None,
@@ -66,7 +65,7 @@ impl Deployment {
     pub(crate) fn independent_servers(&self) -> impl Iterator<Item = (&str, &dyn Server)> {
         self.members.iter().filter_map(|member| match member.source {
             Source::Start(_) if member.host.is_some() => {
-                let server = member.instance.as_ref()?.server()?;
+                let server = member.server()?;
                 Some((member.facts.name.as_str(), server))
             }
             _ => None,
@@ -106,14 +105,14 @@ impl Deployment {
     /// Whether all members that take the load support named prepared statements.
     pub(crate) fn supports_named_statements(&self) -> bool {
         let loaded = self.members.iter().filter(|member| member.serves(Entry::Write));
-        let mut servers = loaded.filter_map(|member| member.instance.as_ref()?.server());
+        let mut servers = loaded.filter_map(Member::server);
         servers.all(Server::supports_named_statements)
     }
 
     /// The addresses of all members that take the load; none if one of them has no address.
     pub(crate) fn load_endpoints(&self) -> Vec<Endpoint> {
         let all = self.members.iter().filter(|member| member.serves(Entry::Write));
-        let endpoint = |member: &Member| member.instance.as_ref()?.server()?.endpoint().cloned();
+        let endpoint = |member: &Member| member.server()?.endpoint().cloned();
         all.map(endpoint).collect::<Option<Vec<Endpoint>>>().unwrap_or_default()
     }
 
@@ -128,16 +127,16 @@ impl Deployment {
 
     pub(super) fn named(&self, name: &str) -> Option<&dyn Server> {
         let member = self.members.iter().find(|member| member.facts.name == name)?;
-        member.instance.as_ref()?.server()
+        member.server()
     }
 }
 
 /// The further servers over the data of the first one. Nothing is made or removed through them.
-pub(super) fn sources(variant: &Variant, first: &Source) -> Result<Vec<Source>, TrialError> {
+pub(super) fn sources(variant: &Variant, first: &Source) -> Result<Vec<Source>> {
     let Source::Attach { options, version, .. } = first else { return Ok(Vec::new()) };
     let options = AttachOptions { makes_nothing: true, ..*options };
     let further = variant.database.further_servers().map(|url| {
-        let endpoint = endpoint(variant, url).map_err(|error| TrialError::new(error.0))?;
+        let endpoint = endpoint(variant, url)?;
         let (endpoint, version) = (Box::new(endpoint), version.clone());
         Ok(Source::Attach { endpoint, options, version })
     });

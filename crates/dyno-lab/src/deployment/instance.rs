@@ -10,8 +10,7 @@ use dyno_record::ServerFacts;
 use dyno_workload::{Connector, MadeWorkload};
 
 use super::recorded;
-use crate::lab::Lab;
-use crate::simulated;
+use crate::{Lab, simulated};
 
 pub(crate) enum Instance {
     Server(Box<dyn Server>),
@@ -47,10 +46,7 @@ impl Instance {
     }
 
     pub(crate) fn following(&self) -> Option<&Following> {
-        match self {
-            Instance::Replica(following) => Some(following),
-            _ => None,
-        }
+        if let Instance::Replica(following) = self { Some(following) } else { None }
     }
 
     pub(crate) fn down(&mut self) -> Option<String> {

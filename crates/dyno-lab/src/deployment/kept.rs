@@ -78,7 +78,7 @@ impl Kept {
         (design, variant): (&Design, &Variant),
         clients: usize,
     ) -> Result<Kept, DeployError> {
-        let mut kept = Kept(Deployment::of(lab.basis(), design, variant)?);
+        let mut kept = Kept(Deployment::of(lab.basis(design), variant)?);
         for member in &kept.0.members {
             if let Source::Start(spec) | Source::Front(spec) = &member.source {
                 lab.products.check_settings(spec, &lab.place())?;
@@ -132,7 +132,7 @@ impl Kept {
                 Source::Follow(spec, _) | Source::Shard(spec, _) => &spec.product,
                 Source::Other(_) | Source::Attach { .. } | Source::Simulate(_) => return None,
             };
-            let server = member.instance.as_ref()?.server()?;
+            let server = member.server()?;
             Some(KeptMember { name, role, product, server })
         })
     }

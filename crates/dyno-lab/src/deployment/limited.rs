@@ -1,18 +1,15 @@
 //! CPUs and memory limits of individual members.
 
+use dyno_database::ServerSpec;
 use dyno_study::Database;
 use dyno_units::{ByteCount, SettingValue};
 
 use super::{Member, Source};
-use crate::error::TrialError;
+use crate::error::{Result, fail};
 
 /// Sets the study's CPUs and memory limits of members. Members that this deployment lacks are skipped, as another
 /// variant may have them ([`unknown`]). Fails if a member is no process that can be limited.
-pub(super) fn apply(
-    members: &mut [Member],
-    database: &Database,
-    memory: ByteCount,
-) -> Result<(), TrialError> {
+pub(super) fn apply(members: &mut [Member], database: &Database, memory: ByteCount) -> Result {
     for (name, cpus) in &database.member_cpus {
         match named(members, name).map(|member| &mut member.source) {
             Some(Source::Route(route)) => route.cpus.clone_from(cpus),
@@ -47,11 +44,7 @@ fn named<'m>(members: &'m mut [Member], name: &str) -> Option<&'m mut Member> {
     members.iter_mut().find(|member| member.facts.name == name)
 }
 
-fn spec_of<'s>(
-    source: &'s mut Source,
-    key: &str,
-    name: &str,
-) -> Result<&'s mut dyno_database::ServerSpec, TrialError> {
+fn spec_of<'s>(source: &'s mut Source, key: &str, name: &str) -> Result<&'s mut ServerSpec> {
     match source {
         Source::Start(spec)
         | Source::Follow(spec, _)
@@ -59,10 +52,8 @@ fn spec_of<'s>(
         | Source::Shard(spec, _)
         | Source::Front(spec)
         | Source::Other(spec) => Ok(spec),
-        Source::Route(_) | Source::Attach { .. } | Source::Simulate(_) => {
-            Err(TrialError::new(format!(
-                "`{key}` cannot be given to `{name}`: it is not a database server that Dyno starts"
-            )))
-        }
+        Source::Route(_) | Source::Attach { .. } | Source::Simulate(_) => fail(format!(
+            "`{key}` cannot be given to `{name}`: it is not a database server that Dyno starts"
+        )),
     }
 }

@@ -13,10 +13,9 @@ use dyno_host::{PipedProcess, Pipes};
 use dyno_units::{Clock, Nanoseconds, clean_text, redact_secrets};
 
 use super::clock::{self, RoundTrip};
-use crate::agent::message::{Answer, Order, Sample, ServerOrder};
+use crate::TrialError;
+use crate::agent::message::{Answer, CommandEndThere, Order, Sample, ServerOrder};
 use crate::agent::{FrameError, frame_of, read_counted};
-use crate::command::CommandEnd;
-use crate::error::TrialError;
 
 const LINES: usize = 20;
 const LINE_BYTES: u64 = 4096;
@@ -147,7 +146,7 @@ struct State {
     /// Commands that were ordered and have not ended, by the number of the order.
     running: BTreeSet<u64>,
     /// What has come of commands and nobody has taken, by the same.
-    commands: BTreeMap<u64, Result<CommandEnd, String>>,
+    commands: BTreeMap<u64, CommandEndThere>,
     complaints: VecDeque<String>,
     lost: Option<String>,
 }
@@ -406,11 +405,7 @@ impl Channel {
     }
 
     /// What has come of the command of this order; none if it has not ended within this time.
-    pub(super) fn command_end(
-        &self,
-        task: u64,
-        limit: Duration,
-    ) -> Option<Result<CommandEnd, String>> {
+    pub(super) fn command_end(&self, task: u64, limit: Duration) -> Option<CommandEndThere> {
         let is_missing =
             |state: &mut State| state.lost.is_none() && !state.commands.contains_key(&task);
         let waited = self.told.wait_timeout_while(locked(&self.state), limit, is_missing);

@@ -63,11 +63,7 @@ pub(crate) fn best(trips: &[RoundTrip]) -> Option<RoundTrip> {
 const WINDOW: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// From round trips before, during and after a load. None without one before.
-pub(crate) fn facts(
-    before: &[RoundTrip],
-    during: &[RoundTrip],
-    after: &[RoundTrip],
-) -> Option<ClockFacts> {
+pub(crate) fn facts([before, during, after]: [&[RoundTrip]; 3]) -> Option<ClockFacts> {
     let first = best(before)?;
     let reading = |trip: &RoundTrip| ClockReading {
         at_s: (trip.at.0 as f64 - first.at.0 as f64) / 1e9,
@@ -154,7 +150,7 @@ mod tests {
                 assert!(miss <= first.bound_ns() as f64 + 10.0, "{offset_s} {ppm} {seed}: {miss}");
                 let after = trips(&clock, (60.0, 8), seed + 1000);
                 let during = trips(&clock, (1.0, 500), seed + 2000);
-                let facts = facts(&before, &during, &after).expect("it was measured");
+                let facts = facts([&before, &during, &after]).expect("it was measured");
                 let (drift, bound) = (facts.drift_ppm.unwrap(), facts.drift_bound_ppm.unwrap());
                 assert!((drift - ppm).abs() <= bound + 0.01, "{drift} ± {bound} of {ppm}");
                 assert!(bound < 20.0 && facts.during.len() == 6, "{bound}");
@@ -178,7 +174,7 @@ mod tests {
     fn a_short_time_says_nothing_of_drift() {
         let clock = Skewed { offset_ns: 0.0, ppm: 50.0 };
         let one = trips(&clock, (0.0, 1), 1);
-        assert_eq!(facts(&one, &[], &one).and_then(|facts| facts.drift_ppm), None);
-        assert_eq!(facts(&[], &[], &one), None);
+        assert_eq!(facts([&one, &[], &one]).and_then(|facts| facts.drift_ppm), None);
+        assert_eq!(facts([&[], &[], &one]), None);
     }
 }

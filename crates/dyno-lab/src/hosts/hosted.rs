@@ -9,13 +9,13 @@ use dyno_host::{Probe, ThreadListing};
 use dyno_units::Nanoseconds;
 use dyno_workload::{Connector, Dialect};
 
+use super::channel::Channel;
 use super::server::ServerHosts;
-use crate::agent::message::{RouterUp, ServerDone, ServerOrder};
-use crate::error::TrialError;
+use crate::agent::message::{RouterUp, Seen, ServerDone, ServerOrder};
+use crate::error::{Context, Result, TrialError};
 
 pub(super) struct Hosted {
-    hosts: Arc<ServerHosts>,
-    idx: usize,
+    there: There,
     endpoint: Endpoint,
     dialect: Dialect,
     connector: Connector,
@@ -30,21 +30,16 @@ pub(super) enum Used {
 }
 
 impl Hosted {
-    pub(super) fn new(
-        (hosts, idx): (&Arc<ServerHosts>, usize),
-        endpoint: Endpoint,
-        used: Used,
-    ) -> Result<Hosted, TrialError> {
+    pub(super) fn new(there: There, endpoint: Endpoint, used: Used) -> Result<Hosted> {
         let protocol = endpoint.protocol;
-        let dialect = protocol.dialect.ok_or_else(|| {
-            TrialError::new("routers are only started in front of servers that speak SQL")
-        })?;
+        let needed = "routers are only started in front of servers that speak SQL";
+        let dialect = protocol.dialect.context(needed)?;
         let connector = match &used {
             Used::Server(attached, _) => attached.connector(),
             Used::Router(about) if about.supports_named_statements => protocol.connector(&endpoint),
             Used::Router(_) => protocol.unnamed_connector(&endpoint),
         };
-        Ok(Hosted { hosts: Arc::clone(hosts), idx, endpoint, dialect, connector, used })
+        Ok(Hosted { there, endpoint, dialect, connector, used })
     }
 }
 
@@ -77,7 +72,7 @@ impl Server for Hosted {
     }
 
     fn control(&self) -> Option<Box<dyn Control>> {
-        Some(Box::new(HostedControl { hosts: Arc::clone(&self.hosts), idx: self.idx }))
+        Some(Box::new(self.there.clone()))
     }
 
     fn down(&mut self) -> Option<String> {
@@ -86,15 +81,15 @@ impl Server for Hosted {
             Used::Server(attached, _) => attached.down(),
             Used::Router(_) => None,
         };
-        self.hosts.down(self.idx, lost)
+        self.there.down(lost)
     }
 
     fn log_tail(&self, lines: usize) -> Vec<String> {
-        self.hosts.log_tail(self.idx, lines)
+        self.there.log_tail(lines)
     }
 
     fn data_bytes(&self) -> Option<u64> {
-        self.hosts.look(self.idx, 0)?.2
+        self.there.look(0)?.data_bytes
     }
 
     fn supports_named_statements(&self) -> bool {
@@ -118,31 +113,73 @@ impl Server for Hosted {
     fn check_alive(&self) -> Result<(), DeployError> {
         match &self.used {
             Used::Server(attached, _) => attached.check_alive(),
-            Used::Router(_) => Ok(self.hosts.perform(self.idx, ServerOrder::Check).map(drop)?),
+            Used::Router(_) => Ok(self.there.perform(ServerOrder::Check).map(drop)?),
         }
     }
 
     fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        let Hosted { hosts, idx, used, .. } = *self;
+        let Hosted { there, used, .. } = *self;
         // What is attached leaves everything; the connections that it holds open end first.
         let left = match used {
             Used::Server(attached, _) => attached.stop(),
             Used::Router(_) => Ok(()),
         };
-        hosts.perform(idx, ServerOrder::Stop).map_err(DeployError::from).and(left)
+        there.perform(ServerOrder::Stop).map_err(DeployError::from).and(left)
     }
 }
 
-/// Faults of servers on hosts, carried out by the agent that started the server.
-struct HostedControl {
-    hosts: Arc<ServerHosts>,
-    idx: usize,
+/// The host of a server.
+#[derive(Clone)]
+pub(crate) struct There {
+    pub(crate) hosts: Arc<ServerHosts>,
+    pub(crate) idx: usize,
 }
 
-impl HostedControl {
+impl There {
+    pub(crate) fn name(&self) -> &str {
+        self.hosts.name(self.idx)
+    }
+
+    pub(super) fn channel(&self) -> &Channel {
+        self.hosts.channel(self.idx)
+    }
+
+    /// Has its agent follow an order, and waits until it has.
+    pub(super) fn perform(&self, order: ServerOrder) -> Result<ServerDone> {
+        self.hosts.perform(self.idx, order)
+    }
+
+    pub(super) fn out_of_turn(&self) -> TrialError {
+        self.hosts.out_of_turn(self.idx)
+    }
+
+    pub(super) fn look(&self, log_lines: usize) -> Option<Seen> {
+        if self.channel().lost().is_some() {
+            return None;
+        }
+        match self.perform(ServerOrder::Look { log_lines }).ok()? {
+            ServerDone::Seen(seen) => Some(seen),
+            _ => None,
+        }
+    }
+
+    /// Why its server is down; `seen` is what is seen from here.
+    fn down(&self, seen: Option<String>) -> Option<String> {
+        let channel = self.channel();
+        if let Some(why) = channel.lost() {
+            return Some(why);
+        }
+        let why = self.look(0)?.down.or(seen)?;
+        Some(format!("host {}: {why}", channel.name))
+    }
+
+    pub(super) fn log_tail(&self, lines: usize) -> Vec<String> {
+        self.look(lines).map(|seen| seen.log).unwrap_or_default()
+    }
+
     /// When something was done there, by the clock here: not before the order was given, and not after its answer came.
     fn here(&self, acted: Acted, [sent, answered]: [Nanoseconds; 2]) -> Acted {
-        let trip = self.hosts.channel(self.idx).best_trip();
+        let trip = self.channel().best_trip();
         let time = |there: Nanoseconds, otherwise: Nanoseconds| {
             let here = trip.map_or(otherwise, |trip| trip.to_controller(there));
             here.clamp(sent, answered)
@@ -151,27 +188,26 @@ impl HostedControl {
     }
 }
 
-impl Control for HostedControl {
+/// Faults, carried out by the agent that started the server.
+impl Control for There {
     fn act(&self, act: Act) -> Result<Acted, DeployError> {
-        let HostedControl { hosts, idx } = self;
-        let order = ServerOrder::Act { act, nodes: hosts.nodes() };
-        let clock = &hosts.agents.clock;
+        let order = ServerOrder::Act { act, nodes: self.hosts.nodes() };
+        let clock = &self.hosts.agents.clock;
         let sent = clock.now();
-        let ServerDone::Acted(acted) = hosts.perform(*idx, order)? else {
-            return Err(hosts.out_of_turn(*idx).into());
+        let ServerDone::Acted(acted) = self.perform(order)? else {
+            return Err(self.out_of_turn().into());
         };
         Ok(self.here(acted, [sent, clock.now()]))
     }
 
     fn is_back(&self) -> Result<(), Away> {
-        let HostedControl { hosts, idx } = self;
         let down = |error| Away::Down(DeployError::from(error).message);
-        match hosts.perform(*idx, ServerOrder::IsBack).map_err(down)? {
+        match self.perform(ServerOrder::IsBack).map_err(down)? {
             ServerDone::Back(Err(Away::Down(how))) => {
-                Err(Away::Down(format!("host {}: {how}", hosts.channel(*idx).name)))
+                Err(Away::Down(format!("host {}: {how}", self.channel().name)))
             }
             ServerDone::Back(back) => back,
-            _ => Err(down(hosts.out_of_turn(*idx))),
+            _ => Err(down(self.out_of_turn())),
         }
     }
 

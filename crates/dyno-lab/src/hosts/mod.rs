@@ -31,9 +31,9 @@ pub(crate) use self::reach::Say;
 use self::reach::{LOST_LIMIT, LOST_PAUSE, Reached};
 use crate::agent::message::{Answer, Hello, Order};
 use crate::agent::{DYNO, PROTOCOL};
-use crate::error::TrialError;
-use crate::lab::Lab;
+use crate::{Context, Lab, Result, TrialError, fail};
 
+pub(crate) use hosted::There;
 pub(crate) use network::measure as measure_network;
 pub(crate) use orders::MadeVolume;
 pub(crate) use probe::WatchedHost;
@@ -99,6 +99,10 @@ impl StartError {
     fn of(host: usize) -> impl FnOnce(TrialError) -> StartError {
         move |error| StartError { host: Some(host), error }
     }
+
+    fn of_none(error: TrialError) -> StartError {
+        StartError { host: None, error }
+    }
 }
 
 struct Channels(Vec<Arc<Channel>>);
@@ -127,22 +131,17 @@ impl Drop for Heart {
 }
 
 /// Starts the agent of a host, by its number among those that are used.
-type StartAgent<'a> = &'a dyn Fn(usize) -> Result<(Option<PipedProcess>, Pipes), TrialError>;
+type StartAgent<'a> = &'a dyn Fn(usize) -> Result<(Option<PipedProcess>, Pipes)>;
 
 impl Agents {
     /// Starts agents on this many hosts of a pool, or on all that exist, and waits until all are ready. Requests hosts
     /// if necessary. Fails if one cannot be started, has another version, or is no agent; the others have ended then.
-    pub(crate) fn start(
-        lab: &Lab,
-        pool: &HostPool,
-        wanted: Wanted,
-        say: Say<'_>,
-    ) -> Result<Agents, TrialError> {
+    pub(crate) fn start(lab: &Lab, pool: &HostPool, size: Wanted, say: Say<'_>) -> Result<Agents> {
         let mut until = None;
         loop {
             let reached = lab.hosts.reach(lab, pool, say)?;
             let left = reached.hosts(pool);
-            let (n_left, hosts) = (left.len(), wanted.choose(&left));
+            let (n_left, hosts) = (left.len(), size.choose(&left));
             let StartError { host, error } = match Agents::on(lab, pool, (&reached, &hosts)) {
                 Ok(all) => {
                     reached.state().seen.extend(&hosts);
@@ -157,7 +156,7 @@ impl Agents {
             if !reached.state().seen.contains(&host) {
                 return Err(error);
             }
-            let lost = (&*reached, host, n_left <= wanted.least);
+            let lost = (&*reached, host, n_left <= size.least);
             after_loss(lab, pool, lost, (error, &mut until), say)?;
         }
     }
@@ -177,11 +176,9 @@ impl Agents {
         let commands = agent_commands(lab, pool, (reached, hosts), &called)?;
         let start = |nth: usize| {
             let started = PipedProcess::start(&commands[nth], &pool.hidden_variables);
-            let (process, pipes) = started.map_err(|error| {
-                let command = redact_command(&commands[nth]).join(" ");
-                let host = &called[nth];
-                TrialError::new(format!("host {host}: `{command}` cannot be started: {error}"))
-            })?;
+            let (command, host) = (redact_command(&commands[nth]).join(" "), &called[nth]);
+            let (process, pipes) =
+                started.context(format_args!("host {host}: `{command}` cannot be started"))?;
             Ok((Some(process), pipes))
         };
         let all = Agents::with(&called, &start, &lab.clock, (&lab.abort, pool.is_local()))?;
@@ -200,14 +197,11 @@ impl Agents {
         for (idx, name) in names.iter().enumerate() {
             let pipes = start(idx).map_err(StartError::of(idx))?;
             let opened = Channel::open((name, idx), pipes, clock, &inbox);
-            channels.0.push(opened.map_err(|error| {
-                let message = format!("host {name}: no thread can be started for it: {error}");
-                StartError { host: None, error: TrialError::new(message) }
-            })?);
+            let what = format_args!("host {name}: no thread can be started for it");
+            channels.0.push(opened.context(what).map_err(StartError::of_none)?);
         }
         let hellos = greet(&channels.0, &answers, clock.as_ref(), abort)?;
-        let heart = Heart::start(&channels.0, clock, inbox)
-            .map_err(|error| StartError { host: None, error })?;
+        let heart = Heart::start(&channels.0, clock, inbox).map_err(StartError::of_none)?;
         Ok(Agents {
             heart: Some(heart),
             channels,
@@ -255,7 +249,7 @@ fn after_loss(
     (reached, host, is_needed): (&Reached, usize, bool),
     (error, until): (TrialError, &mut Option<Nanoseconds>),
     say: Say<'_>,
-) -> Result<Option<TrialError>, TrialError> {
+) -> Result<Option<TrialError>> {
     let TrialError::Failed { message, .. } = &error else { return Err(error) };
     let until = *until.get_or_insert_with(|| lab.clock.now() + LOST_LIMIT);
     match pool.lost {
@@ -277,10 +271,7 @@ fn after_loss(
 }
 
 fn called((name, place): &(String, Option<String>)) -> String {
-    match place {
-        Some(place) => format!("{name} ({place})"),
-        None => name.clone(),
-    }
+    if let Some(place) = place { format!("{name} ({place})") } else { name.clone() }
 }
 
 /// Starts agents on these hosts; copies the program, if necessary, to all at the same time.
@@ -330,7 +321,7 @@ fn greet(
         // Also if something has come: others may speak without end.
         let Some(silent) = hellos.iter().position(Option::is_none) else { break };
         if abort.is_raised() {
-            return Err(StartError { host: None, error: TrialError::Abandoned });
+            return Err(StartError::of_none(TrialError::Abandoned));
         }
         if clock.now() >= limit {
             let why = format!("no agent has answered within {HELLO_LIMIT}");
@@ -340,23 +331,19 @@ fn greet(
     Ok(hellos.into_iter().flatten().collect())
 }
 
-fn check_version(host: &str, hello: &Hello) -> Result<(), TrialError> {
+fn check_version(host: &str, hello: &Hello) -> Result {
     let Hello { protocol, dyno, .. } = hello;
     if (*protocol, dyno.as_str()) == (PROTOCOL, DYNO) {
         return Ok(());
     }
-    Err(TrialError::new(format!(
+    fail(format!(
         "host {host} has Dyno {dyno} (protocol {protocol}), but this is Dyno {DYNO} (protocol \
          {PROTOCOL}): install the same version there"
-    )))
+    ))
 }
 
 impl Heart {
-    fn start(
-        channels: &[Arc<Channel>],
-        clock: &Arc<dyn Clock>,
-        inbox: Inbox,
-    ) -> Result<Heart, TrialError> {
+    fn start(channels: &[Arc<Channel>], clock: &Arc<dyn Clock>, inbox: Inbox) -> Result<Heart> {
         let (beats, ended) = channel::<()>();
         let (channels, clock) = (channels.to_vec(), Arc::clone(clock));
         let work = move || {
@@ -384,9 +371,7 @@ impl Heart {
             }
         };
         let thread = thread::Builder::new().name("dyno-hosts".to_owned()).spawn(work);
-        let thread = thread.map_err(|error| {
-            TrialError::new(format!("no thread can be started for the hosts: {error}"))
-        })?;
+        let thread = thread.context("no thread can be started for the hosts")?;
         Ok(Heart { beats: Some(beats), thread: Some(thread) })
     }
 }

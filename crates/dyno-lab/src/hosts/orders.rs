@@ -8,11 +8,11 @@ use dyno_record::{EventKind, PlaceFacts};
 use dyno_units::Nanoseconds;
 
 use super::POLL;
+use super::hosted::There;
 use super::server::ServerHosts;
 use crate::agent::message::{ProvideOrder, ServerDone, ServerOrder};
-use crate::command::{CommandEnd, CommandOrder, STOP_LIMIT};
-use crate::error::TrialError;
-use crate::volume::VolumeAct;
+use crate::command::STOP_LIMIT;
+use crate::{CommandEnd, CommandOrder, Result, VolumeAct, fail};
 
 #[derive(Clone)]
 pub(crate) struct MadeVolume {
@@ -26,8 +26,8 @@ pub(crate) struct MadeVolume {
 #[derive(Clone)]
 enum At {
     Here(Arc<Volume>),
-    /// On the host with this index; its number there.
-    There(Arc<ServerHosts>, usize, usize),
+    /// On a host; its number there.
+    There(There, usize),
 }
 
 impl MadeVolume {
@@ -40,16 +40,12 @@ impl MadeVolume {
         }
     }
 
-    pub(crate) fn there(
-        spec: &VolumeSpec,
-        (hosts, idx): (&Arc<ServerHosts>, usize),
-        number: usize,
-    ) -> MadeVolume {
+    fn there(spec: &VolumeSpec, there: There, number: usize) -> MadeVolume {
         MadeVolume {
-            name: format!("{} on {}", spec.name, hosts.name(idx)),
+            name: format!("{} on {}", spec.name, there.name()),
             limit: spec.limit,
             dips: spec.dips,
-            at: At::There(Arc::clone(hosts), idx, number),
+            at: At::There(there, number),
         }
     }
 
@@ -58,21 +54,21 @@ impl MadeVolume {
     }
 
     /// Does something to it; `processes` are those of its server that are on this machine.
-    pub(crate) fn act(&self, act: VolumeAct, processes: &[i32]) -> Result<(), TrialError> {
+    pub(crate) fn act(&self, act: VolumeAct, processes: &[i32]) -> Result {
         match &self.at {
             At::Here(volume) => Ok(act.on(volume, processes)?),
-            At::There(hosts, idx, volume) => {
-                hosts.perform(*idx, ServerOrder::Volume { volume: *volume, act }).map(drop)
+            At::There(there, volume) => {
+                there.perform(ServerOrder::Volume { volume: *volume, act }).map(drop)
             }
         }
     }
 
-    pub(crate) fn usage(&self) -> Result<VolumeUsage, TrialError> {
+    pub(crate) fn usage(&self) -> Result<VolumeUsage> {
         match &self.at {
             At::Here(volume) => Ok(volume.usage()?),
-            At::There(hosts, idx, _) => match hosts.perform(*idx, ServerOrder::Measure)? {
+            At::There(there, _) => match there.perform(ServerOrder::Measure)? {
                 ServerDone::Measured(usage) => Ok(*usage),
-                _ => Err(hosts.out_of_turn(*idx)),
+                _ => Err(there.out_of_turn()),
             },
         }
     }
@@ -96,14 +92,54 @@ fn one_of_each(names: &[&str], is_local: bool) -> Vec<usize> {
     (0..names.len()).filter(is_new).collect()
 }
 
+impl There {
+    /// Runs the command to its end or `stop`. Fails, with the host's name, if it or its agent does.
+    pub(crate) fn run_command(&self, order: &CommandOrder, stop: &AbortFlag) -> Result<CommandEnd> {
+        let channel = self.channel();
+        let run = ServerOrder::Run(Box::new(order.clone()));
+        let task = self.hosts.numbered(vec![(self.idx, run)])?.0[0].1;
+        let mut until = None;
+        loop {
+            match channel.command_end(task, POLL) {
+                Some(Ok(end)) => return Ok(end),
+                Some(Err(why)) => {
+                    return fail(format!("host {}: {why}", channel.name));
+                }
+                None => {}
+            }
+            if let Some(why) = channel.lost() {
+                return fail(why);
+            }
+            match until {
+                None if stop.is_raised() => {
+                    self.perform(ServerOrder::Interrupt)?;
+                    until = Some(self.hosts.agents.clock.now() + STOP_LIMIT + LATE);
+                }
+                Some(until) if self.hosts.agents.clock.now() > until => {
+                    let why = format!("the command `{}` does not end", order.name);
+                    return Err(channel.fail(&why));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Removes what commands left to each other; what cannot be removed now goes with the agent.
+    pub(crate) fn end_job(&self) {
+        if self.channel().lost().is_none() {
+            let _ = self.perform(ServerOrder::EndJob);
+        }
+    }
+}
+
 impl ServerHosts {
-    /// Makes places for servers' data on all hosts at once: volumes for data and logs, or folders. Returns each place
-    /// with its volumes. Fails, with the host's name, if one cannot be made.
+    /// Makes places for servers' data on all hosts at once: volumes for data and logs, or folders.
+    /// Returns each place with its volumes. Fails, with the host's name, if one cannot be made.
     pub(crate) fn provide(
         self: &Arc<Self>,
         hosts: &[usize],
         [data, logs]: [Option<&VolumeSpec>; 2],
-    ) -> Result<Vec<(PlaceFacts, Vec<MadeVolume>)>, TrialError> {
+    ) -> Result<Vec<(PlaceFacts, Vec<MadeVolume>)>> {
         let order = ProvideOrder {
             data: data.cloned(),
             logs: logs.cloned(),
@@ -114,64 +150,21 @@ impl ServerHosts {
         let provided = hosts.iter().zip(done).map(|(&idx, done)| {
             let ServerDone::Provided(facts) = done else { return Err(self.out_of_turn(idx)) };
             let volumes = data.into_iter().chain(logs).zip(0..);
-            let volume = |(spec, number)| MadeVolume::there(spec, (self, idx), number);
+            let volume = |(spec, number)| MadeVolume::there(spec, self.there(idx), number);
             Ok((*facts, volumes.map(volume).collect()))
         });
         provided.collect()
     }
 
-    /// Runs the command to its end or `stop`. Fails, with the host's name, if it or its agent does.
-    pub(crate) fn run_command(
-        &self,
-        idx: usize,
-        order: &CommandOrder,
-        stop: &AbortFlag,
-    ) -> Result<CommandEnd, TrialError> {
-        let channel = self.channel(idx);
-        let run = ServerOrder::Run(Box::new(order.clone()));
-        let task = self.numbered(vec![(idx, run)])?.0[0].1;
-        let mut until = None;
-        loop {
-            match channel.command_end(task, POLL) {
-                Some(Ok(end)) => return Ok(end),
-                Some(Err(why)) => {
-                    return Err(TrialError::new(format!("host {}: {why}", channel.name)));
-                }
-                None => {}
-            }
-            if let Some(why) = channel.lost() {
-                return Err(TrialError::new(why));
-            }
-            match until {
-                None if stop.is_raised() => {
-                    self.perform(idx, ServerOrder::Interrupt)?;
-                    until = Some(self.agents.clock.now() + STOP_LIMIT + LATE);
-                }
-                Some(until) if self.agents.clock.now() > until => {
-                    let why = format!("the command `{}` does not end", order.name);
-                    return Err(channel.fail(&why));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Removes what commands left to each other; what cannot be removed now goes with the agent.
-    pub(crate) fn end_job(&self, idx: usize) {
-        if self.channel(idx).lost().is_none() {
-            let _ = self.perform(idx, ServerOrder::EndJob);
-        }
-    }
-
     /// Fails, with the host's name, if a host's page cache may not be emptied.
-    pub(crate) fn may_drop_caches(&self) -> Result<(), TrialError> {
+    pub(crate) fn may_drop_caches(&self) -> Result {
         let hosts = 0..self.agents.hellos.len();
         let orders = hosts.map(|idx| (idx, ServerOrder::MayDropCaches)).collect();
         self.perform_all(orders).map(drop)
     }
 
     /// On all hosts at once. Fails, with the host's name, if one could not be emptied.
-    pub(crate) fn drop_caches(&self) -> Result<Vec<EventKind>, TrialError> {
+    pub(crate) fn drop_caches(&self) -> Result<Vec<EventKind>> {
         let names: Vec<&str> = (0..self.agents.hellos.len()).map(|idx| self.name(idx)).collect();
         let hosts = one_of_each(&names, self.agents.is_local());
         let orders = hosts.iter().map(|idx| (*idx, ServerOrder::DropCaches)).collect();

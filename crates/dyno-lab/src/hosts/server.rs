@@ -14,19 +14,20 @@ use dyno_study::{Database, Design, HostPool};
 use dyno_units::Nanoseconds;
 
 use super::channel::{Channel, Said};
-use super::hosted::{Hosted, Used};
+use super::hosted::{Hosted, There, Used};
 use super::reach::Say;
 use super::{Agents, POLL, Wanted};
 use crate::agent::message::{
     Answer, Hello, Order, RouteOrder, ServerDone, ServerOrder, ServerUp, StartOrder,
 };
 use crate::agent::part;
-use crate::error::TrialError;
-use crate::lab::Lab;
-use crate::route::Route;
+use crate::{Context, Lab, Result, Route, TrialError, fail};
 
 /// How long an error of one host is kept back: the loss of another may be its cause.
 const LOST_PAUSE: Duration = Duration::from_millis(500);
+
+/// What hosts are to do, by their indexes.
+type Orders = Vec<(usize, ServerOrder)>;
 
 /// Agents on a pool's hosts, each with one server at most; both end on drop. A server's part in its deployment is
 /// in its specification, as on this machine.
@@ -50,22 +51,20 @@ impl ServerHosts {
         design: &Design,
         (pool, servers, has_router): (&HostPool, usize, bool),
         say: Say<'_>,
-    ) -> Result<ServerHosts, TrialError> {
+    ) -> Result<ServerHosts> {
         let wanted = Wanted { least: servers, most: servers, has_further: has_router };
         let agents = Agents::start(lab, pool, wanted, say)?;
         let left = agents.hosts.len() - usize::from(has_router);
         if left < servers {
-            return Err(TrialError::new(format!(
+            return fail(format!(
                 "{servers} servers need a host each; of {}, {left} are left",
                 pool.name
-            )));
+            ));
         }
-        let password = dyno_host::random_token().map_err(|error| {
-            TrialError::new(format!("no password can be made for the servers: {error}"))
-        })?;
+        let password = dyno_host::random_token();
+        let password = password.context("no password can be made for the servers")?;
         let here = || lab.keeper.root().to_str().map(str::to_owned);
-        let addresses: Result<_, TrialError> =
-            agents.addresses.iter().map(|one| resolve(one)).collect();
+        let addresses: Result<_> = agents.addresses.iter().map(|one| resolve(one)).collect();
         Ok(ServerHosts {
             addresses: addresses?,
             agents,
@@ -83,6 +82,10 @@ impl ServerHosts {
 
     pub(super) fn channel(&self, idx: usize) -> &Arc<Channel> {
         &self.agents.channels.0[idx]
+    }
+
+    pub(crate) fn there(self: &Arc<Self>, idx: usize) -> There {
+        There { hosts: Arc::clone(self), idx }
     }
 
     pub(crate) fn in_words(&self) -> String {
@@ -107,7 +110,7 @@ impl ServerHosts {
         lab: &Lab,
         database: &Database,
         servers: &[(usize, &ServerSpec)],
-    ) -> Result<Vec<Box<dyn Server>>, TrialError> {
+    ) -> Result<Vec<Box<dyn Server>>> {
         let orders = servers.iter().map(|(idx, spec)| (*idx, self.order(database, *idx, spec)));
         let done = self.perform_all(orders.collect())?;
         let mut all = Vec::new();
@@ -141,7 +144,7 @@ impl ServerHosts {
         self: &Arc<Self>,
         idx: usize,
         (route, to, also): (&Route, &Endpoint, &[Endpoint]),
-    ) -> Result<(Box<dyn Server>, Vec<String>), TrialError> {
+    ) -> Result<(Box<dyn Server>, Vec<String>)> {
         let order = ServerOrder::Route(Box::new(RouteOrder {
             route: route.clone(),
             to: to.into(),
@@ -156,7 +159,7 @@ impl ServerHosts {
         let endpoint = self.endpoint(idx, &up, to.protocol);
         self.up()[idx] = Some(*up);
         let notes = about.notes.clone();
-        let router = Hosted::new((self, idx), endpoint, Used::Router(about))?;
+        let router = Hosted::new(self.there(idx), endpoint, Used::Router(about))?;
         Ok((Box::new(router), notes))
     }
 
@@ -174,14 +177,14 @@ impl ServerHosts {
     }
 
     /// In order, all at once; agents keep their data. Fails, with the host's name, if one fails.
-    pub(crate) fn halt(&self, hosts: &[usize]) -> Result<(), TrialError> {
+    pub(crate) fn halt(&self, hosts: &[usize]) -> Result {
         let orders = hosts.iter().map(|idx| (*idx, ServerOrder::Halt)).collect();
         hosts.iter().for_each(|idx| self.up()[*idx] = None);
         self.perform_all(orders).map(drop)
     }
 
     /// All at once, not through this machine. Fails, with the host's name, if one fails.
-    pub(crate) fn copy(&self, from: usize, to: &[usize]) -> Result<(), TrialError> {
+    pub(crate) fn copy(&self, from: usize, to: &[usize]) -> Result {
         let send = ServerOrder::Send { takers: to.len() };
         let ServerDone::Sending { port, token } = self.perform(from, send)? else {
             return Err(self.out_of_turn(from));
@@ -200,8 +203,8 @@ impl ServerHosts {
         idx: usize,
         up: ServerUp,
         protocol: &'static Protocol,
-    ) -> Result<Box<dyn Server>, TrialError> {
-        let name = &self.channel(idx).name;
+    ) -> Result<Box<dyn Server>> {
+        let (there, name) = (self.there(idx), &self.channel(idx).name);
         let build = up.build.clone();
         let endpoint = self.endpoint(idx, &up, protocol);
         self.up()[idx] = Some(up);
@@ -216,30 +219,24 @@ impl ServerHosts {
                 "host {name}: its server at {endpoint} cannot be reached from here: {error}; give the \
                  host table the `address` at which all hosts reach it"
             ),
-            log: self.log_tail(idx, 30),
+            log: there.log_tail(30),
         })?;
-        Ok(Box::new(Hosted::new((self, idx), endpoint, Used::Server(attached, build))?))
+        Ok(Box::new(Hosted::new(there, endpoint, Used::Server(attached, build))?))
     }
 
     /// Has the agent of a host follow an order, and waits until it has.
-    pub(crate) fn perform(&self, idx: usize, order: ServerOrder) -> Result<ServerDone, TrialError> {
+    pub(super) fn perform(&self, idx: usize, order: ServerOrder) -> Result<ServerDone> {
         let done = self.perform_all(vec![(idx, order)])?.into_iter().next();
         done.ok_or_else(|| self.out_of_turn(idx))
     }
 
     /// The same of several hosts, all at once; what came of each order.
-    pub(super) fn perform_all(
-        &self,
-        orders: Vec<(usize, ServerOrder)>,
-    ) -> Result<Vec<ServerDone>, TrialError> {
+    pub(super) fn perform_all(&self, orders: Vec<(usize, ServerOrder)>) -> Result<Vec<ServerDone>> {
         self.numbered(orders).map(|(_, done)| done)
     }
 
     /// The same, with the host and the number of each order, which answers that come later have as well.
-    pub(super) fn numbered(
-        &self,
-        orders: Vec<(usize, ServerOrder)>,
-    ) -> Result<(Vec<(usize, u64)>, Vec<ServerDone>), TrialError> {
+    pub(super) fn numbered(&self, orders: Orders) -> Result<(Vec<(usize, u64)>, Vec<ServerDone>)> {
         let mut n_tasks = self.n_tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = orders.first().map(|(_, order)| order.limit()).unwrap_or_default();
         let say = |(idx, order): (usize, ServerOrder)| {
@@ -252,36 +249,6 @@ impl ServerHosts {
         Ok((tasks, done))
     }
 
-    /// How the server of a host is: why it is down, the end of its log, bytes of its data.
-    pub(super) fn look(
-        &self,
-        idx: usize,
-        log_lines: usize,
-    ) -> Option<(Option<String>, Vec<String>, Option<u64>)> {
-        if self.channel(idx).lost().is_some() {
-            return None;
-        }
-        match self.perform(idx, ServerOrder::Look { log_lines }).ok()? {
-            ServerDone::Seen { down, log, data_bytes } => Some((down, log, data_bytes)),
-            _ => None,
-        }
-    }
-
-    /// Why the server of a host is down; `seen` is what is seen from here.
-    pub(super) fn down(&self, idx: usize, seen: Option<String>) -> Option<String> {
-        let channel = self.channel(idx);
-        if let Some(why) = channel.lost() {
-            return Some(why);
-        }
-        let (down, ..) = self.look(idx, 0)?;
-        let why = down.or(seen)?;
-        Some(format!("host {}: {why}", channel.name))
-    }
-
-    pub(super) fn log_tail(&self, idx: usize, lines: usize) -> Vec<String> {
-        self.look(idx, lines).map(|(_, log, _)| log).unwrap_or_default()
-    }
-
     fn up(&self) -> MutexGuard<'_, Vec<Option<ServerUp>>> {
         self.up.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -291,20 +258,20 @@ impl ServerHosts {
         &self,
         tasks: &[(usize, u64)],
         (limit, ends_on_stop): (Nanoseconds, bool),
-    ) -> Result<Vec<ServerDone>, TrialError> {
+    ) -> Result<Vec<ServerDone>> {
         let mut done: Vec<Option<ServerDone>> = tasks.iter().map(|_| None).collect();
         let clock = &self.agents.clock;
         let until = clock.now() + limit;
         while let Some(missing) = done.iter().position(Option::is_none) {
             let lost = tasks.iter().find_map(|(idx, _)| self.channel(*idx).lost());
             if let Some(why) = lost {
-                return Err(TrialError::new(why));
+                return fail(why);
             }
             if ends_on_stop && self.abort.is_raised() {
                 return Err(TrialError::Abandoned);
             }
             match self.agents.answers.recv_timeout(POLL) {
-                Ok((_, Said::Lost(why))) => return Err(TrialError::new(why)),
+                Ok((_, Said::Lost(why))) => return fail(why),
                 Ok((idx, Said::Answer(answer))) => self.take(idx, *answer, (tasks, &mut done))?,
                 Err(_) => {}
             }
@@ -322,7 +289,7 @@ impl ServerHosts {
         idx: usize,
         answer: Answer,
         (tasks, done): (&[(usize, u64)], &mut [Option<ServerDone>]),
-    ) -> Result<(), TrialError> {
+    ) -> Result {
         let of = |task: u64| tasks.iter().position(|one| *one == (idx, task));
         match answer {
             Answer::Done { task, done: what } => {
@@ -334,7 +301,7 @@ impl ServerHosts {
             Answer::Undone { task, message, log } if of(task).is_some() => {
                 // If it is for want of another host, that is what happened.
                 if let Ok((_, Said::Lost(why))) = self.agents.answers.recv_timeout(LOST_PAUSE) {
-                    return Err(TrialError::new(why));
+                    return fail(why);
                 }
                 let message = format!("host {}: {message}", self.channel(idx).name);
                 Err(TrialError::Failed { message, log })
@@ -345,12 +312,12 @@ impl ServerHosts {
         }
     }
 
-    pub(crate) fn out_of_turn(&self, idx: usize) -> TrialError {
+    pub(super) fn out_of_turn(&self, idx: usize) -> TrialError {
         self.channel(idx).fail("its agent answered out of turn")
     }
 }
 
-fn resolve(name: &str) -> Result<Ipv4Addr, TrialError> {
+fn resolve(name: &str) -> Result<Ipv4Addr> {
     let failed = |why: &dyn std::fmt::Display| {
         TrialError::new(format!(
             "the address of host {name} cannot be found from here: {why}; give the host table the \

@@ -120,11 +120,10 @@ impl Agents {
         if self.is_local || matches!(endpoint.address, dyno_database::Address::Tcp { .. }) {
             return Ok(());
         }
-        Err(LoadError(
-            "the server listens on a Unix socket of this machine, which generators on other hosts \
-             cannot reach: give a server by a URL with a host and port, or use local generators"
-                .to_owned(),
-        ))
+        let why = "the server listens on a Unix socket of this machine, which generators on other \
+             hosts cannot reach: give a server by a URL with a host and port, or use local \
+             generators";
+        Err(LoadError(why.to_owned()))
     }
 
     fn measure_clocks(&self) -> Vec<Vec<RoundTrip>> {
@@ -201,7 +200,7 @@ impl Course<'_> {
         let during: Vec<_> = self.channels().iter().map(|channel| channel.take_trips()).collect();
         let after = self.generators.measure_clocks();
         let facts = before.iter().zip(&during).zip(&after);
-        let clocks = facts.map(|((before, during), after)| clock::facts(before, during, after));
+        let clocks = facts.map(|((before, during), after)| clock::facts([before, during, after]));
         let names = self.request.workload.kinds();
         let mut hosts = Vec::new();
         let mut process_cpu = Some((0.0, 0.0));
@@ -246,12 +245,9 @@ impl Course<'_> {
                 true => cpus[(index + count * nth) % cpus.len()],
                 false => cpus[nth],
             });
-            let step = Step::of(self.spec, own_cpus.collect()).ok_or_else(|| {
-                LoadError(
-                    "several generators can only run steps that end by time and have no roles"
-                        .to_owned(),
-                )
-            })?;
+            let other = "several generators can only run steps that end by time and have no roles";
+            let step = Step::of(self.spec, own_cpus.collect());
+            let step = step.ok_or_else(|| LoadError(other.to_owned()))?;
             channel.say(&Order::Load(Box::new(LoadOrder {
                 load: self.load,
                 server: self.request.endpoint(index).into(),

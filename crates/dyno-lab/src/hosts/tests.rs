@@ -307,8 +307,8 @@ fn what_is_no_agent_of_this_version_is_refused_with_its_host() {
     check(b"Last login: Monday\n", &["“Last login: Monday”", "must print nothing"]);
     check(b"", &["closed the connection"]);
     check(
-        &hello(9, "7.1"),
-        &["Dyno 7.1 (protocol 9)", &format!("Dyno {DYNO} (protocol {PROTOCOL})")],
+        &hello(99, "7.1"),
+        &["Dyno 7.1 (protocol 99)", &format!("Dyno {DYNO} (protocol {PROTOCOL})")],
     );
     check(&hello(PROTOCOL, "7.1"), &["install the same version there"]);
     check(&frame(&Answer::Connected { load: 1, clients: 1 }), &["did not say its version first"]);

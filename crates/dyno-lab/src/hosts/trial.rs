@@ -13,8 +13,7 @@ use super::channel::Said;
 use super::reach::{Reached, Say};
 use super::{Agents, POLL, StartError, Wanted, after_loss};
 use crate::agent::message::{Answer, EndThere, Order, TrialOrder, TrialReport};
-use crate::error::TrialError;
-use crate::lab::Lab;
+use crate::{Lab, Result, fail};
 
 const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
@@ -49,7 +48,7 @@ impl TrialSite<'_> {
         lab: &Lab,
         order: &TrialOrder,
         take: Take<'_>,
-    ) -> Result<(EndThere, TrialHost), TrialError> {
+    ) -> Result<(EndThere, TrialHost)> {
         let agents = self.start(lab, &mut |message| {
             // Whoever wants no more says so again.
             let _ = take(FromHost::Event(Box::new(EventKind::Noted { message })));
@@ -67,7 +66,7 @@ impl TrialSite<'_> {
     }
 
     /// Starts its agent. A host that has had one is tried for a minute, or given up, as the study says.
-    fn start(&self, lab: &Lab, say: Say<'_>) -> Result<Agents, TrialError> {
+    fn start(&self, lab: &Lab, say: Say<'_>) -> Result<Agents> {
         let mut until = None;
         loop {
             self.reached.look(lab, self.pool, say)?;
@@ -92,7 +91,7 @@ pub(crate) fn trial_sites<'a>(
     lab: &Lab,
     pool: &'a HostPool,
     say: Say<'_>,
-) -> Result<(Vec<TrialSite<'a>>, String), TrialError> {
+) -> Result<(Vec<TrialSite<'a>>, String)> {
     let agents = Agents::start(lab, pool, Wanted::on_all(pool), say)?;
     let machines: Vec<String> = agents.hellos.iter().map(|hello| hello.boot.clone()).collect();
     let words = agents.hosts_in_words();
@@ -103,7 +102,7 @@ pub(crate) fn trial_sites<'a>(
     Ok((hosts.map(site).collect(), words))
 }
 
-fn follow(lab: &Lab, agents: &Agents, take: Take<'_>) -> Result<TrialReport, TrialError> {
+fn follow(lab: &Lab, agents: &Agents, take: Take<'_>) -> Result<TrialReport> {
     let channel = &agents.channels.0[0];
     let mut stop_until: Option<Nanoseconds> = None;
     let mut is_wanted = true;
@@ -118,7 +117,7 @@ fn follow(lab: &Lab, agents: &Agents, take: Take<'_>) -> Result<TrialReport, Tri
         }
         let Ok((_, said)) = agents.answers.recv_timeout(POLL) else { continue };
         let from = match said {
-            Said::Lost(why) => return Err(TrialError::new(why)),
+            Said::Lost(why) => return fail(why),
             Said::Answer(answer) => match *answer {
                 Answer::TrialEnded(report) => return Ok(*report),
                 Answer::TrialEvent(event) => FromHost::Event(Box::new(event.kind)),

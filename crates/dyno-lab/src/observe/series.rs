@@ -6,6 +6,9 @@ use dyno_units::Nanoseconds;
 
 use super::Sample;
 
+/// Start and length.
+pub type Span = (Nanoseconds, Nanoseconds);
+
 /// All readings so far, by name; each name is of one source, and so in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
@@ -36,10 +39,7 @@ impl Series {
     /// `intervals` are start and length, in order, on the readings' clock. An interval gets the
     /// reading nearest to its end, if it is less than half the interval's length away. Values keep
     /// six significant digits.
-    pub fn align(
-        &self,
-        intervals: &[(Nanoseconds, Nanoseconds)],
-    ) -> BTreeMap<String, Vec<Option<f64>>> {
+    pub fn align(&self, intervals: &[Span]) -> BTreeMap<String, Vec<Option<f64>>> {
         let aligned = self.columns.iter().map(|(name, column)| {
             let values: Vec<_> = intervals.iter().map(|span| nearest(column, *span)).collect();
             (name.clone(), values)
@@ -48,10 +48,7 @@ impl Series {
     }
 }
 
-fn nearest(
-    column: &[(Nanoseconds, f64)],
-    (start, length): (Nanoseconds, Nanoseconds),
-) -> Option<f64> {
+fn nearest(column: &[(Nanoseconds, f64)], (start, length): Span) -> Option<f64> {
     let end = start + length;
     let distance = |at: Nanoseconds| at.saturating_sub(end).0 + end.saturating_sub(at).0;
     let after = column.partition_point(|(at, _)| *at < end);

@@ -95,11 +95,7 @@ impl Source {
         let _ = send.send(Heard::Done { source: self.idx, cpu: thread_cpu() });
     }
 
-    fn read(
-        &mut self,
-        now: Nanoseconds,
-        before: &mut Option<(Nanoseconds, Nanoseconds)>,
-    ) -> Sample {
+    fn read(&mut self, now: Nanoseconds, last: &mut Option<(Nanoseconds, Nanoseconds)>) -> Sample {
         let mut values = Readings::new();
         self.probe.read(now, &mut values);
         // A server's number times the factor of its unit may be none; nor can messages carry it.
@@ -109,14 +105,14 @@ impl Source {
         values.insert(format!("probes.{}.read_ms", self.name), took.as_secs_f64() * 1e3);
         // What reading costs is told with the next reading, so that all of it is told.
         let cpu = thread_cpu();
-        if let Some((at, cpu_then)) = *before {
+        if let Some((at, cpu_then)) = *last {
             let seconds = now.saturating_sub(at).as_secs_f64();
             let used = cpu.saturating_sub(cpu_then).as_secs_f64();
             if seconds > 0.0 {
                 values.insert(format!("probes.{}.cpu_s_per_s", self.name), used / seconds);
             }
         }
-        *before = Some((now, cpu));
+        *last = Some((now, cpu));
         self.told.is_too_much |= is_too_much;
         Sample { at: now, source: self.idx, values }
     }

@@ -84,7 +84,7 @@ impl Probe for Counting {
 fn until(observer: &Observer, series: &mut Series, name: &str, n_times: usize) -> Vec<String> {
     let mut notes = Vec::new();
     while series.column(name).len() < n_times {
-        let (samples, more) = observer.take();
+        let Observed { samples, notes: more, .. } = observer.take();
         samples.into_iter().for_each(|sample| series.push(sample));
         notes.extend(more);
         std::thread::yield_now();

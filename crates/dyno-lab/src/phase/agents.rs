@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use dyno_study::HostPool;
 
-use crate::error::TrialError;
-use crate::hosts::{Agents, Say, ServerHosts, Wanted};
-use crate::trial::Trial;
+use crate::hosts::{Say, Wanted};
+use crate::{Agents, Result, ServerHosts, Trial};
 
-pub(super) fn start_agents(trial: &mut Trial<'_, '_>, pool: &HostPool) -> Result<(), TrialError> {
+pub(super) fn start_agents(trial: &mut Trial<'_, '_>, pool: &HostPool) -> Result {
     let lab = trial.lab;
     let generators = trial.saying(|say| Agents::start(lab, pool, Wanted::on_all(pool), say))?;
     let message = generators.in_words();
@@ -16,7 +15,7 @@ pub(super) fn start_agents(trial: &mut Trial<'_, '_>, pool: &HostPool) -> Result
     trial.note(message)
 }
 
-pub(super) fn start_server_hosts(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn start_server_hosts(trial: &mut Trial<'_, '_>) -> Result {
     let (lab, design, database) = (trial.lab, trial.order.design, &trial.variant.database);
     let mut pools = design.server_hosts.iter();
     let Some(pool) = pools.find(|pool| Some(&pool.name) == database.on.as_ref()) else {
@@ -35,10 +34,7 @@ pub(super) fn start_server_hosts(trial: &mut Trial<'_, '_>) -> Result<(), TrialE
 }
 
 impl Trial<'_, '_> {
-    fn saying<T>(
-        &mut self,
-        start: impl FnOnce(Say<'_>) -> Result<T, TrialError>,
-    ) -> Result<T, TrialError> {
+    fn saying<T>(&mut self, start: impl FnOnce(Say<'_>) -> Result<T>) -> Result<T> {
         let mut told = Ok(());
         let started = start(&mut |message| {
             let event = self.note(message);

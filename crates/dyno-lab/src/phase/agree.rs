@@ -7,16 +7,15 @@ use dyno_database::{
 use dyno_record::AuditRow;
 use dyno_units::{Clock, Nanoseconds};
 
-use crate::deployment::{Source, split_by};
-use crate::error::TrialError;
-use crate::trial::Trial;
+use crate::deployment::split_by;
+use crate::{Result, Source, Trial};
 
 /// How long a replica may take to apply what it is behind.
 const LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 
 /// Waits until the replicas have caught up, and compares their tables with those of the primary. What
 /// differs is a demand of the audit that is not met.
-pub(super) fn replicas(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn replicas(trial: &mut Trial<'_, '_>) -> Result {
     let lab = trial.lab;
     let began = lab.clock.now();
     if trial.deployment.promoted.get().is_some() {
@@ -26,16 +25,15 @@ pub(super) fn replicas(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     let Some(replicating) = trial.deployment.replicating(lab) else { return Ok(()) };
     let Some(primary) = trial.deployment.server() else { return Ok(()) };
     let replicas = trial.deployment.replicas();
-    let mut rows: Vec<AuditRow> = replicas
-        .iter()
-        .flat_map(|replica| compare(replicating, primary, replica, lab.clock.as_ref()))
-        .collect();
+    let clock = lab.clock.as_ref();
+    let rows = replicas.iter().flat_map(|one| compare(replicating, primary, one, clock));
+    let mut rows: Vec<AuditRow> = rows.collect();
     rows.extend(replicas.first().and_then(|replica| acknowledged(replicating, replica)));
     trial.audited(rows, began)
 }
 
 /// Waits until all nodes of a cluster have the same transactions, so that an audit of one holds for all.
-pub(super) fn sync(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn sync(trial: &mut Trial<'_, '_>) -> Result {
     let lab = trial.lab;
     let Some(clustering) = trial.deployment.clustering(lab) else { return Ok(()) };
     let began = lab.clock.now();
@@ -46,13 +44,13 @@ pub(super) fn sync(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     trial.audited(vec![found], began)
 }
 
-pub(super) fn nodes(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn nodes(trial: &mut Trial<'_, '_>) -> Result {
     let lab = trial.lab;
     let Some(clustering) = trial.deployment.clustering(lab) else { return Ok(()) };
     let began = lab.clock.now();
     let Some(first) = trial.deployment.server() else { return Ok(()) };
     let others = trial.deployment.members.iter().filter_map(|member| {
-        let server = member.instance.as_ref()?.server()?;
+        let server = member.server()?;
         matches!(member.source, Source::Join(_)).then_some((&member.facts.name, server))
     });
     let first_name = dyno_database::node_name(1);
@@ -66,7 +64,7 @@ pub(super) fn nodes(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
 }
 
 /// Compares the router's row counts with the sums of its shards. A difference fails a demand of the audit.
-pub(super) fn shards(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn shards(trial: &mut Trial<'_, '_>) -> Result {
     let lab = trial.lab;
     let Some((sharding, router, shards)) = trial.deployment.sharding(lab) else {
         return Ok(());

@@ -3,16 +3,14 @@
 use dyno_database::ReplicationMode;
 use dyno_record::{AuditRow, EventKind, Survived};
 use dyno_units::Nanoseconds;
+use dyno_workload::AuditRow as Found;
 use dyno_workload::{
     AuditTotals, Connector, Dialect, MadeWorkload, StatementError, Stored, TextRows,
 };
 
-use crate::error::TrialError;
-use crate::manifest::plan_workload;
-use crate::totals::DoneThere;
-use crate::trial::Trial;
+use crate::{DoneThere, Result, Trial, plan_workload};
 
-pub(super) fn audit(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn audit(trial: &mut Trial<'_, '_>) -> Result {
     if trial.deployment.independent_servers().nth(1).is_some() {
         return trial.audit_each();
     }
@@ -30,11 +28,7 @@ pub(super) fn audit(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
 }
 
 impl Trial<'_, '_> {
-    pub(super) fn audited(
-        &mut self,
-        rows: Vec<AuditRow>,
-        began: Nanoseconds,
-    ) -> Result<(), TrialError> {
+    pub(super) fn audited(&mut self, rows: Vec<AuditRow>, began: Nanoseconds) -> Result {
         self.audited_without(None, rows, began)
     }
 
@@ -43,7 +37,7 @@ impl Trial<'_, '_> {
         left_out: Option<String>,
         mut rows: Vec<AuditRow>,
         began: Nanoseconds,
-    ) -> Result<(), TrialError> {
+    ) -> Result {
         rows.extend(AuditRow::of_kinds(&self.results.summary.steps));
         let is_passed = |row: &&AuditRow| row.pass && !row.is_undecided;
         let undecided = rows.iter().filter(|row| row.is_undecided).map(|row| {
@@ -64,16 +58,10 @@ impl Trial<'_, '_> {
 impl Trial<'_, '_> {
     /// Audit of a promoted replica. Missing confirmed transactions are a finding if commits do not wait for
     /// replicas, and fail a demand if they do.
-    fn audit_promoted(
-        &mut self,
-        found: Vec<dyno_workload::AuditRow>,
-        member: &str,
-        began: Nanoseconds,
-    ) -> Result<(), TrialError> {
+    fn audit_promoted(&mut self, found: Vec<Found>, member: &str, began: Nanoseconds) -> Result {
         let replicas = self.deployment.replicas();
-        let waits = replicas
-            .first()
-            .is_some_and(|replica| replica.follow.replication.mode == ReplicationMode::Synchronous);
+        let mode = replicas.first().map(|replica| replica.follow.replication.mode);
+        let waits = mode == Some(ReplicationMode::Synchronous);
         let stored = found.iter().find_map(|row| row.stored);
         let survived = stored.map(|Stored { acknowledged, in_doubt, found, lost }| Survived {
             acknowledged,
@@ -91,7 +79,7 @@ impl Trial<'_, '_> {
                 false => "",
             };
             let name = format!("{} on {member}, which was promoted{loss}", row.name);
-            recorded(dyno_workload::AuditRow { name, pass: row.pass || may_lose, ..row })
+            recorded(Found { name, pass: row.pass || may_lose, ..row })
         });
         let rows = rows.collect();
         let faults = self.results.summary.steps.iter_mut().flat_map(|step| &mut step.faults);
@@ -101,7 +89,7 @@ impl Trial<'_, '_> {
         self.audited(rows, began)
     }
 
-    fn audit_each(&mut self) -> Result<(), TrialError> {
+    fn audit_each(&mut self) -> Result {
         let began = self.lab.clock.now();
         let mut rows = Vec::new();
         for (idx, (name, server)) in self.deployment.independent_servers().enumerate() {
@@ -112,12 +100,8 @@ impl Trial<'_, '_> {
             let done = self.results.done_there.get(idx).unwrap_or(&nothing);
             workload.add_counts(&done.counts);
             let found = examine(&server.connector(), server.dialect(), &workload, &done.did);
-            rows.extend(
-                found
-                    .into_iter()
-                    .map(recorded)
-                    .map(|row| AuditRow { name: format!("{name}: {}", row.name), ..row }),
-            );
+            let found = found.into_iter().map(recorded);
+            rows.extend(found.map(|row| AuditRow { name: format!("{name}: {}", row.name), ..row }));
         }
         self.audited(rows, began)
     }
@@ -129,22 +113,18 @@ fn examine(
     dialect: Dialect,
     workload: &MadeWorkload,
     totals: &AuditTotals,
-) -> Vec<dyno_workload::AuditRow> {
+) -> Vec<Found> {
     match ask(connector, &workload.audit_queries(dialect)) {
         Ok(answers) => without_empty_checks(workload.audit(totals, &answers), totals),
         Err(message) => {
-            vec![dyno_workload::AuditRow::judged("audit queries", "answers", message, false)]
+            vec![Found::judged("audit queries", "answers", message, false)]
         }
     }
 }
 
 /// Without transactions, leaves out the checks that had nothing to check.
-fn without_empty_checks(
-    mut rows: Vec<dyno_workload::AuditRow>,
-    totals: &AuditTotals,
-) -> Vec<dyno_workload::AuditRow> {
-    let is_nothing =
-        |row: &dyno_workload::AuditRow| row.pass && (row.is_undecided || row.is_of_clients);
+fn without_empty_checks(mut rows: Vec<Found>, totals: &AuditTotals) -> Vec<Found> {
+    let is_nothing = |row: &Found| row.pass && (row.is_undecided || row.is_of_clients);
     if totals.is_empty() {
         rows.retain(|row| !is_nothing(row));
     }
@@ -160,8 +140,8 @@ pub(super) fn ask(connector: &Connector, queries: &[String]) -> Result<Vec<TextR
     queries.iter().map(|sql| connection.query(sql).map_err(told)).collect()
 }
 
-fn recorded(row: dyno_workload::AuditRow) -> AuditRow {
-    let dyno_workload::AuditRow { name, expected, measured, pass, is_undecided, .. } = row;
+fn recorded(row: Found) -> AuditRow {
+    let Found { name, expected, measured, pass, is_undecided, .. } = row;
     AuditRow { name, expected, measured, pass, is_undecided }
 }
 

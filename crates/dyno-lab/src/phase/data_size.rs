@@ -4,7 +4,7 @@ use dyno_host::VolumeUsage;
 use dyno_units::Direction::{Higher, Lower, Neither};
 use dyno_units::{Metric, Unit, metric};
 
-use crate::error::TrialError;
+use crate::error::{Result, TrialError};
 use crate::trial::{Trial, log_bytes};
 
 #[rustfmt::skip]
@@ -21,7 +21,7 @@ const FIGURES: [Metric; 10] = [
     metric("data.extent_size", Unit::Bytes, Neither, "mean size of an extent", "allocated bytes of the data ÷ number of their extents"),
 ];
 
-pub(super) fn data_size(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn data_size(trial: &mut Trial<'_, '_>) -> Result {
     if trial.deployment.server().is_none() {
         return Ok(());
     }
@@ -33,7 +33,7 @@ pub(super) fn data_size(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
 }
 
 /// Adds the space on a volume to the last step's figures. If it cannot be measured, that is only noted.
-fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+fn on_volume(trial: &mut Trial<'_, '_>) -> Result {
     let mut members = trial.deployment.members.iter();
     let volume = members.find_map(|member| member.volumes.first()).cloned();
     let (Some(volume), Some(step)) = (volume, trial.results.summary.steps.last_mut()) else {

@@ -1,7 +1,6 @@
 //! Brings up the members of the trial.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use dyno_database::{Part, Place, Server, ServerSpec};
 use dyno_record::{EventKind, SCHEDULING_GROUP};
@@ -11,13 +10,12 @@ use dyno_workload::Workload;
 
 use super::fill::copy;
 use crate::datasets::{Contents, DataSets, Description, Kept, Staging};
-use crate::deployment::{Instance, Source, attach};
-use crate::error::TrialError;
+use crate::deployment::attach;
 use crate::site::Site;
-use crate::trial::Trial;
+use crate::{Context, Instance, Result, Source, There, Trial, TrialError};
 
 /// Brings up all members: a server that Dyno starts on a copy of a kept data set, where one is there.
-pub(super) fn deploy(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn deploy(trial: &mut Trial<'_, '_>) -> Result {
     // Those on hosts are filled without a log for others, as here.
     trial.start_there(|spec| ServerSpec { part: Part::Alone, ..spec.clone() })?;
     (0..trial.deployment.members.len()).try_for_each(|member| trial.bring_up(member))
@@ -33,7 +31,7 @@ pub(super) enum Wanted {
 }
 
 impl Trial<'_, '_> {
-    fn bring_up(&mut self, member: usize) -> Result<(), TrialError> {
+    fn bring_up(&mut self, member: usize) -> Result {
         let began = self.lab.clock.now();
         let instance = match self.deployment.members[member].source.clone() {
             // They join the primary once it has its rows.
@@ -70,10 +68,7 @@ impl Trial<'_, '_> {
     }
 
     /// Starts the servers on hosts that begin for themselves, all at once and as `of` says.
-    pub(super) fn start_there(
-        &mut self,
-        of: impl Fn(&ServerSpec) -> ServerSpec,
-    ) -> Result<(), TrialError> {
+    pub(super) fn start_there(&mut self, of: impl Fn(&ServerSpec) -> ServerSpec) -> Result {
         let Some(hosts) = self.deployment.hosts.clone() else { return Ok(()) };
         let members = self.deployment.beginning_there();
         let specs: Vec<(usize, ServerSpec)> =
@@ -88,50 +83,41 @@ impl Trial<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn site(&self, member: usize) -> Result<Site, TrialError> {
-        match (&self.deployment.hosts, self.deployment.members[member].host) {
-            (Some(hosts), Some(idx)) => Ok(Site::There(Arc::clone(hosts), idx)),
-            _ => Ok(Site::Here(self.place(member)?)),
-        }
+    pub(super) fn site(&self, member: usize) -> Result<Site> {
+        Ok(match self.deployment.there(&self.deployment.members[member]) {
+            Some(there) => Site::There(there),
+            None => Site::Here(self.place(member)?),
+        })
     }
 
-    pub(super) fn place(&self, member: usize) -> Result<Place, TrialError> {
+    pub(super) fn place(&self, member: usize) -> Result<Place> {
         let member = &self.deployment.members[member];
-        let missing = || {
-            TrialError::new(format!(
-                "no folder or volume was provided for the data of {}",
-                member.facts.name
-            ))
-        };
-        member.place.clone().ok_or_else(missing)
+        member.place.clone().context(format_args!(
+            "no folder or volume was provided for the data of {}",
+            member.facts.name
+        ))
     }
 
-    pub(super) fn ready(
-        &mut self,
-        member: usize,
-        instance: Instance,
-        began: Nanoseconds,
-    ) -> Result<(), TrialError> {
+    pub(super) fn ready(&mut self, member: usize, instance: Instance, from: Nanoseconds) -> Result {
         let pid = instance.server().and_then(|server| server.processes().first().copied());
         // It is in the deployment before it is asked anything, so that it is stopped in every case.
-        let hosts = self.deployment.hosts.clone();
-        let there = hosts.as_ref().zip(self.deployment.members[member].host);
+        let there = self.deployment.there(&self.deployment.members[member]);
         let ready = &mut self.deployment.members[member];
         let instance = ready.instance.insert(instance);
         let mut facts = instance.facts()?;
         let watched = instance.server().map(Server::watched_processes).unwrap_or_default();
-        if let Some((hosts, idx)) = there {
+        if let Some(There { hosts, idx }) = &there {
             let endpoint = instance.server().and_then(Server::endpoint);
             // Measured once: it is the same after a restart.
-            ready.facts.host.get_or_insert_with(|| hosts.facts(idx, endpoint));
+            ready.facts.host.get_or_insert_with(|| hosts.facts(*idx, endpoint));
         }
-        let pid_there = there.and_then(|(hosts, idx)| hosts.pid(idx));
+        let pid_there = there.and_then(|there| there.hosts.pid(there.idx));
         facts.machine = self.set_of_machine(pid);
         let group = dyno_host::scheduling_group(&watched);
         facts.machine.extend(group.map(|group| (SCHEDULING_GROUP.to_owned(), group)));
         let ready = EventKind::ServerReady {
             server: format!("{} {}", facts.product, facts.version),
-            took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),
+            took_s: self.lab.clock.now().saturating_sub(from).as_secs_f64(),
             pid: pid.or(pid_there),
         };
         self.deployment.members[member].facts.server = facts;
@@ -165,12 +151,7 @@ impl Trial<'_, '_> {
         Wanted::Data(Box::new(Contents::new(shape, place.kind(), (dialect, workload), seed)))
     }
 
-    fn start_on_kept(
-        &mut self,
-        member: usize,
-        kept: Kept,
-        spec: &ServerSpec,
-    ) -> Result<(), TrialError> {
+    fn start_on_kept(&mut self, member: usize, kept: Kept, spec: &ServerSpec) -> Result {
         let lab = self.lab;
         let began = lab.clock.now();
         let copy = copy(lab, &kept, &self.place(member)?)?;
@@ -192,12 +173,7 @@ impl Trial<'_, '_> {
     }
 
     /// Starts a server on data that are complete.
-    pub(super) fn start_on(
-        &mut self,
-        member: usize,
-        data: &Staging,
-        spec: &ServerSpec,
-    ) -> Result<(), TrialError> {
+    pub(super) fn start_on(&mut self, member: usize, data: &Staging, spec: &ServerSpec) -> Result {
         let lab = self.lab;
         let began = lab.clock.now();
         let place = self.place(member)?;

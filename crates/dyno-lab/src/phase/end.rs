@@ -2,15 +2,14 @@
 
 use dyno_units::Nanoseconds;
 
-use crate::error::TrialError;
-use crate::trial::Trial;
+use crate::{Result, Trial};
 
 /// How long a private server may take to answer after the last step.
 const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
 
 /// Refuses the steps of a private server that does not answer after the last one: it may have stood
 /// still for any part of them, and a client that waits for it when its time is over counts nowhere.
-pub(super) fn check_alive(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn check_alive(trial: &mut Trial<'_, '_>) -> Result {
     let until = trial.lab.clock.now() + ANSWER_LIMIT;
     loop {
         let answers = {
@@ -30,7 +29,7 @@ pub(super) fn check_alive(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
 
 /// Ends all agents, stops all members, gives their places back, and puts the kernel's settings back. What was measured
 /// stands, whatever becomes of the servers and their tables.
-pub(super) fn tear_down(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn tear_down(trial: &mut Trial<'_, '_>) -> Result {
     if let Some(generators) = trial.generators.take() {
         generators.stop();
     }

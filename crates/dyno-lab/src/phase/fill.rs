@@ -12,13 +12,11 @@ use dyno_workload::{Connector, Dialect, Tried};
 use super::audit::ask;
 use super::deploy::Wanted;
 use crate::datasets::{DataSets, Description, Kept, Staging};
-use crate::deployment::Source;
-use crate::error::TrialError;
-use crate::lab::Lab;
 use crate::prepare::Population;
-use crate::trial::{Trial, foreign, log_bytes};
+use crate::trial::{foreign, log_bytes};
+use crate::{Context, Lab, Result, Source, Trial, TrialError, fail};
 
-pub(super) fn fill(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn fill(trial: &mut Trial<'_, '_>) -> Result {
     let mut members = trial.deployment.members.iter();
     if let Some(member) = members.position(|member| member.serves(Entry::Admin))
         && !trial.results.summary.data.reused
@@ -37,23 +35,23 @@ pub(super) fn fill(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
 }
 
 impl Trial<'_, '_> {
-    fn check_rows(&self) -> Result<(), TrialError> {
+    fn check_rows(&self) -> Result {
         let tables = self.deployment.tables();
         if let Some(server) = tables {
             // Again, because a copy of data that is kept was populated by another workload.
             self.workload.check(server.dialect()).map_err(TrialError::new)?;
         }
         if self.workload.needs_rows() && !tables.is_some_and(|server| server.stores_data()) {
-            return Err(TrialError::new(
+            return fail(
                 "the workload needs the rows that it reads, and this server stores none; use a \
                  database, or the simulated one with a `store`",
-            ));
+            );
         }
         Ok(())
     }
 
     /// Asks what clients have to know of the tables before they begin.
-    fn begin(&self) -> Result<(), TrialError> {
+    fn begin(&self) -> Result {
         let tables = self.deployment.tables().filter(|server| server.stores_data());
         let Some(server) = tables else { return Ok(()) };
         let answers = ask(&server.connector(), &self.workload.first_queries());
@@ -62,7 +60,7 @@ impl Trial<'_, '_> {
 
     /// Runs each kind of transaction of a declared workload once and rolls it back: an impossible one ends the
     /// trial before its load.
-    fn try_kinds(&mut self) -> Result<(), TrialError> {
+    fn try_kinds(&mut self) -> Result {
         // A study that begins with empty caches keeps them so.
         if self.deployment.is_simulated() || self.order.plan.drop_caches {
             return Ok(());
@@ -97,14 +95,14 @@ impl Trial<'_, '_> {
         }
         match refused.is_empty() {
             true => Ok(()),
-            false => Err(TrialError::new(format!(
+            false => fail(format!(
                 "the server refuses what the study declares; tried before the load and rolled back: {}",
                 refused.join("; ")
-            ))),
+            )),
         }
     }
 
-    fn populate(&mut self) -> Result<(), TrialError> {
+    fn populate(&mut self) -> Result {
         let Some(server) = self.deployment.tables() else { return Ok(()) };
         let of_server = (server.connector(), server.dialect(), server.blocks_worker());
         self.populate_on(of_server)
@@ -113,7 +111,7 @@ impl Trial<'_, '_> {
     fn populate_on(
         &mut self,
         (connector, dialect, blocks_worker): (Connector, Dialect, bool),
-    ) -> Result<(), TrialError> {
+    ) -> Result {
         let (lab, workload) = (self.lab, self.workload.clone());
         workload.check(dialect).map_err(TrialError::new)?;
         let began = lab.clock.now();
@@ -137,10 +135,10 @@ impl Trial<'_, '_> {
 
     /// Fills independent servers on further hosts like the first one, and restarts all on their data in their final
     /// parts: as on this machine, measurements begin with nothing in their memory. Members that join get copies.
-    fn restart_there(&mut self) -> Result<(), TrialError> {
+    fn restart_there(&mut self) -> Result {
         let Some(hosts) = self.deployment.hosts.clone() else { return Ok(()) };
         let there = self.deployment.beginning_there();
-        let server = |member: usize| self.deployment.members[member].instance.as_ref()?.server();
+        let server = |member: usize| self.deployment.members[member].server();
         let further: Vec<_> = (there.iter().skip(1).filter_map(|(member, ..)| server(*member)))
             .map(|server| (server.connector(), server.dialect(), server.blocks_worker()))
             .collect();
@@ -161,7 +159,7 @@ impl Trial<'_, '_> {
         self.start_there(ServerSpec::clone)
     }
 
-    fn keep_and_restart(&mut self, member: usize) -> Result<(), TrialError> {
+    fn keep_and_restart(&mut self, member: usize) -> Result {
         let lab = self.lab;
         let Source::Start(spec) = self.deployment.members[member].source.clone() else {
             return Ok(());
@@ -192,14 +190,13 @@ impl Trial<'_, '_> {
     }
 
     /// None if data are not wanted, or cannot be kept, which is noted.
-    fn keep(&mut self, staging: &Staging, wanted: &Wanted) -> Result<Option<Kept>, TrialError> {
+    fn keep(&mut self, staging: &Staging, wanted: &Wanted) -> Result<Option<Kept>> {
         let result = match wanted {
             Wanted::Nothing => return Ok(None),
             Wanted::Refused(why) => Err(why.clone()),
             Wanted::Data(contents) => {
-                let bytes = dyno_host::folder_bytes(&staging.data()).map_err(|error| {
-                    TrialError::new(format!("the size of the data cannot be read: {error}"))
-                })?;
+                let bytes = dyno_host::folder_bytes(&staging.data());
+                let bytes = bytes.context("the size of the data cannot be read")?;
                 let mut description = Description::new(contents, self.workload.name());
                 description.rows = self.results.summary.data.rows;
                 description.bytes = bytes;
@@ -225,12 +222,12 @@ impl Trial<'_, '_> {
     }
 }
 
-pub(super) fn copy(lab: &Lab, kept: &Kept, place: &Place) -> Result<Staging, TrialError> {
+pub(super) fn copy(lab: &Lab, kept: &Kept, place: &Place) -> Result<Staging> {
     let staging = Staging::make(&lab.keeper, "data")?;
     let now = lab.clock.unix_millis();
     match kept.copy(&staging, place.copies(), now, &|| lab.abort.is_raised()) {
         Ok(()) => Ok(staging),
         Err(CopyError::Stopped) => Err(TrialError::Abandoned),
-        Err(CopyError::Failed(why)) => Err(TrialError::new(why)),
+        Err(CopyError::Failed(why)) => fail(why),
     }
 }

@@ -7,16 +7,15 @@ use dyno_host::{CopyError, CopyLayout};
 use dyno_units::Nanoseconds;
 
 use crate::datasets::Staging;
-use crate::deployment::{Instance, Source, split_by};
-use crate::error::TrialError;
-use crate::route::Route;
+use crate::deployment::split_by;
 use crate::site::Site;
-use crate::trial::{Trial, log_bytes};
+use crate::trial::log_bytes;
+use crate::{Context, Instance, Result, Route, Source, Trial, TrialError, fail};
 
 /// How long the nodes of a cluster may take to see each other once all have started.
 const SYNC_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
-pub(super) fn join(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn join(trial: &mut Trial<'_, '_>) -> Result {
     trial.join_members()?;
     trial.finish_replicas()?;
     trial.sync_nodes()?;
@@ -32,11 +31,7 @@ pub(super) fn join(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
 impl Trial<'_, '_> {
     /// Copies the data that a primary is started on for each replica, unless the product does that by itself, and
     /// for each further shard.
-    pub(super) fn copy_for_replicas(
-        &mut self,
-        data: &Staging,
-        spec: &ServerSpec,
-    ) -> Result<(), TrialError> {
+    pub(super) fn copy_for_replicas(&mut self, data: &Staging, spec: &ServerSpec) -> Result {
         let lab = self.lab;
         let copies = match &spec.part {
             Part::Primary(_) | Part::Node(_) if !self.joins_on_copies(spec)? => 0,
@@ -53,7 +48,7 @@ impl Trial<'_, '_> {
                 Err(CopyError::Stopped) => return Err(TrialError::Abandoned),
                 Err(CopyError::Failed(why)) => {
                     let message = format!("the data could not be copied for another member: {why}");
-                    return Err(TrialError::new(message));
+                    return fail(message);
                 }
             }
         }
@@ -62,7 +57,7 @@ impl Trial<'_, '_> {
 
     /// Whether members that follow or join this server start on copies of its data; otherwise the product copies them,
     /// or they start empty.
-    pub(super) fn joins_on_copies(&self, spec: &ServerSpec) -> Result<bool, TrialError> {
+    pub(super) fn joins_on_copies(&self, spec: &ServerSpec) -> Result<bool> {
         let product = self.lab.products.get(&spec.product)?;
         Ok(match &spec.part {
             Part::Primary(_) => !replicating(product)?.copies_data(),
@@ -77,7 +72,7 @@ impl Trial<'_, '_> {
 
     /// Starts the members that join the primary, one after the other: each on a copy of its data, or without any if the
     /// product copies them itself.
-    fn join_members(&mut self) -> Result<(), TrialError> {
+    fn join_members(&mut self) -> Result {
         let (lab, variant) = (self.lab, self.variant);
         for member in 0..self.deployment.members.len() {
             if self.deployment.members[member].instance.is_some() {
@@ -90,9 +85,7 @@ impl Trial<'_, '_> {
                 (Source::Join(spec), Site::There(..), _) => self.join_there(spec)?,
                 (Source::Shard(_, number), _, None) => {
                     let name = dyno_database::shard_name(*number);
-                    return Err(TrialError::new(format!(
-                        "there is no copy of the data for {name}"
-                    )));
+                    return fail(format!("there is no copy of the data for {name}"));
                 }
                 _ => {}
             }
@@ -107,7 +100,7 @@ impl Trial<'_, '_> {
         Ok(())
     }
 
-    fn finish_replicas(&mut self) -> Result<(), TrialError> {
+    fn finish_replicas(&mut self) -> Result {
         let Some(&Replication { replicas: n, mode, .. }) =
             self.deployment.finish_replicas(self.lab)?
         else {
@@ -120,7 +113,7 @@ impl Trial<'_, '_> {
     }
 
     /// In order, each on a copy of the first node's data, or empty, to get them from a node.
-    fn sync_nodes(&mut self) -> Result<(), TrialError> {
+    fn sync_nodes(&mut self) -> Result {
         match self.synced()?.len() {
             0 => Ok(()),
             n => self.note(format!("{n} nodes form the cluster, and all are synced")),
@@ -128,17 +121,17 @@ impl Trial<'_, '_> {
     }
 
     /// The nodes of the cluster that are up, once they see each other.
-    fn synced(&self) -> Result<Vec<(String, Endpoint)>, TrialError> {
+    fn synced(&self) -> Result<Vec<(String, Endpoint)>> {
         let nodes = self.deployment.nodes();
         if let Some(clustering) = self.deployment.clustering(self.lab) {
             wait_until_synced(clustering, &nodes, SYNC_LIMIT, self.lab.clock.as_ref())
-                .map_err(|why| TrialError::new(format!("the cluster is not complete: {why}")))?;
+                .context("the cluster is not complete")?;
         }
         Ok(nodes)
     }
 
     /// Tells a node that joins on another host with a copy of the data what those that run have committed.
-    fn join_there(&self, spec: &mut ServerSpec) -> Result<(), TrialError> {
+    fn join_there(&self, spec: &mut ServerSpec) -> Result {
         // They have committed the same as soon as the last one has joined.
         let running = self.synced()?;
         if let Some(clustering) = self.deployment.clustering(self.lab)
@@ -149,7 +142,7 @@ impl Trial<'_, '_> {
         Ok(())
     }
 
-    fn split_tables(&mut self) -> Result<(), TrialError> {
+    fn split_tables(&mut self) -> Result {
         let lab = self.lab;
         let Some((sharding, router, shards)) = self.deployment.sharding(lab) else { return Ok(()) };
         let by = split_by(self.variant);
@@ -180,12 +173,12 @@ impl Trial<'_, '_> {
         })
     }
 
-    fn join_router(&mut self, member: usize, route: &Route) -> Result<(), TrialError> {
+    fn join_router(&mut self, member: usize, route: &Route) -> Result {
         let lab = self.lab;
         let began = lab.clock.now();
         let site = self.site(member)?;
         let to = self.deployment.joinable()?.endpoint().cloned();
-        let to = to.ok_or_else(|| TrialError::new("the primary has no address for a router"))?;
+        let to = to.context("the primary has no address for a router")?;
         let nodes = self.deployment.nodes();
         let others = nodes.into_iter().skip(1).filter(|_| route.to_all);
         let also: Vec<Endpoint> = others.map(|(_, endpoint)| endpoint).collect();

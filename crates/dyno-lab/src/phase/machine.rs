@@ -5,17 +5,14 @@ use std::sync::Arc;
 
 use dyno_host::{CopyLayout, Place, VolumeSpec};
 use dyno_record::EventKind;
-use dyno_study::{DataOrigin, Variant, VolumeChoice};
+use dyno_study::{DataOrigin, Variant};
 use dyno_units::Nanoseconds;
 
-use crate::deployment::{Deployment, Member, Source};
-use crate::error::TrialError;
-use crate::hosts::MadeVolume;
-use crate::lab::Lab;
-use crate::trial::Trial;
-use crate::volume::{self, VolumeAct};
+use crate::deployment::Member;
+use crate::volume;
+use crate::{Deployment, Lab, MadeVolume, Result, Source, Trial, VolumeAct};
 
-pub(super) fn provision(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn provision(trial: &mut Trial<'_, '_>) -> Result {
     let (lab, variant) = (trial.lab, trial.variant);
     provide_there(variant, &mut trial.deployment)?;
     trial.deployment.members.iter_mut().try_for_each(|member| {
@@ -29,12 +26,12 @@ pub(super) fn provision(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
 }
 
 fn specs(variant: &Variant, format_devices: &[PathBuf]) -> [Option<VolumeSpec>; 2] {
-    let spec = |choice: VolumeChoice| volume::spec(&choice, format_devices);
-    [variant.volume().map(spec), variant.log_volume().map(spec)]
+    let both = [variant.volume(), variant.log_volume()];
+    both.map(|one| one.map(|spec| volume::allowed(spec, format_devices)))
 }
 
 /// Has the agents of hosts provide the places of the servers there; a router stores nothing.
-fn provide_there(variant: &Variant, deployment: &mut Deployment) -> Result<(), TrialError> {
+fn provide_there(variant: &Variant, deployment: &mut Deployment) -> Result {
     let Some(hosts) = deployment.hosts.clone() else { return Ok(()) };
     let has_data = |member: &Member| !matches!(member.source, Source::Route(_));
     let members = deployment.members.iter_mut().filter(|member| has_data(member));
@@ -47,7 +44,7 @@ fn provide_there(variant: &Variant, deployment: &mut Deployment) -> Result<(), T
     Ok(())
 }
 
-fn provide(lab: &Lab, variant: &Variant, member: &mut Member) -> Result<(), TrialError> {
+fn provide(lab: &Lab, variant: &Variant, member: &mut Member) -> Result {
     if let Source::Attach { .. } | Source::Simulate(_) = member.source {
         return Ok(());
     }
@@ -66,7 +63,7 @@ fn provide(lab: &Lab, variant: &Variant, member: &mut Member) -> Result<(), Tria
 }
 
 /// Changes what the trial's database asks for; the tear-down puts it back.
-pub(super) fn set_kernel(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn set_kernel(trial: &mut Trial<'_, '_>) -> Result {
     if trial.deployment.is_simulated() {
         return Ok(());
     }
@@ -77,7 +74,7 @@ pub(super) fn set_kernel(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
 }
 
 /// Empties the page cache of this machine, or of the servers' hosts, unless time is simulated.
-pub(super) fn drop_caches(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn drop_caches(trial: &mut Trial<'_, '_>) -> Result {
     if trial.deployment.is_simulated() {
         return Ok(());
     }
@@ -89,7 +86,7 @@ pub(super) fn drop_caches(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
 }
 
 /// Binds the limit of each volume. What filling has left in the page cache is on the device first.
-pub(super) fn limit(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn limit(trial: &mut Trial<'_, '_>) -> Result {
     for (volume, processes) in volumes(trial) {
         volume.act(VolumeAct::Bind, &processes)?;
         let words = volume.limit.words();
@@ -98,7 +95,7 @@ pub(super) fn limit(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     Ok(())
 }
 
-pub(super) fn lift(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+pub(super) fn lift(trial: &mut Trial<'_, '_>) -> Result {
     for (volume, _) in volumes(trial) {
         volume.act(VolumeAct::Lift, &[])?;
         trial.limited(&volume, None)?;
@@ -110,7 +107,7 @@ pub(super) fn lift(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
 fn volumes(trial: &Trial<'_, '_>) -> Vec<(MadeVolume, Vec<i32>)> {
     let members = trial.deployment.members.iter();
     let all = members.flat_map(|member| {
-        let server = member.instance.as_ref().and_then(|instance| instance.server());
+        let server = member.server();
         let processes = server.map(|server| server.processes()).unwrap_or_default();
         member.volumes.iter().map(move |volume| (volume.clone(), processes.clone()))
     });
@@ -119,7 +116,7 @@ fn volumes(trial: &Trial<'_, '_>) -> Vec<(MadeVolume, Vec<i32>)> {
 
 impl Trial<'_, '_> {
     /// Waits, unless time is simulated.
-    pub(super) fn rest(&mut self, length: Nanoseconds) -> Result<(), TrialError> {
+    pub(super) fn rest(&mut self, length: Nanoseconds) -> Result {
         if !self.deployment.is_simulated() && length > Nanoseconds::ZERO {
             self.event(EventKind::Rested { seconds: length.as_secs_f64() })?;
             self.lab.sleep(length);
@@ -127,7 +124,7 @@ impl Trial<'_, '_> {
         self.check_abort()
     }
 
-    fn limited(&mut self, volume: &MadeVolume, limit: Option<String>) -> Result<(), TrialError> {
+    fn limited(&mut self, volume: &MadeVolume, limit: Option<String>) -> Result {
         let volume = volume.name.clone();
         self.event(EventKind::VolumeLimited { volume, limit })
     }

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dyno_database::{Debt, DebtMeter};
+use dyno_database::Debt;
 use dyno_record::{EventKind, RunOff};
 use dyno_units::Nanoseconds;
 
-use super::settle::{Waiting, debt_read};
+use super::settle::{Meter, Tell, Waiting, debt_read};
 use crate::activity::{keep_samples, watched};
-use crate::error::TrialError;
 use crate::events::readings_event;
 use crate::observe::{Observed, Observer, Series, six_digits};
-use crate::trial::Trial;
+use crate::{Context, Result, Span, Trial, fail};
 
 const PAUSE: Nanoseconds = Nanoseconds::SECOND;
 
@@ -21,7 +20,7 @@ pub(super) const WAIT: &str = "run-off";
 /// Readings in a row that have to say that it is paid: one may be a moment's.
 const AGREEING: usize = 2;
 
-pub(super) fn run_off(trial: &mut Trial<'_, '_>, limit: Nanoseconds) -> Result<(), TrialError> {
+pub(super) fn run_off(trial: &mut Trial<'_, '_>, limit: Nanoseconds) -> Result {
     let Some(server) = trial.deployment.server() else { return Ok(()) };
     let mut meter = match server.debt_meter() {
         Ok(meter) => meter,
@@ -40,12 +39,12 @@ pub(super) fn run_off(trial: &mut Trial<'_, '_>, limit: Nanoseconds) -> Result<(
     trial.event(EventKind::WaitBegan { wait: WAIT.to_owned(), limit_s })?;
     let began = lab.clock.now();
     let observer = Observer::start(watched, Arc::clone(&lab.clock), began)
-        .map_err(|error| TrialError::new(format!("the run-off cannot be observed: {error}")))?;
+        .context("the run-off cannot be observed")?;
     let waiting = Waiting { clock: lab.clock.as_ref(), abort: &lab.abort, limit };
     let mut taken = Observed::default();
     let seen = watch(&waiting, began, meter.as_mut(), &mut |passed, debt| {
-        trial.events.notify(debt_read(WAIT, limit, passed, debt));
-        let (samples, notes) = observer.take();
+        trial.events.notify(debt_read(WAIT, [limit, passed], debt));
+        let Observed { samples, notes, .. } = observer.take();
         samples.iter().for_each(|sample| trial.events.notify(readings_event(sample)));
         taken.samples.extend(samples);
         taken.notes.extend(notes);
@@ -56,7 +55,7 @@ pub(super) fn run_off(trial: &mut Trial<'_, '_>, limit: Nanoseconds) -> Result<(
     taken.notes.extend(notes);
     trial.check_abort()?;
     if let Some(why) = trial.deployment.down() {
-        return Err(TrialError::new(format!("the server did not survive the run-off: {why}")));
+        return fail(format!("the server did not survive the run-off: {why}"));
     }
     let series = keep(trial, Observed { cost, ..taken })?;
     trial.results.summary.meanings.extend(registry.meanings(series.names()));
@@ -66,7 +65,7 @@ pub(super) fn run_off(trial: &mut Trial<'_, '_>, limit: Nanoseconds) -> Result<(
     trial.event(ended)
 }
 
-fn keep(trial: &mut Trial<'_, '_>, observed: Observed) -> Result<Series, TrialError> {
+fn keep(trial: &mut Trial<'_, '_>, observed: Observed) -> Result<Series> {
     let Observed { samples, notes, cost } = observed;
     trial.results.summary.probes_cpu_s += cost.cpu.as_secs_f64();
     trial.results.summary.probes_wall_s += cost.wall.as_secs_f64();
@@ -95,12 +94,7 @@ struct Seen {
 }
 
 /// Each second, until the debt was paid several times in a row, or the time is over.
-fn watch(
-    waiting: &Waiting<'_>,
-    began: Nanoseconds,
-    meter: &mut dyn DebtMeter,
-    tell: &mut dyn FnMut(Nanoseconds, &Debt),
-) -> Seen {
+fn watch(waiting: &Waiting<'_>, began: Nanoseconds, meter: Meter<'_>, tell: Tell<'_>) -> Seen {
     let mut seen = Seen::default();
     for tick in 1.. {
         match meter.read() {
@@ -133,15 +127,14 @@ fn watch(
 
 impl Seen {
     fn into_record(self, limit: Nanoseconds, began: Nanoseconds, series: &Series) -> RunOff {
-        let spans: Vec<(Nanoseconds, Nanoseconds)> =
+        let spans: Vec<Span> =
             self.debts.iter().map(|(at, _)| (at.saturating_sub(PAUSE), PAUSE)).collect();
         let mut readings: BTreeMap<String, Vec<Option<f64>>> = series.align(&spans);
         for (idx, (_, debt)) in self.debts.iter().enumerate() {
             for part in &debt.parts {
                 // The meter's own readings are those that the run-off ended by.
-                let column = readings
-                    .entry(part.reading.to_owned())
-                    .or_insert_with(|| vec![None; self.debts.len()]);
+                let column = readings.entry(part.reading.to_owned());
+                let column = column.or_insert_with(|| vec![None; self.debts.len()]);
                 column[idx] = Some(six_digits(part.value));
             }
         }
@@ -159,7 +152,7 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use dyno_database::DebtPart;
+    use dyno_database::{DebtMeter, DebtPart};
     use dyno_load::AbortFlag;
     use dyno_units::{Clock, ManualClock};
 

@@ -6,11 +6,10 @@ use dyno_study::{Search as SearchRequest, Sought, Statistic};
 
 use super::step::Step;
 use crate::activity::{response_times, throughput};
-use crate::error::TrialError;
 use crate::job::Prepared;
 use crate::judge::{Seen, broken_by};
 use crate::search::{Search, Space, rounded};
-use crate::trial::Trial;
+use crate::{Result, Trial, TrialError, fail};
 
 /// Arrivals that the first probe of a rate shall have at least.
 const ARRIVALS_LEAST: f64 = 100.0;
@@ -23,7 +22,7 @@ impl Step {
         &self,
         trial: &mut Trial<'_, '_>,
         request: &SearchRequest,
-    ) -> Result<StepSummary, TrialError> {
+    ) -> Result<StepSummary> {
         let mut search = Search::new(space(request, self.planned.duration.as_secs_f64()));
         let mut probes: Vec<LoadProbe> = Vec::new();
         while let Some(level) = search.next_level() {
@@ -116,7 +115,7 @@ fn judged(request: &SearchRequest, (number, level): (u32, f64), summary: StepSum
 }
 
 /// Of the latest probe at the level found or, if none held, of the lowest measured one.
-fn summary(search: &Search, probes: Vec<LoadProbe>) -> Result<StepSummary, TrialError> {
+fn summary(search: &Search, probes: Vec<LoadProbe>) -> Result<StepSummary> {
     let found = search.found();
     let measured = || probes.iter().filter(|probe| probe.load.is_some());
     let chosen = match found.held {
@@ -126,7 +125,7 @@ fn summary(search: &Search, probes: Vec<LoadProbe>) -> Result<StepSummary, Trial
         None => measured().min_by(|a, b| a.level.total_cmp(&b.level)),
     };
     let Some(mut summary) = chosen.and_then(|probe| probe.load.clone()) else {
-        return Err(TrialError::new("the search could not measure any load"));
+        return fail("the search could not measure any load");
     };
     summary.search = Some(SearchSummary {
         found: found.held,

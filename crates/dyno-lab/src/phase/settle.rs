@@ -5,18 +5,18 @@ use dyno_load::AbortFlag;
 use dyno_record::{EventKind, Settled};
 use dyno_units::{Clock, Nanoseconds};
 
-use crate::error::TrialError;
-use crate::trial::Trial;
+use crate::{Context, Result, Trial, TrialError};
 
 const PAUSE: Nanoseconds = Nanoseconds::from_secs(1);
 
+pub(super) type Meter<'a> = &'a mut dyn DebtMeter;
+
+/// What is told of each reading: how much time has passed, and the debt.
+pub(super) type Tell<'a> = &'a mut dyn FnMut(Nanoseconds, &Debt);
+
 /// Waits for the engine, where there is one that could have a debt. A debt that cannot be seen is
 /// noted, and the step with this name, which comes next, runs.
-pub(super) fn settle(
-    trial: &mut Trial<'_, '_>,
-    step: &str,
-    limit: Nanoseconds,
-) -> Result<(), TrialError> {
+pub(super) fn settle(trial: &mut Trial<'_, '_>, step: &str, limit: Nanoseconds) -> Result {
     let Some(server) = trial.deployment.server() else { return Ok(()) };
     let tables: Vec<String> =
         trial.workload.tables(server.dialect()).into_iter().map(|table| table.name).collect();
@@ -35,19 +35,14 @@ pub(super) fn settle(
     let wait = format!("settling before {step}");
     trial.event(EventKind::WaitBegan { wait: wait.clone(), limit_s: limit.as_secs_f64() })?;
     let settled = waiting.settle(meter.as_mut(), &tables, &mut |passed, debt| {
-        trial.events.notify(debt_read(&wait, limit, passed, debt));
+        trial.events.notify(debt_read(&wait, [limit, passed], debt));
     })?;
     let Settled { took_s, paid, notes, .. } = settled.clone();
     trial.results.settled = Some(settled);
     trial.event(EventKind::WaitEnded { wait, took_s, paid: Some(paid), notes })
 }
 
-pub(super) fn debt_read(
-    wait: &str,
-    limit: Nanoseconds,
-    passed: Nanoseconds,
-    debt: &Debt,
-) -> EventKind {
+pub(super) fn debt_read(wait: &str, [limit, passed]: [Nanoseconds; 2], debt: &Debt) -> EventKind {
     let unpaid = debt.parts.iter().filter(|part| part.value > part.caught_up_at);
     EventKind::DebtRead {
         wait: wait.to_owned(),
@@ -66,12 +61,7 @@ pub(super) struct Waiting<'a> {
 
 impl Waiting<'_> {
     /// Has the engine pay, and waits until it has; puts its settings back whatever happened.
-    fn settle(
-        &self,
-        meter: &mut dyn DebtMeter,
-        tables: &[String],
-        tell: &mut dyn FnMut(Nanoseconds, &Debt),
-    ) -> Result<Settled, TrialError> {
+    fn settle(&self, meter: Meter<'_>, tables: &[String], tell: Tell<'_>) -> Result<Settled> {
         let began = self.clock.now();
         let mut notes = Vec::new();
         match meter.begin_settling(tables) {
@@ -79,11 +69,8 @@ impl Waiting<'_> {
             Err(why) => notes.push(format!("could not make the engine catch up faster: {why}")),
         }
         let outcome = self.until_paid(began, meter, tell);
-        meter.end_settling().map_err(|why| {
-            TrialError::new(format!(
-                "the settings from before the wait could not be restored: {why}"
-            ))
-        })?;
+        let restored = meter.end_settling();
+        restored.context("the settings from before the wait could not be restored")?;
         if self.abort.is_raised() {
             return Err(TrialError::Abandoned);
         }
@@ -107,8 +94,8 @@ impl Waiting<'_> {
     fn until_paid(
         &self,
         began: Nanoseconds,
-        meter: &mut dyn DebtMeter,
-        tell: &mut dyn FnMut(Nanoseconds, &Debt),
+        meter: Meter<'_>,
+        tell: Tell<'_>,
     ) -> Result<Debt, String> {
         let end = began + self.limit;
         loop {
@@ -176,7 +163,7 @@ mod tests {
         }
     }
 
-    fn settle(debt: f64, end: Result<(), String>) -> Result<Settled, TrialError> {
+    fn settle(debt: f64, end: Result<(), String>) -> Result<Settled> {
         let clock = ManualClock::new();
         let abort = AbortFlag::new();
         let limit = Nanoseconds::from_secs(3);

@@ -10,12 +10,9 @@ use crate::activity::{
     ObservationActivity, StepEnd, VolumeDips, p95_us, response_times, throughput, watched,
     watched_load,
 };
-use crate::error::TrialError;
 use crate::hosts::work_of;
 use crate::job::{self, Prepared, Target};
-use crate::lab::RunOrder;
-use crate::observe::Watched;
-use crate::trial::Trial;
+use crate::{Result, RunOrder, Trial, Watched, fail};
 
 pub(super) struct Step {
     pub(super) step: usize,
@@ -25,7 +22,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    pub(super) fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    pub(super) fn run(&self, trial: &mut Trial<'_, '_>) -> Result {
         let (mut summary, result) = self.measure(trial)?;
         summary.settled = trial.results.settled.take();
         if let Some(message) = self.unfinished(&summary) {
@@ -58,25 +55,21 @@ impl Step {
         ended.map_or(Ok(()), |ended| trial.event(ended))?;
         result?;
         if let Some(why) = dead_end {
-            return Err(TrialError::new(format!("{}: {why}", self.planned.name)));
+            return fail(format!("{}: {why}", self.planned.name));
         }
         // Clients that try to connect again and again fail one by one, but no step fails by that.
         match trial.deployment.down() {
-            Some(_) => Err(TrialError::new("the server exited under load")),
+            Some(_) => fail("the server exited under load"),
             None => Ok(()),
         }
     }
 
     /// What was measured, and how it ended. An error if nothing was measured.
-    fn measure(
-        &self,
-        trial: &mut Trial<'_, '_>,
-    ) -> Result<(StepSummary, Result<(), TrialError>), TrialError> {
+    fn measure(&self, trial: &mut Trial<'_, '_>) -> Result<(StepSummary, Result)> {
         let job = trial.variant.job();
         if let LoadLevel::Search(search) = &self.planned.load {
             if let Some(JobChoice { name, .. }) = job {
-                let message = format!("the job {name} cannot run during a search for a load");
-                return Err(TrialError::new(message));
+                return fail(format!("the job {name} cannot run during a search for a load"));
             }
             return Ok((self.search(trial, search)?, Ok(())));
         }
@@ -84,7 +77,7 @@ impl Step {
             _ if job.as_ref().is_some_and(|job| job.load == JobLoad::Off) => None,
             (LoadLevel::Given(load), _) => Some(load.clone()),
             (_, Some(own)) => Some(Load::Roles(own.roles.clone())),
-            _ => return Err(TrialError::new("the workload does not define the plan's steps")),
+            _ => return fail("the workload does not define the plan's steps"),
         };
         let mut load = load.map(|load| self.load(trial, 0, load));
         let mut prepared = Prepared::default();
@@ -121,14 +114,15 @@ impl Step {
         trial: &mut Trial<'_, '_>,
         load: Option<LoadPlan>,
         prepared: &Prepared,
-    ) -> Result<(StepEnd, Result<(), TrialError>), TrialError> {
+    ) -> Result<(StepEnd, Result)> {
+        trial.results.was_loaded = true;
         let Trial { lab, order, variant, workload, deployment, generators, events, writer, .. } =
             trial;
         let observation = workload.observation().filter(|_| load.is_some());
         let has_load = load.is_some() && observation.is_none();
         let length = load.as_ref().map_or(Nanoseconds(u64::MAX), |load| load.length.duration);
         let generators = generators.as_ref().map(|all| (all, work_of(order.plan, variant)));
-        let here = load.map(|plan| -> Result<Box<dyn Activity + '_>, TrialError> {
+        let here = load.map(|plan| -> Result<Box<dyn Activity + '_>> {
             if let Some(how) = observation {
                 let by = (&**lab, order.watching.as_ref());
                 return Ok(Box::new(ObservationActivity::new(by, &plan.name, how, plan.length)?));
@@ -152,8 +146,7 @@ impl Step {
         let mut beside: Vec<Beside<'_>> = job.chain(dips).chain(faults).collect();
         let is_for_nobody = server.is_none() && !deployment.is_simulated();
         if let Some(name) = sql_for_nobody(order, variant).filter(|_| is_for_nobody) {
-            let message = format!("the probe `{name}` sends SQL, and there is no server");
-            return Err(TrialError::new(message));
+            return fail(format!("the probe `{name}` sends SQL, and there is no server"));
         }
         let process = observation.and_then(|observation| observation.process);
         let watched = (server.is_some() || !deployment.is_simulated()).then(|| {

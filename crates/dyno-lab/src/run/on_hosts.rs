@@ -16,12 +16,10 @@ use dyno_units::Nanoseconds;
 use super::Course;
 use crate::agent::TrialOrder;
 use crate::agent::message::EndThere;
-use crate::error::TrialError;
-use crate::failures::{Failure, TrialEnd};
 use crate::hosts::{FromHost, TrialSite, trial_sites};
-use crate::lab::Lab;
 use crate::observe::Names;
 use crate::trial::Results;
+use crate::{Failure, Lab, Result, TrialEnd, TrialError};
 
 /// What the threads have told and nobody has taken: then they wait, and with them the agents.
 const INBOX: usize = 16;
@@ -30,7 +28,7 @@ enum Told {
     /// It begins now, on the host of this name.
     Began(String),
     From(FromHost),
-    Ended(Result<(EndThere, TrialHost), TrialError>),
+    Ended(Result<(EndThere, TrialHost)>),
 }
 
 /// The trials of one machine, in their order.
@@ -134,7 +132,7 @@ impl<'a> Course<'a, '_> {
     }
 
     /// Reaches all hosts, and notes what they are. None are needed if all trials have ended.
-    fn sites(&mut self) -> Result<Vec<TrialSite<'a>>, TrialError> {
+    fn sites(&mut self) -> Result<Vec<TrialSite<'a>>> {
         let (lab, order) = (self.lab, self.order);
         let mut sites = Vec::new();
         if self.queue.iter().all(|planned| self.ended.contains(&planned.number)) {
@@ -142,24 +140,20 @@ impl<'a> Course<'a, '_> {
         }
         for pool in &order.design.trial_hosts {
             let mut told = Ok(());
-            let (events, record) = (&mut self.events, &mut self.record);
-            let mut say = |message: String| {
-                let event = events.in_run(record, EventKind::Noted { message });
+            let found = trial_sites(lab, pool, &mut |message| {
+                let event = self.note(message);
                 told = std::mem::replace(&mut told, Ok(())).and(event);
-            };
-            let found = trial_sites(lab, pool, &mut say);
+            });
             told?;
             let (found, words) = found?;
-            let message = format!("hosts of {}: {words}", pool.name);
-            self.events.in_run(&mut self.record, EventKind::Noted { message })?;
+            self.note(format!("hosts of {}: {words}", pool.name))?;
             sites.extend(found);
         }
         let machines: BTreeSet<&str> = sites.iter().map(|site| site.machine.as_str()).collect();
         if machines.len() < sites.len() {
             let message =
                 "some of these hosts are the same machine: their trials run one after the other";
-            let message = message.to_owned();
-            self.events.in_run(&mut self.record, EventKind::Noted { message })?;
+            self.note(message.to_owned())?;
         }
         Ok(sites)
     }
@@ -330,7 +324,7 @@ impl<'a> Course<'a, '_> {
         &mut self,
         planned: &PlannedTrial,
         one: &mut Running,
-        result: Result<(EndThere, TrialHost), TrialError>,
+        result: Result<(EndThere, TrialHost)>,
     ) -> Result<(TrialEnd, Vec<EventKind>), WriteError> {
         let Some(mut receiver) = one.receiver.take() else {
             return Ok((TrialEnd::Abandoned, Vec::new()));
@@ -357,8 +351,8 @@ impl<'a> Course<'a, '_> {
             },
         };
         // It says nothing of the variant's server.
-        let failure = Failure { message: why, log: Vec::new(), was_deployed: true };
-        let end = TrialEnd::Failed(failure);
+        let (message, log) = (why, Vec::new());
+        let end = TrialEnd::Failed(Failure { message, log, was_deployed: true, was_loaded: true });
         let Some(outcome) = end.outcome() else { return ended(end) };
         let times = (one.began_unix_ms, self.lab.clock.unix_millis());
         let summary = Results::default().into_summary(planned, outcome, times, None);

@@ -2,20 +2,19 @@
 
 use dyno_database::Products;
 use dyno_model::WorkloadStep;
-use dyno_record::{EventKind, RunWriter, TrialPlan, TrialWriter, WriteError};
-use dyno_study::{Plan, Variant};
+use dyno_record::{Canary, EventKind, RunWriter, TrialPlan, TrialWriter, WriteError};
+use dyno_study::{Plan, Product, Variant};
 use dyno_workload::MadeWorkload;
 
-use crate::canary::HostCanary;
 use crate::check::check_promotion;
-use crate::deployment::Deployment;
-use crate::error::TrialError;
-use crate::events::EventLog;
-use crate::failures::{Failure, TrialEnd, is_disk_full};
-use crate::lab::{Lab, RunOrder};
-use crate::manifest::plan_workload;
+use crate::deployment::is_observed;
+use crate::failures::is_disk_full;
 use crate::phase::{phases, start_agents};
-use crate::trial::{Results, Trial, foreign};
+use crate::trial::{Results, foreign};
+use crate::{
+    Deployment, EventLog, Failure, Lab, Result, RunOrder, Trial, TrialEnd, TrialError, fail,
+    plan_workload,
+};
 
 pub(super) fn run(
     lab: &Lab,
@@ -35,7 +34,7 @@ pub(super) fn run(
             repetition: trial.repetition,
         },
     )?;
-    let canary = HostCanary::begin(lab, variant);
+    let before = has_canary(lab, variant).then(|| canary(lab));
     let mut results = Results::default();
     let end = match perform(lab, order, trial, (&mut results, events, &mut writer)) {
         Ok(()) if results.clean_up_failure.is_some() => TrialEnd::FinishedUncleaned,
@@ -57,8 +56,27 @@ pub(super) fn run(
     }
     events.in_trial(&mut writer, last)?;
     let times = (began_unix_ms, lab.clock.unix_millis());
-    writer.finish(results.into_summary(trial, outcome, times, canary.end(lab)))?;
+    let canary = before.map(|before_s| Canary { before_s, after_s: canary(lab) });
+    writer.finish(results.into_summary(trial, outcome, times, canary))?;
     Ok(end)
+}
+
+/// Not if the trial is simulated, or not recorded. What is only observed is not disturbed by work
+/// of Dyno's.
+fn has_canary(lab: &Lab, variant: &Variant) -> bool {
+    let is_simulated = match &variant.database.product {
+        Product::Private(name) => {
+            lab.products.spec(name).is_some_and(|product| product.is_simulated)
+        }
+        Product::Url(_) => false,
+    };
+    lab.checks_host && !is_simulated && !is_observed(variant)
+}
+
+/// Seconds of a small fixed piece of work: before and after each trial, they show whether the host
+/// changed speed.
+fn canary(lab: &Lab) -> f64 {
+    dyno_load::canary(lab.clock.as_ref()).as_secs_f64()
 }
 
 fn perform(
@@ -66,7 +84,7 @@ fn perform(
     order: &RunOrder<'_>,
     planned: &TrialPlan,
     (results, events, writer): (&mut Results, &mut EventLog<'_>, &mut TrialWriter),
-) -> Result<(), TrialError> {
+) -> Result {
     let variant = &order.plan.variants[planned.variant];
     let workload = plan_workload(&lab.catalog, order.plan, variant)?;
     let own = workload.steps().to_vec();
@@ -74,7 +92,7 @@ fn perform(
     check_promotion(order.plan, variant, &*workload)?;
     let agents = order.design.generators.as_ref().map(start_agents);
     let phases: Vec<_> = agents.into_iter().chain(phases(order.plan, variant, &own)).collect();
-    let mut deployment = Deployment::of(lab.basis(), order.design, variant)?;
+    let mut deployment = Deployment::of(lab.basis(order.design), variant)?;
     let workload = MadeWorkload::new(workload);
     deployment.leave_untouched(&workload);
     let mut trial = Trial {
@@ -97,7 +115,7 @@ fn perform(
 }
 
 /// Refuses steps of a workload that are not those of the plan.
-fn check_steps(plan: &Plan, own: &[WorkloadStep]) -> Result<(), TrialError> {
+fn check_steps(plan: &Plan, own: &[WorkloadStep]) -> Result {
     // The workload has no part in steps of a job that runs alone, and these are called after the job.
     if plan.steps.iter().all(|step| !step.has_load) {
         return Ok(());
@@ -106,21 +124,16 @@ fn check_steps(plan: &Plan, own: &[WorkloadStep]) -> Result<(), TrialError> {
     if own.is_empty() || planned.eq(own.iter().map(|step| step.name.as_ref())) {
         return Ok(());
     }
-    Err(TrialError::new("the workload's steps differ from those of the plan"))
+    fail("the workload's steps differ from those of the plan")
 }
 
-fn failed(
-    lab: &Lab,
-    results: &Results,
-    variant: &Variant,
-    message: &str,
-    log: &[String],
-) -> TrialEnd {
+fn failed(lab: &Lab, results: &Results, variant: &Variant, why: &str, log: &[String]) -> TrialEnd {
     let volumes: Vec<String> = variant.volumes().into_iter().map(|volume| volume.name).collect();
-    let advice = advice(&lab.products, &volumes, log, message);
-    let message = foreign(&format!("{message}{advice}"));
+    let advice = advice(&lab.products, &volumes, log, why);
+    let message = foreign(&format!("{why}{advice}"));
     let log: Vec<String> = log.iter().map(|line| foreign(line)).collect();
-    TrialEnd::Failed(Failure { message, log, was_deployed: results.was_deployed() })
+    let (was_deployed, was_loaded) = (results.was_deployed(), results.was_loaded);
+    TrialEnd::Failed(Failure { message, log, was_deployed, was_loaded })
 }
 
 /// Advice if the message or the server's log reports a full disk; `volumes` are the trial's.

@@ -1,6 +1,7 @@
 //! Checks databases whose servers are started on hosts (`on`).
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::table::Draft;
 use super::{database, host};
@@ -71,7 +72,7 @@ pub(super) fn check(draft: &Draft<'_>, has_generators: bool) -> Vec<HostPool> {
             );
         }
         for volume in variant.volumes() {
-            let Some(device) = &volume.device else { continue };
+            let Some(device) = volume.device().map(Path::display) else { continue };
             refuse(
                 &database.name,
                 format!("the volume `{}` cannot format {device} on hosts", volume.name),

@@ -35,11 +35,8 @@ impl Registry {
     }
 
     /// For the record; names that are not registered are left out.
-    pub fn meanings<'n>(
-        &self,
-        names: impl Iterator<Item = &'n String>,
-    ) -> BTreeMap<String, Reading> {
-        names.filter_map(|name| Some((name.clone(), self.find(name)?.clone()))).collect()
+    pub fn meanings<'n>(&self, all: impl Iterator<Item = &'n String>) -> BTreeMap<String, Reading> {
+        all.filter_map(|name| Some((name.clone(), self.find(name)?.clone()))).collect()
     }
 }
 

@@ -36,8 +36,8 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
         let keeper = Keeper::new(&root)?;
         // `dyno run` says whether a device may be formatted.
         let volumes = plan.variants.iter().flat_map(|variant| variant.volumes());
-        let devices = volumes.filter_map(|volume| volume.device);
-        let devices: Vec<PathBuf> = devices.map(PathBuf::from).collect();
+        let devices: Vec<PathBuf> =
+            volumes.filter_map(|volume| volume.device().map(Path::to_owned)).collect();
         beforehand::check_volumes(&keeper, &devices, &plan)?;
     }
     let statements = statements(&file, &plan, start_servers)?;

@@ -7,9 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::super::tool::Tool;
 use super::{Job, LISTS};
-use crate::error::{KeeperError, OrKeeper, Result};
-use crate::keeper::Keeper;
 use crate::kernel_text::value;
+use crate::{Keeper, KeeperError, OrKeeper, Result};
 
 const LISTS_AGE: Duration = Duration::from_secs(24 * 3600);
 
@@ -79,11 +78,9 @@ impl AptRoot {
 
     fn make(&self, sources: &str) -> Result<()> {
         if sources.is_empty() {
-            return Err(KeeperError(
-                "the machine's apt has no source for its own distribution, so there is nowhere to \
-                 take packages from"
-                    .into(),
-            ));
+            let why = "the machine's apt has no source for its own distribution, so there is \
+                 nowhere to take packages from";
+            return Err(KeeperError(why.into()));
         }
         let folders = ["state/lists/partial", "cache/archives/partial", "log", "sources", "empty"];
         let made = folders.iter().try_for_each(|one| fs::create_dir_all(self.folder.join(one)));
@@ -138,10 +135,8 @@ impl AptRoot {
         ];
         let options =
             options.iter().flat_map(|(name, value)| ["-o".to_owned(), format!("{name}={value}")]);
-        std::iter::once("-q".to_owned())
-            .chain(options)
-            .chain(rest.iter().map(|&word| word.to_owned()))
-            .collect()
+        let rest = rest.iter().map(|&word| word.to_owned());
+        std::iter::once("-q".to_owned()).chain(options).chain(rest).collect()
     }
 }
 
@@ -265,9 +260,8 @@ pub(super) fn problem(keeper: &Keeper) -> Option<String> {
     if let Some(missing) = tools.iter().find(|name| keeper.find_program(name, &[]).is_none()) {
         return Some(format!("the program `{missing}` is missing"));
     }
-    Release::of_machine()
-        .is_none()
-        .then(|| "this machine's distribution is neither Debian nor Ubuntu".to_owned())
+    let unknown = || "this machine's distribution is neither Debian nor Ubuntu".to_owned();
+    Release::of_machine().is_none().then(unknown)
 }
 
 #[cfg(test)]

@@ -115,9 +115,8 @@ fn patchelf(job: &Job<'_>) -> Result<Tool> {
     let release =
         Release::of_machine().or_keeper(|| "the program `patchelf` is missing; install it")?;
     let root = AptRoot::open(job, &release.suite, &release.suite)?;
-    let version = root
-        .version("patchelf")
-        .or_keeper(|| "the program `patchelf` is missing; install the package `patchelf`")?;
+    let missing = || "the program `patchelf` is missing; install the package `patchelf`";
+    let version = root.version("patchelf").or_keeper(missing)?;
     fs::create_dir_all(&folder).or_path(&folder, "cannot be created")?;
     root.download(&[("patchelf".to_owned(), version)], &folder)?;
     let unpacker = Tool::find(job.keeper, "dpkg-deb", "dpkg")?;
@@ -154,10 +153,9 @@ fn relocate(patchelf: &Tool, root: &Path) -> Result<()> {
 fn library_folders(root: &Path) -> Vec<PathBuf> {
     let general = LIBRARY_FOLDERS.map(|name| root.join(name));
     let of_architecture = general.iter().flat_map(fs::read_dir).flatten().flatten();
-    let mut folders: Vec<PathBuf> = of_architecture
-        .map(|entry| entry.path())
-        .filter(|path| path.to_string_lossy().contains("-linux-gnu") && path.is_dir())
-        .collect();
+    let is_its = |path: &PathBuf| path.to_string_lossy().contains("-linux-gnu") && path.is_dir();
+    let mut folders: Vec<PathBuf> =
+        of_architecture.map(|entry| entry.path()).filter(is_its).collect();
     folders.sort();
     folders.reverse();
     folders.extend(general.into_iter().filter(|folder| folder.is_dir()));

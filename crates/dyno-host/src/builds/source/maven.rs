@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::tool::Tool;
 use super::{Downloaded, Job, Source, file_names, files_below, unpack_apart};
-use crate::error::{OrKeeper, Result};
-use crate::keeper::Keeper;
+use crate::{Keeper, OrKeeper, Result};
 
 /// A fixed version, to be the same everywhere.
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";

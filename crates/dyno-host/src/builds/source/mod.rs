@@ -11,8 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::{FetchOrder, LISTS, TOOLS};
-use crate::error::{OrKeeper, Result};
-use crate::keeper::Keeper;
+use crate::{Keeper, OrKeeper, Result};
 
 /// In the order in which they are asked.
 const SOURCES: &[Source] = &[debian::DEBIAN, maven::MAVEN, python::PYTHON];

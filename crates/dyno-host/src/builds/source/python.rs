@@ -4,8 +4,7 @@ use std::path::Path;
 
 use super::super::tool::{ROOT_FOLDER, Tool};
 use super::{Downloaded, Job, Source, file_names};
-use crate::error::{OrKeeper, Result};
-use crate::keeper::Keeper;
+use crate::{Keeper, OrKeeper, Result};
 
 pub(super) const PYTHON: Source = Source {
     name: "python",

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use dyno_units::Nanoseconds;
 
 use super::listing::{PROBE, ThreadListing};
-use super::{Member, ProcessFiles, parse_status};
+use super::{Member, Members, ProcessFiles, parse_status};
 use crate::kernel_text::numbers;
 use crate::process_table::list_pids;
 
@@ -42,6 +42,9 @@ struct Known {
     n_looks: u32,
 }
 
+/// By process and thread id.
+type KnownThreads = BTreeMap<(i32, i32), Known>;
+
 #[derive(Clone, Debug, Default)]
 pub(in crate::probe) struct ThreadKinds {
     pub(in crate::probe) names: Option<ThreadGroups>,
@@ -52,7 +55,7 @@ pub(in crate::probe) struct ThreadKinds {
 pub(super) struct Threads {
     /// `None` if threads are not distinguished.
     kinds: Option<ThreadKinds>,
-    known: BTreeMap<(i32, i32), Known>,
+    known: KnownThreads,
     before: Option<Nanoseconds>,
 }
 
@@ -64,7 +67,7 @@ impl Threads {
     /// If it is time to.
     pub(super) fn read(
         &mut self,
-        members: &BTreeMap<i32, Member>,
+        members: &Members,
         files: &mut ProcessFiles,
         now: Nanoseconds,
         add: &mut dyn FnMut(String, f64),
@@ -89,11 +92,7 @@ impl Threads {
         self.before = Some(now);
     }
 
-    fn look(
-        &self,
-        members: &BTreeMap<i32, Member>,
-        files: &mut ProcessFiles,
-    ) -> BTreeMap<(i32, i32), Known> {
+    fn look(&self, members: &Members, files: &mut ProcessFiles) -> KnownThreads {
         let mut found = BTreeMap::new();
         for (&pid, member) in members {
             // A process of one thread is that thread, with its status read already.
@@ -131,12 +130,7 @@ impl Threads {
         Known { group: kinds.listing.group(tid, before, is_new), ..known }
     }
 
-    fn add_rates(
-        &self,
-        found: &BTreeMap<(i32, i32), Known>,
-        seconds: f64,
-        add: &mut dyn FnMut(String, f64),
-    ) {
+    fn add_rates(&self, found: &KnownThreads, seconds: f64, add: &mut dyn FnMut(String, f64)) {
         // A new thread began at zero; the work of an ended one is lost.
         let grown = |key: &(i32, i32), now: &Known, count: fn(&Counts) -> u64| {
             let before = self.known.get(key).map_or(0, |known| count(&known.counts));

@@ -9,7 +9,7 @@ use dyno_units::Nanoseconds;
 
 use super::tool::{Run, Tools};
 use super::{Way, token};
-use crate::error::TrialError;
+use crate::error::{Context, Result, TrialError};
 
 /// How long copying may take: a hundred megabytes over a slow network.
 const COPY_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
@@ -57,10 +57,9 @@ pub(super) fn copy(
     host: usize,
     program: Option<&Path>,
     tools: &Tools,
-) -> Result<String, TrialError> {
-    let program = program.ok_or_else(|| {
-        TrialError::new("the path of this program is unknown, so that it cannot be copied")
-    })?;
+) -> Result<String> {
+    let program =
+        program.context("the path of this program is unknown, so that it cannot be copied")?;
     let digest = dyno_host::file_digest(program)?;
     let shell = way.on_host(host, &["sh"]);
     let tell = |script: String| {
@@ -74,9 +73,8 @@ pub(super) fn copy(
         return Ok(file);
     }
     let token = token()?;
-    let content = File::open(program).map_err(|error| {
-        TrialError::new(format!("{} cannot be read: {error}", program.display()))
-    })?;
+    let content = File::open(program);
+    let content = content.context(format_args!("{} cannot be read", program.display()))?;
     let write = way.write_on_host(host, &format!("{file}.{token}"));
     let filled = |script: &str| {
         script.replace("DIGEST", &digest).replace("TOKEN", &token).replace("FILE", &file)
@@ -92,7 +90,7 @@ pub(super) fn copy(
 }
 
 /// Whether the file is there, and its path, from what the host said.
-fn place(said: &str) -> Result<(bool, String), TrialError> {
+fn place(said: &str) -> Result<(bool, String)> {
     let wrong = |why: String| TrialError::new(format!("the program cannot be copied: {why}"));
     let line = said.lines().find_map(|line| line.trim().strip_prefix(MARK));
     let (state, file) = line

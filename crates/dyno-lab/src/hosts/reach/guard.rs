@@ -10,7 +10,7 @@ use dyno_host::PipedProcess;
 use dyno_units::Nanoseconds;
 
 use super::tool::{Tools, words};
-use crate::error::TrialError;
+use crate::error::{Context, Result};
 
 /// Its first words are the seconds after which it gives up, and those of the first pause; pauses grow to five minutes.
 const SCRIPT: &str = "trap '' HUP INT TERM; exec >/dev/null 2>&1
@@ -36,10 +36,9 @@ impl Guard {
         command: &[String],
         (pool, tools): (&str, &Tools),
         limit: Nanoseconds,
-    ) -> Result<Guard, TrialError> {
-        Guard::pausing(command, &tools.hidden, (limit, PAUSE_S)).map_err(|error| {
-            TrialError::new(format!("host {pool}: `sh` cannot be started: {error}"))
-        })
+    ) -> Result<Guard> {
+        Guard::pausing(command, &tools.hidden, (limit, PAUSE_S))
+            .context(format_args!("host {pool}: `sh` cannot be started"))
     }
 
     fn pausing(

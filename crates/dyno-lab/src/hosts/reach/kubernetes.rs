@@ -13,7 +13,7 @@ use super::guard::Guard;
 use super::job::{JobState, Pod, last_event};
 use super::tool::{LOST_LIMIT, Run, Tools, words};
 use super::{Say, Way, counted, token};
-use crate::error::TrialError;
+use crate::error::{Context, Result, TrialError, fail};
 
 const LOOK: Nanoseconds = Nanoseconds::from_millis(500);
 /// What is asked for after its time to be deleted, in seconds.
@@ -144,9 +144,7 @@ fn label(name: &str) -> String {
 
 fn kubectl(request: &KubernetesRequest, arguments: &[&str]) -> Vec<String> {
     let options = [("--context", &request.context), ("--namespace", &request.namespace)];
-    let options = options
-        .iter()
-        .filter_map(|(option, value)| value.as_ref().map(|value| format!("{option}={value}")));
+    let options = options.iter().filter_map(|(name, of)| Some(format!("{name}={}", of.as_ref()?)));
     ["kubectl".to_owned()].into_iter().chain(options).chain(words(arguments)).collect()
 }
 
@@ -166,7 +164,7 @@ impl Kubernetes {
         pool: &HostPool,
         request: &KubernetesRequest,
         (tools, say): (&Tools, Say<'_>),
-    ) -> Result<Kubernetes, TrialError> {
+    ) -> Result<Kubernetes> {
         let token = token()?;
         let job = job_name(pool, &token);
         let delete = delete(request, &job);
@@ -208,21 +206,18 @@ impl Kubernetes {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look(&self, tools: &Tools, say: Say<'_>) -> Result<JobState, TrialError> {
+    fn look(&self, tools: &Tools, say: Say<'_>) -> Result<JobState> {
         let of = format!("--selector={TOKEN}={}", self.token);
         let get = kubectl(&self.request, &["get", "job,pods", &of, "--output=json"]);
         let text = tools.ask_again(&get, is_away, say)?;
-        JobState::of(&text).ok_or_else(|| {
-            TrialError::new(
-                "`kubectl get job,pods` printed no list of them, or a pod whose name none can have"
-                    .to_owned(),
-            )
-        })
+        JobState::of(&text).context(
+            "`kubectl get job,pods` printed no list of them, or a pod whose name none can have",
+        )
     }
 
     /// Waits for all pods that are not given up; returns why the Job must be requested again, if so. Fails if
     /// they are not running in time, the cluster does not answer for a minute, or the user wants to stop.
-    fn await_pods(&self, tools: &Tools, say: Say<'_>) -> Result<Option<String>, TrialError> {
+    fn await_pods(&self, tools: &Tools, say: Say<'_>) -> Result<Option<String>> {
         let began = tools.clock.now();
         // Where the run may go on with the pods that are left, one that is gone has a minute to come back.
         let grace = LOST_LIMIT.min(self.request.wait);
@@ -254,11 +249,11 @@ impl Kubernetes {
             let is_final = is_final.unwrap_or(false);
             if is_final || waited >= self.request.wait {
                 let within = format!(" within {}", self.request.wait);
-                return Err(TrialError::new(format!(
+                return fail(format!(
                     "Kubernetes does not run {}{}: {told}",
                     counted(self.places().len(), "pod"),
                     if is_final { "" } else { &within },
-                )));
+                ));
             }
             tools.pause(LOOK)?;
         }
@@ -339,11 +334,11 @@ impl Way for Kubernetes {
         self.on_pod(host, &["sh", "-c", "dd of=\"$1\" bs=65536; exit $?", "sh", file])
     }
 
-    fn gone(&self, tools: &Tools, say: Say<'_>) -> Result<Option<String>, TrialError> {
+    fn gone(&self, tools: &Tools, say: Say<'_>) -> Result<Option<String>> {
         self.await_pods(tools, say).map_err(|error| error.of_pool(&self.pool))
     }
 
-    fn give_back(self: Box<Self>, tools: &Tools) -> Result<(), TrialError> {
+    fn give_back(self: Box<Self>, tools: &Tools) -> Result {
         let (time, job) = (self.request.time, &self.job);
         tools.ask(&delete(&self.request, job)).map_err(|error| {
             error.with(&format!(

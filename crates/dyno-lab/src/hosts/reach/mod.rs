@@ -19,11 +19,13 @@ use dyno_study::{HostPool, Reach};
 pub(crate) use tool::Tools;
 pub(super) use tool::{LOST_LIMIT, LOST_PAUSE};
 
-use crate::error::TrialError;
-use crate::lab::Lab;
+use crate::{Context, Lab, Result, TrialError};
 
 /// Takes what is worth knowing while hosts are waited for.
 pub(crate) type Say<'a> = &'a mut dyn FnMut(String);
+
+/// What hosts are asked for with, and who hears of it.
+type Talk<'a> = (&'a Tools, Say<'a>);
 
 /// Hexadecimal digits of a token: enough that nobody guesses it, few enough for the names of objects.
 const TOKEN_DIGITS: usize = 12;
@@ -53,21 +55,17 @@ pub(super) trait Way: Send + Sync {
 
     /// Why the hosts must be requested again; none while they are held. Fails if that cannot be
     /// found out, or they do not come back in time.
-    fn gone(&self, _tools: &Tools, _say: Say<'_>) -> Result<Option<String>, TrialError> {
+    fn gone(&self, _tools: &Tools, _say: Say<'_>) -> Result<Option<String>> {
         Ok(None)
     }
 
     /// Fails if that is impossible now; the guard will try again.
-    fn give_back(self: Box<Self>, _tools: &Tools) -> Result<(), TrialError> {
+    fn give_back(self: Box<Self>, _tools: &Tools) -> Result {
         Ok(())
     }
 }
 
-fn open(
-    pool: &HostPool,
-    program: Option<&Path>,
-    talk: (&Tools, Say<'_>),
-) -> Result<Box<dyn Way>, TrialError> {
+fn open(pool: &HostPool, program: Option<&Path>, talk: Talk<'_>) -> Result<Box<dyn Way>> {
     Ok(match &pool.reach {
         Reach::Local => Box::new(plain::Local::open(program.and_then(Path::to_str))?),
         Reach::Command(words) => Box::new(plain::Command::new(words, &pool.names)),
@@ -84,9 +82,8 @@ pub fn kubernetes_manifest(pool: &HostPool) -> Option<String> {
     serde_json::to_string_pretty(&kubernetes::manifest(pool, request, &token)).ok()
 }
 
-fn token() -> Result<String, TrialError> {
-    let token = dyno_host::random_token()
-        .map_err(|error| TrialError::new(format!("no random number can be drawn: {error}")))?;
+fn token() -> Result<String> {
+    let token = dyno_host::random_token().context("no random number can be drawn")?;
     Ok(token[..TOKEN_DIGITS].to_owned())
 }
 
@@ -128,12 +125,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl HeldHosts {
     /// Requests them unless they are held. Fails, with the pool's name, if there are none.
-    pub(super) fn reach(
-        &self,
-        lab: &Lab,
-        pool: &HostPool,
-        say: Say<'_>,
-    ) -> Result<Arc<Reached>, TrialError> {
+    pub(super) fn reach(&self, lab: &Lab, pool: &HostPool, say: Say<'_>) -> Result<Arc<Reached>> {
         let tools = tools(lab, pool);
         let held = locked(&self.pools).get(&pool.name).cloned();
         if let Some(held) = held {
@@ -191,7 +183,7 @@ impl HeldHosts {
     }
 }
 
-fn give_back(held: Arc<Reached>) -> Result<(), TrialError> {
+fn give_back(held: Arc<Reached>) -> Result {
     // Trials that have ended hold nothing.
     let Some(Reached { way, tools, .. }) = Arc::into_inner(held) else { return Ok(()) };
     way.give_back(&tools.after_the_end())
@@ -227,11 +219,7 @@ impl Reached {
 
     /// The command that starts an agent. Copies the program if the study says so; fails, without the
     /// host's name, if it cannot.
-    pub(super) fn agent(
-        &self,
-        host: usize,
-        (lab, pool): (&Lab, &HostPool),
-    ) -> Result<Vec<String>, TrialError> {
+    pub(super) fn agent(&self, host: usize, (lab, pool): (&Lab, &HostPool)) -> Result<Vec<String>> {
         if !pool.copy {
             return Ok(self.way.agent(host));
         }
@@ -250,7 +238,7 @@ impl Reached {
 
     /// Checks that the hosts are still held. Fails if they are not, or it is unknown: the run
     /// cannot continue, which is noted.
-    pub(super) fn look(&self, lab: &Lab, pool: &HostPool, say: Say<'_>) -> Result<(), TrialError> {
+    pub(super) fn look(&self, lab: &Lab, pool: &HostPool, say: Say<'_>) -> Result {
         let gone = match self.way.gone(&self.tools, say) {
             Ok(None) => return Ok(()),
             Ok(Some(why)) => TrialError::new(why).of_pool(&pool.name),

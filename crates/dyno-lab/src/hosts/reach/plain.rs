@@ -3,7 +3,7 @@
 use dyno_study::with_name;
 
 use super::{Way, tool};
-use crate::error::TrialError;
+use crate::error::{Context, Result};
 
 pub(super) struct Local {
     program: String,
@@ -11,10 +11,10 @@ pub(super) struct Local {
 
 impl Local {
     /// Uses Dyno's own program; fails if its path is unknown.
-    pub(super) fn open(program: Option<&str>) -> Result<Local, TrialError> {
-        let program = program.map(str::to_owned).ok_or_else(|| {
-            TrialError::new("the path of this program is unknown: give the host a `reach`")
-        })?;
+    pub(super) fn open(program: Option<&str>) -> Result<Local> {
+        let program = program.map(str::to_owned);
+        let program =
+            program.context("the path of this program is unknown: give the host a `reach`")?;
         Ok(Local { program })
     }
 }

@@ -7,8 +7,8 @@ use dyno_units::clean_text;
 
 use super::guard::Guard;
 use super::tool::{Run, Tools, words};
-use super::{Say, Way, counted, token};
-use crate::error::TrialError;
+use super::{Say, Talk, Way, counted, token};
+use crate::error::{Result, TrialError, fail};
 
 /// How often it is asked what the queue says, in seconds.
 const QUEUE_EVERY: u32 = 2;
@@ -24,11 +24,8 @@ pub(super) struct Slurm {
 impl Slurm {
     /// A node for each name of the pool. Fails, leaving nothing requested, if Slurm refuses or the
     /// queue takes longer than the study allows.
-    pub(super) fn open(
-        pool: &HostPool,
-        request: &SlurmRequest,
-        (tools, say): (&Tools, Say<'_>),
-    ) -> Result<Slurm, TrialError> {
+    pub(super) fn open(pool: &HostPool, request: &SlurmRequest, talk: Talk<'_>) -> Result<Slurm> {
+        let (tools, say) = talk;
         let name = format!("dyno-{}", token()?);
         let cancel = words(&["scancel", "--name", &name]);
         let guard = Guard::post(&cancel, (&pool.name, tools), request.time)?;
@@ -79,12 +76,8 @@ fn salloc(pool: &HostPool, request: &SlurmRequest, name: &str) -> Vec<String> {
     own.into_iter().chain(keeps).chain(options).collect()
 }
 
-fn allocate(
-    pool: &HostPool,
-    request: &SlurmRequest,
-    name: &str,
-    (tools, say): (&Tools, Say<'_>),
-) -> Result<String, TrialError> {
+fn allocate(pool: &HostPool, request: &SlurmRequest, name: &str, talk: Talk<'_>) -> Result<String> {
+    let (tools, say) = talk;
     let (mut told, mut seconds) = (String::new(), 0);
     let mut look = || {
         seconds += 1;
@@ -107,7 +100,7 @@ fn allocate(
     }
     let job = tools.ask(&words(&["squeue", "--noheader", "--name", name, "--format=%i"]))?;
     if job.trim().is_empty() {
-        return Err(TrialError::new("Slurm has ended the job as soon as it was granted"));
+        return fail("Slurm has ended the job as soon as it was granted");
     }
     named(&job, "job").map(str::to_owned)
 }
@@ -129,19 +122,19 @@ fn in_queue(line: &str) -> Option<String> {
     Some(format!("job {job} waits in the queue ({why}{start})"))
 }
 
-fn nodes(job: &str, tools: &Tools) -> Result<Vec<String>, TrialError> {
+fn nodes(job: &str, tools: &Tools) -> Result<Vec<String>> {
     let list = tools.ask(&words(&["squeue", "--noheader", "--jobs", job, "--format=%N"]))?;
     let names = tools.ask(&words(&["scontrol", "show", "hostnames", named(&list, "nodes")?]))?;
     names.split_whitespace().map(|name| named(name, "nodes").map(str::to_owned)).collect()
 }
 
 /// A job or nodes as Slurm names them (`81_2`, `n[1-4],m7`), which are a word of a command and no option.
-fn named<'a>(text: &'a str, what: &str) -> Result<&'a str, TrialError> {
+fn named<'a>(text: &'a str, what: &str) -> Result<&'a str> {
     let text = text.trim();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-[],".contains(c);
     match !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
         true => Ok(text),
-        false => Err(TrialError::new(format!("Slurm names no {what}: {}", clean_text(text)))),
+        false => fail(format!("Slurm names no {what}: {}", clean_text(text))),
     }
 }
 
@@ -166,7 +159,7 @@ impl Way for Slurm {
         super::tool::words(&[&srun[..], &["--cpu-bind=none", "--mpi=none"], words].concat())
     }
 
-    fn gone(&self, tools: &Tools, say: Say<'_>) -> Result<Option<String>, TrialError> {
+    fn gone(&self, tools: &Tools, say: Say<'_>) -> Result<Option<String>> {
         let command = words(&["squeue", "--noheader", "--name", &self.name, "--format=%T"]);
         Ok(match tools.ask_again(&command, is_away, say)?.trim() {
             "RUNNING" => None,
@@ -175,7 +168,7 @@ impl Way for Slurm {
         })
     }
 
-    fn give_back(self: Box<Self>, tools: &Tools) -> Result<(), TrialError> {
+    fn give_back(self: Box<Self>, tools: &Tools) -> Result {
         tools.ask(&words(&["scancel", "--name", &self.name]))?;
         self.guard.dismiss();
         Ok(())

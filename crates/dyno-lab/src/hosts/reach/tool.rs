@@ -11,7 +11,7 @@ use dyno_load::AbortFlag;
 use dyno_units::{Clock, Nanoseconds, clean_text, redact_command, redact_secrets};
 
 use super::Say;
-use crate::error::TrialError;
+use crate::error::{Result, TrialError};
 
 const LOOK: Duration = Duration::from_millis(20);
 const POLL: Nanoseconds = Nanoseconds::from_millis(100);
@@ -76,7 +76,7 @@ impl Tools {
         Tools { abort: AbortFlag::new(), ..self.clone() }
     }
 
-    pub(super) fn pause(&self, length: Nanoseconds) -> Result<(), TrialError> {
+    pub(super) fn pause(&self, length: Nanoseconds) -> Result {
         let until = self.clock.now() + length;
         while self.clock.now() < until {
             if self.abort.is_raised() {
@@ -89,7 +89,7 @@ impl Tools {
 
     /// Returns the output. Fails, with the command and its standard error, if it cannot be started,
     /// fails, or takes too long; or if the user wants to stop.
-    pub(super) fn run(&self, run: Run<'_>) -> Result<Printed, TrialError> {
+    pub(super) fn run(&self, run: Run<'_>) -> Result<Printed> {
         let Run { command, input, limit, each_second } = run;
         let failed = |how: &str, complaint: &str| {
             let words = redact_command(command).join(" ");
@@ -133,7 +133,7 @@ impl Tools {
         }
     }
 
-    pub(super) fn ask(&self, command: &[String]) -> Result<String, TrialError> {
+    pub(super) fn ask(&self, command: &[String]) -> Result<String> {
         self.run(Run::of(command, &mut || {})).map(|printed| printed.output)
     }
 
@@ -143,7 +143,7 @@ impl Tools {
         command: &[String],
         is_away: fn(&str) -> bool,
         say: Say<'_>,
-    ) -> Result<String, TrialError> {
+    ) -> Result<String> {
         let until = self.clock.now() + LOST_LIMIT;
         let mut is_told = false;
         loop {
@@ -226,7 +226,7 @@ mod tests {
         Tools { abort: AbortFlag::new(), hidden: Vec::new(), clock }
     }
 
-    fn message<T: std::fmt::Debug>(result: Result<T, TrialError>) -> String {
+    fn message<T: std::fmt::Debug>(result: Result<T>) -> String {
         match result {
             Err(TrialError::Failed { message, .. }) => message,
             other => panic!("{other:?}"),

@@ -305,12 +305,12 @@ fn any_field_of_a_volume_can_be_varied() {
     assert_eq!(names(&study)[2], expected);
     let volume = study.variants[2].volume().expect("it has one");
     assert_eq!((volume.name.as_str(), volume.filesystem.as_str()), ("v", "xfs"));
-    assert_eq!(volume.size.map(|size| size.0), Some(1 << 30));
+    assert_eq!(volume.backing, dyno_units::Backing::Size(dyno_units::ByteCount(1 << 30)));
     assert_eq!(volume.make_options, ["-b", "1024", "-O", "^has_journal"]);
     assert_eq!(volume.mount_options, ["noatime", "data=ordered"]);
-    let limits: Vec<(&str, u64)> =
-        volume.limit.iter().map(|(name, limit)| (name.as_str(), *limit)).collect();
-    assert_eq!(limits, [("write_bandwidth", 8_000_000), ("write_iops", 500)]);
+    let limit = (volume.limit.write_bandwidth, volume.limit.write_iops);
+    assert_eq!(limit, (Some(8_000_000), Some(500)));
+    assert_eq!((volume.limit.read_bandwidth, volume.limit.read_iops), (None, None));
     assert_eq!(crate::fixture::study(&with_design("database = 'a'")).variants[0].volume(), None);
 }
 
@@ -354,7 +354,7 @@ fn a_limit_may_be_lower_at_times() {
     let dips = study.variants[1].volume().and_then(|volume| volume.dips).expect("it dips");
     let seconds = |time: dyno_units::Nanoseconds| time.as_secs_f64();
     assert_eq!((seconds(dips.every), seconds(dips.length)), (60.0, 2.0));
-    assert_eq!(dips.limit.get("write_iops"), Some(&50));
+    assert_eq!(dips.limit.write_iops, Some(50));
 }
 
 #[test]

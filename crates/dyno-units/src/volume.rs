@@ -1,16 +1,17 @@
-//! The requested properties of a volume.
+//! The requested properties of a volume, as a study says them and a host makes it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use dyno_units::{ByteCount, Nanoseconds};
 use serde::{Deserialize, Serialize};
+
+use crate::{ByteCount, Nanoseconds};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeSpec {
     pub name: String,
     pub backing: Backing,
-    /// One of [`super::filesystems`]: `ext4`.
+    /// `ext4`.
     pub filesystem: String,
     /// Of the program that makes the filesystem, word by word.
     pub make_options: Vec<String>,
@@ -103,6 +104,19 @@ impl VolumeSpec {
             dips: None,
             cache: None,
             arc: None,
+        }
+    }
+
+    /// At least at times.
+    pub fn is_limited(&self) -> bool {
+        !self.limit.is_none() || self.dips.is_some()
+    }
+
+    /// To be formatted; `None` on an image.
+    pub fn device(&self) -> Option<&Path> {
+        match &self.backing {
+            Backing::Device { path, .. } => Some(path),
+            Backing::Size(_) => None,
         }
     }
 
