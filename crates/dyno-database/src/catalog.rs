@@ -17,7 +17,7 @@ use dyno_workload::{Connection, StatementError, TextRows};
 
 use crate::dialects::sql_of;
 use crate::error::Telling;
-use crate::sql::CatalogSql;
+use crate::sql::{CatalogSql, first_cell};
 
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
@@ -312,10 +312,6 @@ pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows
         let _ = connection.query("ROLLBACK");
     }
     result
-}
-
-pub(crate) fn first_cell(rows: TextRows) -> Option<String> {
-    rows.into_iter().next()?.into_iter().next()?
 }
 
 /// Refuses names that would have to be quoted.

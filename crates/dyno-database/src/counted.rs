@@ -4,35 +4,7 @@ use dyno_workload::declared::capture::{CountedColumn, CountedStatement};
 use dyno_workload::{Connection, Dialect};
 
 use crate::dialects::sql_of;
-
-pub(crate) struct CountedSql {
-    /// None if the session could call nothing that other users made.
-    pub(crate) guard: Option<CountedGuard>,
-    /// Statements of the catalog, with executions and rows returned or changed, the most frequent first. The
-    /// first query that the server knows is used; `{schema}` is the guard's.
-    pub(crate) statements: &'static [&'static str],
-    /// Asks how many executions the server has counted without the texts of their statements.
-    pub(crate) without_text: Option<&'static str>,
-    pub(crate) missing: &'static str,
-    /// For all columns of the catalog's tables, in order: table, column, and as 0 or 1 whether it is a number, begins
-    /// an index, ends a unique one. With a guard also the table's quoted name with schema; `{visible}` is the tables'
-    /// numbers.
-    pub(crate) columns: &'static str,
-    /// Queries for some values of a column, at most 1000 characters each, and for its minimum and maximum if an
-    /// index begins with it. Arguments are quoted names. Calls nothing that other users can have made.
-    pub(crate) values: fn(table: &str, column: &str) -> [String; 2],
-    pub(crate) quote: char,
-}
-
-/// Keeps other users' functions, operators, casts and views from running with the rights of the user who captures.
-pub(crate) struct CountedGuard {
-    /// Asks for the numbers of the tables whose names are found without a schema.
-    pub(crate) visible: &'static str,
-    /// Settings after which only the server's own names are found.
-    pub(crate) settings: &'static [&'static str],
-    /// Asks for the quoted name of the schema in which the server keeps its statistics.
-    pub(crate) schema: &'static str,
-}
+use crate::sql::CountedSql;
 
 pub struct Counted {
     connection: Box<dyn Connection>,

@@ -1,8 +1,9 @@
-//! Dyno's own SQL in each dialect, by folder.
+//! Dyno's own SQL in each dialect, by folder, and what is done with it on any server.
 
-use dyno_workload::Dialect;
+use dyno_workload::{Connection, Dialect, ErrorClass, StatementError};
 
-use crate::sql::SqlSpec;
+use crate::error::StatementResult as Result;
+use crate::sql::{Identity, SqlSpec, first_cell};
 
 /// The dialect of what runs inside Dyno's own process; where there is no SQL, it means nothing.
 pub(crate) const EMBEDDED: Dialect = Dialect::Sqlite;
@@ -21,4 +22,130 @@ pub(crate) const ALL: &[&SqlSpec] = &[
 
 pub(crate) fn sql_of(dialect: Dialect) -> &'static SqlSpec {
     ALL.iter().find(|sql| sql.dialect == dialect).expect("each dialect has a folder: a test")
+}
+
+/// None if it cannot be determined. `token` is a random text of letters and digits, for products that
+/// need a lock. Fails if a connection is lost.
+pub fn is_same_server(
+    one: &mut dyn Connection,
+    other: &mut dyn Connection,
+    token: &str,
+) -> Result<Option<bool>> {
+    let ask = |connection: &mut dyn Connection, statement: &str| {
+        let cell = match connection.query(statement) {
+            Ok(rows) => first_cell(rows),
+            Err(error) if error.class.loses_connection() => return Err(error),
+            Err(_) => None,
+        };
+        Ok(cell)
+    };
+    match &sql_of(one.dialect()).identity {
+        None => Ok(None),
+        Some(Identity::Answer(question)) => {
+            let (first, second) = (ask(one, question)?, ask(other, question)?);
+            Ok(first.zip(second).map(|(first, second)| first == second))
+        }
+        Some(Identity::Lock { take, is_taken }) => {
+            let name = format!("dyno-{token}");
+            if ask(one, &take(&name))?.as_deref() != Some("1") {
+                return Ok(None);
+            }
+            Ok(ask(other, &is_taken(&name))?.map(|found| found == "1"))
+        }
+    }
+}
+
+/// Number and sum of checksums of a table's rows, whatever their order on disk; none if the product has
+/// no statement for it. Fails if the table cannot be read.
+pub fn digest(connection: &mut dyn Connection, table: &str) -> Result<Option<String>> {
+    let Some(statements) = sql_of(connection.dialect()).digest else { return Ok(None) };
+    let mut cells = Vec::new();
+    for statement in statements(table) {
+        for row in connection.query(&statement)? {
+            cells.extend(row.into_iter().map(|cell| cell.unwrap_or_default()));
+        }
+    }
+    Ok(Some(cells.join(" ")))
+}
+
+/// Quoted names from `list`, safe in statements, also for another server. Fails if the server does not answer, or lists
+/// more than a name: a host could otherwise run any statement on another host's server.
+pub(crate) fn listed_tables(connection: &mut dyn Connection, list: &str) -> Result<Vec<String>> {
+    let tables: Vec<String> = connection.query(list)?.into_iter().flatten().flatten().collect();
+    let quote = connection.dialect().name_quote();
+    match tables.iter().find(|table| !is_one_name(table, quote)) {
+        None => Ok(tables),
+        Some(table) => {
+            let message = connection.shown(&format!("the server lists a table `{table}`"));
+            let message = format!("{message}, which is no name");
+            Err(StatementError::new(ErrorClass::Refused, "name", message))
+        }
+    }
+}
+
+/// Whether a text is one name: between quotes, in which a quote is doubled, or of such letters that it needs none.
+fn is_one_name(text: &str, quote: char) -> bool {
+    let Some(inner) = text.strip_prefix(quote) else {
+        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        return text.starts_with(|c: char| !c.is_ascii_digit()) && text.chars().all(is_plain);
+    };
+    let Some(inner) = inner.strip_suffix(quote) else { return false };
+    let doubled = String::from_iter([quote, quote]);
+    !inner.is_empty() && !inner.replace(&doubled, "").contains([quote, '\0'])
+}
+
+/// Names this connection's session for [`cancel`]; none if the product cannot.
+pub fn session(connection: &mut dyn Connection) -> Option<u64> {
+    let sql = sql_of(connection.dialect()).cancel.as_ref()?;
+    let rows = connection.query(sql.session).ok()?;
+    rows.first()?.first()?.as_ref()?.parse().ok()
+}
+
+/// Of the same user's session. Fails if it cannot be cancelled, or has ended.
+pub fn cancel(connection: &mut dyn Connection, session: u64) -> Result<()> {
+    match &sql_of(connection.dialect()).cancel {
+        Some(sql) => connection.query(&(sql.cancel)(session)).map(drop),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn only_one_name_stands_in_a_statement() {
+        let check = |text: &str, quote: char, expected: bool| {
+            assert_eq!(is_one_name(text, quote), expected, "{text}");
+        };
+        for good in ["sbtest1", "_a", "\"A b\"", "\"a\"\"b\"", "\"; DROP TABLE x\"", "\"\"\"\""] {
+            check(good, '"', true);
+        }
+        for good in ["`a`", "`a``b`", "`; --`"] {
+            check(good, '`', true);
+        }
+        let bad =
+            ["", "1a", "A", "a b", "a;b", "\"", "\"\"", "\"a", "\"a\"b\"", "\"a\"; \"", "\"\"\""];
+        bad.iter().for_each(|bad| check(bad, '"', false));
+        for bad in ["``", "`a`;DROP TABLE `b`", "\"a\"", "`a``", "`a\0`"] {
+            check(bad, '`', false);
+        }
+    }
+
+    #[test]
+    fn what_a_server_lists_is_no_statement_for_another_one() {
+        let honest: dyno_workload::Connector = Arc::new(|| {
+            let mut connection = crate::sqlite::connection_in_memory().expect("it is made");
+            connection.query("CREATE TABLE a (id INTEGER)").expect("it is made");
+            Ok(connection)
+        });
+        let compare = |list: &str| crate::tables_that_differ(list, &honest, &honest);
+        assert_eq!(compare("SELECT 'a'"), Ok((Vec::new(), 1)));
+        let forged = "a; COPY a TO PROGRAM 'x\u{1b}'";
+        let error = compare(&format!("SELECT '{}'", forged.replace('\'', "''"))).unwrap_err();
+        assert!(error.contains("which is no name") && error.contains("TO PROGRAM"), "{error}");
+        assert!(!error.contains('\u{1b}'), "{error:?}");
+    }
 }

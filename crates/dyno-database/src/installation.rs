@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use dyno_host::{Build, Image, Keeper, Origin};
+use dyno_host::{Build, Image, Keeper, Origin, Program};
 use dyno_units::{version_fits, version_numbers};
 
 use crate::error::{Result, fail};
-use crate::{DeployError, ServerSpec};
+use crate::{BuildFacts, DeployError, ServerSpec};
 
 /// The source of programs that were on the machine before Dyno.
 pub const MACHINE: &str = "machine";
@@ -21,19 +21,14 @@ pub struct Installation {
     pub origin: Origin,
     /// The build of Dyno's own store that they belong to.
     pub build: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct BuildFacts {
-    pub origin: Origin,
-    pub programs: PathBuf,
-    pub configured: Option<String>,
+    /// The image that they are in; none if they are on this machine.
+    pub image: Option<Image>,
 }
 
 impl Installation {
     pub(crate) fn on_machine(programs: PathBuf, version: String, builder: String) -> Installation {
         let origin = Origin { source: MACHINE.to_owned(), builder, ..Origin::default() };
-        Installation { programs, version, origin, build: None }
+        Installation { programs, version, origin, build: None, image: None }
     }
 
     pub(crate) fn fetched(build: Build) -> Installation {
@@ -42,13 +37,30 @@ impl Installation {
             version: build.version,
             origin: build.origin,
             build: Some(build.name),
+            image: None,
         }
+    }
+
+    /// Of an image that has this server.
+    pub(crate) fn in_image(server: &Path, version: &str, image: &Image) -> Installation {
+        let programs = server.parent().unwrap_or(Path::new("/")).to_owned();
+        let (origin, image) = (image.origin(), Some(image.clone()));
+        Installation { programs, version: version.to_owned(), origin, build: None, image }
     }
 
     /// What is known of a server of theirs.
     pub(crate) fn facts(&self, configured: Option<String>) -> BuildFacts {
         let (origin, programs) = (self.origin.clone(), self.programs.clone());
         BuildFacts { origin, programs, configured }
+    }
+
+    pub(crate) fn program<'a>(&'a self, path: &'a Path) -> Program<'a> {
+        Program { path, image: self.image.as_ref() }
+    }
+
+    /// The first number of the version.
+    pub(crate) fn major(&self) -> u32 {
+        version_numbers(&self.version).first().copied().unwrap_or_default()
     }
 
     fn is_on_machine(&self) -> bool {
@@ -233,7 +245,13 @@ mod tests {
     fn one(version: &str, source: &str) -> Installation {
         let origin = Origin { source: source.to_owned(), ..Origin::default() };
         let build = (source != MACHINE).then(|| format!("db-{source}-{version}"));
-        Installation { programs: version.into(), version: version.to_owned(), origin, build }
+        Installation {
+            programs: version.into(),
+            version: version.to_owned(),
+            origin,
+            build,
+            image: None,
+        }
     }
 
     fn spec(version: Option<&str>, from: Option<&str>) -> ServerSpec {

@@ -30,7 +30,6 @@ mod durability;
 mod endpoint;
 mod error;
 mod explain_cost;
-mod family;
 mod fetch;
 mod files;
 #[cfg(all(feature = "servers", any(test, fuzzing)))]
@@ -90,7 +89,7 @@ pub use archive::{
     ArchiveError, ArchiveOptions, ArchiveSide, Archived, TableBytes, archive_between,
     archive_bytes, archive_sides,
 };
-pub use attached::{LocalServer, observe};
+pub use attached::observe;
 pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables, replace_tables};
 pub use cluster::{
     Cluster, Clustering, NODES_MAX, NODES_MIN, Node, NodePorts, NodeState, node_name, to_writer,
@@ -101,6 +100,7 @@ pub use control::{Act, Acted, Away, Control};
 pub use counted::{Counted, counted};
 pub use data::DataShape;
 pub use debt::{Debt, DebtMeter, DebtPart};
+pub use dialects::{cancel, digest, is_same_server, session};
 #[cfg(feature = "servers")]
 pub use dump::{
     Column, Dump, DumpError, DumpOptions, DumpedTable, Dumping, Loader, Moved, PieceReader,
@@ -116,7 +116,7 @@ pub use explain_cost::{
     explain_cost,
 };
 pub use fetch::{FetchRequest, fetch, find_programs};
-pub use installation::{BuildFacts, Installation, MACHINE};
+pub use installation::{Installation, MACHINE};
 pub use members::{
     Following, clustering, finish, replicating, sharding, start_replica, tables_that_differ,
     wait_until_caught_up,
@@ -127,20 +127,19 @@ pub use part::{
 };
 pub use probe::sql_probe;
 pub use product::{
-    Client, ClientSecret, ConnectionLimit, DiskUse, DumpCommands, DumpOrder, Launch, LogUse,
-    MoveOrder, MoveStatements, Offer, Product, ProductSpec,
+    ConnectionLimit, DiskUse, DumpCommands, DumpOrder, Launch, LogUse, MoveOrder, MoveStatements,
+    Offer, Product, ProductSpec,
 };
 pub use products::{Products, probe_names, protocols, server_readings, thread_group};
-pub use protocol::{Protocol, SocketKey};
+pub use protocol::{Client, ClientSecret, Protocol, SocketKey};
 #[cfg(feature = "servers")]
 pub use recipe::{Recipe, RecipeError, is_recipe};
 pub use router::{Router, RouterLaunch, RouterSpec};
-pub use server::{AttachOptions, Reach, Server, ServerFacts, attach};
+pub use server::{AttachOptions, BuildFacts, LocalServer, Reach, Server, ServerFacts, attach};
 pub use server_spec::ServerSpec;
 pub use sharding::{
     At, SHARD_ROUTER, SHARDS_MAX, Sharding, Split, SplitBy, SplitColumn, shard_name, split,
     tables_that_differ_from_shards,
 };
-pub use sql::{cancel, digest, is_same_server, session};
 pub use url::with_password_of_file;
 pub use waiting::{stop_waiting, wait_no_more};

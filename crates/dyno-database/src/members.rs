@@ -5,6 +5,7 @@ use std::sync::Arc;
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Connector};
 
+use crate::dialects::listed_tables;
 use crate::error::Result;
 use crate::part::{Follow, LagMeter, Part, ReplicationMode};
 use crate::{
@@ -215,8 +216,7 @@ pub fn tables_that_differ(
     let mut connections = [connect(first)?, connect(other)?];
     // A large table takes its time.
     connections.iter_mut().for_each(|connection| connection.set_cold_limit(0));
-    let tables =
-        |connection| crate::sql::listed_tables(connection, list).map_err(|error| error.to_string());
+    let tables = |connection| listed_tables(connection, list).map_err(|error| error.to_string());
     let [first, other] = &mut connections;
     let all = tables(first.as_mut())?;
     let theirs = tables(other.as_mut())?;

@@ -7,29 +7,31 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dyno_host::{CopyLayout, DataFiles, FileKind, Keeper, ProcessSpec};
+use dyno_host::{
+    CopyLayout, HowStopped, Keeper, KeptProcess, Place, ProcessSpec, listens_by_network,
+};
 use dyno_units::{Clock, Nanoseconds};
 
-use crate::control::ServerControl;
+use crate::control::{Act, Acted, Away, Control};
 use crate::data::move_data;
 use crate::error::Result;
 use crate::logs::LogFiles;
-use crate::{DeployError, Place, ServerSpec, server_log};
+use crate::{DeployError, ServerSpec, server_log};
 
 pub(crate) const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
 const START_PAUSE: Nanoseconds = Nanoseconds::from_millis(20);
 
 /// How long stopping may take: all dirty pages are written.
-pub(crate) const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
+const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 
 /// How long it may take after populating: all that is dirty has to be written.
 const KEEP_DATA_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 
 /// How long one may take that stores nothing.
-pub(crate) const DISCARD_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
+const DISCARD_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
 pub(crate) const LOG_LINES: usize = 30;
 
@@ -207,22 +209,170 @@ impl ServerKind {
 
 /// The addresses at which a server must not listen: all but those that other members need, and the one for
 /// clients on other machines.
-pub(crate) fn strange(
-    mut addresses: Vec<String>,
-    ports: Ports,
-    open: Option<SocketAddrV4>,
-) -> Vec<String> {
+fn strange(mut addresses: Vec<String>, ports: Ports, open: Option<SocketAddrV4>) -> Vec<String> {
     let allowed = ports.into_iter().flatten().chain(open);
     let allowed: Vec<String> = allowed.map(|address| address.to_string()).collect();
     addresses.retain(|address| !allowed.contains(address));
     addresses
 }
 
+/// The process of a private server, through the handle that started it. Does not keep the server alive.
+#[derive(Clone)]
+pub(crate) struct ServerControl {
+    pub(crate) process: Arc<Mutex<KeptProcess>>,
+    pub(crate) folder: PathBuf,
+    pub(crate) place: Place,
+    pub(crate) spec: ProcessSpec,
+    pub(crate) kind: ServerKind,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Whether it does not matter how it ends: it stores nothing that could be lost.
+    pub(crate) ends_anyhow: bool,
+    /// What is done before it is started again; none for nothing.
+    pub(crate) before_start: Option<BeforeStart>,
+    /// What has to be asked of the server besides an answer; none for nothing.
+    pub(crate) is_back: Option<IsBack>,
+    /// How it is cut off from the other members; none if it cannot be.
+    pub(crate) isolation: Option<Isolation>,
+}
+
+/// Does what a server needs before it is started again; it has ended.
+pub(crate) type BeforeStart = Arc<dyn Fn(&ServerControl) -> Result<()> + Send + Sync>;
+
+/// Cuts a server off from the other members (true), or lets it reach them again; an error says why not.
+pub(crate) type Isolation = Arc<dyn Fn(bool) -> Result<(), String> + Send + Sync>;
+
+/// Asks a server whether it is back, once; an error says what it is doing.
+pub(crate) type IsBack = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+impl Control for ServerControl {
+    fn act(&self, act: Act) -> Result<Acted> {
+        let began = self.clock.now();
+        match act {
+            Act::Kill => self.process().kill_all(),
+            Act::Freeze => self.process().freeze(),
+            Act::Thaw => self.process().thaw(),
+            Act::Stop => self.stop()?,
+            Act::Start => self.start()?,
+            Act::CutOff => self.isolate(true)?,
+            Act::Rejoin => self.isolate(false)?,
+            Act::CheckNetwork => self.check_network().map_err(|message| self.failed(message))?,
+        }
+        Ok(Acted { began, ended: self.clock.now() })
+    }
+
+    fn is_back(&self) -> Result<(), Away> {
+        if let Some(why) = self.down() {
+            return Err(Away::Down(why));
+        }
+        self.is_back.as_ref().map_or(Ok(()), |is_back| is_back()).map_err(Away::NotYet)
+    }
+}
+
+impl ServerControl {
+    fn stop(&self) -> Result<()> {
+        if self.ends_anyhow {
+            self.end_anyhow();
+            return Ok(());
+        }
+        self.end(STOP_LIMIT).map_err(|message| self.failed(message))
+    }
+
+    /// Asks it to end; it does not matter how it does so.
+    pub(crate) fn end_anyhow(&self) {
+        self.process().stop(self.kind.stop_signal, self.clock.as_ref(), DISCARD_LIMIT);
+    }
+
+    /// Asks it to end.
+    /// Fails if it had to be killed, or ended with an error: its last writes cannot be trusted.
+    pub(crate) fn end(&self, limit: Nanoseconds) -> Result<(), String> {
+        let (mut process, product) = (self.process(), self.kind.product);
+        match process.stop(self.kind.stop_signal, self.clock.as_ref(), limit) {
+            HowStopped::Killed => Err(format!(
+                "{product} did not stop within {limit} after it was asked to, and was killed"
+            )),
+            HowStopped::KilledFrozen => {
+                Err(format!("{product} was suspended (by a signal or a debugger), and was killed"))
+            }
+            HowStopped::Ended if process.has_succeeded() => Ok(()),
+            HowStopped::Ended => {
+                let how = process.ended().unwrap_or_default();
+                Err(format!("{product} did not shut down cleanly: it {how}"))
+            }
+        }
+    }
+
+    /// Why it is down, or none while it runs.
+    pub(crate) fn down(&self) -> Option<String> {
+        self.process().ended().map(|how| format!("{} {how}", self.kind.product))
+    }
+
+    pub(crate) fn check_network(&self) -> Result<(), String> {
+        let product = self.kind.product;
+        let addresses = listens_by_network(self.pid()).map_err(|error| {
+            format!("it cannot be determined whether {product} listens on the network: {error}")
+        })?;
+        let addresses = strange(addresses, self.kind.ports, self.kind.open);
+        if addresses.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "{product} listens on {}, which a private server must not do: other users of this machine \
+             could log in. Remove the setting or the plug-in that opens it",
+            addresses.join(", ")
+        ))
+    }
+
+    fn start(&self) -> Result<()> {
+        let mut process = self.process();
+        if process.ended().is_none() {
+            return Err(self.failed(format!("{} is still running", self.kind.product)));
+        }
+        self.before_start.as_ref().map_or(Ok(()), |before| before(self))?;
+        *process = self.place.keeper().spawn(&self.folder, &self.spec)?;
+        Ok(())
+    }
+
+    fn isolate(&self, is_cut: bool) -> Result<()> {
+        let product = self.kind.product;
+        let Some(isolation) = &self.isolation else {
+            return Err(
+                self.failed(format!("this {product} cannot be isolated: it is not in a cluster"))
+            );
+        };
+        isolation(is_cut).map_err(|why| {
+            self.failed(format!("{product} cannot be isolated from its cluster: {why}"))
+        })
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.process().pid()
+    }
+
+    /// Fails if the process has ended, whose id may be another's by now, or they are unknown.
+    pub(crate) fn listens(&self) -> Result<Vec<String>, String> {
+        // As long as nobody collects it, which takes this lock, its id is its own.
+        let mut process = self.process();
+        match process.ended() {
+            Some(how) => Err(format!("{} {how}", self.kind.product)),
+            None => listens_by_network(process.pid()).map_err(|error| error.to_string()),
+        }
+    }
+
+    fn failed(&self, message: String) -> DeployError {
+        let log = server_log::last_words(&self.spec.log, LOG_LINES);
+        DeployError { message, log }
+    }
+
+    pub(crate) fn process(&self) -> MutexGuard<'_, KeptProcess> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A server that runs in its folder. Dropping it kills it and removes the folder.
-pub struct OwnServer {
+pub(crate) struct OwnServer {
     // Whoever has a copy reaches the same process.
-    control: ServerControl,
-    folder: ServerFolder,
+    pub(crate) control: ServerControl,
+    pub(crate) folder: ServerFolder,
 }
 
 impl Drop for OwnServer {
@@ -299,32 +449,6 @@ impl OwnServer {
         }
     }
 
-    pub(crate) fn control(&self) -> ServerControl {
-        self.control.clone()
-    }
-
-    pub(crate) fn folder(&self) -> &ServerFolder {
-        &self.folder
-    }
-
-    pub(crate) fn pid(&self) -> i32 {
-        self.control.pid()
-    }
-
-    /// Why it is down, or none while it runs.
-    pub(crate) fn down(&self) -> Option<String> {
-        self.control.down()
-    }
-
-    /// Bytes that its data take on disk, logs included; none if that cannot be seen.
-    pub(crate) fn data_bytes(&self) -> Option<u64> {
-        dyno_host::folder_bytes(&self.folder.data()).ok()
-    }
-
-    pub(crate) fn data_files(&self, kind: fn(&Path) -> FileKind) -> DataFiles {
-        DataFiles { root: self.folder.data(), kind }
-    }
-
     /// Ends it, however it does so, and removes its folder: it stores nothing that could be lost.
     /// Fails if its folder cannot be removed.
     pub(crate) fn discard(mut self) -> Result<()> {
@@ -389,8 +513,6 @@ mod tests {
 
         use dyno_units::ManualClock;
 
-        use crate::control::{Act, Control};
-
         let root = tempfile::tempdir().unwrap();
         // The servers' user goes through it.
         let mode = std::fs::Permissions::from_mode(0o755);
@@ -406,7 +528,7 @@ mod tests {
         let kind = ServerKind::new("Sleep");
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
         let (server, ()) = OwnServer::start(folder, &spec, kind, &clock, || Ok(())).unwrap();
-        let control = server.control();
+        let control = server.control.clone();
         assert_eq!(control.listens().unwrap(), [""; 0]);
         control.act(Act::Kill).unwrap();
         assert!(control.listens().unwrap_err().contains("Sleep was ended by signal 9"));

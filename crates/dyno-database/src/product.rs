@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dyno_host::{Keeper, PackageSpec};
-use dyno_units::Clock;
+use dyno_units::{Clock, Reading};
 use dyno_workload::{Connection, Dialect, Target};
 
 use crate::error::{Result, fail};
 use crate::settings::GivenSettings;
 use crate::{
-    Clustering, DataShape, Endpoint, Installation, Place, Replicating, Secret, Server, ServerSpec,
-    Sharding,
+    Client, Clustering, DataShape, Endpoint, Installation, Place, Protocol, Replicating, Router,
+    Server, ServerSpec, Sharding,
 };
 
 /// A product that can be named in a study.
@@ -58,11 +58,6 @@ pub trait Product: Send + Sync {
         None
     }
 
-    /// Whether the logs of its private servers can live apart from their data ([`Place::logs_of`]).
-    fn has_log_folder(&self) -> bool {
-        false
-    }
-
     /// The programs of it that are here: installed, or in Dyno's own store of builds.
     fn installations(&self, _keeper: &Keeper) -> Vec<Installation> {
         Vec::new()
@@ -78,18 +73,9 @@ pub trait Product: Send + Sync {
         Vec::new()
     }
 
-    /// Names of images that hold it, without registry and tag; none if its servers cannot run in containers.
-    fn image_names(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     /// Its own client for people, for a server of this version; none if it has none.
-    fn client(&self, _endpoint: &Endpoint, _version: &str) -> Option<Client> {
-        None
-    }
-
-    fn offers(&self) -> &'static [Offer] {
-        &[]
+    fn client(&self, endpoint: &Endpoint, version: &str) -> Option<Client> {
+        (endpoint.protocol.client)(endpoint, version)
     }
 
     /// How its servers follow each other; none if they cannot.
@@ -107,40 +93,10 @@ pub trait Product: Send + Sync {
         None
     }
 
-    /// Whether clients on other machines can connect to its private servers ([`crate::Listening`]).
-    fn can_be_open(&self) -> bool {
-        false
-    }
-
     /// Why a private server must not have this setting; none if it may.
     fn refused_setting(&self, _name: &str) -> Option<String> {
         None
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Client {
-    /// Names of its program, the preferred one first; a second word is the program's first argument.
-    pub programs: &'static [&'static str],
-    /// Its arguments; no secret.
-    pub arguments: Vec<String>,
-    /// How it is given the password; none if it needs none.
-    pub secret: Option<ClientSecret>,
-}
-
-/// How a client is given a password: never by an argument, which all users of the machine can read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientSecret {
-    /// By an environment variable of this name, of the client alone.
-    Variable(&'static str, Secret),
-    /// By a file that only its user can read.
-    File {
-        /// What the file's name ends with: `.xml`.
-        ending: &'static str,
-        text: Secret,
-        /// What the argument that names the file begins with; it comes before the others.
-        argument: &'static str,
-    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,6 +175,13 @@ pub struct ProductSpec {
     pub stores_data: bool,
     /// Whether its time is simulated: nothing is measured.
     pub is_simulated: bool,
+    /// Whether the logs of its private servers can live apart from their data ([`Place::logs_of`]).
+    pub has_log_folder: bool,
+    /// Whether clients on other machines can connect to its private servers ([`crate::Listening`]).
+    pub can_be_open: bool,
+    /// Names of images that hold it, without registry and tag; none if its servers cannot run in containers.
+    pub image_names: &'static [&'static str],
+    pub offers: &'static [Offer],
     /// The setting that limits connections; `None` if there is no limit.
     pub connection_limit: Option<ConnectionLimit>,
     /// What its files take on disk; `None` if it is negligible.
@@ -275,6 +238,24 @@ impl ProductSpec {
             stores_data: true,
             ..ProductSpec::default()
         }
+    }
+}
+
+/// The contents of a product folder: products that share code.
+pub(crate) struct Family {
+    pub(crate) products: fn() -> Vec<Arc<dyn Product>>,
+    pub(crate) routers: fn() -> Vec<Arc<dyn Router>>,
+    pub(crate) protocol: Option<&'static Protocol>,
+    /// Names of its probes, except the one of debt, which all have.
+    pub(crate) probes: &'static [&'static str],
+    pub(crate) readings: &'static [fn() -> Vec<Reading>],
+}
+
+impl Family {
+    /// A folder that has these products and nothing else.
+    pub(crate) const fn of(products: fn() -> Vec<Arc<dyn Product>>) -> Family {
+        let routers = Vec::new;
+        Family { products, routers, protocol: None, probes: &[], readings: &[] }
     }
 }
 

@@ -8,7 +8,7 @@ use dyno_host::ThreadGroup;
 use dyno_units::{Clock, Registry};
 
 use crate::error::{Result, fail};
-use crate::family::Family;
+use crate::product::Family;
 use crate::settings::GivenSettings;
 use crate::{
     DataShape, DeployError, Launch, Place, Product, ProductSpec, Protocol, Router, Server,
@@ -76,6 +76,12 @@ impl Products {
         self.all.retain(|other| other.spec().name != product.spec().name);
         self.all.push(product);
         self
+    }
+
+    /// Adds the product of a recipe at the end; it replaces one of the same name.
+    #[cfg(feature = "servers")]
+    pub fn with_recipe(self, recipe: crate::Recipe) -> Products {
+        self.with(crate::recipe::product(recipe))
     }
 
     /// The description of each, in the order in which help texts list them.
@@ -152,7 +158,7 @@ impl Products {
     fn with_image(&self, spec: &ServerSpec) -> Result<&dyn Product> {
         let product = self.get(&spec.product)?;
         let Some(image) = &spec.image else { return Ok(product) };
-        if product.image_names().is_empty() {
+        if product.spec().image_names.is_empty() {
             let title = &product.spec().title;
             return fail(format!(
                 "{title} cannot be started from an image ({image}); leave `image` out"

@@ -9,7 +9,7 @@ use dyno_units::Clock;
 use dyno_workload::{Connection, Connector, Dialect, Target};
 
 use crate::error::Result;
-use crate::{Access, AttachOptions, CostSource, DebtMeter, Endpoint, Server, ServerFacts};
+use crate::{Access, AttachOptions, CostSource, DebtMeter, Endpoint, Secret, Server, ServerFacts};
 
 pub(crate) const NO_STATEMENTS: &str = "there are no SQL statements whose cost could be measured";
 
@@ -61,9 +61,36 @@ pub struct Protocol {
     pub(crate) cost_source: OpenCostSource,
     /// What reads the engine's debt, on these connections to the server; or why it has none.
     pub(crate) debt_meter: fn(Connector, &Endpoint) -> Result<Box<dyn DebtMeter>, String>,
+    /// A client for people, for a server of this version; none if it has none.
+    pub(crate) client: fn(&Endpoint, &str) -> Option<Client>,
     /// How its servers are dumped and restored; none if Dyno cannot do that.
     #[cfg(feature = "servers")]
     pub(crate) dumping: Option<&'static dyn crate::Dumping>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// Names of its program, the preferred one first; a second word is the program's first argument.
+    pub programs: &'static [&'static str],
+    /// Its arguments; no secret.
+    pub arguments: Vec<String>,
+    /// How it is given the password; none if it needs none.
+    pub secret: Option<ClientSecret>,
+}
+
+/// How a client is given a password: never by an argument, which all users of the machine can read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientSecret {
+    /// By an environment variable of this name, of the client alone.
+    Variable(&'static str, Secret),
+    /// By a file that only its user can read.
+    File {
+        /// What the file's name ends with: `.xml`.
+        ending: &'static str,
+        text: Secret,
+        /// What the argument that names the file begins with; it comes before the others.
+        argument: &'static str,
+    },
 }
 
 /// The key of a URL's query that names a Unix socket.

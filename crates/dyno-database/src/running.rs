@@ -5,14 +5,13 @@ use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_host::{Probe, ThreadListing};
+use dyno_host::{DataFiles, Probe, ThreadListing};
 use dyno_workload::Connector;
 
-use crate::control::ServerControl;
 use crate::error::{Result, fail};
-use crate::private::OwnServer;
+use crate::private::{OwnServer, ServerControl};
 use crate::server::{NOT_MOVED, ping};
-use crate::{Control, DeployError, Endpoint, Node, Secret, Server, ServerFacts};
+use crate::{Control, DeployError, Endpoint, Node, Reach, Secret, Server, ServerFacts};
 
 /// Something that a product does with a server of its own.
 pub(crate) type Hook<T> = Box<dyn Fn(&Running) -> T + Send>;
@@ -48,7 +47,7 @@ impl Running {
             facts: Box::new(|one| one.endpoint.protocol.facts(&one.endpoint)),
             check_alive: Box::new(|one| ping(&one.connector, Some(&one.endpoint))),
             probes: Box::new(|_| Vec::new()),
-            control: Box::new(|one| one.own.control()),
+            control: Box::new(|one| one.own.control.clone()),
             node: None,
             client_port: None,
             // MySQL's clients read MYSQL_UNIX_PORT, but option files have the last word.
@@ -63,7 +62,7 @@ impl Running {
     /// A server that stores nothing: it may end as it likes.
     pub(crate) fn router(own: OwnServer, endpoint: Endpoint) -> Running {
         Running {
-            control: Box::new(|one| ServerControl { ends_anyhow: true, ..one.own.control() }),
+            control: Box::new(|one| ServerControl { ends_anyhow: true, ..one.own.control.clone() }),
             stores_data: false,
             can_keep_data: false,
             ..Running::new(own, endpoint)
@@ -89,10 +88,6 @@ impl Server for Running {
         Arc::clone(&self.connector)
     }
 
-    fn own(&self) -> Option<&OwnServer> {
-        Some(&self.own)
-    }
-
     fn endpoint(&self) -> Option<&Endpoint> {
         Some(&self.endpoint)
     }
@@ -101,8 +96,29 @@ impl Server for Running {
         (self.facts)(self)
     }
 
+    fn processes(&self) -> Vec<i32> {
+        vec![self.own.control.pid()]
+    }
+
+    fn down(&mut self) -> Option<String> {
+        self.own.control.down()
+    }
+
+    fn data_bytes(&self) -> Option<u64> {
+        self.stores_data.then(|| dyno_host::folder_bytes(&self.own.folder.data()).ok()).flatten()
+    }
+
+    fn data_files(&self) -> Option<DataFiles> {
+        let (root, kind) = (self.own.folder.data(), self.endpoint.protocol.file_kind);
+        self.stores_data.then_some(DataFiles { root, kind })
+    }
+
+    fn reach(&self) -> Option<Reach> {
+        Some(Reach { endpoint: self.endpoint.clone(), log: self.own.folder.log() })
+    }
+
     fn log_tail(&self, lines: usize) -> Vec<String> {
-        let lines = self.own.folder().log_tail(lines);
+        let lines = self.own.folder.log_tail(lines);
         let password = self.endpoint.password.as_ref();
         lines.into_iter().map(|line| without_password(&line, password)).collect()
     }

@@ -1,22 +1,25 @@
 //! Common to all servers: start or attach, connect, facts, stop.
 
+use std::fs;
 use std::net::SocketAddrV4;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{DataFiles, Probe, ThreadGroups, ThreadListing};
+use dyno_host::{
+    DataFiles, Origin, Probe, ThreadGroups, ThreadListing, is_loopback, listener_of_port,
+    listener_of_socket,
+};
 use dyno_units::Clock;
 use dyno_workload::{ConnectError, Connection, Connector, Dialect};
 
 use crate::dialects::{EMBEDDED, NO_EMBEDDED_COST};
 use crate::error::{Context, Result, fail};
-use crate::private::OwnServer;
 use crate::protocol::NO_DEBT;
 use crate::settings::Settings;
+use crate::sql::first_cell;
 use crate::waiting::SET_UP_LIMIT;
-use crate::{
-    Access, Address, BuildFacts, Control, CostSource, DebtMeter, Durability, Endpoint, LocalServer,
-};
+use crate::{Access, Address, Control, CostSource, DebtMeter, Durability, Endpoint};
 
 pub(crate) const NOT_MOVED: &str = "Dyno does not move the data of a server that it did not start";
 
@@ -54,6 +57,13 @@ impl ServerFacts {
     }
 }
 
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct BuildFacts {
+    pub origin: Origin,
+    pub programs: PathBuf,
+    pub configured: Option<String>,
+}
+
 pub trait Server: Send {
     fn dialect(&self) -> Dialect {
         self.endpoint().and_then(|one| one.protocol.dialect).unwrap_or(EMBEDDED)
@@ -62,11 +72,6 @@ pub trait Server: Send {
     fn connector(&self) -> Connector;
 
     fn facts(&self) -> Result<ServerFacts>;
-
-    /// Process and folder; none in Dyno's own process, or if Dyno did not start it here.
-    fn own(&self) -> Option<&OwnServer> {
-        None
-    }
 
     /// What is on this host of a server that Dyno did not start.
     fn local(&self) -> Option<&LocalServer> {
@@ -81,7 +86,7 @@ pub trait Server: Send {
     /// Its own processes on this host, without children, which probes find; empty in process or by
     /// URL. Dyno may end them.
     fn processes(&self) -> Vec<i32> {
-        self.own().map(OwnServer::pid).into_iter().collect()
+        Vec::new()
     }
 
     /// Ids of its processes on this host, also if Dyno did not start it: for observation.
@@ -91,26 +96,21 @@ pub trait Server: Send {
 
     /// Why it is down, or none while it runs.
     fn down(&mut self) -> Option<String> {
-        self.own()?.down()
+        None
     }
 
-    fn log_tail(&self, lines: usize) -> Vec<String> {
-        self.own().map(|own| own.folder().log_tail(lines)).unwrap_or_default()
+    fn log_tail(&self, _lines: usize) -> Vec<String> {
+        Vec::new()
     }
 
     /// Bytes its data take on disk, logs included, if they can be seen.
     fn data_bytes(&self) -> Option<u64> {
-        self.own().filter(|_| self.stores_data())?.data_bytes()
+        None
     }
 
     /// Where its data lie on this host, and what its files hold; none if they cannot be seen.
     fn data_files(&self) -> Option<DataFiles> {
-        match self.own() {
-            Some(own) if self.stores_data() => {
-                Some(own.data_files(self.endpoint()?.protocol.file_kind))
-            }
-            _ => self.local()?.data.clone(),
-        }
+        self.local()?.data.clone()
     }
 
     /// How thread names show their kinds; `None` if they do not.
@@ -126,8 +126,7 @@ pub trait Server: Send {
 
     /// Its address and log; none in Dyno's own process, or if Dyno did not start it.
     fn reach(&self) -> Option<Reach> {
-        let (own, endpoint) = (self.own()?, self.endpoint()?);
-        Some(Reach { endpoint: endpoint.clone(), log: own.folder().log() })
+        None
     }
 
     /// The loopback port for the product's own client; none if it is Dyno's.
@@ -253,4 +252,60 @@ pub struct AttachOptions {
 /// Fails if it cannot be reached, or may not be used.
 pub fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<dyn Server>> {
     (endpoint.protocol.attach)(endpoint, options)
+}
+
+/// The parts on this host of a server that Dyno did not start. Nothing is claimed and nothing changed; what is not
+/// certain is left out.
+#[derive(Clone, Debug)]
+pub struct LocalServer {
+    /// Its process, whose descendants belong to it.
+    pub pid: i32,
+    /// Its data, if it reports the folder and this user may see it.
+    pub data: Option<DataFiles>,
+}
+
+impl LocalServer {
+    /// The server at the other end, if it is on this host: the process that listens on the Unix
+    /// socket, or on the port of a loopback address. `connection` is one to it.
+    pub fn find(endpoint: &Endpoint, connection: &mut dyn Connection) -> Option<LocalServer> {
+        let spec = endpoint.protocol;
+        let pid = match &endpoint.address {
+            Address::Unix(path) => listener_of_socket(path),
+            Address::Tcp { host, port } if is_loopback(host) => {
+                listener_of_port(host, *port, spec.programs)
+            }
+            Address::Tcp { .. } => None,
+        }?;
+        let root = connection.query(spec.data_folder).ok().and_then(first_cell).map(PathBuf::from);
+        let root = root.filter(|root| is_seen_alike(pid, root));
+        Some(LocalServer { pid, data: root.map(|root| DataFiles { root, kind: spec.file_kind }) })
+    }
+}
+
+/// Whether a folder is the same for a process and for this one: in a container it may be another
+/// one of the same name.
+fn is_seen_alike(pid: i32, folder: &Path) -> bool {
+    let Ok(relative) = folder.strip_prefix("/") else { return false };
+    let theirs = fs::metadata(Path::new("/proc").join(pid.to_string()).join("root").join(relative));
+    let (Ok(ours), Ok(theirs)) = (fs::metadata(folder), theirs) else { return false };
+    let is_same = (ours.dev(), ours.ino()) == (theirs.dev(), theirs.ino());
+    is_same && ours.is_dir() && fs::read_dir(folder).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_the_same_for_oneself() {
+        let own = i32::try_from(std::process::id()).expect("fits");
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(is_seen_alike(own, folder.path()));
+        assert!(!is_seen_alike(own, &folder.path().join("missing")));
+        assert!(!is_seen_alike(own, Path::new("relative")));
+        assert!(!is_seen_alike(i32::MAX, folder.path()));
+        let file = folder.path().join("file");
+        fs::write(&file, "").expect("written");
+        assert!(!is_seen_alike(own, &file));
+    }
 }

@@ -133,7 +133,7 @@ pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows
 }
 
 fn listed(sharding: &dyn Sharding, connection: &mut dyn Connection) -> Result<Vec<String>> {
-    Ok(crate::sql::listed_tables(connection, sharding.tables())?)
+    Ok(crate::dialects::listed_tables(connection, sharding.tables())?)
 }
 
 pub(crate) fn names(rows: &TextRows) -> Vec<String> {

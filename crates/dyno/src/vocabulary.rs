@@ -27,11 +27,11 @@ pub(crate) fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabular
         let product = products.find(&spec.name);
         let cluster = product.and_then(|product| product.clustering());
         ProductWord {
-            has_images: product.is_some_and(|product| !product.image_names().is_empty()),
+            has_images: !spec.image_names.is_empty(),
             replicates: product.is_some_and(|product| product.replicating().is_some()),
             cluster: cluster.map(|cluster| cluster.kind().to_owned()),
             has_shards: product.is_some_and(|product| product.sharding().is_some()),
-            can_be_open: product.is_some_and(|product| product.can_be_open()),
+            can_be_open: spec.can_be_open,
             name: spec.name.clone(),
             summary: spec.summary.clone(),
             engines: spec.engines.clone(),

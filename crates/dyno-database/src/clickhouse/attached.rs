@@ -5,8 +5,9 @@ use dyno_workload::Connection;
 
 use super::connection::{self, ClickHouseConnection};
 use crate::attached::{Attached, Hold, replaced};
-use crate::catalog::{contents, first_cell};
+use crate::catalog::contents;
 use crate::error::{Context, Result, fail};
+use crate::sql::first_cell;
 use crate::transport::CATALOG_LIMIT;
 use crate::{AttachOptions, Endpoint, LocalServer, Server, claim_catalog, drop_claimed_tables};
 

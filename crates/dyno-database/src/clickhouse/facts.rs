@@ -5,11 +5,11 @@ use dyno_workload::Connection;
 
 use super::connection::ClickHouseConnection;
 use super::settings;
-use crate::catalog::first_cell;
 use crate::cleaner::Cleaner;
 use crate::error::{Context, Result};
 use crate::server::build_parts;
 use crate::settings::Settings;
+use crate::sql::first_cell;
 use crate::{DeployError, Durability, Endpoint, ServerFacts};
 
 const DURABILITY_SETTINGS: [&str; 2] =

@@ -14,10 +14,9 @@ use super::connection::{self, ClickHouseConnection, Guard};
 use super::programs::{FINDER, PROGRAM};
 use super::settings::Ports;
 use super::{facts, settings};
-use crate::control::ServerControl;
 use crate::data::gone;
 use crate::error::{Context, Result, fail};
-use crate::private::{OwnServer, ServerFolder, ServerKind, ports};
+use crate::private::{OwnServer, ServerControl, ServerFolder, ServerKind, ports};
 use crate::running::Running;
 use crate::settings::Settings;
 use crate::transport::{ReadBuffer, Transport};
@@ -80,7 +79,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
     };
     let (server, ()) = OwnServer::start(folder, &process, kind, clock, || ping(&endpoint))
         .map_err(with_reasons)?;
-    let guard = guard(server.control(), port);
+    let guard = guard(server.control.clone(), port);
     let finished = finish(spec, (&installation, &given), data, (&endpoint, &guard));
     let server = server.prepared(finished)?;
     let connector = connection::connector(endpoint.clone(), Some(Arc::clone(&guard)));

@@ -10,23 +10,21 @@ use super::programs::{FINDER, PROGRAM};
 use super::{attached, connection, facts, files, private, probe, settings};
 use crate::data::RuntimeSettings;
 use crate::error::Result;
-use crate::family::Family;
-use crate::product::texts;
+use crate::product::{Family, texts};
 use crate::protocol::NO_DEBT;
 use crate::settings::{GivenSettings, Words};
 use crate::{
-    Address, Client, ClientSecret, ConnectionLimit, DataShape, DiskUse, Endpoint, Installation,
-    Launch, Place, Product, ProductSpec, Protocol, Server, ServerSpec, SocketKey,
+    Address, Client, ClientSecret, ConnectionLimit, DataShape, DiskUse, Installation, Launch,
+    Place, Product, ProductSpec, Protocol, Server, ServerSpec, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
 
 pub(crate) const FAMILY: Family = Family {
-    products: || vec![Arc::new(ClickHouse { spec: clickhouse() })],
-    routers: Vec::new,
     protocol: Some(&PROTOCOL),
     probes: &["clickhouse"],
     readings: &[|| probe::COUNTERS.readings()],
+    ..Family::of(|| vec![Arc::new(ClickHouse { spec: clickhouse() })])
 };
 
 /// Settings that leave no trace in the files of a server that was stopped in order.
@@ -101,21 +99,6 @@ impl Product for ClickHouse {
         FINDER.version_in(programs, keeper)
     }
 
-    fn client(&self, endpoint: &Endpoint, _version: &str) -> Option<Client> {
-        let Address::Tcp { host, port } = &endpoint.address else { return None };
-        let text = settings::of_client(endpoint)?;
-        Some(Client {
-            programs: &["clickhouse-client", "clickhouse client"],
-            arguments: vec![
-                format!("--host={host}"),
-                format!("--port={port}"),
-                format!("--user={}", endpoint.user),
-                format!("--database={}", endpoint.catalog),
-            ],
-            secret: Some(ClientSecret::File { ending: ".xml", text, argument: "--config-file=" }),
-        })
-    }
-
     fn refused_setting(&self, name: &str) -> Option<String> {
         settings::refused_setting(name)
     }
@@ -147,6 +130,19 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
         Err("Dyno does not read what ClickHouse counts for a statement".to_owned())
     },
     debt_meter: |_, _| Err(NO_DEBT.to_owned()),
-    #[cfg(feature = "servers")]
+    client: |endpoint, _| {
+        let Address::Tcp { host, port } = &endpoint.address else { return None };
+        let text = settings::of_client(endpoint)?;
+        Some(Client {
+            programs: &["clickhouse-client", "clickhouse client"],
+            arguments: vec![
+                format!("--host={host}"),
+                format!("--port={port}"),
+                format!("--user={}", endpoint.user),
+                format!("--database={}", endpoint.catalog),
+            ],
+            secret: Some(ClientSecret::File { ending: ".xml", text, argument: "--config-file=" }),
+        })
+    },
     dumping: None,
 };

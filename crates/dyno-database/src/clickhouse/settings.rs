@@ -146,8 +146,7 @@ pub(super) fn spelled_one(name: &str, value: &SettingValue) -> Result<String> {
             ));
         }
         SettingValue::Text(text) => text.clone(),
-        SettingValue::Integer(number) => number.to_string(),
-        SettingValue::Real(number) => number.to_string(),
+        SettingValue::Integer(_) | SettingValue::Real(_) => value.to_string(),
         SettingValue::Switch(on) => u8::from(*on).to_string(),
         SettingValue::Bytes(bytes) => bytes.0.to_string(),
         SettingValue::PercentOfMemory(percent) => {

@@ -14,8 +14,7 @@ use super::connection::FileConnection;
 use super::work::Shared;
 use crate::data::OwnFolder;
 use crate::error::{Context, Result, fail};
-use crate::family::Family;
-use crate::product::texts;
+use crate::product::{Family, texts};
 use crate::{
     Access, CostSource, DiskUse, Launch, Product, ProductSpec, Server, ServerFacts, ServerSpec,
     version_fits,

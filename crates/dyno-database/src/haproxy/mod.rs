@@ -10,8 +10,8 @@ use dyno_model::OptionSpec;
 use dyno_units::Reading;
 
 use crate::error::{Context, Result, fail};
-use crate::family::Family;
 use crate::private::{OwnServer, ServerFolder, ServerKind};
+use crate::product::Family;
 use crate::running::Running;
 use crate::{Address, Router, RouterLaunch, RouterSpec, Server, ServerFacts};
 use probe::{StatisticsProbe, ask, registered};

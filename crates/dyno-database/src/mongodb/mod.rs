@@ -19,7 +19,6 @@ mod login;
 mod notes;
 mod private;
 mod product;
-mod programs;
 mod reply;
 mod settings;
 mod template;

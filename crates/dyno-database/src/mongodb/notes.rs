@@ -143,8 +143,5 @@ pub(super) fn drop_all(connection: &mut MongoConnection) -> Result<()> {
     for collection in noted.iter().filter(|name| all.contains(name)) {
         drop_one(connection, collection)?;
     }
-    match all.iter().any(|name| name == NOTES) {
-        true => drop_one(connection, NOTES),
-        false => Ok(()),
-    }
+    if all.iter().any(|name| name == NOTES) { drop_one(connection, NOTES) } else { Ok(()) }
 }

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use dyno_host::Keeper;
 use dyno_workload::Target;
 
-use super::programs::FINDER;
+use super::private::FINDER;
 use super::{attached, facts, private, settings};
 use crate::error::{Result, fail};
-use crate::family::Family;
-use crate::product::texts;
+use crate::product::{Family, texts};
 use crate::protocol::{NO_DEBT, NO_STATEMENTS};
 use crate::settings::GivenSettings;
 use crate::{
-    Client, DataShape, DiskUse, Endpoint, Installation, Launch, Place, Product, ProductSpec,
-    Protocol, Server, ServerSpec, SocketKey,
+    Client, DataShape, DiskUse, Installation, Launch, Place, Product, ProductSpec, Protocol,
+    Server, ServerSpec, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -75,17 +74,6 @@ impl Product for FerretDb {
         FINDER.version_in(programs, keeper)
     }
 
-    fn client(&self, endpoint: &Endpoint, _version: &str) -> Option<Client> {
-        let crate::Address::Unix(socket) = &endpoint.address else { return None };
-        let socket = socket.to_str()?;
-        let encoded = dyno_units::PercentEncoded { bytes: socket.as_bytes(), keep: b"" };
-        Some(Client {
-            programs: &["mongosh"],
-            arguments: vec![format!("mongodb://{encoded}/{}", endpoint.catalog)],
-            secret: None,
-        })
-    }
-
     fn refused_setting(&self, name: &str) -> Option<String> {
         settings::refused_setting(name)
     }
@@ -116,6 +104,15 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
     probes: |_, _, _| Vec::new(),
     cost_source: |_, _, _| Err(NO_STATEMENTS.to_owned()),
     debt_meter: |_, _| Err(NO_DEBT.to_owned()),
-    #[cfg(feature = "servers")]
+    client: |endpoint, _| {
+        let crate::Address::Unix(socket) = &endpoint.address else { return None };
+        let socket = socket.to_str()?;
+        let encoded = dyno_units::PercentEncoded { bytes: socket.as_bytes(), keep: b"" };
+        Some(Client {
+            programs: &["mongosh"],
+            arguments: vec![format!("mongodb://{encoded}/{}", endpoint.catalog)],
+            secret: None,
+        })
+    },
     dumping: None,
 };

@@ -73,11 +73,8 @@ pub(super) fn spelled(given: &GivenSettings) -> Result<Settings> {
 fn text_of(value: &SettingValue) -> String {
     match value {
         SettingValue::Text(text) => text.to_lowercase(),
-        SettingValue::Integer(number) => number.to_string(),
-        SettingValue::Real(number) => number.to_string(),
-        SettingValue::Switch(is_on) => if *is_on { "on" } else { "off" }.to_owned(),
         SettingValue::Bytes(bytes) => bytes.0.to_string(),
-        SettingValue::PercentOfMemory(percent) => format!("{percent}%"),
+        other => other.to_string(),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use dyno_workload::{Connection, StatementError};
 
-use super::{MySqlConnection, quoted};
+use super::MySqlConnection;
+use super::sql::quoted;
 use crate::attached::{Attached, Hold};
 use crate::catalog::{claim_catalog, contents, drop_claimed_tables};
 use crate::error::{Context, Result};

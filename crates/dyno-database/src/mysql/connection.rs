@@ -49,7 +49,7 @@ struct OwnStatement {
 // Hot fields first, so that they share cache lines: with many clients, each statement finds its caches cold.
 #[repr(C, align(64))]
 pub struct MySqlConnection {
-    channel: Channel,
+    pub(super) channel: Channel,
     // The request in flight, and how much of it is written.
     request: Vec<u8>,
     n_written: usize,
@@ -72,7 +72,7 @@ pub struct MySqlConnection {
     reader: ReplyReader,
     // The requests of a pipeline that is being buffered.
     pipeline: Vec<u8>,
-    negotiated: Negotiated,
+    pub(super) negotiated: Negotiated,
     version: String,
     cleaner: Cleaner,
     // Names of the columns of the last cold result.
@@ -273,7 +273,7 @@ impl MySqlConnection {
     fn completed(&mut self, reply: Reply) -> Reply {
         if let Some(idx) = self.executing
             && let Some(known) = &mut self.statements[idx].columns
-            && let Some(columns) = self.reader.keeper().new_columns()
+            && let Some(columns) = self.reader.keeper.new_columns()
         {
             known.clear();
             known.extend_from_slice(columns);
@@ -330,9 +330,7 @@ impl MySqlConnection {
                     self.may_have_more = false;
                     return Poll::Pending;
                 }
-                Err(error) => {
-                    return Poll::Ready(Err(self.failed(lost(&error.to_string()))));
-                }
+                Err(error) => return Poll::Ready(Err(self.failed(lost(&error.to_string())))),
             };
             // A short read has emptied the socket: another read would only return `WouldBlock`.
             self.may_have_more = n_read >= SHORT_READ || self.channel.transport.is_tls();
@@ -348,11 +346,6 @@ impl MySqlConnection {
             }
         }
         Poll::Pending
-    }
-
-    /// The channel, for exchanges inside `cold`.
-    pub(super) fn channel(&mut self) -> &mut Channel {
-        &mut self.channel
     }
 
     /// Whether the session takes a backslash in a literal for itself.
@@ -520,7 +513,7 @@ impl Connection for MySqlConnection {
     }
 
     fn kept_rows(&self) -> &KeptRows {
-        self.reader.keeper().rows()
+        &self.reader.keeper.rows
     }
 
     #[inline]

@@ -143,10 +143,7 @@ impl CostSource for MySqlCost {
             Access::RolledBack => "START TRANSACTION",
         };
         execute(self.connection.as_mut(), begin)?;
-        match sql {
-            Some(sql) => execute(self.connection.as_mut(), sql),
-            None => Ok(Reply::default()),
-        }
+        sql.map_or(Ok(Reply::default()), |sql| execute(self.connection.as_mut(), sql))
     }
 
     /// Inside the same transaction as a run: planning may execute subqueries.

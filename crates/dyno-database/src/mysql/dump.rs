@@ -9,13 +9,14 @@ use std::io;
 
 use dyno_workload::{Connection, StatementError};
 
+use super::connect;
 use super::connection::MySqlConnection;
-use super::{connect, quoted};
+use super::sql::quoted;
 use crate::Endpoint;
-use crate::catalog::first_cell;
 use crate::dump::{
     Column, DumpError, Dumping, Loader, PieceReader, Snapshot, Table, TableSource, Wanted,
 };
+use crate::sql::first_cell;
 
 pub(super) struct BySql;
 

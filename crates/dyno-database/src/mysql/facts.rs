@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use dyno_workload::{Connection, StatementError};
 
 use super::MySqlConnection;
-use crate::catalog::first_cell;
 use crate::cleaner::Cleaner;
 use crate::server::build_parts;
 use crate::settings::Settings;
+use crate::sql::first_cell;
 use crate::{Durability, Endpoint, ServerFacts};
 
 const DURABILITY_SETTINGS: [&str; 5] = [

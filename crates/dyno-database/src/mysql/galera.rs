@@ -20,10 +20,9 @@ use super::install::Install;
 use super::option_file::normal;
 use super::{MySqlConnection, connect, connector, open};
 use crate::cluster::{Clustering, Node, NodePorts, NodeState, node_name};
-use crate::control::{BeforeStart, ServerControl};
 use crate::data::gone;
 use crate::error::{Context, Result, fail};
-use crate::private::ServerFolder;
+use crate::private::{BeforeStart, ServerControl, ServerFolder};
 use crate::probe::{Counters, Item, cell, gauge, numbers_by_name, rate};
 use crate::settings::GivenSettings;
 use crate::transport::CATALOG_LIMIT;
@@ -167,10 +166,7 @@ fn write_position(data: &Path, owner: Option<RunAs>, position: &str) -> Result<(
         // New, and therefore through no link.
         let mut file = File::create_new(&path)?;
         file.write_all(text.as_bytes())?;
-        match owner {
-            Some(user) => fchown(&file, Some(user.uid), Some(user.gid)),
-            None => Ok(()),
-        }
+        owner.map_or(Ok(()), |user| fchown(&file, Some(user.uid), Some(user.gid)))
     };
     write().context(format!("cannot write {}", path.display()))
 }
@@ -211,10 +207,7 @@ pub(super) fn control(
     let endpoint = endpoint.clone();
     let is_back = move || {
         let state = Galera.state(&endpoint).map_err(|error| error.message)?;
-        match state.is_synced {
-            true => Ok(()),
-            false => Err(format!("it is {}", state.words)),
-        }
+        if state.is_synced { Ok(()) } else { Err(format!("it is {}", state.words)) }
     };
     let before_start: Option<BeforeStart> = control.kind.open.is_some().then(|| {
         Arc::new(move |control: &ServerControl| find_position(control, &data)) as BeforeStart

@@ -19,9 +19,9 @@ use super::replica::{self, Words, failed, send};
 use super::{MySqlConnection, connector, open};
 use crate::Endpoint;
 use crate::cluster::{Clustering, Node, NodeState};
-use crate::control::ServerControl;
 use crate::error::{Result, fail};
 use crate::part::REPLICATION_USER;
+use crate::private::ServerControl;
 use crate::probe::{Counters, Item, cell, gauge, named_numbers, rate};
 use crate::settings::GivenSettings;
 

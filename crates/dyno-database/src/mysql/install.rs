@@ -144,13 +144,7 @@ fn in_image(brand: &Brand, image: Image, spec: &ServerSpec, keeper: &Keeper) -> 
     if !brand.is(&version) {
         return Err(another(brand, image.reference(), &version));
     }
-    let origin = image.origin();
-    found.push(Installation {
-        programs: server.parent().unwrap_or(Path::new("/")).to_owned(),
-        version: version.clone(),
-        origin: origin.clone(),
-        build: None,
-    });
+    found.push(Installation::in_image(&server, &version, &image));
     if choose(&found, spec).is_none() {
         return Err(missing_in_image(brand.title, brand.servers[0], &image, &found, spec));
     }
@@ -162,7 +156,7 @@ fn in_image(brand: &Brand, image: Image, spec: &ServerSpec, keeper: &Keeper) -> 
         ));
     }
     let at = install_at(server, &|path| there.iter().any(|found| found == path));
-    Ok(Install { install_db, version, origin, image: Some(image), ..at })
+    Ok(Install { install_db, version, origin: image.origin(), image: Some(image), ..at })
 }
 
 pub(super) fn installations(brand: &Brand, keeper: &Keeper) -> Vec<Installation> {

@@ -5,7 +5,7 @@ use dyno_workload::{Cell, ErrorClass, Row, StatementError};
 
 use super::connection::MySqlConnection;
 use super::protocol::{HEADER_LEN, MAX_PAYLOAD, command, not_understood, packets};
-use super::quoted;
+use super::sql::quoted;
 
 use crate::error::StatementResult as Result;
 
@@ -176,8 +176,8 @@ pub(super) fn load_data(
     load: &str,
     send: impl FnOnce(&mut MySqlConnection) -> Result<u64>,
 ) -> Result<u64> {
-    connection.channel().command(command::QUERY, load.as_bytes())?;
-    let answer = connection.channel().packet_in()?;
+    connection.channel.command(command::QUERY, load.as_bytes())?;
+    let answer = connection.channel.packet_in()?;
     match answer.first() {
         Some(&packets::LOCAL_FILE) => {}
         Some(&packets::ERROR) => return Err(packets::read_error(&answer)),
@@ -188,8 +188,8 @@ pub(super) fn load_data(
         }
     }
     let n_sent = send(connection)?;
-    connection.channel().packet_out(&[])?;
-    let answer = connection.channel().packet_in()?;
+    connection.channel.packet_out(&[])?;
+    let answer = connection.channel.packet_in()?;
     stored(connection, &answer, n_sent)
 }
 
@@ -228,10 +228,10 @@ fn send_rows(connection: &mut MySqlConnection, source: &mut Source<'_>) -> Resul
 /// Sends and clears a packet of rows, as several if a row is too long for one.
 fn send_data(connection: &mut MySqlConnection, packet: &mut Vec<u8>) -> Result<()> {
     if packet.len() - HEADER_LEN < MAX_PAYLOAD {
-        connection.channel().framed_out(packet)?;
+        connection.channel.framed_out(packet)?;
     } else {
         for part in packet[HEADER_LEN..].chunks(PACKET_LEN) {
-            connection.channel().packet_out(part)?;
+            connection.channel.packet_out(part)?;
         }
     }
     packet.truncate(HEADER_LEN);
@@ -279,8 +279,8 @@ fn insert_all(
             push_row(&source.row, connection.escapes_by_backslash(), is_binary, &mut sql);
             source.advance();
         }
-        connection.channel().command(command::QUERY, &sql)?;
-        let answer = connection.channel().packet_in()?;
+        connection.channel.command(command::QUERY, &sql)?;
+        let answer = connection.channel.packet_in()?;
         if answer.first() == Some(&packets::ERROR) {
             return Err(packets::read_error(&answer));
         }

@@ -8,7 +8,6 @@ mod channel;
 mod check;
 mod connection;
 mod cost;
-mod data;
 pub(crate) mod debt;
 mod dump;
 mod facts;
@@ -49,10 +48,6 @@ pub fn connector(endpoint: Endpoint) -> Connector {
 pub(crate) fn endpoint_facts(endpoint: &Endpoint) -> Result<ServerFacts> {
     let mut connection = connect(endpoint)?;
     facts::ask(&mut connection, endpoint).context("the server's facts cannot be read")
-}
-
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
 }
 
 /// Opens one whose calls may take as long as what concerns a whole catalog.

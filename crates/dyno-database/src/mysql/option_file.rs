@@ -7,10 +7,11 @@ use dyno_units::SettingValue;
 
 use super::install::Install;
 use super::{galera, group, replica};
+use crate::data::RuntimeSettings;
 use crate::error::{Result, fail};
 use crate::private::ServerFolder;
 use crate::settings::{GivenSettings, Settings, Words};
-use crate::{Listening, Part, ServerSpec};
+use crate::{DataShape, Listening, Part, ServerSpec};
 
 pub(super) const SOCKET: &str = "server.sock";
 
@@ -32,6 +33,38 @@ const NETWORK_SETTINGS: Words = Words(
      grant_tables port wsrep_cluster_address wsrep_cluster_name wsrep_node_address \
      wsrep_notify_cmd wsrep_on wsrep_provider wsrep_sst_method wsrep_sst_receive_address",
 );
+
+/// Leave no trace in the files of a server stopped in order. Not the redo log's, whose files keep
+/// their size, nor most of RocksDB's, whose files depend on when data were flushed and compacted.
+const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
+    names: Words(
+        "back_log connect_timeout eq_range_index_dive_limit extra_max_connections general_log \
+         host_cache_size innodb_buffer_pool_chunk_size innodb_buffer_pool_dump_at_shutdown \
+         innodb_buffer_pool_dump_pct innodb_buffer_pool_instances \
+         innodb_buffer_pool_load_at_startup innodb_buffer_pool_size innodb_commit_concurrency \
+         innodb_concurrency_tickets innodb_deadlock_detect innodb_deadlock_report \
+         innodb_log_buffer_size innodb_log_spin_cpu_abs_lwm innodb_log_spin_cpu_pct_hwm \
+         innodb_log_writer_threads innodb_lock_wait_timeout innodb_lru_flush_size \
+         innodb_lru_scan_depth innodb_max_dirty_pages_pct innodb_max_dirty_pages_pct_lwm \
+         innodb_numa_interleave innodb_old_blocks_pct innodb_old_blocks_time innodb_page_cleaners \
+         innodb_print_all_deadlocks innodb_random_read_ahead innodb_read_ahead_threshold \
+         innodb_read_io_threads innodb_rollback_on_timeout innodb_sync_spin_loops \
+         innodb_use_native_aio innodb_write_io_threads interactive_timeout join_buffer_size \
+         key_buffer_size large_pages local_infile lock_wait_timeout log_error_verbosity \
+         log_warnings long_query_time max_allowed_packet max_connect_errors max_connections \
+         max_heap_table_size max_prepared_stmt_count open_files_limit read_buffer_size \
+         read_rnd_buffer_size rocksdb_block_cache_size rocksdb_flush_log_at_trx_commit \
+         rocksdb_lock_wait_timeout rocksdb_max_open_files slow_query_log sort_buffer_size \
+         sync_binlog table_definition_cache table_open_cache table_open_cache_instances \
+         tmp_table_size transaction_isolation tx_isolation wait_timeout",
+    ),
+    beginnings: Words(
+        "aria_pagecache_ binlog_group_commit_ innodb_adaptive_flushing innodb_adaptive_hash_index \
+         innodb_flush_ innodb_flushing_ innodb_io_capacity innodb_monitor_ innodb_purge_ \
+         innodb_spin_wait_ innodb_status_output innodb_thread_ net_ optimizer_ performance_schema \
+         query_cache_ thread_",
+    ),
+};
 
 /// Prefixes of option names, which change how an option is applied.
 const PREFIXES: [&str; 6] = ["loose_", "skip_", "disable_", "enable_", "maximum_", "mysqld_"];
@@ -227,10 +260,7 @@ pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String> {
     // The server has no units for powers of 1000, and would stop.
     let text = match value.with_decimal_sizes() {
         SettingValue::Text(text) => text,
-        SettingValue::Integer(number) => number.to_string(),
-        SettingValue::Real(number) => number.to_string(),
-        SettingValue::Switch(true) => "ON".to_owned(),
-        SettingValue::Switch(false) => "OFF".to_owned(),
+        SettingValue::Switch(on) => if on { "ON" } else { "OFF" }.to_owned(),
         SettingValue::Bytes(bytes) => bytes.0.to_string(),
         SettingValue::PercentOfMemory(percent) => {
             return fail(format!(
@@ -238,6 +268,7 @@ pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String> {
                  converted to bytes first"
             ));
         }
+        number => number.to_string(),
     };
     if text.contains(['\n', '\r', '\0']) {
         return fail(format!("the value of the setting `{name}` has more than one line"));
@@ -252,6 +283,11 @@ pub(super) fn quoted(value: &str) -> String {
     } else {
         value.to_owned()
     }
+}
+
+pub(super) fn shape(install: &Install, spec: &ServerSpec) -> Result<DataShape> {
+    let server = (install.program(&install.server), &*install.version);
+    RUNTIME_SETTINGS.shape(spec, server, |name, value| Ok((normal(name), spelled(name, value)?)))
 }
 
 #[cfg(test)]
@@ -407,5 +443,34 @@ mod tests {
         // This overrides any setting of a study.
         let spelled = [("loose_anything", SettingValue::Switch(false))];
         assert!(text(&spelled, None, true).unwrap().ends_with("skip_networking = ON\n"));
+    }
+
+    #[track_caller]
+    fn check_shaping(name: &str, is_shaping: bool) {
+        let shaping = RUNTIME_SETTINGS.shaping([(normal(name), "1".to_owned())]).unwrap();
+        assert_eq!(!shaping.is_empty(), is_shaping, "{name}");
+    }
+
+    #[test]
+    fn what_shapes_the_files_counts() {
+        check_shaping("innodb_page_size", true);
+        check_shaping("innodb-log-file-size", true);
+        check_shaping("innodb_file_per_table", true);
+        check_shaping("innodb_default_row_format", true);
+        check_shaping("innodb_buffer_pool_filename", true);
+        check_shaping("rocksdb_write_buffer_size", true);
+        check_shaping("lower_case_table_names", true);
+        check_shaping("a_setting_of_the_next_version", true);
+        check_shaping("innodb_buffer_pool_size", false);
+        check_shaping("INNODB-FLUSH-LOG-AT-TRX-COMMIT", false);
+        check_shaping("innodb_io_capacity_max", false);
+        check_shaping("thread_handling", false);
+    }
+
+    #[test]
+    fn places_outside_are_refused() {
+        let undo = ("innodb_undo_directory".to_owned(), "/elsewhere".to_owned());
+        let error = RUNTIME_SETTINGS.shaping([undo]).unwrap_err().message;
+        assert!(error.contains("innodb_undo_directory"), "{error}");
     }
 }

@@ -9,18 +9,17 @@ use dyno_units::{Clock, Nanoseconds, version_numbers};
 use dyno_workload::{Connection, StatementError};
 
 use super::install::{Brand, Install, find_install};
-use super::option_file::{OptionFile, SOCKET};
-use super::{MySqlConnection, data, facts, galera, group, replica, spider};
-use crate::control::ServerControl;
+use super::option_file::{self, OptionFile, SOCKET};
+use super::{MySqlConnection, facts, galera, group, replica, spider};
 use crate::data::gone;
 use crate::error::{Context, Result, fail};
 use crate::initial::{Initialising, identity};
 use crate::logs::LogFiles;
-use crate::private::{LOG_LINES, OwnServer, ServerFolder, ServerKind};
+use crate::private::{LOG_LINES, OwnServer, ServerControl, ServerFolder, ServerKind};
 use crate::running::Running;
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, BuildFacts, DeployError, Endpoint, Launch, Node, Part, Secret, Server, ServerFacts,
+    Address, BuildFacts, DeployError, Endpoint, Launch, Part, Secret, Server, ServerFacts,
     ServerSpec, version_fits,
 };
 
@@ -53,9 +52,13 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
     let ports = replica::ports(&spec.part);
     let open = spec.open.as_ref().map(|listening| listening.address);
     let kind = ServerKind { ports, open, ..kind(Brand::of(spec)) };
+    let node = match &spec.part {
+        Part::Node(node) => Some(node),
+        _ => None,
+    };
+    let of_galera = node.filter(|_| install.is_mariadb());
     // All that a node of a Galera cluster has which joins comes from another one, if it does not begin with it.
-    let is_empty = |node: &Node| node.number > 1 && node.joins_at.is_none();
-    let joins = install.is_mariadb() && matches!(&spec.part, Part::Node(node) if is_empty(node));
+    let joins = of_galera.is_some_and(|node| node.number > 1 && node.joins_at.is_none());
     let kind = if joins { ServerKind { start_limit: JOIN_LIMIT, ..kind } } else { kind };
     let is_new = data.is_none() && !joins;
     if is_new {
@@ -65,44 +68,33 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
         folder.put_data(data, kind)?;
         replica::forget_identity(&folder, &spec.part)?;
     }
-    let transfer = match &spec.part {
-        Part::Node(node) if install.is_mariadb() => {
-            galera::put_position(&folder, node)?;
-            Some(galera::put_transfer(&folder, spec.open.is_some())?)
-        }
-        _ => None,
-    };
+    let transfer = of_galera.map(|node| {
+        galera::put_position(&folder, node)?;
+        galera::put_transfer(&folder, spec.open.is_some())
+    });
     let arguments = vec![option_file_argument(&folder)];
     let mut process = ProcessSpec {
         image: install.image.clone(),
         ..folder.server(spec, install.server.clone(), arguments)
     };
-    process.environment.extend(transfer);
+    process.environment.extend(transfer.transpose()?);
     let socket = Address::Unix(folder.run().join(SOCKET));
     let endpoint = Endpoint::plain(&super::PROTOCOL, socket, "root", CATALOG);
     let installed = install_log(&folder);
-    let reach = || {
-        let opened = MySqlConnection::open(&endpoint, None).map_err(|error| error.to_string());
-        match &spec.part {
-            Part::Node(node) if install.is_mariadb() => {
-                let mut connection = opened?;
-                galera::has_joined(&mut connection, node).map(|()| connection)
-            }
-            _ => opened,
-        }
+    let reach = || -> Result<_, String> {
+        let opened = MySqlConnection::open(&endpoint, None);
+        let mut connection = opened.map_err(|error| error.to_string())?;
+        of_galera.map_or(Ok(()), |node| galera::has_joined(&mut connection, node))?;
+        Ok(connection)
     };
     let (server, mut connection) = OwnServer::start(folder, &process, kind, clock, reach)
         .map_err(|error| with_reasons(error, installed))?;
     let prepared = prepare(launch, (&server, &install, is_new), (&mut connection, &endpoint))
-        .map_err(|error| DeployError { log: server.folder().log_tail(LOG_LINES), ..error });
+        .map_err(|error| DeployError { log: server.folder.log_tail(LOG_LINES), ..error });
     // The password of clients on other machines, if the server has to be told of it each time it is started.
     let is_told = replica::is_told(&connection);
     let told = spec.open.as_ref().filter(|_| is_told).map(|open| open.password.clone());
     let running = Running::new(server.prepared(prepared)?, endpoint);
-    let node = match &spec.part {
-        Part::Node(node) => Some(node.clone()),
-        _ => None,
-    };
     let is_mariadb = install.is_mariadb();
     let control = move |one: &Running| control(one, is_mariadb, told.as_ref());
     let facts = move |one: &Running| -> Result<ServerFacts> {
@@ -115,7 +107,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
         Ok(ServerFacts { build: Some(build), ..asked })
     };
     let (control, facts) = (Box::new(control), Box::new(facts));
-    Ok(Box::new(Running { facts, control, node, tidy, ..running }))
+    Ok(Box::new(Running { facts, control, node: node.cloned(), tidy, ..running }))
 }
 
 /// Makes a server that is up what it is to be.
@@ -137,7 +129,7 @@ fn prepare(
     }
     let clock = launch.clock.as_ref();
     group::join(connection, (node, CATALOG), &spec.settings, clock).map_err(|error| {
-        let log = server.folder().log_tail(LOG_LINES);
+        let log = server.folder.log_tail(LOG_LINES);
         with_reasons(DeployError { log, ..error }, Vec::new())
     })
 }
@@ -161,7 +153,7 @@ fn option_file_argument(folder: &ServerFolder) -> String {
 
 fn initialising(option_file: &OptionFile<'_>, spec: &ServerSpec) -> Option<Initialising> {
     let install = option_file.install;
-    let shape = data::shape_with(install, spec).ok()?;
+    let shape = option_file::shape(install, spec).ok()?;
     let mut reads = vec![replica::part_word(&spec.part).to_owned()];
     reads.push(option_file.initial_text(&shape.settings).ok()?);
     reads.extend(install_arguments(install));
@@ -285,10 +277,10 @@ fn tidy(data: &Path) -> Result<()> {
 }
 
 fn control(one: &Running, is_mariadb: bool, told: Option<&Secret>) -> ServerControl {
-    let (control, endpoint) = (one.own.control(), &one.endpoint);
+    let (control, endpoint) = (one.own.control.clone(), &one.endpoint);
     let control = match &one.node {
         Some(node) if !is_mariadb => group::control(control, node, endpoint),
-        Some(node) => galera::control(control, (node, one.own.folder().data()), endpoint),
+        Some(node) => galera::control(control, (node, one.own.folder.data()), endpoint),
         None => control,
     };
     match told {

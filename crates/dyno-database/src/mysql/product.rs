@@ -9,28 +9,19 @@ use dyno_workload::Dialect;
 use super::cost::MySqlCost;
 use super::install::{self, Brand, MARIADB, MYSQL};
 use super::{
-    attached, check, data, files, galera, group, option_file, packages, private, probe, replica,
-    spider,
+    attached, check, files, galera, group, option_file, packages, private, probe, replica, spider,
 };
 use crate::error::Result;
-use crate::family::Family;
-use crate::product::{DumpCommands, DumpOrder, texts};
+use crate::product::{DumpCommands, DumpOrder, Family, texts};
 use crate::{
     Address, Client, ClientSecret, Clustering, ConnectionLimit, DataShape, DiskUse, Endpoint,
-    Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol, Replicating,
-    Server, ServerSpec, Sharding, SocketKey,
+    Installation, Launch, LogUse, Place, Product, ProductSpec, Protocol, Replicating, Server,
+    ServerSpec, Sharding, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
 
 pub(crate) const FAMILY: Family = Family {
-    products: || {
-        vec![
-            Arc::new(Private { brand: &MARIADB, spec: mariadb() }),
-            Arc::new(Private { brand: &MYSQL, spec: mysql() }),
-        ]
-    },
-    routers: Vec::new,
     protocol: Some(&PROTOCOL),
     probes: &["mysql", "innodb", "rocksdb", "threads", "galera", "group"],
     readings: &[
@@ -39,6 +30,12 @@ pub(crate) const FAMILY: Family = Family {
         || group::COUNTERS.readings(),
         || spider::COUNTERS.readings(),
     ],
+    ..Family::of(|| {
+        vec![
+            Arc::new(Private { brand: &MARIADB, spec: mariadb() }),
+            Arc::new(Private { brand: &MYSQL, spec: mysql() }),
+        ]
+    })
 };
 
 struct Private {
@@ -49,6 +46,10 @@ struct Private {
 fn mariadb() -> ProductSpec {
     ProductSpec {
         engines: texts(["InnoDB", "RocksDB", "Aria", "MyISAM"]),
+        has_log_folder: true,
+        can_be_open: true,
+        image_names: &["mariadb"],
+        offers: packages::MARIADB_OFFERS,
         connection_limit: Some(ConnectionLimit {
             setting: "max_connections".to_owned(),
             default_clients: 60,
@@ -93,6 +94,8 @@ fn mysql() -> ProductSpec {
     ProductSpec {
         confused_names: words.map(|word| (word.to_owned(), elsewhere.to_owned())).into(),
         engines: texts(["InnoDB", "MyISAM"]),
+        image_names: &["mysql", "mysql-server", "community-server", "percona-server", "percona"],
+        offers: packages::MYSQL_OFFERS,
         disk: Some(DiskUse {
             kept: 90 * MIB,
             grown: 64 * MIB,
@@ -122,7 +125,7 @@ impl Product for Private {
     }
 
     fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape> {
-        data::data_shape(spec, place.keeper())
+        option_file::shape(&install::find_install(spec, place.keeper())?, spec)
     }
 
     fn dump_commands(&self, order: &DumpOrder<'_>) -> Option<DumpCommands> {
@@ -144,10 +147,6 @@ impl Product for Private {
         check::check_vectors(spec, place.keeper())
     }
 
-    fn has_log_folder(&self) -> bool {
-        true
-    }
-
     fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
         install::installations(self.brand, keeper)
     }
@@ -160,20 +159,8 @@ impl Product for Private {
         if *self.brand == MYSQL { packages::mysql(version) } else { packages::mariadb(version) }
     }
 
-    fn image_names(&self) -> &'static [&'static str] {
-        if *self.brand == MYSQL {
-            &["mysql", "mysql-server", "community-server", "percona-server", "percona"]
-        } else {
-            &["mariadb"]
-        }
-    }
-
     fn client(&self, endpoint: &Endpoint, version: &str) -> Option<Client> {
         client(self.brand, endpoint, version)
-    }
-
-    fn offers(&self) -> &'static [Offer] {
-        if *self.brand == MYSQL { packages::MYSQL_OFFERS } else { packages::MARIADB_OFFERS }
     }
 
     fn replicating(&self) -> Option<&dyn Replicating> {
@@ -186,10 +173,6 @@ impl Product for Private {
 
     fn sharding(&self) -> Option<&dyn Sharding> {
         (*self.brand == MARIADB).then_some(&spider::Spider)
-    }
-
-    fn can_be_open(&self) -> bool {
-        true
     }
 
     fn refused_setting(&self, name: &str) -> Option<String> {
@@ -240,6 +223,6 @@ pub static PROTOCOL: Protocol = Protocol {
     probes: |connector, _, threads| probe::probes(&connector, threads),
     cost_source: |connection, access, _| Ok(Box::new(MySqlCost::new(connection, access)?)),
     debt_meter: |connector, _| Ok(super::debt::meter(connector)),
-    #[cfg(feature = "servers")]
+    client: |endpoint, version| client(&MARIADB, endpoint, version),
     dumping: Some(&super::dump::BySql),
 };

@@ -15,14 +15,13 @@ use dyno_workload::{Connection, StatementError, TextRows};
 
 use super::account::{Account, caches_passwords};
 use super::{MySqlConnection, connector, open};
-use crate::control::ServerControl;
 use crate::data::gone;
 use crate::error::{Context, Result, fail};
 use crate::part::{
     CLIENT_USER, Follow, Lag, LagMeter, Listening, PROMOTION_LIMIT, Part, REPLICATION_USER,
     Replicating, Replication, not_promoted,
 };
-use crate::private::{self, NO_PORTS, Ports, ServerFolder};
+use crate::private::{self, NO_PORTS, Ports, ServerControl, ServerFolder};
 use crate::probe::{Asker, cell, number};
 use crate::transport::CATALOG_LIMIT;
 use crate::{DeployError, Endpoint, NodePorts, ReplicationMode, Secret};

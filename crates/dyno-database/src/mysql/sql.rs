@@ -3,8 +3,7 @@
 
 use dyno_workload::Dialect;
 
-use crate::counted::CountedSql;
-use crate::sql::{CancelSql, CatalogSql, Identity, SqlSpec};
+use crate::sql::{CancelSql, CatalogSql, CountedSql, Identity, SqlSpec};
 
 pub(crate) const SQL: SqlSpec = SqlSpec {
     dialect: Dialect::MySql,
@@ -118,4 +117,8 @@ fn hidden_text(sql: &str) -> Option<&'static str> {
         "there is a comment in it that MySQL and MariaDB may run (`/*!`): write the statement \
          without one",
     )
+}
+
+pub(super) fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
 }

@@ -15,8 +15,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send, sockopt};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use super::Wire;
-use super::{Conversation, MESSAGE_MAX, Script, Shared, StallOrigin};
+use super::wire::{MESSAGE_MAX, Wire};
+use super::{Conversation, Script, Shared, StallOrigin};
 
 const LISTENER: u64 = u64::MAX;
 const BELL: u64 = u64::MAX - 1;

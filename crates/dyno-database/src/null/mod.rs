@@ -9,7 +9,6 @@
 //! generator's own.
 
 mod event_loop;
-mod fields;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod mysql;
@@ -18,6 +17,7 @@ mod product;
 mod sql;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 use std::io;
 use std::net::TcpListener;
@@ -29,55 +29,14 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use dyno_units::{Clock, Nanoseconds};
-use dyno_workload::{Connector, Dialect};
+use dyno_workload::Connector;
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::{Address, Endpoint, Protocol};
+use crate::{Address, Endpoint};
 use event_loop::EventLoop;
 pub(crate) use product::FAMILY;
-
-/// The only column of every row: 119 zeros, as long as sysbench's `c`, or a number.
-const VALUE: &[u8; 119] = &[b'0'; 119];
-const COLUMN: &[u8] = b"c";
-/// Longest message of a client, in bytes; a client that claims more is disconnected.
-const MESSAGE_MAX: usize = 64 << 20;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wire {
-    MySql,
-    /// The PostgreSQL protocol, version 3.0.
-    PostgreSql,
-}
-
-impl Wire {
-    pub const ALL: [Wire; 2] = [Wire::MySql, Wire::PostgreSql];
-
-    pub fn named(name: &str) -> Option<Wire> {
-        Wire::ALL.into_iter().find(|wire| wire.name() == name)
-    }
-
-    pub fn name(self) -> &'static str {
-        self.protocol().name
-    }
-
-    pub fn title(self) -> &'static str {
-        match self {
-            Wire::MySql => "MySQL",
-            Wire::PostgreSql => "PostgreSQL",
-        }
-    }
-
-    pub fn dialect(self) -> Dialect {
-        self.protocol().dialect.expect("both protocols carry SQL")
-    }
-
-    pub fn protocol(self) -> &'static Protocol {
-        match self {
-            Wire::MySql => &crate::mysql::PROTOCOL,
-            Wire::PostgreSql => &crate::postgresql::PROTOCOL,
-        }
-    }
-}
+use wire::Taken;
+pub use wire::Wire;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
@@ -209,15 +168,6 @@ fn listen(wire: Wire, place: &Listen) -> io::Result<(OwnedFd, Address)> {
             Ok((listener.into(), Address::of_loopback(port)))
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Taken {
-    n_bytes: usize,
-    n_statements: u64,
-    n_executions: u64,
-    /// Whether it has ended: the connection is closed after the answer.
-    is_over: bool,
 }
 
 enum Conversation {

@@ -4,10 +4,8 @@
 
 use std::sync::LazyLock;
 
-use super::Wire;
-use super::fields::Fields;
 use super::sql::{self, Kind, RowCounter};
-use super::{COLUMN, Taken, VALUE};
+use super::wire::{COLUMN, Fields, Taken, VALUE, Wire};
 
 const HEADER_LEN: usize = 4;
 /// A payload of this length goes on in the next packet; no command needs that here.
@@ -83,9 +81,10 @@ impl Replies {
         let (has_eof, caches) = (form & 1 == 0, form & 2 != 0);
         let reply = |has_definitions: bool, row: &[u8]| {
             let mut packets = Packets { out: Vec::new(), sequence: 1 };
-            match caches {
-                true => packets.push(&[1, u8::from(has_definitions)]),
-                false => packets.push(&[1]),
+            if caches {
+                packets.push(&[1, u8::from(has_definitions)])
+            } else {
+                packets.push(&[1])
             }
             if has_definitions {
                 packets.push(&definition(COLUMN));

@@ -4,10 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::Wire;
-use super::fields::Fields;
 use super::sql::{self, Kind, RowCounter};
-use super::{COLUMN, MESSAGE_MAX, Taken, VALUE};
+use super::wire::{COLUMN, Fields, MESSAGE_MAX, Taken, VALUE, Wire};
 
 const HEADER_BYTES: usize = 5;
 

@@ -9,10 +9,10 @@ use dyno_workload::Connector;
 
 use super::{Listen, NullServer, Script, Wire};
 use crate::error::{Result, fail};
-use crate::family::Family;
+use crate::product::Family;
 use crate::settings::{GivenSettings, Settings};
 use crate::{
-    DeployError, Durability, Endpoint, Launch, Product, ProductSpec, Server, ServerFacts,
+    Client, DeployError, Durability, Endpoint, Launch, Product, ProductSpec, Server, ServerFacts,
     ServerSpec,
 };
 
@@ -44,6 +44,10 @@ fn product(wire: Wire) -> Arc<dyn Product> {
 impl Product for Null {
     fn spec(&self) -> &ProductSpec {
         &self.spec
+    }
+
+    fn client(&self, _endpoint: &Endpoint, _version: &str) -> Option<Client> {
+        None
     }
 
     fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
@@ -90,9 +94,7 @@ fn script(settings: &GivenSettings) -> Result<Script> {
             "delay" => &mut delay,
             "stall_at" => &mut stall_at,
             "stall" => &mut stall,
-            _ => {
-                return fail(format!("a null server has no setting `{name}`; it has {SETTINGS}"));
-            }
+            _ => return fail(format!("a null server has no setting `{name}`; it has {SETTINGS}")),
         };
         *place = match value {
             SettingValue::Text(text) => parse_duration(text).ok(),

@@ -1,7 +1,7 @@
 //! The kind of answer that a statement gets. No grammar: the first word decides, and literals are
 //! skipped. Comments are not supported.
 
-use super::Wire;
+use super::wire::Wire;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {

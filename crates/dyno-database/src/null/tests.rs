@@ -13,7 +13,8 @@ use dyno_workload::{
     Connection, ErrorClass, Reply, Row, Statement, StatementClass, StatementError, Value,
 };
 
-use super::{Listen, NullServer, Script, StallOrigin, VALUE, Wire};
+use super::wire::VALUE;
+use super::{Listen, NullServer, Script, StallOrigin, Wire};
 use crate::Address;
 
 const BOTH: [Wire; 2] = [Wire::MySql, Wire::PostgreSql];

@@ -10,16 +10,13 @@ use dyno_units::{Reading, version_numbers};
 use dyno_workload::Connection;
 
 use crate::error::{Context, Result};
-use crate::family::Family;
 use crate::postgresql::{self, probe, settings};
 use crate::private::{OwnServer, ServerFolder, ServerKind};
+use crate::product::Family;
 use crate::running::Running;
 use crate::settings::Settings;
 use crate::transport::CATALOG_LIMIT;
-use crate::{
-    Client, ClientSecret, DeployError, Endpoint, Router, RouterLaunch, RouterSpec, Server,
-    ServerFacts,
-};
+use crate::{Client, DeployError, Endpoint, Router, RouterLaunch, RouterSpec, Server, ServerFacts};
 
 /// The catalog that is its console.
 const CONSOLE: &str = "pgbouncer";
@@ -153,10 +150,7 @@ impl Router for PgBouncer {
     }
 
     fn client(&self, endpoint: &Endpoint) -> Option<Client> {
-        let arguments = vec![endpoint.to_string()];
-        let secret =
-            endpoint.password.clone().map(|word| ClientSecret::Variable("PGPASSWORD", word));
-        Some(Client { programs: &["psql"], arguments, secret })
+        (postgresql::PROTOCOL.client)(endpoint, "")
     }
 }
 

@@ -7,11 +7,13 @@ use dyno_workload::{Connection, Connector};
 
 use super::connection::PgConnection;
 use super::protocol::ScramCache;
+use super::sql::{literal, quote_name};
 use super::startup::{self, OpenError};
-use super::{connect, literal, quote_name, routines};
+use super::{connect, routines};
 use crate::attached::{Attached, Hold, replaced};
-use crate::catalog::{contents, first_cell};
+use crate::catalog::contents;
 use crate::error::{Context, Result, fail};
+use crate::sql::first_cell;
 use crate::transport::CATALOG_LIMIT;
 use crate::waiting::SET_UP_LIMIT;
 use crate::{AttachOptions, Endpoint, LocalServer, Server, claim_catalog, drop_claimed_tables};

@@ -15,9 +15,9 @@ use crate::{Part, ServerSpec};
 pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<()> {
     let Ok(found) = programs::find(spec, keeper) else { return Ok(()) };
     if let Some(image) = &found.image {
-        return check_vectors_in(image, &extension_folders(&found.folder), keeper);
+        return check_vectors_in(image, &extension_folders(&found.programs), keeper);
     }
-    if has_extension(&found.folder, "vector") {
+    if has_extension(&found.programs, "vector") {
         return Ok(());
     }
     let version = found.version.split_whitespace().next().unwrap_or_default();
@@ -25,7 +25,7 @@ pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<()> {
         "PostgreSQL {version} in {} has no extension `vector` (pgvector); install it (Debian, Ubuntu: package \
          `postgresql-{}-pgvector`), or fetch a server that has it: `dyno products fetch postgresql@16.2 --from \
          python`, with `version = \"16.2\"` and `from = \"python\"` in the study",
-        found.folder.display(),
+        found.programs.display(),
         found.major(),
     ))
 }
@@ -67,7 +67,7 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<()> {
     if spec.part == Part::Router {
         super::shards::check(&found)?;
     }
-    let path = found.folder.join("postgres");
+    let path = found.programs.join("postgres");
     let program = found.program(&path);
     let mut settings = spec.settings.clone();
     // Names with a dot belong to extensions; any server accepts them.

@@ -28,7 +28,7 @@ use super::protocol::{
     HEADER_BYTES, NOTICES_MOST, ProtocolError, ReplyScanner, SYNC, Scan, ServerMessage,
     column_names, row_texts, write_parse_named, write_query, write_unprepared,
 };
-use super::quote_name;
+use super::sql::quote_name;
 use super::wire::{Wire, WireError, closed};
 use copy::write_copy_fail;
 
@@ -99,7 +99,7 @@ impl PgConnection {
 
     /// Oldest first, with the number of earlier notices that were dropped.
     pub fn take_notices(&mut self) -> (Vec<String>, u64) {
-        let (notices, n_dropped) = self.scanner.notices().take();
+        let (notices, n_dropped) = self.scanner.notices.take();
         (notices.iter().map(|notice| self.cleaner.clean(&notice.to_line())).collect(), n_dropped)
     }
 
@@ -121,10 +121,7 @@ impl PgConnection {
     /// Reads what came without having been asked for, and whether the server ends the connection.
     fn look(&mut self) -> Result<(), WireError> {
         let read = self.wire.read_now();
-        match self.take_asides()? {
-            Some(failure) => Err(WireError(failure.to_line())),
-            None => read,
-        }
+        self.take_asides()?.map_or(read, |failure| Err(WireError(failure.to_line())))
     }
 
     /// Removes messages that may come at any time; returns the error after them, which stays.
@@ -286,7 +283,7 @@ impl PgConnection {
         }
         let reply = match self.scanner.finish() {
             Ok(reply) => reply,
-            Err(error) if self.scanner.copies() && !self.awaited.is_empty() => {
+            Err(error) if self.scanner.copies && !self.awaited.is_empty() => {
                 // The server goes on with the rest of the pipeline, whose replies nobody takes.
                 return Err(self.lose(WireError(error.message)));
             }
@@ -302,7 +299,7 @@ impl PgConnection {
         {
             unparsed.is_known = true;
         }
-        if self.expected.is_commit && self.scanner.has_rolled_back() {
+        if self.expected.is_commit && self.scanner.has_rolled_back {
             return Err(refused("25P02", "the transaction had failed; COMMIT rolled it back"));
         }
         Ok(reply)
@@ -607,16 +604,16 @@ impl Connection for PgConnection {
     }
 
     fn notices(&mut self) -> Vec<ErrorDetails> {
-        let (notices, _) = self.scanner.notices().take();
+        let (notices, _) = self.scanner.notices.take();
         notices.iter().map(|notice| self.cleaner.clean_details(&notice.details)).collect()
     }
 
     fn kept_rows(&self) -> &KeptRows {
-        self.scanner.kept_rows()
+        &self.scanner.keeper.rows
     }
 
     fn last_rows(&self) -> &LastRows {
-        self.scanner.last_rows()
+        &self.scanner.keeper.last
     }
 
     fn is_in_transaction(&self) -> Option<bool> {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Reply};
 
-use crate::catalog::first_cell;
 use crate::explain_cost::execute;
 use crate::probe::{cell, named_numbers, number};
+use crate::sql::first_cell;
 use crate::{Access, CostSource, Counters};
 
 /// Before 15: counters come at most twice a second, and may be half a second old.
@@ -146,10 +146,7 @@ impl CostSource for PgCost {
     fn run(&mut self, sql: Option<&str>) -> Result<Reply, String> {
         let begin = self.begin();
         execute(self.connection.as_mut(), begin)?;
-        let reply = match sql {
-            Some(sql) => execute(self.connection.as_mut(), sql),
-            None => Ok(Reply::default()),
-        };
+        let reply = sql.map_or(Ok(Reply::default()), |sql| execute(self.connection.as_mut(), sql));
         execute(self.connection.as_mut(), "ROLLBACK")?;
         reply
     }

@@ -2,7 +2,6 @@
 
 use dyno_workload::Connector;
 
-use super::probe::HORIZON;
 use crate::debt::part;
 use crate::probe::{Asker, named_numbers};
 use crate::{Debt, DebtMeter};
@@ -20,6 +19,15 @@ const ASK_TUPLES: &str = "SELECT COALESCE(sum(n_dead_tup), 0) AS dead, \
      COALESCE(sum(pg_catalog.current_setting('autovacuum_vacuum_threshold')::float8 \
      + pg_catalog.current_setting('autovacuum_vacuum_scale_factor')::float8 * n_live_tup), 0) \
      AS left_alone FROM pg_catalog.pg_stat_user_tables";
+/// Ages of what keeps old row versions, by holder; 0 if there is none. In a list of columns.
+pub(super) const HORIZON: &str = "\
+     (SELECT COALESCE(max(age(backend_xmin)), 0) FROM pg_catalog.pg_stat_activity \
+     WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type <> 'walsender') AS backend, \
+     (SELECT COALESCE(max(age(backend_xmin)), 0) FROM pg_catalog.pg_stat_replication) AS replica, \
+     (SELECT COALESCE(max(GREATEST(age(xmin), age(catalog_xmin))), 0) \
+     FROM pg_catalog.pg_replication_slots) AS slot, \
+     (SELECT COALESCE(max(age(transaction)), 0) FROM pg_catalog.pg_prepared_xacts) AS prepared";
+
 const ASK_DISTANCE: &str = "SELECT pg_catalog.pg_wal_lsn_diff(\
      pg_catalog.pg_current_wal_insert_lsn(), redo_lsn) AS distance \
      FROM pg_catalog.pg_control_checkpoint()";

@@ -3,11 +3,11 @@
 use dyno_workload::{Connection, StatementError};
 
 use super::connect;
-use crate::catalog::first_cell;
 use crate::cleaner::Cleaner;
 use crate::error::{Context, Result};
 use crate::server::build_parts;
 use crate::settings::Settings;
+use crate::sql::first_cell;
 use crate::{DeployError, Durability, Endpoint, ServerFacts};
 
 const DURABILITY_SETTINGS: [&str; 4] =

@@ -4,7 +4,6 @@ mod attached;
 mod check;
 mod connection;
 mod cost;
-mod data;
 pub(crate) mod debt;
 mod facts;
 mod files;
@@ -56,19 +55,4 @@ fn opener(endpoint: Endpoint) -> impl Fn() -> Result<PgConnection, ConnectError>
 pub(crate) fn pooled_connector(endpoint: Endpoint) -> Connector {
     let open = opener(endpoint);
     crate::server::connector(move || Ok(open()?.parsing_each()))
-}
-
-fn quote_name(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// A text as a literal that means the same with any `standard_conforming_strings`, which a database's
-/// owner may turn off. The blank separates it from a word before it, as in `quote_literal`.
-fn literal(text: &str) -> String {
-    let quoted = text.replace('\'', "''");
-    if text.contains('\\') {
-        format!(" E'{}'", quoted.replace('\\', "\\\\"))
-    } else {
-        format!("'{quoted}'")
-    }
 }

@@ -10,8 +10,7 @@ use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::Connection;
 
 use super::product::split_socket;
-use super::programs::{self, Programs};
-use super::{connect, facts, replica, settings, shards};
+use super::{connect, facts, programs, replica, settings, shards};
 use crate::data::build_of;
 use crate::error::{Context, Result, fail};
 use crate::initial::{Initialising, identity};
@@ -20,7 +19,7 @@ use crate::private::{OwnServer, ServerFolder, ServerKind};
 use crate::running::Running;
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, BuildFacts, DataShape, DeployError, Endpoint, Launch, Part, Server, ServerFacts,
+    Address, DataShape, DeployError, Endpoint, Installation, Launch, Part, Server, ServerFacts,
     ServerSpec,
 };
 
@@ -74,7 +73,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
     let process = ProcessSpec {
         after_crash: after_crash(&folder, &programs),
         image: programs.image.clone(),
-        ..folder.server(spec, programs.folder.join("postgres"), arguments)
+        ..folder.server(spec, programs.programs.join("postgres"), arguments)
     };
     let maintenance = endpoint((&folder, open), "postgres");
     let endpoint = endpoint((&folder, open), CATALOG);
@@ -85,9 +84,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
     let finished = finish(spec, &programs, data, &mut connection);
     drop(connection);
     let facts = move |one: &Running| -> Result<ServerFacts> {
-        let configured = facts::configured(&one.endpoint);
-        let Programs { origin, folder, .. } = programs.clone();
-        let build = Some(BuildFacts { origin, programs: folder, configured });
+        let build = Some(programs.facts(facts::configured(&one.endpoint)));
         Ok(ServerFacts { build, ..facts::ask(&one.endpoint)? })
     };
     let running = Running::new(server.prepared(finished)?, endpoint);
@@ -106,11 +103,11 @@ fn client_variables(endpoint: &Endpoint, socket: &Path) -> Vec<(&'static str, St
 }
 
 /// `initdb` reads no setting of the study. None in a deployment, where copies share a system identifier.
-fn initialising(programs: &Programs, spec: &ServerSpec) -> Option<Initialising> {
+fn initialising(programs: &Installation, spec: &ServerSpec) -> Option<Initialising> {
     if spec.part != Part::Alone {
         return None;
     }
-    let [initdb, server] = ["initdb", "postgres"].map(|name| programs.folder.join(name));
+    let [initdb, server] = ["initdb", "postgres"].map(|name| programs.programs.join(name));
     let shape = DataShape {
         product: spec.product.clone(),
         version: programs.version.clone(),
@@ -142,10 +139,10 @@ fn initdb_arguments(locale: &str) -> Vec<String> {
 }
 
 /// Makes the data folder, with the locale C.UTF-8, or C if the system lacks it.
-fn make_data(folder: &ServerFolder, programs: &Programs, clock: &Arc<dyn Clock>) -> Result<()> {
+fn make_data(folder: &ServerFolder, programs: &Installation, clock: &Arc<dyn Clock>) -> Result<()> {
     let make = |locale: &str| {
         let process = ProcessSpec {
-            program: programs.folder.join("initdb"),
+            program: programs.programs.join("initdb"),
             arguments: ["-D".to_owned(), folder.data().display().to_string()]
                 .into_iter()
                 .chain(initdb_arguments(locale))
@@ -169,7 +166,7 @@ fn make_data(folder: &ServerFolder, programs: &Programs, clock: &Arc<dyn Clock>)
 
 /// A crashed server, also `initdb`'s, leaves shared memory until a reboot. A server started on its data
 /// removes it; this one only looks, and recovers nothing. None in a container, whose memory ends with it.
-fn after_crash(folder: &ServerFolder, programs: &Programs) -> Option<AfterCrash> {
+fn after_crash(folder: &ServerFolder, programs: &Installation) -> Option<AfterCrash> {
     if programs.image.is_some() {
         return None;
     }
@@ -179,7 +176,7 @@ fn after_crash(folder: &ServerFolder, programs: &Programs) -> Option<AfterCrash>
     Some(AfterCrash {
         // The data may be on a volume.
         if_there: folder.data().join("postmaster.pid"),
-        program: programs.folder.join("postgres"),
+        program: programs.programs.join("postgres"),
         arguments,
         // Of this process, PostgreSQL does not ask whether it runs: it is meant for one that starts servers.
         pid_variable: Some("PG_GRANDPARENT_PID".to_owned()),
@@ -188,11 +185,11 @@ fn after_crash(folder: &ServerFolder, programs: &Programs) -> Option<AfterCrash>
 
 fn finish(
     spec: &ServerSpec,
-    programs: &Programs,
+    programs: &Installation,
     data: Option<&Path>,
     connection: &mut super::PgConnection,
 ) -> Result<()> {
-    spec.check_version("PostgreSQL", &programs.folder, &facts::version(connection)?)?;
+    spec.check_version("PostgreSQL", &programs.programs, &facts::version(connection)?)?;
     if data.is_none() && !matches!(spec.part, Part::Replica(_)) {
         connection.set_cold_limit(CATALOG_LIMIT.0);
         connection

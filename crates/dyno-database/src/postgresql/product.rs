@@ -8,23 +8,21 @@ use dyno_workload::{Connector, Dialect};
 
 use super::cost::PgCost;
 use super::{
-    attached, check, data, facts, files, packages, private, probe, programs, replica, settings,
-    shards,
+    attached, check, facts, files, packages, private, probe, programs, replica, settings, shards,
 };
+use crate::data::RuntimeSettings;
 use crate::error::Result;
-use crate::family::Family;
-use crate::product::{DumpCommands, DumpOrder, MoveOrder, MoveStatements, texts};
+use crate::product::{DumpCommands, DumpOrder, Family, MoveOrder, MoveStatements, texts};
+use crate::settings::Words;
 use crate::{
     Client, ClientSecret, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint,
-    Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol, Replicating,
-    Server, ServerFacts, ServerSpec, Sharding, SocketKey,
+    Installation, Launch, LogUse, Place, Product, ProductSpec, Protocol, Replicating, Server,
+    ServerFacts, ServerSpec, Sharding, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
 
 pub(crate) const FAMILY: Family = Family {
-    products: || vec![Arc::new(PostgreSql { spec: postgresql() })],
-    routers: Vec::new,
     protocol: Some(&PROTOCOL),
     probes: &["pg_database", "pg_activity", "pg_tables"],
     readings: &[
@@ -32,10 +30,34 @@ pub(crate) const FAMILY: Family = Family {
         || probe::pgbouncer::READINGS.to_vec(),
         || shards::COUNTERS.readings(),
     ],
+    ..Family::of(|| vec![Arc::new(PostgreSql { spec: postgresql() })])
 };
 
 /// How the name of a socket begins; the port follows.
 const SOCKET: &str = ".s.PGSQL.";
+
+/// Not those for WAL that is kept to recycle, nor autovacuum's.
+const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
+    names: Words(
+        "autovacuum_work_mem backend_flush_after checkpoint_completion_target \
+         checkpoint_flush_after checkpoint_warning commit_delay commit_siblings \
+         constraint_exclusion cpu_index_tuple_cost cpu_operator_cost cpu_tuple_cost \
+         deadlock_timeout default_transaction_isolation effective_cache_size \
+         effective_io_concurrency from_collapse_limit fsync full_page_writes hash_mem_multiplier \
+         join_collapse_limit lock_timeout logical_decoding_work_mem maintenance_io_concurrency \
+         maintenance_work_mem max_connections max_files_per_process max_locks_per_transaction \
+         max_parallel_maintenance_workers max_parallel_workers max_parallel_workers_per_gather \
+         max_stack_depth max_worker_processes min_parallel_index_scan_size \
+         min_parallel_table_scan_size parallel_leader_participation parallel_setup_cost \
+         parallel_tuple_cost plan_cache_mode random_page_cost seq_page_cost shared_buffers \
+         shared_memory_type statement_timeout superuser_reserved_connections synchronous_commit \
+         temp_buffers track_activities track_activity_query_size track_functions track_io_timing \
+         track_wal_io_timing wal_buffers wal_sync_method work_mem",
+    ),
+    beginnings: Words(
+        "bgwriter_ enable_ geqo huge_page idle_ io_ jit log_ tcp_ vacuum_cost_ wal_writer_",
+    ),
+};
 
 struct PostgreSql {
     spec: ProductSpec,
@@ -46,6 +68,10 @@ fn postgresql() -> ProductSpec {
     let advice = "did you mean `postgresql`?";
     ProductSpec {
         confused_names: words.map(|word| (word.to_owned(), advice.to_owned())).into(),
+        has_log_folder: true,
+        can_be_open: true,
+        image_names: &["postgres", "postgresql", "pgvector", "postgis", "timescaledb"],
+        offers: packages::OFFERS,
         connection_limit: Some(ConnectionLimit {
             setting: "max_connections".to_owned(),
             default_clients: 60,
@@ -88,7 +114,12 @@ impl Product for PostgreSql {
     }
 
     fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape> {
-        data::data_shape(spec, place.keeper())
+        let programs = programs::find(spec, place.keeper())?;
+        let server = programs.programs.join("postgres");
+        let server = (programs.program(&server), &*programs.version);
+        RUNTIME_SETTINGS.shape(spec, server, |name, value| {
+            Ok((name.to_ascii_lowercase(), settings::spelled(name, value)?))
+        })
     }
 
     fn dump_commands(&self, order: &DumpOrder<'_>) -> Option<DumpCommands> {
@@ -133,10 +164,6 @@ impl Product for PostgreSql {
         check::check_vectors(spec, place.keeper())
     }
 
-    fn has_log_folder(&self) -> bool {
-        true
-    }
-
     fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
         programs::installations(keeper)
     }
@@ -152,26 +179,6 @@ impl Product for PostgreSql {
 
     fn packages(&self, version: Option<&str>) -> Vec<PackageSpec> {
         packages::packages(version)
-    }
-
-    fn image_names(&self) -> &'static [&'static str] {
-        &["postgres", "postgresql", "pgvector", "postgis", "timescaledb"]
-    }
-
-    fn client(&self, endpoint: &Endpoint, _: &str) -> Option<Client> {
-        // Its client reads the same URLs, without Dyno's own keys.
-        let arguments = vec![endpoint.to_string()];
-        let secret =
-            endpoint.password.clone().map(|word| ClientSecret::Variable("PGPASSWORD", word));
-        Some(Client { programs: &["psql"], arguments, secret })
-    }
-
-    fn offers(&self) -> &'static [Offer] {
-        packages::OFFERS
-    }
-
-    fn can_be_open(&self) -> bool {
-        true
     }
 
     fn replicating(&self) -> Option<&dyn Replicating> {
@@ -216,7 +223,13 @@ pub static PROTOCOL: Protocol = Protocol {
         Ok(Box::new(PgCost::new(connection, access, Arc::clone(clock))?))
     },
     debt_meter,
-    #[cfg(feature = "servers")]
+    client: |endpoint, _| {
+        // It reads the same URLs, without Dyno's own keys.
+        let arguments = vec![endpoint.to_string()];
+        let secret =
+            endpoint.password.clone().map(|word| ClientSecret::Variable("PGPASSWORD", word));
+        Some(Client { programs: &["psql"], arguments, secret })
+    },
     dumping: None,
 };
 
@@ -254,5 +267,29 @@ fn debt_meter(connector: Connector, endpoint: &Endpoint) -> Result<Box<dyn DebtM
     match is_pgbouncer(endpoint) {
         true => Err("pgbouncer stores nothing, so it defers no work".to_owned()),
         false => Ok(super::debt::meter(connector)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, is_shaping: bool) {
+        let shaping = RUNTIME_SETTINGS.shaping([(name.to_owned(), "1".to_owned())]).unwrap();
+        assert_eq!(!shaping.is_empty(), is_shaping, "{name}");
+    }
+
+    #[test]
+    fn what_shapes_the_files_counts() {
+        check("max_wal_size", true);
+        check("default_toast_compression", true);
+        check("autovacuum", true);
+        check("wal_level", true);
+        check("a_setting_of_the_next_version", true);
+        check("shared_buffers", false);
+        check("synchronous_commit", false);
+        check("enable_seqscan", false);
+        check("jit", false);
     }
 }

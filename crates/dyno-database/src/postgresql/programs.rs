@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use dyno_host::{Image, Keeper, Origin, Program};
-use dyno_units::version_numbers;
+use dyno_host::{Image, Keeper};
 
 use crate::error::Result;
 use crate::installation::{builder_in, choose, missing, missing_in_image, on_machine};
@@ -18,19 +17,8 @@ const IMAGE_PLACES: [&str; 2] =
 
 const VERSION_LEAD: &str = "postgres (PostgreSQL) ";
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Programs {
-    /// Where `postgres` and `initdb` are.
-    pub(super) folder: PathBuf,
-    /// What `postgres --version` says: `15.14 (Debian …)`.
-    pub(super) version: String,
-    pub(super) origin: Origin,
-    /// The image that they are in; none if they are on this machine.
-    pub(super) image: Option<Image>,
-}
-
 /// From the spec's folder, else the best ones that fit it.
-pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs> {
+pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Installation> {
     if let Some(image) = &spec.image {
         return in_image(keeper.image(image)?, spec, keeper);
     }
@@ -43,12 +31,7 @@ pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs> {
         None => (usual_folders(keeper), installations(keeper)),
     };
     if let Some(chosen) = choose(&found, spec) {
-        return Ok(Programs {
-            folder: chosen.programs.clone(),
-            version: chosen.version.clone(),
-            origin: chosen.origin.clone(),
-            image: None,
-        });
+        return Ok(chosen.clone());
     }
     let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
     let no_programs = format!(
@@ -60,7 +43,7 @@ pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs> {
 }
 
 /// The newest in an image that fit what the spec asks for.
-fn in_image(image: Image, spec: &ServerSpec, keeper: &Keeper) -> Result<Programs> {
+fn in_image(image: Image, spec: &ServerSpec, keeper: &Keeper) -> Result<Installation> {
     let in_path = image.program_folders().into_iter();
     let patterns = in_path.map(|folder| folder.join("postgres").display().to_string());
     let patterns: Vec<String> = patterns.chain(IMAGE_PLACES.map(str::to_owned)).collect();
@@ -68,15 +51,11 @@ fn in_image(image: Image, spec: &ServerSpec, keeper: &Keeper) -> Result<Programs
     for server in keeper.paths_in(&image, &patterns)? {
         let text = keeper.ask(image.program(&server), &["--version"])?;
         let Some(version) = text.strip_prefix(VERSION_LEAD) else { continue };
-        let folder = server.parent().unwrap_or(Path::new("/")).to_owned();
-        let version = version.to_owned();
-        found.push(Installation { programs: folder, version, origin: image.origin(), build: None });
+        found.push(Installation::in_image(&server, version, &image));
     }
-    if let Some(chosen) = choose(&found, spec).cloned() {
-        let Installation { programs: folder, version, origin, .. } = chosen;
-        return Ok(Programs { folder, version, origin, image: Some(image) });
-    }
-    Err(missing_in_image("PostgreSQL", "postgres", &image, &found, spec))
+    choose(&found, spec)
+        .cloned()
+        .ok_or_else(|| missing_in_image("PostgreSQL", "postgres", &image, &found, spec))
 }
 
 pub(super) fn installations(keeper: &Keeper) -> Vec<Installation> {
@@ -107,14 +86,4 @@ pub(super) fn version_in(folder: &Path, keeper: &Keeper) -> Option<String> {
     }
     let text = keeper.ask(&folder.join("postgres"), &["--version"]).ok()?;
     Some(text.strip_prefix(VERSION_LEAD)?.to_owned())
-}
-
-impl Programs {
-    pub(super) fn program<'a>(&'a self, path: &'a Path) -> Program<'a> {
-        Program { path, image: self.image.as_ref() }
-    }
-
-    pub(super) fn major(&self) -> u32 {
-        version_numbers(&self.version).first().copied().unwrap_or_default()
-    }
 }

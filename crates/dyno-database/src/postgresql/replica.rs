@@ -12,7 +12,6 @@ use dyno_host::ProcessSpec;
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, TextRows};
 
-use super::programs::Programs;
 use super::{PgConnection, connect, connector, settings};
 use crate::error::{Context, Result, fail};
 use crate::part::{
@@ -23,7 +22,7 @@ use crate::private::ServerFolder;
 use crate::probe::{Asker, cell, number};
 use crate::scram;
 use crate::transport::CATALOG_LIMIT;
-use crate::{Address, Endpoint, Secret};
+use crate::{Address, Endpoint, Installation, Secret};
 
 const COPY_LIMIT: Nanoseconds = Nanoseconds::from_secs(3600);
 
@@ -64,7 +63,7 @@ pub(super) fn settings_of(part: &Part) -> &'static str {
 
 pub(super) fn copy_primary(
     folder: &ServerFolder,
-    programs: &Programs,
+    programs: &Installation,
     follow: &Follow,
     clock: &Arc<dyn Clock>,
 ) -> Result<()> {
@@ -73,7 +72,7 @@ pub(super) fn copy_primary(
     let line = format!("*:*:*:{REPLICATION_USER}:{}\n", follow.replication.password.reveal());
     let passwords = folder.keeper().write_secret(folder.path(), PASSWORD_FILE, &line)?;
     let process = ProcessSpec {
-        program: programs.folder.join("pg_basebackup"),
+        program: programs.programs.join("pg_basebackup"),
         arguments: arguments(folder, programs.major(), follow, &passwords),
         log: folder.path().join("pg_basebackup.log"),
         needs_name: true,
@@ -83,7 +82,7 @@ pub(super) fn copy_primary(
         return fail(format!(
             "a replica needs the program `pg_basebackup`, which is not in {}; choose another build \
              (Debian's packages have it), or leave `replicas` out",
-            programs.folder.display()
+            programs.programs.display()
         ));
     }
     let copied = folder.keeper().run(folder.path(), &process, clock.as_ref(), COPY_LIMIT);

@@ -8,7 +8,7 @@
 use dyno_workload::{Connection, StatementError};
 
 use super::connection::PgConnection;
-use super::literal;
+use super::sql::literal;
 use crate::catalog::{ask, some_of};
 use crate::error::StatementResult as Result;
 

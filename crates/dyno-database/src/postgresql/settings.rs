@@ -120,10 +120,6 @@ pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String> {
             ));
         }
         SettingValue::Text(text) => quoted(text),
-        SettingValue::Integer(number) => number.to_string(),
-        SettingValue::Real(number) => number.to_string(),
-        SettingValue::Switch(true) => "on".to_owned(),
-        SettingValue::Switch(false) => "off".to_owned(),
         // PostgreSQL knows `B` since 11; whole kilobytes are understood everywhere.
         SettingValue::Bytes(bytes) if bytes.0 % 1024 == 0 => {
             quoted(&format!("{}kB", bytes.0 / 1024))
@@ -134,6 +130,7 @@ pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String> {
                 "the PostgreSQL setting `{name}` is still {percent}% of an unknown amount of memory"
             ));
         }
+        other => other.to_string(),
     })
 }
 

@@ -8,12 +8,12 @@ use dyno_host::Probe;
 use dyno_units::reading::prelude::*;
 use dyno_workload::Connection;
 
-use super::programs::Programs;
-use super::{check, connect, connector, literal as text, quote_name, settings};
+use super::sql::{literal as text, quote_name};
+use super::{check, connect, connector, settings};
 use crate::error::{Result, fail};
 use crate::probe::{Counters, Item, cell, named_numbers, rate};
 use crate::sharding::{At, Sharding, SplitColumn, ask, names, shard_name, socket_of};
-use crate::{DeployError, Endpoint};
+use crate::{DeployError, Endpoint, Installation};
 
 /// The oldest version whose partitions can be foreign tables that take rows.
 const OLDEST: u32 = 11;
@@ -52,18 +52,18 @@ const UNSPLITTABLE: [(&str, &str); 4] = [
 pub(super) struct ByForeignTables;
 
 /// Fails, with what to install, if these programs cannot be a router.
-pub(super) fn check(programs: &Programs) -> Result<()> {
+pub(super) fn check(programs: &Installation) -> Result<()> {
     let version = programs.version.split_whitespace().next().unwrap_or_default();
     if programs.major() < OLDEST {
         return fail(format!("shards need PostgreSQL {OLDEST} or later, and this is {version}"));
     }
-    if check::has_extension(&programs.folder, "postgres_fdw") {
+    if check::has_extension(&programs.programs, "postgres_fdw") {
         return Ok(());
     }
     fail(format!(
         "shards need the extension postgres_fdw, which PostgreSQL {version} in {} does not have; install it \
          (Debian, Ubuntu: it is in the server's package), or leave `shards` out",
-        programs.folder.display()
+        programs.programs.display()
     ))
 }
 

@@ -2,9 +2,7 @@
 
 use dyno_workload::Dialect;
 
-use super::literal;
-use crate::counted::{CountedGuard, CountedSql};
-use crate::sql::{CancelSql, CatalogSql, Identity, SqlSpec};
+use crate::sql::{CancelSql, CatalogSql, CountedGuard, CountedSql, Identity, SqlSpec};
 
 pub(crate) const SQL: SqlSpec = SqlSpec {
     dialect: Dialect::PostgreSql,
@@ -148,4 +146,19 @@ fn notes(name: &str) -> String {
          pg_get_userbyid(c.relowner)::text, current_user::text FROM pg_class c \
          WHERE c.oid = to_regclass({name})"
     )
+}
+
+pub(super) fn quote_name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text as a literal that means the same with any `standard_conforming_strings`, which a database's
+/// owner may turn off. The blank separates it from a word before it, as in `quote_literal`.
+pub(super) fn literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    if text.contains('\\') {
+        format!(" E'{}'", quoted.replace('\\', "\\\\"))
+    } else {
+        format!("'{quoted}'")
+    }
 }

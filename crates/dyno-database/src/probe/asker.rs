@@ -8,8 +8,8 @@ use dyno_units::Nanoseconds;
 use dyno_workload::{Connection, Connector, ErrorClass, NamedRows, StatementError, TextRows};
 
 use super::Values;
-use crate::catalog::first_cell;
 use crate::dialects::{ALL as ALL_SQL, sql_of};
+use crate::sql::first_cell;
 
 const RECONNECT_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 

@@ -7,10 +7,10 @@ mod private;
 mod product;
 mod text;
 
+pub(crate) use product::product;
 pub use text::{Recipe, RecipeError};
 
-use crate::Products;
-use crate::family::Family;
+use crate::product::Family;
 
 pub(crate) const FAMILY: Family = Family::of(shipped);
 
@@ -29,18 +29,9 @@ pub fn is_recipe(name: &str) -> bool {
 }
 
 fn shipped() -> Vec<std::sync::Arc<dyn crate::Product>> {
-    let product = |(name, text): &(&str, &str)| {
-        let recipe = Recipe::parse(name, text).expect("a test reads each of them");
-        product::product(recipe)
-    };
-    SHIPPED.iter().map(product).collect()
-}
-
-impl Products {
-    /// Adds the product of a recipe at the end; it replaces one of the same name.
-    pub fn with_recipe(self, recipe: Recipe) -> Products {
-        self.with(product::product(recipe))
-    }
+    let read = |(name, text): &(&str, &str)| Recipe::parse(name, text);
+    let recipes = SHIPPED.iter().map(read);
+    recipes.map(|recipe| product(recipe.expect("a test reads each of them"))).collect()
 }
 
 #[cfg(test)]

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dyno_host::{Keeper, ProcessSpec, free_loopback_ports, random_token};
-use dyno_units::{Nanoseconds, SettingValue};
+use dyno_units::{Clock, Nanoseconds, SettingValue};
 use dyno_workload::Connection;
 
 use super::places::fill;
-use super::product::Programs;
-use super::text::{ListensOn, Recipe};
+use super::text::{ListensOn, Recipe, STOP_SIGNALS, Text};
 use crate::error::{Context, Result, fail};
 use crate::private::{self, LOG_LINES, OwnServer, ServerFolder, ServerKind};
 use crate::running::{Running, concealed};
 use crate::settings::{GivenSettings, Settings};
 use crate::{
-    Address, DeployError, Endpoint, Launch, Secret, Server, ServerFacts, sql_probe, version_fits,
+    Address, DeployError, Endpoint, Installation, Launch, Secret, Server, ServerFacts, ServerSpec,
+    sql_probe, version_fits,
 };
 
 /// The catalog of a private server, unless the recipe names another.
@@ -75,7 +75,7 @@ fn literal(value: &str) -> String {
 pub(super) fn start(
     recipe: &Recipe,
     title: &'static str,
-    programs: Programs,
+    installation: Installation,
     launch: &Launch<'_>,
 ) -> Result<Box<dyn Server>> {
     let password = match recipe.text.listens_on {
@@ -85,14 +85,14 @@ pub(super) fn start(
         ListensOn::Socket | ListensOn::PortWithoutPassword => None,
     };
     let password = password.map(Secret::new);
-    start_with(recipe, title, (programs, password.clone()), launch)
+    start_with(recipe, title, (installation, password.clone()), launch)
         .map_err(|error| concealed(error, password.as_ref()))
 }
 
 fn start_with(
     recipe: &Recipe,
     title: &'static str,
-    (programs, password): (Programs, Option<Secret>),
+    (installation, password): (Installation, Option<Secret>),
     launch: &Launch<'_>,
 ) -> Result<Box<dyn Server>> {
     let Launch { spec, data, place, clock } = *launch;
@@ -104,8 +104,69 @@ fn start_with(
         free_loopback_ports(n_ports).context(format!("there is no free port for {title}"))?;
     let port = ports.first().copied();
     let form = text.setting.clone().unwrap_or_default();
+    let program = installation.programs.join(&text.program);
+    let places = places(text, &program, &folder, &ports);
+    let mut in_files = places.clone();
+    in_files.insert("settings", written(form.line.as_ref(), &given, str::to_owned).join("\n"));
+    in_files.extend(password.as_ref().map(|password| ("password", password.reveal().to_owned())));
+    for (name, text) in &text.files {
+        folder.write(name, &fill(text, &in_files))?;
+    }
+    let kind = ServerKind {
+        stop_signal: STOP_SIGNALS.into_iter().find(|name| *name == text.stop).unwrap_or("TERM"),
+        ports: private::ports(&ports),
+        start_limit: recipe.start_limit,
+        ..ServerKind::new(title)
+    };
+    folder.put_data(data, kind)?;
+    let process = |program: PathBuf, arguments: &[String]| {
+        let arguments = arguments.iter().map(|one| fill(one, &places)).collect();
+        let mut process = folder.process(program, arguments);
+        let own = text.environment.iter();
+        process.environment.extend(own.map(|(name, value)| (name.clone(), fill(value, &places))));
+        process
+    };
+    for command in text.initialise.iter().filter(|_| data.is_none()) {
+        let Some((name, arguments)) = command.split_first() else { continue };
+        let path = beside(&program, &fill(name, &places), folder.keeper())?;
+        initialise(title, &folder, process(path, arguments), clock.as_ref())?;
+    }
+    let mut arguments = text.start.clone();
+    arguments.extend(written(form.argument.as_ref(), &given, str::to_owned));
+    let process = process(program.clone(), &arguments);
+    let process = ProcessSpec { cpus: spec.cpus.clone(), limits: spec.limits, ..process };
+    let address =
+        port.map_or_else(|| Address::Unix(places["socket"].clone().into()), Address::of_loopback);
+    let catalog = text.catalog.as_deref().unwrap_or(CATALOG);
+    let endpoint =
+        Endpoint { password, ..Endpoint::plain(recipe.protocol, address, &text.user, catalog) };
+    // The catalog is there once it has been prepared.
+    let first = match data {
+        None => Endpoint { catalog: recipe.protocol.common_catalog.to_owned(), ..endpoint.clone() },
+        Some(_) => endpoint.clone(),
+    };
+    let connector = recipe.protocol.connector(&first);
+    let reach = || connector().map_err(|error| error.to_string());
+    let (server, mut connection) = OwnServer::start(folder, &process, kind, clock, reach)?;
+    let found = (&*program, &*installation.version);
+    let prepared = prepare(recipe, found, &given, (spec, data.is_none()), &mut *connection);
+    let prepared = prepared.map_err(|message| DeployError {
+        message: format!("{title}: {message}"),
+        log: server.folder.log_tail(LOG_LINES),
+    });
+    let running = Running::new(server.prepared(prepared)?, endpoint);
+    Ok(Box::new(with_recipe(running, recipe.clone(), (title, installation, given))))
+}
+
+/// What the placeholders of a recipe stand for, but for those that only its files may have.
+fn places<'t>(
+    text: &'t Text,
+    program: &Path,
+    folder: &ServerFolder,
+    ports: &[u16],
+) -> BTreeMap<&'t str, String> {
     let mut places = BTreeMap::from([
-        ("program", programs.program.display().to_string()),
+        ("program", program.display().to_string()),
         ("folder", folder.path().display().to_string()),
         ("data", folder.data().display().to_string()),
         ("run", folder.run().display().to_string()),
@@ -114,86 +175,30 @@ fn start_with(
     let names = ["port"].into_iter().chain(text.ports.iter().map(String::as_str));
     places.extend(names.zip(ports.iter().map(u16::to_string)));
     places.insert("socket", fill(&text.socket, &places));
-    let mut in_files = places.clone();
-    in_files.insert("settings", written(form.line.as_ref(), &given, str::to_owned).join("\n"));
-    in_files.extend(password.as_ref().map(|password| ("password", password.reveal().to_owned())));
-    for (name, text) in &text.files {
-        folder.write(name, &fill(text, &in_files))?;
-    }
-    let kind = ServerKind {
-        stop_signal: stop_signal(&text.stop),
-        ports: private::ports(&ports),
-        start_limit: recipe.start_limit,
-        ..ServerKind::new(title)
-    };
-    folder.put_data(data, kind)?;
-    let environment: Vec<(String, String)> = [("TMPDIR".to_owned(), places["tmp"].clone())]
-        .into_iter()
-        .chain(text.environment.iter().map(|(name, value)| (name.clone(), fill(value, &places))))
-        .collect();
-    let process = |program: PathBuf, arguments: &[String], log: &str| ProcessSpec {
-        program,
-        arguments: arguments.iter().map(|one| fill(one, &places)).collect(),
-        environment: environment.clone(),
-        log: folder.path().join(log),
-        ..ProcessSpec::default()
-    };
-    if data.is_none() {
-        for command in &text.initialise {
-            let Some((program, arguments)) = command.split_first() else { continue };
-            let program = beside(&programs.program, &fill(program, &places), folder.keeper())?;
-            let process = process(program, arguments, INITIALISE_LOG);
-            let made =
-                folder.keeper().run(folder.path(), &process, clock.as_ref(), INITIALISE_LIMIT);
-            made.map_err(|error| DeployError {
-                message: format!("the data of {title} cannot be initialised: {error}"),
-                log: dyno_host::last_lines(&folder.path().join(INITIALISE_LOG), LOG_LINES),
-            })?;
-        }
-    }
-    let mut arguments = text.start.clone();
-    arguments.extend(written(form.argument.as_ref(), &given, str::to_owned));
-    let process = ProcessSpec {
-        cpus: spec.cpus.clone(),
-        limits: spec.limits,
-        log: folder.log(),
-        ..process(programs.program.clone(), &arguments, "server.log")
-    };
-    let address =
-        port.map_or_else(|| Address::Unix(places["socket"].clone().into()), Address::of_loopback);
-    let catalog = text.catalog.as_deref().unwrap_or(CATALOG);
-    let endpoint =
-        Endpoint { password, ..Endpoint::plain(recipe.protocol, address, &text.user, catalog) };
-    // The catalog is there once it has been prepared.
-    let common = recipe.protocol.common_catalog.to_owned();
-    let first = match data {
-        None => Endpoint { catalog: common, ..endpoint.clone() },
-        Some(_) => endpoint.clone(),
-    };
-    let connector = recipe.protocol.connector(&first);
-    let reach = || connector().map_err(|error| error.to_string());
-    let (server, mut connection) = OwnServer::start(folder, &process, kind, clock, reach)?;
-    let prepared = prepare(
-        recipe,
-        spec.version.as_deref(),
-        &programs,
-        &given,
-        data.is_none(),
-        &mut *connection,
-    );
-    let prepared = prepared.map_err(|message| DeployError {
-        message: format!("{title}: {message}"),
-        log: server.folder().log_tail(LOG_LINES),
-    });
-    let running = Running::new(server.prepared(prepared)?, endpoint);
-    Ok(Box::new(with_recipe(running, recipe.clone(), (title, programs, given))))
+    places
+}
+
+/// Runs a program that makes the data of a new server.
+fn initialise(
+    title: &str,
+    folder: &ServerFolder,
+    process: ProcessSpec,
+    clock: &dyn Clock,
+) -> Result<()> {
+    let log = folder.path().join(INITIALISE_LOG);
+    let process = ProcessSpec { log: log.clone(), ..process };
+    let made = folder.keeper().run(folder.path(), &process, clock, INITIALISE_LIMIT);
+    made.map_err(|error| DeployError {
+        message: format!("the data of {title} cannot be initialised: {error}"),
+        log: dyno_host::last_lines(&log, LOG_LINES),
+    })
 }
 
 /// A server of which the recipe says what its protocol does not.
 fn with_recipe(
     running: Running,
     recipe: Recipe,
-    (title, programs, given): (&'static str, Programs, Settings),
+    (title, installation, given): (&'static str, Installation, Settings),
 ) -> Running {
     // What a password is kept in would be opened with another one.
     let can_keep_data = recipe.text.listens_on == ListensOn::Socket;
@@ -216,8 +221,8 @@ fn with_recipe(
         }
         Ok(ServerFacts {
             product: title.to_owned(),
-            version: programs.installation.version.clone(),
-            build: Some(programs.installation.facts(None)),
+            version: installation.version.clone(),
+            build: Some(installation.facts(None)),
             ..facts
         })
     };
@@ -238,28 +243,18 @@ fn beside(server: &Path, name: &str, keeper: &Keeper) -> Result<PathBuf> {
     })
 }
 
-fn stop_signal(name: &str) -> &'static str {
-    match name {
-        "INT" => "INT",
-        "QUIT" => "QUIT",
-        _ => "TERM",
-    }
-}
-
 /// Checks the version, and sends the statements that make a new server ready and those that set settings.
 fn prepare(
     recipe: &Recipe,
-    wanted: Option<&str>,
-    programs: &Programs,
+    (program, version): (&Path, &str),
     given: &Settings,
-    is_new: bool,
+    (spec, is_new): (&ServerSpec, bool),
     connection: &mut dyn Connection,
 ) -> Result<(), String> {
-    let version = &programs.installation.version;
-    if let Some(wanted) = wanted
+    if let Some(wanted) = &spec.version
         && !version_fits(version, wanted)
     {
-        return Err(format!("{} is version {version}, not {wanted}", programs.program.display()));
+        return Err(format!("{} is version {version}, not {wanted}", program.display()));
     }
     connection.set_cold_limit(INITIALISE_LIMIT.0);
     let form = recipe.text.setting.as_ref().and_then(|form| form.statement.as_ref());

@@ -14,8 +14,8 @@ use crate::error::{Result, fail};
 use crate::installation::{builder_in, choose, on_machine};
 use crate::settings::GivenSettings;
 use crate::{
-    Client, DataShape, DeployError, Endpoint, Installation, Launch, Part, Place, Product,
-    ProductSpec, Products, Server, ServerSpec,
+    DataShape, DeployError, Installation, Launch, Part, Place, Product, ProductSpec, Server,
+    ServerSpec,
 };
 
 pub(super) struct FromRecipe {
@@ -25,7 +25,7 @@ pub(super) struct FromRecipe {
     spec: ProductSpec,
 }
 
-pub(super) fn product(recipe: Recipe) -> Arc<dyn Product> {
+pub(crate) fn product(recipe: Recipe) -> Arc<dyn Product> {
     let title: &'static str = Box::leak(recipe.text.title.clone().into_boxed_str());
     let tried = match &recipe.text.tried {
         Some(with) => format!("tested with {with}"),
@@ -37,15 +37,8 @@ pub(super) fn product(recipe: Recipe) -> Arc<dyn Product> {
     };
     let server = if title.ends_with("Server") { "" } else { " server" };
     let summary = format!("a private {title}{server}, described by a recipe ({tried}{open})");
-    let dialect = recipe.dialect;
-    let spec = ProductSpec::new(&recipe.name, title, &summary, Some(dialect));
+    let spec = ProductSpec::new(&recipe.name, title, &summary, recipe.protocol.dialect);
     Arc::new(FromRecipe { recipe, title, spec })
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Programs {
-    pub(super) program: PathBuf,
-    pub(super) installation: Installation,
 }
 
 impl FromRecipe {
@@ -62,7 +55,7 @@ impl FromRecipe {
     }
 
     /// The program to start a server with: the one in the folder of the spec, else the best that fits.
-    fn find(&self, spec: &ServerSpec, keeper: &Keeper) -> Result<Programs> {
+    fn find(&self, spec: &ServerSpec, keeper: &Keeper) -> Result<Installation> {
         let folders = match &spec.programs {
             Some(folder) => vec![folder.clone(), folder.join("bin"), folder.join("sbin")],
             None => self.folders(keeper),
@@ -70,8 +63,7 @@ impl FromRecipe {
         let found = self.in_folders(&folders, keeper);
         let name = &self.recipe.text.program;
         if let Some(chosen) = choose(&found, spec) {
-            let program = chosen.programs.join(name);
-            return Ok(Programs { program, installation: chosen.clone() });
+            return Ok(chosen.clone());
         }
         let wanted =
             spec.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
@@ -148,12 +140,13 @@ impl Product for FromRecipe {
                 self.title
             ));
         }
-        let programs = self.find(launch.spec, launch.place.keeper())?;
-        private::start(&self.recipe, self.title, programs, launch)
+        let installation = self.find(launch.spec, launch.place.keeper())?;
+        private::start(&self.recipe, self.title, installation, launch)
     }
 
     fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape> {
-        let programs = self.find(spec, place.keeper())?;
+        let installation = self.find(spec, place.keeper())?;
+        let program = installation.programs.join(&self.recipe.text.program);
         let settings = private::spelled(&self.recipe, self.title, &spec.settings)?;
         if let Some((name, _)) = settings.iter().find(|(_, value)| value.contains('/')) {
             return fail(format!(
@@ -163,8 +156,8 @@ impl Product for FromRecipe {
         }
         Ok(DataShape {
             product: spec.product.clone(),
-            build: format!("{}, recipe {}", build_of(&programs.program)?, self.recipe.digest),
-            version: programs.installation.version,
+            build: format!("{}, recipe {}", build_of(&program)?, self.recipe.digest),
+            version: installation.version,
             engine: None,
             settings,
         })
@@ -178,17 +171,6 @@ impl Product for FromRecipe {
         self.in_folders(&self.folders(keeper), keeper)
     }
 
-    /// That of a built-in product with the same protocol.
-    fn client(&self, endpoint: &Endpoint, version: &str) -> Option<Client> {
-        let dialect = self.recipe.dialect;
-        let built_in = Products::built_in();
-        let mut all = built_in.specs().filter(|spec| spec.dialect == Some(dialect));
-        all.find_map(|spec| match spec.name == self.spec.name {
-            true => None,
-            false => built_in.find(&spec.name)?.client(endpoint, version),
-        })
-    }
-
     fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String> {
         let program = programs.join(&self.recipe.text.program);
         let failed = |why: String| DeployError::new(format!("{}: {why}", program.display()));
@@ -197,10 +179,7 @@ impl Product for FromRecipe {
         }
         let text = &self.recipe.text;
         // Some programs write into a folder of their user's, even when they only tell their version.
-        let scratch = match text.environment.is_empty() {
-            true => None,
-            false => Some(Scratch::make(keeper)?),
-        };
+        let scratch = if text.environment.is_empty() { None } else { Some(Scratch::make(keeper)?) };
         let path = scratch.as_ref().map_or_else(|| "/".to_owned(), Scratch::path);
         let folders = ["folder", "data", "run", "tmp"].map(|name| (name, path.clone()));
         let folders = BTreeMap::from(folders);

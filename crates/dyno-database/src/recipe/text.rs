@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use dyno_units::Nanoseconds;
-use dyno_workload::Dialect;
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 
 use super::places::{NAMES, placeholders};
+use crate::Protocol;
 use crate::durability::{CommitSafety, Durability};
 use crate::private::PORTS_MAX;
-use crate::{Protocol, protocols};
 
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -21,7 +20,6 @@ pub struct RecipeError(pub String);
 pub struct Recipe {
     pub(super) name: String,
     pub(super) protocol: &'static Protocol,
-    pub(super) dialect: Dialect,
     pub(super) start_limit: Nanoseconds,
     /// What distinguishes it from other recipes: data that were made by another one are not used again.
     pub(super) digest: String,
@@ -126,7 +124,7 @@ fn socket() -> String {
 /// Longest title, in bytes.
 const TITLE_MOST: usize = 80;
 
-const STOP_SIGNALS: [&str; 3] = ["TERM", "INT", "QUIT"];
+pub(super) const STOP_SIGNALS: [&str; 3] = ["TERM", "INT", "QUIT"];
 
 impl Recipe {
     /// For this product. Fails if it is not TOML, has an unknown key, or is inconsistent.
@@ -134,19 +132,13 @@ impl Recipe {
         let digest = digest(&SHA256, text.as_bytes());
         let digest = digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let text: Text = toml::from_str(text).map_err(|error| RecipeError(error.to_string()))?;
-        let known = || {
-            protocols().filter_map(|one| match one.dialect {
-                Some(dialect @ (Dialect::MySql | Dialect::PostgreSql)) => Some((one, dialect)),
-                _ => None,
-            })
-        };
-        let is_named = |one: &Protocol| one.schemes.contains(&text.protocol.as_str());
-        let Some((protocol, dialect)) = known().find(|(one, _)| is_named(*one)) else {
-            let all: Vec<&str> = known().map(|(one, _)| one.name).collect();
+        let known = [&crate::mysql::PROTOCOL, &crate::postgresql::PROTOCOL];
+        let is_named = |one: &&Protocol| one.schemes.contains(&text.protocol.as_str());
+        let Some(protocol) = known.into_iter().find(is_named) else {
             return Err(RecipeError(format!(
                 "`protocol` is \"{}\"; a recipe can have {}",
                 text.protocol,
-                all.join(" or ")
+                known.map(|one| one.name).join(" or ")
             )));
         };
         let start_limit = match &text.start_limit {
@@ -154,7 +146,7 @@ impl Recipe {
             Some(limit) => dyno_units::parse_duration(limit)
                 .map_err(|error| RecipeError(format!("`start_limit`: {error}")))?,
         };
-        let recipe = Recipe { name: name.to_owned(), protocol, dialect, start_limit, digest, text };
+        let recipe = Recipe { name: name.to_owned(), protocol, start_limit, digest, text };
         recipe.check()?;
         Ok(recipe)
     }

@@ -14,7 +14,6 @@
 
 mod connection;
 mod cost;
-mod data;
 mod debt;
 mod pragma;
 pub(crate) mod probe;

@@ -87,7 +87,7 @@ fn list(store: &BuildStore) -> anyhow::Result<End> {
 
 fn all(products: &Products) -> impl Iterator<Item = &dyn Product> {
     let found = products.names().into_iter().filter_map(|name| products.find(name));
-    found.filter(|product| !product.offers().is_empty())
+    found.filter(|product| !product.spec().offers.is_empty())
 }
 
 fn cells(product: &str, one: &Installation) -> [String; 5] {
@@ -133,7 +133,7 @@ fn images(products: &Products, found: &[LocalImage]) -> String {
     let mut rows = vec![["IMAGE", "PRODUCT", "SIZE", "ID"].map(str::to_owned)];
     for image in found {
         let holds = |name: &&str| {
-            products.find(name).is_some_and(|one| one.image_names().contains(&image.name()))
+            products.find(name).is_some_and(|one| one.spec().image_names.contains(&image.name()))
         };
         if let Some(product) = products.names().into_iter().find(holds) {
             let LocalImage { reference, size, id, .. } = image.clone();
@@ -150,7 +150,7 @@ fn images(products: &Products, found: &[LocalImage]) -> String {
 fn offers(products: &Products, sources: &[SourceInfo]) -> String {
     let mut rows = vec![["CAN BE FETCHED", "FROM", "VERSIONS"].map(str::to_owned)];
     for product in all(products) {
-        for offer in product.offers() {
+        for offer in product.spec().offers {
             let source = sources.iter().find(|source| source.name == offer.source);
             let problem = source.and_then(|source| source.problem.clone());
             let problem = problem.map(|why| format!(" (not on this machine: {why})"));
@@ -169,7 +169,7 @@ fn fetch(store: &BuildStore, wanted: &[String], from: Option<&str>) -> anyhow::R
     let mut fetched: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for wanted in wanted {
         let (name, version) = named(wanted);
-        let product = products.find(name).filter(|product| !product.offers().is_empty());
+        let product = products.find(name).filter(|product| !product.spec().offers.is_empty());
         let product = product.ok_or_else(|| {
             let known: Vec<&str> = all(&products).map(|one| one.spec().name.as_str()).collect();
             let known = known.join(", ");
@@ -312,7 +312,7 @@ pub(crate) fn provide(lab: &Lab, plan: &Plan, may_fetch: bool) -> anyhow::Result
         let Some(product) = lab.products.find(name) else { continue };
         // A server on a host has its own programs.
         let is_elsewhere = database.programs.is_some() || database.on.is_some();
-        if is_elsewhere || product.offers().is_empty() || !asked.insert(key) {
+        if is_elsewhere || product.spec().offers.is_empty() || !asked.insert(key) {
             continue;
         }
         let wanted = (database.version.as_deref(), database.from.as_deref());

@@ -8,7 +8,7 @@ use super::super::protocol::execute::ExecuteTemplate;
 use super::super::protocol::keep::Column;
 use super::super::protocol::packets::{self, ColumnCount, Outcome, Prepared};
 use super::super::protocol::reply::file_refused;
-use super::super::protocol::{Fields, MAX_PAYLOAD, Negotiated, command, not_understood, status};
+use super::super::protocol::{Fields, MAX_PAYLOAD, command, not_understood, status};
 use super::{COLUMNS_MAX, MySqlConnection, OwnStatement, misuse};
 use crate::error::StatementResult as Result;
 use crate::transport::{COLD_RESULT_MAX, ROWS_SILENCE, row_room, too_much};
@@ -151,10 +151,6 @@ impl MySqlConnection {
             return Err(not_understood("a result with more columns than any server has"));
         }
         if count.has_definitions { self.skip_definitions(count.n_columns) } else { Ok(()) }
-    }
-
-    pub(in super::super) fn negotiated(&self) -> Negotiated {
-        self.negotiated
     }
 
     pub(in super::super) fn read_names(&mut self, n: u64) -> Result<()> {

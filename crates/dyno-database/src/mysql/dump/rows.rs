@@ -32,17 +32,17 @@ pub(super) fn read(
 ) -> Result<u64, DumpError> {
     let mut failure = None;
     let read = connection.cold_rows(|connection| {
-        connection.channel().command(command::QUERY, sql.as_bytes())?;
-        let first = connection.channel().packet_in()?;
+        connection.channel.command(command::QUERY, sql.as_bytes())?;
+        let first = connection.channel.packet_in()?;
         if first.first() == Some(&packets::ERROR) {
             return Err(packets::read_error(&first));
         }
-        let count = ColumnCount::read(&first, connection.negotiated())
+        let count = ColumnCount::read(&first, connection.negotiated)
             .ok_or_else(|| not_understood("no column count"))?;
         connection.skip_result_definitions(count)?;
         let mut lines =
             Lines { text: Vec::with_capacity(PIECE_LEN + PIECE_LEN / 4), sink, n_rows: 0 };
-        connection.channel().buffer.room(PIECE_LEN);
+        connection.channel.buffer.room(PIECE_LEN);
         loop {
             let next = receive(connection, count.n_columns, &mut lines)?;
             match next {
@@ -93,8 +93,8 @@ fn receive(
     n_columns: u64,
     lines: &mut Lines<'_>,
 ) -> Result<Next> {
-    let negotiated = connection.negotiated();
-    connection.channel().packet_in_place(|packet| {
+    let negotiated = connection.negotiated;
+    connection.channel.packet_in_place(|packet| {
         let is_end = match negotiated.deprecates_eof {
             true => packet.len() < MAX_PAYLOAD,
             false => packet.len() < 9,
@@ -177,7 +177,7 @@ fn send(
         }
         let text = &packet[HEADER_LEN..HEADER_LEN + n_read];
         n_rows += memchr::memchr_iter(b'\n', text).count() as u64;
-        connection.channel().framed_out(&mut packet[..HEADER_LEN + n_read])?;
+        connection.channel.framed_out(&mut packet[..HEADER_LEN + n_read])?;
     }
 }
 
@@ -241,8 +241,8 @@ fn insert_all(
 }
 
 fn run_bytes(connection: &mut MySqlConnection, sql: &[u8], n_rows: u64) -> Result<u64> {
-    connection.channel().command(command::QUERY, sql)?;
-    let answer = connection.channel().packet_in()?;
+    connection.channel.command(command::QUERY, sql)?;
+    let answer = connection.channel.packet_in()?;
     stored(connection, &answer, n_rows)
 }
 

@@ -60,7 +60,7 @@ pub fn mysql(input: &[u8]) {
     keeper.begin(Some(&columns));
     if keeper.result_begins(columns.len() as u64, false).is_ok() && keeper.row(row).is_ok() {
         for column in 0..columns.len() {
-            keeper.rows().write_text(0, column, &mut Vec::new());
+            keeper.rows.write_text(0, column, &mut Vec::new());
         }
     }
 }

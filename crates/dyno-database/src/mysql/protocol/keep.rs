@@ -46,13 +46,14 @@ const COLUMNS_MAX: usize = 1 << 16;
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct RowKeeper {
-    wants: bool,
+    /// Whether rows that come are kept.
+    pub(crate) wants: bool,
     // Rows are those of the text protocol.
     is_text: bool,
     /// Whether `columns` came with the reply itself.
     is_described: bool,
     columns: Vec<Column>,
-    rows: KeptRows,
+    pub(crate) rows: KeptRows,
     // A date or time on its way into `rows`.
     text: Vec<u8>,
 }
@@ -75,11 +76,6 @@ impl RowKeeper {
     pub(crate) fn begin_text(&mut self) {
         self.begin(Some(&[]));
         self.is_text = true;
-    }
-
-    #[inline]
-    pub(crate) fn wants(&self) -> bool {
-        self.wants
     }
 
     pub(crate) fn result_begins(&mut self, n_columns: u64, has_definitions: bool) -> Result<()> {
@@ -117,10 +113,6 @@ impl RowKeeper {
     /// A result has ended: later ones are not kept if it had rows.
     pub(crate) fn result_ended(&mut self) {
         self.wants &= self.rows.n_rows() == 0;
-    }
-
-    pub(crate) fn rows(&self) -> &KeptRows {
-        &self.rows
     }
 
     /// The columns, if the reply has brought new ones.
@@ -278,7 +270,7 @@ mod tests {
         let mut keeper = keeper(&[column]);
         keeper.row(&[&[0, 0], value].concat()).unwrap();
         let mut out = Vec::new();
-        keeper.rows().write_text(0, 0, &mut out);
+        keeper.rows.write_text(0, 0, &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
@@ -311,7 +303,7 @@ mod tests {
         let mut keeper = keeper(&[(0x03, false), (0xfd, false), (0x03, false)]);
         keeper.row(b"\x00\x08\x05\0\0\0\x07\0\0\0").unwrap();
         keeper.row(b"\x00\x00\x06\0\0\0\x01x\x08\0\0\0").unwrap();
-        let rows = keeper.rows();
+        let rows = &keeper.rows;
         assert_eq!(rows.n_rows(), 2);
         assert_eq!(
             (rows.integer(0, 0), rows.is_null(0, 1), rows.integer(0, 2)),
@@ -319,7 +311,7 @@ mod tests {
         );
         assert_eq!((rows.text(1, 1), rows.integer(1, 2)), (Some(&b"x"[..]), Some(8)));
         keeper.result_ended();
-        assert!(!keeper.wants());
+        assert!(!keeper.wants);
     }
 
     #[test]
@@ -338,7 +330,7 @@ mod tests {
             let error = (0..10_000).find_map(|_| keeper.row(row).err()).expect("it gives up");
             assert!(error.message.contains("more than 64 MiB of rows to keep"), "{error}");
             assert_eq!(error.class, dyno_workload::ErrorClass::Disconnected);
-            assert!(keeper.rows().room() < KEPT_MAX + (2 << 20), "{}", keeper.rows().room());
+            assert!(keeper.rows.room() < KEPT_MAX + (2 << 20), "{}", keeper.rows.room());
         };
         let text = vec![b'x'; 1 << 20];
         check(&[(0xfd, false)], &[&[0, 0, 0xfd, 0, 0, 0x10], &text[..]].concat());

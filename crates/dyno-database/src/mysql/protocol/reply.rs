@@ -26,7 +26,7 @@ pub(crate) struct ReplyReader {
     continues: bool,
     // The file the server asked for and was refused.
     refused_file: Option<Box<str>>,
-    keeper: RowKeeper,
+    pub(crate) keeper: RowKeeper,
 }
 
 /// The capabilities of a server with the shortest replies.
@@ -84,10 +84,6 @@ impl ReplyReader {
         self.keeper.begin_text();
     }
 
-    pub(crate) fn keeper(&self) -> &RowKeeper {
-        &self.keeper
-    }
-
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.state != State::Done
@@ -104,7 +100,7 @@ impl ReplyReader {
         let is_plain = self.state == State::First
             && sequence == self.sequence
             && self.negotiated == PLAIN
-            && !self.keeper.wants()
+            && !self.keeper.wants
             && self.refused_file.is_none()
             // The counts of an earlier result would be lost.
             && self.reply == Reply::default();
@@ -141,7 +137,7 @@ impl ReplyReader {
             let n_passed = self.n_skip.min(bytes.len() - at);
             at += n_passed;
             self.n_skip -= n_passed;
-            if self.state == State::Rows && !self.continues && !self.keeper.wants() {
+            if self.state == State::Rows && !self.continues && !self.keeper.wants {
                 at += self.pass_rows(&bytes[at..]);
             }
             // Rows and ends alike are known by their first byte.
@@ -156,7 +152,7 @@ impl ReplyReader {
                 let Some(&first) = first else { return (at, Progress::Partial) };
                 self.is_passed(first, len)
             };
-            if is_passed && self.keeper.wants() {
+            if is_passed && self.keeper.wants {
                 // It is not skipped but read, so it has to be complete.
                 let Some(whole) = payload.get(..len) else { return (at, Progress::Partial) };
                 if let Err(error) = self.keep(whole, sequence) {
@@ -262,7 +258,7 @@ impl ReplyReader {
         match self.state {
             State::First => self.first(payload),
             State::Rows => {
-                if self.keeper.wants() {
+                if self.keeper.wants {
                     self.keeper.result_ended();
                 }
                 let outcome = Outcome::from_end(payload, self.negotiated);
@@ -287,7 +283,7 @@ impl ReplyReader {
                     let error = not_understood("neither OK nor error nor a column count");
                     return Some(self.failed(error));
                 };
-                if self.keeper.wants()
+                if self.keeper.wants
                     && let Err(error) =
                         self.keeper.result_begins(count.n_columns, count.has_definitions)
                 {

@@ -8,6 +8,7 @@ use dyno_units::reading::prelude::*;
 use dyno_workload::Connector;
 
 use super::progress::{self, Progress};
+use crate::postgresql::debt::HORIZON;
 use crate::probe::{Asker, Every, Item, Table, all_of, asking, cell, gauge, number};
 
 #[rustfmt::skip]
@@ -36,15 +37,6 @@ const PATTERNS: &[Reading] = &[
 pub(super) fn registered() -> Vec<Reading> {
     [all_of(&[SESSIONS], PATTERNS), progress::READINGS.to_vec()].concat()
 }
-
-/// Ages of what keeps old row versions, by holder; 0 if there is none. In a list of columns.
-pub(in crate::postgresql) const HORIZON: &str = "\
-     (SELECT COALESCE(max(age(backend_xmin)), 0) FROM pg_catalog.pg_stat_activity \
-     WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type <> 'walsender') AS backend, \
-     (SELECT COALESCE(max(age(backend_xmin)), 0) FROM pg_catalog.pg_stat_replication) AS replica, \
-     (SELECT COALESCE(max(GREATEST(age(xmin), age(catalog_xmin))), 0) \
-     FROM pg_catalog.pg_replication_slots) AS slot, \
-     (SELECT COALESCE(max(age(transaction)), 0) FROM pg_catalog.pg_prepared_xacts) AS prepared";
 
 const ASK_SESSIONS: &str = "SELECT \
      count(*) FILTER (WHERE state = 'active') AS active, \

@@ -7,7 +7,6 @@ use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 use dyno_workload::{Connector, NamedRows};
 
-use super::Version;
 use crate::probe::{Asker, Item, Table, Values, all_of, asking, cell, gauge, number, rate};
 
 /// pg_stat_database, of this catalog.
@@ -107,6 +106,20 @@ const ASK_POSITION: &str = "SELECT pg_catalog.pg_wal_lsn_diff(l.lsn, '0/0') AS i
 const ASK_IO: &str = "SELECT backend_type, sum(reads) AS reads, sum(writes) AS writes, \
      sum(extends) AS extends, sum(fsyncs) AS fsyncs, sum(evictions) AS evictions, \
      sum(hits) AS hits FROM pg_catalog.pg_stat_io GROUP BY backend_type";
+
+/// The server's version, asked once: 150018 is 15.18.
+#[derive(Default)]
+pub(in crate::postgresql) struct Version(Option<u32>);
+
+impl Version {
+    pub(in crate::postgresql) fn get(&mut self, asker: &mut Asker, now: Nanoseconds) -> Option<u32> {
+        if self.0.is_none() {
+            let rows = asker.rows(now, "SHOW server_version_num")?;
+            self.0 = rows.into_iter().flatten().next().flatten()?.parse().ok();
+        }
+        self.0
+    }
+}
 
 struct Database {
     version: Version,

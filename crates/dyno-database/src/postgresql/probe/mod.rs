@@ -10,12 +10,12 @@ mod tables;
 use std::sync::Arc;
 
 use dyno_host::{Probe, ThreadListing};
-use dyno_units::{Nanoseconds, Reading};
+use dyno_units::Reading;
 use dyno_workload::Connector;
 
-pub(in crate::postgresql) use activity::HORIZON;
+pub(in crate::postgresql) use database::Version;
 
-use crate::probe::{Asker, DebtProbe, marked};
+use crate::probe::{DebtProbe, marked};
 
 /// Each connection has a process, whose title tells its purpose: only the probes' are noted.
 pub(crate) fn probes(
@@ -33,18 +33,4 @@ pub(crate) fn probes(
 
 pub(crate) fn registered() -> Vec<Reading> {
     [database::registered(), activity::registered(), tables::registered()].concat()
-}
-
-/// The server's version, asked once: 150018 is 15.18.
-#[derive(Default)]
-pub(super) struct Version(Option<u32>);
-
-impl Version {
-    pub(super) fn get(&mut self, asker: &mut Asker, now: Nanoseconds) -> Option<u32> {
-        if self.0.is_none() {
-            let rows = asker.rows(now, "SHOW server_version_num")?;
-            self.0 = rows.into_iter().flatten().next().flatten()?.parse().ok();
-        }
-        self.0
-    }
 }

@@ -4,7 +4,7 @@ use dyno_host::Readings;
 use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 
-use super::Version;
+use super::database::Version;
 use crate::probe::{Asker, cell, number};
 
 #[rustfmt::skip]

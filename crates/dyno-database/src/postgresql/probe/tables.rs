@@ -5,7 +5,7 @@ use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 use dyno_workload::Connector;
 
-use super::Version;
+use super::database::Version;
 use crate::probe::{Asker, Every, Item, Table, all_of, asking, cell, gauge, number, rate};
 
 #[rustfmt::skip]

@@ -310,9 +310,7 @@ fn push_real(number: f64, encoding: Encoding, out: &mut Vec<u8>) -> bool {
 
 /// A text for a type that goes over in binary.
 fn push_parsed(text: &[u8], encoding: Encoding, out: &mut Vec<u8>) -> bool {
-    let Ok(text) = std::str::from_utf8(text) else {
-        return false;
-    };
+    let Ok(text) = std::str::from_utf8(text) else { return false };
     let text = text.trim();
     match encoding {
         Encoding::Bool => match text {
@@ -328,9 +326,7 @@ fn push_parsed(text: &[u8], encoding: Encoding, out: &mut Vec<u8>) -> bool {
 }
 
 fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) -> bool {
-    let Ok(length) = i32::try_from(bytes.len()) else {
-        return false;
-    };
+    let Ok(length) = i32::try_from(bytes.len()) else { return false };
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(bytes);
     true

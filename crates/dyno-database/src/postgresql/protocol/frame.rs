@@ -24,9 +24,7 @@ impl ProtocolError {
 
 /// Kind and body length of the first message; none if its header is incomplete.
 pub(in crate::postgresql) fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>, ProtocolError> {
-    let [tag, a, b, c, d, ..] = *bytes else {
-        return Ok(None);
-    };
+    let [tag, a, b, c, d, ..] = *bytes else { return Ok(None) };
     // The length counts itself.
     match usize::try_from(i32::from_be_bytes([a, b, c, d])) {
         Ok(length @ 4..=LENGTH_MAX) => Ok(Some((tag, length - 4))),

@@ -41,10 +41,10 @@ pub(super) const KEPT_MAX: usize = 64 << 20;
 pub(in crate::postgresql) struct RowKeeper {
     wants: bool,
     encodings: Vec<Encoding>,
-    rows: KeptRows,
+    pub(in crate::postgresql) rows: KeptRows,
     // Instead of them, the last row of each result, with the names of its columns.
     keeps_last: bool,
-    last: LastRows,
+    pub(in crate::postgresql) last: LastRows,
     // The columns are those that the server describes, as texts.
     learns: bool,
 }
@@ -109,10 +109,6 @@ impl RowKeeper {
         Ok(())
     }
 
-    pub(in crate::postgresql) fn last_rows(&self) -> &LastRows {
-        &self.last
-    }
-
     fn learn(&mut self, mut body: &[u8]) -> Result<(), ProtocolError> {
         let n_columns = usize::from(u16::from_be_bytes(cut(&mut body, "a row description")?));
         self.encodings.clear();
@@ -144,10 +140,6 @@ impl RowKeeper {
             self.last.push_value(value);
         }
         Ok(())
-    }
-
-    pub(in crate::postgresql) fn rows(&self) -> &KeptRows {
-        &self.rows
     }
 
     pub(super) fn row(&mut self, mut body: &[u8]) -> Result<(), ProtocolError> {
@@ -245,7 +237,7 @@ mod tests {
         ]
         .concat();
         keeper.row(&row).unwrap();
-        let rows = keeper.rows();
+        let rows = &keeper.rows;
         assert_eq!((rows.n_rows(), rows.integer(0, 0)), (1, Some(-2)));
         assert_eq!((rows.fixed(0, 1, 2), rows.integer(0, 2)), (Some(150), Some(256)));
         assert!(rows.is_null(0, 3));

@@ -1,6 +1,6 @@
 //! Scans a statement's reply by kind and length; rows are counted, and decoded only if kept.
 
-use dyno_workload::{COPY_REFUSED, ErrorClass, KeptRows, LastRows, Reply, StatementError};
+use dyno_workload::{COPY_REFUSED, ErrorClass, Reply, StatementError};
 
 use super::bind::Encoding;
 use super::frame::{HEADER_BYTES, ProtocolError, header};
@@ -29,13 +29,14 @@ pub(in crate::postgresql) struct ReplyScanner {
     ends_at_command: bool,
     reply: Reply,
     error: Option<ServerMessage>,
-    has_rolled_back: bool,
-    // The statement is a COPY that exchanges rows with its client.
-    copies: bool,
+    /// The statement ended with a rollback: what COMMIT does in a failed transaction.
+    pub(in crate::postgresql) has_rolled_back: bool,
+    /// The statement is a COPY that exchanges rows with its client.
+    pub(in crate::postgresql) copies: bool,
     // The server's word for the state of its transaction: `I`, `T` or `E`.
     transaction: u8,
-    keeper: RowKeeper,
-    notices: Notices,
+    pub(in crate::postgresql) keeper: RowKeeper,
+    pub(in crate::postgresql) notices: Notices,
 }
 
 impl ReplyScanner {
@@ -119,14 +120,6 @@ impl ReplyScanner {
         Ok((at, Scan::More))
     }
 
-    pub(in crate::postgresql) fn kept_rows(&self) -> &KeptRows {
-        self.keeper.rows()
-    }
-
-    pub(in crate::postgresql) fn last_rows(&self) -> &LastRows {
-        self.keeper.last_rows()
-    }
-
     /// Whether a transaction is open, or has failed and is to be rolled back.
     pub(in crate::postgresql) fn is_in_transaction(&self) -> bool {
         matches!(self.transaction, b'T' | b'E')
@@ -143,25 +136,11 @@ impl ReplyScanner {
         }
     }
 
-    /// Whether the statement is a COPY with the client.
-    pub(in crate::postgresql) fn copies(&self) -> bool {
-        self.copies
-    }
-
-    /// Whether the statement ended with a rollback: what COMMIT does in a failed transaction.
-    pub(in crate::postgresql) fn has_rolled_back(&self) -> bool {
-        self.has_rolled_back
-    }
-
     /// Whether the server ends the connection with this reply.
     pub(in crate::postgresql) fn is_fatal(&self) -> bool {
         self.error.as_ref().is_some_and(|error| {
             error.is_fatal() || error.to_error().class == ErrorClass::Disconnected
         })
-    }
-
-    pub(in crate::postgresql) fn notices(&mut self) -> &mut Notices {
-        &mut self.notices
     }
 
     pub(in crate::postgresql) fn keep_notice(&mut self, body: &[u8]) -> Result<(), ProtocolError> {

@@ -338,7 +338,7 @@ fn notices_are_kept_and_older_ones_counted() {
         let body = error_body(&[('V', "NOTICE"), ('C', "00000"), ('M', &text)]);
         scanner.keep_notice(&body).unwrap();
     }
-    let (lines, n_older) = scanner.notices().take();
+    let (lines, n_older) = scanner.notices.take();
     assert_eq!((lines.len(), n_older), (16, 4));
     assert_eq!(lines[15].to_line(), "NOTICE: n19 (00000)");
 }
