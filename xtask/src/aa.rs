@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let plan = parsed(arguments)?;
     let runs = if plan.counted.is_empty() { measured(&plan)? } else { plan.counted.clone() };
     let table = count::count(&runs)?;
-    crate::print(&table);
+    crate::shell::print(&table);
     Ok(())
 }
 
@@ -85,7 +85,7 @@ fn measured(plan: &Plan) -> anyhow::Result<Vec<PathBuf>> {
     let (mut runs, mut failed) = (Vec::new(), 0);
     for nth in 0..plan.studies {
         let product = &plan.products[nth % plan.products.len()];
-        crate::say(&format!("study {} of {}: {product}", nth + 1, plan.studies));
+        crate::shell::say(&format!("study {} of {}: {product}", nth + 1, plan.studies));
         let folder = plan.folder.join(format!("{nth:03}-{product}"));
         if folder.exists() {
             bail!("{} is there already: give another --folder, or count it", folder.display());
@@ -93,7 +93,7 @@ fn measured(plan: &Plan) -> anyhow::Result<Vec<PathBuf>> {
         match one(&dyno, plan, product, (nth, &folder)) {
             Ok(()) => runs.push(folder),
             Err(error) => {
-                crate::say(&format!("study {} failed: {error:#}", nth + 1));
+                crate::shell::say(&format!("study {} failed: {error:#}", nth + 1));
                 failed += 1;
             }
         }

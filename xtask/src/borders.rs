@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use crate::root;
+use crate::shell::root;
 
 fn metadata() -> serde_json::Value {
     let output = Command::new(env!("CARGO"))

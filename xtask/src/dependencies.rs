@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use serde_json::Value;
 
-use crate::root;
+use crate::shell::{output, root};
 
 const NOTICES: &str = "THIRD_PARTY.md";
 
@@ -43,15 +43,12 @@ struct Graph {
 impl Graph {
     /// Cargo may fetch from the registry.
     fn read() -> anyhow::Result<Graph> {
-        let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["metadata", "--format-version=1", "--locked", "--filter-platform", PLATFORM])
-            .current_dir(root())
-            .output()
-            .context("cargo cannot be run")?;
-        if !output.status.success() {
-            bail!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        let metadata: Value = serde_json::from_slice(&output.stdout)?;
+        let metadata = output(
+            Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+                .args(["metadata", "--format-version=1", "--locked", "--filter-platform", PLATFORM])
+                .current_dir(root()),
+        )?;
+        let metadata: Value = serde_json::from_str(&metadata)?;
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let packages = list(&metadata["packages"]).into_iter().map(|package| {

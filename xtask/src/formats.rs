@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use source::{Body, Content, Key, Shape, Types};
 
-use crate::root;
+use crate::shell::root;
 
 /// Name, type, and the source with the format's number.
 const FILES: [(&str, &str, &str); 3] = [

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use dyno_units::Seed;
 
 use left::Before;
-use place::Place;
+use place::{Fault, Place, Wrong};
 use server::Server;
 use subject::{KINDS, Kind};
 
@@ -25,15 +25,6 @@ FOLDER is on a disk, and the servers' users can enter it.";
 
 /// Of one command, which starts again after each.
 const MOST_KILLS: usize = 3;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
-    Lost,
-    Doubled,
-    Left,
-}
-
-type Wrong = (Fault, String);
 
 #[derive(Debug)]
 struct Plan {
@@ -55,9 +46,13 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         Some(dyno) => dyno.canonicalize().context("there is no such program")?,
         None => crate::perf::build()?,
     };
-    let file = crate::root().join("target/kills.tsv");
+    let file = crate::shell::root().join("target/kills.tsv");
     let mut counts = Counts::read(&std::fs::read_to_string(&file).unwrap_or_default());
-    crate::say(&format!("seed {}; counted so far: {} kills", plan.seed, counts.kills(&plan.only)));
+    crate::shell::say(&format!(
+        "seed {}; counted so far: {} kills",
+        plan.seed,
+        counts.kills(&plan.only)
+    ));
     let server = Server::start(&dyno, &plan.folder)?;
     let mut controls = BTreeMap::new();
     let mut n_ended = 0;
@@ -78,7 +73,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
             (0..n_kills).map(|_| control.took.mul_f64(random.unit())).collect();
         let place = Place::new(&dyno, &plan.folder)?;
         let (killed, wrong) = tried(kind, &place, &server, (&moments, control))?;
-        crate::say(&said(kind, &killed, &wrong, &place));
+        crate::shell::say(&said(kind, &killed, &wrong, &place));
         counted[0] += killed.len() as u64;
         n_ended += u64::from(killed.is_empty());
         for fault in [Fault::Lost, Fault::Doubled, Fault::Left] {
@@ -89,7 +84,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         }
         std::fs::write(&file, counts.written()).context("cannot write the counts")?;
     }
-    crate::say(&counts.written());
+    crate::shell::say(&counts.written());
     match counts.0.values().any(|[_, wrong @ ..]| wrong.iter().any(|n| *n > 0)) {
         true => bail!("something was lost, doubled or left over"),
         false => Ok(()),
@@ -133,7 +128,7 @@ impl Control {
             bail!("{wrong:?} ({})", place.folder().display());
         }
         place.remove()?;
-        crate::say(&format!("{}: {:.2} s without a kill", kind.name, took.as_secs_f64()));
+        crate::shell::say(&format!("{}: {:.2} s without a kill", kind.name, took.as_secs_f64()));
         Ok(Control { took, names, n_trials })
     }
 }

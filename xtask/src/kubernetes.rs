@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{output, root, say, succeed};
+use crate::shell::{output, root, say, succeed};
 
 const USAGE: &str = "\
 usage: cargo xtask kubernetes [--programs FOLDER] [--dyno PROGRAM] [--only TRY]

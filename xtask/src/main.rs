@@ -24,14 +24,14 @@ mod perf;
 #[cfg(test)]
 mod products;
 mod quick;
+mod shell;
 mod suite;
 #[cfg(test)]
 mod tidy;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use shell::say;
 
 type Run = fn(&[String]) -> anyhow::Result<()>;
 
@@ -87,41 +87,9 @@ fn measured(name: &str, arguments: &[String]) -> anyhow::Result<()> {
 /// Builds this program optimised, with what it measures, and hands it the command.
 #[cfg(not(feature = "measure"))]
 fn measured(name: &str, arguments: &[String]) -> anyhow::Result<()> {
-    succeed(
-        Command::new("cargo")
+    shell::succeed(
+        std::process::Command::new("cargo")
             .args(["run", "--package", "xtask", "--release", "--", name])
             .args(arguments),
     )
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in a folder").to_owned()
-}
-
-fn succeed(command: &mut Command) -> anyhow::Result<()> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let status = command.status().with_context(|| format!("{name} cannot be started"))?;
-    if !status.success() {
-        bail!("{name} ended with {status}");
-    }
-    Ok(())
-}
-
-fn output(command: &mut Command) -> anyhow::Result<String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().with_context(|| format!("{name} cannot be started"))?;
-    if !output.status.success() {
-        bail!("{name} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
-}
-
-#[expect(clippy::print_stderr, reason = "a command prints")]
-fn say(text: &str) {
-    eprintln!("{text}");
-}
-
-#[expect(clippy::print_stdout, reason = "a command prints")]
-fn print(text: &str) {
-    println!("{text}");
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::{output, print, root};
+use crate::shell::{output, print, root};
 
 /// As `--plain` prints them.
 const BEFORE: &str = include_str!("mass/21efa65f.tsv");

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 
 use crate::nextest::{self, Totals};
-use crate::{output, print, root, say};
+use crate::shell::{output, print, root, say};
 
 const USAGE: &str = "\
 usage: cargo xtask matrix          lists the matrices

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-use crate::{root, say};
+use crate::shell::{root, say};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {

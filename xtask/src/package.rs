@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::{output, succeed};
+use crate::shell::{output, succeed};
 
 struct Package {
     version: String,
@@ -37,7 +37,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
             .arg(&package.root)
             .arg(&file),
     )?;
-    crate::say(&format!("{}", file.display()));
+    crate::shell::say(&format!("{}", file.display()));
     Ok(())
 }
 

@@ -2,16 +2,18 @@
 //! their sources.
 
 mod cram;
+mod setting;
 mod tap;
 
 use std::fmt::Write as _;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::{output, root, say};
+use setting::{Outcome, Setting, open};
+
+use crate::shell::{output, root, say};
 
 const USAGE: &str = "\
 usage: cargo xtask peers [sysbench] [pgbench] [--dyno PROGRAM]
@@ -21,19 +23,6 @@ SYSBENCH_SOURCE names the folder of sysbench's sources, POSTGRESQL_SOURCE that o
 type Suite = (&'static str, &'static str, fn(&Setting) -> anyhow::Result<Outcome>);
 const SUITES: [Suite; 2] =
     [("sysbench", "SYSBENCH_SOURCE", cram::run), ("pgbench", "POSTGRESQL_SOURCE", tap::run)];
-
-struct Setting {
-    source: PathBuf,
-    dyno: PathBuf,
-    folder: PathBuf,
-}
-
-#[derive(Debug, PartialEq)]
-struct Outcome {
-    said: String,
-    /// Unexpected differences.
-    wrong: Vec<String>,
-}
 
 /// The named suites, or both.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -95,48 +84,10 @@ fn parsed(arguments: &[String]) -> anyhow::Result<(Vec<String>, Option<PathBuf>)
 }
 
 fn build() -> anyhow::Result<PathBuf> {
-    crate::succeed(
+    crate::shell::succeed(
         Command::new("cargo").args(["build", "--package", "dyno", "--locked"]).current_dir(root()),
     )?;
     Ok(crate::nextest::target().join("debug/dyno"))
-}
-
-fn open(folder: &Path) -> anyhow::Result<()> {
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))
-        .with_context(|| format!("cannot open {}", folder.display()))
-}
-
-/// A program with the peer's name that runs a command of Dyno.
-fn stand_in(setting: &Setting, command: &str) -> anyhow::Result<PathBuf> {
-    let folder = setting.folder.join("bin");
-    std::fs::create_dir(&folder).context("cannot make a folder")?;
-    // Another user may not reach the build folder.
-    let program = folder.join("dyno");
-    std::fs::copy(&setting.dyno, &program).context("cannot copy the program")?;
-    let script = folder.join(command);
-    std::fs::write(&script, format!("#!/bin/sh\nexec '{}' {command} \"$@\"\n", program.display()))
-        .context("cannot write a script")?;
-    open(&script)?;
-    Ok(folder)
-}
-
-/// Tests in a folder of the sources, in order.
-fn files(setting: &Setting, folder: &str, ending: &str) -> anyhow::Result<Vec<PathBuf>> {
-    let folder = setting.source.join(folder);
-    let entries =
-        std::fs::read_dir(&folder).with_context(|| format!("there is no {}", folder.display()))?;
-    let files = entries.flatten().map(|entry| entry.path());
-    let mut files: Vec<PathBuf> =
-        files.filter(|file| file.extension().is_some_and(|name| name == ending)).collect();
-    files.sort();
-    Ok(files)
-}
-
-/// PATH with these folders first.
-fn path(first: &[&Path]) -> anyhow::Result<std::ffi::OsString> {
-    let rest = std::env::var_os("PATH").unwrap_or_default();
-    let first = first.iter().map(|folder| folder.to_path_buf());
-    Ok(std::env::join_paths(first.chain(std::env::split_paths(&rest)))?)
 }
 
 #[cfg(test)]

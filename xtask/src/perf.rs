@@ -20,73 +20,11 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, bail};
-use serde_json::Value;
 
-use peer::{in_turn, timed};
-use table::{Figure, Row};
+use peer::Perf;
+use table::{Effort, Row};
 
-#[derive(Clone, Copy)]
-pub(crate) struct Effort {
-    pub(crate) pairs: usize,
-    pub(crate) seconds: u32,
-}
-
-#[derive(Clone)]
-pub(crate) struct Perf {
-    pub(crate) dyno: String,
-    pub(crate) effort: Effort,
-    /// Parts of names of rows; all are measured if there are none.
-    wanted: Vec<String>,
-}
-
-impl Perf {
-    pub(crate) fn wants(&self, name: &str) -> bool {
-        self.wanted.is_empty() || self.wanted.iter().any(|word| name.contains(word))
-    }
-
-    /// For rows whose runs are long.
-    pub(crate) fn few(&self) -> Perf {
-        let effort = Effort { pairs: self.effort.pairs.min(3), ..self.effort };
-        Perf { effort, ..self.clone() }
-    }
-
-    /// Those that are wanted.
-    pub(crate) fn rows<T>(
-        &self,
-        (name, peer): (&str, &'static str),
-        figures: &[Figure<T>],
-        pairs: &[(T, T)],
-    ) -> Vec<Row> {
-        let rows = figures.iter().map(|figure| Row::of(name, peer, figure, pairs));
-        rows.filter(|row| self.wants(&row.measure)).collect()
-    }
-
-    /// Runs both if a row is wanted.
-    pub(crate) fn beside<T>(
-        &self,
-        what: (&str, &'static str),
-        figures: &[Figure<T>],
-        ours: impl FnMut() -> anyhow::Result<T>,
-        theirs: impl FnMut() -> anyhow::Result<T>,
-    ) -> anyhow::Result<Vec<Row>> {
-        if self.rows(what, figures, &[]).is_empty() {
-            return Ok(Vec::new());
-        }
-        let pairs = in_turn(what.0, self.effort.pairs, ours, theirs)?;
-        Ok(self.rows(what, figures, &pairs))
-    }
-
-    /// The JSON of `dyno bench`.
-    pub(crate) fn bench(&self, words: &str) -> anyhow::Result<Value> {
-        let report = timed(&self.dyno, &format!("bench {words} --json"))?;
-        serde_json::from_str(&report.out).context("dyno bench printed no JSON")
-    }
-
-    /// As long as every run.
-    pub(crate) fn load(&self, words: &str) -> anyhow::Result<Value> {
-        self.bench(&format!("{words} --duration {}s", self.effort.seconds))
-    }
-}
+use crate::shell::{output, print, root};
 
 /// Words of `arguments` select rows by parts of their names. `--quick` runs two short pairs, which only shows
 /// that everything works. `--seconds=N` sets the length of runs: start-up weighs less in a longer one.
@@ -132,23 +70,19 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     if rows.is_empty() {
         bail!("no row's name holds any of these words: {}", perf.wanted.join(", "));
     }
-    crate::print(&table::render(&rows, effort));
+    print(&table::render(&rows, effort));
     Ok(())
 }
 
 /// As it is installed.
 pub(crate) fn build() -> anyhow::Result<PathBuf> {
-    let output = Command::new(env!("CARGO"))
-        .args(["build", "--profile", "dist", "--locked", "--package", "dyno"])
-        .arg("--message-format=json")
-        .stderr(std::process::Stdio::inherit())
-        .current_dir(crate::root())
-        .output()
-        .context("cannot run cargo")?;
-    if !output.status.success() {
-        bail!("the build failed");
-    }
-    let messages = String::from_utf8_lossy(&output.stdout).into_owned();
+    let messages = output(
+        Command::new(env!("CARGO"))
+            .args(["build", "--profile", "dist", "--locked", "--package", "dyno"])
+            .arg("--message-format=json")
+            .stderr(std::process::Stdio::inherit())
+            .current_dir(root()),
+    )?;
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::root;
+use crate::shell::root;
 use crate::tidy::{is_test, sources};
 
 const NAMES: [&str; 10] = [

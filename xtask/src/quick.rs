@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use crate::{nextest, output, root, say};
+use crate::nextest;
+use crate::shell::{output, root, say};
 
 /// Building included.
 const LIMIT: Duration = Duration::from_secs(120);

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 
 use crate::neighbour::Neighbour;
 use crate::nextest::{self, Totals};
-use crate::{output, print, root, say};
+use crate::shell::{output, print, root, say};
 
 const USAGE: &str = "usage: cargo xtask suite [--times N] [--neighbour]";
 
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         say(&format!("goes on after {} of {} parts", done.len(), times * PARTS));
     }
     // Builds would run beside the tests.
-    crate::succeed(
+    crate::shell::succeed(
         Command::new("cargo")
             .args(["test", "--quiet", "--workspace", "--locked", "--no-run"])
             .current_dir(root()),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::root;
+use crate::shell::root;
 
 fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("the folder can be read") {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use dyno_units::{ByteCount, Nanoseconds, Seed};
+use dyno_units::{Nanoseconds, Seed};
 
 use crate::commands::{
     agent, bench, capture, check, compare, convert, datasets, deployments, doctor, explain_cost,
@@ -11,8 +11,8 @@ use crate::commands::{
     watch,
 };
 #[cfg(feature = "servers")]
-use crate::commands::{archive, dump};
-use crate::{End, examples, hints, signals, terminal};
+use crate::commands::{archive, calibrate, dump};
+use crate::{End, examples, hints, signals, terminal, values};
 
 /// Benchmark databases: a study file describes the question; Dyno runs the trials and answers it,
 /// with confidence intervals and the evidence in a report.
@@ -26,7 +26,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run a study, or resume it: plan, deploy, load, watch, record, analyse, report
-    Run(RunOptions),
+    Run(run::RunOptions),
     /// Check a study file and show all its errors
     Check {
         /// The study file
@@ -41,7 +41,7 @@ enum Command {
         /// The study file
         study: PathBuf,
         /// The seed, if the study sets none
-        #[arg(long, value_parser = seed)]
+        #[arg(long, value_parser = values::seed)]
         seed: Option<Seed>,
         /// Print the canonical text instead: everything that the trials depend on. A run is continued
         /// only if this text is the same
@@ -56,17 +56,17 @@ enum Command {
     Schema {
         /// What to print
         #[arg(long, value_enum, default_value = "json")]
-        format: SchemaFormat,
+        format: reference::SchemaFormat,
     },
     /// Rewrite a run's report, or write one report for several runs
-    Report(ReportOptions),
+    Report(report::ReportOptions),
     /// Compare a run with an earlier one; with --gate, the exit code says whether it is worse
-    Compare(CompareOptions),
+    Compare(compare::CompareOptions),
     /// Benchmark two builds in interleaved trials; the exit code says whether the new one is worse
     Gate(Box<gate::GateOptions>),
     /// Show all runs of a folder in a browser, on this machine only: search, reports, comparisons,
     /// and running studies live
-    Serve(ServeOptions),
+    Serve(serve::ServeOptions),
     /// Query a run's record with SQL (tables: run, variant, step, trial, result, interval, reading
     /// …)
     Sql {
@@ -107,9 +107,19 @@ enum Command {
     },
     /// Measure the load generator's own capacity on this machine; later runs report how much of it
     /// they used
-    Calibrate(CalibrateOptions),
+    Calibrate {
+        /// Duration of each of the eight measurements
+        #[arg(long, value_name = "TIME", default_value = "2s", value_parser = values::duration)]
+        duration: Nanoseconds,
+        /// Keep the result even if other processes disturbed it; everything that uses it then says so
+        #[arg(long)]
+        keep_disturbed: bool,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// List the data sets kept for later trials, and the initial data of new servers, or remove some
-    Datasets(DataSetsOptions),
+    Datasets(datasets::DataSetsOptions),
     /// Run pgbench command lines and scripts: same output, plus a record
     #[command(disable_help_flag = true)]
     Pgbench {
@@ -176,7 +186,7 @@ enum Command {
     #[command(hide = true)]
     Reference {
         /// Which page
-        page: ReferencePage,
+        page: reference::ReferencePage,
     },
     /// Write the manual pages of all commands into a folder
     #[cfg(feature = "man")]
@@ -185,167 +195,6 @@ enum Command {
         /// The folder
         folder: std::path::PathBuf,
     },
-}
-
-/// Options of `dyno run`.
-#[derive(clap::Args)]
-pub(crate) struct RunOptions {
-    /// The study file
-    pub(crate) study: PathBuf,
-    /// The run's folder [default: `runs/` and the study's name]
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) out: Option<PathBuf>,
-    /// Begin a new run instead of resuming the last one; earlier runs are kept
-    #[arg(long, conflicts_with = "out")]
-    pub(crate) new: bool,
-    /// The seed, if the study sets none
-    #[arg(long, value_parser = seed)]
-    pub(crate) seed: Option<Seed>,
-    /// The folder in which private servers (those that Dyno starts) keep their data
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) data_folder: Option<PathBuf>,
-    /// Allow formatting this device for a volume of the study; may be repeated
-    #[arg(long, value_name = "DEVICE")]
-    pub(crate) format_device: Vec<PathBuf>,
-    /// Fetch programs that the study names by version and that are not installed, as `dyno products
-    /// fetch` does
-    #[arg(long)]
-    pub(crate) fetch: bool,
-    /// Populate in every trial; neither reuse nor keep data sets
-    #[arg(long)]
-    pub(crate) no_reuse: bool,
-    /// Repeat trials that failed; the files of the failed ones are kept
-    #[arg(long)]
-    pub(crate) retry_failed: bool,
-    /// Disk space for kept data sets; beyond it, the least recently used are removed
-    #[arg(long, value_name = "SIZE", default_value = "20GiB", value_parser = size_with_unit)]
-    pub(crate) keep_data: ByteCount,
-    /// Keep a data set for at most this long after its last use
-    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = age)]
-    pub(crate) keep_data_for: Nanoseconds,
-    /// Serve the latest numbers as OpenMetrics text on this loopback address, such as 127.0.0.1:9464
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) metrics: Option<String>,
-}
-
-/// Options of `dyno calibrate`.
-#[derive(clap::Args)]
-pub(crate) struct CalibrateOptions {
-    /// Duration of each of the eight measurements
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
-    pub(crate) duration: Nanoseconds,
-    /// Keep the result even if other processes disturbed it; everything that uses it then says so
-    #[arg(long)]
-    pub(crate) keep_disturbed: bool,
-    /// Print the result as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Options of `dyno datasets`.
-#[derive(clap::Args)]
-pub(crate) struct DataSetsOptions {
-    /// The folder in which private servers keep their data [default: Dyno's data folder]
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) data_folder: Option<PathBuf>,
-    /// Remove the data set with this key; may be repeated
-    #[arg(long, value_name = "KEY", conflicts_with = "remove_all")]
-    pub(crate) remove: Vec<String>,
-    /// Remove all data sets
-    #[arg(long)]
-    pub(crate) remove_all: bool,
-}
-
-/// Options of `dyno report`.
-#[derive(clap::Args)]
-pub(crate) struct ReportOptions {
-    /// Folders of runs; several are combined into one report
-    #[arg(required = true)]
-    pub(crate) runs: Vec<PathBuf>,
-    /// What to print. Without it, report.html, report.md and findings.json are written into the
-    /// run's folder; for several runs, into a folder beside the first, named after all of them.
-    /// Tables (csv, jsonl, parquet) are written into a subfolder `tables`
-    #[arg(long, value_enum)]
-    pub(crate) format: Option<ReportFormat>,
-    /// The file to write instead of printing; a folder for tables, or if no format is given
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
-    /// Smallest effect that matters, instead of the study's own, such as 3%
-    #[arg(long, value_name = "PERCENTAGE", value_parser = threshold)]
-    pub(crate) threshold: Option<f64>,
-}
-
-/// Options of `dyno serve`.
-#[derive(clap::Args)]
-pub(crate) struct ServeOptions {
-    /// The folder that holds the runs
-    #[arg(value_name = "FOLDER", default_value = "runs")]
-    pub(crate) folder: PathBuf,
-    /// Where to listen: a loopback address and a port; port 0 picks a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8425")]
-    pub(crate) listen: std::net::SocketAddr,
-}
-
-/// Options of `dyno compare`.
-#[derive(clap::Args)]
-pub(crate) struct CompareOptions {
-    /// The folder of the run to compare with
-    #[arg(value_name = "BASELINE")]
-    pub(crate) baseline: PathBuf,
-    /// The folder of the run to judge; variants with the same name are compared
-    #[arg(value_name = "CANDIDATE")]
-    pub(crate) candidate: PathBuf,
-    /// Smallest effect that matters, instead of the baseline's own, such as 3%
-    #[arg(long, value_name = "PERCENTAGE", value_parser = threshold)]
-    pub(crate) threshold: Option<f64>,
-    /// Set the exit code: 0 if a regression as large as the threshold is ruled out in the main metric at
-    /// every load level; 1 if throughput or p95 response time is worse anywhere; 2 if the result is
-    /// inconclusive, or the runs cannot be compared
-    #[arg(long)]
-    pub(crate) gate: bool,
-    /// What to print
-    #[arg(long, value_enum, default_value = "terminal")]
-    pub(crate) format: ReportFormat,
-    /// The file to write instead of printing; for tables, the folder
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
-}
-
-/// Formats of the description of study files.
-#[derive(Clone, Copy, clap::ValueEnum)]
-pub(crate) enum SchemaFormat {
-    /// The JSON Schema
-    Json,
-    /// The reference page: every key with its type, default and an example
-    Markdown,
-}
-
-/// Pages that are made from the program itself.
-#[derive(Clone, Copy, clap::ValueEnum)]
-pub(crate) enum ReferencePage {
-    /// All commands with their arguments
-    Commands,
-    /// All readings of hosts and servers
-    Readings,
-}
-
-/// Formats of a report.
-#[derive(Clone, Copy, clap::ValueEnum)]
-pub(crate) enum ReportFormat {
-    /// One self-contained page
-    Html,
-    /// For a pull request
-    Markdown,
-    /// findings.json
-    Json,
-    /// A summary for the terminal
-    Terminal,
-    /// Tables as CSV files, units in the header
-    Csv,
-    /// Tables as JSON lines
-    Jsonl,
-    /// Tables as Parquet files, units in the metadata
-    Parquet,
 }
 
 pub(crate) fn run() -> anyhow::Result<End> {
@@ -386,9 +235,11 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Archive(options) => archive::run(&options),
         Command::Doctor { data_folder } => doctor::run(data_folder),
         #[cfg(feature = "servers")]
-        Command::Calibrate(options) => crate::commands::calibrate::run(&options),
+        Command::Calibrate { duration, keep_disturbed, json } => {
+            calibrate::run(duration, keep_disturbed, json)
+        }
         #[cfg(not(feature = "servers"))]
-        Command::Calibrate(_) => anyhow::bail!(
+        Command::Calibrate { .. } => anyhow::bail!(
             "`dyno calibrate` needs the null servers: {}",
             dyno_database::LEFT_OUT.unwrap_or_default()
         ),
@@ -403,10 +254,10 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Agent(options) => agent::run(&options),
         Command::Hold => hold::run(),
         Command::Products(options) => products::run(&options),
-        Command::Completions { shell } => reference::completions(shell),
-        Command::Reference { page } => reference::run(page),
+        Command::Completions { shell } => reference::completions(shell, command()),
+        Command::Reference { page } => reference::run(page, command()),
         #[cfg(feature = "man")]
-        Command::Man { folder } => reference::man(&folder),
+        Command::Man { folder } => reference::man(&folder, command()),
     }
 }
 
@@ -414,16 +265,14 @@ pub(crate) fn run() -> anyhow::Result<End> {
 fn refuse(mut error: clap::Error) -> ! {
     let given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let given: Vec<String> = given.collect();
-    hints::enrich(&mut error, &given);
+    hints::enrich(&mut error, &given, &command());
     let unknown = hints::unknown_workload(&error, &given);
-    if let Some(message) = &unknown {
-        terminal::say(without_passwords(message, &given).trim_end());
-        std::process::exit(error.exit_code());
-    }
-    if !error.use_stderr() || !given.iter().any(|word| word.contains('@')) {
+    let is_harmless = !error.use_stderr() || !given.iter().any(|word| word.contains('@'));
+    if unknown.is_none() && is_harmless {
         error.exit();
     }
-    terminal::say(without_passwords(&error.to_string(), &given).trim_end());
+    let message = unknown.unwrap_or_else(|| error.to_string());
+    terminal::say(without_passwords(&message, &given).trim_end());
     std::process::exit(error.exit_code());
 }
 
@@ -441,53 +290,8 @@ pub(crate) fn command() -> clap::Command {
     examples::with_examples(Cli::command()).subcommand(bench::command())
 }
 
-fn seed(text: &str) -> Result<Seed, String> {
-    text.parse().map(Seed).map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
-}
-
-pub(crate) fn size(text: &str) -> Result<ByteCount, String> {
-    text.parse().map_err(|error: dyno_units::ParseQuantityError| error.to_string())
-}
-
-/// For sizes beyond which data are removed: a bare number is more often a mistake than bytes.
-fn size_with_unit(text: &str) -> Result<ByteCount, String> {
-    let size = size(text)?;
-    let has_unit = text.contains(char::is_alphabetic) || size.0 == 0;
-    has_unit.then_some(size).ok_or_else(|| format!("`{text}` has no unit; write it like \"20GiB\""))
-}
-
-fn duration(text: &str) -> Result<Nanoseconds, String> {
-    let duration = dyno_units::parse_duration(text).map_err(|error| error.to_string())?;
-    let is_enough = duration >= Nanoseconds::from_millis(100);
-    is_enough.then_some(duration).ok_or_else(|| "measure for at least 100ms".to_owned())
-}
-
-fn age(text: &str) -> Result<Nanoseconds, String> {
-    dyno_units::parse_duration(text).map_err(|error| error.to_string())
-}
-
-/// A percentage below 100.
-pub(crate) fn threshold(text: &str) -> Result<f64, String> {
-    match dyno_units::parse_percentage(text) {
-        Ok(percent) if percent < 100.0 => Ok(percent / 100.0),
-        Ok(_) => Err("it must be below 100%".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn a_threshold_is_a_percentage_below_a_hundred() {
-        let check = |text: &str, expected: Option<f64>| {
-            assert_eq!(super::threshold(text).ok(), expected, "{text}");
-        };
-        check("3%", Some(0.03));
-        check("100%", None);
-        check("300%", None);
-        check("3", None);
-    }
-
     #[test]
     fn the_command_line_is_consistent() {
         super::command().debug_assert();

@@ -11,8 +11,7 @@ pub use crate::commands::pgbench::fuzz::pgbench_options;
 pub use crate::commands::sysbench::fuzz::sysbench_options;
 pub use crate::http::fuzz::http_request;
 
-use crate::cli::ReportFormat;
-use crate::commands::report;
+use crate::commands::report::{self, ReportFormat};
 
 /// Reads a log in each format and counts its statements; the captured study must be valid.
 pub fn capture(input: &[u8]) {

@@ -3,10 +3,7 @@
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use dyno_database::Products;
-
 use dyno_workload::catalog::Catalog;
-
-use crate::cli;
 
 const NEAREST_MOST: usize = 3;
 
@@ -92,7 +89,7 @@ const OF_A_GATE: &[(&str, &str)] = &[
     ("--json", "print the result as JSON with `--format json`"),
 ];
 
-pub(crate) fn enrich(error: &mut clap::Error, given: &[String]) {
+pub(crate) fn enrich(error: &mut clap::Error, given: &[String], program: &clap::Command) {
     let command = given.first().map_or("", String::as_str);
     match error.kind() {
         ErrorKind::UnknownArgument => {
@@ -112,7 +109,8 @@ pub(crate) fn enrich(error: &mut clap::Error, given: &[String]) {
             let word = word.clone();
             let is_bench = command == "bench" && word != command;
             error.remove(ContextKind::SuggestedSubcommand);
-            if let Some(hint) = for_command(&word, is_bench) {
+            let hint = if is_bench { for_workload(&word) } else { for_command(&word, program) };
+            if let Some(hint) = hint {
                 let hint = ContextValue::StyledStrs(vec![StyledStr::from(hint)]);
                 error.insert(ContextKind::Suggested, hint);
             }
@@ -130,7 +128,7 @@ pub(crate) fn unknown_workload(error: &clap::Error, given: &[String]) -> Option<
     if error.kind() != ErrorKind::InvalidSubcommand || !is_bench || word == "bench" {
         return None;
     }
-    let hint = for_command(word, true).map(|hint| format!("{hint} ")).unwrap_or_default();
+    let hint = for_workload(word).map(|hint| format!("{hint} ")).unwrap_or_default();
     Some(format!(
         "error: there is no workload `{word}`\n\n  tip: {hint}`dyno bench --help` lists the workloads\n"
     ))
@@ -152,22 +150,22 @@ fn for_option(command: &str, option: &str) -> Option<String> {
     }
 }
 
-fn for_command(word: &str, is_bench: bool) -> Option<String> {
+fn for_workload(word: &str) -> Option<String> {
     let catalog = Catalog::built_in();
     let workloads: Vec<&str> = catalog.workloads().iter().map(|one| one.name.as_ref()).collect();
-    if is_bench {
-        return did_you_mean(word, &workloads);
-    }
+    did_you_mean(word, &workloads)
+}
+
+fn for_command(word: &str, program: &clap::Command) -> Option<String> {
     if word.ends_with(".toml") {
         return Some(format!("run a study with `dyno run {word}`"));
     }
-    if workloads.contains(&word) {
+    if Catalog::built_in().find(word).is_some() {
         return Some(format!(
             "run one trial of this workload with `dyno bench {word} --on DATABASE`"
         ));
     }
-    let command = cli::command();
-    let commands: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    let commands: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
     did_you_mean(word, &commands)
 }
 
@@ -199,12 +197,13 @@ pub(crate) fn for_product(word: &str, products: &Products) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli;
 
     fn refusal(line: &str) -> String {
         let given: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let words = std::iter::once("dyno".to_owned()).chain(given.clone());
         let mut error = cli::command().try_get_matches_from(words).expect_err(line);
-        enrich(&mut error, &given);
+        enrich(&mut error, &given, &cli::command());
         error.to_string()
     }
 

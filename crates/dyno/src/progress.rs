@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use dyno_analysis::metrics::{self, with_thing};
 use dyno_analysis::numbers::{Unit, grouped};
-use dyno_lab::Lab;
+use dyno_lab::{Lab, RunEnd, RunOrder};
 use dyno_record::{Event, EventKind};
 use dyno_study::{LoadLevel, Plan, PlannedStep, Sought};
 use dyno_units::{ByteCount, Clock, Nanoseconds, utc_date_time};
 
-use crate::commands::counted;
+use crate::commands::{counted, time, within_limit};
 use crate::live::{LoadView, Panel, SearchView, WaitView};
+use crate::metrics::Metrics;
 use crate::terminal;
 
 const LOG_LINES: usize = 5;
@@ -80,7 +81,25 @@ impl Noted {
 }
 
 impl Progress {
-    pub(crate) fn new(plan: &Plan, lab: &Lab) -> Progress {
+    /// Runs the trials; shows events for which `observe` is true.
+    pub(crate) fn follow(
+        lab: &Lab,
+        order: &RunOrder<'_>,
+        metrics: Option<&Metrics>,
+        observe: &mut dyn FnMut(&Event) -> bool,
+    ) -> anyhow::Result<RunEnd> {
+        let mut progress = Progress::new(order.plan, lab);
+        let end = dyno_lab::run(lab, order, &mut |event| {
+            metrics.iter().for_each(|metrics| metrics.on_event(event));
+            if observe(event) {
+                progress.on_event(event);
+            }
+        });
+        progress.panel.wipe();
+        end
+    }
+
+    fn new(plan: &Plan, lab: &Lab) -> Progress {
         Progress {
             clock: Arc::clone(&lab.clock),
             is_interactive: terminal::is_interactive(),
@@ -109,7 +128,7 @@ impl Progress {
         }
     }
 
-    pub(crate) fn on_event(&mut self, event: &Event) {
+    fn on_event(&mut self, event: &Event) {
         let at = Nanoseconds(event.at_ns);
         match &event.kind {
             EventKind::TrialBegan { trial, variant, repetition } => {
@@ -217,9 +236,7 @@ impl Progress {
             EventKind::ReadingsTaken { values } => self.load.set_readings(values),
             EventKind::LoadProbed { step, number, level, throughput, limited_us, broken_by } => {
                 let limited = limited_us.map_or("nothing committed".to_owned(), time);
-                let ending = broken_by
-                    .as_ref()
-                    .map_or("within the limit".to_owned(), |w| format!("over the limit: {w}"));
+                let ending = within_limit(broken_by.as_deref());
                 let left = self.search.as_mut().map(|search| {
                     search.push(*level, broken_by.is_none());
                     format!("; {}", search.left())
@@ -297,10 +314,6 @@ impl Progress {
             self.wait_reported = at;
             self.line(&text);
         }
-    }
-
-    pub(crate) fn close(&mut self) {
-        self.panel.wipe();
     }
 
     /// Replaced by the next line at a terminal; stays elsewhere.
@@ -422,10 +435,6 @@ fn step_ended(step: &PlannedStep, (throughput, p95_us, took_s): (f64, f64, Optio
         Some(took) => format!("{}: took {took:.1} s", step.name),
         None => format!("{}: {}, p95 {}", step.name, rate(throughput), time(p95_us)),
     }
-}
-
-fn time(us: f64) -> String {
-    Nanoseconds((us * 1e3) as u64).to_string()
 }
 
 #[cfg(test)]

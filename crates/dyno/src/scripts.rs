@@ -1,10 +1,14 @@
-//! Script files and lists of values that a study names, read before the study, so that later stages work on texts.
+//! Files that a study or a command line names: scripts, their modules, and lists of values. Those of a study are read
+//! before it, so that later stages work on texts.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+#[cfg(feature = "lua")]
+use dyno_sysbench::Module;
+use dyno_units::planted_on_way;
 use dyno_workload::catalog::Catalog;
 use dyno_workload::declared;
 use dyno_workload::pgbench::{self, ScriptText};
@@ -17,6 +21,10 @@ const FILE_MOST: u64 = 64 << 20;
 /// Their names and digests are kept.
 #[cfg(feature = "lua")]
 const MODULES_MOST: usize = 1000;
+
+/// Most bytes of all places where modules are looked for.
+#[cfg(feature = "lua")]
+const PLACES_MOST: usize = 64 << 10;
 
 /// The built-in workloads, and scripts that the study names relative to its folder. Errors of the
 /// study are left to its parser. Fails if a script cannot be read.
@@ -143,6 +151,51 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
+/// Whether something is there that counts where somebody looks for it: nothing that another user has put where
+/// everybody may, such as the socket of a server, or a script, in /tmp.
+pub(crate) fn is_there(path: &Path) -> bool {
+    let me = rustix::process::geteuid().as_raw();
+    path.exists() && planted_on_way(path, me).is_ok_and(|found| found.is_none())
+}
+
+/// Bytes that are not UTF-8 are replaced.
+#[cfg(feature = "lua")]
+pub(crate) fn module(path: &Path) -> Result<Module, String> {
+    let text = String::from_utf8_lossy(&bytes(path)?).into_owned();
+    Ok(Module { path: path.display().to_string(), text })
+}
+
+/// Looks for a module: beside the script, in the places of `path`, and among those that are built in. One that another
+/// user has put where everybody may is none: it would run as part of the script.
+#[cfg(feature = "lua")]
+pub(crate) fn find_module(name: &str, path: &str, folder: Option<&Path>) -> Result<Module, String> {
+    use std::path::PathBuf;
+    /// Most bytes of the path of a module.
+    const PLACE_MOST: usize = 4096;
+    let built_in = || {
+        let text = dyno_sysbench::built_in_module(name)?.to_owned();
+        Some(Module { path: name.to_owned(), text })
+    };
+    let length = |place: &str| place.len() + place.matches('?').count() * name.len();
+    if path.len() > PLACES_MOST || path.split(';').any(|place| length(place) > PLACE_MOST) {
+        return Err("\n\tpackage.path or a place in it is too long".to_owned());
+    }
+    let file = name.replace('.', "/");
+    let beside = folder.iter().map(|folder| folder.join(format!("{file}.lua")));
+    let named = path.split(';').filter(|one| !one.is_empty());
+    let named = named.map(|one| PathBuf::from(one.replace('?', &file)));
+    let places: Vec<PathBuf> = beside.chain(named).collect();
+    if folder.is_none()
+        && let Some(module) = built_in()
+    {
+        return Ok(module);
+    }
+    let mut there = places.iter().filter(|place| is_there(place));
+    let found = there.find_map(|place| module(place).ok());
+    let no_file = |place: &PathBuf| format!("\n\tno file '{}'", place.display());
+    found.or_else(built_in).ok_or_else(|| places.iter().map(no_file).collect())
+}
+
 pub(crate) fn digest(text: &str) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -194,11 +247,7 @@ impl StudyHost {
     }
 
     /// Up to the limit, and the same text each time: the record has the digest of the first one.
-    fn noted(
-        &self,
-        name: &str,
-        module: dyno_sysbench::Module,
-    ) -> Result<dyno_sysbench::Module, String> {
+    fn noted(&self, name: &str, module: Module) -> Result<Module, String> {
         let mut modules = self.modules.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if modules.len() >= MODULES_MOST && !modules.contains_key(name) {
             return Err(format!("a script of a study has at most {MODULES_MOST} modules"));
@@ -220,17 +269,15 @@ impl dyno_sysbench::Host for StudyHost {
 
     fn log(&self, _: dyno_sysbench::Level, _: &str) {}
 
-    fn module(&self, name: &str, path: &str) -> Result<dyno_sysbench::Module, String> {
-        let module =
-            crate::commands::sysbench::host::find_module(name, path, self.folder.as_deref())?;
-        self.noted(name, module)
+    fn module(&self, name: &str, path: &str) -> Result<Module, String> {
+        self.noted(name, find_module(name, path, self.folder.as_deref())?)
     }
 
-    fn file(&self, path: &str) -> Result<dyno_sysbench::Module, String> {
+    fn file(&self, path: &str) -> Result<Module, String> {
         let folder = self.folder.clone().unwrap_or_default();
         let found = folder.join(path);
         let text = contents(&found)?;
-        self.noted(path, dyno_sysbench::Module { path: found.display().to_string(), text })
+        self.noted(path, Module { path: found.display().to_string(), text })
     }
 
     fn package_path(&self) -> String {
@@ -278,6 +325,8 @@ fn named(study: &toml::Table, workload: &str) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown};
+
     use super::*;
 
     #[track_caller]
@@ -304,6 +353,50 @@ mod tests {
         let large = folder.path().join("large");
         std::fs::File::create(&large).unwrap().set_len(FILE_MOST + 1).unwrap();
         check(&large, "it is larger than 64 MiB");
+    }
+
+    #[test]
+    fn what_another_user_has_put_there_is_not_found() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
+        let path = folder.path().join("mysql.sock");
+        assert!(!is_there(&path));
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert!(is_there(&path));
+        if rustix::process::geteuid().is_root() {
+            chown(&path, Some(54_321), None).unwrap();
+            assert!(!is_there(&path));
+        }
+    }
+
+    #[cfg(feature = "lua")]
+    #[test]
+    fn a_module_of_another_user_in_a_shared_folder_is_not_found() {
+        let shared = tempfile::tempdir().expect("a folder");
+        std::fs::set_permissions(shared.path(), PermissionsExt::from_mode(0o1777)).expect("set");
+        let file = shared.path().join("oltp_common.lua");
+        std::fs::write(&file, "-- mine").expect("written");
+        let in_path = format!("{}/?.lua", shared.path().display());
+        let find = || {
+            let beside = find_module("oltp_common", "", Some(shared.path()));
+            let in_path = find_module("oltp_common", &in_path, Some(Path::new("/")));
+            [beside, in_path].map(|found| found.expect("it is built in").path)
+        };
+        assert_eq!(find(), [file.to_str(); 2].map(|path| path.expect("it is text")));
+        if rustix::process::geteuid().is_root() {
+            chown(&file, Some(54_321), None).expect("given away");
+            assert_eq!(find(), ["oltp_common"; 2]);
+        }
+    }
+
+    #[cfg(feature = "lua")]
+    #[test]
+    fn modules_are_looked_for_in_bounded_files_and_places() {
+        let why = |name: &str, path: &str| find_module(name, path, None).expect_err(path);
+        assert_eq!(why("zero", "/dev/?"), "\n\tno file '/dev/zero'");
+        let too_long = "\n\tpackage.path or a place in it is too long";
+        assert_eq!(why(&"a".repeat(100), &"?".repeat(100)), too_long);
+        assert_eq!(why("a", &"?;".repeat(PLACES_MOST)), too_long);
     }
 
     #[cfg(feature = "lua")]

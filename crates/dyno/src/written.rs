@@ -3,10 +3,12 @@
 //! The parser of study files reads and checks them, as options mean what keys mean; errors name
 //! options.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::{Context, anyhow, bail};
 use dyno_study::{Diagnostic, Study, Vocabulary};
+use dyno_units::{ByteCount, SettingValue};
 use toml::Value;
 
 use crate::vocabulary;
@@ -128,6 +130,22 @@ pub(crate) fn pair<'a>(option: &str, text: &'a str) -> anyhow::Result<(&'a str, 
     text.split_once('=').with_context(|| format!("{option}: write NAME=VALUE, not `{text}`"))
 }
 
+/// Settings that an option gives in the form NAME=VALUE, shares of memory resolved.
+pub(crate) fn settings(
+    option: &str,
+    pairs: &[String],
+    memory: ByteCount,
+) -> anyhow::Result<BTreeMap<String, SettingValue>> {
+    let setting = |text: &String| {
+        let (name, value) = pair(option, text)?;
+        match dyno_study::parse_setting(&scalar(value).to_string()) {
+            Ok(value) => Ok((name.to_owned(), value.resolve(memory))),
+            Err(why) => bail!("{option} {name}: {why}"),
+        }
+    };
+    pairs.iter().map(setting).collect()
+}
+
 fn option_of(key: &str) -> String {
     format!("--{}", key.replace('_', "-"))
 }
@@ -176,6 +194,16 @@ mod tests {
         check("1\ny = 2", "\"\"\"\n1\ny = 2\"\"\"");
         check("2024-01-01", "\"2024-01-01\"");
         check("", "\"\"");
+    }
+
+    #[test]
+    fn settings_are_read_as_in_a_study() {
+        let read = |pair: &str| settings("--setting", &[pair.to_owned()], ByteCount(1 << 30));
+        let found = read("shared_buffers=25%").unwrap();
+        assert_eq!(found["shared_buffers"], SettingValue::Bytes(ByteCount(1 << 28)));
+        assert_eq!(read("a=1").unwrap()["a"], SettingValue::Integer(1));
+        assert!(read("a").unwrap_err().to_string().contains("NAME=VALUE"));
+        assert!(read("a=200%").is_err());
     }
 
     #[test]

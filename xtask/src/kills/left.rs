@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::place::{entries, names};
-use super::{Fault, Wrong};
+use super::place::{Fault, Wrong, entries, names};
 
 const POLL: Duration = Duration::from_millis(50);
 

@@ -1,4 +1,4 @@
-//! The folder of a command to kill, with all that Dyno keeps anywhere.
+//! The folder of a command to kill, with all that Dyno keeps anywhere, and what may be wrong with it.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -9,6 +9,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 const POLL: Duration = Duration::from_millis(5);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    Lost,
+    Doubled,
+    Left,
+}
+
+pub(super) type Wrong = (Fault, String);
 
 /// Stays after an error, for inspection.
 pub(super) struct Place {

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::place::Place;
-use super::{Fault, Wrong};
+use super::place::{Fault, Place, Wrong};
 
 const NAME: &str = "standing";
 /// Of each table.

@@ -2,9 +2,8 @@
 
 use anyhow::Context;
 
-use super::place::Place;
+use super::place::{Fault, Place, Wrong};
 use super::server::{Server, words};
-use super::{Fault, Wrong};
 
 pub(super) struct Kind {
     pub(super) name: &'static str,

@@ -41,7 +41,8 @@ const DEEPEST: usize = 16;
 
 impl<'a> Names<'a> {
     fn of(modules: &'a [Module]) -> Names<'a> {
-        let by_path = modules.iter().enumerate().map(|(nth, module)| (&*module.path, nth));
+        // `main.rs` comes after `lib.rs`; where both exist, `crate` means the library.
+        let by_path = modules.iter().enumerate().rev().map(|(nth, module)| (&*module.path, nth));
         let brought = modules.iter().map(|module| uses(&module.code));
         Names { modules, by_path: by_path.collect(), brought: brought.collect() }
     }
@@ -281,7 +282,9 @@ mod tests {
             assert_eq!(largest_circle(&modules(files)), expected);
         };
         check(&[("lib.rs", "mod a; pub use a::A;"), ("a.rs", "use crate::LIMIT;")], 0);
-        check(&[("lib.rs", "mod a; use a::A;"), ("a.rs", "use crate::LIMIT;")], 2);
+        let library = [("lib.rs", "mod a; use a::A;"), ("a.rs", "use crate::LIMIT;")];
+        check(&library, 2);
+        check(&[&library[..], &[("main.rs", "fn main() { x::main() }")]].concat(), 2);
         check(&[("main.rs", "mod a;"), ("a.rs", "use crate::b::B;"), ("b.rs", "fn b() {}")], 0);
         let three =
             [("a.rs", "use super::b::B;"), ("b.rs", "crate::c::C"), ("c.rs", "use crate::A;")];

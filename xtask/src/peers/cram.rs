@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-use super::{Outcome, Setting, path, stand_in};
-use crate::output;
+use super::setting::{Outcome, Setting, files, open, path, stand_in};
+use crate::shell::output;
 
 /// Intended differences: file, number of lines, reason.
 const KNOWN: [(&str, usize, &str); 13] = [
@@ -42,11 +42,11 @@ const MISUSE: &str = "a run connects before the script does, so that it cannot c
 type Differences = BTreeMap<String, Vec<String>>;
 
 pub(super) fn run(setting: &Setting) -> anyhow::Result<Outcome> {
-    let files = super::files(setting, "tests/t", "t")?;
+    let files = files(setting, "tests/t", "t")?;
     let bin = stand_in(setting, "sysbench")?;
     let dyno = setting.dyno.as_path();
     let data = setting.folder.join("data");
-    super::open(&setting.folder)?;
+    open(&setting.folder)?;
     let mariadb = Server::start(dyno, "mariadb", &data)?;
     let postgresql = Server::start(dyno, "postgresql", &data)?;
     let suite = Suite {
@@ -103,7 +103,7 @@ impl<'a> Server<'a> {
 impl Drop for Server<'_> {
     fn drop(&mut self) {
         if let Err(error) = output(Command::new(self.dyno).args(["down", &self.name])) {
-            crate::say(&format!("{} was not removed: {error}", self.name));
+            crate::shell::say(&format!("{} was not removed: {error}", self.name));
         }
     }
 }
@@ -123,8 +123,8 @@ impl Suite<'_> {
         for sql in ["DROP DATABASE IF EXISTS sbtest", "CREATE DATABASE sbtest"] {
             let mut psql = Command::new("psql");
             psql.args(["-q", "-h", folder, "-p", port, "-U", "dyno", "-d", "dyno", "-c", sql]);
-            crate::succeed(&mut psql)?;
-            crate::succeed(Command::new("mysql").args(["-uroot", &socket, "-e", sql]))?;
+            crate::shell::succeed(&mut psql)?;
+            crate::shell::succeed(Command::new("mysql").args(["-uroot", &socket, "-e", sql]))?;
         }
         Ok(())
     }
@@ -144,7 +144,7 @@ impl Suite<'_> {
         let work = self.setting.folder.join(name);
         // Copies, as cram writes its output beside them.
         std::fs::create_dir(&work).context("cannot make a folder")?;
-        crate::succeed(Command::new("cp").args(files).arg(&work))?;
+        crate::shell::succeed(Command::new("cp").args(files).arg(&work))?;
         let (folder, port) = &self.postgresql;
         let mut command = Command::new("cram");
         command.arg("--shell=/bin/bash").args(files.iter().filter_map(|file| file.file_name()));

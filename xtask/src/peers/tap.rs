@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-use super::{Outcome, Setting, path, stand_in};
+use super::setting::{Outcome, Setting, files, path, stand_in};
 
 /// Checks known to fail: prefix and reason.
 const KNOWN: [(&str, &str); 1] = [(
@@ -17,7 +17,7 @@ const KNOWN: [(&str, &str); 1] = [(
 const MAY_FAIL: &str = concat!(" # TO", "DO");
 
 pub(super) fn run(setting: &Setting) -> anyhow::Result<Outcome> {
-    let files = super::files(setting, "src/bin/pgbench/t", "pl")?;
+    let files = files(setting, "src/bin/pgbench/t", "pl")?;
     let bin = stand_in(setting, "pgbench")?;
     let programs = programs(&setting.source)?;
     let work = setting.folder.join("work");
@@ -25,7 +25,7 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let is_root = rustix::process::getuid().is_root();
     if is_root {
         // PostgreSQL does not start as root.
-        crate::succeed(Command::new("chown").arg("postgres").arg(&work))?;
+        crate::shell::succeed(Command::new("chown").arg("postgres").arg(&work))?;
     }
     let (mut n_all, mut failed, mut wrong) = (0, Vec::new(), Vec::new());
     for file in files {

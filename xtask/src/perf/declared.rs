@@ -4,8 +4,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 
-use super::table::{Figure, Goal};
-use super::{Effort, Perf, Row};
+use super::peer::Perf;
+use super::table::{Effort, Figure, Goal, Row};
 
 /// Says as well what is the same.
 const STUDY: &str = include_str!("../../../studies/declared/oltp-read-write.toml");
@@ -36,12 +36,13 @@ pub(crate) fn measure(perf: &Perf) -> anyhow::Result<Vec<Row>> {
     if perf.rows(WHAT, &FIGURES, &[]).is_empty() {
         return Ok(Vec::new());
     }
-    crate::say(&format!("{NAME}: {} pairs", perf.effort.pairs));
+    crate::shell::say(&format!("{NAME}: {} pairs", perf.effort.pairs));
     let folder = tempfile::tempdir()?;
     let (study, run) = (folder.path().join("study.toml"), folder.path().join("run"));
     std::fs::write(&study, shortened(STUDY, perf.effort)?)?;
-    crate::output(Command::new(&perf.dyno).arg("run").arg(&study).arg("--out").arg(&run))?;
-    let sql = crate::output(Command::new(&perf.dyno).arg("sql").arg(&run).args(["--tsv", QUERY]))?;
+    crate::shell::output(Command::new(&perf.dyno).arg("run").arg(&study).arg("--out").arg(&run))?;
+    let sql =
+        crate::shell::output(Command::new(&perf.dyno).arg("sql").arg(&run).args(["--tsv", QUERY]))?;
     let pairs = pairs(&read(&sql)?);
     ensure!(!pairs.is_empty(), "no block of the run has both workloads");
     Ok(perf.rows(WHAT, &FIGURES, &pairs))

@@ -6,9 +6,8 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::Value;
 
-use super::peer::{Outcome, number, outcome, timed, timed_in};
-use super::table::{Figure, Goal};
-use super::{Perf, Row};
+use super::peer::{Outcome, Perf, number, outcome, timed, timed_in};
+use super::table::{Figure, Goal, Row};
 
 struct Mode {
     name: &'static str,
@@ -100,7 +99,7 @@ fn beside(
         Ok(std::fs::write(folder.join("test_file.0"), vec![b'x'; 256 << 20])?)
     };
     if let Err(error) = made.and_then(|()| run(folder, 1, mode)) {
-        crate::say(&format!("{peer}: {error:#}"));
+        crate::shell::say(&format!("{peer}: {error:#}"));
         return Ok(rows);
     }
     let seconds = perf.effort.seconds;

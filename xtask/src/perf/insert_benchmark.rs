@@ -7,10 +7,9 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use super::peer::{number, process_cpu_us, timed_in};
+use super::peer::{Perf, number, process_cpu_us, timed_in};
 use super::server::{PrivateServer, Session};
-use super::table::{Figure, Goal};
-use super::{Effort, Perf, Row};
+use super::table::{Effort, Figure, Goal, Row};
 
 /// Before l.i1.
 const ROWS: u64 = 20_000;
@@ -42,7 +41,7 @@ pub(crate) fn measure(perf: &Perf) -> anyhow::Result<Vec<Row>> {
         return Ok(rows);
     }
     let Some(iibench) = Peer::find() else {
-        crate::say(&format!(
+        crate::shell::say(&format!(
             "{name}: iibench.py was not found; name its folder in the environment variable IIBENCH"
         ));
         return Ok(rows);

@@ -2,10 +2,9 @@
 
 use std::process::Command;
 
-use super::peer::{Outcome, Report, number, number_after, outcome, populated_s, timed};
+use super::peer::{Outcome, Perf, Report, number, number_after, outcome, populated_s, timed};
 use super::server::{PrivateServer, Session, Started};
-use super::table::{Figure, Goal};
-use super::{Perf, Row};
+use super::table::{Figure, Goal, Row};
 
 const TABLES: u32 = 4;
 const ROWS: u32 = 25_000;
@@ -113,7 +112,7 @@ fn dump_and_restore(perf: &Perf, servers: &Started) -> anyhow::Result<Vec<Row>> 
     let common = format!("--socket={socket} --user=root --database=dyno --threads=2");
     let (mut dumped, mut restored) = (Vec::new(), Vec::new());
     for nth in 0..perf.effort.pairs {
-        crate::say(&format!("{DUMP}: pair {}", nth + 1));
+        crate::shell::say(&format!("{DUMP}: pair {}", nth + 1));
         for path in [&own, &peers] {
             let _ = std::fs::remove_dir_all(path);
         }
@@ -176,7 +175,7 @@ pub(crate) fn instructions(perf: &Perf) -> anyhow::Result<Vec<Row>> {
         return Ok(Vec::new());
     }
     if Command::new("valgrind").arg("--version").output().is_err() {
-        crate::say("valgrind is not installed: no rows about instructions");
+        crate::shell::say("valgrind is not installed: no rows about instructions");
         return Ok(Vec::new());
     }
     let server = PrivateServer::start("mariadb", Session::Own)?;
@@ -223,7 +222,7 @@ fn per_statement(
 ) -> anyhow::Result<f64> {
     let run = |effort| {
         let command = command(effort);
-        crate::say(&format!("{INSTRUCTIONS}: {command}"));
+        crate::shell::say(&format!("{INSTRUCTIONS}: {command}"));
         let report = timed(
             "valgrind",
             &format!(

@@ -1,10 +1,69 @@
-//! Runs a program; reads its output and CPU time.
+//! Runs Dyno and its peers in turn; reads their output and CPU time.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
+
+use super::table::{Effort, Figure, Row};
+
+#[derive(Clone)]
+pub(crate) struct Perf {
+    pub(crate) dyno: String,
+    pub(crate) effort: Effort,
+    /// Parts of names of rows; all are measured if there are none.
+    pub(crate) wanted: Vec<String>,
+}
+
+impl Perf {
+    pub(crate) fn wants(&self, name: &str) -> bool {
+        self.wanted.is_empty() || self.wanted.iter().any(|word| name.contains(word))
+    }
+
+    /// For rows whose runs are long.
+    pub(crate) fn few(&self) -> Perf {
+        let effort = Effort { pairs: self.effort.pairs.min(3), ..self.effort };
+        Perf { effort, ..self.clone() }
+    }
+
+    /// Those that are wanted.
+    pub(crate) fn rows<T>(
+        &self,
+        (name, peer): (&str, &'static str),
+        figures: &[Figure<T>],
+        pairs: &[(T, T)],
+    ) -> Vec<Row> {
+        let rows = figures.iter().map(|figure| Row::of(name, peer, figure, pairs));
+        rows.filter(|row| self.wants(&row.measure)).collect()
+    }
+
+    /// Runs both if a row is wanted.
+    pub(crate) fn beside<T>(
+        &self,
+        what: (&str, &'static str),
+        figures: &[Figure<T>],
+        ours: impl FnMut() -> anyhow::Result<T>,
+        theirs: impl FnMut() -> anyhow::Result<T>,
+    ) -> anyhow::Result<Vec<Row>> {
+        if self.rows(what, figures, &[]).is_empty() {
+            return Ok(Vec::new());
+        }
+        let pairs = in_turn(what.0, self.effort.pairs, ours, theirs)?;
+        Ok(self.rows(what, figures, &pairs))
+    }
+
+    /// The JSON of `dyno bench`.
+    pub(crate) fn bench(&self, words: &str) -> anyhow::Result<Value> {
+        let report = timed(&self.dyno, &format!("bench {words} --json"))?;
+        serde_json::from_str(&report.out).context("dyno bench printed no JSON")
+    }
+
+    /// As long as every run.
+    pub(crate) fn load(&self, words: &str) -> anyhow::Result<Value> {
+        self.bench(&format!("{words} --duration {}s", self.effort.seconds))
+    }
+}
 
 /// CPU is that of the whole process, per statement, transaction or operation.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +137,7 @@ pub(crate) fn in_turn<T>(
     mut theirs: impl FnMut() -> anyhow::Result<T>,
 ) -> anyhow::Result<Vec<(T, T)>> {
     let mut pair = |nth: usize| {
-        crate::say(&format!("{name}: pair {} of {n_pairs}", nth + 1));
+        crate::shell::say(&format!("{name}: pair {} of {n_pairs}", nth + 1));
         if nth.is_multiple_of(2) {
             let dyno = ours()?;
             return Ok((dyno, theirs()?));

@@ -2,10 +2,9 @@
 
 use anyhow::Context;
 
-use super::peer::{Outcome, number_after, outcome, populated_s, timed};
+use super::peer::{Outcome, Perf, number_after, outcome, populated_s, timed};
 use super::server::{PrivateServer, Session, Started};
-use super::table::{Figure, Goal};
-use super::{Perf, Row};
+use super::table::{Figure, Goal, Row};
 
 const SCALE: u32 = 5;
 /// In the row about populating.

@@ -124,7 +124,7 @@ impl Started {
 impl Drop for PrivateServer {
     fn drop(&mut self) {
         if let Some(Err(error)) = self.server.take().map(Server::stop) {
-            crate::say(&format!("the server was not stopped in order: {error}"));
+            crate::shell::say(&format!("the server was not stopped in order: {error}"));
         }
     }
 }

@@ -1,6 +1,10 @@
 //! The table of ratios.
 
-use super::Effort;
+#[derive(Clone, Copy)]
+pub(crate) struct Effort {
+    pub(crate) pairs: usize,
+    pub(crate) seconds: u32,
+}
 
 /// In the row's unit.
 #[derive(Clone, Copy)]

@@ -8,9 +8,8 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::Value;
 
-use super::peer::{in_turn, number, timed_in};
-use super::table::{Figure, Goal};
-use super::{Perf, Row};
+use super::peer::{Perf, in_turn, number, timed_in};
+use super::table::{Figure, Goal, Row};
 
 const TARGET: &str = "(target)";
 
@@ -86,7 +85,7 @@ fn merged(perf: &Perf) -> anyhow::Result<(f64, f64)> {
         "run --quiet --profile dist --locked --package dyno-load --example merge_agents 1000 {}",
         perf.effort.seconds
     );
-    let report = timed_in(&crate::root(), env!("CARGO"), &words)?;
+    let report = timed_in(&crate::shell::root(), env!("CARGO"), &words)?;
     Ok((report.after("a second took")?, report.after("peak memory")?))
 }
 
@@ -104,7 +103,8 @@ fn start_s(perf: &Perf, agents: usize) -> anyhow::Result<f64> {
     std::fs::write(folder.join("study.toml"), study)?;
     timed_in(folder, &perf.dyno, "run study.toml --new --no-reuse")?;
     let script = "zcat -f $(ls -d runs/study*/trials/*/events.jsonl* | tail -n 1)";
-    let events = crate::output(Command::new("bash").args(["-c", script]).current_dir(folder))?;
+    let events =
+        crate::shell::output(Command::new("bash").args(["-c", script]).current_dir(folder))?;
     let events = events.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut of_start = events.filter(|event| event["phase"] == "start agents");
     of_start.find_map(|event| event["took_s"].as_f64()).context("no agents were started")

@@ -17,10 +17,11 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use super::peer::{Report, number, number_after, populated_s, process_cpu_us, timed, timed_in};
+use super::peer::{
+    Perf, Report, number, number_after, populated_s, process_cpu_us, timed, timed_in,
+};
 use super::server::{PrivateServer, Session};
-use super::table::{Figure, Goal};
-use super::{Perf, Row};
+use super::table::{Figure, Goal, Row};
 
 const WAREHOUSES: u32 = 2;
 const CLIENTS: u32 = 16;
@@ -182,7 +183,7 @@ fn dyno_cpu(perf: &Perf, url: &str, sending: &str) -> anyhow::Result<Cpu> {
 fn of_sysbench(perf: &Perf, site: &Site, name: &str) -> anyhow::Result<Vec<Row>> {
     let what = (name, "sysbench-tpcc");
     let Some(folder) = variable(SYSBENCH_TPCC) else {
-        crate::say(&format!(
+        crate::shell::say(&format!(
             "{name}: sysbench-tpcc is in no registry; {SYSBENCH_TPCC} is to name its folder"
         ));
         return Ok(perf.rows(what, &[TRANSACTION], &[]));
@@ -224,7 +225,7 @@ fn find_go_tpc() -> Option<PathBuf> {
         }
         Ok(program)
     });
-    let warn = |error| crate::say(&format!("go-tpc is not available: {error:#}"));
+    let warn = |error| crate::shell::say(&format!("go-tpc is not available: {error:#}"));
     result.map_err(warn).ok()
 }
 
@@ -243,13 +244,13 @@ fn cache() -> anyhow::Result<PathBuf> {
 
 /// As a dependency of an otherwise empty module.
 fn build_go_tpc(folder: &Path) -> anyhow::Result<()> {
-    crate::say("building go-tpc, which takes a minute or more");
+    crate::shell::say("building go-tpc, which takes a minute or more");
     std::fs::write(folder.join("go.mod"), "module dyno-perf\n\ngo 1.21\n")?;
     let package = GO_TPC.split('@').next().unwrap_or(GO_TPC);
     for arguments in [&["get", GO_TPC][..], &["build", "-o", "go-tpc", package]] {
         // The public database lacks its checksum.
         let mut go = Command::new("go");
-        crate::output(go.args(arguments).env("GOSUMDB", "off").current_dir(folder))?;
+        crate::shell::output(go.args(arguments).env("GOSUMDB", "off").current_dir(folder))?;
     }
     Ok(())
 }

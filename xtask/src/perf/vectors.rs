@@ -10,8 +10,8 @@ use dyno_workload::vectors::Distance;
 use dyno_workload::vectors::data::InMemory;
 use dyno_workload::vectors::exact::{Request, neighbours};
 
-use super::table::{Figure, Goal};
-use super::{Perf, Row};
+use super::peer::Perf;
+use super::table::{Figure, Goal, Row};
 
 const MEASURE: &str = "exact neighbours of 10,000 queries in 100,000 × 128 floats";
 const DIMENSIONS: usize = 128;
@@ -40,7 +40,7 @@ pub(crate) fn measure(perf: &Perf) -> anyhow::Result<Vec<Row>> {
         return Ok(Vec::new());
     }
     if !has_numpy() {
-        crate::say(
+        crate::shell::say(
             "`python3` has no NumPy: no figure about exact neighbours; put a venv that has it first in PATH",
         );
         return Ok(perf.rows(WHAT, &[FIGURE], &[]));
@@ -77,6 +77,6 @@ fn has_numpy() -> bool {
 fn product(threads: usize) -> anyhow::Result<f64> {
     let mut python = Command::new("python3");
     python.args(["-c", PRODUCT]).env("OPENBLAS_NUM_THREADS", threads.to_string());
-    let text = crate::output(&mut python)?;
+    let text = crate::shell::output(&mut python)?;
     text.parse().with_context(|| format!("NumPy said {text}"))
 }

@@ -183,12 +183,9 @@ fn say_done(
         ]);
     }
     if options.json {
-        let format = ("format".to_owned(), serde_json::json!(super::JSON_FORMAT));
-        let figures =
-            figures.into_iter().map(|(name, value)| (name.to_owned(), serde_json::json!(value)));
-        let object: serde_json::Map<String, serde_json::Value> =
-            std::iter::once(format).chain(figures).collect();
-        return terminal::out(&serde_json::Value::Object(object).to_string());
+        let mut object = serde_json::json!({"format": super::JSON_FORMAT});
+        figures.iter().for_each(|(name, value)| object[*name] = serde_json::json!(value));
+        return terminal::out(&object.to_string());
     }
     terminal::out(&format!(
         "archived {} of `{}` in {}",

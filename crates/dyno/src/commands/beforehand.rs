@@ -50,11 +50,14 @@ pub(crate) fn check_without_programs(
 fn refuse(mut refused: Vec<(String, String)>, end: &str) -> anyhow::Result<()> {
     let mut known = HashSet::new();
     refused.retain(|(_, why)| known.insert(why.clone()));
-    let Some(((last_variant, last_why), others)) = refused.split_last() else { return Ok(()) };
-    for (variant, why) in others {
-        terminal::say(&format!("error: {variant}: {why}"));
-    }
-    Err(crate::usage_error(anyhow!("{last_variant}: {last_why}{end}")))
+    let texts = refused.iter().map(|(variant, why)| format!("{variant}: {why}"));
+    refuse_all(&texts.collect::<Vec<_>>(), end)
+}
+
+fn refuse_all(texts: &[String], end: &str) -> anyhow::Result<()> {
+    let Some((last, others)) = texts.split_last() else { return Ok(()) };
+    others.iter().for_each(|text| terminal::say(&format!("error: {text}")));
+    Err(crate::usage_error(anyhow!("{last}{end}")))
 }
 
 pub(crate) fn check_volumes(
@@ -62,12 +65,7 @@ pub(crate) fn check_volumes(
     format_devices: &[PathBuf],
     plan: &Plan,
 ) -> anyhow::Result<()> {
-    let refused = dyno_lab::check_volumes(keeper, format_devices, plan);
-    let Some((last, others)) = refused.split_last() else { return Ok(()) };
-    for why in others {
-        terminal::say(&format!("error: {why}"));
-    }
-    Err(crate::usage_error(anyhow!("{last}")))
+    refuse_all(&dyno_lab::check_volumes(keeper, format_devices, plan), "")
 }
 
 /// Multiple of the free space that is refused: estimates are rough, but a full disk harms all its

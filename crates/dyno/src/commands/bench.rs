@@ -1,4 +1,5 @@
-//! `dyno bench`: one trial without a study file.
+//! `dyno bench`: one trial without a study file. Each workload and job is a subcommand, so that `--help` lists its own
+//! options.
 
 pub(crate) mod arguments;
 mod job;
@@ -11,18 +12,53 @@ mod work;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use clap::ArgMatches;
-use clap::parser::ValueSource;
+use clap::{ArgMatches, Command};
 use dyno_lab::{Lab, RunEnd, RunOrder};
 use dyno_record::{Environment, EventKind, Run, StepSummary, TrialOutcome, TrialSummary};
 use dyno_units::Seed;
+use dyno_workload::Target;
+use dyno_workload::catalog::{Catalog, WorkloadSpec};
 
-pub(crate) use self::arguments::command;
+use self::arguments::text;
 use crate::commands::beside::Folder;
-use crate::commands::{Planned, beforehand, report, requirements};
+use crate::commands::{Planned, beforehand, report};
 use crate::metrics::Metrics;
 use crate::progress::Progress;
-use crate::{End, lab, terminal};
+use crate::{End, examples, lab, terminal};
+
+pub(crate) fn command() -> Command {
+    Command::new("bench")
+        .about("Run one trial of a workload or job without a study file")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand_value_name("WORKLOAD")
+        .override_usage("dyno bench <WORKLOAD> --on <DATABASE> [OPTIONS]")
+        .subcommand_help_heading("Workloads and jobs")
+        .disable_help_subcommand(true)
+        .after_help(format!(
+            "{}\n\n`dyno bench <WORKLOAD> --help` lists all options of a workload.",
+            examples::of_bench()
+        ))
+        .subcommands(Catalog::built_in().workloads().iter().filter(is_load).map(workload_command))
+        .subcommands(job::commands())
+}
+
+/// Workloads without load are for `dyno watch`.
+fn is_load(workload: &&WorkloadSpec) -> bool {
+    workload.target != Target::Anything
+}
+
+fn workload_command(workload: &WorkloadSpec) -> Command {
+    let command = Command::new(workload.name.clone().into_owned())
+        .about(workload.summary.clone().into_owned())
+        .after_help(examples::of_workload(&workload.name, workload.target))
+        .args(arguments::database_arguments(workload.target))
+        .args(arguments::load_arguments());
+    search::with_options(command)
+        .args(arguments::time_arguments())
+        .args(arguments::record_arguments())
+        .args(workload.options.iter().map(arguments::workload_argument))
+}
 
 pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     let (name, matches) = matches.subcommand().context("name a workload")?;
@@ -80,7 +116,7 @@ fn conclude(
         return Ok(End::Bad);
     }
     match unfit(trial) {
-        None => Ok(requirements::end(&report::find(&[run], None), &|_| true)),
+        None => Ok(report::requirements(&report::find(&[run], None), &|_| true)),
         Some(why) => {
             terminal::say(&format!("not a usable measurement: {why}"));
             Ok(End::Bad)
@@ -96,20 +132,15 @@ struct Measured {
 
 fn measure(matches: &ArgMatches, lab: &Lab, order: &RunOrder<'_>) -> anyhow::Result<Measured> {
     let metrics = Metrics::from_option(text(matches, "metrics"))?;
-    let mut progress = Progress::new(order.plan, lab);
     let mut has_begun = false;
     let mut probes = search::Probes::default();
-    let end = dyno_lab::run(lab, order, &mut |event| {
+    let end = Progress::follow(lab, order, metrics.as_ref(), &mut |event| {
         has_begun |= matches!(event.kind, EventKind::PhaseBegan { .. });
         probes.on_event(&event.kind, order.manifest);
-        metrics.iter().for_each(|metrics| metrics.on_event(event));
         // The failed trial is already the error of this command.
-        if !matches!(event.kind, EventKind::TrialFailed { .. }) {
-            progress.on_event(event);
-        }
-    });
-    progress.close();
-    Ok(Measured { end: end?, has_begun, probes })
+        !matches!(event.kind, EventKind::TrialFailed { .. })
+    })?;
+    Ok(Measured { end, has_begun, probes })
 }
 
 /// A record that the user has named also gets a report.
@@ -196,20 +227,20 @@ fn print_measured(
     Ok(())
 }
 
-/// None also where a subcommand has no such option.
-fn text<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a String> {
-    matches.try_get_one::<String>(name).ok().flatten()
-}
-
-/// False if the command has no option of this name.
-fn is_given(matches: &ArgMatches, option: &str) -> bool {
-    matches.try_contains_id(option).unwrap_or(false)
-        && matches.value_source(option) == Some(ValueSource::CommandLine)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_option_of_a_bench_has_a_heading() {
+        for command in command().get_subcommands() {
+            let shown = command.get_arguments().filter(|argument| argument.get_id() != "help");
+            for argument in shown {
+                let heading = argument.get_help_heading();
+                assert!(heading.is_some(), "{}: {}", command.get_name(), argument.get_id());
+            }
+        }
+    }
 
     #[test]
     fn a_trial_in_which_nearly_all_was_refused_measured_nothing() {

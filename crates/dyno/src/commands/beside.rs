@@ -11,7 +11,7 @@ use dyno_lab::{Lab, RunOrder, Watching};
 use dyno_load::AbortFlag;
 use dyno_record::{Event, EventKind};
 use dyno_study::Study;
-use dyno_units::{Clock, Nanoseconds, PercentEncoded, Seed, planted_on_way};
+use dyno_units::{Clock, Nanoseconds, PercentEncoded, Seed};
 
 use crate::written::Written;
 use crate::{signals, terminal, vocabulary};
@@ -92,13 +92,6 @@ pub(crate) fn system_message(error: &std::io::Error) -> String {
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// Whether something is there that counts where somebody looks for it: nothing that another user has put where
-/// everybody may, such as the socket of a server, or a script, in /tmp.
-pub(crate) fn is_there(path: &Path) -> bool {
-    let me = rustix::process::geteuid().as_raw();
-    path.exists() && planted_on_way(path, me).is_ok_and(|found| found.is_none())
-}
-
 /// The results are printed all the same. False, for a failed command, if the user asked for the record.
 pub(crate) fn tell_of_failed_record(error: &anyhow::Error, is_asked: bool) -> bool {
     terminal::say(&format!("warning: the record of these results is not whole: {error:#}"));
@@ -176,8 +169,7 @@ impl Folder {
                 folder.to_owned()
             }
             None => {
-                let numbered = (2..).map(|n| Path::new("runs").join(format!("{tool}-{n}")));
-                let mut names = std::iter::once(Path::new("runs").join(tool)).chain(numbered);
+                let mut names = super::numbered(tool).map(|name| Path::new("runs").join(name));
                 let path = names.find(|path| !path.exists()).context("all names are taken")?;
                 if let Err(error) = dyno_record::make_run_folder(&path) {
                     terminal::say(&format!(
@@ -204,26 +196,5 @@ impl Folder {
 
     pub(crate) fn kept(&self) -> Option<PathBuf> {
         (self.passing.is_none() && self.path.is_dir()).then(|| self.path.clone())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::{PermissionsExt, chown};
-
-    use super::*;
-
-    #[test]
-    fn what_another_user_has_put_there_is_not_found() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
-        let path = folder.path().join("mysql.sock");
-        assert!(!is_there(&path));
-        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        assert!(is_there(&path));
-        if rustix::process::geteuid().is_root() {
-            chown(&path, Some(54_321), None).unwrap();
-            assert!(!is_there(&path));
-        }
     }
 }

@@ -16,7 +16,6 @@ use rustix::thread::CpuSet;
 use crate::calibration::{
     Bound, Calibrated, ClockFacts, ClosedFacts, OpenFacts, ProtocolFacts, Whose,
 };
-use crate::cli::CalibrateOptions;
 use crate::clock::SystemClock;
 use crate::commands::counted;
 use crate::{End, lab, signals, terminal};
@@ -32,8 +31,11 @@ const CLOCK_READS: u32 = 200_000;
 const RUN_QUEUE_MOST: f64 = 0.05;
 const WARM_UP_MOST: Nanoseconds = Nanoseconds::from_millis(500);
 
-pub(crate) fn run(options: &CalibrateOptions) -> anyhow::Result<End> {
-    let duration = options.duration;
+pub(crate) fn run(
+    duration: Nanoseconds,
+    keep_disturbed: bool,
+    is_json: bool,
+) -> anyhow::Result<End> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let abort = AbortFlag::new();
     signals::raise(&abort, "stopping …")?;
@@ -57,12 +59,12 @@ pub(crate) fn run(options: &CalibrateOptions) -> anyhow::Result<End> {
         }
     }
     calibrated.disturbed = is_disturbed(&calibrated.protocols);
-    if options.json {
+    if is_json {
         terminal::out(&serde_json::to_string_pretty(&calibrated)?);
     } else {
         terminal::out(&table(&calibrated));
     }
-    keep(calibrated.disturbed, options.keep_disturbed, || calibrated.store())
+    keep(calibrated.disturbed, keep_disturbed, || calibrated.store())
 }
 
 fn keep(

@@ -1,13 +1,27 @@
 //! `dyno datasets`: the kept data sets, which trials start on a copy of.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use dyno_host::Keeper;
 use dyno_lab::datasets::{DataSets, Listed};
 use dyno_units::{ByteCount, utc_date_time};
 
-use crate::cli::DataSetsOptions;
 use crate::{End, lab, terminal};
+
+/// Options of `dyno datasets`.
+#[derive(clap::Args)]
+pub(crate) struct DataSetsOptions {
+    /// The folder in which private servers keep their data [default: Dyno's data folder]
+    #[arg(long, value_name = "FOLDER")]
+    data_folder: Option<PathBuf>,
+    /// Remove the data set with this key; may be repeated
+    #[arg(long, value_name = "KEY", conflicts_with = "remove_all")]
+    remove: Vec<String>,
+    /// Remove all data sets
+    #[arg(long)]
+    remove_all: bool,
+}
 
 pub(crate) fn run(options: &DataSetsOptions) -> anyhow::Result<End> {
     let keeper = Arc::new(Keeper::new(&lab::data_root(options.data_folder.as_deref())?)?);

@@ -10,6 +10,14 @@ use crate::{End, lab, terminal};
 
 const WATCHED: Nanoseconds = Nanoseconds::from_secs(2);
 
+/// The worst first, each as a check begins and as the last line counts it.
+const STATES: [(CheckState, &str, &str); 4] = [
+    (CheckState::Bad, "BAD    ", "bad"),
+    (CheckState::Notice, "notice ", "worth knowing"),
+    (CheckState::Unknown, "unknown", "unknown"),
+    (CheckState::Good, "good   ", "good"),
+];
+
 pub(crate) fn run(data_folder: Option<PathBuf>) -> anyhow::Result<End> {
     let data_folder = lab::data_root(data_folder.as_deref())?;
     let root = Path::new("/");
@@ -21,32 +29,17 @@ pub(crate) fn run(data_folder: Option<PathBuf>) -> anyhow::Result<End> {
     checks.sort_by_key(|check| order(check.state));
     checks.iter().for_each(|check| terminal::out(&describe(check)));
     let count = |state: CheckState| checks.iter().filter(|check| check.state == state).count();
-    terminal::out(&format!(
-        "{} bad, {} worth knowing, {} unknown, {} good",
-        count(CheckState::Bad),
-        count(CheckState::Notice),
-        count(CheckState::Unknown),
-        count(CheckState::Good)
-    ));
+    let counts = STATES.map(|(state, _, words)| format!("{} {words}", count(state)));
+    terminal::out(&counts.join(", "));
     Ok(if count(CheckState::Bad) > 0 { End::Bad } else { End::Good })
 }
 
-fn order(state: CheckState) -> u8 {
-    match state {
-        CheckState::Bad => 0,
-        CheckState::Notice => 1,
-        CheckState::Unknown => 2,
-        CheckState::Good => 3,
-    }
+fn order(state: CheckState) -> usize {
+    STATES.iter().position(|(one, ..)| *one == state).unwrap_or_default()
 }
 
 fn describe(check: &Check) -> String {
-    let state = match check.state {
-        CheckState::Good => "good   ",
-        CheckState::Notice => "notice ",
-        CheckState::Bad => "BAD    ",
-        CheckState::Unknown => "unknown",
-    };
+    let (_, state, _) = STATES[order(check.state)];
     let mut text = format!("{state} {}: {}", check.name, check.found);
     if check.state != CheckState::Good {
         text += &format!("\n        why it matters: {}", check.why);

@@ -88,7 +88,6 @@ pub(crate) fn run(options: &DumpArguments) -> anyhow::Result<End> {
     };
     let moved = Moved::default();
     let (dump, took) = timed(&moved, || dyno_database::dump(&endpoint, &request, &moved))?;
-    say_notes(&dump);
     say_done("dumped", &dump, took, options.json);
     Ok(End::Good)
 }
@@ -101,7 +100,6 @@ pub(crate) fn restore(options: &RestoreArguments) -> anyhow::Result<End> {
     let folder = &options.folder;
     let work = || dyno_database::restore(&dump, folder, &endpoint, threads, &moved);
     let ((), took) = timed(&moved, work)?;
-    say_notes(&dump);
     say_done("restored", &dump, took, options.json);
     Ok(End::Good)
 }
@@ -134,11 +132,8 @@ fn timed<T: Send>(
     Ok((done?, clock.now().saturating_sub(began)))
 }
 
-fn say_notes(dump: &Dump) {
-    dump.notes.iter().for_each(|note| terminal::say(&format!("note: {note}")));
-}
-
 fn say_done(what: &str, dump: &Dump, took: Nanoseconds, is_json: bool) {
+    dump.notes.iter().for_each(|note| terminal::say(&format!("note: {note}")));
     let seconds = took.as_secs_f64();
     let (rows, bytes) = (dump.rows(), dump.bytes());
     if is_json {

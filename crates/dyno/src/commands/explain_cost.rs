@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use dyno_database::{
-    Access, Cost, CostPlan, CostSource, Endpoint, Place, Products, Server, ServerSpec, Spread,
-    explain_cost, note_tables,
+    Access, Cost, CostPlan, CostSource, CounterCost, Endpoint, Place, Products, Server, ServerSpec,
+    Spread, explain_cost, note_tables,
 };
 use dyno_lab::Lab;
 use dyno_model::StepRequest;
@@ -16,9 +16,8 @@ use dyno_workload::{Connection, Row, Workload};
 
 use crate::commands::bench::arguments::{on_help, products, workloads};
 use crate::commands::counted;
-use crate::commands::hold::settings;
 use crate::commands::products::named;
-use crate::written::pair;
+use crate::written::{pair, settings};
 use crate::{End, hints, lab, secrets, terminal};
 
 fn with_costs(products: &Products) -> Vec<&str> {
@@ -233,17 +232,10 @@ fn spread(spread: &Spread) -> serde_json::Value {
 }
 
 fn json(sql: &str, cost: &Cost) -> anyhow::Result<String> {
-    let counters: Vec<_> = cost
-        .counters
-        .iter()
-        .map(|counter| {
-            serde_json::json!({
-                "name": counter.name,
-                "per_run": spread(&counter.per_run),
-                "idle": spread(&counter.idle),
-            })
-        })
-        .collect();
+    let counter = |one: &CounterCost| {
+        let (per_run, idle) = (spread(&one.per_run), spread(&one.idle));
+        serde_json::json!({"name": one.name, "per_run": per_run, "idle": idle})
+    };
     Ok(serde_json::to_string_pretty(&serde_json::json!({
         "format": super::JSON_FORMAT,
         "sql": sql,
@@ -251,7 +243,7 @@ fn json(sql: &str, cost: &Cost) -> anyhow::Result<String> {
         "rows": cost.rows,
         "changed": cost.changed,
         "seconds": spread(&cost.seconds),
-        "counters": counters,
+        "counters": cost.counters.iter().map(counter).collect::<Vec<_>>(),
         "counters_read": cost.n_counters,
         "plan": cost.plan.as_ref().ok(),
         "plan_missing": cost.plan.as_ref().err(),
@@ -330,8 +322,6 @@ fn amount(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dyno_database::CounterCost;
-
     use super::*;
 
     #[test]

@@ -10,7 +10,7 @@ use dyno_lab::RunOrder;
 use dyno_study::Study;
 use dyno_units::{Clock, Seed};
 
-use super::{Planned, StudyFile, beforehand, report, requirements};
+use super::{Planned, StudyFile, beforehand, report};
 use crate::clock::SystemClock;
 use crate::progress::Progress;
 use crate::written::Written;
@@ -58,7 +58,7 @@ pub(crate) struct GateOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     repetitions: Option<u32>,
     /// The smallest regression that must be ruled out [default: 5%, or the study's]
-    #[arg(long, value_name = "PERCENTAGE", value_parser = crate::cli::threshold)]
+    #[arg(long, value_name = "PERCENTAGE", value_parser = crate::values::threshold)]
     threshold: Option<f64>,
     /// The run's folder [default: a new one in `runs/`]
     #[arg(long, value_name = "FOLDER")]
@@ -129,7 +129,7 @@ fn judge(options: &GateOptions) -> anyhow::Result<End> {
         // Demands of the study apply to the new build.
         Gate::NoWorse => {
             let is_new = |variant: usize| findings.variants[variant].baseline.is_some();
-            requirements::end(&findings, &is_new)
+            report::requirements(&findings, &is_new)
         }
         Gate::Worse(_) => End::Bad,
         Gate::Inconclusive(_) => End::Inconclusive,
@@ -157,14 +157,7 @@ fn measure(
     }
     let order =
         RunOrder { void: Some(&dyno_analysis::voiding::void_blocks), ..planned.order(folder) };
-    let mut progress = Progress::new(plan, &lab);
-    let end = dyno_lab::run(&lab, &order, &mut |event| {
-        if !options.quiet {
-            progress.on_event(event);
-        }
-    });
-    progress.close();
-    let end = end?;
+    let end = Progress::follow(&lab, &order, None, &mut |_| !options.quiet)?;
     if end.interrupted {
         terminal::say(&format!(
             "stopped, so there is no verdict; what was measured is kept in {0}, and the same command with \
@@ -185,9 +178,8 @@ fn check_place_of_file(path: &Path) -> anyhow::Result<()> {
 }
 
 fn free_folder() -> PathBuf {
-    let base = Path::new("runs");
-    let names = std::iter::once("gate".to_owned()).chain((2_u32..).map(|n| format!("gate-{n}")));
-    names.map(|name| base.join(name)).find(|path| !path.exists()).unwrap_or(base.join("gate"))
+    let mut folders = super::numbered("runs/gate").map(PathBuf::from);
+    folders.find(|path| !path.exists()).unwrap_or_else(|| "runs/gate".into())
 }
 
 /// None if the study has errors, which have been shown.

@@ -4,25 +4,21 @@
 //! output once how that went, and then waits. Its keeper holds the owner files of the servers' folders:
 //! if it is killed, the next Dyno can prove that they are left over.
 
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use dyno_database::Reach;
 use dyno_host::{Hold, Register, Registered, RegisteredMember};
 use dyno_lab::{Kept, KeptMember};
 use dyno_load::AbortFlag;
 use dyno_study::{Behind, Cluster, Database, Design, Study, Variant};
-use dyno_units::{ByteCount, Clock, Nanoseconds, SettingValue};
+use dyno_units::{ByteCount, Clock, Nanoseconds};
 
 use super::up::{Order, Said};
 use crate::clock::SystemClock;
-use crate::written::{Written, scalar};
+use crate::written::{Written, settings};
 use crate::{End, lab, signals};
-
-/// The hidden command that becomes the holder.
-pub(crate) const COMMAND: &str = "hold";
 
 /// How many nodes a cluster has if nobody says.
 const NODES: u32 = 3;
@@ -193,35 +189,4 @@ fn member(
         log,
         programs: facts.build.map(|build| build.programs).unwrap_or_default(),
     })
-}
-
-/// Settings that an option gives in the form NAME=VALUE, shares of memory resolved.
-pub(super) fn settings(
-    option: &str,
-    pairs: &[String],
-    memory: ByteCount,
-) -> anyhow::Result<BTreeMap<String, SettingValue>> {
-    let setting = |pair: &String| {
-        let (name, value) = crate::written::pair(option, pair)?;
-        match dyno_study::parse_setting(&scalar(value).to_string()) {
-            Ok(value) => Ok((name.to_owned(), value.resolve(memory))),
-            Err(why) => bail!("{option} {name}: {why}"),
-        }
-    };
-    pairs.iter().map(setting).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_are_read_as_in_a_study() {
-        let read = |pair: &str| settings("--setting", &[pair.to_owned()], ByteCount(1 << 30));
-        let found = read("shared_buffers=25%").unwrap();
-        assert_eq!(found["shared_buffers"], SettingValue::Bytes(ByteCount(1 << 28)));
-        assert_eq!(read("a=1").unwrap()["a"], SettingValue::Integer(1));
-        assert!(read("a").unwrap_err().to_string().contains("NAME=VALUE"));
-        assert!(read("a=200%").is_err());
-    }
 }

@@ -28,7 +28,6 @@ mod power;
 pub(crate) mod products;
 pub(crate) mod reference;
 pub(crate) mod report;
-mod requirements;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod sql;
@@ -47,6 +46,7 @@ use dyno_database::Products;
 use dyno_lab::{Lab, RunOrder};
 use dyno_record::Manifest;
 use dyno_study::{Database, Diagnostic, Plan, Study, Vocabulary, diagnostic};
+use dyno_units::Nanoseconds;
 use dyno_workload::catalog::Catalog;
 
 use crate::{End, recipes, scripts, secrets, terminal, vocabulary};
@@ -55,6 +55,21 @@ use crate::{End, recipes, scripts, secrets, terminal, vocabulary};
 pub(crate) fn counted(n: usize, noun: &str) -> String {
     let ending = if noun.ends_with("ch") { "es" } else { "s" };
     format!("{n} {noun}{}", if n == 1 { "" } else { ending })
+}
+
+/// Of microseconds.
+pub(crate) fn time(us: f64) -> String {
+    Nanoseconds((us * 1e3) as u64).to_string()
+}
+
+/// How a load of a search has ended.
+pub(crate) fn within_limit(broken_by: Option<&str>) -> String {
+    broken_by.map_or("within the limit".to_owned(), |why| format!("over the limit: {why}"))
+}
+
+/// `name`, `name-2`, `name-3` …
+pub(crate) fn numbered(name: &str) -> impl Iterator<Item = String> {
+    std::iter::once(name.to_owned()).chain((2_u64..).map(move |n| format!("{name}-{n}")))
 }
 
 /// The first row has the headings; columns in `right` are aligned to the right.

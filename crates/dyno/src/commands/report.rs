@@ -8,15 +8,52 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
-use dyno_analysis::{Caveat, Findings, Options, analyse};
+use dyno_analysis::{Caveat, Findings, Options, RequirementFacts, RequirementOutcome, analyse};
 use dyno_record::{LogEnd, Run, read_times, trial_folders};
 use dyno_report::export;
 use dyno_report::times::Times;
 
-use crate::cli::{ReportFormat, ReportOptions};
 use crate::clock::SystemClock;
 use crate::commands::{check_run_folder, counted};
-use crate::{End, terminal};
+use crate::{End, terminal, values};
+
+/// Options of `dyno report`.
+#[derive(clap::Args)]
+pub(crate) struct ReportOptions {
+    /// Folders of runs; several are combined into one report
+    #[arg(required = true)]
+    runs: Vec<PathBuf>,
+    /// What to print. Without it, report.html, report.md and findings.json are written into the
+    /// run's folder; for several runs, into a folder beside the first, named after all of them.
+    /// Tables (csv, jsonl, parquet) are written into a subfolder `tables`
+    #[arg(long, value_enum)]
+    format: Option<ReportFormat>,
+    /// The file to write instead of printing; a folder for tables, or if no format is given
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Smallest effect that matters, instead of the study's own, such as 3%
+    #[arg(long, value_name = "PERCENTAGE", value_parser = values::threshold)]
+    threshold: Option<f64>,
+}
+
+/// Formats of a report.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// One self-contained page
+    Html,
+    /// For a pull request
+    Markdown,
+    /// findings.json
+    Json,
+    /// A summary for the terminal
+    Terminal,
+    /// Tables as CSV files, units in the header
+    Csv,
+    /// Tables as JSON lines
+    Jsonl,
+    /// Tables as Parquet files, units in the metadata
+    Parquet,
+}
 
 pub(crate) fn run(options: &ReportOptions) -> anyhow::Result<End> {
     use dyno_units::Clock;
@@ -31,12 +68,12 @@ pub(crate) fn run(options: &ReportOptions) -> anyhow::Result<End> {
         terminal::out(&write_into(&folder, &findings, &runs, now)?);
         return Ok(End::Good);
     };
-    if let Some(rows) = format.rows() {
+    if format.is_of_tables() {
         let folder = match &options.out {
             Some(folder) => folder.clone(),
             None => no_link(place(&runs)?.join("tables"))?,
         };
-        terminal::out(&write_tables(&findings, &runs, rows, &folder)?);
+        terminal::out(&write_tables(&findings, &runs, format, &folder)?);
         return Ok(End::Good);
     }
     let text = render(&findings, &runs, format, now)?;
@@ -47,28 +84,13 @@ pub(crate) fn run(options: &ReportOptions) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-#[derive(Clone, Copy)]
-pub(crate) enum Rows {
-    Csv,
-    JsonLines,
-    Parquet,
-}
-
 impl ReportFormat {
-    pub(crate) fn rows(self) -> Option<Rows> {
-        match self {
-            ReportFormat::Csv => Some(Rows::Csv),
-            ReportFormat::Jsonl => Some(Rows::JsonLines),
-            ReportFormat::Parquet => Some(Rows::Parquet),
-            ReportFormat::Html
-            | ReportFormat::Markdown
-            | ReportFormat::Json
-            | ReportFormat::Terminal => None,
-        }
+    /// Of several files, which [`write_tables`] writes.
+    pub(crate) fn is_of_tables(self) -> bool {
+        matches!(self, ReportFormat::Csv | ReportFormat::Jsonl | ReportFormat::Parquet)
     }
 }
 
-/// Formats of several files are in [`write_tables`].
 pub(crate) fn render(
     findings: &Findings,
     runs: &[Run],
@@ -89,7 +111,7 @@ pub(crate) fn render(
 pub(crate) fn write_tables(
     findings: &Findings,
     runs: &[Run],
-    rows: Rows,
+    format: ReportFormat,
     folder: &Path,
 ) -> anyhow::Result<String> {
     export::check_size(runs).map_err(anyhow::Error::msg)?;
@@ -97,15 +119,16 @@ pub(crate) fn write_tables(
     let mut written = String::new();
     let times = times(findings, runs)?;
     for table in export::tables(findings, runs, &times) {
-        let (ending, bytes) = match rows {
-            Rows::Csv => ("csv", export::csv(&table).into_bytes()),
-            Rows::JsonLines => ("jsonl", export::jsonl(&table).into_bytes()),
+        let (ending, bytes) = match format {
+            ReportFormat::Csv => ("csv", export::csv(&table).into_bytes()),
+            ReportFormat::Jsonl => ("jsonl", export::jsonl(&table).into_bytes()),
             #[cfg(feature = "parquet")]
-            Rows::Parquet => ("parquet", export::parquet(&table)?),
+            ReportFormat::Parquet => ("parquet", export::parquet(&table)?),
             #[cfg(not(feature = "parquet"))]
-            Rows::Parquet => anyhow::bail!(
+            ReportFormat::Parquet => anyhow::bail!(
                 "this build of Dyno writes no Parquet files; build it without `--no-default-features`"
             ),
+            _ => anyhow::bail!("this format has no tables"),
         };
         let path = folder.join(format!("{}.{ending}", table.name));
         replace(&path, &bytes)?;
@@ -269,6 +292,31 @@ fn read_apart(folders: &[PathBuf], why: &str) -> anyhow::Result<Vec<Run>> {
 
 pub(crate) fn find(runs: &[Run], threshold: Option<f64>) -> Findings {
     analyse(runs, &Options { threshold, ..Options::default() })
+}
+
+/// Prints demands of `require` not met (exit code 1) or undecided (exit code 2), for variants that count.
+pub(crate) fn requirements(findings: &Findings, counts: &dyn Fn(usize) -> bool) -> End {
+    let of = |outcome: RequirementOutcome| -> Vec<String> {
+        let those = findings.requirements.iter().filter(|one| one.outcome == outcome);
+        those.filter(|one| counts(one.variant)).map(|one| in_words(findings, one)).collect()
+    };
+    let (broken, open) = (of(RequirementOutcome::NotMet), of(RequirementOutcome::Inconclusive));
+    if !broken.is_empty() {
+        terminal::say(&format!("required but not met: {}", broken.join(", ")));
+    }
+    if !open.is_empty() {
+        terminal::say(&format!("required but inconclusive: {}", open.join(", ")));
+    }
+    match (broken.is_empty(), open.is_empty()) {
+        (false, _) => End::Bad,
+        (true, false) => End::Inconclusive,
+        (true, true) => End::Good,
+    }
+}
+
+fn in_words(findings: &Findings, one: &RequirementFacts) -> String {
+    let (variant, step) = (&findings.variants[one.variant], &findings.steps[one.step]);
+    format!("{} ({} at {})", one.text, variant.name, step.name)
 }
 
 /// With the names of its steps.

@@ -7,15 +7,55 @@ use dyno_lab::datasets::{DataSets, Limits};
 use dyno_lab::{Lab, RunEnd, RunOrder, StudyText};
 use dyno_record::{WriteError, WriteErrorKind};
 use dyno_study::Study;
-use dyno_units::{ByteCount, Seed};
+use dyno_units::{ByteCount, Nanoseconds, Seed};
 
-use crate::cli::RunOptions;
 use crate::commands::{
-    Planned, StudyFile, beforehand, counted, plan, products, read_study, report, requirements,
+    Planned, StudyFile, beforehand, counted, plan, products, read_study, report,
 };
 use crate::metrics::Metrics;
 use crate::progress::Progress;
-use crate::{End, lab, scripts, terminal};
+use crate::{End, lab, scripts, terminal, values};
+
+/// Options of `dyno run`.
+#[derive(clap::Args)]
+pub(crate) struct RunOptions {
+    /// The study file
+    study: PathBuf,
+    /// The run's folder [default: `runs/` and the study's name]
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// Begin a new run instead of resuming the last one; earlier runs are kept
+    #[arg(long, conflicts_with = "out")]
+    new: bool,
+    /// The seed, if the study sets none
+    #[arg(long, value_parser = values::seed)]
+    seed: Option<Seed>,
+    /// The folder in which private servers (those that Dyno starts) keep their data
+    #[arg(long, value_name = "FOLDER")]
+    data_folder: Option<PathBuf>,
+    /// Allow formatting this device for a volume of the study; may be repeated
+    #[arg(long, value_name = "DEVICE")]
+    format_device: Vec<PathBuf>,
+    /// Fetch programs that the study names by version and that are not installed, as `dyno products
+    /// fetch` does
+    #[arg(long)]
+    fetch: bool,
+    /// Populate in every trial; neither reuse nor keep data sets
+    #[arg(long)]
+    no_reuse: bool,
+    /// Repeat trials that failed; the files of the failed ones are kept
+    #[arg(long)]
+    retry_failed: bool,
+    /// Disk space for kept data sets; beyond it, the least recently used are removed
+    #[arg(long, value_name = "SIZE", default_value = "20GiB", value_parser = values::size_with_unit)]
+    keep_data: ByteCount,
+    /// Keep a data set for at most this long after its last use
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = dyno_units::parse_duration)]
+    keep_data_for: Nanoseconds,
+    /// Serve the latest numbers as OpenMetrics text on this loopback address, such as 127.0.0.1:9464
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<String>,
+}
 
 pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let Some(StudyFile { mut study, source, catalog, products: known }) =
@@ -68,13 +108,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         text: text.as_ref(),
         ..planned.order(&folder)
     };
-    let mut progress = Progress::new(plan, &lab);
-    let result = dyno_lab::run(&lab, &order, &mut |event| {
-        metrics.iter().for_each(|metrics| metrics.on_event(event));
-        progress.on_event(event);
-    });
-    progress.close();
-    let end = match result {
+    let end = match Progress::follow(&lab, &order, metrics.as_ref(), &mut |_| true) {
         Ok(end) => end,
         Err(error) => return broken_off(error, &folder, now),
     };
@@ -96,8 +130,7 @@ fn required(folder: &Path) -> anyhow::Result<End> {
     if run.manifest.requirements.is_empty() {
         return Ok(End::Good);
     }
-    let findings = dyno_analysis::analyse(&[run], &dyno_analysis::Options::default());
-    Ok(requirements::end(&findings, &|_| true))
+    Ok(report::requirements(&report::find(&[run], None), &|_| true))
 }
 
 /// After an error of the record: the error, then the report of what was measured and kept.

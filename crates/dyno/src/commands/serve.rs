@@ -2,12 +2,23 @@
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 
-use crate::cli::ServeOptions;
 use crate::serve::Server;
 use crate::{End, terminal};
+
+/// Options of `dyno serve`.
+#[derive(clap::Args)]
+pub(crate) struct ServeOptions {
+    /// The folder that holds the runs
+    #[arg(value_name = "FOLDER", default_value = "runs")]
+    folder: PathBuf,
+    /// Where to listen: a loopback address and a port; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8425")]
+    listen: std::net::SocketAddr,
+}
 
 pub(crate) fn run(options: &ServeOptions) -> anyhow::Result<End> {
     let listener = listen(options).map_err(crate::usage_error)?;

@@ -15,8 +15,11 @@ use dyno_host::{Register, Registered};
 use dyno_units::ByteCount;
 use serde::{Deserialize, Serialize};
 
-use super::{hold, products};
-use crate::{End, lab, terminal};
+use super::products;
+use crate::{End, lab, terminal, written};
+
+/// The hidden command that becomes the holder.
+const HOLD: &str = "hold";
 
 /// Options of `dyno up`.
 #[derive(Clone, clap::Args, Serialize, Deserialize)]
@@ -47,7 +50,7 @@ pub(crate) struct UpOptions {
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) setting: Vec<String>,
     /// Memory limit of the server (needs root)
-    #[arg(long, value_name = "SIZE", value_parser = crate::cli::size)]
+    #[arg(long, value_name = "SIZE")]
     pub(super) memory: Option<ByteCount>,
     /// The folder in which it keeps its data
     #[arg(long, value_name = "FOLDER")]
@@ -153,7 +156,7 @@ pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
     for (option, pairs) in
         [("--setting", &options.setting), ("--router-setting", &options.router_setting)]
     {
-        hold::settings(option, pairs, ByteCount(0)).map_err(crate::usage_error)?;
+        written::settings(option, pairs, ByteCount(0)).map_err(crate::usage_error)?;
     }
     let registered = start_holder(&order)?;
     terminal::out(&text(&registered));
@@ -186,7 +189,7 @@ fn members(
         );
     }
     let option = |pair: &String| {
-        let (name, value) = crate::written::pair("--behind-option", pair)?;
+        let (name, value) = written::pair("--behind-option", pair)?;
         let Some(known) = router.options.iter().find(|option| option.name == name) else {
             let names: Vec<&str> = router.options.iter().map(|one| one.name.as_ref()).collect();
             bail!("{} has no option `{name}`; it has {}", router.title, names.join(", "));
@@ -233,16 +236,14 @@ fn startable(products: &Products) -> String {
 /// `postgresql-17`, or `postgresql-17-2` if that is taken.
 fn free_name(register: &Register, product: &str, version: Option<&str>) -> String {
     let base = version.map_or_else(|| product.to_owned(), |version| format!("{product}-{version}"));
-    let is_free = |name: &String| register.find(name).is_none();
-    let numbered = (2..).map(|n: u32| format!("{base}-{n}"));
-    std::iter::once(base.clone()).chain(numbered).find(is_free).unwrap_or(base)
+    super::numbered(&base).find(|name| register.find(name).is_none()).unwrap_or_default()
 }
 
 /// Waits until the holder's servers are up.
 fn start_holder(order: &Order) -> anyhow::Result<Registered> {
     let program = std::env::current_exe().context("cannot find this program's own executable")?;
     let mut holder = Command::new(program)
-        .arg(hold::COMMAND)
+        .arg(HOLD)
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -4,8 +4,6 @@ mod study;
 mod target;
 mod view;
 
-use std::path::PathBuf;
-
 use anyhow::bail;
 use dyno_lab::Watching;
 use dyno_load::AbortFlag;
@@ -16,37 +14,9 @@ use super::beside::{self, Folder};
 use super::report;
 use crate::metrics::Metrics;
 use crate::{End, lab, signals, terminal};
+pub(crate) use study::WatchOptions;
 use target::Target;
 use view::View;
-
-/// Options of `dyno watch`.
-#[derive(clap::Args)]
-pub(crate) struct WatchOptions {
-    /// URL of a running server; without it (and without --pid), only this host is watched
-    pub(crate) url: Option<String>,
-    /// A process to watch with all its descendants: the server's, or any other
-    #[arg(long, value_name = "PID", value_parser = process_id)]
-    pub(crate) pid: Option<i32>,
-    /// How often to read
-    #[arg(long, value_name = "TIME", default_value = "1s")]
-    pub(crate) every: String,
-    /// How long to watch [default: until Ctrl-C]
-    #[arg(long, value_name = "TIME", value_parser = length)]
-    pub(crate) r#for: Option<Nanoseconds>,
-    /// Keep a record in this folder, and write its report
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) record: Option<PathBuf>,
-    /// A probe to leave out; may be repeated
-    #[arg(long, value_name = "PROBE", value_parser = clap::builder::PossibleValuesParser::new(crate::vocabulary::probes()))]
-    pub(crate) probes_off: Vec<String>,
-    /// Serve the latest readings as OpenMetrics text on this loopback address, such as 127.0.0.1:9464
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) metrics: Option<String>,
-}
-
-fn process_id(text: &str) -> Result<i32, String> {
-    text.parse().map_err(|_| "it is not the number of a process, such as 4711".to_owned())
-}
 
 /// Until the time is over, the process ends, or Ctrl-C.
 pub(crate) fn run(options: &WatchOptions) -> anyhow::Result<End> {
@@ -113,10 +83,4 @@ impl Watcher {
             _ => {}
         }
     }
-}
-
-fn length(text: &str) -> Result<Nanoseconds, String> {
-    let length = dyno_units::parse_duration(text).map_err(|error| error.to_string())?;
-    let is_enough = length >= Nanoseconds::from_secs(2);
-    is_enough.then_some(length).ok_or_else(|| "watch for at least 2s".to_owned())
 }

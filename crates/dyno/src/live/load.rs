@@ -6,11 +6,13 @@ use dyno_units::reading::{Topic, known};
 use dyno_units::{Nanoseconds, Reading, Unit};
 
 use super::Curve;
-use super::wait::{SLOPE_S, trend};
 use crate::readings::registry;
 
 /// In characters.
 const CURVE: usize = 40;
+
+/// Readings from which the trend is estimated.
+pub(super) const SLOPE_S: usize = 30;
 
 #[derive(Default)]
 pub(crate) struct LoadView {
@@ -81,6 +83,27 @@ fn debt(readings: &BTreeMap<String, f64>, slope_per_s: Option<f64>) -> Option<St
     (!all.is_empty()).then(|| all.join(", "))
 }
 
+/// Whether the engine has caught up (gauge at most 1), or the debt's trend and the time left.
+pub(super) fn trend(gauge: f64, slope_per_s: Option<f64>) -> String {
+    if gauge <= 1.0 {
+        return "caught up".to_owned();
+    }
+    let slope = slope_per_s.filter(|slope| slope.abs() * 1_000.0 >= gauge);
+    match slope {
+        Some(slope) if slope < 0.0 => {
+            let left = (gauge - 1.0) / -slope;
+            format!("falling by {}/s, about {} left", short(-slope), seconds(left.ceil()))
+        }
+        Some(slope) => format!("growing by {}/s", short(slope)),
+        None if slope_per_s.is_some() => "behind, level".to_owned(),
+        None => "behind".to_owned(),
+    }
+}
+
+pub(super) fn seconds(seconds: f64) -> String {
+    Nanoseconds::from_secs_f64((seconds * 10.0).round() / 10.0).to_string()
+}
+
 /// `dirty pages 5.6 %`; none for other readings.
 pub(super) fn part(name: &str, value: f64) -> Option<String> {
     let is_part = |one: &&Reading| one.topic == Topic::Debt && one.id != known::DEBT_GAUGE;
@@ -145,6 +168,16 @@ mod tests {
         check(12_345.0, "12.3k");
         check(1.5e7, "15.00M");
         check(2e9, "2.00G");
+    }
+
+    #[test]
+    fn the_way_of_a_debt_is_reported() {
+        let check = |gauge, slope, expected: &str| assert_eq!(trend(gauge, slope), expected);
+        check(0.4, Some(1.0), "caught up");
+        check(4.0, None, "behind");
+        check(4.0, Some(0.001), "behind, level");
+        check(4.0, Some(0.5), "growing by 0.500/s");
+        check(4.0, Some(-0.5), "falling by 0.500/s, about 6 s left");
     }
 
     #[test]

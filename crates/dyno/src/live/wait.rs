@@ -1,16 +1,12 @@
 //! The view of a wait without load: the backlog, its trend, and the time until it is done.
 
 use dyno_record::EventKind;
-use dyno_units::Nanoseconds;
 
 use super::Curve;
-use super::load::{part, short};
+use super::load::{SLOPE_S, part, seconds, short, trend};
 
 /// In characters.
 const CURVE: usize = 40;
-
-/// Readings from which the trend is estimated.
-pub(super) const SLOPE_S: usize = 30;
 
 #[derive(Default)]
 pub(crate) struct WaitView {
@@ -96,27 +92,6 @@ impl WaitView {
     }
 }
 
-/// Whether the engine has caught up (gauge at most 1), or the debt's trend and the time left.
-pub(super) fn trend(gauge: f64, slope_per_s: Option<f64>) -> String {
-    if gauge <= 1.0 {
-        return "caught up".to_owned();
-    }
-    let slope = slope_per_s.filter(|slope| slope.abs() * 1_000.0 >= gauge);
-    match slope {
-        Some(slope) if slope < 0.0 => {
-            let left = (gauge - 1.0) / -slope;
-            format!("falling by {}/s, about {} left", short(-slope), seconds(left.ceil()))
-        }
-        Some(slope) => format!("growing by {}/s", short(slope)),
-        None if slope_per_s.is_some() => "behind, level".to_owned(),
-        None => "behind".to_owned(),
-    }
-}
-
-fn seconds(seconds: f64) -> String {
-    Nanoseconds::from_secs_f64((seconds * 10.0).round() / 10.0).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,16 +131,6 @@ mod tests {
         assert!(view.on_event(&ended));
         assert_eq!(view.ended().as_deref(), Some("run-off: caught up after 3 s"));
         assert_eq!((view.ended(), view.text()), (None, None));
-    }
-
-    #[test]
-    fn the_way_of_a_debt_is_reported() {
-        let check = |gauge, slope, expected: &str| assert_eq!(trend(gauge, slope), expected);
-        check(0.4, Some(1.0), "caught up");
-        check(4.0, None, "behind");
-        check(4.0, Some(0.001), "behind, level");
-        check(4.0, Some(0.5), "growing by 0.500/s");
-        check(4.0, Some(-0.5), "falling by 0.500/s, about 6 s left");
     }
 
     #[test]

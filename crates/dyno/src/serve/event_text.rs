@@ -1,9 +1,10 @@
 //! Events of a run as text, for the live page.
 
 use dyno_record::{EventKind, Fault, TrialPlan};
-use dyno_units::{ByteCount, Nanoseconds};
+use dyno_units::ByteCount;
 
 use super::runs::About;
+use crate::commands::{time, within_limit};
 
 /// Without a full stop.
 pub(super) fn in_words(event: &EventKind) -> String {
@@ -17,15 +18,11 @@ pub(super) fn in_words(event: &EventKind) -> String {
         }
         EventKind::PhaseBegan { name, phase, .. } => format!("{name}: {phase} began"),
         EventKind::StepEnded { throughput, p95_us, .. } => {
-            format!(
-                "the measurement ended: {throughput:.1} transactions/s, p95 {}",
-                time_us(*p95_us)
-            )
+            let p95 = time(*p95_us);
+            format!("the measurement ended: {throughput:.1} transactions/s, p95 {p95}")
         }
         EventKind::LoadProbed { number, level, throughput, broken_by, .. } => {
-            let ending = broken_by
-                .as_ref()
-                .map_or("within the limit".to_owned(), |why| format!("over the limit: {why}"));
+            let ending = within_limit(broken_by.as_deref());
             format!(
                 "load {number} of the search, {level}: {throughput:.1} transactions/s, {ending}"
             )
@@ -159,11 +156,7 @@ fn audited(n_passed: usize, (failed, skipped): (&[String], &[String]), took_s: f
 }
 
 fn time_s(seconds: f64) -> String {
-    time_us(seconds * 1e6)
-}
-
-fn time_us(us: f64) -> String {
-    Nanoseconds((us * 1e3).max(0.0) as u64).to_string()
+    time(seconds * 1e6)
 }
 
 /// None for a folder that the plan does not know.

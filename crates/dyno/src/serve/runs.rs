@@ -177,22 +177,20 @@ impl Runs {
         entries.sort_by_cached_key(std::fs::DirEntry::file_name);
         for entry in entries {
             let (Ok(kind), path) = (entry.file_type(), entry.path()) else { continue };
-            match () {
+            let why = match () {
                 () if kind.is_symlink() && path.is_dir() => {
-                    found.skipped.push((
-                        name(&self.root, &path),
-                        "it is a symbolic link: serve the folder it points to",
-                    ));
+                    "it is a symbolic link: serve the folder it points to"
                 }
-                () if kind.is_dir() && depth > 0 => self.search(&path, depth - 1, found),
+                () if kind.is_dir() && depth == 0 => {
+                    "it is nested too deeply: serve a folder closer to it"
+                }
                 () if kind.is_dir() => {
-                    found.skipped.push((
-                        name(&self.root, &path),
-                        "it is nested too deeply: serve a folder closer to it",
-                    ));
+                    self.search(&path, depth - 1, found);
+                    continue;
                 }
-                () => {}
-            }
+                () => continue,
+            };
+            found.skipped.push((name(&self.root, &path), why));
         }
     }
 }

@@ -1,16 +1,14 @@
-//! The options of `dyno bench`: a subcommand for each workload and job, so that `--help` lists its own.
+//! The options of `dyno bench`, by the headings of their help.
 
 use std::ffi::OsStr;
 
-use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
-use clap::{Arg, ArgAction, Command, ValueHint};
+use clap::builder::{PossibleValue, StringValueParser, StyledStr, TypedValueParser};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use dyno_database::Products;
 use dyno_model::{OptionKind, OptionSpec};
 use dyno_workload::Target;
-use dyno_workload::catalog::{Catalog, WorkloadSpec};
-
-use super::{job, search};
-use crate::examples;
+use dyno_workload::catalog::Catalog;
 
 /// Headings of `--help`, in this order.
 const DATABASE: &str = "Database";
@@ -21,41 +19,21 @@ const TIME: &str = "Time";
 const RECORD: &str = "Record and output";
 const WORKLOAD: &str = "Options of the workload";
 
-pub(crate) fn command() -> Command {
-    Command::new("bench")
-        .about("Run one trial of a workload or job without a study file")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand_value_name("WORKLOAD")
-        .override_usage("dyno bench <WORKLOAD> --on <DATABASE> [OPTIONS]")
-        .subcommand_help_heading("Workloads and jobs")
-        .disable_help_subcommand(true)
-        .after_help(format!(
-            "{}\n\n`dyno bench <WORKLOAD> --help` lists all options of a workload.",
-            examples::of_bench()
-        ))
-        .subcommands(Catalog::built_in().workloads().iter().filter(is_load).map(workload_command))
-        .subcommands(job::commands())
+/// The group of options that make the load an open one.
+pub(super) const OPEN: &str = "open";
+
+/// None also where a subcommand has no such option.
+pub(super) fn text<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a String> {
+    matches.try_get_one::<String>(name).ok().flatten()
 }
 
-/// Workloads without load are for `dyno watch`.
-fn is_load(workload: &&WorkloadSpec) -> bool {
-    workload.target != Target::Anything
+/// False if the command has no option of this name.
+pub(super) fn is_given(matches: &ArgMatches, option: &str) -> bool {
+    matches.try_contains_id(option).unwrap_or(false)
+        && matches.value_source(option) == Some(ValueSource::CommandLine)
 }
 
-fn workload_command(workload: &WorkloadSpec) -> Command {
-    let command = Command::new(workload.name.clone().into_owned())
-        .about(workload.summary.clone().into_owned())
-        .after_help(examples::of_workload(&workload.name, workload.target))
-        .args(database_arguments(workload.target))
-        .args(load_arguments());
-    search::with_options(command)
-        .args(time_arguments())
-        .args(record_arguments())
-        .args(workload.options.iter().map(workload_argument))
-}
-
-fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+pub(super) fn option(name: &'static str, value: &'static str, help: impl Into<StyledStr>) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help)
 }
 
@@ -68,8 +46,8 @@ fn on(target: Target) -> Arg {
     let products = dyno_lab::products();
     let names: Vec<&str> =
         products.specs().filter(|spec| spec.target == target).map(|spec| &*spec.name).collect();
-    let on = option("on", "DATABASE", "").help(on_help(&names));
-    proposing(on.required(true), owned(names))
+    let on = option("on", "DATABASE", on_help(&names)).required(true);
+    proposing(on, names)
 }
 
 pub(crate) fn on_help(products: &[&str]) -> String {
@@ -82,13 +60,9 @@ pub(crate) fn on_help(products: &[&str]) -> String {
     }
 }
 
-fn owned(words: Vec<&str>) -> Vec<String> {
-    words.into_iter().map(str::to_owned).collect()
-}
-
 /// Completions propose these words; others are accepted.
-pub(super) fn proposing(option: Arg, words: Vec<String>) -> Arg {
-    option.value_parser(Proposed(words)).hide_possible_values(true)
+pub(super) fn proposing<W: Into<String>>(option: Arg, words: impl IntoIterator<Item = W>) -> Arg {
+    option.value_parser(Proposed::of(words)).hide_possible_values(true)
 }
 
 fn engines() -> Vec<String> {
@@ -147,9 +121,9 @@ pub(super) fn load_arguments() -> Vec<Arg> {
                 "WORD",
                 "Distribution of arrivals: poisson or constant [default: poisson]",
             ),
-            owned(vec!["poisson", "constant"]),
+            ["poisson", "constant"],
         )
-        .requires(search::OPEN),
+        .requires(OPEN),
         option("workers", "N", "Load generator threads [default: one per CPU]"),
         option("retries", "N", "Retries after a deadlock or another transient error")
             .default_value("3"),
@@ -216,8 +190,8 @@ pub(super) fn workload_argument(spec: &OptionSpec) -> Arg {
         .help(with_words(spec))
         .help_heading(WORKLOAD);
     match &spec.kind {
-        OptionKind::Word(words) => proposing(argument, owned(words.iter().collect())),
-        OptionKind::Switch => proposing(argument, owned(vec!["on", "off"])),
+        OptionKind::Word(words) => proposing(argument, words.iter()),
+        OptionKind::Switch => proposing(argument, ["on", "off"]),
         OptionKind::Count
         | OptionKind::Size
         | OptionKind::Real
@@ -240,6 +214,12 @@ fn with_words(spec: &OptionSpec) -> String {
 #[derive(Clone)]
 struct Proposed(Vec<String>);
 
+impl Proposed {
+    fn of<W: Into<String>>(words: impl IntoIterator<Item = W>) -> Proposed {
+        Proposed(words.into_iter().map(Into::into).collect())
+    }
+}
+
 impl TypedValueParser for Proposed {
     type Value = String;
 
@@ -259,18 +239,16 @@ impl TypedValueParser for Proposed {
 
 /// For completions of options that clap derives.
 pub(crate) fn products() -> impl TypedValueParser<Value = String> {
-    Proposed(owned(Products::built_in().names()))
+    Proposed::of(Products::built_in().names())
 }
 
 pub(crate) fn workloads() -> impl TypedValueParser<Value = String> {
     let catalog = Catalog::built_in();
-    Proposed(owned(catalog.workloads().iter().map(|workload| workload.name.as_ref()).collect()))
+    Proposed::of(catalog.workloads().iter().map(|workload| &*workload.name))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn completions_have_values() {
         let mut text = Vec::new();
@@ -284,16 +262,5 @@ mod tests {
             text.contains("oltp_read_only") && text.contains("tpcb-like"),
             "workloads, scripts"
         );
-    }
-
-    #[test]
-    fn every_option_of_a_bench_has_a_heading() {
-        for command in command().get_subcommands() {
-            let shown = command.get_arguments().filter(|argument| argument.get_id() != "help");
-            for argument in shown {
-                let heading = argument.get_help_heading();
-                assert!(heading.is_some(), "{}: {}", command.get_name(), argument.get_id());
-            }
-        }
     }
 }

@@ -8,9 +8,8 @@ use dyno_record::{StepSummary, TrialSummary};
 use dyno_workload::catalog::Catalog;
 use serde_json::{Value, json};
 
-use super::arguments::{self, JOB};
+use super::arguments::{self, JOB, OPEN, is_given, text};
 use super::work::Work;
-use super::{is_given, search, text};
 use crate::examples;
 use crate::written::Written;
 
@@ -77,7 +76,7 @@ pub(super) fn commands() -> impl Iterator<Item = Command> {
             .args(arguments::database_arguments(dyno_workload::Target::Sql))
             .args(job_arguments(job))
             .args(arguments::load_arguments())
-            .group(ArgGroup::new(search::OPEN).args(["rate"]))
+            .group(ArgGroup::new(OPEN).args(["rate"]))
             .args(times)
             .args(arguments::record_arguments())
             .args(options.map(arguments::workload_argument))
@@ -85,23 +84,17 @@ pub(super) fn commands() -> impl Iterator<Item = Command> {
 }
 
 fn job_arguments(job: &NamedJob) -> Vec<Arg> {
-    let option =
-        |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
     let mut arguments = job.work.arguments();
     if !job.work.loads().is_empty() {
-        let default = job.work.load();
-        arguments.push(arguments::proposing(
-            option("load", "WORD").help(format!(
-                "The load during the job. off: no load; until-done: the load runs until the job \
-                 has ended; on: the load ends after --duration, and the job with it [default: \
-                 {default}]"
-            )),
-            job.work.loads().iter().map(|word| (*word).to_owned()).collect(),
-        ));
-        arguments.push(
-            option("start-after", "TIME")
-                .help("How long the load is measured before the job begins [default: 0s]"),
+        let help = format!(
+            "The load during the job. off: no load; until-done: the load runs until the job has \
+             ended; on: the load ends after --duration, and the job with it [default: {}]",
+            job.work.load()
         );
+        let load = arguments::option("load", "WORD", help);
+        arguments.push(arguments::proposing(load, job.work.loads().iter().copied()));
+        let help = "How long the load is measured before the job begins [default: 0s]";
+        arguments.push(arguments::option("start-after", "TIME", help));
     }
     arguments.into_iter().map(|argument| argument.help_heading(JOB)).collect()
 }

@@ -9,13 +9,13 @@ use dyno_record::{
     EncodedHistogram, Environment, KindSummary, Run, StepRecord, StepSummary, TrialSummary,
     new_histogram,
 };
-use dyno_units::{MetricId, Nanoseconds};
+use dyno_units::MetricId;
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
 use super::{job, search};
 use crate::calibration;
-use crate::commands::report;
+use crate::commands::{report, time};
 
 const RESPONSE_TIMES: [(&str, MetricId); 6] = [
     ("mean", metrics::RESPONSE_MEAN),
@@ -299,7 +299,7 @@ fn steps_text(result: &Value, steps: &[Value]) -> String {
 /// A dash with too few transactions for a percentile.
 fn response_time(step: &Value, name: &str) -> String {
     let us = step["response_time_us"][name].as_f64();
-    us.map_or("–".to_owned(), |us| Nanoseconds((us * 1e3) as u64).to_string())
+    us.map_or("–".to_owned(), time)
 }
 
 fn unfinished(step: &Value) -> &'static str {

@@ -2,13 +2,10 @@
 
 use clap::{Arg, ArgGroup, Command};
 use dyno_record::{EventKind, Manifest, SearchRecord, SearchSummary, StepSummary};
-use dyno_units::Nanoseconds;
 use serde_json::{Value, json};
 
-use super::arguments::SEARCH;
-
-/// The group of options that make the load an open one.
-pub(super) const OPEN: &str = "open";
+use super::arguments::{OPEN, SEARCH};
+use crate::commands::{time, within_limit};
 
 pub(super) fn with_options(command: Command) -> Command {
     let option = |name: &'static str, value: &'static str, help: &'static str| {
@@ -133,10 +130,7 @@ pub(super) fn text(search: &Value) -> String {
         format!("\n{:>5} {heading:>12} {:>14} {statistic:>10}\n", "probe", "throughput");
     for (idx, probe) in search["probes"].as_array().into_iter().flatten().enumerate() {
         let limited = probe["quantile_us"].as_f64().map_or("–".to_owned(), time);
-        let ending = match probe["broken_by"].as_str() {
-            None => "within the limit".to_owned(),
-            Some(why) => format!("over the limit: {why}"),
-        };
+        let ending = within_limit(probe["broken_by"].as_str());
         lines += &format!(
             "{:>5} {:>12} {:>14} {limited:>10}  {ending}\n",
             idx + 1,
@@ -190,10 +184,6 @@ fn so_far(search: &Value) -> String {
 
 fn level(value: f64, is_rate: bool) -> String {
     if is_rate { format!("{value}/s") } else { format!("{value}") }
-}
-
-fn time(us: f64) -> String {
-    Nanoseconds((us * 1e3) as u64).to_string()
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use dyno_study::{LoadLevel, Study};
 use dyno_workload::catalog::Catalog;
 use toml::Value;
 
-use super::{is_given, job, text};
+use super::arguments::{is_given, text};
+use super::job;
 use crate::commands::products;
 use crate::hints;
 use crate::written::{Written, scalar};

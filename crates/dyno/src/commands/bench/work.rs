@@ -4,7 +4,7 @@ use anyhow::{anyhow, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches};
 use dyno_database::{DumpCommands, DumpOrder, MoveOrder, Product};
 
-use super::{arguments, text};
+use super::arguments::{option, proposing, text};
 use crate::written::{Written, scalar};
 
 pub(super) enum Work {
@@ -41,36 +41,32 @@ impl Work {
     }
 
     pub(super) fn arguments(&self) -> Vec<Arg> {
-        let option =
-            |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
         match self {
-            Work::Statements(statements) => vec![
-                option("sql", "STATEMENT").action(ArgAction::Append).help(format!(
-                    "A statement of the job; may be repeated [default: {}]",
-                    statements.join("; ")
-                )),
-                option("at-once", "N").help("Statements to run in parallel [default: 1]"),
-                option("check", "STATEMENT").help(
-                    "A statement sent after the job; unless it returns a true value, the trial \
-                     fails",
-                ),
-            ],
+            Work::Statements(statements) => {
+                let all = statements.join("; ");
+                let sql = format!("A statement of the job; may be repeated [default: {all}]");
+                let check = "A statement sent after the job; unless it returns a true value, the \
+                             trial fails";
+                vec![
+                    option("sql", "STATEMENT", sql).action(ArgAction::Append),
+                    option("at-once", "N", "Statements to run in parallel [default: 1]"),
+                    option("check", "STATEMENT", check),
+                ]
+            }
             Work::Dump | Work::Restore => {
                 let help =
                     format!("Threads or connections that work in parallel [default: {THREADS}]");
-                vec![option("threads", "N").help(help)]
+                vec![option("threads", "N", help)]
             }
-            Work::Inheritance => vec![
-                option("batch", "ROWS").help(format!("Rows per batch [default: {BATCH}]")),
-                option("pause", "TIME").help(format!("Pause between batches [default: {PAUSE}]")),
-                arguments::proposing(
-                    option("locked", "WORD").help(
-                        "What a batch does with locked rows. skip: leave them for a later batch; \
-                         wait: wait for them [default: skip]",
-                    ),
-                    ["skip", "wait"].map(str::to_owned).into(),
-                ),
-            ],
+            Work::Inheritance => {
+                let locked = "What a batch does with locked rows. skip: leave them for a later \
+                              batch; wait: wait for them [default: skip]";
+                vec![
+                    option("batch", "ROWS", format!("Rows per batch [default: {BATCH}]")),
+                    option("pause", "TIME", format!("Pause between batches [default: {PAUSE}]")),
+                    proposing(option("locked", "WORD", locked), ["skip", "wait"]),
+                ]
+            }
         }
     }
 

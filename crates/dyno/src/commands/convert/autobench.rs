@@ -10,8 +10,9 @@ use std::net::Ipv6Addr;
 use dyno_units::{clean_text, redact_secrets};
 use toml::Value;
 
+use super::reasons;
 use super::shell::{self, Line};
-use super::{Converted, reasons};
+use crate::http::encode;
 use crate::written::Written;
 
 /// Options of range scans and point selects: name in a study, name in the file, the scripts' default.
@@ -46,6 +47,16 @@ struct Servers {
     are_one: bool,
     /// On each server or, for one database, on all together.
     instances: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Converted {
+    /// Ends with comments on what could not be translated.
+    pub(super) study: String,
+    /// Lines with a counterpart in the study.
+    pub(super) n_translated: usize,
+    /// Lines with a comment instead.
+    pub(super) n_left: usize,
 }
 
 /// Fails if the file is wrong or not about sysbench.
@@ -136,11 +147,8 @@ impl Conf {
         let n_loaded = n_servers.min(instances as usize);
         let mut loaded = Vec::new();
         for idx in 0..n_loaded {
-            let port = &ports[idx.min(ports.len() - 1)];
-            let number = port.parse::<u16>().map_err(|_| {
-                format!("SERVER_PORT: expected a port, found `{}`", clean_text(port))
-            })?;
-            loaded.push((hosts[idx.min(hosts.len() - 1)].clone(), u64::from(number)));
+            let port = port_of("SERVER_PORT", &ports[idx.min(ports.len() - 1)])?;
+            loaded.push((hosts[idx.min(hosts.len() - 1)].clone(), u64::from(port)));
         }
         if n_servers > n_loaded {
             self.remarks.push(format!(
@@ -188,8 +196,8 @@ impl Conf {
         let catalog = self.text("SYSBENCH_DB").unwrap_or_else(|| "sbtest".to_owned());
         let url = |(host, port): &(String, u64), idx: usize| {
             let is_ipv6 = host.parse::<Ipv6Addr>().is_ok();
-            let host = if is_ipv6 { format!("[{host}]") } else { encoded(host) };
-            let (user, catalog) = (encoded(&user), encoded(&catalog));
+            let host = if is_ipv6 { format!("[{host}]") } else { encode(host) };
+            let (user, catalog) = (encode(&user), encode(&catalog));
             format!("mysql://{user}{password}@{host}:{port}/{catalog}_{idx}")
         };
         if servers.are_one {
@@ -341,10 +349,7 @@ impl Conf {
         names.truncate(servers.instances as usize);
         let (mut port, mut user) = (String::new(), String::new());
         if let Some(text) = self.text("SSH_PORT") {
-            let number = text
-                .parse::<u16>()
-                .map_err(|_| format!("SSH_PORT: expected a port, found `{}`", clean_text(&text)))?;
-            port = format!(" -p {number}");
+            port = format!(" -p {}", port_of("SSH_PORT", &text)?);
         }
         if let Some(name) = self.text("SSH_USER") {
             if !is_word(&name) {
@@ -490,21 +495,14 @@ fn whole(number: u64) -> Value {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
+fn port_of(name: &str, text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| format!("{name}: expected a port, found `{}`", clean_text(text)))
+}
+
 /// Whether a text is one word of a command, and no option.
 fn is_word(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
     !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain)
-}
-
-/// Percent-encodes a part of a URL.
-fn encoded(text: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-            char::from(byte).to_string()
-        }
-        other => format!("%{other:02X}"),
-    };
-    text.bytes().map(byte).collect()
 }
 
 /// A list as in `taskset -c` and `numactl`: `0-3,8`.

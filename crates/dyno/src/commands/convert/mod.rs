@@ -10,6 +10,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 
+use autobench::Converted;
+
 use crate::{End, terminal, usage_error};
 
 const BYTES_MOST: u64 = 1 << 20;
@@ -19,16 +21,6 @@ const BYTES_MOST: u64 = 1 << 20;
 pub(crate) struct ConvertOptions {
     /// The autobench.conf with which RonDB's scripts (bench_run.sh) run sysbench
     file: PathBuf,
-}
-
-#[derive(Debug)]
-struct Converted {
-    /// Ends with comments on what could not be translated.
-    study: String,
-    /// Lines with a counterpart in the study.
-    n_translated: usize,
-    /// Lines with a comment instead.
-    n_left: usize,
 }
 
 pub(crate) fn run(options: &ConvertOptions) -> anyhow::Result<End> {

@@ -3,8 +3,7 @@
 use dyno_units::Direction::Higher;
 use dyno_units::{Metric, Unit, metric};
 
-use super::measured::{Kind, Measured, number, whole};
-use super::{Format, Found, ReadError};
+use super::measured::{Format, Found, Kind, Measured, ReadError, number, whole};
 
 pub(super) const FORMAT: Format = Format {
     name: "hammerdb",

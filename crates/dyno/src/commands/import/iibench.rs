@@ -7,8 +7,7 @@
 use dyno_units::Direction::{Higher, Lower};
 use dyno_units::{Metric, Unit, metric};
 
-use super::measured::{Interval, Measured};
-use super::{Format, Found, ReadError};
+use super::measured::{Format, Found, Interval, Measured, ReadError, SECONDS_MOST};
 
 pub(super) const FORMAT: Format = Format {
     name: "iibench",
@@ -52,7 +51,7 @@ fn read(text: &str, _rate: Option<f64>) -> Result<Found, ReadError> {
     }
     let ends: Vec<&[f64; COLUMNS]> = clients.iter().filter_map(|lines| lines.last()).collect();
     let seconds = ends.iter().map(|end| end[1]).fold(0.0, f64::max);
-    if seconds <= 0.0 || seconds > super::SECONDS_MOST {
+    if seconds <= 0.0 || seconds > SECONDS_MOST {
         return Err(ReadError::at(1, "it has no line with a result"));
     }
     let total = |column: usize| ends.iter().map(|end| end[column]).sum::<f64>();

@@ -1,10 +1,73 @@
-//! What one run of another tool measured, as far as its output says.
+//! What one run of another tool measured, as far as its output says, and how a format is described.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use hdrhistogram::Histogram;
 
 use dyno_units::Metric;
+
+/// Ten years, in seconds.
+pub(super) const SECONDS_MOST: f64 = 10.0 * 366.0 * 86_400.0;
+pub(super) const NO_RATE: &str = "these transactions were sent at a rate (`-R`), which is not in the file: give it in transactions \
+                       per second, as in `--rate 1000`";
+
+pub(super) struct Format {
+    pub(super) name: &'static str,
+    /// A description without capital and full stop.
+    pub(super) text: &'static str,
+    pub(super) is_it: fn(&str) -> bool,
+    /// Reads all runs of unindented lines. The rate is for runs that had one but do not print it.
+    pub(super) read: fn(&str, Option<f64>) -> Result<Found, ReadError>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) runs: Vec<Measured>,
+    /// Runs without results, with the reason.
+    pub(super) cut: Vec<ReadError>,
+}
+
+impl From<Vec<Measured>> for Found {
+    fn from(runs: Vec<Measured>) -> Found {
+        Found { runs, cut: Vec::new() }
+    }
+}
+
+impl Found {
+    pub(super) fn push(&mut self, run: Result<Measured, ReadError>) {
+        match run {
+            Ok(run) => self.runs.push(run),
+            Err(why) => self.cut.push(why),
+        }
+    }
+
+    /// Fails if no run has results.
+    pub(super) fn checked(mut self) -> Result<Found, ReadError> {
+        match self.runs.is_empty() && !self.cut.is_empty() {
+            true => Err(self.cut.swap_remove(0)),
+            false => Ok(self),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct ReadError {
+    pub(super) line: usize,
+    pub(super) what: String,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+impl ReadError {
+    pub(super) fn at(line: usize, what: &str) -> ReadError {
+        ReadError { line, what: dyno_units::clean_text(&dyno_units::redact_secrets(what)) }
+    }
+}
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured {

@@ -11,7 +11,6 @@ mod record;
 mod sysbench;
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ use dyno_units::Clock;
 use crate::clock::SystemClock;
 use crate::commands::report;
 use crate::{End, signals, terminal, usage_error};
-use measured::Measured;
+use measured::{Format, Found, Measured};
 
 /// In the order in which they are tried.
 const FORMATS: [Format; 5] =
@@ -30,71 +29,9 @@ const FORMATS: [Format; 5] =
 
 const BYTES_MOST: u64 = 1 << 30;
 const FILES_MOST: usize = 10_000;
-/// Ten years, in seconds.
-const SECONDS_MOST: f64 = 10.0 * 366.0 * 86_400.0;
 /// A week of seconds: files of a record are limited in size.
 const INTERVALS_MOST: usize = 7 * 86_400;
 const NAMELESS: &str = "imported";
-
-const NO_RATE: &str = "these transactions were sent at a rate (`-R`), which is not in the file: give it in transactions \
-                       per second, as in `--rate 1000`";
-
-struct Format {
-    name: &'static str,
-    /// A description without capital and full stop.
-    text: &'static str,
-    is_it: fn(&str) -> bool,
-    /// Reads all runs of unindented lines. The rate is for runs that had one but do not print it.
-    read: fn(&str, Option<f64>) -> Result<Found, ReadError>,
-}
-
-#[derive(Debug, Default)]
-struct Found {
-    runs: Vec<Measured>,
-    /// Runs without results, with the reason.
-    cut: Vec<ReadError>,
-}
-
-impl From<Vec<Measured>> for Found {
-    fn from(runs: Vec<Measured>) -> Found {
-        Found { runs, cut: Vec::new() }
-    }
-}
-
-impl Found {
-    fn push(&mut self, run: Result<Measured, ReadError>) {
-        match run {
-            Ok(run) => self.runs.push(run),
-            Err(why) => self.cut.push(why),
-        }
-    }
-
-    /// Fails if no run has results.
-    fn checked(mut self) -> Result<Found, ReadError> {
-        match self.runs.is_empty() && !self.cut.is_empty() {
-            true => Err(self.cut.swap_remove(0)),
-            false => Ok(self),
-        }
-    }
-}
-
-#[derive(Debug)]
-struct ReadError {
-    line: usize,
-    what: String,
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
-    }
-}
-
-impl ReadError {
-    fn at(line: usize, what: &str) -> ReadError {
-        ReadError { line, what: dyno_units::clean_text(&dyno_units::redact_secrets(what)) }
-    }
-}
 
 /// Options of `dyno import`.
 #[derive(clap::Args)]

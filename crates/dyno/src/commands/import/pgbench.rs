@@ -3,8 +3,10 @@
 use dyno_units::Direction::Lower;
 use dyno_units::{Metric, Unit, metric};
 
-use super::measured::{Interval, Kind, Measured, add, behind, number, whole};
-use super::{Format, Found, ReadError, SECONDS_MOST};
+use super::measured::{
+    Format, Found, Interval, Kind, Measured, NO_RATE, ReadError, SECONDS_MOST, add, behind, number,
+    whole,
+};
 
 pub(super) const FORMAT: Format = Format {
     name: "pgbench",
@@ -159,7 +161,7 @@ impl Run {
 
     fn finish(self, rate: Option<f64>) -> Result<Result<Measured, ReadError>, ReadError> {
         if self.has_lag && rate.is_none() {
-            return Err(ReadError::at(self.line, super::NO_RATE));
+            return Err(ReadError::at(self.line, NO_RATE));
         }
         Ok(self.results(rate))
     }

@@ -6,8 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::measured::{Interval, Kind, Measured, Times, add};
-use super::{Format, Found, ReadError};
+use super::measured::{Format, Found, Interval, Kind, Measured, NO_RATE, ReadError, Times, add};
 
 pub(super) const FORMAT: Format = Format {
     name: "pgbench-log",
@@ -102,7 +101,7 @@ impl Log {
             ([lag], Some(_)) => (*lag, 0),
             ([retries], None) if *retries <= RETRIES_MOST => (0, *retries),
             ([], _) => (0, 0),
-            _ => return Err(super::NO_RATE.to_owned()),
+            _ => return Err(NO_RATE.to_owned()),
         };
         add(&mut self.retries, Some(retries));
         if line.time == "skipped" {

@@ -6,9 +6,9 @@ use std::{fs, io};
 
 use anyhow::{Context, anyhow, bail};
 use dyno_record::{
-    DataSet, EncodedHistogram, Environment, FORMAT, GeneratorSummary, ImportedFrom,
-    IntervalColumns, KindSummary, LevelRecord, Manifest, ProductFacts, RunWriter, ServerFacts,
-    StepRecord, StepSummary, TrialOutcome, TrialPlan, TrialSummary, VariantRecord, new_histogram,
+    EncodedHistogram, Environment, FORMAT, GeneratorSummary, ImportedFrom, IntervalColumns,
+    KindSummary, LevelRecord, Manifest, ProductFacts, RunWriter, ServerFacts, StepRecord,
+    StepSummary, TrialPlan, TrialSummary, VariantRecord, new_histogram,
 };
 use dyno_units::Metric;
 
@@ -60,15 +60,13 @@ pub(super) fn plan(
     loads.sort_unstable();
     loads.dedup();
     let repetitions = complete(variants, &loads)?;
+    let names: Vec<&str> = variants.iter().map(|(name, _)| name.as_str()).collect();
     let baseline = match order.baseline {
         None => 0,
-        Some(name) => match variants.iter().position(|(known, _)| known == name) {
-            Some(idx) => idx,
-            None => {
-                let names: Vec<&str> = variants.iter().map(|(name, _)| name.as_str()).collect();
-                bail!("--baseline {name}: the variants are {}", names.join(", "));
-            }
-        },
+        Some(name) => names
+            .iter()
+            .position(|known| *known == name)
+            .with_context(|| format!("--baseline {name}: the variants are {}", names.join(", ")))?,
     };
     let mut trials = Vec::new();
     let most = repetitions.iter().copied().max().unwrap_or(0);
@@ -84,13 +82,14 @@ pub(super) fn plan(
             }
         }
     }
-    let mut records = Vec::new();
-    for (idx, (name, runs)) in variants.iter().enumerate() {
-        let baseline = (idx != baseline).then_some(baseline);
-        records.push(variant_record(name, runs, baseline)?);
-    }
+    let record = |(idx, (name, runs)): (usize, &(String, Vec<Imported>))| {
+        variant_record(name, runs, (idx != baseline).then_some(baseline))
+    };
+    let planned = |trial: &TrialSummary| {
+        let TrialSummary { number, variant, repetition, block, .. } = *trial;
+        TrialPlan { number, variant, repetition, block }
+    };
     let tools = tools(runs().map(|one| one.run.tool.as_str()));
-    let names: Vec<&str> = variants.iter().map(|(name, _)| name.as_str()).collect();
     let title =
         order.title.map_or_else(|| format!("{} ({tools})", names.join(" and ")), str::to_owned);
     let manifest = Manifest {
@@ -105,16 +104,8 @@ pub(super) fn plan(
         // Their real order is unknown, so blocks cancel nothing.
         order: "sequential".to_owned(),
         steps: loads.iter().map(|load| step_record(*load, variants)).collect(),
-        trials: trials
-            .iter()
-            .map(|t| TrialPlan {
-                number: t.number,
-                variant: t.variant,
-                repetition: t.repetition,
-                block: t.block,
-            })
-            .collect(),
-        variants: records,
+        trials: trials.iter().map(planned).collect(),
+        variants: variants.iter().enumerate().map(record).collect::<anyhow::Result<_>>()?,
         stopping: None,
         voiding: None,
         requirements: Vec::new(),
@@ -219,12 +210,10 @@ fn trial(place: (u32, usize, u32), runs: &[&Imported], now: u64) -> TrialSummary
     // The default is a server that stores nothing.
     let of_product = ProductFacts { stores_data: true, ..ProductFacts::default() };
     TrialSummary {
-        host: None,
         number,
         variant,
         repetition,
         block: repetition,
-        outcome: TrialOutcome::Finished,
         began_unix_ms: ended.saturating_sub((seconds * 1e3) as u64),
         ended_unix_ms: ended,
         server: ServerFacts {
@@ -233,16 +222,9 @@ fn trial(place: (u32, usize, u32), runs: &[&Imported], now: u64) -> TrialSummary
             of_product: Some(of_product),
             ..ServerFacts::default()
         },
-        members: Vec::new(),
-        data: DataSet::default(),
         steps: runs.iter().enumerate().map(|(step, one)| summary(step, &one.run)).collect(),
-        probes_cpu_s: 0.0,
-        probes_wall_s: 0.0,
-        audit: Vec::new(),
-        run_off: None,
-        canary: None,
-        meanings: BTreeMap::new(),
         metrics,
+        ..TrialSummary::default()
     }
 }
 

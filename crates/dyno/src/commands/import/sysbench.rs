@@ -3,8 +3,9 @@
 use dyno_units::Direction::{Higher, Lower};
 use dyno_units::{Metric, Unit, metric};
 
-use super::measured::{Interval, Kind, Measured, Times, add, behind, number, whole};
-use super::{Format, Found, ReadError};
+use super::measured::{
+    Format, Found, Interval, Kind, Measured, ReadError, Times, add, behind, number, whole,
+};
 
 pub(super) const FORMAT: Format = Format {
     name: "sysbench",

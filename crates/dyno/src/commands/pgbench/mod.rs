@@ -16,6 +16,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use dyno_database::{Address, Endpoint};
+use dyno_units::Clock;
 use dyno_workload::pgbench::{message_of, server_message};
 use dyno_workload::{Connection, StatementError};
 
@@ -23,9 +24,7 @@ use self::options::{Options, PartitionMethod, Stop};
 use self::results::TableFacts;
 use self::target::Surroundings;
 use crate::clock::SystemClock;
-use crate::commands::beside;
-use crate::{End, secrets, signals, terminal};
-use dyno_units::Clock;
+use crate::{End, scripts, secrets, signals, terminal};
 
 /// The version of pgbench whose output this is.
 const VERSION: &str = concat!("15 (Dyno ", env!("CARGO_PKG_VERSION"), ")");
@@ -97,7 +96,7 @@ fn perform(words: &[String]) -> Result<End, Stop> {
         variable: &terminal::variable,
         system_user: &system_user,
         read_private: &read_private,
-        exists: &beside::is_there,
+        exists: &scripts::is_there,
     };
     let endpoint = target::resolve(&options, &from).map_err(refused)?;
     let mut connection = connect(&endpoint)?;

@@ -7,6 +7,7 @@ use dyno_workload::pgbench::{Protocol, Settings, WeightedScript, sql_commands};
 
 use super::getopt::{self, Given};
 use crate::commands::beside::system_message;
+use crate::commands::numbered;
 
 /// The mode that an option belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -324,11 +325,7 @@ impl Options {
     fn kind(&self, name: &str) -> String {
         let name = if name.is_empty() || name == "-" { "script" } else { name };
         let is_taken = |name: &str| self.settings.scripts.iter().any(|script| script.kind == name);
-        let numbered = (2..).map(|n| format!("{name}-{n}"));
-        std::iter::once(name.to_owned())
-            .chain(numbered)
-            .find(|name| !is_taken(name))
-            .unwrap_or_default()
+        numbered(name).find(|name| !is_taken(name)).unwrap_or_default()
     }
 
     fn check_init(&mut self, has_run_options: bool) -> Result<(), Stop> {

@@ -6,14 +6,13 @@ use dyno_database::Endpoint;
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::catalog::WorkloadSpec;
 use dyno_workload::pgbench::{NAME, PgBench, ScriptTotals, Settings, Statistics};
-use sha2::{Digest, Sha256};
 
 use super::host::Terminal;
 use super::options::Options;
 use super::results::{self, Reported, TableFacts};
 use crate::commands::beside::{self, Folder, Interruption};
 use crate::written::Written;
-use crate::{End, lab, terminal};
+use crate::{End, lab, scripts, terminal};
 
 fn failed(message: &str) -> End {
     terminal::say(&format!("pgbench: error: {message}"));
@@ -123,9 +122,9 @@ fn recorded(options: &Options, tables: TableFacts) -> Vec<(String, String)> {
             dyno_pgbench::Action::Sql(sql) => sql.text(),
             _ => command.line.clone(),
         });
-        let digest = Sha256::digest(lines.collect::<Vec<_>>().join("\n"));
-        let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        let what = format!("{}@{} (sha256 {digest}…)", script.script.title, script.weight);
+        let digest = scripts::digest(&lines.collect::<Vec<_>>().join("\n"));
+        let (title, digest) = (&script.script.title, &digest[..16]);
+        let what = format!("{title}@{} (sha256 {digest}…)", script.weight);
         recorded.push((format!("script_{}", nth + 1), what));
     }
     for (name, value) in &options.settings.defines {

@@ -1,9 +1,11 @@
 //! The commands of a script.
 
-use dyno_sysbench::{Call, Level, options_text};
-use dyno_workload::lua::{Ended, Settings, Single};
+use dyno_sysbench::{Call, options_text};
+use dyno_workload::lua::Single;
 
-use super::{Session, Stop, run, target};
+use super::host::{Stop, end_of};
+use super::run::{self, Session};
+use super::target;
 use crate::{End, terminal};
 
 pub(super) fn dispatch(session: Session) -> Result<End, Stop> {
@@ -46,22 +48,6 @@ pub(super) fn refuse(test: &str, command: &str) -> End {
         other => format!("Unknown command: {other}"),
     });
     End::Bad
-}
-
-pub(super) fn end_of(settings: &Settings, ended: Ended, is_command: bool) -> End {
-    match ended {
-        Ended::Well | Ended::Exit(0) => End::Good,
-        // What the system takes of it.
-        Ended::Exit(code) => End::Exit(code as u8),
-        // What a function of the old API returns means nothing.
-        Ended::False if !is_command => End::Good,
-        Ended::False => End::Bad,
-        Ended::Broken(function, message) => {
-            let text = Ended::report(&function, &message);
-            settings.program.host.log(Level::Fatal, &text);
-            End::Bad
-        }
-    }
 }
 
 /// A command in the state that is there.

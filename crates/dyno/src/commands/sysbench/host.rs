@@ -8,14 +8,26 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use dyno_load::AbortFlag;
-use dyno_sysbench::{Host, Level, Module, built_in_module};
+use dyno_sysbench::{Host, Level, Module};
 use dyno_units::{Clock, Nanoseconds};
+use dyno_workload::lua::{Ended, Settings};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
-use super::Stop;
-use crate::commands::beside::is_there;
-use crate::terminal;
+use crate::{End, scripts, terminal};
+
+/// Why the program ends before it does what was asked.
+pub(super) enum Stop {
+    /// Something was said about it.
+    Said,
+    Error(anyhow::Error),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Stop {
+    fn from(error: E) -> Stop {
+        Stop::Error(error.into())
+    }
+}
 
 pub(super) struct Terminal {
     verbosity: u64,
@@ -35,6 +47,22 @@ pub(super) struct Terminal {
     pub(super) limit: OnceLock<(Arc<dyn Clock>, Nanoseconds)>,
     /// When that is over.
     pub(super) end_ns: AtomicU64,
+}
+
+pub(super) fn end_of(settings: &Settings, ended: Ended, is_command: bool) -> End {
+    match ended {
+        Ended::Well | Ended::Exit(0) => End::Good,
+        // What the system takes of it.
+        Ended::Exit(code) => End::Exit(code as u8),
+        // What a function of the old API returns means nothing.
+        Ended::False if !is_command => End::Good,
+        Ended::False => End::Bad,
+        Ended::Broken(function, message) => {
+            let text = Ended::report(&function, &message);
+            settings.program.host.log(Level::Fatal, &text);
+            End::Bad
+        }
+    }
 }
 
 /// Where modules are looked for, as in sysbench; `variable` reads the environment.
@@ -114,41 +142,6 @@ impl Terminal {
     }
 }
 
-fn read(path: &Path) -> Result<Module, String> {
-    let text = crate::scripts::bytes(path)?;
-    let text = String::from_utf8_lossy(&text).into_owned();
-    Ok(Module { path: path.display().to_string(), text })
-}
-
-/// Most bytes of the path of a module.
-const PLACE_MOST: usize = 4096;
-const PLACES_MOST: usize = 64 << 10;
-
-/// Looks for a module: beside the script, in the places of `path`, and among those that are built in. One that another
-/// user has put where everybody may is none: it would run as part of the script.
-pub(crate) fn find_module(name: &str, path: &str, folder: Option<&Path>) -> Result<Module, String> {
-    let module = |text: &str| Module { path: name.to_owned(), text: text.to_owned() };
-    let built_in = || built_in_module(name).map(module);
-    let length = |place: &str| place.len() + place.matches('?').count() * name.len();
-    if path.len() > PLACES_MOST || path.split(';').any(|place| length(place) > PLACE_MOST) {
-        return Err("\n\tpackage.path or a place in it is too long".to_owned());
-    }
-    let file = name.replace('.', "/");
-    let beside = folder.iter().map(|folder| folder.join(format!("{file}.lua")));
-    let named = path.split(';').filter(|one| !one.is_empty());
-    let named = named.map(|one| PathBuf::from(one.replace('?', &file)));
-    let places: Vec<PathBuf> = beside.chain(named).collect();
-    if folder.is_none()
-        && let Some(module) = built_in()
-    {
-        return Ok(module);
-    }
-    let mut there = places.iter().filter(|place| is_there(place));
-    let found = there.find_map(|place| read(place).ok());
-    let no_file = |place: &PathBuf| format!("\n\tno file '{}'", place.display());
-    found.or_else(built_in).ok_or_else(|| places.iter().map(no_file).collect())
-}
-
 impl Host for Terminal {
     fn print(&self, text: &str) {
         terminal::out_part(text);
@@ -170,14 +163,14 @@ impl Host for Terminal {
     }
 
     fn module(&self, name: &str, path: &str) -> Result<Module, String> {
-        let module = find_module(name, path, self.folder.as_deref())?;
+        let module = scripts::find_module(name, path, self.folder.as_deref())?;
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        modules.entry(name.to_owned()).or_insert_with(|| crate::scripts::digest(&module.text));
+        modules.entry(name.to_owned()).or_insert_with(|| scripts::digest(&module.text));
         Ok(module)
     }
 
     fn file(&self, path: &str) -> Result<Module, String> {
-        read(Path::new(path))
+        scripts::module(Path::new(path))
     }
 
     fn package_path(&self) -> String {
@@ -246,38 +239,7 @@ fn execute(command: &str, is_stopped: &dyn Fn() -> bool) -> std::io::Result<i32>
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::{PermissionsExt, chown};
-
     use super::*;
-
-    #[test]
-    fn a_module_of_another_user_in_a_shared_folder_is_not_found() {
-        let shared = tempfile::tempdir().expect("a folder");
-        fs::set_permissions(shared.path(), Permissions::from_mode(0o1777)).expect("set");
-        let file = shared.path().join("oltp_common.lua");
-        fs::write(&file, "-- mine").expect("written");
-        let in_path = format!("{}/?.lua", shared.path().display());
-        let find = || {
-            let beside = find_module("oltp_common", "", Some(shared.path()));
-            let in_path = find_module("oltp_common", &in_path, Some(Path::new("/")));
-            [beside, in_path].map(|found| found.expect("it is built in").path)
-        };
-        assert_eq!(find(), [file.to_str(); 2].map(|path| path.expect("it is text")));
-        if rustix::process::geteuid().is_root() {
-            chown(&file, Some(54_321), None).expect("given away");
-            assert_eq!(find(), ["oltp_common"; 2]);
-        }
-    }
-
-    #[test]
-    fn modules_are_looked_for_in_bounded_files_and_places() {
-        let why = |name: &str, path: &str| find_module(name, path, None).expect_err(path);
-        assert_eq!(why("zero", "/dev/?"), "\n\tno file '/dev/zero'");
-        let too_long = "\n\tpackage.path or a place in it is too long";
-        assert_eq!(why(&"a".repeat(100), &"?".repeat(100)), too_long);
-        assert_eq!(why("a", &"?;".repeat(PLACES_MOST)), too_long);
-    }
 
     #[test]
     fn commands_come_to_what_c_says_and_end_when_they_have_to() {

@@ -4,17 +4,16 @@
 mod commands;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
-pub(crate) mod host;
+mod host;
 mod machine;
 mod options;
 mod output;
 mod reports;
 mod run;
 mod target;
-mod texts;
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use dyno_database::Endpoint;
@@ -24,10 +23,12 @@ use dyno_units::{Clock, Nanoseconds, Seed};
 use dyno_workload::Connector;
 use dyno_workload::lua::{Ignored, NAME, Settings, Single, Statistics};
 
-use self::host::Terminal;
-use self::options::{Options, Wrong};
+use self::host::{Stop, Terminal, end_of};
+use self::options::{OPTIONS, Options, Wrong};
+use self::run::{Script, Session};
 use crate::clock::SystemClock;
-use crate::commands::beside::{Interruption, is_there};
+use crate::commands::beside::Interruption;
+use crate::scripts::{self, is_there};
 use crate::{End, signals, terminal};
 
 /// Options that hold one; their names may have hyphens as well.
@@ -35,47 +36,6 @@ pub(crate) const PASSWORDS: [&str; 2] = ["mysql_password", "pgsql_password"];
 
 /// The version of sysbench whose output this is.
 const VERSION: &str = concat!("1.0.20 (Dyno ", env!("CARGO_PKG_VERSION"), ")");
-
-struct Script {
-    name: String,
-    path: String,
-    text: String,
-    folder: Option<PathBuf>,
-    is_built_in: bool,
-}
-
-impl Script {
-    /// The name without folders, as messages have it.
-    fn file_name(&self) -> String {
-        let name = Path::new(&self.name).file_name();
-        name.unwrap_or(self.name.as_ref()).to_string_lossy().into_owned()
-    }
-}
-
-struct Session {
-    options: Options,
-    script: Script,
-    settings: Arc<Settings>,
-    /// The state of commands and hooks.
-    single: Single,
-    host: Arc<Terminal>,
-    endpoint: Endpoint,
-    clock: Arc<dyn Clock>,
-    interruption: Interruption,
-}
-
-/// Why the program ends before it does what was asked.
-enum Stop {
-    /// Something was said about it.
-    Said,
-    Error(anyhow::Error),
-}
-
-impl<E: Into<anyhow::Error>> From<E> for Stop {
-    fn from(error: E) -> Stop {
-        Stop::Error(error.into())
-    }
-}
 
 pub(crate) fn run(words: &[String]) -> anyhow::Result<End> {
     let performed = perform(words);
@@ -95,6 +55,20 @@ fn wrong(wrong: Wrong) -> Stop {
     Stop::Said
 }
 
+fn help() -> String {
+    let scripts = dyno_sysbench::BUILT_IN.iter().map(|script| script.name);
+    let tests = scripts.chain(machine::names()).map(|name| format!("  {name}\n"));
+    format!(
+        "Usage:\n  dyno sysbench [options]... [testname] [command]\n\n\
+         Commands implemented by most tests: prepare run cleanup help\n\n{OPTIONS}\
+         Dyno's own options:\n  --record=FOLDER keep the record in this folder (default: \
+         runs/sysbench, with a number)\n  --no-record     keep no record\n\nCompiled-in \
+         tests:\n{}\n\
+         See 'dyno sysbench <testname> help' for a list of options for each test.\n",
+        tests.collect::<String>()
+    )
+}
+
 fn perform(words: &[String]) -> Result<End, Stop> {
     let read_file = |name: &str| {
         std::fs::read_to_string(name).map_err(|error| format!("cannot read {name}: {error}"))
@@ -107,7 +81,7 @@ fn perform(words: &[String]) -> Result<End, Stop> {
         if is_said { terminal::say(&text) } else { terminal::out(&text) }
     }
     if options.is_on("help") {
-        terminal::out(&options::help());
+        terminal::out(&help());
         return Ok(End::Good);
     }
     if options.is_on("version") {
@@ -153,7 +127,7 @@ fn find_script(options: &Options) -> Result<Script, Stop> {
         (text, is_built_in) = (script.text.to_owned(), true);
     } else {
         let searched = host::package_path(&terminal::variable);
-        let found = host::find_module(name, &searched, Some(Path::new(".")));
+        let found = scripts::find_module(name, &searched, Some(Path::new(".")));
         let module = found.map_err(|_| {
             let why = match file.is_file() {
                 true => {
@@ -188,7 +162,7 @@ fn prepare(
     let dialect = target::dialect(&options);
     let single = match Single::new(&before, 0, run::seed_of(&before, 0), dialect) {
         Ok(single) => single,
-        Err(ended) => return Ok(Err(commands::end_of(&before, ended, false))),
+        Err(ended) => return Ok(Err(end_of(&before, ended, false))),
     };
     let declared = single.state().options().map_err(|text| host.fatal(&text))?;
     let mut values = options.exported();
@@ -230,13 +204,6 @@ fn put(values: &mut Vec<(String, OptionValue)>, name: &str, value: OptionValue) 
     values.push((name.to_owned(), value));
 }
 
-/// What decides about all random numbers: what the command line says, else the time.
-fn seed(options: &Options, clock: &dyn Clock) -> u64 {
-    let given = options.count("rand_seed");
-    let now = clock.unix_millis() * 1_000_000 + clock.now().0;
-    if given > 0 { given } else { now ^ u64::from(std::process::id()) << 32 }
-}
-
 fn needs_server(options: &Options, script: &Script) -> bool {
     !options.is_on("mysql_dry_run") && may_use_server(&script.text)
 }
@@ -267,7 +234,7 @@ fn settings(
     (host, clock): (&Arc<Terminal>, &dyn Clock),
     endpoint: &Endpoint,
 ) -> Result<Settings, Stop> {
-    let seed = seed(options, clock);
+    let seed = options.seed(clock);
     let unique = |label| Seed(seed).derive(label, 0).0 as u32;
     let ignored = options.list("mysql_ignore_errors");
     let stem = Path::new(&script.name).file_stem().unwrap_or_default();

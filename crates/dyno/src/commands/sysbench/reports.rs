@@ -6,8 +6,7 @@ use dyno_sysbench::Call;
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::lua::{Settings, Single};
 
-use super::commands;
-use super::host::Terminal;
+use super::host::{self, Terminal};
 use super::options::Options;
 use super::output::{self, Mark, Stretch};
 use crate::commands::beside::Interruption;
@@ -86,7 +85,7 @@ impl<'a> Reports<'a> {
         let mut numbers = stretch.numbers(self.options.number("percentile"));
         numbers.extend_from_slice(more);
         let ended = self.single.call(Call::Hook(hook, &numbers));
-        commands::end_of(&self.settings, ended, false);
+        host::end_of(&self.settings, ended, false);
     }
 
     /// A second is over; `is_warm_up` if it does not count.

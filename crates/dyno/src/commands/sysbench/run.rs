@@ -1,20 +1,50 @@
 //! A run of a script: through the lab, so that it leaves a record.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use dyno_database::Endpoint;
 use dyno_sysbench::{Call, Host, Level, ScriptOption};
-use dyno_units::{Nanoseconds, Seed};
+use dyno_units::{Clock, Nanoseconds, Seed};
 use dyno_workload::catalog::WorkloadSpec;
-use dyno_workload::lua::{LuaWorkload, NAME, Settings};
+use dyno_workload::lua::{LuaWorkload, NAME, Settings, Single};
 
+use super::host::{Stop, Terminal, end_of};
 use super::options::Options;
+use super::output;
 use super::reports::Reports;
-use super::{Script, Session, Stop, commands, output};
-use crate::commands::beside::{self, Folder};
+use crate::commands::beside::{self, Folder, Interruption};
 use crate::written::Written;
 use crate::{End, lab, scripts, vocabulary};
+
+pub(super) struct Script {
+    pub(super) name: String,
+    pub(super) path: String,
+    pub(super) text: String,
+    pub(super) folder: Option<PathBuf>,
+    pub(super) is_built_in: bool,
+}
+
+impl Script {
+    /// The name without folders, as messages have it.
+    pub(super) fn file_name(&self) -> String {
+        let name = Path::new(&self.name).file_name();
+        name.unwrap_or(self.name.as_ref()).to_string_lossy().into_owned()
+    }
+}
+
+pub(super) struct Session {
+    pub(super) options: Options,
+    pub(super) script: Script,
+    pub(super) settings: Arc<Settings>,
+    /// The state of commands and hooks.
+    pub(super) single: Single,
+    pub(super) host: Arc<Terminal>,
+    pub(super) endpoint: Endpoint,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) interruption: Interruption,
+}
 
 /// What the record keeps: the script, its options, and those of the tool on which the load depends.
 pub(super) fn recorded(
@@ -52,21 +82,20 @@ pub(super) fn seed_of(settings: &Settings, tid: usize) -> [u64; 2] {
     [stream.next_u64(), stream.next_u64()]
 }
 
-pub(super) fn run(session: Session) -> Result<End, Stop> {
-    let Session { options, script, settings, mut single, host, endpoint, clock, interruption } =
-        session;
-    let is_asked = options.record.is_some();
+/// What comes before the load; an end if the script's `init` has asked for it.
+fn begin(session: &mut Session) -> Result<Option<End>, Stop> {
+    let Session { options, script, settings, single, host, .. } = session;
     if !single.state().has_function("event") {
         let path = &script.path;
         return Err(host.fatal(&format!("cannot find the event() function in {path}")));
     }
     if single.state().has_function("init") {
-        let end = commands::end_of(&settings, single.call(Call::Function("init")), false);
+        let end = end_of(settings, single.call(Call::Function("init")), false);
         if !matches!(end, End::Good) {
-            return Ok(end);
+            return Ok(Some(end));
         }
     }
-    host.notice(&output::header(&options));
+    host.notice(&output::header(options));
     host.notice(output::INITIALIZING);
     host.notice("\n");
     if let Some(connector) = &settings.connector
@@ -75,6 +104,16 @@ pub(super) fn run(session: Session) -> Result<End, Stop> {
         host.log(Level::Fatal, &error.to_string());
         return Err(host.fatal("Thread initialization failed!"));
     }
+    Ok(None)
+}
+
+pub(super) fn run(mut session: Session) -> Result<End, Stop> {
+    if let Some(end) = begin(&mut session)? {
+        return Ok(end);
+    }
+    let Session { options, script, settings, single, host, endpoint, clock, interruption } =
+        session;
+    let is_asked = options.record.is_some();
     let mut lab = lab::make_without_signals(None)?;
     // One flag for both, so that Ctrl-C ends a script's endless loop, too.
     lab.abort = host.abort.clone();
@@ -125,7 +164,7 @@ pub(super) fn run(session: Session) -> Result<End, Stop> {
     }
     let mut single = reports.finish(ended, interrupted.is_some());
     if single.state().has_function("done") {
-        commands::end_of(&settings, single.call(Call::Function("done")), false);
+        end_of(&settings, single.call(Call::Function("done")), false);
     }
     single.end_reports();
     if let Some(error) = unrecorded {

@@ -1,13 +1,49 @@
 //! Writes the options of `dyno watch` as a study.
 
+use std::path::PathBuf;
+
 use dyno_study::Study;
 use dyno_units::Nanoseconds;
 
-use super::WatchOptions;
 use crate::written::Written;
 
 /// Ten years: until the user ends it.
 const LONGEST: Nanoseconds = Nanoseconds::from_secs(10 * 365 * 24 * 3600);
+
+/// Options of `dyno watch`.
+#[derive(clap::Args)]
+pub(crate) struct WatchOptions {
+    /// URL of a running server; without it (and without --pid), only this host is watched
+    pub(super) url: Option<String>,
+    /// A process to watch with all its descendants: the server's, or any other
+    #[arg(long, value_name = "PID", value_parser = process_id)]
+    pub(super) pid: Option<i32>,
+    /// How often to read
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub(super) every: String,
+    /// How long to watch [default: until Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = length)]
+    pub(super) r#for: Option<Nanoseconds>,
+    /// Keep a record in this folder, and write its report
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) record: Option<PathBuf>,
+    /// A probe to leave out; may be repeated
+    #[arg(long, value_name = "PROBE", value_parser = clap::builder::PossibleValuesParser::new(crate::vocabulary::probes()))]
+    pub(super) probes_off: Vec<String>,
+    /// Serve the latest readings as OpenMetrics text on this loopback address, such as 127.0.0.1:9464
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) metrics: Option<String>,
+}
+
+fn process_id(text: &str) -> Result<i32, String> {
+    text.parse().map_err(|_| "it is not the number of a process, such as 4711".to_owned())
+}
+
+fn length(text: &str) -> Result<Nanoseconds, String> {
+    let length = dyno_units::parse_duration(text).map_err(|error| error.to_string())?;
+    let is_enough = length >= Nanoseconds::from_secs(2);
+    is_enough.then_some(length).ok_or_else(|| "watch for at least 2s".to_owned())
+}
 
 /// Returns the study with its text; fails if an option is wrong.
 pub(super) fn read(options: &WatchOptions, title: &str) -> anyhow::Result<(Study, String)> {

@@ -4,7 +4,7 @@ use anyhow::Context;
 use dyno_database::{Endpoint, LocalServer};
 use dyno_host::RunningProcess;
 
-use super::WatchOptions;
+use super::study::WatchOptions;
 use crate::secrets;
 
 pub(super) struct Target {

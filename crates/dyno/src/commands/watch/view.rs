@@ -41,6 +41,7 @@ impl Columns {
     }
 }
 
+#[derive(Default)]
 pub(super) struct View {
     name: String,
     registry: Registry,
@@ -62,15 +63,11 @@ impl View {
         View {
             name: target.name.clone(),
             every,
-            noted: BTreeSet::new(),
             has_server: target.is_server,
             registry: crate::readings::registry().clone(),
-            known: BTreeMap::new(),
             is_table: terminal::out_is_terminal() && terminal::is_interactive(),
             n_cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-            panel: Panel::default(),
-            curves: BTreeMap::new(),
-            latest: Latest::default(),
+            ..View::default()
         }
     }
 

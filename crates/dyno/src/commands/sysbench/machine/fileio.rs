@@ -16,7 +16,8 @@ use rustix::fs::OFlags;
 
 use super::{Client, Options, Spec, Stretch, Terminal, Test};
 use crate::clock::SystemClock;
-use crate::commands::beside::{is_there, system_message};
+use crate::commands::beside::system_message;
+use crate::scripts::is_there;
 use crate::terminal;
 
 pub(super) const SPEC: Spec = Spec {

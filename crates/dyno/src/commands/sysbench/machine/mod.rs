@@ -15,10 +15,10 @@ use dyno_load::AbortFlag;
 use dyno_units::{Clock, Nanoseconds, RandomStream, Seed};
 use dyno_workload::lua::{ClientCells, Statistics};
 
-use super::host::Terminal;
+use super::commands;
+use super::host::{Stop, Terminal};
 use super::options::Options;
 use super::output::{self, Mark, Stretch};
-use super::{Stop, commands, seed};
 use crate::clock::SystemClock;
 use crate::commands::beside::Interruption;
 use crate::{End, terminal};
@@ -199,7 +199,7 @@ fn run(
     test.begin().map_err(|text| host.fatal(&text))?;
     host.notice(output::INITIALIZING);
     host.notice("\n");
-    let seed = Seed(seed(options, clock));
+    let seed = Seed(options.seed(clock));
     let rate = options.number("rate");
     let arrivals = (rate > 0.0).then(|| {
         let random = seed.derive("arrivals", 0).stream();
