@@ -176,9 +176,11 @@ fn varied(joined: &Joined<'_>, findings: &Findings) -> Varied {
     let is_of_members = |(factor, levels): &(&&str, &BTreeSet<&str>)| {
         Varied::is_of_members(factor, levels.iter().copied())
     };
+    let dipping: BTreeSet<usize> = findings.made_dips.iter().map(|dips| dips.variant).collect();
     Varied {
         faults: !findings.faults.is_empty(),
         jobs: false,
+        dips: !dipping.is_empty() && dipping.len() < variants.len(),
         durability,
         prices: variants.iter().any(|v| v.price_per_hour != variants[0].price_per_hour),
         members: levels.iter().find(is_of_members).map(|(factor, _)| (*factor).to_owned()),

@@ -3,7 +3,8 @@
 //!
 //! The study's questions decide what is said first. Its title decides nothing.
 //!
-//! A sentence says no more than its verdict. "Measured highest" is said of observed means; "is
+//! A sentence about variants is made of [`Claim`](crate::Claim)s, which the findings have as data; `grammar` has its
+//! parts. A sentence says no more than its verdict. "Measured highest" is said of observed means; "is
 //! fastest", "better" and "worse" only of comparisons that were decided.
 
 mod best;
@@ -19,6 +20,7 @@ mod vectors;
 mod versus;
 mod watched;
 
+use grammar::Said;
 pub(crate) use ranking::{At, Ranker, Standing};
 pub use watched::is_watched;
 
@@ -50,16 +52,18 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
     if let Some(answer) = watched::watched(findings) {
         return answer;
     }
-    let against = writer.against_the_first_run().or_else(|| writer.vectors());
+    let second = writer.against_the_first_run().map(|(said, lines)| (Question::Worse, said, lines));
+    let vectors = || writer.vectors().map(|(said, lines)| (Question::Best, said, lines));
     let mut unanswered = None;
-    let (question, headline, mut statements, support) = match against {
-        Some((headline, lines)) => (Question::Best, headline, Vec::new(), Some(lines)),
+    let (question, said, mut statements, support) = match second.or_else(vectors) {
+        Some((question, said, lines)) => (question, said, Vec::new(), Some(lines)),
         None => {
-            let (questions, mut statements): (Vec<Question>, Vec<String>) =
+            let (questions, mut statements): (Vec<Question>, Vec<Said>) =
                 writer.statements().into_iter().unzip();
             unanswered = writer.unanswered(&questions);
-            let headline = statements.remove(0);
-            (questions[0], writer.with_tpcc_mode(headline), statements, None)
+            let first = statements.remove(0);
+            let text = writer.with_tpcc_mode(first.text);
+            (questions[0], Said { text, ..first }, statements, None)
         }
     };
     let mut lines = writer.failed_audits();
@@ -70,7 +74,7 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
         let n_levels = writer.safety_lines(LINES_MOST).map_or(0, |lines| lines.len());
         statements.truncate(LINES_MOST.saturating_sub(lines.len() + n_levels));
     }
-    lines.extend(statements);
+    lines.extend(statements.into_iter().map(|said| said.text));
     lines.extend(writer.made_dips());
     lines.extend(writer.unmeasured());
     lines.extend(writer.new_orders());
@@ -87,7 +91,8 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
         Question::Saturates => Some(writer.saturation_note()),
         _ => None,
     };
-    Answer { headline, note, lines, details, against: writer.safe_one() }
+    let (headline, claims, against) = (said.text, said.claims, writer.safe_one());
+    Answer { headline, question: Some(question), claims, note, lines, details, against }
 }
 
 /// Whether a question is answered by a comparison of variants.
@@ -103,54 +108,58 @@ struct AnswerWriter<'a> {
 
 impl AnswerWriter<'_> {
     /// What can be said, the headline first; never empty. What is asked comes first.
-    fn statements(&self) -> Vec<(Question, String)> {
+    fn statements(&self) -> Vec<(Question, Said)> {
         let asked = &self.findings.questions;
         let place = |question: Question| {
             asked.iter().position(|one| *one == question).unwrap_or(usize::MAX)
         };
-        let mut found: Vec<(usize, Question, String)> = Vec::new();
+        let mut found: Vec<(usize, Question, Said)> = Vec::new();
         for question in asked.iter().filter(|question| compares(**question)) {
-            let said = self.compared(*question).map(|text| (*question, text));
+            let said = self.compared(*question).map(|said| (*question, said));
             // Where there is no such sentence, the usual one says how the variants compare.
             let has_usual = found.iter().any(|(_, of, _)| *of == Question::Best);
             let usual = || (!has_usual).then(|| (Question::Best, self.fastest()));
-            found.extend(said.or_else(usual).map(|(of, text)| (place(*question), of, text)));
+            found.extend(said.or_else(usual).map(|(of, said)| (place(*question), of, said)));
         }
         if found.is_empty() {
             found.push((usize::MAX, Question::Best, self.fastest()));
         }
         let is_asked = |question: &Question| asked.contains(question);
         let grown = if is_asked(&Question::Scales) { self.grown() } else { None };
-        let if_asked: [(Question, fn(&Self) -> Option<String>); 6] = [
+        let space = if is_asked(&Question::Space) { self.smallest() } else { None };
+        let space = space.into_iter().map(|said| (Question::Space, said));
+        let if_asked: [(Question, fn(&Self) -> Option<String>); 5] = [
             (Question::Saturates, Self::saturation),
             (Question::Steady, Self::evenness),
             (Question::Reads, Self::reads_of_the_disk),
-            (Question::Space, Self::smallest),
             (Question::Snapshots, Self::snapshots),
             (Question::Backlog, Self::fallen_behind),
         ];
         let if_asked = if_asked.into_iter().filter(|(question, _)| is_asked(question));
-        let if_asked = if_asked.filter_map(|(question, say)| Some((question, say(self)?)));
-        let scaling = grown.or_else(|| self.scaling());
-        let others = scaling.into_iter().map(|text| (Question::Scales, text)).chain(if_asked);
-        found.extend(others.map(|(question, text)| (place(question), question, text)));
-        let costs = self.cheapest().into_iter().map(|text| (Question::Cost, text));
-        let faults = self.faults().into_iter().map(|text| (Question::Recovers, text));
-        found.extend(costs.chain(faults).map(|(of, text)| (place(of), of, text)));
+        let if_asked =
+            if_asked.filter_map(|(question, say)| Some((question, Said::from(say(self)?))));
+        let scaling = grown.or_else(|| self.scaling().map(Said::from));
+        let scaling = scaling.into_iter().map(|said| (Question::Scales, said));
+        let costs = self.cheapest().into_iter().map(|text| (Question::Cost, Said::from(text)));
+        let faults = self.faults().into_iter().map(|text| (Question::Recovers, Said::from(text)));
+        let others = scaling.chain(space).chain(if_asked).chain(costs).chain(faults);
+        found.extend(others.map(|(question, said)| (place(question), question, said)));
         found.sort_by_key(|(place, ..)| *place);
-        found.dedup_by(|(.., one), (.., other)| one == other);
-        found.into_iter().map(|(_, question, text)| (question, text)).collect()
+        found.dedup_by(|(.., one), (.., other)| one.text == other.text);
+        found.into_iter().map(|(_, question, said)| (question, said)).collect()
     }
 
     /// How the variants compare, in the form that a question asks for.
-    fn compared(&self, question: Question) -> Option<String> {
+    fn compared(&self, question: Question) -> Option<Said> {
         match question {
             Question::Best => Some(self.fastest()),
             Question::Durability => self.cost_of_safety(),
             Question::Blocks => self.blocked(),
             Question::Linear => self.linear(),
-            Question::Worse | Question::Same => self.against_baselines(question),
-            Question::Limit => self.within_limits(),
+            Question::Worse | Question::Same => {
+                self.against_baselines(&self.compared_variants(), question)
+            }
+            Question::Limit => self.within_limits().map(Said::from),
             _ => None,
         }
     }
@@ -167,13 +176,14 @@ impl AnswerWriter<'_> {
         said("Not answered, as the run lacks what they need", &words)
     }
 
-    fn fastest(&self) -> String {
+    fn fastest(&self) -> Said {
         match self.compared_variants().as_slice() {
-            [] => self.described(),
-            [only] if self.own_steps().is_none() => self.one_against_its_baseline(*only),
+            [] => self.described().into(),
+            [only] if !self.has_own_steps() => self.one_against_its_baseline(*only),
             _ if self.is_mismatched() => "These runs did different work, so no variant is best \
                                           overall; each is compared with its own baseline."
-                .to_owned(),
+                .to_owned()
+                .into(),
             _ => self.best_of_several(),
         }
     }

@@ -283,6 +283,37 @@ impl Verdict {
     }
 }
 
+/// A comparison as an answer uses it: who, with whom, in what, where, by how much, whether that is decided,
+/// and if not, what would decide it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    pub variant: usize,
+    /// With which it is compared.
+    pub other: usize,
+    pub metric: MetricId,
+    /// Of several, the means over them are compared.
+    pub steps: Vec<usize>,
+    /// In percent of the other.
+    pub relative: Estimate,
+    pub verdict: Verdict,
+    /// As in a comparison.
+    pub repetitions_needed: Option<u32>,
+}
+
+impl From<&Comparison> for Claim {
+    fn from(c: &Comparison) -> Claim {
+        Claim {
+            variant: c.variant,
+            other: c.baseline,
+            metric: c.metric,
+            steps: vec![c.step],
+            relative: c.relative.clone(),
+            verdict: c.verdict,
+            repetitions_needed: c.repetitions_needed,
+        }
+    }
+}
+
 /// Over all steps of low, or of high, concurrency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupComparison {

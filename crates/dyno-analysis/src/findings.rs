@@ -10,8 +10,8 @@ use crate::caveat::Caveat;
 use crate::cost::CostFacts;
 use crate::debt::{DebtFacts, RunOffFacts};
 use crate::facts::{
-    Cell, Comparison, GroupComparison, OtherEffect, SettingDifference, StepFacts, TrialFacts,
-    TrialSearch, VariantFacts,
+    Cell, Claim, Comparison, GroupComparison, OtherEffect, SettingDifference, StepFacts,
+    TrialFacts, TrialSearch, VariantFacts,
 };
 use crate::gate::{Gate, GateRow};
 use crate::insert_benchmark::InsertBenchmarkCell;
@@ -125,6 +125,12 @@ pub struct Findings {
 pub struct Answer {
     /// One sentence of at most about 25 words.
     pub headline: String,
+    /// That the headline answers; `None` where nothing was asked, or measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
+    /// The comparisons that the headline is made of; empty where it compares nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
     /// The variants that the headline compares, if the lines compare others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

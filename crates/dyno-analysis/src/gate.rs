@@ -83,7 +83,7 @@ impl std::fmt::Display for Gate {
         match self {
             Gate::NoWorse => write!(f, "no worse"),
             Gate::Worse(reasons) => write!(f, "worse: {}", first_of(reasons)),
-            Gate::Inconclusive(reasons) => write!(f, "inconclusive: {}", first_of(reasons)),
+            Gate::Inconclusive(reasons) => write!(f, "undecided: {}", first_of(reasons)),
         }
     }
 }

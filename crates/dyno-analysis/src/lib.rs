@@ -47,9 +47,9 @@ pub use detect::is_imported;
 pub use dyno_record::CommitSafety;
 pub use dyno_units::{Direction, Metric, MetricId, MetricRole};
 pub use facts::{
-    Cell, Comparison, ConcurrencyGroup, Estimate, GroupComparison, Mean, NoBounds, OtherEffect,
-    Pooled, ProbeFacts, SettingDifference, StepFacts, StepSearch, TrialFacts, TrialSearch,
-    VariantFacts, Verdict,
+    Cell, Claim, Comparison, ConcurrencyGroup, Estimate, GroupComparison, Mean, NoBounds,
+    OtherEffect, Pooled, ProbeFacts, SettingDifference, StepFacts, StepSearch, TrialFacts,
+    TrialSearch, VariantFacts, Verdict,
 };
 pub use faults::FaultFacts;
 pub use findings::{Answer, Findings};

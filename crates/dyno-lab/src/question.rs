@@ -18,14 +18,18 @@ pub fn questions(study: &Study) -> Vec<Question> {
 fn varied(study: &Study) -> Varied {
     let (design, variants) = (&study.design, &study.variants);
     let first_price = variants.first().map(|variant| &variant.database.price_per_hour);
-    let n_jobs = variants.iter().filter(|variant| variant.job().is_some()).count();
+    let some = |is_it: fn(&Variant) -> bool| {
+        let n = variants.iter().filter(|variant| is_it(variant)).count();
+        n > 0 && n < variants.len()
+    };
     let is_searched = design.loads.iter().any(|load| matches!(load, LoadLevel::Search(_)));
     let levels = |factor: &Factor| {
         Varied::is_of_members(&factor.name, factor.levels.iter().map(String::as_str))
     };
     Varied {
         faults: variants.iter().any(|variant| variant.fault().is_some()),
-        jobs: n_jobs > 0 && n_jobs < variants.len(),
+        jobs: some(|variant| variant.job().is_some()),
+        dips: some(|variant| variant.volumes().iter().any(|volume| volume.dips.is_some())),
         durability: varies_durability(variants),
         prices: variants.iter().any(|v| Some(&v.database.price_per_hour) != first_price),
         members: design.factors.iter().find(|one| levels(one)).map(|one| one.name.clone()),

@@ -234,7 +234,7 @@ impl<'a> View<'a> {
             Judged::LessDurable { is_faster: true } => "faster, but less durable",
             Judged::LessDurable { is_faster: false } => "better, but less durable",
             Judged::Verdict(Verdict::NoDifference) => &same,
-            Judged::Verdict(Verdict::Inconclusive) => "inconclusive (the data do not decide)",
+            Judged::Verdict(Verdict::Inconclusive) => "undecided (the data do not decide)",
             other => other.word(),
         };
         let shown = Judged::ALL.into_iter().filter(|one| used.contains(one));

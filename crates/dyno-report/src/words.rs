@@ -32,7 +32,7 @@ impl Judged {
             Judged::Verdict(Verdict::Better) => ["better", "✓", "better"],
             Judged::Verdict(Verdict::Worse) => ["worse", "✗", "worse"],
             Judged::Verdict(Verdict::NoDifference) => ["no difference", "=", "same"],
-            Judged::Verdict(Verdict::Inconclusive) => ["inconclusive", "?", "open"],
+            Judged::Verdict(Verdict::Inconclusive) => ["undecided", "?", "open"],
             Judged::LessDurable { is_faster: true } => ["faster, less durable", "◇", "open"],
             Judged::LessDurable { is_faster: false } => ["less durable", "◇", "open"],
         }

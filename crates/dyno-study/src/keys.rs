@@ -212,7 +212,7 @@ pub(crate) const DESIGN_ONLY: &[Key] = &[
     key("require", Shape::Requirements).help(
         "What every variant has to meet at every load level: \"p99 <= 20ms\" (mean, p50, p95, \
              p99, p99.9 or max) or \"throughput >= 1000\", or a list of these. `dyno run` exits \
-             with 1 if it is not met, and with 2 if the data are inconclusive.",
+             with 1 if it is not met, and with 2 if the data leave it undecided.",
     ),
     key("order", Shape::Words(&["interleaved", "sequential"])).default("\"interleaved\"").help(
         "Interleaved: each repetition of all variants is a block in random order, and every \

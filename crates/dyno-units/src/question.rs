@@ -80,6 +80,8 @@ pub struct Varied {
     pub faults: bool,
     /// Variants with a job are compared with variants without one.
     pub jobs: bool,
+    /// Variants on a volume that is slowed down for a while, again and again, with variants on one that is not.
+    pub dips: bool,
     /// Variants of one product differ in settings that decide what a commit survives.
     pub durability: bool,
     pub prices: bool,
@@ -107,6 +109,7 @@ impl Varied {
         match () {
             () if self.faults => Question::Recovers,
             () if self.jobs => Question::Blocks,
+            () if self.dips => Question::Steady,
             () if self.durability => Question::Durability,
             () if self.prices => Question::Cost,
             () if self.members.is_some() => Question::Scales,
@@ -148,6 +151,7 @@ mod tests {
         check(|one| one.prices = true, Question::Cost);
         check(|one| (one.prices, one.durability) = (true, true), Question::Durability);
         check(|one| one.jobs = true, Question::Blocks);
+        check(|one| (one.dips, one.versions) = (true, true), Question::Steady);
         check(|one| (one.faults, one.durability) = (true, true), Question::Recovers);
         assert!(Varied::is_of_members("database.servers", ["1", "3"].into_iter()));
         assert!(!Varied::is_of_members("database.servers", ["1"].into_iter()));

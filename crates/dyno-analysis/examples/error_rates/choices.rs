@@ -41,9 +41,10 @@ pub(crate) fn durability(row: Rows<'_>) {
     }
 }
 
-pub(crate) const GROWTH: &str = "levels | n | superlinear somewhere (Dyno) | by single intervals";
+pub(crate) const GROWTH: &str = "levels | n | superlinear somewhere (Dyno) | by single intervals | \
+    sublinear (Dyno)";
 
-/// "Superlinear at N" where growth is linear.
+/// "Superlinear at N", and "sublinear", where growth is linear.
 pub(crate) fn growth(row: Rows<'_>) {
     for levels in [1, 2, 3, 4, 7] {
         for blocks in [3, 5, 10] {
@@ -55,7 +56,40 @@ pub(crate) fn growth(row: Rows<'_>) {
                 let calls = calls_shifted(&effects, 1, 0.0);
                 let is_above = |effect: &Effect| effect.bounds(RULE.confidence).0 > 0.0;
                 let is_said = calls.iter().any(|(call, _)| *call == Call::Higher);
-                [is_said, effects.iter().any(is_above)]
+                let is_below = |effect: &Effect| call_at(*effect, LEVEL) == Call::Lower;
+                [is_said, effects.iter().any(is_above), effects.iter().all(is_below)]
+            });
+            row(format!("{levels} | {blocks} | {shares}"));
+        }
+    }
+}
+
+pub(crate) const LIMIT: &str = "load levels | n | the load that is named truly exceeds the limit (Dyno) \
+    | by the mean | none is named (Dyno) | by the mean";
+
+/// "Highest throughput shown within p99 ≤ 20 ms": response times rise by 2 % from each load level to the next, through
+/// the limit.
+pub(crate) fn limit(row: Rows<'_>) {
+    for levels in [2_usize, 4, 8, 16] {
+        for blocks in [1, 3, 5, 10] {
+            let mut random = Seed(83).derive("limit", (levels * 100 + blocks) as u64).stream();
+            // Logarithms of multiples of the limit; half of the levels keep it.
+            let truth = |level: usize| 0.02 * (level as f64 - levels as f64 / 2.0 + 0.5);
+            let shares = shares(STUDIES, || {
+                let mut values = |level: usize| -> Vec<f64> {
+                    let trials = (0..blocks).map(|_| truth(level) + 0.02 * random.normal());
+                    trials.map(f64::exp).collect()
+                };
+                let found: Vec<Vec<f64>> = (0..levels).map(&mut values).collect();
+                let mean = |values: &[f64]| geometric_mean(values).unwrap_or(0.0);
+                let most = |values: &[f64]| {
+                    let bounds = bounds_of_geometric_mean(values, RULE.confidence, 0.0);
+                    bounds.map_or(mean(values), |(_, high)| high)
+                };
+                let by_mean = found.iter().rposition(|values| mean(values) <= 1.0);
+                let by_bound = found.iter().rposition(|values| most(values) <= 1.0);
+                let exceeds = |named: Option<usize>| named >= Some(levels / 2);
+                [exceeds(by_bound), exceeds(by_mean), by_bound.is_none(), by_mean.is_none()]
             });
             row(format!("{levels} | {blocks} | {shares}"));
         }

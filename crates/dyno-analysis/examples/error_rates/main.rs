@@ -8,6 +8,7 @@ mod choices;
 mod cost;
 mod designs;
 mod discards;
+mod firsts;
 mod gates;
 mod guards;
 mod joins;
@@ -48,11 +49,19 @@ fn percents(hits: &[u32], of: u32) -> String {
 
 /// The shares of so many studies in which each of these occurs, as cells of a row.
 fn shares<const N: usize>(studies: u32, mut study: impl FnMut() -> [bool; N]) -> String {
-    let mut hits = [0; N];
+    shares_of(studies, || study().map(Some))
+}
+
+/// The same, each of those studies that have it.
+fn shares_of<const N: usize>(studies: u32, mut study: impl FnMut() -> [Option<bool>; N]) -> String {
+    let mut counts = [(0, 0); N];
     for _ in 0..studies {
-        hits.iter_mut().zip(study()).for_each(|(n, is_hit)| *n += u32::from(is_hit));
+        for ((hits, of), found) in counts.iter_mut().zip(study()) {
+            *hits += u32::from(found == Some(true));
+            *of += u32::from(found.is_some());
+        }
     }
-    percents(&hits, studies)
+    counts.map(|(hits, of)| percent(hits, of)).join(" | ")
 }
 
 fn paired(differences: &[f64]) -> Effect {
@@ -70,7 +79,7 @@ type Rows<'a> = &'a mut dyn FnMut(String);
 /// Name, columns as in Markdown, how many of these are no numbers, and rows.
 type Table = (&'static str, &'static str, usize, fn(Rows<'_>));
 
-const TABLES: [Table; 24] = [
+const TABLES: [Table; 31] = [
     ("verdicts", verdicts::COLUMNS, 2, verdicts::table),
     ("pooling", pooling::COLUMNS, 2, pooling::table),
     ("guards", guards::COLUMNS, 3, guards::table),
@@ -85,7 +94,14 @@ const TABLES: [Table; 24] = [
     ("durability", choices::DURABILITY, 0, choices::durability),
     ("growth", choices::GROWTH, 0, choices::growth),
     ("recall", choices::RECALL, 0, choices::recall),
+    ("limit", choices::LIMIT, 0, choices::limit),
+    ("fastest", firsts::FASTEST, 0, firsts::fastest),
+    ("furthest", firsts::FURTHEST, 0, firsts::furthest),
+    ("largest", firsts::LARGEST, 0, firsts::largest),
+    ("open", firsts::OPEN, 0, firsts::open),
+    ("groups", firsts::GROUPS, 0, firsts::groups),
     ("turn", scaling::COLUMNS, 1, scaling::table),
+    ("ends", scaling::ENDS, 1, scaling::ends),
     ("search", search::COLUMNS, 0, search::table),
     ("discards", discards::COLUMNS, 1, discards::table),
     ("kept", kept::COLUMNS, 0, kept::table),

@@ -1,9 +1,9 @@
-//! "Response time turns up at N": how often the load level is right.
+//! "Response time turns up at N", and "peaks at N": how often the load level is right.
 
-use dyno_analysis::scaling::turn_of;
+use dyno_analysis::scaling::{End, end_of, turn_of};
 use dyno_units::Seed;
 
-use crate::{Rows, percent, percents};
+use crate::{RULE, Rows, percent, percents, shares};
 
 const STUDIES: u32 = 4_000;
 
@@ -64,6 +64,52 @@ pub(crate) fn table(row: Rows<'_>) {
                     percent(right, one + two),
                     percent(before, STUDIES),
                 ));
+            }
+        }
+    }
+}
+
+pub(crate) const ENDS: &str = "throughput truly | noise | n | still rising is said | levels off at the \
+    right load level | at another | peaks at the right one | at another";
+
+/// Where throughput stops growing, by the means of its load levels.
+pub(crate) fn ends(row: Rows<'_>) {
+    type Curve = fn(f64) -> f64;
+    let curves: [(&str, Curve); 3] = [
+        ("rises to 128 clients", |clients| clients.powf(0.8)),
+        ("levels off at 16", |clients| clients.min(16.0)),
+        ("peaks at 16, with 10 % less at 128", |clients| {
+            if clients <= 16.0 { clients } else { 16.0 - 1.6 * (clients / 16.0).log2() / 3.0 }
+        }),
+    ];
+    for (name, curve) in curves {
+        for noise in [0.02, 0.05] {
+            for blocks in [3, 5] {
+                let seed = Seed(89).derive(name, blocks as u64);
+                let mut random = seed.derive("noise", (noise * 100.0) as u64).stream();
+                let clients = CLIENTS[0].1;
+                let quiet = |n: &u64| (*n, curve(*n as f64));
+                let truth = end_of(&clients.iter().map(quiet).collect::<Vec<_>>(), RULE.threshold);
+                let shares = shares(STUDIES, || {
+                    let mut mean_of = |n: &u64| {
+                        let sum: f64 = (0..blocks).map(|_| noise * random.normal()).sum();
+                        (*n, curve(*n as f64) * (sum / f64::from(blocks)).exp())
+                    };
+                    let means: Vec<(u64, f64)> = clients.iter().map(&mut mean_of).collect();
+                    let found = end_of(&means, RULE.threshold);
+                    let is_right = found == truth;
+                    let is_level = matches!(found, Some(End::Level(_)));
+                    let is_peak = matches!(found, Some(End::Peak(_)));
+                    [
+                        found == Some(End::Rising),
+                        is_level && is_right,
+                        is_level && !is_right,
+                        is_peak && is_right,
+                        is_peak && !is_right,
+                    ]
+                });
+                let noise = percent((noise * 1000.0) as u32, 1000);
+                row(format!("{name} | {noise} | {blocks} | {shares}"));
             }
         }
     }

@@ -2,21 +2,19 @@
 //! all others and, at every step, better than the baseline; else the rivals are named. Also of each
 //! contest, of steps that do different work, and by cost.
 
-use super::grammar::{MORE_REPETITIONS as MORE, is_duration};
+use super::grammar::{MORE_REPETITIONS as MORE, Said, is_duration};
 use super::ranking::{Ranked, Standing};
 use super::{AnswerWriter, At, NAMED_MOST};
 use crate::cost::CostFacts;
 use crate::insert_benchmark::InsertBenchmarkCell;
-use crate::numbers::{EffectStyle, Unit, value};
-use crate::words::{capital, distinct, grouped, joined, list, more, number, share, size};
-use crate::{Direction, Estimate, MetricId, Verdict, metrics};
+use crate::numbers::{EffectStyle, Unit};
+use crate::words::{begin, capital, distinct, grouped, joined, list, number, share, size};
+use crate::{Claim, Direction, MetricId, Verdict, metrics};
 
 /// Parts of the headline; of more, winners are counted.
 const PARTS_MOST: usize = 3;
 
 const MAIN_STEPS: usize = 3;
-
-const RANKED_MOST: usize = 4;
 
 const OTHERS_NAMED: usize = 2;
 
@@ -38,36 +36,58 @@ enum Outcome {
     Single,
 }
 
+/// How the others stand against the first, and the words for it.
+pub(super) struct Race<'a> {
+    pub(super) others: Vec<(usize, Standing)>,
+    /// `fastest`, `faster`, `slower`.
+    pub(super) words: [&'a str; 3],
+    /// After a blank; empty if `had` has it.
+    pub(super) place: &'a str,
+    /// `b had the highest throughput (1,310 transactions/s)`.
+    pub(super) had: &'a str,
+}
+
 impl AnswerWriter<'_> {
-    pub(super) fn best_of_several(&self) -> String {
-        if let Some(text) = self.own_steps().or_else(|| self.best_by_contest()) {
-            return text;
+    pub(super) fn best_of_several(&self) -> Said {
+        if let Some(text) = self.best_by_step().or_else(|| self.best_by_contest()) {
+            return text.into();
         }
         let (metric, steps) = self.main_metric_and_steps();
         let ranked = self.ranker.rank(metric, &steps);
         let Some((best, others)) = ranked.split_first() else {
             let noun = self.findings.step_noun();
-            return format!("No variant committed transactions at every {noun}.");
+            return format!("No variant committed transactions at every {noun}.").into();
         };
         let place = self.place(&steps);
+        let (name, value) = (self.name(best.variant), self.value_named(metric, &best.mean));
+        let race = Race {
+            others: standings(&ranked),
+            words: match metric {
+                metrics::THROUGHPUT => ["fastest", "faster", "slower"],
+                _ => ["best", "better", "worse"],
+            },
+            place: &format!(" {place}"),
+            had: &format!(
+                "{name} had the {} {} ({value})",
+                self.extreme(metric),
+                self.title(metric)
+            ),
+        };
+        let text = self.unless_ahead(&race);
+        let text = text.unwrap_or_else(|| self.winner(&ranked, (metric, &steps, &place)));
+        Said::of(others.iter().filter_map(|other| other.claim.clone()), text)
+    }
+
+    /// What is said of the first of several, unless it is ahead of all others.
+    pub(super) fn unless_ahead(&self, race: &Race<'_>) -> Option<String> {
+        let Race { others, words: [best, better, worse], place, had } = race;
         let of = |standings: &[Standing]| -> Vec<usize> {
-            let such = others.iter().filter(|ranked| standings.contains(&ranked.standing));
-            such.map(|ranked| ranked.variant).collect()
+            let such = others.iter().filter(|(_, standing)| standings.contains(standing));
+            such.map(|(variant, _)| *variant).collect()
         };
         let (tied, single) = (of(&[Standing::Same, Standing::Tied]), of(&[Standing::Single]));
-        let n_behind = others.len() - tied.len() - single.len();
-        if tied.is_empty() && single.is_empty() {
-            return self.winner(&ranked, (metric, &steps, &place));
-        }
-        let (name, value) = (self.name(best.variant), self.value_named(metric, &best.mean));
-        let had =
-            format!("{name} had the {} {} ({value})", self.extreme(metric), self.title(metric));
-        let (best_is, better, worse) = match metric {
-            metrics::THROUGHPUT => ("fastest", "faster", "slower"),
-            _ => ("best", "better", "worse"),
-        };
         // Of single tests, which show that all are behind, but not each that is named among others.
-        let behind = match n_behind {
+        let behind = match others.len() - tied.len() - single.len() {
             0 => String::new(),
             1 => format!("; the other measured {worse}"),
             n => format!("; the remaining {n} measured {worse}"),
@@ -77,20 +97,27 @@ impl AnswerWriter<'_> {
                 true => "variants".to_owned(),
                 false => self.named(&single, NAMED_MOST),
             };
-            return format!("One repetition cannot rank {single} {place}: {had}{behind}. {MORE}.");
+            return Some(format!(
+                "One repetition cannot rank {single}{place}: {had}{behind}. {MORE}."
+            ));
         }
-        if others.iter().all(|ranked| ranked.standing == Standing::Same) {
+        if tied.is_empty() {
+            return None;
+        }
+        if others.iter().all(|(_, standing)| *standing == Standing::Same) {
             let threshold = share(self.findings.threshold);
-            let others = match others {
-                [only] => format!("{} does not differ", self.name(only.variant)),
+            let others = match others.as_slice() {
+                [(only, _)] => format!("{} does not differ", self.name(*only)),
                 others => format!("none of the other {} differs", others.len()),
             };
-            return format!("No winner {place}: {had}, but {others} by more than {threshold}.");
+            return Some(format!(
+                "No winner{place}: {had}, but {others} by more than {threshold}."
+            ));
         }
         let tied = self.named(&tied, NAMED_MOST);
-        format!(
-            "Undecided which is {best_is} {place}: {had}, not shown to be {better} than {tied}{behind}."
-        )
+        Some(format!(
+            "Undecided which is {best}{place}: {had}, not shown to be {better} than {tied}{behind}."
+        ))
     }
 
     /// `at 4 clients`, `on average over all 3 loads`.
@@ -107,9 +134,6 @@ impl AnswerWriter<'_> {
         (metric, steps, place): (MetricId, &[usize], &str),
     ) -> String {
         let best = &ranked[0];
-        if let Some(text) = self.winner_at_two(best.variant, metric, steps) {
-            return text;
-        }
         let (name, value) = (self.name(best.variant), self.value_named(metric, &best.mean));
         let is_best = match self.is_better_at_every_step(best.variant) {
             true => self.is_best(metric),
@@ -119,7 +143,8 @@ impl AnswerWriter<'_> {
         let baseline = self.findings.variants[best.variant].baseline;
         let other = baseline.or_else(|| ranked.get(1).map(|next| next.variant));
         let ahead = other.and_then(|other| {
-            let (relative, _) = self.ranker.against((best.variant, other), metric, steps)?;
+            let Claim { relative, .. } =
+                self.ranker.against((best.variant, other), metric, steps)?;
             let other = self.name(other);
             let style = EffectStyle::of([&relative]);
             // For one load level, the line below has the interval.
@@ -133,10 +158,10 @@ impl AnswerWriter<'_> {
                 }
                 EffectStyle::Percent if baseline.is_none() => {
                     // Relative to the baseline, as the comparisons below.
-                    let (next, _) =
-                        self.ranker.against((ranked[1].variant, best.variant), metric, steps)?;
-                    let word = if next.value > 0.0 { "higher" } else { "lower" };
-                    format!("; next is {other}, {} {word}", size(next.value))
+                    let next = (ranked[1].variant, best.variant);
+                    let next = self.ranker.against(next, metric, steps)?.relative.value;
+                    let word = if next > 0.0 { "higher" } else { "lower" };
+                    format!("; next is {other}, {} {word}", size(next))
                 }
                 EffectStyle::Percent => {
                     let word = if relative.value > 0.0 { "more" } else { "less" };
@@ -145,54 +170,6 @@ impl AnswerWriter<'_> {
             })
         });
         format!("{name} {is_best} {place}: {value}{}.", ahead.unwrap_or_default())
-    }
-
-    /// Of two load levels, each by itself. `None` unless ahead of all others at both.
-    fn winner_at_two(&self, best: usize, metric: MetricId, steps: &[usize]) -> Option<String> {
-        let [first, second] = steps else { return None };
-        let baseline = self.findings.variants[best].baseline?;
-        let own = self.comparisons_of(best, metric);
-        let at = |step: usize| {
-            let comparison = own.iter().copied().find(|c| (c.step, c.baseline) == (step, baseline));
-            Some((comparison?, self.cell(best, step)?.metrics.get(&metric)?))
-        };
-        let ((a, a_value), (b, b_value)) = (at(*first)?, at(*second)?);
-        let is_first = |step: &usize| {
-            let ranked = self.ranker.rank(metric, &[*step]);
-            let is_best = ranked.first().is_some_and(|first| first.variant == best);
-            is_best && others_are(Standing::Behind, &ranked)
-        };
-        if !self.is_better_at_every_step(best) || !steps.iter().all(is_first) {
-            return None;
-        }
-        let style = self.style_of(&[a, b]);
-        let of = match style {
-            EffectStyle::Ratio => "that of",
-            EffectStyle::Percent => "relative to",
-        };
-        let spread = match (style.interval(&a.relative), a.relative.n) {
-            (None, _) => String::new(),
-            (Some(values), 2) => format!("; two repetitions: {values}"),
-            (Some(interval), _) => {
-                format!(", {} CI {interval}", share(self.findings.confidence))
-            }
-        };
-        let beside = style.interval(&b.relative).map_or(String::new(), |text| match b.relative.n {
-            2 => format!("; {text}"),
-            _ => format!(", {text}"),
-        });
-        Some(format!(
-            "{} {}: {} {} ({} {of} {}{spread}) and {} {} ({}{beside}).",
-            self.name(best),
-            self.is_best(metric),
-            self.value_named(metric, a_value),
-            self.at(*first),
-            style.show(a.relative.value),
-            self.name(baseline),
-            value(b_value),
-            self.at(*second),
-            style.show(b.relative.value),
-        ))
     }
 
     /// By the comparisons with its baseline; if it is the baseline, those of its rivals.
@@ -274,68 +251,28 @@ impl AnswerWriter<'_> {
         let contests = self.contests();
         let (metric, steps) = self.main_metric_and_steps();
         let place = self.place(&steps);
-        let mut outcomes = grouped(contests.iter().filter_map(|contest| {
+        let outcomes = contests.iter().filter_map(|contest| {
             let ranked = self.ranker.rank_of(&contest.variants, metric, &steps);
-            Some((self.outcome(contest, &ranked)?, contest.name.as_str()))
-        }));
-        // Decided ones first.
-        outcomes.sort_by_key(|(outcome, _)| !matches!(outcome, Outcome::Best(_)));
+            let name = |variant: usize| self.within(variant, contest);
+            Some((outcome(&ranked, &contest.variants, &name)?, contest.name.clone()))
+        });
         let (on, noun) = match self.works().is_empty() {
             true => ("with", "combinations"),
             false => ("on", "workloads"),
         };
-        let on = |names: &[&str]| match names.len() {
+        let on = |names: &[String]| match names.len() {
             n if n > NAMED_MOST => format!("{on} {n} of {} {noun}", contests.len()),
             _ => format!("{on} {}", list(names)),
         };
-        match outcomes.as_slice() {
-            [] => return None,
-            [(Outcome::Single, names)] => {
-                let names = on(names);
-                return Some(format!(
-                    "One repetition cannot rank variants {names} {place}. {MORE}."
-                ));
-            }
-            _ => {}
-        }
-        let part = |(nth, (outcome, names)): (usize, &(Outcome, Vec<&str>))| {
-            let names = on(names);
-            match outcome {
-                Outcome::Best(name) if nth == 0 => {
-                    format!("{name} {} {names}", self.is_best(metric))
-                }
-                Outcome::Best(name) => format!("{name} {names}"),
-                Outcome::Open(call, Some(pair)) => format!("{call} between {pair} {names}"),
-                Outcome::Open(call, None) => format!("{call} {names}"),
-                Outcome::Single => format!("one repetition cannot rank {names}"),
-            }
-        };
-        let mut parts: Vec<String> = outcomes.iter().enumerate().map(part).collect();
-        if parts.len() > PARTS_MOST {
-            let n_more = parts.drain(PARTS_MOST - 1..).count();
-            parts.push(format!("{n_more} more results below"));
-        }
-        Some(format!("{}, {}.", capital(&place), parts.join("; ")))
-    }
-
-    fn outcome(&self, contest: &Contest, ranked: &[Ranked]) -> Option<Outcome> {
-        let (first, others) = ranked.split_first()?;
-        let has = |standing: Standing| others.iter().any(|other| other.standing == standing);
-        Some(match () {
-            () if has(Standing::Same) || has(Standing::Tied) => {
-                let both = contest.variants.iter().map(|idx| self.within(*idx, contest));
-                let call = if has(Standing::Tied) { "undecided" } else { "no difference" };
-                Outcome::Open(call, (both.len() == 2).then(|| list(both)))
-            }
-            () if has(Standing::Single) => Outcome::Single,
-            // A variant that commits nothing has no rank, but is behind.
-            () if others.is_empty() && contest.variants.len() < 2 => return None,
-            () => Outcome::Best(self.within(first.variant, contest)),
+        let (text, is_single) = told(outcomes.collect(), &self.is_best(metric), &on)?;
+        Some(match is_single {
+            true => format!("{text} {place}. {MORE}."),
+            false => format!("{}, {text}.", capital(&place)),
         })
     }
 
-    /// Rate and unit: the Insert Benchmark's queries, indexed or inserted rows; else transactions.
-    fn own_estimate(&self, variant: usize, step: usize) -> Option<(&Estimate, &'static str)> {
+    /// `104k rows/s`: of the Insert Benchmark its queries, indexed or inserted rows; else transactions.
+    fn own_rate(&self, variant: usize, step: usize) -> String {
         let is_it = |c: &&InsertBenchmarkCell| (c.variant, c.step) == (variant, step);
         let cell = self.findings.insert_benchmark.iter().find(is_it);
         let found = cell.and_then(|cell| {
@@ -344,15 +281,11 @@ impl AnswerWriter<'_> {
             let inserts = cell.inserts.as_ref().map(|rate| (rate, "rows/s"));
             queries.or(indexed).or(inserts)
         });
-        found.or_else(|| {
+        let committed = || {
             let rate = self.cell(variant, step)?.metrics.get(&metrics::THROUGHPUT)?;
             Some((rate, "transactions/s"))
-        })
-    }
-
-    /// `104k rows/s`.
-    fn own_rate(&self, variant: usize, step: usize) -> String {
-        match self.own_estimate(variant, step) {
+        };
+        match found.or_else(committed) {
             Some((rate, unit)) => format!("{} {unit}", Unit::Count.show(rate.value)),
             None => "nothing committed".to_owned(),
         }
@@ -370,90 +303,37 @@ impl AnswerWriter<'_> {
         if main.is_empty() { steps.take(MAIN_STEPS).collect() } else { main }
     }
 
-    /// Several variants over steps of different work, one by one; `None` if steps are loads.
-    pub(super) fn own_steps(&self) -> Option<String> {
+    /// Whether several variants are compared over steps of different work.
+    pub(super) fn has_own_steps(&self) -> bool {
         let steps = &self.findings.steps;
         let is_own = steps.len() > 1 && steps.iter().any(|step| step.own.is_some());
-        if !is_own || self.compared_variants().is_empty() || self.is_mismatched() {
-            return None;
-        }
-        // With what they do at their best steps.
-        let (mut best, mut open, mut is_single) = (Vec::new(), Vec::new(), true);
+        is_own && !self.compared_variants().is_empty() && !self.is_mismatched()
+    }
+
+    /// The best at each of the main steps, with what it does there; `None` if steps are loads.
+    fn best_by_step(&self) -> Option<String> {
         let main = self.main_steps();
-        for &step in &main {
-            let ranked = self.ranker.rank(self.main_metric(step), &[step]);
-            let Some(first) = ranked.first() else { continue };
-            if ranked.len() < 2 || !others_are(Standing::Behind, &ranked) {
-                is_single &= others_are(Standing::Single, &ranked);
-                open.push(self.step(step));
-                continue;
-            }
-            let text = format!("{} ({})", self.step(step), self.own_rate(first.variant, step));
-            best.push((first.variant, text));
-        }
-        let (of_open, is_part) = (list(&open), main.len() < steps.len());
-        let name = |variant: &usize| self.name(*variant);
-        Some(match grouped(best).as_slice() {
-            [] if is_single && !open.is_empty() => {
-                format!("One repetition cannot rank variants at {of_open}. {MORE}.")
-            }
-            [] => format!("Undecided which is best at {of_open}; each step does different work."),
-            [(variant, won)] if open.is_empty() && is_part => match won.len() {
-                1 => format!("{} is fastest at the main step, {}.", name(variant), won[0]),
-                n => format!("{} is fastest at the {n} main steps: {}.", name(variant), list(won)),
-            },
-            best => {
-                let part = |(variant, steps): &(usize, Vec<String>)| {
-                    format!("{} is fastest at {}", name(variant), list(steps))
-                };
-                let open = (!open.is_empty()).then(|| format!("undecided at {of_open}"));
-                let of = if is_part { "Of the main steps: " } else { "" };
-                format!("{of}{}.", joined(best.iter().map(part).chain(open), "; "))
-            }
-        })
-    }
-
-    pub(super) fn own_step_lines(&self) -> Vec<String> {
-        self.main_steps().into_iter().filter_map(|step| self.own_step_line(step)).collect()
-    }
-
-    fn own_step_line(&self, step: usize) -> Option<String> {
-        let metric = self.main_metric(step);
-        let ranked = self.ranker.rank(metric, &[step]);
-        let (first, others) = ranked.split_first()?;
-        let (rate, _) = self.own_estimate(first.variant, step)?;
-        let named = others.iter().take(RANKED_MOST - 1);
-        let effects = named.filter_map(|other| {
-            let pair = (other.variant, first.variant);
-            Some((self.ranker.against(pair, metric, &[step])?.0, other))
-        });
-        let effects: Vec<(Estimate, &Ranked)> = effects.collect();
-        let style = EffectStyle::of(effects.iter().map(|(effect, _)| effect));
-        let behind = effects.iter().map(|(effect, other)| {
-            let tied = match other.standing {
-                Standing::First | Standing::Behind => "",
-                Standing::Single => " (one repetition)",
-                Standing::Same => ", no difference",
-                Standing::Tied => ", undecided",
+        let all: Vec<usize> = (0..self.findings.variants.len()).collect();
+        let at_step = |step: &usize| {
+            let ranked = self.ranker.rank(self.main_metric(*step), &[*step]);
+            let outcome = outcome(&ranked, &all, &|variant| self.name(variant).to_owned())?;
+            let step = match outcome {
+                Outcome::Best(_) => {
+                    format!("{} ({})", self.step(*step), self.own_rate(ranked[0].variant, *step))
+                }
+                _ => self.step(*step),
             };
-            format!("{} {}{tied}", self.name(other.variant), style.show(effect.value))
-        });
-        let (is_alone, title) = (effects.is_empty(), self.title(metric));
-        let (by, then) = match metric {
-            metrics::THROUGHPUT if is_alone => (String::new(), String::new()),
-            metrics::THROUGHPUT => (String::new(), "; then ".to_owned()),
-            _ if is_alone => (format!(" (ranked by {title})"), String::new()),
-            _ => (String::new(), format!("; then, by {title}, ")),
+            Some((outcome, step))
         };
-        Some(format!(
-            "{}{by}: {} {} ({}){then}{}{}.",
-            self.step(step),
-            self.name(first.variant),
-            self.own_rate(first.variant, step),
-            self.ci_of(rate),
-            joined(behind, "; "),
-            more(others.len() - effects.len(), "; "),
-        ))
+        let outcomes = main.iter().filter(|_| self.has_own_steps()).filter_map(at_step).collect();
+        let at = |steps: &[String]| format!("at {}", list(steps));
+        let (text, is_single) = told(outcomes, "is fastest", &at)?;
+        let names = self.findings.variants.iter().map(|variant| variant.name.as_str());
+        Some(match () {
+            () if is_single => format!("{text}. {MORE}."),
+            () if main.len() < self.findings.steps.len() => format!("Of the main steps: {text}."),
+            () => format!("{}.", begin(&text, names)),
+        })
     }
 
     /// One variant over steps of the workload, each by itself; `None` if a step is a load.
@@ -513,34 +393,21 @@ impl AnswerWriter<'_> {
         if others.is_empty() {
             return Some(format!("{name} costs {price}."));
         }
-        let with = |wanted: Standing| -> Vec<usize> {
-            let such = |(other, _): &&(&CostFacts, f64)| {
-                self.cost_standing(first, other, priced) == wanted
-            };
-            others.iter().filter(such).map(|(other, _)| other.variant).collect()
+        let race = Race {
+            others: others
+                .iter()
+                .map(|(other, _)| (other.variant, self.cost_standing(first, other, priced)))
+                .collect(),
+            words: ["cheapest", "cheaper", "dearer"],
+            place: "",
+            had: &format!("{name} measured {price}"),
         };
-        let (single, tied) = (with(Standing::Single), with(Standing::Tied));
-        let named = others.iter().take(OTHERS_NAMED);
-        let named = list(
-            named.map(|(facts, money)| format!("{} {}", self.name(facts.variant), number(*money))),
-        );
-        let what = match single.len() == others.len() {
-            true => "variants".to_owned(),
-            false => self.named(&single, single.len()),
-        };
-        let rivals = self.named(&tied, OTHERS_NAMED);
-        Some(match tied.len() {
-            _ if !single.is_empty() => format!(
-                "One repetition cannot rank {what} by cost: {name} measured cheapest, {price}; {named}."
-            ),
-            0 => format!("{name} is cheapest: {price}; {named}."),
-            n if n == others.len() => {
-                format!("Undecided which is cheapest: {name} measured {price}; {named}.")
-            }
-            _ => format!(
-                "Undecided which is cheapest: {name} measured {price}, not shown to be cheaper than {rivals}."
-            ),
-        })
+        Some(self.unless_ahead(&race).unwrap_or_else(|| {
+            let named = others.iter().take(OTHERS_NAMED);
+            let named = named
+                .map(|(facts, money)| format!("{} {}", self.name(facts.variant), number(*money)));
+            format!("{name} is cheapest: {price}; {}.", list(named))
+        }))
     }
 
     /// Whether `other` is dearer at all its steps. With equal prices this compares throughputs.
@@ -561,9 +428,56 @@ impl AnswerWriter<'_> {
     }
 }
 
-/// Of all but the first.
-fn others_are(standing: Standing, ranked: &[Ranked]) -> bool {
-    ranked.iter().skip(1).all(|other| other.standing == standing)
+/// Of one of several groups of variants, or of steps, each of which has its own best.
+fn outcome(ranked: &[Ranked], all: &[usize], name: &dyn Fn(usize) -> String) -> Option<Outcome> {
+    let (first, others) = ranked.split_first()?;
+    let has = |standing: Standing| others.iter().any(|other| other.standing == standing);
+    Some(match () {
+        () if has(Standing::Same) || has(Standing::Tied) => {
+            let call = if has(Standing::Tied) { "undecided" } else { "no difference" };
+            let both = (all.len() == 2).then(|| list(all.iter().map(|variant| name(*variant))));
+            Outcome::Open(call, both)
+        }
+        () if has(Standing::Single) => Outcome::Single,
+        // A variant that commits nothing has no rank, but is behind.
+        () if others.is_empty() && all.len() < 2 => return None,
+        () => Outcome::Best(name(first.variant)),
+    })
+}
+
+/// `pg is fastest on point and inserts; ch on sums`, the decided first, and whether it is only that one repetition
+/// ranks nothing; none without outcomes.
+fn told(
+    outcomes: Vec<(Outcome, String)>,
+    is_best: &str,
+    on: &dyn Fn(&[String]) -> String,
+) -> Option<(String, bool)> {
+    let mut outcomes = grouped(outcomes);
+    outcomes.sort_by_key(|(outcome, _)| !matches!(outcome, Outcome::Best(_)));
+    if let [(Outcome::Single, names)] = outcomes.as_slice() {
+        return Some((format!("One repetition cannot rank variants {}", on(names)), true));
+    }
+    let part = |(nth, (outcome, names)): (usize, &(Outcome, Vec<String>))| {
+        let names = on(names);
+        match outcome {
+            Outcome::Best(name) if nth == 0 => format!("{name} {is_best} {names}"),
+            Outcome::Best(name) => format!("{name} {names}"),
+            Outcome::Open(call, Some(pair)) => format!("{call} between {pair} {names}"),
+            Outcome::Open(call, None) => format!("{call} {names}"),
+            Outcome::Single => format!("one repetition cannot rank {names}"),
+        }
+    };
+    let mut parts: Vec<String> = outcomes.iter().enumerate().map(part).collect();
+    if parts.len() > PARTS_MOST {
+        let n_more = parts.drain(PARTS_MOST - 1..).count();
+        parts.push(format!("{n_more} more results below"));
+    }
+    (!parts.is_empty()).then(|| (parts.join("; "), false))
+}
+
+/// Of all but the first, with their variants.
+pub(super) fn standings(ranked: &[Ranked]) -> Vec<(usize, Standing)> {
+    ranked.iter().skip(1).map(|other| (other.variant, other.standing)).collect()
 }
 
 /// A level as names of variants have it: with the last part of its factor's name, unless it is a name itself.

@@ -6,11 +6,11 @@ use dyno_record::CommitSafety;
 use dyno_units::Question;
 
 use super::AnswerWriter;
-use super::grammar::word;
+use super::grammar::{Said, word};
 use super::ranking::Ranked;
 use crate::numbers::{self, EffectStyle};
 use crate::words::{count, distinct, joined, list, share, size};
-use crate::{Estimate, Verdict, metrics};
+use crate::{Claim, Verdict, metrics};
 
 const SETTINGS_MOST: usize = 2;
 
@@ -27,8 +27,8 @@ struct Group {
     /// From which this pair was chosen.
     n_pairs: usize,
     variants: Vec<usize>,
-    /// Of `safe` against `fast`.
-    effect: (Estimate, Verdict),
+    /// `safe` against `fast`.
+    claim: Claim,
 }
 
 fn in_throughput(verdict: Verdict) -> &'static str {
@@ -53,13 +53,19 @@ impl AnswerWriter<'_> {
         self.findings.variants[variant].commit_safety
     }
 
-    pub(super) fn cost_of_safety(&self) -> Option<String> {
+    pub(super) fn cost_of_safety(&self) -> Option<Said> {
         let (groups, place) = self.safety_groups()?;
-        let cut =
-            |group: &Group| format!("{}{}", size(group.effect.0.value), self.interval_of(group));
-        if let [only] = groups.as_slice() {
+        let text = self.cost_in_groups(&groups, &place)?;
+        Some(Said::of(groups.into_iter().map(|group| group.claim), text))
+    }
+
+    fn cost_in_groups(&self, groups: &[Group], place: &str) -> Option<String> {
+        let cut = |group: &Group| {
+            format!("{}{}", size(group.claim.relative.value), self.interval_of(group))
+        };
+        if let [only] = groups {
             let (safe, fast) = (self.name(only.safe.variant), self.name(only.fast.variant));
-            let cost = match only.effect.1 {
+            let cost = match only.claim.verdict {
                 Verdict::Worse => format!("cuts throughput by {}", cut(only)),
                 Verdict::NoDifference => "costs no measurable throughput".to_owned(),
                 _ => return None,
@@ -73,8 +79,8 @@ impl AnswerWriter<'_> {
             ));
         }
         let (mut cuts, mut free, mut open) = (Vec::new(), Vec::new(), Vec::new());
-        for group in &groups {
-            match group.effect.1 {
+        for group in groups {
+            match group.claim.verdict {
                 Verdict::Worse => cuts.push(format!("by {} in {}", cut(group), group.name)),
                 Verdict::NoDifference => free.push(&group.name),
                 _ => open.push(&group.name),
@@ -124,7 +130,7 @@ impl AnswerWriter<'_> {
 
     /// ` (95 % CI 92.1–93.9 %)` of the share that the safe variant gives up.
     fn interval_of(&self, group: &Group) -> String {
-        let effect = &group.effect.0;
+        let effect = &group.claim.relative;
         let Some((low, high)) = effect.low.zip(effect.high).filter(|_| effect.n > 2) else {
             return String::new();
         };
@@ -189,15 +195,15 @@ impl AnswerWriter<'_> {
             return None;
         }
         let pair = (safe.variant, fast.variant);
-        let effect = self.ranker.against_one_of(n_pairs, pair, metrics::THROUGHPUT, steps)?;
+        let claim = self.ranker.against_one_of(n_pairs, pair, metrics::THROUGHPUT, steps)?;
         let mut trials = self.ranker.joined.trials.iter().filter(|t| own.contains(&t.variant));
         let name = trials.find_map(|trial| Some(trial.finished()?.server.product.clone()))?;
-        Some(Group { name, safe, fast, n_pairs, variants: own.to_vec(), effect })
+        Some(Group { name, safe, fast, n_pairs, variants: own.to_vec(), claim })
     }
 
     /// Reference of the lines on safety, if any: the fastest safe variant's baseline, or itself.
     pub(super) fn safe_one(&self) -> Option<usize> {
-        if self.compared_variants().is_empty() || self.own_steps().is_some() {
+        if self.compared_variants().is_empty() || self.has_own_steps() {
             return None;
         }
         match self.safety_groups()?.0.as_slice() {
@@ -221,13 +227,14 @@ impl AnswerWriter<'_> {
         let mut ranked = self.ranked_by_safety(reference);
         ranked.sort_by_key(|(r, _)| (self.safety(r.variant), r.variant != reference));
         let others = ranked.iter().filter(|(r, _)| r.variant != reference);
-        let style = EffectStyle::of(others.filter_map(|(_, e)| e.as_ref()).map(|(e, _)| e));
-        let line = |(ranked, effect): &(Ranked, Option<(Estimate, Verdict)>)| {
+        let style =
+            EffectStyle::of(others.filter_map(|(_, claim)| Some(&claim.as_ref()?.relative)));
+        let line = |(ranked, claim): &(Ranked, Option<Claim>)| {
             let name = self.name(ranked.variant);
             let safety = self.safety(ranked.variant);
-            let against = match effect {
+            let against = match claim {
                 _ if ranked.variant == reference => format!(" ({})", self.ci_of(&ranked.mean)),
-                Some((relative, verdict)) => {
+                Some(Claim { relative, verdict, .. }) => {
                     let durability = match self.safety(reference).cmp(&safety) {
                         Ordering::Less => "less",
                         Ordering::Equal => "equally",
@@ -257,11 +264,11 @@ impl AnswerWriter<'_> {
     }
 
     /// All variants with a rank, each against `other`, by throughput.
-    fn ranked_by_safety(&self, other: usize) -> Vec<(Ranked, Option<(Estimate, Verdict)>)> {
+    fn ranked_by_safety(&self, other: usize) -> Vec<(Ranked, Option<Claim>)> {
         let (metric, steps) = self.main_metric_and_steps();
         let against = |ranked: Ranked| {
-            let effect = self.ranker.against((ranked.variant, other), metric, &steps);
-            (ranked, effect)
+            let claim = self.ranker.against((ranked.variant, other), metric, &steps);
+            (ranked, claim)
         };
         self.ranker.rank(metric, &steps).into_iter().map(against).collect()
     }
@@ -290,17 +297,17 @@ impl AnswerWriter<'_> {
         let mut others = self.ranked_by_safety(safe);
         others.retain(|(r, _)| group.variants.contains(&r.variant) && r.variant != safe);
         others.sort_by_key(|(r, _)| self.safety(r.variant));
-        let effects = others.iter().filter_map(|(_, effect)| effect.as_ref());
-        let style = EffectStyle::of(effects.map(|(effect, _)| effect));
-        let of = |(other, effect): &(Ranked, Option<(Estimate, Verdict)>)| {
-            let (effect, verdict) = effect.as_ref()?;
+        let style =
+            EffectStyle::of(others.iter().filter_map(|(_, claim)| Some(&claim.as_ref()?.relative)));
+        let of = |(other, claim): &(Ranked, Option<Claim>)| {
+            let Claim { relative, verdict, .. } = claim.as_ref()?;
             let verdict = match verdict.is_decided() {
                 true => String::new(),
                 false => format!(", {}", word(*verdict)),
             };
             let risk = risk(self.safety(other.variant));
             let risk = risk.map_or(String::new(), |risk| format!("; {risk}"));
-            let (shown, ci) = (style.show(effect.value), self.effect_ci(effect, style));
+            let (shown, ci) = (style.show(relative.value), self.effect_ci(relative, style));
             Some(format!("{shown} with {} ({ci}{verdict}{risk})", self.name(other.variant)))
         };
         format!(

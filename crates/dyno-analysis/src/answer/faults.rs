@@ -32,7 +32,8 @@ impl AnswerWriter<'_> {
         match in_short(&away) {
             Some(short) if whole.split_whitespace().count() > SHORT_MOST => {
                 let median = if all.len() > n_variants { " (median)" } else { "" };
-                let short = format!("After {done}, {short}{median}{}.", lost_in_short(all));
+                let lost = lost(all).map_or(String::new(), |lost| format!("; {lost}"));
+                let short = format!("After {done}, {short}{median}{lost}.");
                 std::iter::once(short).chain(parts.into_iter().map(|part| part + ".")).collect()
             }
             _ => vec![whole],
@@ -50,22 +51,6 @@ pub(super) fn in_short(away: &[(f64, &str)]) -> Option<String> {
         [first, second] => format!("nothing was committed for {} and {}", one(first), one(second)),
         _ => format!("nothing was committed for {} to {}", one(least), one(most)),
     })
-}
-
-/// `; up to 44 confirmed transactions were lost`, of all trials; empty without a promotion.
-pub(super) fn lost_in_short(faults: &[FaultFacts]) -> String {
-    let all = || faults.iter().filter_map(|facts| facts.lost);
-    let shown = all().map(|(least, _)| least).max();
-    match (shown, all().map(|(_, most)| most).max()) {
-        (Some(0), Some(0)) => "; no confirmed transaction was lost".to_owned(),
-        (Some(0), Some(n)) => {
-            let most = count(n, "confirmed transaction");
-            format!("; no loss was shown, and at most {most} could be missing")
-        }
-        (_, Some(1)) => "; up to 1 confirmed transaction was lost".to_owned(),
-        (_, Some(n)) => format!("; up to {n} confirmed transactions were lost"),
-        (_, None) => String::new(),
-    }
 }
 
 /// `the server was killed`, `replica-1 was stopped`.
@@ -108,25 +93,25 @@ pub(super) fn part(name: &str, faults: &[&FaultFacts]) -> String {
     if n > 0 && n < n_all {
         text += &format!("; {NOT} in {} of {n_all} faults", n_all - n);
     }
-    text + &lost(faults)
+    let lost = lost(faults.iter().copied());
+    text + &lost.map_or(String::new(), |lost| format!(", {lost}"))
 }
 
-/// `, lost 40 to 44 confirmed transactions`, of all trials; empty without a promotion.
-pub(super) fn lost(faults: &[&FaultFacts]) -> String {
-    let all: Vec<(u64, u64)> = faults.iter().filter_map(|facts| facts.lost).collect();
-    let least = all.iter().map(|(least, _)| *least).min();
-    let most = all.iter().map(|(_, most)| *most).max();
-    let (Some(least), Some(most)) = (least, most) else { return String::new() };
+/// `40 to 44 confirmed transactions lost`, of all trials; none without a promotion.
+pub(super) fn lost<'a>(faults: impl IntoIterator<Item = &'a FaultFacts>) -> Option<String> {
+    let all: Vec<(u64, u64)> = faults.into_iter().filter_map(|facts| facts.lost).collect();
+    let least = all.iter().map(|(least, _)| *least).min()?;
+    let most = all.iter().map(|(_, most)| *most).max()?;
     let per = if all.len() > 1 { " per trial" } else { "" };
-    let n = |n: u64| format!("{}{per}", count(n, "confirmed transaction"));
-    match (least, most) {
-        (0, 0) => ", lost no confirmed transaction".to_owned(),
-        (least, most) if least == most => format!(", lost {}", n(least)),
+    let n = |n: u64| count(n, "confirmed transaction");
+    Some(match (least, most) {
+        (0, 0) => "no confirmed transaction lost".to_owned(),
+        (least, most) if least == most => format!("{} lost{per}", n(least)),
         (0, most) if all.iter().all(|(least, _)| *least == 0) => {
-            format!(", no loss shown (at most {})", n(most))
+            format!("no loss shown (at most {}{per})", n(most))
         }
-        (least, most) => format!(", lost {least} to {}", n(most)),
-    }
+        (least, most) => format!("{least} to {} lost{per}", n(most)),
+    })
 }
 
 fn with_range(values: &[f64]) -> String {

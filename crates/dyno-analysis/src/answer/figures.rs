@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::AnswerWriter;
+use super::best::{Race, standings};
+use super::grammar::Said;
 use crate::attribution::AttributionFacts;
 use crate::debt::DebtFacts;
 use crate::kinds::KindCell;
@@ -20,8 +22,6 @@ const READS: &str = "reads.data";
 pub(super) const ON_DISK: MetricId = MetricId::new("data.on_disk");
 pub(super) const SNAPSHOT: MetricId = MetricId::new("volume.snapshot_time");
 pub(super) const CLONE: MetricId = MetricId::new("volume.clone_time");
-
-const SAVING_LEAST: f64 = 0.01;
 
 impl AnswerWriter<'_> {
     /// `innodb 4×, postgresql 0.5×`, and `more` if there are too many.
@@ -85,47 +85,51 @@ impl AnswerWriter<'_> {
         ))
     }
 
-    pub(super) fn smallest(&self) -> Option<String> {
-        let all = self.measured(ON_DISK);
-        let [(least, size), .., (most, largest)] = all.as_slice() else { return None };
-        let is_baseline = |variant: usize| self.findings.variants[variant].baseline.is_none();
-        let baseline = all.iter().find(|(variant, _)| is_baseline(*variant) && variant != least);
-        let (other, reference) = baseline.copied().unwrap_or((*most, largest));
-        let saved = 1.0 - size.value / reference.value;
-        let (least, size) = (self.name(*least), value(size));
-        if saved < SAVING_LEAST || !saved.is_finite() {
-            let largest = value(largest);
-            return Some(format!(
-                "The data take about the same disk space in all variants: {size} to {largest}."
-            ));
-        }
-        let (saved, other, reference) = (share(saved), self.name(other), value(reference));
-        Some(format!(
-            "{least} takes the least disk space: {size}, {saved} less than {other} ({reference})."
-        ))
+    /// Which takes the least space on disk at the last step that tells, by the rule for "is fastest".
+    pub(super) fn smallest(&self) -> Option<Said> {
+        let steps = self.findings.cells.iter().filter(|c| c.metrics.contains_key(&ON_DISK));
+        let ranked = self.ranker.rank(ON_DISK, &[steps.map(|cell| cell.step).max()?]);
+        let [first, .., last] = ranked.as_slice() else { return None };
+        let (name, size) = (self.name(first.variant), value(&first.mean));
+        let race = Race {
+            others: standings(&ranked),
+            words: ["smallest", "smaller", "larger"],
+            place: " on disk",
+            had: &format!("{name} measured {size}"),
+        };
+        let text = self.unless_ahead(&race).unwrap_or_else(|| {
+            let baseline = self.findings.variants[first.variant].baseline;
+            let other = ranked.iter().find(|other| Some(other.variant) == baseline).unwrap_or(last);
+            let saved = share(1.0 - first.mean.value / other.mean.value);
+            let (other, reference) = (self.name(other.variant), value(&other.mean));
+            format!(
+                "{name} takes the least disk space: {size}, {saved} less than {other} ({reference})."
+            )
+        });
+        Some(Said::of(ranked.iter().filter_map(|other| other.claim.clone()), text))
     }
 
     pub(super) fn snapshots(&self) -> Option<String> {
         let range = |metric: MetricId| {
             let all = self.measured(metric);
-            let (least, most) = (value(all.first()?.1), value(all.last()?.1));
+            let (least, most) = (value(all.first()?), value(all.last()?));
             Some(if least == most { least } else { format!("{least} to {most}") })
         };
         let (snapshot, clone) = (range(SNAPSHOT)?, range(CLONE)?);
         Some(format!("A snapshot takes {snapshot}, a clone of it {clone}."))
     }
 
-    /// Each variant's last measurement; the least value first.
-    fn measured(&self, metric: MetricId) -> Vec<(usize, &Estimate)> {
+    /// Each variant's last measurement, the least value first.
+    fn measured(&self, metric: MetricId) -> Vec<&Estimate> {
         let of_variant = |variant: usize| {
             let has_it =
                 |cell: &&Cell| cell.variant == variant && cell.metrics.contains_key(&metric);
             let last = self.findings.cells.iter().filter(has_it).max_by_key(|cell| cell.step);
-            Some((variant, last?.metrics.get(&metric)?))
+            last?.metrics.get(&metric)
         };
-        let mut all: Vec<(usize, &Estimate)> =
+        let mut all: Vec<&Estimate> =
             (0..self.findings.variants.len()).filter_map(of_variant).collect();
-        all.sort_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
+        all.sort_by(|a, b| a.value.total_cmp(&b.value));
         all
     }
 

@@ -6,17 +6,39 @@ use dyno_units::Unit;
 use super::AnswerWriter;
 use crate::numbers::{EffectStyle, interval, value};
 use crate::statistics::REPETITIONS_CAP;
-use crate::words::{ci, list, loads, share};
-use crate::{Comparison, Estimate, Metric, MetricId, Verdict, metrics};
+use crate::words::{ci, joined, list, loads, share, size};
+use crate::{Claim, Comparison, Estimate, Metric, MetricId, Verdict, metrics};
 
 /// In the order of sentences.
-pub(super) const VERDICTS: [Verdict; 4] =
+const VERDICTS: [Verdict; 4] =
     [Verdict::Better, Verdict::Worse, Verdict::NoDifference, Verdict::Inconclusive];
+
+/// Loads of one verdict that are named one by one.
+const STEPS_NAMED: usize = 3;
 
 /// More would be a guess from too little.
 const REPETITIONS_GUESSED: u32 = 50;
 
 pub(super) const MORE_REPETITIONS: &str = "Raise `repetitions` to at least 3";
+
+/// A sentence, and the comparisons that it is made of, if it compares.
+#[derive(Clone)]
+pub(super) struct Said {
+    pub(super) text: String,
+    pub(super) claims: Vec<Claim>,
+}
+
+impl Said {
+    pub(super) fn of<C: Into<Claim>>(all: impl IntoIterator<Item = C>, text: String) -> Said {
+        Said { text, claims: all.into_iter().map(Into::into).collect() }
+    }
+}
+
+impl From<String> for Said {
+    fn from(text: String) -> Said {
+        Said { text, claims: Vec::new() }
+    }
+}
 
 /// For subject, "is" and "sustains" of [`AnswerWriter::clause`].
 pub(super) type Mood = [&'static str; 3];
@@ -52,6 +74,63 @@ impl AnswerWriter<'_> {
             EffectStyle::Percent => as_percent,
         };
         format!("{subject} {verb} {} {than} {theirs}", amount(words))
+    }
+
+    /// `faster at 4 clients (+49.5 %); slower at 16 clients (−40.3 %); no different at 1 client`: the loads of
+    /// each verdict, if asked for with intervals.
+    pub(super) fn over_loads(&self, all: &[&Comparison], has_ci: bool) -> String {
+        if all.iter().all(|c| is_nothing(c)) {
+            return format!("committed nothing at {}", self.all_steps(all.len()));
+        }
+        let of_verdict = |group: Vec<&Comparison>| self.of_verdict(&group, all.len(), has_ci);
+        let chance = if has_ci { self.chance(all) } else { String::new() };
+        joined(by_verdict(all).map(of_verdict), "; ") + &chance
+    }
+
+    /// `faster at all 5 loads, by 24.8 % (1 client) to 88.1 % (16 clients)`.
+    fn of_verdict(&self, group: &[&Comparison], n_all: usize, has_ci: bool) -> String {
+        let (style, n, is_decided) =
+            (self.style_of(group), group.len(), group[0].verdict.is_decided());
+        let word = match group[0].verdict {
+            Verdict::Better | Verdict::Worse => self.word_of(group[0]),
+            Verdict::NoDifference => "no different",
+            Verdict::Inconclusive => "undecided",
+        };
+        let has_values = is_decided || has_ci;
+        let interval = |c: &Comparison| {
+            let interval = style.interval(&c.relative).filter(|_| has_ci);
+            interval.map_or(String::new(), |text| format!(", {text}"))
+        };
+        if n <= STEPS_NAMED && (n == 1 || n < n_all) {
+            let step = |c: &&Comparison| match has_values {
+                true if is_nothing(c) => format!("{} (nothing committed)", self.step(c.step)),
+                true => {
+                    let value = style.show(c.relative.value);
+                    format!("{} ({value}{})", self.step(c.step), interval(c))
+                }
+                false => self.step(c.step),
+            };
+            return format!("{word} at {}", loads(group.iter().map(step)));
+        }
+        let at = match n == n_all {
+            true => self.all_steps(n),
+            false => format!("{n} of {n_all} {}s", self.findings.step_noun()),
+        };
+        // The word has the direction.
+        let is_by = is_decided && style == EffectStyle::Percent;
+        let show = |c: &Comparison| match is_by {
+            true => size(c.relative.value),
+            false => style.show(c.relative.value),
+        };
+        let (least, most) =
+            ends(group, |c| if is_decided { distance(c) } else { c.relative.value });
+        let end = |c: &Comparison| format!("{} ({}{})", show(c), self.step(c.step), interval(c));
+        let values = match () {
+            () if !has_values => return format!("{word} at {at}"),
+            () if !has_ci && show(least) == show(most) => show(least),
+            () => format!("{} to {}", end(least), end(most)),
+        };
+        format!("{word} at {at}, {}{values}", if is_by { "by " } else { "" })
     }
 
     /// `1,500 transactions/s against 1,000/s`.
@@ -108,23 +187,25 @@ impl AnswerWriter<'_> {
         loads(comparisons.iter().map(|c| self.step(c.step)))
     }
 
-    /// Loads whose intervals exclude zero without a verdict, and the size of the family.
-    pub(super) fn chances_among(&self, comparisons: &[&Comparison]) -> Option<(String, usize)> {
+    /// ` (significant at 8 clients if tested alone, but not after correcting for 5 comparisons)`: of those whose
+    /// intervals exclude zero without a verdict; empty if there are none.
+    pub(super) fn chance(&self, all: &[&Comparison]) -> String {
         let is_such = |c: &&Comparison| c.verdict == Verdict::Inconclusive && excludes_zero(c);
-        let such: Vec<&Comparison> = comparisons.iter().copied().filter(is_such).collect();
-        let places = match such.as_slice() {
-            [] => return None,
-            [only] => self.at(only.step),
-            several => format!("at {}", self.loads(several)),
+        let such: Vec<&Comparison> = all.iter().copied().filter(is_such).collect();
+        let at = match such.as_slice() {
+            [] => return String::new(),
+            [_] if all.len() == 1 => String::new(),
+            [only] => self.at(only.step) + " ",
+            several => format!("at {} ", self.loads(several)),
         };
-        Some((places, self.family_size(such[0].metric)))
-    }
-
-    /// The number of comparisons, if nothing but the correction for it leaves this one undecided.
-    pub(super) fn corrected_for(&self, c: &Comparison) -> Option<usize> {
-        let n_family = self.family_size(c.metric);
-        let is_open = c.verdict == Verdict::Inconclusive && excludes_zero(c);
-        (is_open && n_family > 1).then_some(n_family)
+        match self.family_size(such[0].metric) {
+            1 => String::new(),
+            n => {
+                format!(
+                    " (significant {at}if tested alone, but not after correcting for {n} comparisons)"
+                )
+            }
+        }
     }
 
     fn family_size(&self, metric: MetricId) -> usize {
@@ -162,7 +243,7 @@ pub(super) fn word(verdict: Verdict) -> &'static str {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
         Verdict::NoDifference => "no difference",
-        Verdict::Inconclusive => "inconclusive",
+        Verdict::Inconclusive => "undecided",
     }
 }
 
@@ -183,7 +264,7 @@ fn excludes_zero(c: &Comparison) -> bool {
 }
 
 /// Those with each verdict, as far as there are any.
-pub(super) fn by_verdict<'a>(all: &[&'a Comparison]) -> impl Iterator<Item = Vec<&'a Comparison>> {
+fn by_verdict<'a>(all: &[&'a Comparison]) -> impl Iterator<Item = Vec<&'a Comparison>> {
     let with = move |verdict: Verdict| -> Vec<&'a Comparison> {
         all.iter().copied().filter(|c| c.verdict == verdict).collect()
     };
@@ -191,7 +272,7 @@ pub(super) fn by_verdict<'a>(all: &[&'a Comparison]) -> impl Iterator<Item = Vec
 }
 
 /// Least and most of comparisons, of which there is one at least.
-pub(super) fn ends<'a>(
+fn ends<'a>(
     all: &[&'a Comparison],
     of: impl Fn(&Comparison) -> f64,
 ) -> (&'a Comparison, &'a Comparison) {

@@ -3,10 +3,11 @@
 
 use dyno_units::Varied;
 
+use super::grammar::Said;
 use super::{AnswerWriter, At, NAMED_MOST};
 use crate::compare::Samples;
 use crate::numbers::{EffectStyle, Unit, interval};
-use crate::scaling::{ScalingFacts, ScalingLoad, Turn};
+use crate::scaling::{End, ScalingFacts, ScalingLoad, Turn, end_of};
 use crate::statistics::{Call, Effect, calls_at};
 use crate::words::{count, joined, list, said, share};
 use crate::{Comparison, Verdict, metrics};
@@ -29,15 +30,6 @@ struct Grown<'a> {
     comparison: &'a Comparison,
 }
 
-enum End {
-    /// Highest at the heaviest load, and rising up to there.
-    Rising,
-    /// From here on within the threshold of the peak.
-    Level(u64),
-    /// Falls behind the peak.
-    Peak(u64),
-}
-
 struct SpeedUp<'a> {
     variant: usize,
     best: &'a ScalingLoad,
@@ -52,7 +44,7 @@ impl AnswerWriter<'_> {
     /// Whether throughput at the last step grows faster than the one number that is varied, against the variant
     /// with the least of it; none if not exactly one is varied, the baseline is another variant, or the step is
     /// not judged by throughput.
-    pub(super) fn linear(&self) -> Option<String> {
+    pub(super) fn linear(&self) -> Option<Said> {
         let (factor, all) = self.grown_with_number()?;
         let verdicts = self.growths(&all);
         let what = match verdicts.iter().position(|one| *one == Growth::More) {
@@ -66,11 +58,12 @@ impl AnswerWriter<'_> {
             }
             None => format!("not shown to be superlinear in {factor}"),
         };
-        Some(format!("Throughput is {what}: {}.", self.growth_in_numbers(&all)))
+        let text = format!("Throughput is {what}: {}.", self.growth_in_numbers(&all));
+        Some(Said::of(all.iter().map(|one| one.comparison), text))
     }
 
     /// What more of the one number that is varied brings, by the same comparisons.
-    pub(super) fn grown(&self) -> Option<String> {
+    pub(super) fn grown(&self) -> Option<Said> {
         let (factor, all) = self.grown_with_number()?;
         let first = all.first().filter(|_| Varied::counts_members(factor))?;
         let place = match self.findings.steps.len() {
@@ -79,7 +72,7 @@ impl AnswerWriter<'_> {
         };
         let is_open = all.iter().all(|one| one.comparison.verdict == Verdict::Inconclusive);
         let (numbers, least) = (self.growth_in_numbers(&all), first.least);
-        Some(match is_open {
+        let text = match is_open {
             true => format!(
                 "Undecided whether throughput{place} grows with the number of {factor}, relative to \
                  {least}: {numbers}."
@@ -87,7 +80,8 @@ impl AnswerWriter<'_> {
             false => {
                 format!("Throughput{place} by number of {factor}, relative to {least}: {numbers}.")
             }
-        })
+        };
+        Some(Said::of(all.iter().map(|one| one.comparison), text))
     }
 
     fn grown_with_number(&self) -> Option<(&str, Vec<Grown<'_>>)> {
@@ -240,16 +234,9 @@ impl AnswerWriter<'_> {
     fn speed_up<'a>(&self, facts: &'a ScalingFacts) -> Option<SpeedUp<'a>> {
         let best = facts.loads.iter().max_by(|a, b| a.speed_up.total_cmp(&b.speed_up))?;
         let (first, last) = (facts.loads.first()?, facts.loads.last()?);
-        let room = 1.0 - self.findings.threshold;
-        let near = |load: &&ScalingLoad| load.speed_up >= best.speed_up * room;
-        let level = facts.loads.iter().find(near).map_or(best.clients, |load| load.clients);
-        let end = if last.speed_up < best.speed_up * room {
-            End::Peak(best.clients)
-        } else if level < last.clients {
-            End::Level(level)
-        } else {
-            End::Rising
-        };
+        let loads: Vec<(u64, f64)> =
+            facts.loads.iter().map(|load| (load.clients, load.speed_up)).collect();
+        let end = end_of(&loads, self.findings.threshold)?;
         let n_choices = facts.loads.len() - 1;
         Some(SpeedUp { variant: facts.variant, best, first, last, n_choices, end })
     }

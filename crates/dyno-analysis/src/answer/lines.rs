@@ -5,15 +5,13 @@ use std::collections::BTreeSet;
 
 use dyno_record::AuditRow;
 
-use super::grammar::{by_verdict, distance, ends, is_nothing, repetitions_needed, word};
+use super::grammar::{distance, is_nothing, repetitions_needed, word};
 use super::{AnswerWriter, DETAILS_MOST, NAMED_MOST};
 use crate::numbers::EffectStyle;
 use crate::words::{capital, count, distinct, joined, list, share};
 use crate::{Comparison, ConcurrencyGroup, GroupComparison, MetricId, Verdict, metrics};
 
 const JOB_FIGURES_MOST: usize = 3;
-
-const STEPS_NAMED: usize = 3;
 
 impl AnswerWriter<'_> {
     /// Of kinds of transactions that did not do their work, and of tables.
@@ -48,8 +46,7 @@ impl AnswerWriter<'_> {
         let safety = self.safety_lines(room);
         let mut lines = match (compared.as_slice(), &safety) {
             ([], _) => self.descriptions(),
-            _ if self.own_steps().is_some() => self.own_step_lines(),
-            ([only], _) => self.of_one(*only),
+            ([only], _) if !self.has_own_steps() => self.of_one(*only),
             (_, Some(lines)) => lines.clone(),
             (several, None) => self.of_several(several, room),
         };
@@ -77,19 +74,15 @@ impl AnswerWriter<'_> {
             let text = match all.as_slice() {
                 [] => continue,
                 [only] => self.effect_and_ci(only, self.findings.effect_style(only.metric)),
-                several if i == 0 => self.ends_with_ci(several),
-                several => self.over_steps(several),
+                several if i == 0 => {
+                    let n = self.cis_and_n(several.iter().map(|c| c.relative.n));
+                    format!("{}; {n}", self.over_loads(several, true))
+                }
+                several => self.over_loads(several, false),
             };
             lines.push(capital(&format!("{}: {text}.", self.title(metric))));
         }
         lines.extend(self.figures_of_jobs(first));
-        lines.extend(self.chances_among(&main).map(|(places, n_family)| {
-            let metric = capital(self.title(first.metric));
-            format!(
-                "{metric} {places} differs significantly if tested alone, but not after correcting \
-                 for {n_family} comparisons."
-            )
-        }));
         lines.extend(repetitions_needed(&main).map(|text| capital(&text) + "."));
         let groups = self.by_concurrency(variant);
         lines.extend(groups.map(|(all, n)| format!("Throughput by concurrency: {all} ({n}).")));
@@ -136,31 +129,8 @@ impl AnswerWriter<'_> {
             }
             _ => self.effect_ci(&c.relative, style),
         };
-        let alone = self.corrected_for(c).map_or(String::new(), |n_family| {
-            format!(
-                " (significant if tested alone, but not after correcting for {n_family} comparisons)"
-            )
-        });
+        let alone = self.chance(&[c]);
         format!("{} ({ci}), {}{alone}", style.show(c.relative.value), self.verdict_of(c))
-    }
-
-    fn ends_with_ci(&self, comparisons: &[&Comparison]) -> String {
-        let style = self.style_of(comparisons);
-        let value = |c: &Comparison| style.show(c.relative.value);
-        let show = |c: &Comparison| {
-            let interval = style.interval(&c.relative).map_or(String::new(), |i| format!(" ({i})"));
-            format!("{}{interval} {}", value(c), self.at(c.step))
-        };
-        let n = self.cis_and_n(comparisons.iter().map(|c| c.relative.n));
-        let (least, most) = ends(comparisons, |c| c.relative.value);
-        match comparisons.len() {
-            _ if least.step == most.step => format!("{}; {n}", show(least)),
-            2 => format!("{}, {}; {n}", show(least), show(most)),
-            several if value(least) == value(most) => {
-                format!("{} at {}; {n}", value(least), self.all_steps(several))
-            }
-            _ => format!("between {} and {}; {n}", show(least), show(most)),
-        }
     }
 
     fn has_decided(&self, variant: usize) -> bool {
@@ -168,7 +138,7 @@ impl AnswerWriter<'_> {
     }
 
     /// Against its baseline; decided ones first if there are too many.
-    fn of_several(&self, variants: &[usize], room: usize) -> Vec<String> {
+    pub(super) fn of_several(&self, variants: &[usize], room: usize) -> Vec<String> {
         let (mut variants, n) = (variants.to_vec(), variants.len());
         if n > room {
             variants.sort_by_key(|variant| !self.has_decided(*variant));
@@ -187,9 +157,16 @@ impl AnswerWriter<'_> {
     }
 
     fn of_several_one(&self, variant: usize, style: EffectStyle) -> Option<String> {
-        let main = self.main_comparisons(variant);
-        let first = main.first()?;
+        let mains: Vec<Vec<&Comparison>> = self.mains(variant).collect();
+        let (main, others) = mains.split_first()?;
+        let first = main[0];
         let names = format!("{} vs. {}", self.name(variant), self.name(first.baseline));
+        if !others.is_empty() {
+            let of_metric = |all: &Vec<&Comparison>| {
+                capital(&format!("{}: {}.", self.title(all[0].metric), self.over_loads(all, false)))
+            };
+            return Some(format!("{names}. {}", joined(mains.iter().map(of_metric), " ")));
+        }
         let text = match main.as_slice() {
             [only] => {
                 let p95 = self.comparisons_of(variant, metrics::RESPONSE_P95);
@@ -200,7 +177,7 @@ impl AnswerWriter<'_> {
                 });
                 format!("{} {}{p95}", self.title(first.metric), self.effect_and_ci(only, style))
             }
-            several => self.over_steps(several),
+            several => self.over_loads(several, false),
         };
         Some(format!("{names}: {text}."))
     }
@@ -266,10 +243,9 @@ impl AnswerWriter<'_> {
                     format!("{title} {effect}{}", more_needed(several))
                 }
                 _ => {
-                    let text = self.in_verdicts(several) + &self.changed_n(several, before);
-                    let between = if is_one_step { "" } else { ":" };
-                    let text = format!("{title}{between} {text}");
-                    if is_one_step { text } else { capital(&text) }
+                    let (all, more) = (self.over_loads(several, true), more_needed(several));
+                    let n = self.changed_n(several, before);
+                    capital(&format!("{title}: {all}{more}{n}"))
                 }
             });
         }
@@ -289,50 +265,6 @@ impl AnswerWriter<'_> {
         let is_less = self.findings.is_less_durable(variant, baseline);
         let note = if is_less { " (less durable)" } else { "" };
         format!("{}{note} vs. {}", self.name(variant), self.name(baseline))
-    }
-
-    /// `better at 4 clients (+49.5 %, +47.1 to +52.0 %); worse at 16 clients (−40.3 %, …)`.
-    fn in_verdicts(&self, comparisons: &[&Comparison]) -> String {
-        let (style, n) = (self.style_of(comparisons), comparisons.len());
-        let groups = by_verdict(comparisons).map(|group| self.same_verdict(&group, n, style));
-        let chance = self.chances_among(comparisons);
-        let chance = chance.map_or(String::new(), |(places, n_family)| {
-            format!(
-                " (significant {places} if tested alone, but not after correcting for {n_family} \
-                 comparisons)"
-            )
-        });
-        format!("{}{chance}{}", joined(groups, "; "), more_needed(comparisons))
-    }
-
-    fn same_verdict(&self, group: &[&Comparison], n_all: usize, style: EffectStyle) -> String {
-        let noun = self.findings.step_noun();
-        let (verdict, n) = (self.verdict_of(group[0]), group.len());
-        if !group[0].verdict.is_decided() {
-            return match n {
-                2 if n == n_all => format!("{verdict} at either {noun}"),
-                n if n == n_all && n > 1 => format!("{verdict} at any of the {n} {noun}s"),
-                n if n > STEPS_NAMED => format!("{verdict} at {n} of {n_all} {noun}s"),
-                _ => format!("{verdict} at {}", self.loads(group)),
-            };
-        }
-        let value = |c: &Comparison| style.show(c.relative.value);
-        let interval = |c: &Comparison| {
-            style.interval(&c.relative).map_or(String::new(), |text| format!(", {text}"))
-        };
-        if n > STEPS_NAMED {
-            let steps =
-                if n == n_all { self.all_steps(n) } else { format!("{n} of {n_all} {noun}s") };
-            let (least, most) = ends(group, |c| c.relative.value);
-            let end =
-                |c: &Comparison| format!("{} ({}{})", value(c), self.step(c.step), interval(c));
-            return format!("{verdict} at {steps}: between {} and {}", end(least), end(most));
-        }
-        let step = |c: &&Comparison| match is_nothing(c) {
-            true => format!("{} (nothing committed)", self.step(c.step)),
-            false => format!("{} ({}{})", self.step(c.step), value(c), interval(c)),
-        };
-        format!("{verdict} at {}", list(group.iter().map(step)))
     }
 
     fn groups_sentence(&self, variant: usize) -> Option<String> {

@@ -10,7 +10,7 @@ use crate::compare::{
 use crate::join::Joined;
 use crate::searches;
 use crate::statistics::{Call, Effect, Rule, calls_at, geometric_mean};
-use crate::{Direction, Estimate, MetricId, Verdict, metrics};
+use crate::{Claim, Direction, Estimate, MetricId, Verdict, metrics};
 
 pub(crate) struct Ranker<'a> {
     pub(crate) joined: &'a Joined<'a>,
@@ -23,6 +23,8 @@ pub(super) struct Ranked {
     /// Geometric, over the steps, by trial.
     pub(super) mean: Estimate,
     pub(super) standing: Standing,
+    /// The first against it.
+    pub(super) claim: Option<Claim>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +74,7 @@ impl Ranker<'_> {
             let confidence = self.levels.of_cells(variant).confidence;
             let metric = self.joined.metrics.get(metric);
             let mean = estimate_metric(metric, values, confidence, resolution);
-            Some((Ranked { variant, mean, standing: Standing::First }, by_block))
+            Some((Ranked { variant, mean, standing: Standing::First, claim: None }, by_block))
         };
         let mut all: Vec<_> = variants.iter().copied().filter_map(of).collect();
         all.retain(|(ranked, _)| ranked.mean.value > 0.0);
@@ -86,21 +88,25 @@ impl Ranker<'_> {
         });
         let Some((best, values)) = all.first() else { return Vec::new() };
         let errors = self.errors(metric, steps);
-        let standing = |(ranked, theirs): &(Ranked, Vec<(u32, f64)>)| {
+        let against = |(ranked, theirs): &(Ranked, Vec<(u32, f64)>)| {
             if ranked.variant == best.variant {
-                return Standing::First;
+                return (Standing::First, None);
             }
             let pair = (best.variant, ranked.variant);
-            match self.effect_of_pair((pair, 1), (values, theirs), (metric, first), &errors) {
-                Some((_, Verdict::Better)) => Standing::Behind,
-                Some((_, Verdict::NoDifference)) => Standing::Same,
-                Some((effect, _)) if effect.n < 2 => Standing::Single,
+            let claim = self.claim_of_pair((pair, 1), (values, theirs), (metric, steps), &errors);
+            let standing = match &claim {
+                Some(Claim { verdict: Verdict::Better, .. }) => Standing::Behind,
+                Some(Claim { verdict: Verdict::NoDifference, .. }) => Standing::Same,
+                Some(claim) if claim.relative.n < 2 => Standing::Single,
                 _ => Standing::Tied,
-            }
+            };
+            (standing, claim)
         };
-        let standings: Vec<Standing> = all.iter().map(standing).collect();
-        let ranked = all.into_iter().zip(standings);
-        ranked.map(|((ranked, _), standing)| Ranked { standing, ..ranked }).collect()
+        let against: Vec<(Standing, Option<Claim>)> = all.iter().map(against).collect();
+        let ranked = all.into_iter().zip(against);
+        ranked
+            .map(|((ranked, _), (standing, claim))| Ranked { standing, claim, ..ranked })
+            .collect()
     }
 
     /// In percent of the other, with the verdict of a single test; `None` without repetitions.
@@ -109,7 +115,7 @@ impl Ranker<'_> {
         pair: (usize, usize),
         metric: MetricId,
         steps: &[usize],
-    ) -> Option<(Estimate, Verdict)> {
+    ) -> Option<Claim> {
         self.against_one_of(1, pair, metric, steps)
     }
 
@@ -120,12 +126,11 @@ impl Ranker<'_> {
         (ours, theirs): (usize, usize),
         metric: MetricId,
         steps: &[usize],
-    ) -> Option<(Estimate, Verdict)> {
-        let first = *steps.first()?;
+    ) -> Option<Claim> {
         let values = |variant: usize| self.means(metric, variant, steps);
         let errors = self.errors(metric, steps);
         let both = (&values(ours)[..], &values(theirs)[..]);
-        self.effect_of_pair(((ours, theirs), n_pairs), both, (metric, first), &errors)
+        self.claim_of_pair(((ours, theirs), n_pairs), both, (metric, steps), &errors)
     }
 
     /// The common error and the place in it: of comparisons at one step, of means at several.
@@ -153,24 +158,25 @@ impl Ranker<'_> {
     /// At the stricter level of the two, divided by `n_pairs`, with the common error of
     /// comparisons. "The best is ahead of *every* other" needs no correction for the number of
     /// tests, as each has to say so (an intersection-union test: Berger 1982).
-    fn effect_of_pair(
+    fn claim_of_pair(
         &self,
         ((one, other), n_pairs): ((usize, usize), usize),
         (ours, theirs): (ByBlock<'_>, ByBlock<'_>),
-        (metric, step): (MetricId, usize),
+        (metric, steps): (MetricId, &[usize]),
         (errors, at): &(Option<CommonError>, usize),
-    ) -> Option<(Estimate, Verdict)> {
+    ) -> Option<Claim> {
         let samples = Samples::new(ours, theirs, self.joined.interleaved);
         let level = self.strict_level((one, other)) / n_pairs.max(1) as f64;
         let rule = Rule { confidence: 1.0 - level, ..*self.levels.rule };
-        let place = (self.joined.metrics.get(metric), &self.joined.steps[step]);
+        let place = (self.joined.metrics.get(metric), &self.joined.steps[*steps.first()?]);
         let mut draft = draft(&samples, place, &rule, Seed(1))?;
         let error = errors.as_ref().and_then(|errors| errors.of((one, other), *at));
         if let Some(error) = error.filter(|_| draft.comparison.paired) {
             draft.pool(error, &rule);
         }
         let decided = decide_drafts(vec![draft], |_| level, self.levels.rule).pop()?;
-        Some((decided.relative, decided.verdict))
+        let claim = Claim::from(&decided);
+        Some(Claim { variant: one, other, steps: steps.to_vec(), ..claim })
     }
 
     /// The stricter level of the two.

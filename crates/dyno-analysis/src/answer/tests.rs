@@ -1,6 +1,5 @@
 //! Quotable sentences, word for word.
 
-mod against;
 mod backlog;
 mod baselines;
 mod blocking;
@@ -151,10 +150,10 @@ fn undecided_at_one_step() {
         &noisy(&["a", "b"], &[4], 3, &[&[1000.0], &[1030.0]]),
         &expect![[r#"
             Undecided: b may be 0.6 % slower or 6.3 % faster than a at 4 clients (measured: +2.8 %).
-            - Throughput: +2.8 % (95 % CI −0.6 to +6.3 %, n = 3), inconclusive.
-            - p95 response time: −2.5 % (95 % CI −5.0 to +0.1 %, n = 3), inconclusive.
+            - Throughput: +2.8 % (95 % CI −0.6 to +6.3 %, n = 3), undecided.
+            - p95 response time: −2.5 % (95 % CI −5.0 to +0.1 %, n = 3), undecided.
             - About 5 repetitions in total would be needed to decide.
-            * b vs. a at 4 clients: throughput +2.8 % (95 % CI −0.6 to +6.3 %, n = 3), inconclusive; about 5 repetitions in total would be needed to decide; p95 response time −2.5 % (95 % CI −5.0 to +0.1 %, n = 3), inconclusive; about 4 repetitions in total would be needed to decide.
+            * b vs. a at 4 clients: throughput +2.8 % (95 % CI −0.6 to +6.3 %, n = 3), undecided; about 5 repetitions in total would be needed to decide; p95 response time −2.5 % (95 % CI −5.0 to +0.1 %, n = 3), undecided; about 4 repetitions in total would be needed to decide.
             * Only verdicts on throughput answer the question that was asked; those on other metrics are exploratory.
             * A mode of a variant, such as slow starts, that occurs in 63 % of its starts or fewer is absent from n = 3 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
@@ -166,10 +165,10 @@ fn one_repetition() {
         &noisy(&["a", "b"], &[4], 1, &[&[1000.0], &[2000.0]]),
         &expect![[r#"
             One repetition cannot show a difference between b and a; measured: 2.02× at 4 clients.
-            - Throughput: 2.02× (n = 1, no CI), inconclusive.
-            - p95 response time: 0.499× (n = 1, no CI), inconclusive.
+            - Throughput: 2.02× (n = 1, no CI), undecided.
+            - p95 response time: 0.499× (n = 1, no CI), undecided.
             - Raise `repetitions` to at least 3.
-            * b vs. a at 4 clients: throughput 2.02× (n = 1, no CI), inconclusive; raise `repetitions` to at least 3; p95 response time 0.499× (n = 1, no CI), inconclusive; raise `repetitions` to at least 3.
+            * b vs. a at 4 clients: throughput 2.02× (n = 1, no CI), undecided; raise `repetitions` to at least 3; p95 response time 0.499× (n = 1, no CI), undecided; raise `repetitions` to at least 3.
             * Only verdicts on throughput answer the question that was asked; those on other metrics are exploratory."#]],
     );
 }
@@ -180,13 +179,13 @@ fn two_variants_with_different_verdicts_by_step() {
     check(
         &noisy(&["a", "b"], &[1, 4, 16], 5, &rates),
         &expect![[r#"
-            Compared with a, b is faster at 4 clients (+49.5 %), slower at 16 clients (−40.3 %) and no different at 1 client.
+            Compared with a, b is faster at 4 clients (+49.5 %); slower at 16 clients (−40.3 %); no different at 1 client.
             - b scales furthest: 2.99× from 1 to 16 clients, peak at 4; a 2.50×, still rising.
-            - Throughput: between −40.3 % (−41.0 to −39.5 %) at 16 clients and +49.5 % (+47.6 to +51.5 %) at 4 clients; 95 % CIs, n = 5.
-            - p95 response time: shorter at 4 clients (−33.3 %), longer at 16 clients (+67.4 %) and no different at 1 client.
-            - Server CPU per transaction: lower at 4 clients (−33.1 %) and higher at 16 clients (+67.4 %).
+            - Throughput: faster at 4 clients (+49.5 %, +47.6 to +51.5 %); slower at 16 clients (−40.3 %, −41.0 to −39.5 %); no different at 1 client; 95 % CIs, n = 5.
+            - p95 response time: shorter at 4 clients (−33.3 %); longer at 16 clients (+67.4 %); no different at 1 client.
+            - Server CPU per transaction: lower at 4 clients (−33.1 %); higher at 16 clients (+67.4 %).
             - Throughput by concurrency: up to one client per CPU +22.2 % (+20.6 to +23.9 %), better; more clients than CPUs −40.3 % (−41.0 to −39.5 %), worse (95 % CIs, n = 5).
-            * b vs. a (95 % CIs, n = 5). Throughput: better at 4 clients (+49.5 %, +47.6 to +51.5 %); worse at 16 clients (−40.3 %, −41.0 to −39.5 %); no difference at 1 client. p95 response time: better at 4 clients (−33.3 %, −34.4 to −32.2 %); worse at 16 clients (+67.4 %, +64.9 to +69.9 %); no difference at 1 client. Server CPU per transaction: better at 4 clients (−33.1 %, −34.0 to −32.2 %); worse at 16 clients (+67.4 %, +65.2 to +69.6 %).
+            * b vs. a (95 % CIs, n = 5). Throughput: faster at 4 clients (+49.5 %, +47.6 to +51.5 %); slower at 16 clients (−40.3 %, −41.0 to −39.5 %); no different at 1 client. p95 response time: shorter at 4 clients (−33.3 %, −34.4 to −32.2 %); longer at 16 clients (+67.4 %, +64.9 to +69.9 %); no different at 1 client. Server CPU per transaction: lower at 4 clients (−33.1 %, −34.0 to −32.2 %); higher at 16 clients (+67.4 %, +65.2 to +69.6 %).
             * b vs. a by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 5): up to one client per CPU +22.2 % (+20.6 to +23.9 %), better; more clients than CPUs −40.3 % (−41.0 to −39.5 %), worse.
             * Only verdicts on throughput answer the question that was asked; those on other metrics are exploratory.
             * A mode of a variant, such as slow starts, that occurs in 45 % of its starts or fewer is absent from n = 5 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
@@ -200,10 +199,10 @@ fn better_at_every_step() {
         &noisy(&["a", "b"], &[1, 4], 5, &rates),
         &expect![[r#"
             b is faster than a at both load levels, by 49.9 % (1 client) to 99.4 % (4 clients).
-            - Throughput: +49.9 % (+47.7 to +52.2 %) at 1 client, +99.4 % (+96.4 to +102 %) at 4 clients; 95 % CIs, n = 5.
+            - Throughput: faster at both load levels, by 49.9 % (1 client, +47.7 to +52.2 %) to 99.4 % (4 clients, +96.4 to +102 %); 95 % CIs, n = 5.
             - p95 response time: shorter at both load levels, by 33.2 % (1 client) to 49.8 % (4 clients).
             - Server CPU per transaction: lower at both load levels, by 33.3 % (1 client) to 49.8 % (4 clients).
-            * b vs. a (95 % CIs, n = 5). Throughput: better at 1 client (+49.9 %, +47.7 to +52.2 %) and 4 clients (+99.4 %, +96.4 to +102 %). p95 response time: better at 1 client (−33.2 %, −34.1 to −32.2 %) and 4 clients (−49.8 %, −50.6 to −49.1 %). Server CPU per transaction: better at 1 client (−33.3 %, −34.3 to −32.3 %) and 4 clients (−49.8 %, −50.6 to −49.1 %).
+            * b vs. a (95 % CIs, n = 5). Throughput: faster at both load levels, by 49.9 % (1 client, +47.7 to +52.2 %) to 99.4 % (4 clients, +96.4 to +102 %). p95 response time: shorter at both load levels, by 33.2 % (1 client, −34.1 to −32.2 %) to 49.8 % (4 clients, −50.6 to −49.1 %). Server CPU per transaction: lower at both load levels, by 33.3 % (1 client, −34.3 to −32.3 %) to 49.8 % (4 clients, −50.6 to −49.1 %).
             * Only verdicts on throughput answer the question that was asked; those on other metrics are exploratory.
             * A mode of a variant, such as slow starts, that occurs in 45 % of its starts or fewer is absent from n = 5 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
@@ -415,13 +414,13 @@ fn a_study_with_prices_says_which_is_cheapest() {
     check_headline(
         &priced(&three, &rates, &[0.5, 0.625, 1.0], 3),
         &expect![
-            "Undecided which is cheapest: a measured 0.0694 EUR per million transactions at 4 clients, not shown to be cheaper than b."
+            "Undecided which is cheapest: a measured 0.0694 EUR per million transactions at 4 clients, not shown to be cheaper than b; the other measured dearer."
         ],
     );
     check_headline(
         &priced(&three[..2], &rates[..2], &[0.5, 1.0], 1),
         &expect![
-            "One repetition cannot rank variants by cost: a measured cheapest, 0.069 EUR per million transactions at 4 clients; b 0.111."
+            "One repetition cannot rank variants: a measured 0.069 EUR per million transactions at 4 clients. Raise `repetitions` to at least 3."
         ],
     );
     check_headline(
@@ -561,11 +560,11 @@ fn who_scales_is_said_by_speed_up_and_first_if_the_study_asks() {
         &expect![[r#"
             lite is fastest on average over all 4 load levels: 485 transactions/s, 2.07× that of pg (95 % CI 2.03–2.11×, n = 3).
             - pg scales furthest: 5.59× from 1 to 8 clients, still rising; maria 3.50×, peak at 4; lite 2.04×, flat from 4.
-            - maria vs. pg: faster at 3 of 4 load levels (up to 2.33×) and slower at 8 clients (0.893×).
+            - maria vs. pg: faster at 1 client (2.00×), 2 clients (2.11×) and 4 clients (2.33×); slower at 8 clients (0.893×).
             - lite vs. pg: faster at all 4 load levels, 1.09× (8 clients) to 3.00× (1 client).
             - 95 % CI of the speed-up: pg 5.41–5.77× at 8 clients, maria 3.40–3.61× at 4 clients and lite 1.96–2.11× at 8 clients.
-            * maria vs. pg (95 % CIs, n = 3). Throughput: better at 1 client (2.00×, 1.96–2.03×), 2 clients (2.11×, 2.07–2.15×) and 4 clients (2.33×, 2.29–2.38×); worse at 8 clients (0.893×, 0.877–0.911×). p95 response time: better at 1 client (0.502×, 0.493–0.512×), 2 clients (0.475×, 0.465–0.484×) and 4 clients (0.428×, 0.418–0.438×); worse at 8 clients (1.12×, 1.10–1.14×). Server CPU per transaction: better at 1 client (0.501×, 0.492–0.510×), 2 clients (0.474×, 0.466–0.483×) and 4 clients (0.429×, 0.421–0.437×); worse at 8 clients (1.12×, 1.10–1.14×).
-            * lite vs. pg (95 % CIs, n = 3). Throughput: better at all 4 load levels: between 1.09× (8 clients, 1.07–1.11×) and 3.00× (1 client, 2.94–3.05×). p95 response time: better at all 4 load levels: between 0.335× (1 client, 0.328–0.342×) and 0.916× (8 clients, 0.899–0.934×). Server CPU per transaction: better at all 4 load levels: between 0.334× (1 client, 0.328–0.340×) and 0.916× (8 clients, 0.899–0.933×).
+            * maria vs. pg (95 % CIs, n = 3). Throughput: faster at 1 client (2.00×, 1.96–2.03×), 2 clients (2.11×, 2.07–2.15×) and 4 clients (2.33×, 2.29–2.38×); slower at 8 clients (0.893×, 0.877–0.911×). p95 response time: shorter at 1 client (0.502×, 0.493–0.512×), 2 clients (0.475×, 0.465–0.484×) and 4 clients (0.428×, 0.418–0.438×); longer at 8 clients (1.12×, 1.10–1.14×). Server CPU per transaction: lower at 1 client (0.501×, 0.492–0.510×), 2 clients (0.474×, 0.466–0.483×) and 4 clients (0.429×, 0.421–0.437×); higher at 8 clients (1.12×, 1.10–1.14×).
+            * lite vs. pg (95 % CIs, n = 3). Throughput: faster at all 4 load levels, 1.09× (8 clients, 1.07–1.11×) to 3.00× (1 client, 2.94–3.05×). p95 response time: shorter at all 4 load levels, 0.916× (8 clients, 0.899–0.934×) to 0.335× (1 client, 0.328–0.342×). Server CPU per transaction: lower at all 4 load levels, 0.916× (8 clients, 0.899–0.933×) to 0.334× (1 client, 0.328–0.340×).
             * maria vs. pg by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU 2.14× (2.10–2.18×), better; more clients than CPUs 0.893× (0.877–0.911×), worse.
             * lite vs. pg by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU 2.56× (2.51–2.61×), better; more clients than CPUs 1.09× (1.07–1.11×), better.
             * Only verdicts on throughput answer the question that was asked; those on other metrics are exploratory.
@@ -671,7 +670,7 @@ fn the_fastest_at_both_loads_has_the_values_of_both() {
 }
 
 #[test]
-fn what_only_the_correction_makes_inconclusive_is_said_to_be_that() {
+fn what_only_the_correction_leaves_undecided_is_said_to_be_that() {
     let names = ["a", "b", "c", "d", "e", "f"];
     let of = |names: &[&str]| {
         run(names, &[4], 5, |variant, step, repetition| {
@@ -681,7 +680,7 @@ fn what_only_the_correction_makes_inconclusive_is_said_to_be_that() {
     };
     let answer = analyse(&[of(&names)], &Options::default()).answer;
     let line = answer.lines.iter().find(|line| line.starts_with("b vs. a"));
-    expect!["b vs. a: throughput +4.8 % (95 % CI +0.6 to +9.2 %, n = 5), inconclusive (significant if tested alone, but not after correcting for 5 comparisons); p95 −4.4 %."].assert_eq(line.expect("b is compared"));
+    expect!["b vs. a: throughput +4.8 % (95 % CI +0.6 to +9.2 %, n = 5), undecided (significant if tested alone, but not after correcting for 5 comparisons); p95 −4.4 %."].assert_eq(line.expect("b is compared"));
 }
 
 #[test]
@@ -708,8 +707,8 @@ fn the_baseline_is_the_best_of_several() {
             a is fastest on average over both load levels: 2,450 transactions/s; next is b, 15.0 % lower.
             - b vs. a: slower at both load levels, 0.965× (8 clients) to 0.748× (4 clients).
             - c vs. a: slower at both load levels, 0.449× (4 clients) to 0.400× (8 clients).
-            * b vs. a (95 % CIs, n = 3). Throughput: worse at 4 clients (0.748×, 0.733–0.764×) and 8 clients (0.965×, 0.945–0.985×). p95 response time: worse at 4 clients (1.34×, 1.31–1.37×) and 8 clients (1.04×, 1.01–1.06×). Server CPU per transaction: worse at 4 clients (1.34×, 1.31–1.36×) and 8 clients (1.04×, 1.01–1.06×).
-            * c vs. a (95 % CIs, n = 3). Throughput: worse at 4 clients (0.449×, 0.440–0.459×) and 8 clients (0.400×, 0.391–0.409×). p95 response time: worse at 4 clients (2.23×, 2.17–2.30×) and 8 clients (2.49×, 2.42–2.57×). Server CPU per transaction: worse at 4 clients (2.23×, 2.18–2.27×) and 8 clients (2.50×, 2.45–2.56×).
+            * b vs. a (95 % CIs, n = 3). Throughput: slower at both load levels, 0.965× (8 clients, 0.945–0.985×) to 0.748× (4 clients, 0.733–0.764×). p95 response time: longer at both load levels, 1.04× (8 clients, 1.01–1.06×) to 1.34× (4 clients, 1.31–1.37×). Server CPU per transaction: higher at both load levels, 1.04× (8 clients, 1.01–1.06×) to 1.34× (4 clients, 1.31–1.36×).
+            * c vs. a (95 % CIs, n = 3). Throughput: slower at both load levels, 0.449× (4 clients, 0.440–0.459×) to 0.400× (8 clients, 0.391–0.409×). p95 response time: longer at both load levels, 2.23× (4 clients, 2.17–2.30×) to 2.49× (8 clients, 2.42–2.57×). Server CPU per transaction: higher at both load levels, 2.23× (4 clients, 2.18–2.27×) to 2.50× (8 clients, 2.45–2.56×).
             * b vs. a by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU −25.2 % (−26.7 to −23.6 %), worse; more clients than CPUs −3.5 % (−5.5 to −1.5 %), worse.
             * c vs. a by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU 0.449× (0.440–0.459×), worse; more clients than CPUs 0.400× (0.391–0.409×), worse.
             * Only verdicts on throughput answer the question that was asked; those on other metrics are exploratory.
@@ -866,8 +865,8 @@ fn a_variant_that_commits_nothing() {
         &sometimes,
         &expect![[r#"
             Undecided whether b and a differ at 4 clients (measured: −33.3 %).
-            - Throughput: −33.3 % (n = 3, no CI because some trial committed nothing), inconclusive.
-            * b vs. a at 4 clients: throughput −33.3 % (n = 3, no CI because some trial committed nothing), inconclusive.
+            - Throughput: −33.3 % (n = 3, no CI because some trial committed nothing), undecided.
+            * b vs. a at 4 clients: throughput −33.3 % (n = 3, no CI because some trial committed nothing), undecided.
             * Only verdicts on throughput answer the question that was asked; those on other metrics are exploratory.
             * A mode of a variant, such as slow starts, that occurs in 78 % of its starts or fewer is absent from n = 2 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
@@ -902,5 +901,5 @@ fn one_comparison_among_many() {
     });
     let answer = analyse(&[run], &Options::default()).answer;
     let throughput = answer.details.iter().find(|d| d.starts_with("b vs. a ("));
-    expect!["b vs. a (95 % CIs, n = 3). Throughput: inconclusive at either load level; about 10 repetitions in total would be needed to decide. p95 response time: inconclusive at either load level; about 11 repetitions in total would be needed to decide."].assert_eq(throughput.expect("b is compared"));
+    expect!["b vs. a (95 % CIs, n = 3). Throughput: undecided at either load level; about 10 repetitions in total would be needed to decide. p95 response time: undecided at either load level; about 11 repetitions in total would be needed to decide."].assert_eq(throughput.expect("b is compared"));
 }

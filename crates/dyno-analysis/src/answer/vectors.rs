@@ -1,5 +1,6 @@
 //! Vector searches: queries a second at the requested recall, and cost of the index.
 
+use super::grammar::Said;
 use super::{AnswerWriter, At, Standing};
 use crate::metrics;
 use crate::numbers::{Unit, interval, value};
@@ -12,7 +13,7 @@ const WITHOUT_INTERPOLATION: &str = "Each is the fastest measured step whose rec
     its whole CI, without interpolation";
 
 impl AnswerWriter<'_> {
-    pub(super) fn vectors(&self) -> Option<(String, Vec<String>)> {
+    pub(super) fn vectors(&self) -> Option<(Said, Vec<String>)> {
         let mut all: Vec<&VectorFacts> =
             self.findings.vectors.iter().filter(|facts| !facts.points.is_empty()).collect();
         let recall = all.first()?.recall_asked;
@@ -49,7 +50,7 @@ impl AnswerWriter<'_> {
             said("Index on disk", &list(sizes)),
             said("Exact scans without the index", &joined(scans, "; ")),
         ];
-        Some((self.at_recall(&all, recall), lines.into_iter().flatten().collect()))
+        Some((self.at_recall(&all, recall).into(), lines.into_iter().flatten().collect()))
     }
 
     /// `At a recall of 0.95 or more, pg answers 2,100 queries/s (ef_search 40, recall 0.962) and …`

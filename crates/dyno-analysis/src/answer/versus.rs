@@ -2,51 +2,52 @@
 
 use dyno_units::Question;
 
-use super::AnswerWriter;
-use super::grammar::{
-    IS, MAY_BE, MORE_REPETITIONS, VERDICTS, by_verdict, distance, ends, is_nothing, word,
-};
+use super::grammar::{IS, MAY_BE, MORE_REPETITIONS, Said, distance, is_nothing};
+use super::{AnswerWriter, LINES_MOST};
 use crate::numbers::{EffectStyle, bounds, is_too_wide};
-use crate::words::{capital, count, joined, list, loads, share, size};
+use crate::words::{capital, count, joined, share, size};
 use crate::{Comparison, Verdict, metrics};
-
-const STEPS_NAMED: usize = 2;
 
 /// Decided comparisons that are named, for each direction, and variants beside the worst.
 const NAMED_MOST: usize = 2;
 
 impl AnswerWriter<'_> {
-    pub(super) fn one_against_its_baseline(&self, variant: usize) -> String {
+    pub(super) fn one_against_its_baseline(&self, variant: usize) -> Said {
         let all = self.main_comparisons(variant);
-        let Some(first) = all.first() else {
-            return format!("{} cannot be compared with its baseline.", self.name(variant));
+        let text = match all.first() {
+            Some(first) => self.against_its_baseline(first, &all),
+            None => format!("{} cannot be compared with its baseline.", self.name(variant)),
         };
-        let at = match all.as_slice() {
+        Said::of(all, text)
+    }
+
+    fn against_its_baseline(&self, first: &Comparison, all: &[&Comparison]) -> String {
+        let at = match all {
             [only] => self.at(only.step),
             several => format!("at {}", self.all_steps(several.len())),
         };
-        if let Some(text) = self.alike_or_open(&all, &at) {
+        if let Some(text) = self.alike_or_open(all, &at) {
             return text;
         }
-        let (ours, theirs) = (self.name(variant), self.name(first.baseline));
+        let (ours, theirs) = (self.name(first.variant), self.name(first.baseline));
         let is_uniform = all.iter().all(|c| c.verdict == first.verdict);
-        match (all.as_slice(), first.metric) {
+        match (all, first.metric) {
             ([only], _) if is_nothing(only) => {
                 format!("{ours} committed nothing {at} in any of {} trials.", only.relative.n)
             }
             ([only], _) => format!("{}: {} {at}.", self.claim(only), self.both_values(only)),
             (several, _) if several.iter().all(|c| is_nothing(c)) => {
-                format!("{ours} {}.", self.over_steps(several))
+                format!("{ours} {}.", self.over_loads(several, false))
             }
             (several, metrics::THROUGHPUT) if is_uniform => {
                 let than = format!(" than {theirs} at ");
-                format!("{ours} is {}.", self.over_steps(several).replacen(" at ", &than, 1))
+                format!("{ours} is {}.", self.over_loads(several, false).replacen(" at ", &than, 1))
             }
             (several, metrics::THROUGHPUT) => {
-                format!("Compared with {theirs}, {ours} is {}.", self.over_steps(several))
+                format!("Compared with {theirs}, {ours} is {}.", self.over_loads(several, false))
             }
             (several, metric) => {
-                let (title, text) = (capital(self.title(metric)), self.over_steps(several));
+                let (title, text) = (capital(self.title(metric)), self.over_loads(several, false));
                 format!("{title} of {ours} relative to {theirs}: {text}.")
             }
         }
@@ -96,12 +97,17 @@ impl AnswerWriter<'_> {
     }
 
     pub(super) fn main_comparisons(&self, variant: usize) -> Vec<&Comparison> {
-        let of_metric = |metric| {
+        self.mains(variant).next().unwrap_or_default()
+    }
+
+    /// By metric, where steps are judged by several.
+    pub(super) fn mains(&self, variant: usize) -> impl Iterator<Item = Vec<&Comparison>> {
+        let of_metric = move |metric| {
             let mut comparisons = self.comparisons_of(variant, metric);
             comparisons.retain(|c| self.main_metric(c.step) == metric);
             comparisons
         };
-        self.always_said().map(of_metric).find(|all| !all.is_empty()).unwrap_or_default()
+        self.always_said().map(of_metric).filter(|all| !all.is_empty())
     }
 
     /// `b may be 54.0 % slower or 182 % faster than a`: what the intervals of undecided comparisons of one
@@ -136,82 +142,20 @@ impl AnswerWriter<'_> {
         self.clause(c, IS, &amount)
     }
 
-    /// `faster at all 5 loads, by 24.8 % (1 client) to 88.1 % (16 clients)`
-    pub(super) fn over_steps(&self, comparisons: &[&Comparison]) -> String {
-        let Some(first) = comparisons.first() else { return String::new() };
-        let at = self.all_steps(comparisons.len());
-        if comparisons.iter().all(|c| is_nothing(c)) {
-            return format!("committed nothing at {at}");
-        }
-        match first.verdict {
-            verdict if comparisons.iter().any(|c| c.verdict != verdict) => self.mixed(comparisons),
-            Verdict::NoDifference => format!("no difference at {at}"),
-            Verdict::Inconclusive => format!("undecided at {at}"),
-            _ => format!("{} {}", self.word_of(first), self.reach(comparisons)),
-        }
-    }
-
-    /// `at all 5 loads, by 24.8 % (1 client) to 88.1 % (16 clients)`, if they agree.
-    fn reach(&self, comparisons: &[&Comparison]) -> String {
-        let (style, at) = (self.style_of(comparisons), self.all_steps(comparisons.len()));
-        let show = |c: &Comparison| match style {
-            EffectStyle::Percent => size(c.relative.value),
-            EffectStyle::Ratio => style.show(c.relative.value),
-        };
-        let by = if style == EffectStyle::Percent { "by " } else { "" };
-        let (least, most) = ends(comparisons, distance);
-        if show(least) == show(most) {
-            return format!("at {at}, {by}{}", show(least));
-        }
-        let end = |c: &Comparison| format!("{} ({})", show(c), self.step(c.step));
-        format!("at {at}, {by}{} to {}", end(least), end(most))
-    }
-
-    /// `faster at 4 clients (+49.5 %), slower at 16 clients (−40.3 %) and no different at 1 client`
-    fn mixed(&self, comparisons: &[&Comparison]) -> String {
-        let (style, n_all) = (self.style_of(comparisons), comparisons.len());
-        let part = |group: Vec<&Comparison>| {
-            let (verdict, n) = (group[0].verdict, group.len());
-            let word = match verdict {
-                Verdict::Better | Verdict::Worse => self.word_of(group[0]),
-                Verdict::NoDifference => "no different",
-                Verdict::Inconclusive => "undecided",
-            };
-            if n <= STEPS_NAMED {
-                let step = |c: &&Comparison| match verdict.is_decided() {
-                    true if is_nothing(c) => format!("{} (nothing committed)", self.step(c.step)),
-                    true => format!("{} ({})", self.step(c.step), style.show(c.relative.value)),
-                    false => self.step(c.step),
-                };
-                return format!("{word} at {}", loads(group.iter().map(step)));
-            }
-            let most = ends(&group, distance).1.relative.value;
-            let up_to = match style {
-                _ if !verdict.is_decided() => String::new(),
-                EffectStyle::Percent => format!(" (by up to {})", size(most)),
-                EffectStyle::Ratio => {
-                    format!(" ({} to {})", if most > 0.0 { "up" } else { "down" }, style.show(most))
-                }
-            };
-            format!("{word} at {n} of {n_all} {}s{up_to}", self.findings.step_noun())
-        };
-        list(by_verdict(comparisons).map(part))
-    }
-
     /// Whether any variant is worse than its baseline, or differs from it: what all comparisons with baselines
     /// say together; none for one variant, and for runs that did different work. The correction for the number of
     /// comparisons is in their verdicts.
-    pub(super) fn against_baselines(&self, question: Question) -> Option<String> {
-        let variants = self.compared_variants();
+    pub(super) fn against_baselines(&self, variants: &[usize], question: Question) -> Option<Said> {
         let is_main =
             |c: &&Comparison| variants.contains(&c.variant) && c.metric == self.main_metric(c.step);
         let all: Vec<&Comparison> = self.findings.comparisons.iter().filter(is_main).collect();
-        let is_one = variants.len() < 2 && self.own_steps().is_none();
+        let is_one = variants.len() < 2 && !self.has_own_steps();
         if is_one || all.len() < 2 || self.is_mismatched() {
             return None;
         }
         if all.iter().all(|c| c.relative.n < 2) {
-            return Some(format!("One repetition cannot show a difference. {MORE_REPETITIONS}."));
+            let text = format!("One repetition cannot show a difference. {MORE_REPETITIONS}.");
+            return Some(Said::of(all, text));
         }
         let of = match all.iter().all(|c| c.baseline == all[0].baseline) {
             true => self.name(all[0].baseline),
@@ -235,13 +179,14 @@ impl AnswerWriter<'_> {
             (false, _) => format!("No variant is shown to be {is_worse} than {of}"),
         };
         let worse = self.decided(&all, Verdict::Worse, is_worse);
-        Some(match (worse, self.decided(&all, Verdict::Better, is_better)) {
+        let text = match (worse, self.decided(&all, Verdict::Better, is_better)) {
             (None, None) => format!("{none}{open}."),
             (None, Some(better)) if is_same => format!("Relative to {of}, {better}{open}."),
             (None, Some(better)) => format!("{none}{open}; {better}."),
             (Some(worse), None) => format!("Relative to {of}, {worse}{open}."),
             (Some(worse), Some(better)) => format!("Relative to {of}, {worse}; {better}{open}."),
-        })
+        };
+        Some(Said::of(all, text))
     }
 
     /// `b is slower at 8 clients (0.910×, 95 % CI 0.880–0.940×, n = 5)`, the largest first; none if there are none.
@@ -270,7 +215,7 @@ impl AnswerWriter<'_> {
 
     /// Whether something beside the load blocks it: the variant that is worst against its baseline in the main
     /// metric of the last step, by how much, and which others are worse; `None` if none is.
-    pub(super) fn blocked(&self) -> Option<String> {
+    pub(super) fn blocked(&self) -> Option<Said> {
         let step = self.findings.steps.len().checked_sub(1)?;
         let of_variant = |variant: usize| {
             let all = self.main_comparisons(variant);
@@ -281,6 +226,7 @@ impl AnswerWriter<'_> {
         let is_worse = |c: &&&Comparison| c.verdict == Verdict::Worse;
         let by_distance = |a: &&&Comparison, b: &&&Comparison| distance(a).total_cmp(&distance(b));
         let worst = *all.iter().filter(is_worse).max_by(by_distance)?;
+        let claims = all.clone();
         all.retain(|c| c.variant != worst.variant);
         let others = [
             (Verdict::Worse, "is also worse", "are also worse"),
@@ -298,39 +244,17 @@ impl AnswerWriter<'_> {
             }
         });
         let ci = self.effect_ci(&worst.relative, self.findings.effect_style(worst.metric));
-        Some(format!("{} ({ci}){}.", self.claim(worst), others.collect::<String>()))
+        let text = format!("{} ({ci}){}.", self.claim(worst), others.collect::<String>());
+        Some(Said::of(claims, text))
     }
 
     /// Headline and lines, if several variants of a second run are compared with the first.
-    pub(super) fn against_the_first_run(&self) -> Option<(String, Vec<String>)> {
+    pub(super) fn against_the_first_run(&self) -> Option<(Said, Vec<String>)> {
         let n_first = self.ranker.joined.n_first;
-        let mut candidates = self.compared_variants();
-        candidates.retain(|variant| *variant >= n_first);
-        if n_first == 0 || candidates.len() < 2 {
-            return None;
-        }
-        let of: Vec<Vec<&Comparison>> =
-            candidates.iter().map(|variant| self.main_comparisons(*variant)).collect();
-        let all: Vec<Verdict> = of.iter().flatten().map(|c| c.verdict).collect();
-        let metric = self.title(of.iter().flatten().next()?.metric);
-        let lines = of.iter().filter_map(|comparisons| {
-            let first = comparisons.first()?;
-            let text = match comparisons.as_slice() {
-                [only] => self.effect_and_ci(only, self.findings.effect_style(only.metric)),
-                several => self.over_steps(several),
-            };
-            Some(format!("{}: {text}.", self.name(first.variant)))
-        });
-        Some((headline(metric, &all), lines.collect()))
+        let mut second = self.compared_variants();
+        second.retain(|variant| *variant >= n_first);
+        let is_second = n_first > 0 && second.len() > 1;
+        let said = is_second.then(|| self.against_baselines(&second, Question::Worse))??;
+        Some((said, self.of_several(&second, LINES_MOST)))
     }
-}
-
-/// `Throughput, second run against first: 1 of 4 comparisons worse, 3 inconclusive.`
-pub(super) fn headline(metric: &str, verdicts: &[Verdict]) -> String {
-    let counts = VERDICTS.iter().filter_map(|verdict| {
-        let n = verdicts.iter().filter(|one| *one == verdict).count();
-        (n > 0).then(|| format!("{n} {}", word(*verdict)))
-    });
-    let (metric, n) = (capital(metric), count(verdicts.len() as u64, "comparison"));
-    format!("{metric}, second run relative to the first, {n}: {}.", list(counts))
 }

@@ -69,7 +69,7 @@ fn runs_with_nothing_in_common_say_what_each_has() {
     let Some(Gate::Inconclusive(reasons)) = &found.gate else { panic!("{:?}", found.gate) };
     assert!(reasons.contains(&"synced and relaxed are in the second run only".to_owned()));
     let text = found.gate.as_ref().map(Gate::in_lines).unwrap_or_default();
-    assert!(text.starts_with("inconclusive:\n  a, b, c, d and e are"), "{text}");
+    assert!(text.starts_with("undecided:\n  a, b, c, d and e are"), "{text}");
     assert!(text.contains("\n  synced and relaxed are in the second run only"), "{text}");
 }
 

@@ -227,6 +227,30 @@ fn turn(variant: usize, loads: &[ScalingLoad], measured: &[Measured]) -> Turn {
     }
 }
 
+/// Where throughput stops growing with the clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Highest at the heaviest load, and rising up to there.
+    Rising,
+    /// From here on within the threshold of the peak.
+    Level(u64),
+    /// Falls behind the peak.
+    Peak(u64),
+}
+
+/// By the loads (clients, throughput), fewest clients first; `None` without any.
+pub fn end_of(loads: &[(u64, f64)], threshold: f64) -> Option<End> {
+    let (best, highest) = *loads.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (most, last) = *loads.last()?;
+    let is_near = |throughput: f64| throughput >= highest * (1.0 - threshold);
+    let (level, _) = *loads.iter().find(|(_, throughput)| is_near(*throughput))?;
+    Some(match is_near(last) {
+        false => End::Peak(best),
+        true if level < most => End::Level(level),
+        true => End::Rising,
+    })
+}
+
 /// The first load (clients, response time) from which response time grows by more than the square
 /// root of the clients until they have at least doubled: over less, noise would decide.
 pub fn turn_of(loads: &[(u64, f64)]) -> Option<usize> {
@@ -272,7 +296,7 @@ fn law(
 
 #[cfg(test)]
 mod tests {
-    use super::{Turn, turn_of};
+    use super::{End, Turn, end_of, turn_of};
     use crate::fixtures::run;
     use crate::{Findings, Options, analyse};
 
@@ -317,6 +341,18 @@ mod tests {
         assert_eq!(turn_of(&times), Some(2));
         assert_eq!(turn_of(&times[..3]), None);
         assert_eq!(turn_of(&[]), None);
+    }
+
+    #[test]
+    fn throughput_rises_levels_off_or_peaks() {
+        let check = |throughputs: &[f64], expected: Option<End>| {
+            let loads: Vec<(u64, f64)> = (1..).zip(throughputs.iter().copied()).collect();
+            assert_eq!(end_of(&loads, 0.03), expected);
+        };
+        check(&[1.0, 2.0, 3.0], Some(End::Rising));
+        check(&[1.0, 2.95, 3.0], Some(End::Level(2)));
+        check(&[1.0, 3.0, 2.0], Some(End::Peak(2)));
+        check(&[], None);
     }
 
     #[test]

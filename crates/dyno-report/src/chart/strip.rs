@@ -89,7 +89,7 @@ pub(crate) fn effect(effect: &Estimate, ruler: &Ruler, threshold: f64, class: &s
     let bounds = format::interval(effect).map_or(String::new(), |bounds| format!(" ({bounds})"));
     let verdict = match class {
         "same" => "no difference",
-        "open" => "inconclusive",
+        "open" => "undecided",
         class => class,
     };
     let label = format!("effect {}{bounds}, {verdict}", format::effect_of(effect));

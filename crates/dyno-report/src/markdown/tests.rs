@@ -15,7 +15,7 @@ fn three_variants() {
 
         - MariaDB 12.3 commits between 7.1 % and 11.2 % more transactions per second at 4 of 5 steps; p95 response time falls in step.
         - With 4k pages throughput is lower by about 9 % at every step that was decided.
-        - 64 clients are inconclusive: the CI is wider than the effect. Roughly 9 repetitions would be needed to decide.
+        - 64 clients are undecided: the CI is wider than the effect. Roughly 9 repetitions would be needed to decide.
 
         workload oltp\_read\_write, 8,000,000 rows · MariaDB 11.8.2-log; MariaDB 12.3.2-log; MariaDB 12.3 · 3 variants × 3 repetitions × 5 load levels · 9 trials, 1 failed · smallest difference that matters: 3 %
 
@@ -25,7 +25,7 @@ fn three_variants() {
         >
         > **Caveat: missing trials.** 1 of 9 trials failed. `dyno run` on the same folder tries again what is missing.
 
-        Effects relative to the baseline with 95 % CIs; ✓ better, ✗ worse, ? inconclusive (the data do not decide).
+        Effects relative to the baseline with 95 % CIs; ✓ better, ✗ worse, ? undecided (the data do not decide).
 
         | variant | load level | throughput | CI | verdict | n | p95 response time | CI | verdict | n |
         |---|---|---:|---:|---:|---:|---:|---:|---:|---:|
@@ -33,7 +33,7 @@ fn three_variants() {
         | MariaDB 12.3 | 4 clients | +8.8 % | +5.7 to +12.0 % | ✓ better | 3 | −8.1 % | −11.2 to −5.0 % | ✓ better | 3 |
         | MariaDB 12.3 | 8 clients | +9.0 % | +5.7 to +12.3 % | ✓ better | 3 | −9.6 % | −12.9 to −6.3 % | ✓ better | 3 |
         | MariaDB 12.3 | 16 clients | +9.8 % | +7.8 to +11.8 % | ✓ better | 3 | −8.9 % | −10.9 to −6.9 % | ✓ better | 3 |
-        | MariaDB 12.3 | 64 clients | +8.4 % | 0.0 to +16.8 % | ? inconclusive | 3 | −8.2 % | −16.6 to +0.2 % | ? inconclusive | 3 |
+        | MariaDB 12.3 | 64 clients | +8.4 % | 0.0 to +16.8 % | ? undecided | 3 | −8.2 % | −16.6 to +0.2 % | ? undecided | 3 |
         | MariaDB 12.3, 4k pages | 1 client | −9.0 % | −11.2 to −6.8 % | ✗ worse | 3 | +12.7 % | +10.4 to +14.9 % | ✗ worse | 3 |
         | MariaDB 12.3, 4k pages | 4 clients | −9.0 % | −11.4 to −6.6 % | ✗ worse | 3 | +8.0 % | +5.6 to +10.4 % | ✗ worse | 3 |
         | MariaDB 12.3, 4k pages | 8 clients | −9.0 % | −11.5 to −6.6 % | ✗ worse | 3 | +8.1 % | +5.6 to +10.5 % | ✗ worse | 3 |

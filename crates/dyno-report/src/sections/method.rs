@@ -474,7 +474,7 @@ fn glossary(view: &View<'_>) -> Block {
     );
     let verdict = format!(
         "verdict: No difference: the whole CI lies within ± {threshold}. Otherwise better or worse if the \
-         difference exceeds what noise explains (p ≤ 5 %), however small it is. Otherwise inconclusive."
+         difference exceeds what noise explains (p ≤ 5 %), however small it is. Otherwise undecided."
     );
     let words = [
         "throughput: Committed transactions per second of the measurement phase.",

@@ -26,14 +26,14 @@ fn three_variants() {
               MariaDB 12.3 commits between 7.1 % and 11.2 % more transactions per second at 4 of 5
               steps; p95 response time falls in step.
               With 4k pages throughput is lower by about 9 % at every step that was decided.
-              64 clients are inconclusive: the CI is wider than the effect. Roughly 9 repetitions would
-              be needed to decide.
+              64 clients are undecided: the CI is wider than the effect. Roughly 9 repetitions would be
+              needed to decide.
             workload oltp_read_write, 8,000,000 rows · MariaDB 11.8.2-log; MariaDB 12.3.2-log; MariaDB
             12.3 · 3 variants × 3 repetitions × 5 load levels · 9 trials, 1 failed · smallest difference
             that matters: 3 %
 
             n: repetitions. (low–high): 95 % CI. Verdicts are adjusted for multiple comparisons (Holm's
-            method); CIs are not. ✓ better, ✗ worse, ? inconclusive (the data do not decide).
+            method); CIs are not. ✓ better, ✗ worse, ? undecided (the data do not decide).
             variant                 load level  n  throughput (transactions/s)
             MariaDB 11.8            1 client    3        5,240/s (5,140–5,330)
                                     4 clients   3     16,900/s (16,600–17,200)
@@ -56,7 +56,7 @@ fn three_variants() {
                                     4 clients   +8.8 % (+5.7 to +12.0)  ✓ better
                                     8 clients   +9.0 % (+5.7 to +12.3)  ✓ better
                                     16 clients  +9.8 % (+7.8 to +11.8)  ✓ better
-                                    64 clients   +8.4 % (0.0 to +16.8)  ? inconclusive
+                                    64 clients   +8.4 % (0.0 to +16.8)  ? undecided
             MariaDB 12.3, 4k pages  1 client    −9.0 % (−11.2 to −6.8)  ✗ worse
                                     4 clients   −9.0 % (−11.4 to −6.6)  ✗ worse
                                     8 clients   −9.0 % (−11.5 to −6.6)  ✗ worse

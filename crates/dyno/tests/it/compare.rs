@@ -136,7 +136,7 @@ fn what_is_invalid_passes_no_gate() {
     std::fs::remove_file(summary.with_file_name("checksums.json")).unwrap();
     let answer = bench.dyno(&wide);
     assert_eq!(answer.code, 2, "{}{}", answer.out, answer.err);
-    let message = "inconclusive: the audit of server (after) failed";
+    let message = "undecided: the audit of server (after) failed";
     assert!(answer.err.contains(&format!("gate: {message}")), "{}", answer.err);
     let answer = bench.dyno(&[&wide[..], &["--format", "markdown"]].concat());
     assert!(answer.out.starts_with(&format!("**Gate: {message}")), "{}", answer.out);

@@ -64,7 +64,7 @@ fn an_equal_build_passes_and_a_slower_one_does_not() {
 fn a_noisy_build_is_not_called_worse() {
     let bench = bench("");
     let answer = gate(&bench, &["old", "wild", "--repetitions", "2"], 2);
-    assert!(answer.out.contains("gate: inconclusive: throughput of wild"), "{}", answer.out);
+    assert!(answer.out.contains("gate: undecided: throughput of wild"), "{}", answer.out);
 }
 
 #[test]

@@ -45,8 +45,8 @@ fn verdict(row: &GateRow) -> &'static str {
     match (row.call, row.is_required) {
         (GateCall::NoWorse, _) => "no worse",
         (GateCall::Worse, _) => "worse",
-        (GateCall::Open, true) => "inconclusive",
-        (GateCall::Open, false) => "inconclusive, but not required",
+        (GateCall::Open, true) => "undecided",
+        (GateCall::Open, false) => "undecided, but not required",
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
         let gate = Gate::Inconclusive(vec!["p95 of <a> at 4 clients".to_owned()]);
         let xml = junit(&Findings::default(), &gate);
         assert!(xml.contains("tests=\"1\" failures=\"0\" errors=\"1\" skipped=\"0\""), "{xml}");
-        let expected = "<error message=\"inconclusive: p95 of &lt;a&gt; at 4 clients\"/>";
+        let expected = "<error message=\"undecided: p95 of &lt;a&gt; at 4 clients\"/>";
         assert!(xml.contains(expected), "{xml}");
     }
 }
