@@ -43,7 +43,7 @@ impl WriteErrorKind {
         // A run's folder may have any name.
         let path = clean_text(&path.to_string_lossy());
         match self {
-            WriteErrorKind::Usage => format!("cannot use {path} as the run's folder"),
+            WriteErrorKind::Usage => format!("cannot use the folder {path}"),
             WriteErrorKind::Failed | WriteErrorKind::Held => format!("cannot write {path}"),
         }
     }

@@ -4,7 +4,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use dyno_units::planted_on_way;
@@ -101,7 +101,7 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Makes the file if it is missing.
+/// Makes the file if it is missing; fails if it has another name, which may be outside the run's folder.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
     append_with(path, 0o666)
 }
@@ -115,7 +115,13 @@ pub(crate) fn append_with(path: &Path, mode: u32) -> io::Result<File> {
         .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
         .open(path)
         .map_err(|error| explain_link(path, error))?;
-    check_regular(file)
+    let file = check_regular(file)?;
+    match file.metadata()?.nlink() > 1 {
+        true => {
+            Err(invalid("it has several hard links, so its contents may belong to another file"))
+        }
+        false => Ok(file),
+    }
 }
 
 fn flags(flags: OFlags) -> i32 {
@@ -301,6 +307,49 @@ mod tests {
     }
 
     #[test]
+    fn no_record_is_written_where_every_user_may_make_files() {
+        use std::os::unix::fs::PermissionsExt;
+
+        use crate::RunWriter;
+        use crate::writer::tests::manifest;
+
+        let bench = tempfile::tempdir().unwrap();
+        let path = |name: &str| bench.path().join(name);
+        drop(RunWriter::create(&path("run"), &manifest("x")).unwrap());
+        let set = |name: &str, mode: u32| {
+            fs::set_permissions(path(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let check = |modes: [(&str, u32); 3], refused: Option<&str>| {
+            modes.iter().for_each(|(name, mode)| set(name, *mode));
+            let why = RunWriter::resume(&path("run"), &manifest("x")).err();
+            let expected = refused.map(|name| {
+                format!("cannot use the folder {}: every user may make", path(name).display())
+            });
+            let why = why.map(|why| why.to_string());
+            let is_it = match (&why, &expected) {
+                (Some(why), Some(expected)) => why.starts_with(expected),
+                _ => why.is_none() && expected.is_none(),
+            };
+            assert!(is_it, "{modes:?}: {why:?}");
+        };
+        let modes = |run: u32, trials: u32, manifest: u32| {
+            [("run", run), ("run/trials", trials), ("run/manifest.json", manifest)]
+        };
+        check(modes(0o755, 0o755, 0o644), None);
+        check(modes(0o775, 0o775, 0o664), None);
+        check(modes(0o1777, 0o755, 0o644), Some("run"));
+        check(modes(0o777, 0o755, 0o644), Some("run"));
+        check(modes(0o755, 0o1777, 0o644), Some("run/trials"));
+        // A filesystem without modes, where a new folder looks like this, too.
+        check(modes(0o777, 0o777, 0o666), None);
+        fs::create_dir(path("empty")).unwrap();
+        set("empty", 0o1777);
+        let why = RunWriter::create(&path("empty"), &manifest("x")).err().unwrap().to_string();
+        assert!(why.contains("every user may make files in it"), "{why}");
+        assert_eq!(fs::read_dir(path("empty")).unwrap().count(), 0);
+    }
+
+    #[test]
     fn only_regular_files_are_read_and_links_are_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
@@ -326,6 +375,9 @@ mod tests {
         check(".", "regular file");
         assert!(open_regular(Path::new("/dev/zero")).is_err());
         assert!(append(&path("link")).unwrap_err().to_string().contains("symbolic link"));
+        append(&path("good")).unwrap();
+        fs::hard_link(path("good"), path("again")).unwrap();
+        assert!(append(&path("again")).unwrap_err().to_string().contains("hard links"));
     }
 
     #[test]

@@ -31,7 +31,8 @@ pub struct VoidTrial {
 
 pub(crate) fn read_voids(folder: &Path) -> ReadResult<Vec<VoidBlock>> {
     let path = folder.join(FILE);
-    if path.exists() { read_json(&path) } else { Ok(Vec::new()) }
+    // A link of this name is an error, wherever it leads.
+    if fs::symlink_metadata(&path).is_ok() { read_json(&path) } else { Ok(Vec::new()) }
 }
 
 /// Adds `new` to the list and moves aside the void trials not moved yet; returns their numbers.
@@ -54,7 +55,7 @@ pub(crate) fn set_aside(folder: &Path, new: Vec<VoidBlock>) -> WriteResult<Vec<u
         let name = trial.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let aside = (1..)
             .map(|n| trial.with_file_name(format!("{name}.void-{n}")))
-            .find(|path| !path.exists())
+            .find(|path| fs::symlink_metadata(path).is_err())
             .expect("there is a number that is not taken");
         fs::rename(&trial, &aside).map_err(|error| WriteError::io(&trial, &error))?;
         moved.push(number);
@@ -65,4 +66,21 @@ pub(crate) fn set_aside(folder: &Path, new: Vec<VoidBlock>) -> WriteResult<Vec<u
 /// `None` if the trial has not ended.
 fn began(trial: &Path) -> Option<u64> {
     Some(read_json::<TrialSummary>(&trial.join(SUMMARY)).ok()?.began_unix_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_behind_a_link_is_an_error_and_not_an_empty_list() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(read_voids(folder.path()).unwrap().is_empty());
+        for target in ["nowhere", "."] {
+            std::os::unix::fs::symlink(target, folder.path().join(FILE)).unwrap();
+            let why = read_voids(folder.path()).unwrap_err().to_string();
+            assert!(why.contains("symbolic link"), "{target}: {why}");
+            fs::remove_file(folder.path().join(FILE)).unwrap();
+        }
+    }
 }

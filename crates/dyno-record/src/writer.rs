@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
@@ -103,6 +103,7 @@ impl RunWriter {
     /// name. Data must be on the same storage.
     pub fn resume(folder: &Path, manifest: &Manifest) -> WriteResult<RunWriter> {
         check_way(folder)?;
+        check_closed(folder, &folder.join(MANIFEST))?;
         let lock = RunLock::take(folder)?;
         let there =
             read_manifest(folder).map_err(|error| WriteError::new(&error.path, error.reason))?;
@@ -140,6 +141,7 @@ impl RunWriter {
         if !fs::symlink_metadata(&trials).is_ok_and(|facts| facts.is_dir()) {
             return Err(WriteError::new(&trials, "it is not a folder of this run"));
         }
+        check_closed(&trials, &folder.join(MANIFEST))?;
         Ok(RunWriter {
             folder: folder.to_owned(),
             events: Lines::open(folder.join(EVENTS))?,
@@ -374,22 +376,42 @@ fn to_json<T: Serialize>(path: &Path, value: &T) -> WriteResult<Vec<u8>> {
     Ok(text)
 }
 
-/// As [`make_folder`]; fails if another user has put something on the way.
+/// As [`make_folder`]; fails if another user has put something on the way, or may put files into the folder.
 pub fn make_run_folder(folder: &Path) -> WriteResult {
     check_way(folder)?;
-    make_folder(folder).map_err(|error| not_made(folder, &error))?;
+    let is_new = make_folder(folder).map_err(|error| not_made(folder, &error))?;
+    if !is_new {
+        check_closed(folder, &folder.join(MANIFEST))?;
+    }
     // Another user may have made part of the way until now; from now on none can.
     check_way(folder)
 }
 
-/// For its owner alone; parents as usual. An existing folder stays as it is.
-fn make_folder(folder: &Path) -> std::io::Result<()> {
+/// Refuses a folder in which every user may make files: those of a run could be there before Dyno makes them. The
+/// manifest that Dyno made is open to everybody as well only on a filesystem that keeps no modes.
+fn check_closed(folder: &Path, manifest: &Path) -> Result<(), WriteError> {
+    let is_open = |facts: &fs::Metadata| facts.mode() & 0o002 != 0;
+    let me = rustix::process::geteuid().as_raw();
+    let is_modeless =
+        || fs::symlink_metadata(manifest).is_ok_and(|facts| facts.uid() == me && is_open(&facts));
+    if fs::metadata(folder).is_ok_and(|facts| is_open(&facts)) && !is_modeless() {
+        return Err(WriteError::usage(
+            folder,
+            "every user may make files in it, and so change what is recorded; run `chmod o-w` on it, or choose \
+             another folder with --out",
+        ));
+    }
+    Ok(())
+}
+
+/// For its owner alone; parents as usual. False for an existing folder, which stays as it is.
+fn make_folder(folder: &Path) -> std::io::Result<bool> {
     if let Some(above) = folder.parent() {
         fs::create_dir_all(above)?;
     }
     match fs::DirBuilder::new().mode(0o700).create(folder) {
-        Err(_) if folder.is_dir() => Ok(()),
-        result => result,
+        Err(_) if folder.is_dir() => Ok(false),
+        made => made.map(|()| true),
     }
 }
 

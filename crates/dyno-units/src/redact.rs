@@ -30,7 +30,8 @@ pub fn redact_url(word: &str) -> String {
     let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
     let authority = match word.find("://") {
         Some(at) if word[..at].bytes().all(is_scheme) => at + 3,
-        _ => 0,
+        _ if word.contains('@') => 0,
+        _ => word.len() - after_wrong_scheme(word).len(),
     };
     replace(word, secrets_of_url(word, authority, word.len()), |_| MASK.to_owned())
 }
@@ -160,12 +161,24 @@ fn url_values(text: &str) -> Vec<usize> {
 fn suspect_strings(text: &str) -> Vec<usize> {
     let starts = text.match_indices(['"', '\'', '`']).map(|(at, quote)| at + quote.len());
     let is_suspect = |start: &usize| {
-        let word = text[*start..].split(|c: char| c.is_whitespace() || "\"'`/".contains(c)).next();
+        let rest = after_wrong_scheme(&text[*start..]);
+        let word = rest.split(|c: char| c.is_whitespace() || "\"'`/".contains(c)).next();
         word.and_then(|word| word.split_once(':')).is_some_and(|(user, rest)| {
             !user.is_empty() && !user.contains('@') && rest.contains('@')
         })
     };
     starts.filter(is_suspect).collect()
+}
+
+/// What follows `mysql:/` or `mysql//`, mistyped for `mysql://`; all of a text that does not begin so.
+fn after_wrong_scheme(text: &str) -> &str {
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    let rest = text.trim_start_matches(is_scheme);
+    let after = match rest.strip_prefix(":/") {
+        Some(after) => (!after.starts_with('/')).then_some(after),
+        None => rest.strip_prefix("//"),
+    };
+    after.filter(|_| rest.len() < text.len()).unwrap_or(text)
 }
 
 /// Masks the words of 32 hexadecimal digits by which servers of Dyno know each other.
@@ -218,6 +231,9 @@ mod tests {
         check("mysql://me:p w@h/c", "mysql://me:***@h/c");
         check("mysql://me:${X}@h/c", "mysql://me:***@h/c");
         check("me:pw", "me:***");
+        check("mysql:/me:pw", "mysql:/me:***");
+        check("mysql//me:pw", "mysql//me:***");
+        check("mysql//me:pw@h", "mysql//me:***@h");
         check("mysql://me@h:3306/c", "mysql://me@h:3306/c");
         check("sqlite", "sqlite");
         check("127.0.0.1:3306", "127.0.0.1:3306");
@@ -227,6 +243,9 @@ mod tests {
     fn strings_that_may_be_a_url_without_scheme_are_masked() {
         check("product = \"me:pw@h\" # x", "product = \"me:***@h\" # x");
         check("there is no product `me:pw@h`", "there is no product `me:***@h`");
+        check("product = \"mysql:/me:pw@h\"", "product = \"mysql:***@h\"");
+        check("product = 'mysql//me:pw@h'", "product = 'mysql//me:***@h'");
+        check("path = \"mysql:/run/a@b\"", "path = \"mysql:/run/a@b\"");
         check("title = \"at 10:30 @ home\"", "title = \"at 10:30 @ home\"");
         check("title = 'me@x: y'", "title = 'me@x: y'");
     }

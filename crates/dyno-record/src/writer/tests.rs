@@ -218,8 +218,8 @@ fn another_studys_folder_is_refused() {
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("notes.txt"), "").unwrap();
     let error = RunWriter::create(&other, &manifest("2-b")).err().unwrap().to_string();
-    let expected = "other as the run's folder: it is not empty and holds no Dyno run; choose";
-    assert!(error.starts_with("cannot use ") && error.contains(expected), "{error}");
+    let expected = "other: it is not empty and holds no Dyno run; choose";
+    assert!(error.starts_with("cannot use the folder ") && error.contains(expected), "{error}");
 }
 
 #[test]

@@ -64,8 +64,10 @@
   const asText = rows => {
     const widths = rows[0].map((_, i) => Math.max(...rows.map(row => (row[i] ?? "").length)));
     const numeric = rows[0].map((_, i) => isNumeric(rows, i));
-    return rows.map(row => widths.map((width, i) =>
-      numeric[i] ? (row[i] ?? "").padStart(width) : (row[i] ?? "").padEnd(width)).join("  ").trimEnd()).join("\n") + "\n";
+    // A line that is pasted into a spreadsheet becomes one field.
+    const line = row => widths.map((width, i) =>
+      numeric[i] ? (row[i] ?? "").padStart(width) : (row[i] ?? "").padEnd(width)).join("  ").trimEnd();
+    return rows.map(row => asField(line(row))).join("\n") + "\n";
   };
   const cellText = cell => {
     const bare = cell.cloneNode(true);

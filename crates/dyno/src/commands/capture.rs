@@ -60,7 +60,11 @@ pub(crate) fn run(options: &CaptureOptions) -> anyhow::Result<End> {
         let captured = from_server(url, options)?;
         return finished(&captured, options);
     }
-    let shown = options.log.display().to_string();
+    // Perhaps a mistyped URL.
+    let shown = match options.log.display().to_string() {
+        shown if shown.contains('@') => dyno_units::redact_url(&shown),
+        shown => shown,
+    };
     let is_standard_input = shown == "-";
     let source = match options.log.file_name() {
         Some(name) if !is_standard_input => name.to_string_lossy().into_owned(),
@@ -86,8 +90,8 @@ pub(crate) fn run(options: &CaptureOptions) -> anyhow::Result<End> {
 fn finished(captured: &Captured, options: &CaptureOptions) -> anyhow::Result<End> {
     match &options.out {
         Some(path) => {
-            let made = File::create_new(path)
-                .and_then(|mut file| file.write_all(captured.study.as_bytes()));
+            let made = super::report::create(path, false)
+                .and_then(|mut file| Ok(file.write_all(captured.study.as_bytes())?));
             made.with_context(|| format!("cannot write {}", path.display()))
                 .map_err(usage_error)?;
         }

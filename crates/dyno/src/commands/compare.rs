@@ -24,7 +24,7 @@ pub(crate) struct CompareOptions {
     threshold: Option<f64>,
     /// Set the exit code: 0 if a regression as large as the threshold is ruled out in the main metric at
     /// every load level; 1 if throughput or p95 response time is worse anywhere; 2 if the result is
-    /// inconclusive, or the runs cannot be compared
+    /// undecided, or the runs cannot be compared
     #[arg(long)]
     gate: bool,
     /// What to print

@@ -16,7 +16,7 @@ use dyno_workload::{Connection, Row, Workload};
 
 use crate::commands::bench::arguments::{on_help, products, workloads};
 use crate::commands::counted;
-use crate::commands::products::named;
+use crate::commands::products::{named, shown};
 use crate::written::{pair, settings};
 use crate::{End, hints, lab, secrets, terminal};
 
@@ -152,7 +152,7 @@ impl ExplainCostOptions {
         let (product, version) = named(&self.on);
         if products.find(product).is_none() {
             let hint = hints::for_product(product, &products);
-            bail!("--on: there is no product `{}`; {hint}", dyno_units::redact_url(product));
+            bail!("--on: there is no product `{}`; {hint}", shown(&self.on));
         }
         let memory = ByteCount(lab.environment.usable_memory_bytes());
         Ok(ServerSpec {

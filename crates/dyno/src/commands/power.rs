@@ -47,11 +47,7 @@ impl Past {
     }
 
     pub(crate) fn of(plan: &Plan, folder: &Path, machine: &str) -> Past {
-        let mut related: Vec<(u64, PathBuf)> = std::fs::read_dir(folder)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
+        let mut related: Vec<(u64, PathBuf)> = runs_in(folder)
             .filter_map(|path| {
                 let manifest = read_manifest(&path).ok()?;
                 let is_related =
@@ -84,6 +80,12 @@ impl Past {
         };
         Past { noise, steps }
     }
+}
+
+/// Without what other users put there, where everybody may: they could have made up what they measured.
+fn runs_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| dyno_record::check_way(path).is_ok())
 }
 
 /// The longest time, from variants with the plan's options.
@@ -282,6 +284,37 @@ mod tests {
         assert_eq!(idle, [] as [&str; 0]);
         let one = lines_of("vary = { database = ['a', 'b'] }\nrepetitions = 1", 0.03);
         assert!(one[0].starts_with("nothing: one repetition"), "{one:?}");
+    }
+
+    #[test]
+    fn runs_that_another_user_put_there_are_not_believed() {
+        use std::fs::{Permissions, create_dir_all, set_permissions};
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let bench = tempfile::tempdir().unwrap();
+        let path = |name: &str| bench.path().join(name);
+        for name in ["open/own", "open/theirs", "planted/run"] {
+            create_dir_all(path(name)).unwrap();
+        }
+        for shared in ["", "open"] {
+            set_permissions(path(shared), Permissions::from_mode(0o1777)).unwrap();
+        }
+        let check = |folder: &str, expected: &[&str]| {
+            let mut found: Vec<PathBuf> = runs_in(&path(folder)).collect();
+            found.sort();
+            let expected: Vec<PathBuf> = expected.iter().map(|name| path(name)).collect();
+            assert_eq!(found, expected, "{folder}");
+        };
+        check("open", &["open/own", "open/theirs"]);
+        check("planted", &["planted/run"]);
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root can give folders away");
+            return;
+        }
+        for name in ["open/theirs", "planted"] {
+            chown(path(name), Some(54_321), None).unwrap();
+        }
+        check("open", &["open/own"]);
+        check("planted", &[]);
     }
 
     #[test]

@@ -173,7 +173,10 @@ fn fetch(store: &BuildStore, wanted: &[String], from: Option<&str>) -> anyhow::R
         let product = product.ok_or_else(|| {
             let known: Vec<&str> = all(&products).map(|one| one.spec().name.as_str()).collect();
             let known = known.join(", ");
-            crate::usage_error(anyhow!("`{name}` cannot be fetched; choose one of {known}"))
+            crate::usage_error(anyhow!(
+                "`{}` cannot be fetched; choose one of {known}",
+                shown(wanted)
+            ))
         })?;
         match fetch_one(product, (version, from), store, &keeper) {
             Ok(build) => {
@@ -211,6 +214,11 @@ pub(crate) fn named(wanted: &str) -> (&str, Option<&str>) {
         Some((name, _)) => (name, None),
         None => (wanted, None),
     }
+}
+
+/// For messages: `wanted` may be a mistyped URL, whose password may contain an `@`.
+pub(crate) fn shown(wanted: &str) -> String {
+    named(&dyno_units::redact_url(wanted)).0.to_owned()
 }
 
 pub(super) fn fetch_one(

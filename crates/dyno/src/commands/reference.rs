@@ -49,9 +49,22 @@ pub(crate) fn completions(shell: Shell, mut program: Command) -> anyhow::Result<
 #[cfg(feature = "man")]
 pub(crate) fn man(folder: &std::path::Path, program: Command) -> anyhow::Result<End> {
     super::report::make_folder(folder, 0o777)?;
-    let failed = || format!("the manual pages cannot be written to {}", folder.display());
-    anyhow::Context::with_context(clap_mangen::generate_to(program, folder), failed)?;
+    let mut program = program.disable_help_subcommand(true);
+    program.build();
+    manual_pages(&program, folder)?;
     Ok(End::Good)
+}
+
+/// As `clap_mangen::generate_to`, but through no link.
+#[cfg(feature = "man")]
+fn manual_pages(command: &Command, folder: &std::path::Path) -> anyhow::Result<()> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        manual_pages(below, folder)?;
+    }
+    let page = clap_mangen::Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    super::report::write(&folder.join(page.get_filename()), &text)
 }
 
 pub(crate) fn run(page: ReferencePage, program: Command) -> anyhow::Result<End> {
@@ -187,6 +200,24 @@ fn of_registry(out: &mut String, title: &str, registry: &Registry) {
         for reading in readings {
             let text = reading.text.replace('|', "\\|");
             let _ = writeln!(out, "| `{}` | {} | {text} |", reading.id, reading.unit.symbol());
+        }
+    }
+}
+
+#[cfg(all(test, feature = "man"))]
+mod tests {
+    use std::fs;
+
+    #[test]
+    fn manual_pages_are_not_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("precious"), "rows").unwrap();
+        std::os::unix::fs::symlink("precious", path("dyno-run.1")).unwrap();
+        super::man(folder.path()).unwrap();
+        assert_eq!(fs::read_to_string(path("precious")).unwrap(), "rows");
+        for name in ["dyno.1", "dyno-run.1"] {
+            assert!(fs::read_to_string(path(name)).unwrap().contains(".TH "), "{name}");
         }
     }
 }

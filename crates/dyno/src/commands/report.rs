@@ -305,7 +305,7 @@ pub(crate) fn requirements(findings: &Findings, counts: &dyn Fn(usize) -> bool) 
         terminal::say(&format!("required but not met: {}", broken.join(", ")));
     }
     if !open.is_empty() {
-        terminal::say(&format!("required but inconclusive: {}", open.join(", ")));
+        terminal::say(&format!("required but undecided: {}", open.join(", ")));
     }
     match (broken.is_empty(), open.is_empty()) {
         (false, _) => End::Bad,
@@ -355,6 +355,24 @@ fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// A new file that the user named, perhaps in place of what has its name. Others may foresee the name: no link is
+/// followed, and nothing is made where another user could lead it elsewhere.
+pub(crate) fn create(path: &Path, replaces: bool) -> anyhow::Result<File> {
+    check_folder_of(path)?;
+    if replaces
+        && let Err(error) = std::fs::remove_file(path)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        return Err(error.into());
+    }
+    Ok(File::create_new(path)?)
+}
+
+fn check_folder_of(path: &Path) -> Result<(), dyno_record::WriteError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    dyno_record::check_way(folder.unwrap_or(Path::new(".")))
+}
+
 /// All or nothing for files and links. Devices and pipes, such as `/dev/stdout`, get text safe for a
 /// terminal.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
@@ -363,8 +381,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         let text = String::from_utf8_lossy(bytes);
         return file.write_all(terminal::harmless(&text).as_bytes()).with_context(failed);
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    dyno_record::check_way(folder.unwrap_or(Path::new(".")))?;
+    check_folder_of(path)?;
     dyno_record::write_replacing(path, bytes).with_context(failed)
 }
 
@@ -391,7 +408,45 @@ fn special(path: &Path) -> std::io::Result<Option<File>> {
 mod tests {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-    use super::{OF_RUNS, joined_name, make_folder, no_link, place_of, write};
+    use super::{OF_RUNS, create, joined_name, make_folder, no_link, place_of, write};
+
+    #[test]
+    fn a_named_file_is_not_made_where_another_user_could_lead_it_elsewhere() {
+        use std::os::unix::fs::{PermissionsExt, chown, symlink};
+        let shared = tempfile::tempdir().unwrap();
+        let everybody = std::fs::Permissions::from_mode(0o1777);
+        std::fs::set_permissions(shared.path(), everybody).unwrap();
+        let path = |name: &str| shared.path().join(name);
+        std::fs::write(path("precious"), "rows").unwrap();
+        symlink("precious", path("link")).unwrap();
+        let check = |name: &str, replaces: bool, refused: Option<&str>| {
+            let made = create(&path(name), replaces).map_err(|error| error.to_string());
+            let is_it = match (&made, refused) {
+                (Err(error), Some(expected)) => error.contains(expected),
+                (made, expected) => made.is_ok() && expected.is_none(),
+            };
+            assert!(is_it, "{name}: {made:?}");
+            assert_eq!(std::fs::read_to_string(path("precious")).unwrap(), "rows");
+        };
+        check("link", false, Some("File exists"));
+        check("link", true, None);
+        check("new", false, None);
+        check("new", false, Some("File exists"));
+        check("new", true, None);
+        check("nowhere/new", true, Some("No such file"));
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root can give folders away");
+            return;
+        }
+        std::fs::create_dir(path("theirs")).unwrap();
+        std::fs::write(path("theirs/old"), "").unwrap();
+        chown(path("theirs"), Some(54_321), None).unwrap();
+        for (name, replaces) in [("theirs/new", false), ("theirs/new", true), ("theirs/old", true)]
+        {
+            check(name, replaces, Some("belongs to user 54321"));
+        }
+        assert_eq!(std::fs::read_dir(path("theirs")).unwrap().count(), 1);
+    }
 
     #[test]
     fn a_report_is_in_a_folder_of_its_owner_alone() {

@@ -110,12 +110,12 @@ pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
     if options.product.ends_with('@') {
         let wrong = anyhow!(
             "`{}` has no version after the `@`; write PRODUCT@VERSION, or the product alone",
-            options.product
+            dyno_units::redact_url(&options.product)
         );
         return Err(crate::usage_error(wrong));
     }
     let (name, version) = products::named(&options.product);
-    let product = product(&known, name).map_err(crate::usage_error)?;
+    let product = product(&known, &options.product).map_err(crate::usage_error)?;
     let behind_options = members(&known, product, options).map_err(crate::usage_error)?;
     let root = lab::data_root(options.data_folder.as_deref())?;
     let keeper = lab::keeper(&root)?.with_builds(lab::builds()?);
@@ -200,7 +200,8 @@ fn members(
     options.behind_option.iter().map(option).collect()
 }
 
-fn product<'a>(products: &'a Products, name: &str) -> anyhow::Result<&'a dyn Product> {
+fn product<'a>(products: &'a Products, wanted: &str) -> anyhow::Result<&'a dyn Product> {
+    let name = products::named(wanted).0;
     let Some(product) = products.find(name) else {
         let words: Vec<&str> = products.names();
         let hint = crate::hints::did_you_mean(name, &words);
@@ -208,7 +209,7 @@ fn product<'a>(products: &'a Products, name: &str) -> anyhow::Result<&'a dyn Pro
         bail!(
             "there is no product `{}`{hint} `up` can start {}. A server that is already running is reached \
              by its URL, in `dyno bench --on` or in a study",
-            dyno_units::redact_url(name),
+            products::shown(wanted),
             startable(products)
         );
     };

@@ -40,7 +40,7 @@ pub(super) fn stream(
     loop {
         let mut text = String::new();
         watched.look(runs, run, clock.unix_millis(), &mut |name, data| {
-            text += &format!("event: {name}\ndata: {data}\n\n");
+            text += &message(name, &data);
         });
         // A comment keeps the connection alive and detects a disconnect.
         stream.write_all(if text.is_empty() { b":\n\n" } else { text.as_bytes() })?;
@@ -52,6 +52,13 @@ pub(super) fn stream(
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Texts are cleaned as on the other pages, which the script puts into this one as they are.
+fn message(name: &str, data: &Value) -> String {
+    // A value is always one again.
+    let data = dyno_record::cleaned(data).unwrap_or_default();
+    format!("event: {name}\ndata: {data}\n\n")
 }
 
 #[derive(Default)]
@@ -205,6 +212,17 @@ mod tests {
         assert!(tail.lines(&path).is_empty());
         std::fs::write(&path, "one\ntwo\nthree\n").unwrap();
         assert_eq!(tail.lines(&path), ["two", "three"]);
+    }
+
+    #[test]
+    fn nothing_is_sent_that_turns_the_text_of_the_page_around() {
+        let check = |data: &Value, expected: &str| {
+            assert_eq!(message("happened", data), format!("event: happened\ndata: {expected}\n\n"));
+        };
+        let text = "a\u{202e}b\u{2066}\u{9b}c\nd";
+        check(&json!({ "text": text }), "{\"text\":\"a\u{fffd}b\u{fffd}\u{fffd}c d\"}");
+        check(&json!([{ text: 1 }]), "[{\"a\u{fffd}b\u{fffd}\u{fffd}c d\":1}]");
+        check(&json!({ "at_s": 1.5, "of": null }), "{\"at_s\":1.5,\"of\":null}");
     }
 
     #[test]

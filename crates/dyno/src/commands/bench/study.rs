@@ -91,7 +91,7 @@ fn database(study: &mut Written, on: &str, matches: &ArgMatches) -> anyhow::Resu
     let (product, version) = if scheme.is_some() { (on, None) } else { products::named(on) };
     if scheme.is_none() && products.find(product).is_none() {
         let hint = hints::for_product(product, &products);
-        bail!("--on: there is no product `{}`; {hint}", dyno_units::redact_url(product));
+        bail!("--on: there is no product `{}`; {hint}", products::shown(on));
     }
     if version.is_some() && products.spec(product).is_some_and(|spec| spec.is_embedded) {
         bail!(
@@ -224,6 +224,21 @@ mod tests {
             error.to_string(),
             "--on: there is no product `postgres`; did you mean `postgresql`?"
         );
+    }
+
+    #[test]
+    fn the_password_of_a_mistyped_url_is_not_shown() {
+        for on in [
+            "mysql:/me:hush@h",
+            "mysql//me:hush@h",
+            "mysql:/me:x@hush@h",
+            "mysql:me:hush@h",
+            "me:hush@h",
+            "mysql:/me:hush",
+        ] {
+            let error = read_words(&["oltp_read_only", "--on", on]).unwrap_err().to_string();
+            assert!(error.contains("there is no product `m") && !error.contains("hush"), "{error}");
+        }
     }
 
     #[test]

@@ -286,14 +286,20 @@ fn kind(kind: &Kind) -> KindSummary {
 pub(super) fn write(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
     let usage = |why: &str| {
         let shown = folder.display();
-        crate::usage_error(anyhow!("cannot use {shown} as the run's folder: {why}"))
+        crate::usage_error(anyhow!("cannot use the folder {shown}: {why}"))
     };
     let name = folder.file_name().ok_or_else(|| usage("it has no name"))?.to_string_lossy();
     if fs::symlink_metadata(folder).is_ok() {
         dyno_record::check_empty(folder).map_err(|error| crate::usage_error(error.into()))?;
     }
     let beside = folder.with_file_name(format!(".{name}.importing"));
-    if beside.join("manifest.json").exists() {
+    // Nothing behind a link, or of another user, is looked at or removed.
+    dyno_record::check_way(&beside).map_err(|error| crate::usage_error(error.into()))?;
+    if fs::symlink_metadata(&beside).is_ok_and(|facts| !facts.is_dir()) {
+        let shown = beside.display();
+        return Err(usage(&format!("{shown} is in the way, and is not a folder; remove it")));
+    }
+    if fs::symlink_metadata(beside.join("manifest.json")).is_ok() {
         if dyno_record::is_being_written(&beside) {
             return Err(usage("another import is writing it"));
         }
@@ -407,6 +413,32 @@ mod tests {
         assert_eq!(trials.filter(|one| one.path().join("summary.json").exists()).count(), 2);
         let said = write(&folder, &plan).map_err(|error| format!("{error:?}"));
         assert!(said.is_err_and(|said| said.contains("already holds a run")));
+    }
+
+    #[test]
+    fn what_a_link_leads_to_is_not_removed_and_not_written_to() {
+        let plan = plan(&[("old".to_owned(), vec![imported(8, 1)])], &ORDER).expect("complete");
+        for files in [&["manifest.json", "letter.txt"][..], &[]] {
+            let above = tempfile::tempdir().expect("a folder");
+            let path = |name: &str| above.path().join(name);
+            fs::create_dir(path("victim")).expect("made");
+            files.iter().for_each(|name| fs::write(path("victim").join(name), "").expect("made"));
+            std::os::unix::fs::symlink("victim", path(".run.importing")).expect("made");
+            let said = write(&path("run"), &plan).map_err(|error| format!("{error:?}"));
+            assert!(said.is_err_and(|said| said.contains("is not a folder; remove it")));
+            assert_eq!(fs::read_dir(path("victim")).expect("there").count(), files.len());
+            assert!(fs::symlink_metadata(path("run")).is_err());
+        }
+        // Nor is what a link in the folder of a killed import leads to.
+        let above = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| above.path().join(name);
+        fs::create_dir_all(path("victim/inner")).expect("made");
+        fs::create_dir(path(".run.importing")).expect("made");
+        std::os::unix::fs::symlink(path("victim"), path(".run.importing/trials")).expect("made");
+        fs::write(path(".run.importing/manifest.json"), "").expect("made");
+        write(&path("run"), &plan).expect("the other one has gone");
+        assert!(path("victim/inner").exists());
+        assert_eq!(fs::read_dir(path("run/trials")).expect("there").count(), 1);
     }
 
     #[test]

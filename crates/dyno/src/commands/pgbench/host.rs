@@ -1,7 +1,8 @@
 //! What scripts need of this program: messages, shell commands, and the log of transactions.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -10,6 +11,7 @@ use dyno_pgbench::Prng;
 use dyno_workload::pgbench::{Failure, Host, LogEntry, LogOutcome, ScriptTotals};
 
 use super::options::Options;
+use crate::commands::report;
 use crate::terminal;
 
 pub(super) struct Terminal {
@@ -64,14 +66,6 @@ impl Terminal {
     }
 }
 
-/// Makes a log, in place of what has its name: others may foresee that and put a link there.
-fn make_log(name: &str) -> io::Result<File> {
-    match fs::remove_file(name) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => File::create_new(name),
-    }
-}
-
 impl Logs {
     fn open(
         options: &Options,
@@ -83,7 +77,7 @@ impl Logs {
         for thread in 0..n_threads {
             let nth = if thread == 0 { String::new() } else { format!(".{thread}") };
             let name = format!("{prefix}.{pid}{nth}");
-            let file = make_log(&name)
+            let file = report::create(Path::new(&name), true)
                 .map_err(|error| format!("could not open logfile \"{name}\": {error}"))?;
             files.push(Mutex::new(LogFile {
                 file: BufWriter::new(file),
@@ -230,6 +224,8 @@ impl Host for Terminal {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -240,7 +236,7 @@ mod tests {
         std::os::unix::fs::symlink(path("precious"), path("log.7")).unwrap();
         let name = path("log.7").to_str().unwrap().to_owned();
         for text in ["first", "second"] {
-            write!(make_log(&name).unwrap(), "{text}").unwrap();
+            write!(report::create(Path::new(&name), true).unwrap(), "{text}").unwrap();
             assert_eq!(fs::read_to_string(&name).unwrap(), text);
         }
         assert_eq!(fs::read_to_string(path("precious")).unwrap(), "rows");
