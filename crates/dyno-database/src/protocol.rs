@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use dyno_host::{FileKind, Probe, ThreadGroups, ThreadListing};
 use dyno_units::Clock;
-use dyno_workload::{Connection, Connector, Dialect, Target};
+use dyno_workload::{ConnectError, Connection, Connector, Dialect, Target};
 
+use crate::dialects::sql_of;
 use crate::error::Result;
 use crate::{Access, AttachOptions, CostSource, DebtMeter, Endpoint, Secret, Server, ServerFacts};
 
@@ -117,6 +118,21 @@ impl Protocol {
 
     pub fn connector(&self, endpoint: &Endpoint) -> Connector {
         (self.connector)(endpoint.clone())
+    }
+
+    /// The same for a server that Dyno neither started nor attaches: fails if other users' functions or operators would
+    /// run there with the rights of Dyno's user.
+    pub fn checked_connector(&self, endpoint: &Endpoint) -> Connector {
+        let (open, address) = (self.connector(endpoint), endpoint.to_string());
+        Arc::new(move || {
+            let mut connection = open()?;
+            if let Some(check) = sql_of(connection.dialect()).check_routines {
+                let refused =
+                    |reason| ConnectError { address: address.clone(), reason, details: None };
+                check(connection.as_mut()).map_err(refused)?;
+            }
+            Ok(connection)
+        })
     }
 
     /// The same through a router that does not support named prepared statements

@@ -13,6 +13,9 @@ pub(crate) struct SqlSpec {
     /// operators. In a schema where other users may create some, one of theirs could fit better,
     /// and run with Dyno's rights.
     pub(crate) probe_guard: Option<&'static str>,
+    /// Fails, with the reason, if other users' functions or operators would run with the rights of Dyno's user in
+    /// sessions whose statements do name tables; none if none could.
+    pub(crate) check_routines: Option<fn(&mut dyn Connection) -> Result<(), String>>,
     /// Codes of errors for a right that the user lacks.
     pub(crate) no_right: &'static [&'static str],
     /// Why a statement must not run, as this server reads it differently from others.

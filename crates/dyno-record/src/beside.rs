@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::columns::take;
 use crate::error::{ReadError, ReadResult};
-use crate::reader::Checksums;
+use crate::reader::{Checksums, NAME_BYTES_OF_VALUE};
 use crate::readings::LogLines;
 
 /// Start and length of a load's intervals, in nanoseconds on the run's clock.
@@ -16,6 +16,9 @@ type Spans = Vec<(u64, u64)>;
 type Columns = BTreeMap<String, Vec<Option<f64>>>;
 
 const TOO_MANY: &str = "it names more readings for this many intervals than any run of Dyno's";
+
+/// The room of a column, in values, besides its values and its name.
+const VALUES_OF_COLUMN: usize = 16;
 
 /// Pairs of a line of the log and an interval near it; a line normally has a few.
 const PAIRS_MOST: u64 = 1 << 30;
@@ -82,7 +85,8 @@ fn columns_of(
                     Entry::Occupied(column) => column.into_mut(),
                     Entry::Vacant(place) => {
                         let n = loads[cell.load].len();
-                        if !take(n) {
+                        let of_name = lines.names()[number].len() / NAME_BYTES_OF_VALUE;
+                        if !take(n + of_name + VALUES_OF_COLUMN) {
                             return Err(ReadError::new(log, TOO_MANY));
                         }
                         place.insert(Column { values: vec![None; n], near: [None; 2] })
@@ -159,10 +163,28 @@ mod tests {
         log.finish().expect("ended");
         let none = Checksums::read(folder.path()).expect("there are none");
         let spans = |n: u64| (0..n).map(|nth| (10 * nth, 10)).collect();
-        let read = |n: u64| within(100_000, || columns(&path, &[spans(n)], &none));
+        let read = |n: u64| within(132_000, || columns(&path, &[spans(n)], &none));
         assert_eq!(read(50).expect("it can be read")[0].len(), 2_000);
-        let error = read(51).expect_err("102,000 values").to_string();
+        let error = read(51).expect_err("134,000 values").to_string();
         assert!(error.contains("more readings"), "{error}");
+    }
+
+    #[test]
+    fn each_load_has_its_columns_and_names_in_the_room_of_values() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("readings.jsonl.gz");
+        let mut log = ReadingsLog::create(path.clone()).expect("made");
+        let names = (0..10).map(|nth| (format!("{nth}{}", "n".repeat(1_023)), 1.0));
+        log.push(10, &names.collect()).expect("written");
+        log.finish().expect("ended");
+        let none = Checksums::read(folder.path()).expect("there are none");
+        let read = |n_loads: usize, room: usize| {
+            let loads = vec![vec![(0, 10)]; n_loads];
+            within(room, || columns(&path, &loads, &none).is_ok())
+        };
+        // One value, 16 for a column, 64 for its name.
+        assert_eq!([read(1, 810), read(1, 809)], [true, false]);
+        assert_eq!([read(40, 40 * 810), read(40, 40 * 810 - 1)], [true, false]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::consistency::check_trial;
 use crate::error::{ReadError, ReadResult};
 use crate::files::{Digest, WHOLE_MOST, read_bounded};
 use crate::voids::{VoidBlock, read_voids};
-use crate::writer::{CHECKSUMS, MANIFEST, READINGS, SUMMARY};
+use crate::writer::{CHECKSUMS, EVENTS, MANIFEST, READINGS, SUMMARY};
 use crate::{FORMAT, Manifest, TrialOutcome, TrialSummary, beside};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -81,7 +81,7 @@ pub fn read_run(folder: &Path) -> ReadResult<Run> {
 const VALUES_OF_KIND: usize = 8;
 
 /// Bytes of a name that take the room of one value.
-const NAME_BYTES_OF_VALUE: usize = 16;
+pub(crate) const NAME_BYTES_OF_VALUE: usize = 16;
 
 /// Limits what tables repeat in each row: a few kilobytes of long names, or of kinds beside many
 /// seconds, could become gigabytes.
@@ -103,8 +103,11 @@ fn take_tables(manifest: &Manifest, trials: &[TrialSummary]) -> Result<(), &'sta
     Ok(())
 }
 
+/// Of what a query or a report unpacks.
 pub(crate) fn n_bytes(folders: &[(u32, PathBuf)]) -> u64 {
-    let files = folders.iter().flat_map(|(_, trial)| [trial.join(SUMMARY), trial.join(READINGS)]);
+    let names =
+        [SUMMARY.to_owned(), READINGS.to_owned(), EVENTS.to_owned(), format!("{EVENTS}.gz")];
+    let files = folders.iter().flat_map(|(_, trial)| names.iter().map(|name| trial.join(name)));
     let files = files.filter_map(|path| fs::symlink_metadata(path).ok());
     files.map(|facts| facts.len().min(facts.blocks().saturating_mul(512))).sum()
 }
@@ -265,7 +268,7 @@ fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> ReadResult<T> {
 }
 
 /// In bytes; several times what probes may choose.
-const READING_NAME_MOST: usize = 1_024;
+pub(crate) const READING_NAME_MOST: usize = 1_024;
 
 /// Checked once, here: a record may have been edited or cut.
 fn check_indexes(manifest: &Manifest, trial: &TrialSummary, folder: &Path) -> ReadResult {
@@ -275,7 +278,7 @@ fn check_indexes(manifest: &Manifest, trial: &TrialSummary, folder: &Path) -> Re
     if trial.variant >= manifest.variants.len() {
         return Err(damaged("its variant is not in the manifest"));
     }
-    for step in &trial.steps {
+    for step in trial.loads() {
         if step.step >= manifest.steps.len() {
             return Err(damaged("a step is not in the manifest"));
         }
@@ -338,6 +341,29 @@ mod tests {
         };
         check("gone\n\u{1b}[2J::stop-commands::x");
         check(&"x".repeat(100_000));
+    }
+
+    #[test]
+    fn loads_of_a_search_are_checked_like_steps() {
+        let check = |change: fn(&mut crate::StepSummary), expected: &str| {
+            let mut one = summary(1);
+            let mut load = one.steps[0].clone();
+            change(&mut load);
+            let probes = vec![crate::LoadProbe { load: Some(load), ..Default::default() }];
+            let found = None;
+            one.steps[0].search =
+                Some(crate::SearchSummary { found, lowest_broken: None, settled: true, probes });
+            let checked = check_indexes(&manifest("2-a"), &one, Path::new("run"));
+            let error = checked.err().map_or(String::new(), |error| error.to_string());
+            assert!(error.contains(expected) && error.is_empty() == expected.is_empty(), "{error}");
+        };
+        check(|_| {}, "");
+        check(|load| load.step = 9, "not in the manifest");
+        check(|load| load.spans = Some(vec![(0, 1); 9]), "do not match its columns");
+        let long = |load: &mut crate::StepSummary| {
+            load.readings.insert("n".repeat(READING_NAME_MOST + 1), Vec::new());
+        };
+        check(long, "too long");
     }
 
     #[test]

@@ -23,6 +23,7 @@ use serde::Deserialize;
 
 use crate::error::{ReadError, ReadResult};
 use crate::files::Log;
+use crate::reader::READING_NAME_MOST;
 
 /// Written data are sent to the disk at least this often.
 const FLUSH_NS: u64 = 10_000_000_000;
@@ -171,6 +172,9 @@ impl LogLines {
         }
         let mut line: LogLine =
             serde_json::from_slice(&self.text).map_err(|error| damaged(&self.path, &error))?;
+        if line.names.iter().any(|name| name.len() > READING_NAME_MOST) {
+            return Err(damaged(&self.path, &"a reading has a name that is too long"));
+        }
         self.names.append(&mut line.names);
         if self.names.len() > NAMES_MOST {
             return Err(damaged(&self.path, &"it names more readings than any run of Dyno's"));
@@ -278,6 +282,8 @@ pub(crate) mod tests {
         check("{\"at_ns\":1,\"values\":{\"0\":[1]}}\n", "no name");
         check("{\"at_ns\":1,\"valu", "");
         check("{\"at_ns\":1,\"names\":[\"a\"],\"values\":{\"18446744073709551615\":[1]}}\n", "");
+        let long = "a".repeat(READING_NAME_MOST + 1);
+        check(&format!("{{\"at_ns\":1,\"names\":[\"{long}\"],\"values\":{{}}}}\n"), "too long");
         let many = "\"\",".repeat(NAMES_MOST) + "\"\"";
         check(&format!("{{\"at_ns\":1,\"names\":[{many}],\"values\":{{}}}}\n"), "more readings");
     }

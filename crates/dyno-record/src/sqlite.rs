@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags, ToSql, Transaction, params};
 use serde::Deserialize;
 
 use crate::columns::{take, values_most, within};
-use crate::files::{Log, check_way, with_suffix};
+use crate::files::{Log, check_way, unpacked_most, with_suffix};
 use crate::reader::{n_bytes, trial_folders};
 use crate::readings::LogLines;
 use crate::writer::READINGS;
@@ -81,20 +81,34 @@ CREATE VIEW log_reading AS SELECT trial, at_s, name, value FROM log_value JOIN r
 
 /// Each name is in the file once: with every value, a long one would fill the disk.
 #[derive(Default)]
-struct Names(HashMap<String, usize>);
+struct Names {
+    ids: HashMap<String, usize>,
+    /// Bytes of names and other texts that the file may still get: logs unpack to a thousand times their size.
+    left: u64,
+}
 
 impl Names {
-    fn id(&mut self, name: &str) -> usize {
-        if let Some(id) = self.0.get(name) {
-            return *id;
+    fn id(&mut self, name: &str) -> Result<usize, QueryError> {
+        if let Some(id) = self.ids.get(name) {
+            return Ok(*id);
         }
-        self.0.insert(name.to_owned(), self.0.len());
-        self.0.len() - 1
+        self.take(name.len())?;
+        self.ids.insert(name.to_owned(), self.ids.len());
+        Ok(self.ids.len() - 1)
+    }
+
+    fn take(&mut self, n_bytes: usize) -> Result<(), QueryError> {
+        let left = self.left.checked_sub(n_bytes as u64);
+        self.left = left.ok_or_else(|| {
+            let why = "the run has longer events or names for its size than any run of Dyno's";
+            QueryError(why.to_owned())
+        })?;
+        Ok(())
     }
 
     fn insert(&self, to: &Transaction<'_>) -> Result {
         let mut insert = to.prepare("INSERT INTO reading_name VALUES(?, ?)")?;
-        for (name, id) in &self.0 {
+        for (name, id) in &self.ids {
             insert.execute(params![id, name])?;
         }
         Ok(())
@@ -171,14 +185,15 @@ fn build(part: &Path, folder: &Path, run: &Run) -> Result {
     let transaction = connection.transaction()?;
     transaction.execute_batch(SCHEMA)?;
     insert_design(&transaction, run)?;
-    let mut names = Names::default();
+    let folders = trial_folders(folder);
+    let n_bytes = n_bytes(&folders);
+    let mut names = Names { left: unpacked_most(n_bytes), ..Names::default() };
     for trial in &run.trials {
         insert_trial(&transaction, trial, &mut names)?;
     }
-    let folders = trial_folders(folder);
-    within(values_most(n_bytes(&folders)), || {
+    within(values_most(n_bytes), || {
         for (number, trial) in &folders {
-            insert_events(&transaction, *number, trial)?;
+            insert_events(&transaction, *number, trial, &mut names)?;
             let ended = run.trials.binary_search_by_key(number, |ended| ended.number);
             let is_whole = |at: usize| run.trials[at].outcome == TrialOutcome::Finished;
             if !ended.is_ok_and(is_whole) {
@@ -255,14 +270,19 @@ fn insert_trial(to: &Transaction<'_>, trial: &TrialSummary, names: &mut Names) -
         add(to, "audit", params![number, row.name, row.expected, row.measured, row.pass])?;
     }
     for step in &trial.steps {
-        insert_results(to, trial.number, step)?;
+        insert_results(to, trial.number, step, names)?;
         insert_columns(to, trial.number, step, names)?;
         insert_probes(to, trial.number, step)?;
     }
     Ok(())
 }
 
-fn insert_results(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Result {
+fn insert_results(
+    to: &Transaction<'_>,
+    trial: u32,
+    step: &StepSummary,
+    names: &mut Names,
+) -> Result {
     let StepSummary { reads, writes, others, due, missed, retries, reconnects, .. } = step;
     let (received, changed, cpu_s) = (step.rows_received, step.rows_changed, step.server_cpu_s);
     let (user_s, system_s) = (step.generator.cpu_user_s, step.generator.cpu_system_s);
@@ -295,6 +315,7 @@ fn insert_results(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Resul
         ];
         add(to, "result", row)?;
         for (outcome, count) in &kind.outcomes {
+            names.take(kind.name.len() + outcome.len())?;
             add(to, "outcome", params![trial, step.step, kind.name, outcome, count])?;
         }
     }
@@ -316,7 +337,7 @@ fn insert_columns(to: &Transaction<'_>, trial: u32, step: &StepSummary, ids: &mu
     }
     let mut insert = to.prepare("INSERT INTO reading_value VALUES(?, ?, ?, ?, ?)")?;
     for (name, values) in &step.readings {
-        let id = ids.id(name);
+        let id = ids.id(name)?;
         for (start, value) in columns.start_s.iter().zip(values) {
             if let Some(value) = value {
                 insert.execute(params![trial, step.step, id, start, value])?;
@@ -344,7 +365,12 @@ struct EventHead {
     event: Option<String>,
 }
 
-fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result {
+fn insert_events(
+    to: &Transaction<'_>,
+    trial: u32,
+    folder: &Path,
+    names: &mut Names,
+) -> Result {
     let plain = folder.join("events.jsonl");
     let packed = folder.join("events.jsonl.gz");
     let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
@@ -359,6 +385,7 @@ fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result {
         // A kill may have cut the last line.
         let text = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
         let Ok(head) = serde_json::from_str::<EventHead>(&text) else { break };
+        names.take(text.len() + head.event.as_ref().map_or(0, String::len))?;
         let unix_ms = head.unix_ms.and_then(|ms| i64::try_from(ms).ok());
         add(to, "event", params![trial, head.at_ns / 1e9, unix_ms, head.event, text])?;
         line.clear();
@@ -378,7 +405,9 @@ fn insert_log(to: &Transaction<'_>, trial: u32, folder: &Path, names: &mut Names
     let mut ids: Vec<usize> = Vec::new();
     // The log of a killed trial ends early.
     while let Ok(Some(line)) = lines.next() {
-        ids.extend(lines.names()[ids.len()..].iter().map(|name| names.id(name)));
+        for name in &lines.names()[ids.len()..] {
+            ids.push(names.id(name)?);
+        }
         for (number, value) in line.numbered() {
             if !take(1) {
                 return Err(QueryError(format!(
@@ -516,12 +545,34 @@ mod tests {
             let mut connection = Connection::open_in_memory().unwrap();
             connection.execute_batch(SCHEMA).unwrap();
             let to = connection.transaction().unwrap();
-            let mut names = Names::default();
+            let mut names = Names { left: 4, ..Names::default() };
             let all = || (0..times).try_for_each(|_| insert_log(&to, 1, &log, &mut names));
             within(most, all).map_err(|error| error.to_string())
         };
         assert_eq!(insert(2, 100), Ok(()));
         assert!(insert(2, 99).unwrap_err().contains("more values for their size"));
+    }
+
+    #[test]
+    fn texts_of_logs_are_counted_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let event = "{\"at_ns\":1,\"unix_ms\":1,\"event\":\"noted\"}";
+        std::fs::write(folder.path().join("events.jsonl"), format!("{event}\n{event}\n")).unwrap();
+        let all = 2 * (event.len() as u64 + 5) + 4;
+        let insert = |left: u64| {
+            let mut connection = Connection::open_in_memory().unwrap();
+            connection.execute_batch(SCHEMA).unwrap();
+            let to = connection.transaction().unwrap();
+            let mut names = Names { left, ..Names::default() };
+            // A name counts once.
+            names.id("zero").and_then(|_| names.id("zero"))?;
+            insert_events(&to, 1, folder.path(), &mut names)
+        };
+        assert!(insert(all).is_ok());
+        for too_little in [3, all - 1] {
+            let error = insert(too_little).unwrap_err().to_string();
+            assert!(error.contains("longer events or names"), "{error}");
+        }
     }
 
     #[test]

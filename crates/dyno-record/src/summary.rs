@@ -61,6 +61,14 @@ impl TrialSummary {
             probes.filter_map(|probe| probe.load.as_mut()).for_each(&mut *job);
         }
     }
+
+    /// The same ones, to look at.
+    pub(crate) fn loads(&self) -> impl Iterator<Item = &StepSummary> {
+        self.steps.iter().flat_map(|step| {
+            let probes = step.search.iter().flat_map(|search| &search.probes);
+            std::iter::once(step).chain(probes.filter_map(|probe| probe.load.as_ref()))
+        })
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

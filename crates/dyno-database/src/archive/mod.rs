@@ -112,10 +112,11 @@ impl ArchiveSide {
     }
 }
 
-/// Source, destination, source again for notes. Fails for unreachable or unsupported servers.
+/// Source, destination, source again for notes. Fails for unreachable or unsupported servers, and for those
+/// on which other users' functions would run.
 pub fn archive_sides(from: &Endpoint, to: &Endpoint) -> Result<[ArchiveSide; 3]> {
     let open = |what: &str, endpoint: &Endpoint| {
-        let opened = endpoint.protocol.connector(endpoint)();
+        let opened = endpoint.protocol.checked_connector(endpoint)();
         opened
             .map(ArchiveSide::new)
             .map_err(|error| ArchiveError::new(format!("the {what} {endpoint}: {error}")))

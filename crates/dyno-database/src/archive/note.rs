@@ -26,7 +26,9 @@ impl Note {
         digest.update(options.table.as_bytes());
         let table = format!("dyno_archive_{:08x}", digest.sum());
         let quoted = quoted(dialect, &table);
-        if notes.cell("look for the note of a batch", &exists(dialect, &table))?.is_none() {
+        let look = found(dialect, &table);
+        let mut there = notes.rows("look for the note of a batch", &look)?;
+        if there.is_empty() {
             let create = create(dialect, &quoted);
             notes.rows("create a table", &create).map_err(|error| {
                 ArchiveError::new(format!(
@@ -34,7 +36,18 @@ impl Note {
                      yourself: {create}"
                 ))
             })?;
+            there = notes.rows("look for the note of a batch", &look)?;
         }
+        let mut cells = there.into_iter().flatten().map(Option::unwrap_or_default);
+        let (schema, is_own) = (cells.next().unwrap_or_default(), cells.next());
+        if is_own.as_deref() != Some("1") {
+            return refuse(format!(
+                "the batch in flight is noted in the table `{table}` in the source, but what has that \
+                 name there is not a plain table without triggers and rules, or (in PostgreSQL) is \
+                 another user's; find out what it is, and drop it or make it Dyno's user's"
+            ));
+        }
+        let quoted = schema + &quoted;
         Ok(Note { table, quoted, destination: options.destination.clone() })
     }
 
@@ -92,16 +105,29 @@ impl Note {
     }
 }
 
-fn exists(dialect: Dialect, table: &str) -> String {
+/// Asks for what has the note's name: its schema with a dot, quoted, and 1 if nothing that another user made can run
+/// when the note is used, nor forge it. MariaDB and MySQL do not know who made a table; triggers run there with the
+/// rights of who made them.
+fn found(dialect: Dialect, table: &str) -> String {
     match dialect {
-        Dialect::PostgreSql => {
-            format!("SELECT to_regclass({})::text", text(dialect, &quoted(dialect, table)))
-        }
-        _ => format!(
-            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND \
-             TABLE_NAME = {}",
-            text(dialect, table)
+        Dialect::PostgreSql => format!(
+            "SELECT pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.'), \
+             (c.relkind = 'r' AND NOT c.relhastriggers AND NOT c.relhasrules AND NOT c.relrowsecurity \
+             AND (o.rolname = current_user OR o.rolsuper))::int FROM pg_catalog.pg_class c \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             JOIN pg_catalog.pg_roles o ON o.oid = c.relowner \
+             WHERE c.oid = pg_catalog.to_regclass({})::oid",
+            text(dialect, &quoted(dialect, table))
         ),
+        _ => {
+            let name = text(dialect, table);
+            format!(
+                "SELECT '', TABLE_TYPE = 'BASE TABLE' AND ENGINE = 'InnoDB' AND NOT EXISTS (SELECT 1 FROM \
+                 information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND \
+                 EVENT_OBJECT_TABLE = {name}) FROM information_schema.TABLES \
+                 WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {name}"
+            )
+        }
     }
 }
 
@@ -130,7 +156,67 @@ fn parts(keys: &[&str]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use dyno_workload::Dialect::{MySql, PostgreSql};
+
     use super::*;
+
+    /// Opens the note on a server that answers each look for it in turn; returns its name, and what was sent besides.
+    fn opened(dialect: Dialect, looks: &[Option<[&str; 2]>]) -> (Result<String>, Vec<String>) {
+        let mut answers: Vec<_> =
+            looks.iter().rev().map(|row| row.map(|row| row.map(str::to_owned))).collect();
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&sent);
+        let ask = move |sql: &str| {
+            if sql.starts_with("SELECT") {
+                let row = answers.pop().expect("an answer");
+                return Ok(row.into_iter().map(|row| row.map(Some).to_vec()).collect());
+            }
+            noted.lock().unwrap().push(sql.to_owned());
+            Ok(Vec::new())
+        };
+        let options = ArchiveOptions {
+            table: "orders".to_owned(),
+            condition: String::new(),
+            batch: 1,
+            limit: None,
+            creates: false,
+            destination: String::new(),
+        };
+        let mut side = ArchiveSide { dialect, ask: Box::new(ask) };
+        let note = Note::open(&mut side, &options).map(|note| note.clear());
+        let sent = sent.lock().unwrap().clone();
+        (note, sent)
+    }
+
+    #[test]
+    fn a_note_that_another_user_may_have_made_is_neither_used_nor_dropped() {
+        let check =
+            |dialect, looks: &[Option<[&str; 2]>], expected: Option<&str>, n_sent: usize| {
+                let (note, sent) = opened(dialect, looks);
+                assert_eq!(sent.len(), n_sent, "{sent:?}");
+                match expected {
+                    Some(clear) => assert_eq!(note.as_deref(), Ok(clear)),
+                    None => {
+                        let error = note.unwrap_err().to_string();
+                        assert!(error.contains("`dyno_archive_e52ffdee`"), "{error}");
+                        assert!(error.contains("not a plain table"), "{error}");
+                    }
+                }
+            };
+        let of_postgresql = Some("DELETE FROM \"A b\".\"dyno_archive_e52ffdee\"");
+        let of_mysql = Some("DELETE FROM `dyno_archive_e52ffdee`");
+        check(PostgreSql, &[Some(["\"A b\".", "1"])], of_postgresql, 0);
+        check(PostgreSql, &[None, Some(["\"A b\".", "1"])], of_postgresql, 1);
+        check(PostgreSql, &[Some(["public.", "0"])], None, 0);
+        // Somebody was quicker.
+        check(PostgreSql, &[None, Some(["public.", "0"])], None, 1);
+        check(PostgreSql, &[None, None], None, 1);
+        check(MySql, &[Some(["", "1"])], of_mysql, 0);
+        check(MySql, &[None, Some(["", "1"])], of_mysql, 1);
+        check(MySql, &[Some(["", "0"])], None, 0);
+    }
 
     #[test]
     fn keys_are_noted_in_parts() {

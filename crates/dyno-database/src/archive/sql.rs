@@ -58,8 +58,9 @@ pub(super) fn lock(dialect: Dialect, table: &str) -> Option<String> {
             Some(format!("SELECT GET_LOCK(MD5(CONCAT(DATABASE(), ' ', {name})), 10)"))
         }
         Dialect::PostgreSql => {
-            let key = format!("('x' || substr(md5({name}), 1, 15))::bit(60)::bigint");
-            Some(format!("SELECT 1 FROM pg_advisory_lock({key})"))
+            let digits = format!("pg_catalog.substr(pg_catalog.md5({name}), 1, 15)");
+            let key = format!("('x' || {digits})::bit(60)::bigint");
+            Some(format!("SELECT 1 FROM pg_catalog.pg_advisory_lock({key})"))
         }
         Dialect::ClickHouse | Dialect::Sqlite => None,
     }
@@ -182,7 +183,8 @@ pub(super) fn bytes(dialect: Dialect, table: &str) -> Vec<String> {
         )],
         Dialect::PostgreSql => {
             let class = text(dialect, &quoted(dialect, table));
-            vec![format!("SELECT pg_total_relation_size(to_regclass({class}))")]
+            let class = format!("pg_catalog.to_regclass({class})");
+            vec![format!("SELECT pg_catalog.pg_total_relation_size({class})")]
         }
         Dialect::ClickHouse => vec![format!(
             "SELECT toString(sum(bytes_on_disk)) FROM system.parts \

@@ -48,13 +48,14 @@ fn descriptions(dialect: Dialect, table: &str) -> [String; 4] {
             ]
         }
         Dialect::PostgreSql => {
-            let class = format!("to_regclass({})", text(dialect, &quoted(dialect, table)));
+            let class = text(dialect, &quoted(dialect, table));
+            let class = format!("pg_catalog.to_regclass({class})::oid");
             [
                 format!("SELECT relkind::text FROM pg_class WHERE oid = {class}"),
                 format!(
-                    "SELECT attname, format_type(atttypid, atttypmod), (NOT attnotnull)::int, \
+                    "SELECT attname, pg_catalog.format_type(atttypid, atttypmod), (NOT attnotnull)::int, \
                      (typtype = 'e')::int, \
-                     (COALESCE(to_jsonb(pg_attribute) ->> 'attgenerated', '') <> '')::int \
+                     (COALESCE(pg_catalog.to_jsonb(pg_attribute) ->> 'attgenerated', '') <> '')::int \
                      FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid \
                      WHERE attrelid = {class} AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
                 ),

@@ -154,9 +154,9 @@ pub(super) fn expression(dialect: Dialect, name: &str, kind: Kind) -> String {
         (Dialect::MySql, Kind::Bytes) => format!("HEX({column})"),
         (Dialect::ClickHouse, Kind::Text | Kind::Bytes) => format!("hex({column})"),
         (Dialect::PostgreSql, Kind::Text) => {
-            format!("encode(convert_to({column}::text, 'UTF8'), 'hex')")
+            format!("pg_catalog.encode(pg_catalog.convert_to({column}::text, 'UTF8'), 'hex')")
         }
-        (Dialect::PostgreSql, Kind::Bytes) => format!("encode({column}, 'hex')"),
+        (Dialect::PostgreSql, Kind::Bytes) => format!("pg_catalog.encode({column}, 'hex')"),
         (Dialect::PostgreSql, Kind::Boolean) => format!("{column}::int::text"),
         (Dialect::PostgreSql, Kind::DateTime { is_moment: true, .. }) => {
             format!("({column} AT TIME ZONE 'UTC')::text")

@@ -34,6 +34,7 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
     },
     probe_session: &[],
     probe_guard: None,
+    check_routines: None,
     // A database, or anything else, that the user may not use.
     no_right: &["291", "497"],
     hidden_text: |_| None,

@@ -41,6 +41,7 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
         "SET SESSION TRANSACTION READ ONLY",
     ],
     probe_guard: None,
+    check_routines: None,
     // Of a right of the whole server, of a table, of a catalog.
     no_right: &["1227", "1142", "1044"],
     hidden_text,

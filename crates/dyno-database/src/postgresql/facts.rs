@@ -45,8 +45,9 @@ pub(super) fn configured(endpoint: &Endpoint) -> Option<String> {
 
 /// The full version text without the product's name: `15.14 (Debian …) on x86_64-pc-linux-gnu …`.
 pub(super) fn version(connection: &mut dyn Connection) -> Result<String> {
-    let rows =
-        connection.query("SELECT version()").context("PostgreSQL: cannot read its version")?;
+    let rows = connection
+        .query("SELECT pg_catalog.version()")
+        .context("PostgreSQL: cannot read its version")?;
     let text = first_cell(rows)
         .ok_or_else(|| DeployError::new("PostgreSQL does not report its version"))?;
     Ok(text.strip_prefix("PostgreSQL ").map_or(text.clone(), str::to_owned))

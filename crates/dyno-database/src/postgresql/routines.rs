@@ -7,7 +7,6 @@
 
 use dyno_workload::{Connection, StatementError};
 
-use super::connection::PgConnection;
 use super::sql::literal;
 use crate::catalog::{ask, some_of};
 use crate::error::StatementResult as Result;
@@ -16,7 +15,7 @@ use crate::error::StatementResult as Result;
 /// functions named like the server's or like Dyno's procedures. As a database's owner may set session
 /// defaults, it also refuses a search path without the server's schema, and another role for a
 /// superuser, who could be led out of it again.
-pub(super) fn check(connection: &mut PgConnection) -> Result<(), String> {
+pub(super) fn check(connection: &mut dyn Connection) -> Result<(), String> {
     let failed = |error: StatementError| error.to_string();
     if let Some(role) = other_role(connection).map_err(failed)? {
         return Err(connection.shown(&format!(
@@ -49,14 +48,14 @@ pub(super) fn check(connection: &mut PgConnection) -> Result<(), String> {
 }
 
 /// The role that a superuser's statements run as, if it is another one.
-fn other_role(connection: &mut PgConnection) -> Result<Option<String>> {
+fn other_role(connection: &mut dyn Connection) -> Result<Option<String>> {
     let sql = "SELECT current_user::text FROM pg_roles WHERE rolname = session_user AND rolsuper \
                AND current_user <> session_user";
     Ok(ask(connection, sql)?.into_iter().flatten().flatten().next())
 }
 
 /// The schemas that are searched after the server's own; as an error, the one that is searched before.
-fn schemas(connection: &mut PgConnection) -> Result<Result<Vec<String>, String>> {
+fn schemas(connection: &mut dyn Connection) -> Result<Result<Vec<String>, String>> {
     let path = "SELECT pg_catalog.unnest(pg_catalog.current_schemas(true))";
     let mut schemas: Vec<String> =
         connection.query(path)?.into_iter().flatten().flatten().collect();
@@ -69,7 +68,7 @@ fn schemas(connection: &mut PgConnection) -> Result<Result<Vec<String>, String>>
     })
 }
 
-fn traps(connection: &mut PgConnection, schemas: &[String]) -> Result<Vec<String>> {
+fn traps(connection: &mut dyn Connection, schemas: &[String]) -> Result<Vec<String>> {
     if schemas.is_empty() {
         return Ok(Vec::new());
     }

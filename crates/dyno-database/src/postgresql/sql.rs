@@ -2,6 +2,7 @@
 
 use dyno_workload::Dialect;
 
+use super::routines;
 use crate::sql::{CancelSql, CatalogSql, CountedGuard, CountedSql, Identity, SqlSpec};
 
 pub(crate) const SQL: SqlSpec = SqlSpec {
@@ -26,6 +27,7 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
         "SET jit = off",
     ],
     probe_guard: Some("SET search_path = pg_catalog, pg_temp"),
+    check_routines: Some(routines::check),
     // SQLSTATE `insufficient_privilege`.
     no_right: &["42501"],
     hidden_text: |_| None,

@@ -29,6 +29,7 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
     },
     probe_session: &["PRAGMA busy_timeout = 100"],
     probe_guard: None,
+    check_routines: None,
     no_right: &[],
     hidden_text: |_| None,
     cancel: None,

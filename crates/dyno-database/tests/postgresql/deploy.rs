@@ -7,8 +7,9 @@ use std::sync::Arc;
 use dyno_database::datasets::DataSets;
 use dyno_database::postgresql::{PgConnection, connect};
 use dyno_database::{
-    AttachOptions, CatalogError, DeployError, Endpoint, Part, Place, Products, Replication,
-    ReplicationMode, Secret, Server, ServerSpec, attach, claim_catalog, note_tables,
+    ArchiveOptions, AttachOptions, CatalogError, DeployError, Endpoint, Part, Place, Products,
+    Replication, ReplicationMode, Secret, Server, ServerSpec, archive_between, archive_sides,
+    attach, claim_catalog, note_tables,
 };
 use dyno_host::Keeper;
 use dyno_units::{ByteCount, SettingValue};
@@ -489,6 +490,51 @@ fn operators_of_others_are_refused_and_no_probe_runs_them() {
     assert!(error.contains("the operator * of mallory"), "{error}");
 }
 
+fn an_archiving_neither_runs_nor_believes_nor_drops_what_others_made() {
+    let server = server();
+    let (endpoint, mut mallory) = shared_with_mallory(&server, "archived");
+    let to = Endpoint { catalog: "archive".to_owned(), ..endpoint.clone() };
+    crate::open(&server).query("CREATE DATABASE archive").unwrap();
+    for side in [&endpoint, &to] {
+        let made = "CREATE TABLE orders (id int PRIMARY KEY); INSERT INTO orders VALUES (1)";
+        connect(side).unwrap().query(made).unwrap();
+    }
+    for (from, to) in [(&endpoint, &to), (&to, &endpoint)] {
+        let error = archive_sides(from, to).err().expect("refused").to_string();
+        assert!(error.contains("the function current_schema of mallory"), "{error}");
+    }
+    // What is left is a note, which tells that the row at the destination is of a batch that was cut.
+    for sql in [
+        "DROP FUNCTION public.current_schema(), public.pg_get_userbyid(oid)",
+        "CREATE TABLE dyno_archive_e52ffdee (part int primary key, destination text, row_keys text)",
+        "INSERT INTO dyno_archive_e52ffdee VALUES (1, 'there', '1')",
+        "CREATE TRIGGER t BEFORE INSERT OR DELETE ON dyno_archive_e52ffdee FOR EACH ROW \
+         EXECUTE FUNCTION evil_trigger()",
+        "GRANT ALL ON dyno_archive_e52ffdee TO PUBLIC",
+    ] {
+        mallory.query(sql).unwrap();
+    }
+    let options = ArchiveOptions {
+        table: "orders".to_owned(),
+        condition: "true".to_owned(),
+        batch: 1,
+        limit: None,
+        creates: false,
+        destination: "there".to_owned(),
+    };
+    let [mut source, mut there, mut notes] = archive_sides(&endpoint, &to).unwrap();
+    let mut archive =
+        || archive_between(&mut source, &mut there, &mut notes, &options, &mut |_| true);
+    let error = archive().unwrap_err().to_string();
+    assert!(error.contains("not a plain table"), "{error}");
+    assert!(!is_harmed(&endpoint));
+    let ask = |side: &Endpoint, sql: &str| connect(side).unwrap().query(sql).unwrap();
+    assert_eq!(ask(&to, "SELECT id FROM orders").len(), 1);
+    assert_eq!(ask(&endpoint, "SELECT part FROM dyno_archive_e52ffdee").len(), 1);
+    mallory.query("DROP TABLE dyno_archive_e52ffdee").unwrap();
+    assert_eq!(archive().unwrap().rows, 1);
+}
+
 fn settings_of_a_database_give_its_owner_no_rights() {
     let server = server();
     let mut admin = crate::open(&server);
@@ -628,6 +674,10 @@ fn on_one_server() {
         (
             "operators_of_others_are_refused_and_no_probe_runs_them",
             operators_of_others_are_refused_and_no_probe_runs_them,
+        ),
+        (
+            "an_archiving_neither_runs_nor_believes_nor_drops_what_others_made",
+            an_archiving_neither_runs_nor_believes_nor_drops_what_others_made,
         ),
         (
             "settings_of_a_database_give_its_owner_no_rights",

@@ -91,7 +91,7 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
                  Dyno does not change a server that is already running"
             )));
         }
-        let connector = endpoint.protocol.connector(&endpoint);
+        let connector = endpoint.protocol.checked_connector(&endpoint);
         let source = endpoint.protocol.cost_source(&connector, access, &lab.clock);
         explained(options, &lab, source)
     } else {
