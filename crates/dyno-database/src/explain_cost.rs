@@ -259,22 +259,13 @@ fn moved(runs: &[Interval], idle: &[Interval], names: BTreeSet<&String>) -> Vec<
     found
 }
 
-pub(crate) fn aligned(answer: &NamedRows) -> Vec<String> {
+pub(crate) fn table(answer: &NamedRows) -> Vec<String> {
     let cells = |row: &Vec<Option<String>>| -> Vec<String> {
         row.iter().map(|cell| cell.clone().unwrap_or_else(|| "NULL".to_owned())).collect()
     };
     let mut lines = vec![answer.columns.clone()];
     lines.extend(answer.rows.iter().map(cells));
-    let width = |column: usize| {
-        lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max()
-    };
-    let widths: Vec<usize> =
-        (0..answer.columns.len()).map(|column| width(column).unwrap_or(0)).collect();
-    let text = |line: &Vec<String>| {
-        let padded = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    lines.iter().map(text).collect()
+    dyno_units::aligned(&lines, &[])
 }
 
 /// Runs a statement without taking its rows into memory.

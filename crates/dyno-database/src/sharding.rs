@@ -226,7 +226,7 @@ fn check_catalog(sharding: &dyn Sharding, connection: &mut dyn Connection) -> Re
             return fail(format!(
                 "the tables cannot be split among shards, because they have {kind} ({}); choose another \
                  workload, or change its options, or leave `shards` out",
-                found.join(", ")
+                dyno_units::clean_text(&found.join(", "))
             ));
         }
     }

@@ -1,7 +1,7 @@
 //! Dyno's own SQL in a dialect: ownership of tables, sessions of probes, costs of statements. Each
 //! dialect's folder has one value.
 
-use dyno_workload::{Dialect, TextRows};
+use dyno_workload::{Connection, Dialect, TextRows};
 
 /// The SQL of Dyno itself in one dialect.
 pub(crate) struct SqlSpec {

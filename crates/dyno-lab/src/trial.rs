@@ -164,6 +164,14 @@ pub(crate) fn log_bytes(server: &dyn Server) -> Option<u64> {
     server.data_files()?.log_bytes()
 }
 
+/// What servers hold together, if each tells. What one says may be any number.
+pub(crate) fn bytes_of_all<'s>(
+    servers: impl Iterator<Item = &'s dyn Server>,
+    of_one: impl Fn(&dyn Server) -> Option<u64>,
+) -> Option<u64> {
+    servers.map(of_one).try_fold(0, |all: u64, bytes| Some(all.saturating_add(bytes?)))
+}
+
 /// A text in which a server or its log may be quoted, as it may be shown and kept.
 pub(crate) fn foreign(text: &str) -> String {
     clean_text(&redact_tokens(&redact_secrets(text)))

@@ -183,8 +183,8 @@ impl Reader<'_> {
             while lexer.word().is_some() {}
             lines.push(self.text[start..lexer.at()].trim_end_matches(['\n', '\r']).to_owned());
             if let Some(at) = at {
-                let column = at.saturating_sub(start) + 1;
-                lines.push(format!("{:>column$} error found here", '^'));
+                let blanks = " ".repeat(at.saturating_sub(start));
+                lines.push(format!("{blanks}^ error found here"));
             }
         }
         SyntaxError { message, lines }

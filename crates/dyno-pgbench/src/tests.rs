@@ -226,6 +226,16 @@ fn check_wrong(script: &str, message: &str, lines: &[&str]) {
 }
 
 #[test]
+fn a_place_far_to_the_right_is_shown() {
+    let blanks = " ".repeat(70_000);
+    check_wrong(
+        &format!("\\set x{blanks}?\n"),
+        "s.sql:1: unexpected character (?) in command \"set\"",
+        &[&format!("\\set x{blanks}?"), &format!("      {blanks}^ error found here")],
+    );
+}
+
+#[test]
 fn wrong_scripts_are_refused_as_by_pgbench() {
     let in_set = |what: &str| format!("s.sql:1: {what} in command \"set\"");
     check_wrong(

@@ -365,12 +365,7 @@ struct EventHead {
     event: Option<String>,
 }
 
-fn insert_events(
-    to: &Transaction<'_>,
-    trial: u32,
-    folder: &Path,
-    names: &mut Names,
-) -> Result {
+fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path, names: &mut Names) -> Result {
     let plain = folder.join("events.jsonl");
     let packed = folder.join("events.jsonl.gz");
     let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();

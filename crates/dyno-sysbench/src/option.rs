@@ -122,7 +122,8 @@ pub fn normal_name(name: &str) -> String {
 pub fn options_text(options: &[ScriptOption]) -> String {
     let head = |option: &ScriptOption| format!("{}{}", option.name, option.kind.placeholder());
     let heads: Vec<String> = options.iter().map(head).collect();
-    let width = heads.iter().map(String::len).max().unwrap_or(0);
+    // A script's name may have any length; `format!` does not pad that much.
+    let width = heads.iter().map(String::len).max().unwrap_or(0).min(200);
     let mut out = String::new();
     for (ScriptOption { description, default, .. }, head) in options.iter().zip(heads) {
         // Writing into a String cannot fail.

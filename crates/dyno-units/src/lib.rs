@@ -34,8 +34,8 @@ pub use redact::{
 };
 pub use setting::SettingValue;
 pub use stepped::{RateStep, SteppedRate};
-pub use text::{FOREIGN_TEXT_MAX, clean_text, is_unsafe_char};
+pub use text::{FOREIGN_TEXT_MAX, aligned, clean_text, is_unsafe_char};
 pub use utc::utc_date_time;
 pub use version::{version_fits, version_numbers};
 pub use volume::{Backing, Dips, IoLimit, VolumeSpec};
-pub use way::{planted_on_way, way_to};
+pub use way::{open_named, planted_on_way, read_named, way_to};

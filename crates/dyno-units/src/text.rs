@@ -33,6 +33,34 @@ pub fn clean_text(text: &str) -> String {
     cleaned
 }
 
+/// In characters; a longer cell widens no column, so that one foreign text does not pad a thousand rows.
+const COLUMN_MOST: usize = 200;
+
+/// Rows of cells as lines, with columns as wide as their widest cell; those in `right` are aligned to the right.
+pub fn aligned<R: AsRef<[String]>>(rows: &[R], right: &[usize]) -> Vec<String> {
+    let mut widths: Vec<usize> = Vec::new();
+    for row in rows {
+        for (column, cell) in row.as_ref().iter().enumerate() {
+            let width = cell.chars().count().min(COLUMN_MOST);
+            match widths.get_mut(column) {
+                Some(widest) => *widest = width.max(*widest),
+                None => widths.push(width),
+            }
+        }
+    }
+    let line = |row: &R| {
+        let cells =
+            row.as_ref().iter().zip(&widths).enumerate().map(|(column, (cell, width))| match right
+                .contains(&column)
+            {
+                true => format!("{cell:>width$}"),
+                false => format!("{cell:<width$}"),
+            });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +86,17 @@ mod tests {
         check(&"x".repeat(FOREIGN_TEXT_MAX + 1), &("x".repeat(FOREIGN_TEXT_MAX) + "…"));
         let cut = clean_text(&"漢".repeat(FOREIGN_TEXT_MAX));
         assert!(cut.len() <= FOREIGN_TEXT_MAX + '…'.len_utf8() && cut.ends_with("漢…"));
+    }
+
+    #[test]
+    fn columns_are_aligned_and_a_long_cell_pads_no_other() {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned);
+        let rows = [row(["a", "1", "x"]), row(["ä b", "10", ""]), row(["NULL", "9", "y"])];
+        assert_eq!(aligned(&rows, &[1]), ["a      1  x", "ä b   10", "NULL   9  y"]);
+        let long = "x".repeat(70_000);
+        let lines = aligned(&[row([&long, "1", ""]), row(["a", "2", ""])], &[]);
+        assert_eq!(lines, [format!("{long}  1"), format!("{:<200}  2", "a")]);
+        assert_eq!(aligned::<Vec<String>>(&[], &[]), [""; 0]);
     }
 
     proptest::proptest! {

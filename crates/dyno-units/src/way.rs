@@ -2,10 +2,30 @@
 //! In a folder open to everybody (`/tmp`), a name proves nothing: anybody may have made it first.
 
 use std::ffi::OsString;
-use std::fs::{self, Metadata};
-use std::io::{Error, ErrorKind, Result};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, File, Metadata};
+use std::io::{Error, ErrorKind, Read, Result};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
+
+/// Opens a file that a user or a study names; links are followed. Devices have no end, and pipes wait for a writer.
+pub fn open_named(path: &Path) -> Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(Error::other("it is not a regular file")),
+    }
+}
+
+/// The whole of such a file, of at most `most` bytes.
+pub fn read_named(path: &Path, most: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let n_read = open_named(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    match n_read as u64 > most {
+        true => Err(Error::other(format!("it is larger than {} MiB", most >> 20))),
+        false => Ok(bytes),
+    }
+}
 
 /// As in the kernel.
 const LINKS_MOST: usize = 40;
@@ -75,6 +95,26 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     use super::*;
+
+    #[test]
+    fn a_named_file_is_regular_and_has_an_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        fs::write(&path, "abc").expect("written");
+        symlink("file", folder.path().join("link")).expect("made");
+        assert_eq!(read_named(&folder.path().join("link"), 3).expect("it is read"), b"abc");
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).expect("made");
+        let check = |path: &Path, most: u64, expected: &str| {
+            let refused = read_named(path, most).expect_err("it is refused").to_string();
+            assert_eq!(refused, expected, "{}", path.display());
+        };
+        check(&pipe, 3, "it is not a regular file");
+        check(Path::new("/dev/zero"), 3, "it is not a regular file");
+        check(folder.path(), 3, "it is not a regular file");
+        check(&path, 2, "it is larger than 0 MiB");
+    }
 
     #[test]
     fn the_way_passes_links_and_what_they_lead_to() {

@@ -2,8 +2,6 @@
 //! before it, so that later stages work on texts.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 #[cfg(feature = "lua")]
@@ -132,23 +130,8 @@ fn contents(path: &Path) -> Result<String, String> {
     String::from_utf8(bytes(path)?).map_err(|_| "it is not UTF-8".to_owned())
 }
 
-/// Only regular files: a device has no end, and a pipe may have no writer.
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, String> {
-    let words = |error: std::io::Error| error.to_string();
-    // Without the flag, opening a pipe waits for a writer.
-    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
-    let file = file.map_err(words)?;
-    let facts = file.metadata().map_err(words)?;
-    if !facts.is_file() {
-        return Err("it is not a regular file".to_owned());
-    }
-    let mut bytes = Vec::new();
-    let n_read = file.take(FILE_MOST + 1).read_to_end(&mut bytes).map_err(words)?;
-    if n_read as u64 > FILE_MOST {
-        return Err(format!("it is larger than {} MiB", FILE_MOST >> 20));
-    }
-    Ok(bytes)
+    dyno_units::read_named(path, FILE_MOST).map_err(|error| error.to_string())
 }
 
 /// Whether something is there that counts where somebody looks for it: nothing that another user has put where

@@ -31,7 +31,8 @@ pub struct ArchiveError {
 
 impl ArchiveError {
     fn new(message: impl Into<String>) -> ArchiveError {
-        ArchiveError { message: message.into(), may_repeat: false, may_continue: false }
+        let message = dyno_units::clean_text(&message.into());
+        ArchiveError { message, may_repeat: false, may_continue: false }
     }
 
     /// Whether the same run may go on from here when it is begun again: nothing but a server or a lock was in its way.

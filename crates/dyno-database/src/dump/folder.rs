@@ -18,7 +18,10 @@ const CONTENTS: &str = "dump.json";
 
 const FORMAT: u32 = 1;
 
+/// Of `dump.json`, in bytes.
 const CONTENTS_MAX: u64 = 64 << 20;
+/// What a file of rows takes there.
+const PIECE_BYTES: u64 = 150;
 
 /// A dump: what `dump.json` says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +56,19 @@ impl Dump {
     pub(super) fn new(protocol: &str, version: String, notes: Vec<String>) -> Dump {
         let protocol = protocol.to_owned();
         Dump { format: FORMAT, protocol, version, tables: Vec::new(), notes }
+    }
+
+    /// Fails if tables with so many files of rows have no place in `dump.json`.
+    pub(crate) fn check_size(definition_bytes: u64, n_pieces: u64) -> Result<(), DumpError> {
+        let needed = n_pieces.saturating_mul(PIECE_BYTES).saturating_add(definition_bytes);
+        match needed > CONTENTS_MAX {
+            true => Err(DumpError::new(format!(
+                "the definitions of the tables and the list of {n_pieces} files would need more than the {} MiB of a \
+                 dump's list; dump fewer tables at once, or more rows per file (--rows)",
+                CONTENTS_MAX >> 20
+            ))),
+            false => Ok(()),
+        }
     }
 
     pub fn rows(&self) -> u64 {
@@ -135,6 +151,10 @@ impl Dump {
             let mut out = io::BufWriter::new(file);
             serde_json::to_writer_pretty(&mut out, self)?;
             let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+            if file.metadata()?.len() > CONTENTS_MAX {
+                let message = format!("it is larger than {} MiB", CONTENTS_MAX >> 20);
+                return Err(io::Error::other(message));
+            }
             if is_synced {
                 file.sync_all()?;
                 File::open(folder)?.sync_all()?;
@@ -276,6 +296,17 @@ mod tests {
     fn names_of_files_are_plain() {
         assert_eq!(file_name("sbtest1", 7), "sbtest1.00007.tsv");
         assert_eq!(file_name("../a b", 12), "%2e%2e%2fa%20b.00012.tsv");
+    }
+
+    #[test]
+    fn a_list_that_could_not_be_read_is_refused_before_it_is_made() {
+        let check = |bytes: u64, pieces: u64, is_fine: bool| {
+            assert_eq!(Dump::check_size(bytes, pieces).is_ok(), is_fine, "{bytes} {pieces}");
+        };
+        check(1 << 20, 400_000, true);
+        check(1 << 20, 450_000, false);
+        check(65 << 20, 1, false);
+        check(0, u64::MAX, false);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct DumpError(pub String);
 
 impl DumpError {
     pub(crate) fn new(message: impl Into<String>) -> DumpError {
-        DumpError(message.into())
+        DumpError(clean_text(&message.into()))
     }
 
     pub(crate) fn at(self, place: &str) -> DumpError {

@@ -171,5 +171,5 @@ fn columns_of_a_plan_are_below_each_other() {
         ],
     };
     let expected = ["id  table    key", "1   sbtest1  NULL", "12  t        k_1"];
-    assert_eq!(aligned(&answer), expected);
+    assert_eq!(table(&answer), expected);
 }

@@ -40,7 +40,8 @@ impl Hold for GuardedServer {
         let asked = rawdoc! { "dbStats": 1, "$db": endpoint.catalog.as_str() };
         let stats = self.guard.command(&asked).ok()?;
         let bytes = |name| super::reply::number(&stats, name);
-        let all = bytes("totalSize").or_else(|| Some(bytes("storageSize")? + bytes("indexSize")?));
+        let sum = || Some(bytes("storageSize")?.saturating_add(bytes("indexSize")?));
+        let all = bytes("totalSize").or_else(sum);
         u64::try_from(all?).ok()
     }
 

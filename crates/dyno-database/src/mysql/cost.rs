@@ -3,7 +3,7 @@
 use dyno_workload::{Connection, Reply};
 
 use super::reach;
-use crate::explain_cost::{aligned, execute};
+use crate::explain_cost::{execute, table};
 use crate::probe::numbers_by_name;
 use crate::settings::Words;
 use crate::{Access, CostSource, Counters};
@@ -151,7 +151,7 @@ impl CostSource for MySqlCost {
         self.run(None)?;
         let answer = self.connection.query_named(&format!("EXPLAIN {sql}"));
         execute(self.connection.as_mut(), "ROLLBACK")?;
-        answer.map(|answer| aligned(&answer)).map_err(|error| error.to_string())
+        answer.map(|answer| table(&answer)).map_err(|error| error.to_string())
     }
 
     fn after(&mut self) -> Result<(), String> {

@@ -1,6 +1,7 @@
 //! The debt of InnoDB and RocksDB, and how to settle it: as the Insert Benchmark does between its
 //! write-heavy and read-write steps, but without RESET MASTER, which would cut off replicas.
 
+use dyno_units::clean_text;
 use dyno_workload::{Connection, Connector, ErrorClass, StatementError, TextRows};
 
 use super::probe::innodb::checkpoint_age_limit;
@@ -237,11 +238,11 @@ fn check_analyzed(rows: &TextRows) -> Result<(), String> {
     };
     match rows.iter().find(is_error) {
         None => Ok(()),
-        Some(row) => Err(format!(
+        Some(row) => Err(clean_text(&format!(
             "ANALYZE TABLE {} failed: {}",
             cell(row, 0).unwrap_or_default(),
             cell(row, 3).unwrap_or_default()
-        )),
+        ))),
     }
 }
 

@@ -14,7 +14,7 @@ use super::connection::MySqlConnection;
 use super::sql::quoted;
 use crate::Endpoint;
 use crate::dump::{
-    Column, DumpError, Dumping, Loader, PieceReader, Snapshot, Table, TableSource, Wanted,
+    Column, Dump, DumpError, Dumping, Loader, PieceReader, Snapshot, Table, TableSource, Wanted,
 };
 use crate::sql::first_cell;
 
@@ -153,11 +153,17 @@ fn find_tables(
         return Err(DumpError::new("the database has no tables"));
     }
     notes.extend(routines(connection)?);
+    let (mut definition_bytes, mut n_pieces) = (0, 0);
     let sources = found.into_iter().map(|(name, engine, n_rows, bytes)| {
         let source = source(connection, &name, &engine, (n_rows, bytes), wanted.rows_per_file);
-        source.map_err(|error| error.at(&name))
+        let source = source.map_err(|error| error.at(&name))?;
+        definition_bytes +=
+            serde_json::to_string(&source.table).map_or(0, |text| text.len()) as u64;
+        n_pieces += source.pieces.len() as u64;
+        Dump::check_size(definition_bytes, n_pieces)?;
+        Ok(source)
     });
-    let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
+    let mut sources = sources.collect::<Result<Vec<_>, DumpError>>()?;
     notes.extend(leave_out_foreign_keys(&mut sources));
     Ok((sources, notes))
 }

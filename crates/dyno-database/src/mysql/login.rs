@@ -139,6 +139,9 @@ fn encrypt(channel: &mut Channel, answer: &Answer<'_>, endpoint: &Endpoint) -> R
     started.map_err(|error| error.to_string())
 }
 
+/// In bytes, of the file with a server's public key.
+const KEY_MOST: u64 = 1 << 20;
+
 struct Proof {
     plugin: Vec<u8>,
     nonce: Vec<u8>,
@@ -156,7 +159,7 @@ struct Proof {
 impl Proof {
     fn new(endpoint: &Endpoint, greeting: &Greeting, is_trusted: bool) -> Result<Proof, String> {
         let key = endpoint.server_public_key.as_ref().map(|path| {
-            std::fs::read(path).map_err(|error| {
+            dyno_units::read_named(path, KEY_MOST).map_err(|error| {
                 format!("the server's public key in {} cannot be read: {error}", path.display())
             })
         });

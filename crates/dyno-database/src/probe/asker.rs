@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dyno_host::ThreadListing;
-use dyno_units::Nanoseconds;
+use dyno_units::{Nanoseconds, clean_text};
 use dyno_workload::{Connection, Connector, ErrorClass, NamedRows, StatementError, TextRows};
 
 use super::Values;
@@ -131,6 +131,7 @@ impl Asker {
     }
 
     pub(crate) fn note(&mut self, note: String) {
+        let note = clean_text(&note);
         if self.reported.insert(note.clone()) {
             self.notes.push(note);
         }

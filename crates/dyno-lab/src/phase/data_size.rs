@@ -5,7 +5,7 @@ use dyno_units::Direction::{Higher, Lower, Neither};
 use dyno_units::{Metric, Unit, metric};
 
 use crate::error::{Result, TrialError};
-use crate::trial::{Trial, log_bytes};
+use crate::trial::{Trial, bytes_of_all, log_bytes};
 
 #[rustfmt::skip]
 const FIGURES: [Metric; 10] = [
@@ -27,8 +27,8 @@ pub(super) fn data_size(trial: &mut Trial<'_, '_>) -> Result {
     }
     // Of shards, all parts.
     let all = || trial.deployment.holding();
-    trial.results.summary.data.bytes_after = all().map(|server| server.data_bytes()).sum();
-    trial.results.summary.data.log_bytes_after = all().map(log_bytes).sum();
+    trial.results.summary.data.bytes_after = bytes_of_all(all(), |server| server.data_bytes());
+    trial.results.summary.data.log_bytes_after = bytes_of_all(all(), log_bytes);
     on_volume(trial)
 }
 

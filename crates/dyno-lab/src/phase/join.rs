@@ -9,7 +9,7 @@ use dyno_units::Nanoseconds;
 use crate::datasets::Staging;
 use crate::deployment::split_by;
 use crate::site::Site;
-use crate::trial::log_bytes;
+use crate::trial::{bytes_of_all, log_bytes};
 use crate::{Context, Instance, Result, Route, Source, Trial, TrialError, fail};
 
 /// How long the nodes of a cluster may take to see each other once all have started.
@@ -150,8 +150,8 @@ impl Trial<'_, '_> {
         let split = dyno_database::split(sharding, &router, &shards, by)?;
         // What the data take from here on, so that it can be compared with what they take after the last step.
         let all = || self.deployment.holding();
-        self.results.summary.data.bytes = all().map(|server| server.data_bytes()).sum();
-        self.results.summary.data.log_bytes = all().map(log_bytes).sum();
+        self.results.summary.data.bytes = bytes_of_all(all(), |server| server.data_bytes());
+        self.results.summary.data.log_bytes = bytes_of_all(all(), log_bytes);
         let each = (1..).zip(&split.each);
         let each = |unit: &str| -> Vec<String> {
             let part = |(number, n): (u32, &u64)| {

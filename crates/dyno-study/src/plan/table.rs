@@ -138,15 +138,8 @@ fn trials_table(plan: &Plan, context: &TableContext) -> Rows {
 
 /// Adds rows as columns that are as wide as their widest cell, and an empty line.
 fn push_section(text: &mut String, rows: Rows) {
-    let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
-    };
-    let widths: Vec<usize> = (0..n_columns).map(|column| width(column).unwrap_or(0)).collect();
-    for row in &rows {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        text.push_str(cells.join("  ").trim_end());
+    for line in dyno_units::aligned(&rows, &[]) {
+        text.push_str(&line);
         text.push('\n');
     }
     text.push('\n');

@@ -626,17 +626,18 @@ end
 
 -- Compiled chunks are not verified: a wrong one can do anything to the process.
 local load_text, byte = loadstring, string.byte
-local function refuse_compiled(text)
-  if type(text) == "string" and byte(text, 1) == 27 then
-    error("a script cannot load compiled Lua", 3)
-  end
-  return text
+local function is_compiled(text)
+  return type(text) == "string" and byte(text, 1) == 27
 end
 
 -- A chunk that counts its turns. Its text is compiled as it is first, so that messages are about that. What a file comes to is
 -- kept for the other states, which then need not read its text.
 local dump = string.dump
 local function watched(text, name, is_file)
+  -- All texts of scripts come through here.
+  if is_compiled(text) then
+    error("a script cannot load compiled Lua", 2)
+  end
   local known = is_file and host.compiled(text, name)
   if known then
     return load_text(known)(turn)
@@ -661,7 +662,7 @@ end
 shared.watched = watched
 
 function loadstring(text, name)
-  return watched(refuse_compiled(text), name)
+  return watched(text, name)
 end
 function load(chunk, name)
   if type(chunk) == "function" then
@@ -671,12 +672,14 @@ function load(chunk, name)
       if piece == "" then
         break
       end
-      refuse_compiled(pieces[1] or piece)
+      if is_compiled(pieces[1] or piece) then
+        error("a script cannot load compiled Lua", 2)
+      end
       pieces[#pieces + 1] = piece
     end
     chunk = concat(pieces)
   end
-  return watched(refuse_compiled(chunk), name)
+  return watched(chunk, name)
 end
 string.dump = nil
 
@@ -687,7 +690,7 @@ local function run_file(path)
   if not text then
     error("cannot open " .. tostring(path) .. ": " .. tostring(name), 3)
   end
-  local chunk, message = watched(refuse_compiled((raw_gsub(text, "^#[^\n]*", ""))), "@" .. name, true)
+  local chunk, message = watched((raw_gsub(text, "^#[^\n]*", "")), "@" .. name, true)
   if not chunk then
     error(message, 0)
   end
@@ -731,7 +734,7 @@ function require(name)
       error("module '" .. name .. "' not found:" .. path, 2)
     end
     local message
-    chunk, message = watched(refuse_compiled((raw_gsub(text, "^#[^\n]*", ""))), "@" .. path, true)
+    chunk, message = watched((raw_gsub(text, "^#[^\n]*", "")), "@" .. path, true)
     if not chunk then
       error(message, 0)
     end

@@ -42,6 +42,18 @@ fn guards_hold_without_luas_own_functions() {
     );
 }
 
+#[test]
+fn a_script_is_no_compiled_lua() {
+    let check = |text: &str, expected: &str| {
+        let refused = load(text, Limits { memory: 64 << 20, turns: 3_000_000 }).err();
+        let why = refused.unwrap_or_else(|| panic!("{text:?} was loaded"));
+        assert!(why.contains(expected), "{text:?}: {why}");
+    };
+    check("\u{1b}LJ\u{2}\u{a}", "a script cannot load compiled Lua");
+    check("#!/usr/bin/sysbench\n\u{1b}LJ", "unexpected symbol");
+    check("\u{feff}\u{1b}LJ", "cannot load malformed bytecode");
+}
+
 /// A function of Dyno's that finds another one by its name calls what the script has put there.
 #[test]
 fn functions_of_the_parts_call_none_by_its_name() {

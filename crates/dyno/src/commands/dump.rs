@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dyno_analysis::numbers::grouped;
 use dyno_database::{Dump, DumpError, DumpOptions, Moved};
-use dyno_units::{ByteCount, Clock, Nanoseconds};
+use dyno_units::{ByteCount, Clock, Nanoseconds, clean_text};
 
 use crate::commands::{counted, explain_cost::endpoint_of};
 use crate::{End, signals, terminal};
@@ -133,7 +133,7 @@ fn timed<T: Send>(
 }
 
 fn say_done(what: &str, dump: &Dump, took: Nanoseconds, is_json: bool) {
-    dump.notes.iter().for_each(|note| terminal::say(&format!("note: {note}")));
+    dump.notes.iter().for_each(|note| terminal::say(&format!("note: {}", clean_text(note))));
     let seconds = took.as_secs_f64();
     let (rows, bytes) = (dump.rows(), dump.bytes());
     if is_json {

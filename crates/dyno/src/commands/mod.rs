@@ -74,24 +74,7 @@ pub(crate) fn numbered(name: &str) -> impl Iterator<Item = String> {
 
 /// The first row has the headings; columns in `right` are aligned to the right.
 pub(crate) fn table<const N: usize>(rows: &[[String; N]], right: &[usize]) -> String {
-    let widths: [usize; N] = std::array::from_fn(|column| {
-        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
-    });
-    let mut out = String::new();
-    for row in rows {
-        let cells: Vec<String> = (0..N)
-            .map(|column| {
-                let (cell, width) = (&row[column], widths[column]);
-                match right.contains(&column) {
-                    true => format!("{cell:>width$}"),
-                    false => format!("{cell:<width$}"),
-                }
-            })
-            .collect();
-        out += cells.join("  ").trim_end();
-        out.push('\n');
-    }
-    out
+    dyno_units::aligned(rows, right).into_iter().map(|line| line + "\n").collect()
 }
 
 /// Says what became of each; an error does not keep the others from their turn.

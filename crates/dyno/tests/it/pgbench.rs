@@ -209,8 +209,11 @@ fn the_environment_and_signals_do_what_they_do_with_pgbench() {
     assert_eq!(run("name.sql", "UTC").code, 0);
     assert_eq!((run("zone.sql", "Asia/Tokyo").code, run("zone.sql", "UTC").code), (0, 2));
 
-    beside.bench.write("begun.sql", "\\shell echo begun\nSELECT 1;\n");
-    let mut words = vec!["pgbench", "--no-record", "-n", "-T", "600", "-f", "begun.sql"];
+    // Said once a transaction is done, so that there is a rate.
+    let script = "\\if :n > 0\n\\shell echo begun\n\\endif\nSELECT 1;\n\\set n :n + 1\n";
+    beside.bench.write("begun.sql", script);
+    let options = "--no-record -n -T 600 -D n=0 -f begun.sql";
+    let mut words: Vec<&str> = ["pgbench"].into_iter().chain(options.split(' ')).collect();
     words.extend(place.iter().map(String::as_str));
     let (status, out) = interrupted(&beside.bench, &words, "begun", rustix::process::Signal::TERM);
     assert_eq!(status.signal(), Some(15), "{out}");

@@ -1,6 +1,6 @@
 //! Rows of a dump on the wire.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read as _};
 
 use dyno_workload::{Connection as _, Row};
 
@@ -204,6 +204,9 @@ fn insert(
     Ok(n_rows)
 }
 
+/// In bytes, as many as a packet of the server's may have.
+const ROW_MOST: u64 = 1 << 30;
+
 fn insert_all(
     connection: &mut MySqlConnection,
     table: &Table,
@@ -216,7 +219,10 @@ fn insert_all(
     let (mut n_stored, mut n_rows) = (0, 0);
     loop {
         line.clear();
-        let is_last = lines.read_until(b'\n', &mut line)? == 0;
+        let is_last = lines.by_ref().take(ROW_MOST + 1).read_until(b'\n', &mut line)? == 0;
+        if line.len() as u64 > ROW_MOST {
+            return Err(DumpError::new("a file of the dump has a row of more than 1 GiB"));
+        }
         if !is_last {
             row.clear();
             let text = line.strip_suffix(b"\n").unwrap_or(&line);

@@ -112,7 +112,11 @@ const ASK_IO: &str = "SELECT backend_type, sum(reads) AS reads, sum(writes) AS w
 pub(in crate::postgresql) struct Version(Option<u32>);
 
 impl Version {
-    pub(in crate::postgresql) fn get(&mut self, asker: &mut Asker, now: Nanoseconds) -> Option<u32> {
+    pub(in crate::postgresql) fn get(
+        &mut self,
+        asker: &mut Asker,
+        now: Nanoseconds,
+    ) -> Option<u32> {
         if self.0.is_none() {
             let rows = asker.rows(now, "SHOW server_version_num")?;
             self.0 = rows.into_iter().flatten().next().flatten()?.parse().ok();

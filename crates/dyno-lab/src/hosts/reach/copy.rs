@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use dyno_units::Nanoseconds;
+use dyno_units::{Nanoseconds, clean_text};
 
 use super::tool::{Run, Tools};
 use super::{Way, token};
@@ -99,6 +99,7 @@ fn place(said: &str) -> Result<(bool, String)> {
     // The path is in commands that one shell or none may read.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
     if !file.starts_with('/') || !file.chars().all(is_plain) {
+        let file = clean_text(file);
         return Err(wrong(format!("the path `{file}` has characters that a shell would change")));
     }
     Ok((state == "there", file.to_owned()))

@@ -313,7 +313,7 @@ impl Reader<'_> {
     /// The rows of an execution, on average.
     fn rows(&self) -> u64 {
         let executions = self.statement.executions.max(1);
-        (self.statement.rows + executions / 2) / executions
+        self.statement.rows.saturating_add(executions / 2) / executions
     }
 
     /// The columns that an INSERT names, or all of its table; and where its VALUES is.

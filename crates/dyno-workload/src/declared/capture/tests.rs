@@ -168,6 +168,12 @@ fn values_become_generators() {
         false,
         "v1 = { one_of = [0, 1], weights = [300, 100] }",
     );
+    // Numbers that SQL knows and TOML does not.
+    check(
+        &|n| format!("SELECT a FROM t WHERE x = {}", ["007", "010"][(n % 4 / 3) as usize]),
+        false,
+        "v1 = { one_of = [7, 10], weights = [300, 100] }",
+    );
     check(&|n| format!("INSERT INTO t VALUES ({}, 1)", n + 5), false, "v1 = { sequence = 405 }");
     let skewed = |n: u64| (n % 23) * (n % 17) * (n % 5);
     check(

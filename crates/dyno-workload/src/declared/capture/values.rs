@@ -157,7 +157,8 @@ impl Seen {
 
     pub(super) fn number(text: &str) -> Option<Seen> {
         let number = parse_number(text)?;
-        let (hash, shown) = (hash(text, false), Some(text.into()));
+        let shown = (text.len() <= SHOWN_MOST).then(|| text.into());
+        let hash = hash(text, false);
         Some(Seen { hash, number: Some(number), shown, ..Seen::default() })
     }
 
@@ -424,7 +425,7 @@ impl Stats {
         }
         let values = self.few.keys().map(|text| match is_text {
             true => super::write::quoted(text),
-            false => text.to_string(),
+            false => number_in_toml(text),
         });
         Some(one_of(values, self.few.values()))
     }
@@ -532,6 +533,21 @@ impl Stats {
         let constant = self.few.keys().next().map(|text| &**text).filter(|_| is_constant);
         let constant = constant.or_else(|| self.word().filter(|_| !is_constant));
         constant.map(super::write::quoted).or_else(|| self.one_of(true))
+    }
+}
+
+/// The same number as TOML writes it, which has no `007`, `.5` and `5.`.
+fn number_in_toml(text: &str) -> String {
+    let digits = text.trim_start_matches('-');
+    let has_zeros =
+        digits.starts_with('0') && digits[1..].starts_with(|c: char| c.is_ascii_digit());
+    if !has_zeros && !digits.starts_with(['.', '+']) && !digits.ends_with('.') {
+        return text.to_owned();
+    }
+    match (text.parse::<i64>(), text.parse::<f64>()) {
+        (Ok(whole), _) => whole.to_string(),
+        (_, Ok(value)) => format!("{value:?}"),
+        _ => text.to_owned(),
     }
 }
 
