@@ -1,109 +1,10 @@
 //! The catalogue of workloads.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Arc;
-
-use dyno_model::{DefinitionProblem, Name, OptionError, OptionSpec, StepRequest};
-use dyno_units::Seed;
-
-use crate::options::Options;
 use crate::{
-    Outline, Target, Workload, dbstress, documents, files, insert_benchmark, key_order, none,
-    sysbench, tpcb, tpcc, vectors,
+    dbstress, documents, files, insert_benchmark, key_order, none, sysbench, tpcb, tpcc, vectors,
 };
 
-#[derive(Clone)]
-pub struct WorkloadSpec {
-    pub name: Name,
-    pub summary: Name,
-    pub options: Vec<OptionSpec>,
-    pub target: Target,
-    plan: Plan,
-    problems: Option<Problems>,
-}
-
-type Problems = Arc<dyn Fn(&Given) -> Vec<DefinitionProblem> + Send + Sync>;
-
-type Plan = Arc<dyn Fn(&PlanInput<'_>) -> Planned + Send + Sync>;
-
-/// Option values as a study gives them, by name.
-type Given = BTreeMap<String, String>;
-
-pub type Planned = Result<Arc<dyn Workload>, PlanError>;
-
-#[derive(Clone, Debug)]
-pub struct PlanInput<'a> {
-    pub name: &'a Name,
-    pub options: &'a Options,
-    pub target: Target,
-    pub request: StepRequest,
-    pub seed: Seed,
-}
-
-impl PlanInput<'_> {
-    /// Of a workload with these kinds, and no steps of its own.
-    pub(crate) fn outline(&self, kinds: impl Into<Vec<Name>>) -> Outline {
-        let (name, options) = (self.name.clone(), self.options.pairs());
-        let (kinds, target) = (kinds.into(), self.target);
-        Outline { name, kinds, options, target, ..Outline::default() }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    #[error(transparent)]
-    Option(#[from] OptionError),
-    /// It cannot run under this load: why not, and what to do.
-    #[error("{0}")]
-    Load(String),
-}
-
-impl WorkloadSpec {
-    /// A workload with the function that plans it, which must be pure.
-    pub fn new(
-        name: impl Into<Name>,
-        summary: impl Into<Name>,
-        options: Vec<OptionSpec>,
-        plan: impl Fn(&PlanInput<'_>) -> Planned + Send + Sync + 'static,
-    ) -> WorkloadSpec {
-        let (name, summary, plan) = (name.into(), summary.into(), Arc::new(plan));
-        WorkloadSpec { name, summary, options, target: Target::Sql, plan, problems: None }
-    }
-
-    /// Adds a pure function that finds all errors of a study's declaration, with their places.
-    #[must_use]
-    pub fn checked_by(
-        self,
-        problems: impl Fn(&Given) -> Vec<DefinitionProblem> + Send + Sync + 'static,
-    ) -> WorkloadSpec {
-        WorkloadSpec { problems: Some(Arc::new(problems)), ..self }
-    }
-
-    pub fn problems(&self, given: &Given) -> Vec<DefinitionProblem> {
-        self.problems.as_ref().map(|problems| problems(given)).unwrap_or_default()
-    }
-
-    #[must_use]
-    pub fn on(self, target: Target) -> WorkloadSpec {
-        WorkloadSpec { target, ..self }
-    }
-
-    /// Missing options get defaults. Pure: the same arguments give the same steps, tables, rows and
-    /// statements. Fails for an unknown or wrong option, and a load that the workload cannot run
-    /// with them.
-    pub fn plan(&self, given: &Given, request: StepRequest, seed: Seed) -> Planned {
-        let options = Options::resolve(&self.options, given)?;
-        let (name, target) = (&self.name, self.target);
-        (self.plan)(&PlanInput { name, options: &options, target, request, seed })
-    }
-}
-
-impl fmt::Debug for WorkloadSpec {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("WorkloadSpec").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+pub use crate::workload::{PlanError, PlanInput, Planned, WorkloadSpec};
 
 #[derive(Clone, Debug)]
 pub struct Catalog {
@@ -136,8 +37,13 @@ impl Catalog {
 
 #[cfg(test)]
 mod tests {
-    use dyno_units::Nanoseconds;
+    use std::collections::BTreeMap;
+
+    use dyno_model::StepRequest;
+    use dyno_units::{Nanoseconds, Seed};
     use proptest::prelude::*;
+
+    use crate::Workload;
 
     use super::*;
 

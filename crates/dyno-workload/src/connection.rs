@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::Poll;
 
-use crate::{Dialect, KeptRows, LastRows, Row};
+use crate::{KeptRows, LastRows, Row};
 use dyno_model::Name;
 
 /// One connection to a server.
@@ -146,6 +146,60 @@ pub trait Connection: Send {
     /// In the product's fastest way. `next_row` writes rows until it returns false. Returns the
     /// number stored. Cold.
     fn load_rows(&mut self, table: &str, columns: &[Name], next_row: NextRow<'_>) -> Done<u64>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    MySql,
+    PostgreSql,
+    Sqlite,
+    /// No transactions, no owners: each table's first column has the comment [`crate::TABLE_MARK`].
+    ClickHouse,
+}
+
+impl Dialect {
+    pub const ALL: [Dialect; 4] =
+        [Dialect::MySql, Dialect::PostgreSql, Dialect::Sqlite, Dialect::ClickHouse];
+
+    pub const WITH_TRANSACTIONS: [Dialect; 3] =
+        [Dialect::MySql, Dialect::PostgreSql, Dialect::Sqlite];
+
+    pub fn has_transactions(self) -> bool {
+        self != Dialect::ClickHouse
+    }
+
+    /// What stands around a name, and is doubled within it.
+    pub fn name_quote(self) -> char {
+        match self {
+            Dialect::MySql => '`',
+            Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => '"',
+        }
+    }
+
+    /// The statement after which the server knows what is in a table, and need not find out while it is
+    /// measured. ClickHouse has nothing to analyse, and merges the parts that filling has left.
+    pub(crate) fn analyze(self, table: &str) -> String {
+        match self {
+            Dialect::MySql => format!("ANALYZE TABLE {table}"),
+            Dialect::PostgreSql => format!("VACUUM ANALYZE {table}"),
+            Dialect::Sqlite => format!("ANALYZE {table}"),
+            Dialect::ClickHouse => format!("OPTIMIZE TABLE {table} FINAL"),
+        }
+    }
+
+    pub fn placeholder(self, position: usize) -> String {
+        match self {
+            Dialect::PostgreSql => format!("${position}"),
+            Dialect::MySql | Dialect::Sqlite | Dialect::ClickHouse => "?".to_owned(),
+        }
+    }
+
+    /// Turns `?` placeholders into this dialect's. `sql` must not hold a `?` in a literal.
+    pub fn placeholders(self, sql: &str) -> String {
+        let mut parts = sql.split('?');
+        let first = parts.next().unwrap_or_default().to_owned();
+        (1..).zip(parts).fold(first, |out, (nth, part)| out + &self.placeholder(nth) + part)
+    }
 }
 
 /// Writes the next row; false after the last.

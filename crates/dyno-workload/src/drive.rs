@@ -3,14 +3,14 @@
 //! was sent and done, and whether to retry.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
 use dyno_units::{Nanoseconds, RandomStream};
 
 use crate::{
-    ClientFuture, ConnectError, Connection, Done, ErrorClass, Session, Statement, StatementError,
-    Tally,
+    ConnectError, Connection, Done, ErrorClass, Session, Statement, StatementError, Tally,
 };
 
 /// Decides when a client acts, and gets the outcomes. The load generator implements it for each
@@ -99,6 +99,9 @@ pub enum Next {
     Reconnect,
     Stop,
 }
+
+/// The whole run of a client as a future; it ends when its pace says so.
+pub type ClientFuture = Pin<Box<dyn Future<Output = ()>>>;
 
 pub struct ClientContext {
     pub client_idx: usize,

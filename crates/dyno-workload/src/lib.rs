@@ -41,16 +41,17 @@ mod workload;
 
 pub use audit::{AuditRow, AuditTotals, KindTotals, Stored, number_in};
 pub use connection::{
-    COPY_REFUSED, ConnectError, Connection, Connector, Done, ErrorClass, ErrorDetails, NamedRows,
-    NextRow, Reply, SqlState, Statement, StatementClass, StatementError, TextRows, Value,
+    COPY_REFUSED, ConnectError, Connection, Connector, Dialect, Done, ErrorClass, ErrorDetails,
+    NamedRows, NextRow, Reply, SqlState, Statement, StatementClass, StatementError, TextRows,
+    Value,
 };
-pub use drive::{ClientContext, Ended, Next, Pace, Transactions, drive};
+pub use drive::{ClientContext, ClientFuture, Ended, Next, Pace, Transactions, drive};
 pub use kept::KeptRows;
 pub use last_rows::LastRows;
 pub use ledger::Ledger;
 pub use row::{Cell, Row};
 pub use session::{Answer, Session, Tally};
 pub use workload::{
-    ClientFuture, Clients, Dialect, MadeWorkload, MeasuredStep, Observation, Outline, TABLE_MARK,
-    Table, TableShape, Target, Tried, Workload,
+    Clients, MadeWorkload, MeasuredStep, Observation, Outline, TABLE_MARK, Table, TableShape,
+    Target, Tried, Workload,
 };

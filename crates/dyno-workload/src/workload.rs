@@ -1,20 +1,113 @@
 //! The interface of every workload.
 
-use std::future::Future;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Deref;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use dyno_model::{Name, Pacing, Role, WorkloadStep};
-use dyno_units::{Metric, MetricId, Nanoseconds};
+use dyno_model::{
+    DefinitionProblem, Name, OptionError, OptionSpec, Pacing, Role, StepRequest, WorkloadStep,
+};
+use dyno_units::{Metric, MetricId, Nanoseconds, Seed};
 
 use crate::ledger::Ledger;
+use crate::options::Options;
 use crate::{
-    AuditRow, AuditTotals, ClientContext, Connection, Row, Statement, StatementError, TextRows,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Connection, Dialect, Row, Statement,
+    StatementError, TextRows,
 };
 
-/// The whole run of a client as a future; it ends when its pace says so.
-pub type ClientFuture = Pin<Box<dyn Future<Output = ()>>>;
+#[derive(Clone)]
+pub struct WorkloadSpec {
+    pub name: Name,
+    pub summary: Name,
+    pub options: Vec<OptionSpec>,
+    pub target: Target,
+    plan: Plan,
+    problems: Option<Problems>,
+}
+
+type Problems = Arc<dyn Fn(&Given) -> Vec<DefinitionProblem> + Send + Sync>;
+
+type Plan = Arc<dyn Fn(&PlanInput<'_>) -> Planned + Send + Sync>;
+
+/// Option values as a study gives them, by name.
+type Given = BTreeMap<String, String>;
+
+pub type Planned = Result<Arc<dyn Workload>, PlanError>;
+
+#[derive(Clone, Debug)]
+pub struct PlanInput<'a> {
+    pub name: &'a Name,
+    pub options: &'a Options,
+    pub target: Target,
+    pub request: StepRequest,
+    pub seed: Seed,
+}
+
+impl PlanInput<'_> {
+    /// Of a workload with these kinds, and no steps of its own.
+    pub(crate) fn outline(&self, kinds: impl Into<Vec<Name>>) -> Outline {
+        let (name, options) = (self.name.clone(), self.options.pairs());
+        let (kinds, target) = (kinds.into(), self.target);
+        Outline { name, kinds, options, target, ..Outline::default() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    #[error(transparent)]
+    Option(#[from] OptionError),
+    /// It cannot run under this load: why not, and what to do.
+    #[error("{0}")]
+    Load(String),
+}
+
+impl WorkloadSpec {
+    /// A workload with the function that plans it, which must be pure.
+    pub fn new(
+        name: impl Into<Name>,
+        summary: impl Into<Name>,
+        options: Vec<OptionSpec>,
+        plan: impl Fn(&PlanInput<'_>) -> Planned + Send + Sync + 'static,
+    ) -> WorkloadSpec {
+        let (name, summary, plan) = (name.into(), summary.into(), Arc::new(plan));
+        WorkloadSpec { name, summary, options, target: Target::Sql, plan, problems: None }
+    }
+
+    /// Adds a pure function that finds all errors of a study's declaration, with their places.
+    #[must_use]
+    pub fn checked_by(
+        self,
+        problems: impl Fn(&Given) -> Vec<DefinitionProblem> + Send + Sync + 'static,
+    ) -> WorkloadSpec {
+        WorkloadSpec { problems: Some(Arc::new(problems)), ..self }
+    }
+
+    pub fn problems(&self, given: &Given) -> Vec<DefinitionProblem> {
+        self.problems.as_ref().map(|problems| problems(given)).unwrap_or_default()
+    }
+
+    #[must_use]
+    pub fn on(self, target: Target) -> WorkloadSpec {
+        WorkloadSpec { target, ..self }
+    }
+
+    /// Missing options get defaults. Pure: the same arguments give the same steps, tables, rows and
+    /// statements. Fails for an unknown or wrong option, and a load that the workload cannot run
+    /// with them.
+    pub fn plan(&self, given: &Given, request: StepRequest, seed: Seed) -> Planned {
+        let options = Options::resolve(&self.options, given)?;
+        let (name, target) = (&self.name, self.target);
+        (self.plan)(&PlanInput { name, options: &options, target, request, seed })
+    }
+}
+
+impl fmt::Debug for WorkloadSpec {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("WorkloadSpec").field("name", &self.name).finish_non_exhaustive()
+    }
+}
 
 /// What the lab and the record know of a workload without asking what it does.
 #[derive(Clone, Default)]
@@ -70,7 +163,7 @@ pub trait Workload: Send + Sync {
         self.outline().options.clone()
     }
 
-    /// What it works on; the same as its [`crate::catalog::WorkloadSpec`] says.
+    /// What it works on; the same as its [`WorkloadSpec`] says.
     fn works_on(&self) -> Target {
         self.outline().target
     }
@@ -395,60 +488,6 @@ impl Deref for MadeWorkload {
 
 /// The comment by which a table is known as Dyno's on servers that report no owners.
 pub const TABLE_MARK: &str = "made by Dyno";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    MySql,
-    PostgreSql,
-    Sqlite,
-    /// No transactions, no owners: each table's first column has the comment [`TABLE_MARK`].
-    ClickHouse,
-}
-
-impl Dialect {
-    pub const ALL: [Dialect; 4] =
-        [Dialect::MySql, Dialect::PostgreSql, Dialect::Sqlite, Dialect::ClickHouse];
-
-    pub const WITH_TRANSACTIONS: [Dialect; 3] =
-        [Dialect::MySql, Dialect::PostgreSql, Dialect::Sqlite];
-
-    pub fn has_transactions(self) -> bool {
-        self != Dialect::ClickHouse
-    }
-
-    /// What stands around a name, and is doubled within it.
-    pub fn name_quote(self) -> char {
-        match self {
-            Dialect::MySql => '`',
-            Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => '"',
-        }
-    }
-
-    /// The statement after which the server knows what is in a table, and need not find out while it is
-    /// measured. ClickHouse has nothing to analyse, and merges the parts that filling has left.
-    pub(crate) fn analyze(self, table: &str) -> String {
-        match self {
-            Dialect::MySql => format!("ANALYZE TABLE {table}"),
-            Dialect::PostgreSql => format!("VACUUM ANALYZE {table}"),
-            Dialect::Sqlite => format!("ANALYZE {table}"),
-            Dialect::ClickHouse => format!("OPTIMIZE TABLE {table} FINAL"),
-        }
-    }
-
-    pub fn placeholder(self, position: usize) -> String {
-        match self {
-            Dialect::PostgreSql => format!("${position}"),
-            Dialect::MySql | Dialect::Sqlite | Dialect::ClickHouse => "?".to_owned(),
-        }
-    }
-
-    /// Turns `?` placeholders into this dialect's. `sql` must not hold a `?` in a literal.
-    pub fn placeholders(self, sql: &str) -> String {
-        let mut parts = sql.split('?');
-        let first = parts.next().unwrap_or_default().to_owned();
-        (1..).zip(parts).fold(first, |out, (nth, part)| out + &self.placeholder(nth) + part)
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {

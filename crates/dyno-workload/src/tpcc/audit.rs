@@ -8,13 +8,13 @@ pub(super) mod conditions;
 use crate::skew::{share_row, sum_tolerance};
 use crate::{AuditRow, AuditTotals, TextRows, number_in};
 
+use super::TpcC;
 use super::client::{DECK, WEIGHTS};
 use super::inputs::{Count, Counts, Sums};
 use super::rows::{LINES, TableId};
 use super::schema::suffix;
-use super::settings::{Consistency, DISTRICTS, Settings};
+use super::settings::{Consistency, DELIVERY, DISTRICTS, KINDS, NEW_ORDER, PAYMENT, Settings};
 use super::statements::StatementMode;
-use super::{DELIVERY, KINDS, NEW_ORDER, PAYMENT, TpcC};
 
 /// Most statements of a transaction without conflicts.
 const STATEMENTS_MOST: u64 = 92;

@@ -3,10 +3,11 @@
 use crate::prelude::*;
 
 use super::inputs::{Count, Inputs, Source};
-use super::settings::{Fault, Mode};
+use super::settings::{
+    DELIVERY, Fault, KINDS, Mode, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL,
+};
 use super::statements::StatementMode;
 use super::transaction::Transaction;
-use super::{DELIVERY, KINDS, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL};
 use super::{new_order, others, pipelined, procedures};
 
 /// In percent, if kinds are drawn singly (clause 5.2.4.2): minimum shares but for the first.

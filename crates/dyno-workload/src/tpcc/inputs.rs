@@ -3,10 +3,9 @@
 use crate::prelude::*;
 use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys, DrawnKinds, KeyBins};
 
-use super::KINDS;
 use super::random::{NuRand, push_last_name};
 use super::rows::LINES;
-use super::settings::{DISTRICTS, Fault, Settings};
+use super::settings::{DISTRICTS, Fault, KINDS, Settings};
 
 pub(super) const LINES_MOST: usize = LINES.1 as usize;
 

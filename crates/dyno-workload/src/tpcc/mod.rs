@@ -41,7 +41,7 @@ use client::Client;
 use inputs::{Counts, Source, Terminal};
 use random::{Constants, NuRand};
 use schema::{Schema, suffix};
-use settings::{Mode, OPTIONS, Settings, Sizes};
+use settings::{KINDS, Mode, OPTIONS, Settings, Sizes};
 use statements::StatementMode;
 
 use crate::prelude::*;
@@ -49,14 +49,6 @@ use crate::prelude::*;
 pub use settings::Fault;
 
 const NAME: &str = "tpcc";
-
-const KINDS: [&str; 5] = ["new_order", "payment", "order_status", "delivery", "stock_level"];
-
-const NEW_ORDER: usize = 0;
-const PAYMENT: usize = 1;
-const ORDER_STATUS: usize = 2;
-const DELIVERY: usize = 3;
-const STOCK_LEVEL: usize = 4;
 
 pub fn spec() -> WorkloadSpec {
     let summary = "TPC-C: orders, payments and deliveries of a wholesale supplier";

@@ -10,8 +10,8 @@ use crate::{Dialect, Done, Statement, StatementClass, Value};
 
 use super::audit::conditions::with_suffix;
 use super::inputs::{Inputs, NewOrder};
+use super::settings::{DELIVERY, KINDS, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL};
 use super::transaction::{Transaction, missing};
-use super::{DELIVERY, KINDS, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL};
 
 mod mysql;
 mod postgresql;

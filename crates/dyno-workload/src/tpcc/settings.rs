@@ -1,8 +1,17 @@
-//! Checked options of TPC-C.
+//! Kinds of transactions and checked options of TPC-C.
 
 use dyno_model::{OptionError, OptionSpec};
 
 use crate::options::{Options, count, refuse, switch, word};
+
+pub(super) const KINDS: [&str; 5] =
+    ["new_order", "payment", "order_status", "delivery", "stock_level"];
+
+pub(super) const NEW_ORDER: usize = 0;
+pub(super) const PAYMENT: usize = 1;
+pub(super) const ORDER_STATUS: usize = 2;
+pub(super) const DELIVERY: usize = 3;
+pub(super) const STOCK_LEVEL: usize = 4;
 
 /// Districts of a warehouse, and terminals of it.
 pub(super) const DISTRICTS: u64 = 10;

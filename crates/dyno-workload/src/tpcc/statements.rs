@@ -72,7 +72,7 @@ impl StatementMode {
         match self {
             StatementMode::Single => N_SINGLE,
             StatementMode::Batched => N_SINGLE + N_BATCH,
-            StatementMode::Procedures => super::KINDS.len(),
+            StatementMode::Procedures => super::settings::KINDS.len(),
         }
     }
 

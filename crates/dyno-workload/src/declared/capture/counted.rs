@@ -14,10 +14,8 @@ use super::statement::{
     Kind, VALUES_MOST, first_word, is_routine, names_secret, obstacle, scan, table_of,
 };
 use super::steps::after;
-use super::values::{Budget, Seen, Shown, Stats};
-use super::write::{
-    begin, comment, copy, counted, design, lets, name_of, quoted, title, why_nothing,
-};
+use super::values::{Budget, Seen, Shown, Stats, quoted};
+use super::write::{begin, comment, copy, counted, design, lets, name_of, title, why_nothing};
 use super::{CaptureError, Captured, Counts, Format, Reason, Request};
 
 /// Most values that stand for the list of an IN.

@@ -1,8 +1,9 @@
 //! The general log of MariaDB and MySQL. An entry begins with the time (or two tabs, within the same
 //! second), connection number, command, and argument, which may have more lines.
 
+use super::Reason;
+use super::log::{Gathered, Line, Reader};
 use super::sessions::Sessions;
-use super::{Gathered, Line, Reader, Reason};
 
 /// The commands; what is none of them is a line of the entry before.
 const COMMANDS: &str = "\

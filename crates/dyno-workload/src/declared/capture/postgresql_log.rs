@@ -1,9 +1,10 @@
 //! PostgreSQL's log, CSV or plain text: statements as sent, and prepared ones with each execution's
 //! parameters in the message's detail.
 
+use super::Reason;
+use super::log::{Gathered, Line, Reader};
 use super::log_line_prefix::Prefix;
 use super::sessions::Sessions;
-use super::{Gathered, Line, Reader, Reason};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Severity {

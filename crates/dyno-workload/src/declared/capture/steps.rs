@@ -12,8 +12,8 @@ use super::sessions::{Shape, Step};
 use super::statement::{
     NUMBER, NUMBERS, SAME_TABLE, TABLE, TEXT, TEXTS, Template, VALUES_MOST, is_mark,
 };
-use super::values::{Stats, one_of, shift};
-use super::write::{begin, comment, lets, quoted};
+use super::values::{Stats, one_of, quoted, shift};
+use super::write::{begin, comment, lets};
 
 /// Most tables that differ by a number, of which a step draws one.
 pub(super) const TABLES_MOST: usize = 64;

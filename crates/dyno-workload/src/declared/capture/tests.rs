@@ -238,7 +238,7 @@ fn values_become_generators() {
 fn statements_keep_what_is_no_value() {
     let check = |statement: &str, expected: &str| {
         let study = captured(&general(&[statement])).study;
-        let expected = format!("sql = {}\n", write::quoted(expected));
+        let expected = format!("sql = {}\n", super::values::quoted(expected));
         assert!(study.contains(&expected), "{expected}{study}");
     };
     check("SELECT 1 -- a\n + 2 # b\n;", "SELECT 1 + 2");

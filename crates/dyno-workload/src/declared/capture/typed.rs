@@ -216,7 +216,7 @@ impl Typed {
     /// The last generator has this name; `moments` are the first and last time seen, as in the study.
     pub(super) fn generators(&self, name: &str, moments: Option<&str>) -> Vec<(String, String)> {
         let detail = &self.detail;
-        let text = |text: &str| format!("{{ text = {} }}", super::write::quoted(text));
+        let text = |text: &str| format!("{{ text = {} }}", super::values::quoted(text));
         let one = |made: String| vec![(name.to_owned(), made)];
         match self.form {
             Form::Uuid => one("{ uuid = true }".to_owned()),

@@ -424,7 +424,7 @@ impl Stats {
             return None;
         }
         let values = self.few.keys().map(|text| match is_text {
-            true => super::write::quoted(text),
+            true => quoted(text),
             false => number_in_toml(text),
         });
         Some(one_of(values, self.few.values()))
@@ -511,7 +511,7 @@ impl Stats {
         let is_markup = self.typed.as_ref().is_some_and(|typed| typed.form == Form::Markup);
         let pattern = self.pattern.as_deref().filter(|text| !text.is_empty() && !is_markup);
         if let Some(pattern) = pattern {
-            return (one(format!("{{ text = {} }}", super::write::quoted(pattern))), words);
+            return (one(format!("{{ text = {} }}", quoted(pattern))), words);
         }
         let starts_open = self.n_starts_open == self.n;
         let ends_open = self.n_ends_open == self.n;
@@ -532,7 +532,7 @@ impl Stats {
         let is_constant = !self.has_more && self.few.len() == 1;
         let constant = self.few.keys().next().map(|text| &**text).filter(|_| is_constant);
         let constant = constant.or_else(|| self.word().filter(|_| !is_constant));
-        constant.map(super::write::quoted).or_else(|| self.one_of(true))
+        constant.map(quoted).or_else(|| self.one_of(true))
     }
 }
 
@@ -592,4 +592,20 @@ fn power_sum(n: f64, s: f64) -> f64 {
     let (from, to) = (1000.5_f64, n + 0.5);
     let tail = || (to.powf(1.0 - s) - from.powf(1.0 - s)) / (1.0 - s);
     sum + if (s - 1.0).abs() < 1e-9 { (to / from).ln() } else { tail() }
+}
+
+/// A text as TOML has it, in double quotes.
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => out += &format!("\\u{:04X}", u32::from(c)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
 }

@@ -9,6 +9,7 @@ use crate::Dialect;
 use super::sessions::{Found, Shape};
 use super::statement::Template;
 use super::steps::{Naming, Sequences, TABLES_MOST, transaction};
+use super::values::quoted;
 use super::{CaptureError, Captured, Counts, Format, Outcome, Reason, Request};
 
 const WEIGHT_MOST: u64 = u32::MAX as u64;
@@ -235,22 +236,4 @@ pub(super) fn name_of(idx: usize, verb: &str, table: Option<&str>) -> String {
     let parts = [format!("t{}", idx + 1), verb.to_owned(), table.to_lowercase()];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("_")
-}
-
-/// A text as TOML has it, in double quotes.
-pub(super) fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            c if c.is_control() => {
-                let _ = write!(out, "\\u{:04X}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }

@@ -108,7 +108,7 @@ fn check_rising(statement: impl Fn(u64) -> String, expected: [&str; 2]) {
 #[test]
 fn numbers_go_on_after_the_column_that_sql_names() {
     let check = |names: &str, column: &str| {
-        let quoted = super::super::write::quoted(column);
+        let quoted = super::super::values::quoted(column);
         let expected = format!("30, after = {quoted}");
         check_rising(|n| format!("INSERT INTO {names} VALUES (7, {n})"), [&expected, &expected]);
     };

@@ -1,5 +1,6 @@
 //! Values by their types, and literals that are part of a statement.
 
+use super::super::values::quoted;
 use super::*;
 
 /// The generators and statements of the study of a log.
@@ -126,7 +127,7 @@ fn numbers_without_a_sign() {
 fn fixed(log: &str, expected: &[&str]) {
     let study = captured(log).study;
     let found: Vec<&str> = study.lines().filter_map(|line| line.strip_prefix("sql = ")).collect();
-    let expected: Vec<String> = expected.iter().map(|sql| write::quoted(sql)).collect();
+    let expected: Vec<String> = expected.iter().map(|sql| quoted(sql)).collect();
     assert_eq!(found, expected, "{study}");
 }
 
