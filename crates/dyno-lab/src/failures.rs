@@ -29,8 +29,8 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     pub(crate) log: Vec<String>,
     pub(crate) was_deployed: bool,
-    /// Whether its first step had begun: what fails from there may go well the next time.
-    pub(crate) was_loaded: bool,
+    /// The next time, as its first step had begun, or a host was lost after the server was up.
+    pub(crate) may_go_well: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,8 +85,8 @@ pub(crate) struct Failures {
     products: Products,
     /// Of each variant, how its trials failed before their load.
     unloaded: BTreeMap<usize, Vec<String>>,
-    /// Of each variant that is not tried again, why.
-    hopeless: BTreeMap<usize, String>,
+    /// Of each variant that is not tried again, why, and whether its server was up.
+    hopeless: BTreeMap<usize, (String, bool)>,
     n_disk_full: u32,
 }
 
@@ -110,25 +110,28 @@ impl Failures {
             return;
         }
         self.n_disk_full = 0;
-        if failure.was_loaded {
+        if failure.may_go_well {
             return;
         }
         let earlier = self.unloaded.entry(variant).or_default();
         let shape = without_numbers(&failure.message);
         let is_refusal = !failure.was_deployed && failure.is_refusal(&self.products);
         if is_refusal || earlier.contains(&shape) {
-            let what = match &failure.message {
-                _ if failure.was_deployed => "what comes before its load fails each time",
-                why if why.starts_with("host ") => "what it needs on that host cannot be started",
-                _ => "its server cannot be deployed",
+            let what = if failure.was_deployed {
+                "it fails each time before its load"
+            } else if failure.message.starts_with("host ") {
+                "what it needs on that host cannot be started"
+            } else {
+                "its server cannot be deployed"
             };
-            self.hopeless.entry(variant).or_insert_with(|| format!("{what} ({})", failure.message));
+            let why = format!("{what} ({})", failure.message);
+            self.hopeless.entry(variant).or_insert((why, failure.was_deployed));
         }
         earlier.push(shape);
     }
 
-    pub(crate) fn hopeless(&self, variant: usize) -> Option<&str> {
-        self.hopeless.get(&variant).map(String::as_str)
+    pub(crate) fn hopeless(&self, variant: usize) -> Option<(&str, bool)> {
+        self.hopeless.get(&variant).map(|(why, was_deployed)| (why.as_str(), *was_deployed))
     }
 
     pub(crate) fn ends_run(&self) -> Option<String> {
@@ -161,7 +164,7 @@ mod tests {
 
     fn failure(message: &str, was_deployed: bool) -> Failure {
         let (message, log) = (message.to_owned(), Vec::new());
-        Failure { message, log, was_deployed, was_loaded: was_deployed }
+        Failure { message, log, was_deployed, may_go_well: was_deployed }
     }
 
     #[test]
@@ -187,15 +190,15 @@ mod tests {
 
     #[test]
     fn a_variant_that_is_not_populated_twice_in_the_same_way_is_not_tried_again() {
-        let failed = |message| Failure { was_loaded: false, ..failure(message, true) };
+        let failed = |message| Failure { may_go_well: false, ..failure(message, true) };
         let mut failures = Failures::new(&Products::built_in());
         // What a server that is up does not find may be there the next time.
         failures.add(0, Some(&failed("populating t: table 17 not found")));
         failures.add(0, Some(&failed("populating t: it ended after 60 s")));
         assert_eq!(failures.hopeless(0), None);
         failures.add(0, Some(&failed("populating t: table 18 not found")));
-        let why = "what comes before its load fails each time (populating t: table 18 not found)";
-        assert_eq!(failures.hopeless(0), Some(why));
+        let why = "it fails each time before its load (populating t: table 18 not found)";
+        assert_eq!(failures.hopeless(0), Some((why, true)));
     }
 
     #[test]
@@ -204,7 +207,8 @@ mod tests {
         let log = vec!["FATAL:  unrecognized configuration parameter \"shared_bufers\"".to_owned()];
         let failed = Failure { log, ..failure("postgres ended", false) };
         failures.add(0, Some(&failed));
-        assert_eq!(failures.hopeless(0), Some("its server cannot be deployed (postgres ended)"));
+        let why = "its server cannot be deployed (postgres ended)";
+        assert_eq!(failures.hopeless(0), Some((why, false)));
     }
 
     #[test]

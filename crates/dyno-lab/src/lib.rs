@@ -48,7 +48,7 @@ pub use lab::{Lab, RunOrder, StudyText, Void, Watching};
 pub use machine::products;
 pub use manifest::make_manifest;
 pub use question::{questions, questions_in_words};
-pub use run::{RunEnd, run};
+pub use run::{Hopeless, RunEnd, run};
 pub use statements::{RefusedSql, StatementCheck, check_statements};
 pub use stopping::Decide;
 pub use volume::check_volumes;

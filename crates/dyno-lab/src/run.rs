@@ -29,8 +29,8 @@ pub struct RunEnd {
     pub kept: u32,
     /// Those of them that had failed.
     pub failed_before: u32,
-    /// Trials not begun because their variants fail each time: of each variant, how many and why.
-    pub hopeless: BTreeMap<String, (u32, String)>,
+    /// Trials not begun because their variants fail each time, by variant.
+    pub hopeless: BTreeMap<String, Hopeless>,
     /// Why the run ended before its last trial; none where it did not.
     pub stopped: Option<String>,
     /// Trials not begun because their variants are settled.
@@ -38,6 +38,15 @@ pub struct RunEnd {
     /// Trials not begun because the time budget would not have sufficed.
     pub over_budget: u32,
     pub interrupted: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hopeless {
+    /// Not begun.
+    pub n_trials: u32,
+    pub why: String,
+    /// A run that is continued does not know how far such trials came, and begins others.
+    pub was_deployed: bool,
 }
 
 /// Runs the plan's trials that have not ended. Errors are those of the record: an error in a trial
@@ -173,7 +182,7 @@ impl<'a, 't> Course<'a, 't> {
         self.event(EventKind::Noted { message })
     }
 
-    /// It has ended, its variant is settled or undeployable, or the time budget is too small.
+    /// It has ended, its variant is settled or fails each time, or the time budget is too small.
     fn is_left_out(&mut self, planned: &PlannedTrial) -> Result<bool> {
         // What was decided before a trial that has ended was announced at that time.
         let is_over = self.ended.iter().any(|number| *number >= planned.number);
@@ -193,9 +202,10 @@ impl<'a, 't> Course<'a, 't> {
             }
             return Ok(true);
         }
-        if let Some(why) = self.failures.hopeless(planned.variant) {
+        if let Some((why, was_deployed)) = self.failures.hopeless(planned.variant) {
             let name = plan.variants[planned.variant].name.clone();
-            self.end.hopeless.entry(name).or_insert_with(|| (0, why.to_owned())).0 += 1;
+            let new = || Hopeless { n_trials: 0, why: why.to_owned(), was_deployed };
+            self.end.hopeless.entry(name).or_insert_with(new).n_trials += 1;
             return Ok(true);
         }
         let done = self.lab.clock.now() + self.longest;
@@ -227,9 +237,10 @@ impl<'a, 't> Course<'a, 't> {
     }
 
     fn note_not_begun(&mut self) -> Result<(), WriteError> {
-        let hopeless = self.end.hopeless.iter().map(|(variant, (n, why))| {
-            let (trials, were) = if *n == 1 { ("trial", "was") } else { ("trials", "were") };
-            format!("{n} more {trials} of {variant} {were} not started: {why}")
+        let hopeless = self.end.hopeless.iter().map(|(variant, Hopeless { n_trials, why, .. })| {
+            let is_one = *n_trials == 1;
+            let (trials, were) = if is_one { ("trial", "was") } else { ("trials", "were") };
+            format!("{n_trials} more {trials} of {variant} {were} not started: {why}")
         });
         let mut messages: Vec<String> = hopeless.collect();
         messages.extend(self.end.stopped.clone());
@@ -269,7 +280,7 @@ fn history(lab: &Lab, record: &RunWriter, retry_failed: bool) -> (Vec<u32>, Fail
             log: trial.server_log.clone(),
             was_deployed: trial.was_deployed,
             // Records do not say how far a trial came whose server was up.
-            was_loaded: trial.was_deployed,
+            may_go_well: trial.was_deployed,
         };
         failures.add(trial.variant, Some(&failure));
     }

@@ -23,11 +23,18 @@ pub(crate) struct Results {
     pub(crate) clean_up_failure: Option<String>,
     /// Whether the first step began.
     pub(crate) was_loaded: bool,
+    /// Whether an agent could no longer be reached when a phase failed.
+    pub(crate) has_lost_host: bool,
 }
 
 impl Results {
     pub(crate) fn was_deployed(&self) -> bool {
         self.summary.members.iter().any(|member| !member.server.version.is_empty())
+    }
+
+    /// Whether what has failed may go well the next time: a host that is lost says nothing of the variant.
+    pub(crate) fn may_go_well(&self) -> bool {
+        self.was_loaded || self.has_lost_host && self.was_deployed()
     }
 
     /// The summary of a trial that has ended; `times` are its begin and end, Unix milliseconds.
@@ -154,6 +161,9 @@ impl Trial<'_, '_> {
             Some(why) => format!("the server went down: {why}; then: {message}"),
             None => message,
         };
+        let of_servers = self.deployment.hosts.as_ref().and_then(|hosts| hosts.lost());
+        let lost = of_servers.or_else(|| self.generators.as_ref()?.lost());
+        self.results.has_lost_host |= lost.is_some();
         let log = if log.is_empty() { self.deployment.log_tail(LOG_LINES) } else { log };
         TrialError::Failed { message, log }
     }
@@ -179,7 +189,25 @@ pub(crate) fn foreign(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dyno_record::MemberFacts;
+
     use super::*;
+
+    #[test]
+    fn a_host_that_is_lost_after_the_server_was_up_says_nothing_of_the_variant() {
+        let check = |was_up: bool, has_lost_host: bool, was_loaded: bool, expected: bool| {
+            let mut results = Results { was_loaded, has_lost_host, ..Results::default() };
+            let mut member = MemberFacts::default();
+            member.server.version = if was_up { "11.4".to_owned() } else { String::new() };
+            results.summary.members.push(member);
+            assert_eq!(results.may_go_well(), expected, "{was_up} {has_lost_host} {was_loaded}");
+        };
+        check(true, true, false, true);
+        check(true, false, true, true);
+        check(true, false, false, false);
+        // It may be lost because the server cannot be started there.
+        check(false, true, false, false);
+    }
 
     #[test]
     fn what_a_server_said_is_kept_without_secrets_and_controls() {

@@ -6,8 +6,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use dyno_units::planted_on_way;
+use dyno_units::{ByteCount, planted_on_way};
 use flate2::read::GzDecoder;
 use rustix::fs::OFlags;
 
@@ -37,11 +38,11 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes)?;
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
-        let mib = most >> 20;
         return Err(invalid(format!(
-            "the file is larger than {mib} MiB: no file of Dyno's is that large"
+            "the file is larger than {}: no file of Dyno's is that large",
+            ByteCount(most)
         )));
     }
     Ok(bytes)
@@ -89,6 +90,40 @@ pub fn check_way(folder: &Path) -> WriteResult {
     }
 }
 
+/// Refuses a folder in which every user may make files: those of a run could be there before Dyno makes them. On a
+/// filesystem that keeps no modes, no folder is closed to others, and all are accepted.
+pub(crate) fn check_closed(folder: &Path) -> WriteResult {
+    if !fs::metadata(folder).is_ok_and(|facts| is_open(&facts)) || keeps_no_modes(folder) {
+        return Ok(());
+    }
+    Err(WriteError::usage(
+        folder,
+        "every user may make files in it, and so change what is recorded; run `chmod o-w` on it, or use \
+         another folder",
+    ))
+}
+
+fn is_open(facts: &fs::Metadata) -> bool {
+    facts.mode() & 0o002 != 0
+}
+
+/// For files made to look at their mode; process id and number follow.
+pub(crate) const MODE_PROBE: &str = "mode.part-";
+
+/// Whether a file there that is made for its owner alone is open to everybody all the same. Files that are there
+/// already say nothing: they may have been made open, or put there by others.
+fn keeps_no_modes(folder: &Path) -> bool {
+    static N_MADE: AtomicU64 = AtomicU64::new(0);
+    let nth = N_MADE.fetch_add(1, Relaxed);
+    let path = folder.join(format!("{MODE_PROBE}{}-{nth}", std::process::id()));
+    // Left by a killed Dyno of the same process id; removing does not follow links.
+    let _ = fs::remove_file(&path);
+    let probe = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    let is_found_open = probe.and_then(|file| file.metadata()).is_ok_and(|facts| is_open(&facts));
+    let _ = fs::remove_file(&path);
+    is_found_open
+}
+
 /// `NAME.part`.
 pub(crate) fn part_of(path: &Path) -> PathBuf {
     with_suffix(path, ".part")
@@ -117,9 +152,10 @@ pub(crate) fn append_with(path: &Path, mode: u32) -> io::Result<File> {
         .map_err(|error| explain_link(path, error))?;
     let file = check_regular(file)?;
     match file.metadata()?.nlink() > 1 {
-        true => {
-            Err(invalid("it has several hard links, so its contents may belong to another file"))
-        }
+        true => Err(invalid(
+            "it has several hard links, so its contents may belong to another file; copy the run's folder \
+                 with `cp -a`, and use the copy",
+        )),
         false => Ok(file),
     }
 }
@@ -310,8 +346,8 @@ mod tests {
     fn no_record_is_written_where_every_user_may_make_files() {
         use std::os::unix::fs::PermissionsExt;
 
-        use crate::RunWriter;
         use crate::writer::tests::manifest;
+        use crate::{RunWriter, query};
 
         let bench = tempfile::tempdir().unwrap();
         let path = |name: &str| bench.path().join(name);
@@ -340,13 +376,23 @@ mod tests {
         check(modes(0o1777, 0o755, 0o644), Some("run"));
         check(modes(0o777, 0o755, 0o644), Some("run"));
         check(modes(0o755, 0o1777, 0o644), Some("run/trials"));
-        // A filesystem without modes, where a new folder looks like this, too.
-        check(modes(0o777, 0o777, 0o666), None);
+        // The umask may have been 0, or another user may have put the manifest there.
+        check(modes(0o777, 0o755, 0o666), Some("run"));
+        check(modes(0o755, 0o777, 0o666), Some("run/trials"));
+        assert_eq!(fs::read_dir(path("run/trials")).unwrap().count(), 0);
+        set("run", 0o777);
+        let why = query(&path("run"), "SELECT 1").expect_err("it is open").to_string();
+        assert!(why.contains("every user may make files in it"), "{why}");
+        assert!(!path("run/record.sqlite").exists());
         fs::create_dir(path("empty")).unwrap();
         set("empty", 0o1777);
         let why = RunWriter::create(&path("empty"), &manifest("x")).err().unwrap().to_string();
         assert!(why.contains("every user may make files in it"), "{why}");
         assert_eq!(fs::read_dir(path("empty")).unwrap().count(), 0);
+        // A Dyno was killed while it looked at modes, and the user has closed the folder.
+        set("empty", 0o755);
+        fs::write(path("empty").join(format!("{MODE_PROBE}1-0")), "").unwrap();
+        drop(RunWriter::create(&path("empty"), &manifest("x")).unwrap());
     }
 
     #[test]
@@ -369,7 +415,9 @@ mod tests {
             assert!(found.contains(expected), "{name}: {found}");
         };
         assert_eq!(read_bounded(&path("good"), 100).unwrap(), b"text");
-        assert!(read_bounded(&path("good"), 3).is_err());
+        let why = read_bounded(&path("good"), 3).unwrap_err().to_string();
+        assert!(why.contains("larger than 3 B:"), "{why}");
+        assert_eq!(read_bounded(&path("good"), u64::MAX).unwrap(), b"text");
         check("link", "symbolic link");
         check("fifo", "regular file");
         check(".", "regular file");

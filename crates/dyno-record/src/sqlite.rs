@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags, ToSql, Transaction, params};
 use serde::Deserialize;
 
 use crate::columns::{take, values_most, within};
-use crate::files::{Log, check_way, unpacked_most, with_suffix};
+use crate::files::{Log, check_closed, check_way, unpacked_most, with_suffix};
 use crate::reader::{n_bytes, trial_folders};
 use crate::readings::LogLines;
 use crate::writer::READINGS;
@@ -79,16 +79,16 @@ CREATE VIEW reading AS SELECT trial, step, name, start_s, value
 CREATE VIEW log_reading AS SELECT trial, at_s, name, value FROM log_value JOIN reading_name USING(id);
 ";
 
-/// Each name is in the file once: with every value, a long one would fill the disk.
-#[derive(Default)]
-struct Names {
+/// The texts that logs and summaries bring into the file.
+struct Texts {
+    /// Of names of readings. Each name is in the file once: with every value, a long one would fill the disk.
     ids: HashMap<String, usize>,
     /// Bytes of names and other texts that the file may still get: logs unpack to a thousand times their size.
     left: u64,
 }
 
-impl Names {
-    fn id(&mut self, name: &str) -> Result<usize, QueryError> {
+impl Texts {
+    fn id(&mut self, name: &str) -> Result<usize> {
         if let Some(id) = self.ids.get(name) {
             return Ok(*id);
         }
@@ -97,7 +97,7 @@ impl Names {
         Ok(self.ids.len() - 1)
     }
 
-    fn take(&mut self, n_bytes: usize) -> Result<(), QueryError> {
+    fn take(&mut self, n_bytes: usize) -> Result {
         let left = self.left.checked_sub(n_bytes as u64);
         self.left = left.ok_or_else(|| {
             let why = "the run has longer events or names for its size than any run of Dyno's";
@@ -118,7 +118,8 @@ impl Names {
 /// Builds `record.sqlite` in the run's folder, replacing any file of that name.
 fn build_database(folder: &Path) -> Result<PathBuf> {
     let run = read_run(folder).map_err(|error| QueryError(error.to_string()))?;
-    check_way(folder).map_err(|error| QueryError(error.to_string()))?;
+    let is_safe = check_way(folder).and_then(|()| check_closed(folder));
+    is_safe.map_err(|error| QueryError(error.to_string()))?;
     let path = folder.join("record.sqlite");
     remove_parts(folder);
     // Each query builds its own, as another process may hold the run's lock.
@@ -187,22 +188,22 @@ fn build(part: &Path, folder: &Path, run: &Run) -> Result {
     insert_design(&transaction, run)?;
     let folders = trial_folders(folder);
     let n_bytes = n_bytes(&folders);
-    let mut names = Names { left: unpacked_most(n_bytes), ..Names::default() };
+    let mut texts = Texts { ids: HashMap::new(), left: unpacked_most(n_bytes) };
     for trial in &run.trials {
-        insert_trial(&transaction, trial, &mut names)?;
+        insert_trial(&transaction, trial, &mut texts)?;
     }
     within(values_most(n_bytes), || {
         for (number, trial) in &folders {
-            insert_events(&transaction, *number, trial, &mut names)?;
+            insert_events(&transaction, *number, trial, &mut texts)?;
             let ended = run.trials.binary_search_by_key(number, |ended| ended.number);
             let is_whole = |at: usize| run.trials[at].outcome == TrialOutcome::Finished;
             if !ended.is_ok_and(is_whole) {
-                insert_log(&transaction, *number, trial, &mut names)?;
+                insert_log(&transaction, *number, trial, &mut texts)?;
             }
         }
         Ok::<_, QueryError>(())
     })?;
-    names.insert(&transaction)?;
+    texts.insert(&transaction)?;
     transaction.commit()?;
     Ok(())
 }
@@ -246,7 +247,7 @@ fn insert_design(to: &Transaction<'_>, run: &Run) -> Result {
     Ok(())
 }
 
-fn insert_trial(to: &Transaction<'_>, trial: &TrialSummary, names: &mut Names) -> Result {
+fn insert_trial(to: &Transaction<'_>, trial: &TrialSummary, texts: &mut Texts) -> Result {
     let state = match &trial.outcome {
         crate::TrialOutcome::Finished => "finished",
         crate::TrialOutcome::Failed { .. } => "failed",
@@ -270,8 +271,8 @@ fn insert_trial(to: &Transaction<'_>, trial: &TrialSummary, names: &mut Names) -
         add(to, "audit", params![number, row.name, row.expected, row.measured, row.pass])?;
     }
     for step in &trial.steps {
-        insert_results(to, trial.number, step, names)?;
-        insert_columns(to, trial.number, step, names)?;
+        insert_results(to, trial.number, step, texts)?;
+        insert_columns(to, trial.number, step, texts)?;
         insert_probes(to, trial.number, step)?;
     }
     Ok(())
@@ -281,7 +282,7 @@ fn insert_results(
     to: &Transaction<'_>,
     trial: u32,
     step: &StepSummary,
-    names: &mut Names,
+    texts: &mut Texts,
 ) -> Result {
     let StepSummary { reads, writes, others, due, missed, retries, reconnects, .. } = step;
     let (received, changed, cpu_s) = (step.rows_received, step.rows_changed, step.server_cpu_s);
@@ -315,7 +316,7 @@ fn insert_results(
         ];
         add(to, "result", row)?;
         for (outcome, count) in &kind.outcomes {
-            names.take(kind.name.len() + outcome.len())?;
+            texts.take(kind.name.len() + outcome.len())?;
             add(to, "outcome", params![trial, step.step, kind.name, outcome, count])?;
         }
     }
@@ -325,7 +326,12 @@ fn insert_results(
     Ok(())
 }
 
-fn insert_columns(to: &Transaction<'_>, trial: u32, step: &StepSummary, ids: &mut Names) -> Result {
+fn insert_columns(
+    to: &Transaction<'_>,
+    trial: u32,
+    step: &StepSummary,
+    texts: &mut Texts,
+) -> Result {
     let columns = &step.intervals;
     let mut insert = to.prepare("INSERT INTO interval VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
     for (idx, start) in columns.start_s.iter().enumerate() {
@@ -337,7 +343,7 @@ fn insert_columns(to: &Transaction<'_>, trial: u32, step: &StepSummary, ids: &mu
     }
     let mut insert = to.prepare("INSERT INTO reading_value VALUES(?, ?, ?, ?, ?)")?;
     for (name, values) in &step.readings {
-        let id = ids.id(name)?;
+        let id = texts.id(name)?;
         for (start, value) in columns.start_s.iter().zip(values) {
             if let Some(value) = value {
                 insert.execute(params![trial, step.step, id, start, value])?;
@@ -365,7 +371,7 @@ struct EventHead {
     event: Option<String>,
 }
 
-fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path, names: &mut Names) -> Result {
+fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path, texts: &mut Texts) -> Result {
     let plain = folder.join("events.jsonl");
     let packed = folder.join("events.jsonl.gz");
     let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
@@ -380,7 +386,7 @@ fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path, names: &mut Na
         // A kill may have cut the last line.
         let text = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
         let Ok(head) = serde_json::from_str::<EventHead>(&text) else { break };
-        names.take(text.len() + head.event.as_ref().map_or(0, String::len))?;
+        texts.take(text.len() + head.event.as_ref().map_or(0, String::len))?;
         let unix_ms = head.unix_ms.and_then(|ms| i64::try_from(ms).ok());
         add(to, "event", params![trial, head.at_ns / 1e9, unix_ms, head.event, text])?;
         line.clear();
@@ -389,7 +395,7 @@ fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path, names: &mut Na
 }
 
 /// Readings of an unfinished trial, by the run's clock: its last step has nothing else.
-fn insert_log(to: &Transaction<'_>, trial: u32, folder: &Path, names: &mut Names) -> Result {
+fn insert_log(to: &Transaction<'_>, trial: u32, folder: &Path, texts: &mut Texts) -> Result {
     let path = folder.join(READINGS);
     if std::fs::symlink_metadata(&path).is_err() {
         return Ok(());
@@ -401,7 +407,7 @@ fn insert_log(to: &Transaction<'_>, trial: u32, folder: &Path, names: &mut Names
     // The log of a killed trial ends early.
     while let Ok(Some(line)) = lines.next() {
         for name in &lines.names()[ids.len()..] {
-            ids.push(names.id(name)?);
+            ids.push(texts.id(name)?);
         }
         for (number, value) in line.numbered() {
             if !take(1) {
@@ -540,8 +546,8 @@ mod tests {
             let mut connection = Connection::open_in_memory().unwrap();
             connection.execute_batch(SCHEMA).unwrap();
             let to = connection.transaction().unwrap();
-            let mut names = Names { left: 4, ..Names::default() };
-            let all = || (0..times).try_for_each(|_| insert_log(&to, 1, &log, &mut names));
+            let mut texts = Texts { ids: HashMap::new(), left: 4 };
+            let all = || (0..times).try_for_each(|_| insert_log(&to, 1, &log, &mut texts));
             within(most, all).map_err(|error| error.to_string())
         };
         assert_eq!(insert(2, 100), Ok(()));
@@ -558,10 +564,10 @@ mod tests {
             let mut connection = Connection::open_in_memory().unwrap();
             connection.execute_batch(SCHEMA).unwrap();
             let to = connection.transaction().unwrap();
-            let mut names = Names { left, ..Names::default() };
+            let mut texts = Texts { ids: HashMap::new(), left };
             // A name counts once.
-            names.id("zero").and_then(|_| names.id("zero"))?;
-            insert_events(&to, 1, folder.path(), &mut names)
+            texts.id("zero").and_then(|_| texts.id("zero"))?;
+            insert_events(&to, 1, folder.path(), &mut texts)
         };
         assert!(insert(all).is_ok());
         for too_little in [3, all - 1] {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
@@ -16,7 +16,8 @@ use serde::Serialize;
 
 use crate::error::{WriteError, WriteResult};
 use crate::files::{
-    Digest, append, check_way, open_regular, part_of, with_suffix, write_replacing,
+    Digest, MODE_PROBE, append, check_closed, check_way, open_regular, part_of, with_suffix,
+    write_replacing,
 };
 use crate::growth::grown;
 use crate::lock::{LOCK, RunLock};
@@ -103,7 +104,7 @@ impl RunWriter {
     /// name. Data must be on the same storage.
     pub fn resume(folder: &Path, manifest: &Manifest) -> WriteResult<RunWriter> {
         check_way(folder)?;
-        check_closed(folder, &folder.join(MANIFEST))?;
+        check_closed(folder)?;
         let lock = RunLock::take(folder)?;
         let there =
             read_manifest(folder).map_err(|error| WriteError::new(&error.path, error.reason))?;
@@ -132,7 +133,7 @@ impl RunWriter {
 
     fn open(folder: &Path, lock: RunLock) -> WriteResult<RunWriter> {
         let trials = folder.join("trials");
-        match fs::create_dir(&trials) {
+        match make_closed(&trials) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
                 return Err(WriteError::io(&trials, &error));
             }
@@ -141,7 +142,7 @@ impl RunWriter {
         if !fs::symlink_metadata(&trials).is_ok_and(|facts| facts.is_dir()) {
             return Err(WriteError::new(&trials, "it is not a folder of this run"));
         }
-        check_closed(&trials, &folder.join(MANIFEST))?;
+        check_closed(&trials)?;
         Ok(RunWriter {
             folder: folder.to_owned(),
             events: Lines::open(folder.join(EVENTS))?,
@@ -201,7 +202,7 @@ impl RunWriter {
             fs::rename(&folder, &aside).map_err(|e| WriteError::io(&folder, &e))?;
         }
         let folder = self.folder.join("trials").join(name);
-        fs::create_dir(&folder).map_err(|e| WriteError::io(&folder, &e))?;
+        make_closed(&folder).map_err(|e| WriteError::io(&folder, &e))?;
         self.trials.insert(trial.number, vec![folder.clone()]);
         let mut intervals = Lines::open(folder.join(INTERVALS))?;
         intervals.line(
@@ -379,40 +380,26 @@ fn to_json<T: Serialize>(path: &Path, value: &T) -> WriteResult<Vec<u8>> {
 /// As [`make_folder`]; fails if another user has put something on the way, or may put files into the folder.
 pub fn make_run_folder(folder: &Path) -> WriteResult {
     check_way(folder)?;
-    let is_new = make_folder(folder).map_err(|error| not_made(folder, &error))?;
-    if !is_new {
-        check_closed(folder, &folder.join(MANIFEST))?;
-    }
+    make_folder(folder).map_err(|error| not_made(folder, &error))?;
+    check_closed(folder)?;
     // Another user may have made part of the way until now; from now on none can.
     check_way(folder)
 }
 
-/// Refuses a folder in which every user may make files: those of a run could be there before Dyno makes them. The
-/// manifest that Dyno made is open to everybody as well only on a filesystem that keeps no modes.
-fn check_closed(folder: &Path, manifest: &Path) -> Result<(), WriteError> {
-    let is_open = |facts: &fs::Metadata| facts.mode() & 0o002 != 0;
-    let me = rustix::process::geteuid().as_raw();
-    let is_modeless =
-        || fs::symlink_metadata(manifest).is_ok_and(|facts| facts.uid() == me && is_open(&facts));
-    if fs::metadata(folder).is_ok_and(|facts| is_open(&facts)) && !is_modeless() {
-        return Err(WriteError::usage(
-            folder,
-            "every user may make files in it, and so change what is recorded; run `chmod o-w` on it, or choose \
-             another folder with --out",
-        ));
-    }
-    Ok(())
-}
-
-/// For its owner alone; parents as usual. False for an existing folder, which stays as it is.
-fn make_folder(folder: &Path) -> std::io::Result<bool> {
+/// For its owner alone; parents as usual. An existing folder stays as it is.
+fn make_folder(folder: &Path) -> std::io::Result<()> {
     if let Some(above) = folder.parent() {
         fs::create_dir_all(above)?;
     }
     match fs::DirBuilder::new().mode(0o700).create(folder) {
-        Err(_) if folder.is_dir() => Ok(false),
-        made => made.map(|()| true),
+        Err(_) if folder.is_dir() => Ok(()),
+        made => made,
     }
+}
+
+/// A part of a run: not open to everybody where the umask is 0.
+fn make_closed(folder: &Path) -> std::io::Result<()> {
+    fs::DirBuilder::new().mode(0o775).create(folder)
 }
 
 fn not_made(folder: &Path, error: &std::io::Error) -> WriteError {
@@ -430,7 +417,7 @@ fn not_made(folder: &Path, error: &std::io::Error) -> WriteError {
     )
 }
 
-/// Refuses a folder with more than the lock and the part of a manifest that a stopped Dyno left.
+/// Refuses a folder with more than the lock, the part of a manifest and the probe of modes that a stopped Dyno left.
 pub fn check_empty(folder: &Path) -> WriteResult {
     let part = part_of(Path::new(MANIFEST));
     let leftovers = [OsStr::new(LOCK), part.as_os_str()];
@@ -440,7 +427,8 @@ pub fn check_empty(folder: &Path) -> WriteResult {
     let entries = fs::read_dir(folder).map_err(|e| WriteError::io(folder, &e))?;
     for entry in entries {
         let name = entry.map_err(|e| WriteError::io(folder, &e))?.file_name();
-        if !leftovers.contains(&name.as_os_str()) {
+        let is_probe = name.to_str().is_some_and(|name| name.starts_with(MODE_PROBE));
+        if !is_probe && !leftovers.contains(&name.as_os_str()) {
             return Err(WriteError::usage(
                 folder,
                 "it is not empty and holds no Dyno run; choose another folder with --out",

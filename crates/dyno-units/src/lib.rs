@@ -29,8 +29,8 @@ pub use question::{Question, Varied};
 pub use random::{RandomStream, Seed};
 pub use reading::{Reading, Registry, Unit};
 pub use redact::{
-    is_secret_name, mask_secrets, redact_command, redact_secrets, redact_setting, redact_tokens,
-    redact_url,
+    is_secret_name, mask_secrets, redact_command, redact_name_or_url, redact_secrets,
+    redact_setting, redact_tokens, redact_url,
 };
 pub use setting::SettingValue;
 pub use stepped::{RateStep, SteppedRate};

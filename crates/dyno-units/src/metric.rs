@@ -125,7 +125,7 @@ pub struct Metric {
     pub text: Cow<'static, str>,
 }
 
-type Text = &'static str;
+pub(crate) type Text = &'static str;
 
 /// Shown and not compared, until [`Metric::main`] or [`Metric::secondary`] says otherwise.
 pub const fn metric(id: Text, unit: Unit, better: Direction, title: Text, text: Text) -> Metric {

@@ -25,6 +25,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::metric::Text;
+
 pub use registry::Registry;
 pub use unit::Unit;
 
@@ -183,8 +185,6 @@ impl StallCause {
         }
     }
 }
-
-type Text = &'static str;
 
 /// Methods add the rest. A reading whose id is made at run time is a [`Reading`] with owned texts.
 pub const fn reading(id: Text, unit: Unit, title: Text, text: Text) -> Reading {

@@ -36,6 +36,13 @@ pub fn redact_url(word: &str) -> String {
     replace(word, secrets_of_url(word, authority, word.len()), |_| MASK.to_owned())
 }
 
+/// For a word that may be a mistyped URL: as [`redact_url`] if it has an `@`, or begins as `mysql:/` and `mysql//` do.
+/// Others are names, such as `log-12:30:00`.
+pub fn redact_name_or_url(word: &str) -> String {
+    let is_suspect = word.contains('@') || after_wrong_scheme(word).len() < word.len();
+    if is_suspect { redact_url(word) } else { word.to_owned() }
+}
+
 /// Replaces every byte of a secret by `*`; the length in bytes stays.
 pub fn mask_secrets(text: &str) -> String {
     replace(text, secrets(text), |secret| "*".repeat(secret.len()))
@@ -65,7 +72,12 @@ fn secrets(text: &str) -> Vec<Range<usize>> {
     }
     for start in url_values(text) {
         let end = url_end(text, start, start);
-        let authority = text[start..end].find("//").map_or(start, |at| start + at + 2);
+        let value = &text[start..end];
+        let authority = match value.find("//") {
+            Some(at) => start + at + 2,
+            None if value.contains('@') => start,
+            None => end - after_wrong_scheme(value).len(),
+        };
         found.extend(secrets_of_url(text, authority, end));
     }
     for start in suspect_strings(text) {
@@ -240,6 +252,18 @@ mod tests {
     }
 
     #[test]
+    fn a_word_is_masked_if_it_is_no_name() {
+        let check = |word: &str, expected: &str| assert_eq!(redact_name_or_url(word), expected);
+        check("mysql:/me:hush", "mysql:/me:***");
+        check("mysql//me:hush", "mysql//me:***");
+        check("me:hush@h", "me:***@h");
+        for name in ["log-12:30:00", "logs/log-12:30:00", "mysql:/run/log", "general.log", "-", ""]
+        {
+            check(name, name);
+        }
+    }
+
+    #[test]
     fn strings_that_may_be_a_url_without_scheme_are_masked() {
         check("product = \"me:pw@h\" # x", "product = \"me:***@h\" # x");
         check("there is no product `me:pw@h`", "there is no product `me:***@h`");
@@ -293,6 +317,9 @@ mod tests {
     fn malformed_urls_are_hidden_too() {
         check("mysql:///me:pw@host", "mysql:///me:***@host");
         check("url = \"me:pw@host\"", "url = \"me:***@host\"");
+        check("url = \"mysql:/me:pw\"", "url = \"mysql:/me:***\"");
+        check("url = 'mysql//me:pw'", "url = 'mysql//me:***'");
+        check("url = \"mysql:/me:pw@host\"", "url = \"mysql:***@host\"");
         check("url = \"mysql:/\\u002Fme:pw@host\"", "url = \"mysql:***@host\"");
         check("url = \"mysql://me:pw\"", "url = \"mysql://me:***\"");
         check("url = \"mysql://me:pw", "url = \"mysql://me:***");

@@ -7,6 +7,8 @@ use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
+use crate::ByteCount;
+
 /// Opens a file that a user or a study names; links are followed. Devices have no end, and pipes wait for a writer.
 pub fn open_named(path: &Path) -> Result<File> {
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
@@ -20,9 +22,9 @@ pub fn open_named(path: &Path) -> Result<File> {
 /// The whole of such a file, of at most `most` bytes.
 pub fn read_named(path: &Path, most: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let n_read = open_named(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    let n_read = open_named(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     match n_read as u64 > most {
-        true => Err(Error::other(format!("it is larger than {} MiB", most >> 20))),
+        true => Err(Error::other(format!("it is larger than {}", ByteCount(most)))),
         false => Ok(bytes),
     }
 }
@@ -113,7 +115,8 @@ mod tests {
         check(&pipe, 3, "it is not a regular file");
         check(Path::new("/dev/zero"), 3, "it is not a regular file");
         check(folder.path(), 3, "it is not a regular file");
-        check(&path, 2, "it is larger than 0 MiB");
+        check(&path, 2, "it is larger than 2 B");
+        assert_eq!(read_named(&path, u64::MAX).expect("it is read"), b"abc");
     }
 
     #[test]

@@ -267,12 +267,13 @@ fn refuse(mut error: clap::Error) -> ! {
     let given: Vec<String> = given.collect();
     hints::enrich(&mut error, &given, &command());
     let unknown = hints::unknown_workload(&error, &given);
-    let is_harmless = !error.use_stderr() || !given.iter().any(|word| word.contains('@'));
-    if unknown.is_none() && is_harmless {
+    let is_of_clap = unknown.is_none();
+    let message = unknown.unwrap_or_else(|| error.to_string());
+    let shown = without_passwords(&message, &given);
+    if is_of_clap && (!error.use_stderr() || shown == message) {
         error.exit();
     }
-    let message = unknown.unwrap_or_else(|| error.to_string());
-    terminal::say(without_passwords(&message, &given).trim_end());
+    terminal::say(shown.trim_end());
     std::process::exit(error.exit_code());
 }
 
@@ -281,8 +282,9 @@ fn without_passwords(text: &str, given: &[String]) -> String {
         Some((option, value)) if option.starts_with("--") => value,
         _ => word,
     });
-    let suspect = values.filter(|word| word.contains('@'));
-    suspect.fold(text.to_owned(), |text, word| text.replace(word, &dyno_units::redact_url(word)))
+    let masked = values.map(|word| (word, dyno_units::redact_name_or_url(word)));
+    let masked = masked.filter(|(word, masked)| word != masked);
+    masked.fold(text.to_owned(), |text, (word, masked)| text.replace(word, &masked))
 }
 
 /// `bench` has a subcommand for each workload of the catalog.
@@ -308,6 +310,7 @@ mod tests {
             "unexpected argument 'me:***@h' found",
         );
         check("--bogus=me:pw@h", "--bogus 'me:pw@h'", "--bogus 'me:***@h'");
+        check("mysql:/me:hush", "unexpected 'mysql:/me:hush'", "unexpected 'mysql:/me:***'");
         check("127.0.0.1:x", "invalid '127.0.0.1:x'", "invalid '127.0.0.1:x'");
     }
 }

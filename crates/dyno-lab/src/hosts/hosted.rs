@@ -216,6 +216,6 @@ impl Control for There {
     }
 
     fn lost(&self) -> Option<String> {
-        self.hosts.agents.lost()
+        self.hosts.lost()
     }
 }

@@ -80,6 +80,11 @@ impl ServerHosts {
         &self.agents.hosts[idx].0
     }
 
+    /// Why one of them can no longer be reached.
+    pub(crate) fn lost(&self) -> Option<String> {
+        self.agents.lost()
+    }
+
     pub(super) fn channel(&self, idx: usize) -> &Arc<Channel> {
         &self.agents.channels.0[idx]
     }

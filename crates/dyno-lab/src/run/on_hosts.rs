@@ -352,7 +352,7 @@ impl<'a> Course<'a, '_> {
         };
         // It says nothing of the variant's server.
         let (message, log) = (why, Vec::new());
-        let end = TrialEnd::Failed(Failure { message, log, was_deployed: true, was_loaded: true });
+        let end = TrialEnd::Failed(Failure { message, log, was_deployed: true, may_go_well: true });
         let Some(outcome) = end.outcome() else { return ended(end) };
         let times = (one.began_unix_ms, self.lab.clock.unix_millis());
         let summary = Results::default().into_summary(planned, outcome, times, None);

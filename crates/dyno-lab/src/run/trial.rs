@@ -61,8 +61,8 @@ pub(super) fn run(
     Ok(end)
 }
 
-/// Not if the trial is simulated, or not recorded. What is only observed is not disturbed by work
-/// of Dyno's.
+/// Not if the trial is simulated, or the lab does not check the host. What is only observed is not disturbed by work of
+/// Dyno's.
 fn has_canary(lab: &Lab, variant: &Variant) -> bool {
     let is_simulated = match &variant.database.product {
         Product::Private(name) => {
@@ -132,8 +132,8 @@ fn failed(lab: &Lab, results: &Results, variant: &Variant, why: &str, log: &[Str
     let advice = advice(&lab.products, &volumes, log, why);
     let message = foreign(&format!("{why}{advice}"));
     let log: Vec<String> = log.iter().map(|line| foreign(line)).collect();
-    let (was_deployed, was_loaded) = (results.was_deployed(), results.was_loaded);
-    TrialEnd::Failed(Failure { message, log, was_deployed, was_loaded })
+    let (was_deployed, may_go_well) = (results.was_deployed(), results.may_go_well());
+    TrialEnd::Failed(Failure { message, log, was_deployed, may_go_well })
 }
 
 /// Advice if the message or the server's log reports a full disk; `volumes` are the trial's.

@@ -61,10 +61,7 @@ pub(crate) fn run(options: &CaptureOptions) -> anyhow::Result<End> {
         return finished(&captured, options);
     }
     // Perhaps a mistyped URL.
-    let shown = match options.log.display().to_string() {
-        shown if shown.contains('@') => dyno_units::redact_url(&shown),
-        shown => shown,
-    };
+    let shown = dyno_units::redact_name_or_url(&options.log.display().to_string());
     let is_standard_input = shown == "-";
     let source = match options.log.file_name() {
         Some(name) if !is_standard_input => name.to_string_lossy().into_owned(),

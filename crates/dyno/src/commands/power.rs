@@ -85,7 +85,15 @@ impl Past {
 /// Without what other users put there, where everybody may: they could have made up what they measured.
 fn runs_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| dyno_record::check_way(path).is_ok())
+    entries.map(|entry| entry.path()).filter(|path| is_own(path))
+}
+
+/// Its folder may be open to everybody as well, or that of its trials.
+fn is_own(run: &Path) -> bool {
+    let trials = dyno_record::trial_folders(run).into_iter();
+    let summaries = trials.map(|(_, trial)| trial.join("summary.json"));
+    let mut parts = std::iter::once(run.join("manifest.json")).chain(summaries);
+    parts.all(|part| dyno_record::check_way(&part).is_ok())
 }
 
 /// The longest time, from variants with the plan's options.
@@ -288,14 +296,18 @@ mod tests {
 
     #[test]
     fn runs_that_another_user_put_there_are_not_believed() {
-        use std::fs::{Permissions, create_dir_all, set_permissions};
+        use std::fs::{Permissions, create_dir_all, set_permissions, write};
         use std::os::unix::fs::{PermissionsExt, chown};
         let bench = tempfile::tempdir().unwrap();
         let path = |name: &str| bench.path().join(name);
-        for name in ["open/own", "open/theirs", "planted/run"] {
-            create_dir_all(path(name)).unwrap();
+        for name in ["own", "theirs", "manifest", "trial"] {
+            let run = path("open").join(name);
+            create_dir_all(run.join("trials/0001-a")).unwrap();
+            write(run.join("manifest.json"), "").unwrap();
+            write(run.join("trials/0001-a/summary.json"), "").unwrap();
         }
-        for shared in ["", "open"] {
+        create_dir_all(path("planted/run")).unwrap();
+        for shared in ["", "open", "open/manifest", "open/trial/trials"] {
             set_permissions(path(shared), Permissions::from_mode(0o1777)).unwrap();
         }
         let check = |folder: &str, expected: &[&str]| {
@@ -304,13 +316,15 @@ mod tests {
             let expected: Vec<PathBuf> = expected.iter().map(|name| path(name)).collect();
             assert_eq!(found, expected, "{folder}");
         };
-        check("open", &["open/own", "open/theirs"]);
+        check("open", &["open/manifest", "open/own", "open/theirs", "open/trial"]);
         check("planted", &["planted/run"]);
         if !rustix::process::geteuid().is_root() {
             eprintln!("skipped: only root can give folders away");
             return;
         }
-        for name in ["open/theirs", "planted"] {
+        let planted = ["theirs", "manifest/manifest.json", "trial/trials/0001-a"];
+        let planted = planted.map(|name| format!("open/{name}"));
+        for name in planted.iter().map(String::as_str).chain(["planted"]) {
             chown(path(name), Some(54_321), None).unwrap();
         }
         check("open", &["open/own"]);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use dyno_lab::datasets::{DataSets, Limits};
-use dyno_lab::{Lab, RunEnd, RunOrder, StudyText};
+use dyno_lab::{Hopeless, Lab, RunEnd, RunOrder, StudyText};
 use dyno_record::{WriteError, WriteErrorKind};
 use dyno_study::Study;
 use dyno_units::{ByteCount, Nanoseconds, Seed};
@@ -237,10 +237,17 @@ fn report_end(end: &RunEnd) -> End {
             end.over_budget
         ));
     }
-    for (variant, (n, _)) in &end.hopeless {
+    for (variant, Hopeless { n_trials, was_deployed, .. }) in &end.hopeless {
+        let what_next = match was_deployed {
+            true => {
+                "correct the study, or try again: the same command begins them, and with --retry-failed \
+                 also repeats those that failed"
+            }
+            false => "correct the study, or try again with --retry-failed",
+        };
         terminal::say(&format!(
-            "{} of {variant} not run, for the reason above; correct the study, or try again with --retry-failed",
-            counted(*n as usize, "trial")
+            "{} of {variant} not run, for the reason above; {what_next}",
+            counted(*n_trials as usize, "trial")
         ));
     }
     if let Some(why) = &end.stopped {
@@ -331,7 +338,9 @@ mod tests {
         check(RunEnd { finished: 2, failed: 1, ..RunEnd::default() }, false);
         check(RunEnd { finished: 2, uncleaned: 1, ..RunEnd::default() }, false);
         check(RunEnd { kept: 3, failed_before: 1, ..RunEnd::default() }, false);
-        let hopeless = [("a".to_owned(), (2, "why".to_owned()))].into();
+        let why = "why".to_owned();
+        let hopeless = Hopeless { n_trials: 2, why, was_deployed: false };
+        let hopeless = [("a".to_owned(), hopeless)].into();
         check(RunEnd { kept: 3, hopeless, ..RunEnd::default() }, false);
         let stopped = Some("the disk is full".to_owned());
         check(RunEnd { finished: 3, stopped, ..RunEnd::default() }, false);
