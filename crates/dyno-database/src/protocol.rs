@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dyno_host::{FileKind, Probe, ThreadGroups, ThreadListing};
 use dyno_units::Clock;
-use dyno_workload::{ConnectError, Connection, Connector, Dialect, Target};
+use dyno_workload::{Connection, Connector, Dialect, Target};
 
 use crate::dialects::sql_of;
 use crate::error::Result;
@@ -123,13 +123,11 @@ impl Protocol {
     /// The same for a server that Dyno neither started nor attaches: fails if other users' functions or operators would
     /// run there with the rights of Dyno's user.
     pub fn checked_connector(&self, endpoint: &Endpoint) -> Connector {
-        let (open, address) = (self.connector(endpoint), endpoint.to_string());
+        let (open, endpoint) = (self.connector(endpoint), endpoint.clone());
         Arc::new(move || {
             let mut connection = open()?;
             if let Some(check) = sql_of(connection.dialect()).check_routines {
-                let refused =
-                    |reason| ConnectError { address: address.clone(), reason, details: None };
-                check(connection.as_mut()).map_err(refused)?;
+                check(connection.as_mut()).map_err(|reason| endpoint.not_opened(reason))?;
             }
             Ok(connection)
         })

@@ -1,4 +1,4 @@
-//! The early end of a step: by the last client's quota, the end of all clients, or steadiness.
+//! The phases and intervals of a step, and its early end: by the last client's quota, the end of all clients, or steadiness.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -112,7 +112,7 @@ impl ScriptOption {
     }
 }
 
-/// The name with underscores, as scripts have it.
+/// The name of an option with underscores, as scripts have it.
 pub fn normal_name(name: &str) -> String {
     name.replace('-', "_")
 }

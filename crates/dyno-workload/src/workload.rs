@@ -234,7 +234,9 @@ pub trait Workload: Send + Sync {
     /// Row `number` (from 0) of table `table_idx` of [`Workload::tables`]. A pure function of
     /// arguments and seed: any worker can make any row in any order, alike on every machine.
     fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {
-        self.outline().tables_of.iter().for_each(|other| other.fill_row(table_idx, number, row));
+        let other = self.outline().tables_of.as_ref();
+        debug_assert!(other.is_some(), "`{}` has a table whose rows it does not fill", self.name());
+        other.iter().for_each(|other| other.fill_row(table_idx, number, row));
     }
 
     /// The same row as this dialect takes it, where dialects write a value differently.
@@ -508,6 +510,9 @@ pub struct TableShape {
     pub n_tables: u64,
     pub rows: u64,
 }
+
+/// Why the tables of some workloads are not audited.
+pub(crate) const ONLY_READS: &str = "the workload only reads";
 
 /// The names of the columns in a table's definition, whose types have no commas.
 pub(crate) fn columns_of(definition: &str) -> Vec<Name> {

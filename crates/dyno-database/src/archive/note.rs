@@ -16,6 +16,8 @@ pub(super) struct Note {
     table: String,
     quoted: String,
     destination: String,
+    /// Whether Dyno could not make it again: then somebody has made it by hand, and it stays.
+    stays: bool,
 }
 
 impl Note {
@@ -31,24 +33,26 @@ impl Note {
         if there.is_empty() {
             let create = create(dialect, &quoted);
             notes.rows("create a table", &create).map_err(|error| {
+                // Long messages lose their end.
                 ArchiveError::new(format!(
-                    "the batch in flight is noted in the table `{table}` in the source: {error}; create it \
-                     yourself: {create}"
+                    "the batch in flight is noted in the table `{table}` in the source; create it yourself (in \
+                     PostgreSQL as this user or a superuser): {create}; {error}"
                 ))
             })?;
             there = notes.rows("look for the note of a batch", &look)?;
         }
         let mut cells = there.into_iter().flatten().map(Option::unwrap_or_default);
         let (schema, is_own) = (cells.next().unwrap_or_default(), cells.next());
+        let stays = cells.next().as_deref() == Some("0");
         if is_own.as_deref() != Some("1") {
             return refuse(format!(
-                "the batch in flight is noted in the table `{table}` in the source, but what has that \
-                 name there is not a plain table without triggers and rules, or (in PostgreSQL) is \
-                 another user's; find out what it is, and drop it or make it Dyno's user's"
+                "the batch in flight is noted in the table `{table}` in the source, but what has that name there is \
+                 not a plain table (InnoDB in MariaDB and MySQL) without triggers and rules, or belongs in \
+                 PostgreSQL to another user who is no superuser; drop it, or give it to this user"
             ));
         }
         let quoted = schema + &quoted;
-        Ok(Note { table, quoted, destination: options.destination.clone() })
+        Ok(Note { table, quoted, destination: options.destination.clone(), stays })
     }
 
     /// The keys in the note, each in its one text; none if the last batch has ended.
@@ -100,20 +104,25 @@ impl Note {
 
     /// Removes the table, when no batch is in flight.
     pub(super) fn close(&self, notes: &mut ArchiveSide) {
-        // An empty table does no harm: who was not allowed to create it may not drop it either.
+        if self.stays {
+            return;
+        }
+        // An empty table does no harm, and a superuser's table stays.
         let _ = (notes.ask)(&format!("DROP TABLE {}", self.quoted));
     }
 }
 
-/// Asks for what has the note's name: its schema with a dot, quoted, and 1 if nothing that another user made can run
-/// when the note is used, nor forge it. MariaDB and MySQL do not know who made a table; triggers run there with the
-/// rights of who made them.
+/// Asks for what has the note's name: its schema with a dot, quoted; 1 if nothing that another user made can run when
+/// the note is used, nor forge it; and 0 if the user may not make tables there. MariaDB and MySQL do not know who made a
+/// table and, without the privilege TRIGGER, do not show their triggers, which run there with the rights of who made
+/// them; who may not make tables there may not drop them either, as a rule.
 fn found(dialect: Dialect, table: &str) -> String {
     match dialect {
         Dialect::PostgreSql => format!(
             "SELECT pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.'), \
              (c.relkind = 'r' AND NOT c.relhastriggers AND NOT c.relhasrules AND NOT c.relrowsecurity \
-             AND (o.rolname = current_user OR o.rolsuper))::int FROM pg_catalog.pg_class c \
+             AND (o.rolname = current_user OR o.rolsuper))::int, \
+             pg_catalog.has_schema_privilege(n.oid, 'CREATE')::int FROM pg_catalog.pg_class c \
              JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
              JOIN pg_catalog.pg_roles o ON o.oid = c.relowner \
              WHERE c.oid = pg_catalog.to_regclass({})::oid",
@@ -124,7 +133,7 @@ fn found(dialect: Dialect, table: &str) -> String {
             format!(
                 "SELECT '', TABLE_TYPE = 'BASE TABLE' AND ENGINE = 'InnoDB' AND NOT EXISTS (SELECT 1 FROM \
                  information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND \
-                 EVENT_OBJECT_TABLE = {name}) FROM information_schema.TABLES \
+                 EVENT_OBJECT_TABLE = {name}), 1 FROM information_schema.TABLES \
                  WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {name}"
             )
         }
@@ -162,8 +171,9 @@ mod tests {
 
     use super::*;
 
-    /// Opens the note on a server that answers each look for it in turn; returns its name, and what was sent besides.
-    fn opened(dialect: Dialect, looks: &[Option<[&str; 2]>]) -> (Result<String>, Vec<String>) {
+    /// Opens and closes the note on a server that answers each look for it in turn; returns its name, and what was sent
+    /// besides.
+    fn opened(dialect: Dialect, looks: &[Option<[&str; 3]>]) -> (Result<String>, Vec<String>) {
         let mut answers: Vec<_> =
             looks.iter().rev().map(|row| row.map(|row| row.map(str::to_owned))).collect();
         let sent = Arc::new(Mutex::new(Vec::new()));
@@ -185,7 +195,10 @@ mod tests {
             destination: String::new(),
         };
         let mut side = ArchiveSide { dialect, ask: Box::new(ask) };
-        let note = Note::open(&mut side, &options).map(|note| note.clear());
+        let note = Note::open(&mut side, &options).map(|note| {
+            note.close(&mut side);
+            note.clear()
+        });
         let sent = sent.lock().unwrap().clone();
         (note, sent)
     }
@@ -193,7 +206,7 @@ mod tests {
     #[test]
     fn a_note_that_another_user_may_have_made_is_neither_used_nor_dropped() {
         let check =
-            |dialect, looks: &[Option<[&str; 2]>], expected: Option<&str>, n_sent: usize| {
+            |dialect, looks: &[Option<[&str; 3]>], expected: Option<&str>, n_sent: usize| {
                 let (note, sent) = opened(dialect, looks);
                 assert_eq!(sent.len(), n_sent, "{sent:?}");
                 match expected {
@@ -207,15 +220,17 @@ mod tests {
             };
         let of_postgresql = Some("DELETE FROM \"A b\".\"dyno_archive_e52ffdee\"");
         let of_mysql = Some("DELETE FROM `dyno_archive_e52ffdee`");
-        check(PostgreSql, &[Some(["\"A b\".", "1"])], of_postgresql, 0);
-        check(PostgreSql, &[None, Some(["\"A b\".", "1"])], of_postgresql, 1);
-        check(PostgreSql, &[Some(["public.", "0"])], None, 0);
+        check(PostgreSql, &[Some(["\"A b\".", "1", "1"])], of_postgresql, 1);
+        check(PostgreSql, &[None, Some(["\"A b\".", "1", "1"])], of_postgresql, 2);
+        // It was made by hand, and cannot be made again.
+        check(PostgreSql, &[Some(["\"A b\".", "1", "0"])], of_postgresql, 0);
+        check(PostgreSql, &[Some(["public.", "0", "1"])], None, 0);
         // Somebody was quicker.
-        check(PostgreSql, &[None, Some(["public.", "0"])], None, 1);
+        check(PostgreSql, &[None, Some(["public.", "0", "1"])], None, 1);
         check(PostgreSql, &[None, None], None, 1);
-        check(MySql, &[Some(["", "1"])], of_mysql, 0);
-        check(MySql, &[None, Some(["", "1"])], of_mysql, 1);
-        check(MySql, &[Some(["", "0"])], None, 0);
+        check(MySql, &[Some(["", "1", "1"])], of_mysql, 1);
+        check(MySql, &[None, Some(["", "1", "1"])], of_mysql, 2);
+        check(MySql, &[Some(["", "0", "1"])], None, 0);
     }
 
     #[test]

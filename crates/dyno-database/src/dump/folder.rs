@@ -20,8 +20,9 @@ const FORMAT: u32 = 1;
 
 /// Of `dump.json`, in bytes.
 const CONTENTS_MAX: u64 = 64 << 20;
-/// What a file of rows takes there.
-const PIECE_BYTES: u64 = 150;
+/// The most that a file of rows takes there, without its name; and a table, without definition and files.
+const PIECE_BYTES: u64 = 100;
+const TABLE_BYTES: u64 = 100;
 
 /// A dump: what `dump.json` says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,10 +59,16 @@ impl Dump {
         Dump { format: FORMAT, protocol, version, tables: Vec::new(), notes }
     }
 
-    /// Fails if tables with so many files of rows have no place in `dump.json`.
-    pub(crate) fn check_size(definition_bytes: u64, n_pieces: u64) -> Result<(), DumpError> {
-        let needed = n_pieces.saturating_mul(PIECE_BYTES).saturating_add(definition_bytes);
-        match needed > CONTENTS_MAX {
+    /// The most bytes that a table with so many files of rows takes in `dump.json`.
+    pub(crate) fn table_bytes(table: &Table, n_pieces: u64) -> u64 {
+        let definition = serde_json::to_string(table).map_or(0, |text| text.len()) as u64;
+        let piece = PIECE_BYTES + file_name(&table.name, 0).len() as u64;
+        n_pieces.saturating_mul(piece).saturating_add(definition + TABLE_BYTES)
+    }
+
+    /// Fails if tables that take so many bytes have no place in `dump.json`.
+    pub(crate) fn check_size(bytes: u64, n_pieces: u64) -> Result<(), DumpError> {
+        match bytes > CONTENTS_MAX {
             true => Err(DumpError::new(format!(
                 "the definitions of the tables and the list of {n_pieces} files would need more than the {} MiB of a \
                  dump's list; dump fewer tables at once, or more rows per file (--rows)",
@@ -149,7 +156,7 @@ impl Dump {
         let write = || -> io::Result<()> {
             let file = make_file(&path)?;
             let mut out = io::BufWriter::new(file);
-            serde_json::to_writer_pretty(&mut out, self)?;
+            serde_json::to_writer(&mut out, self)?;
             let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
             if file.metadata()?.len() > CONTENTS_MAX {
                 let message = format!("it is larger than {} MiB", CONTENTS_MAX >> 20);
@@ -300,13 +307,40 @@ mod tests {
 
     #[test]
     fn a_list_that_could_not_be_read_is_refused_before_it_is_made() {
-        let check = |bytes: u64, pieces: u64, is_fine: bool| {
-            assert_eq!(Dump::check_size(bytes, pieces).is_ok(), is_fine, "{bytes} {pieces}");
+        let table = dump(Vec::new()).tables.remove(0).table;
+        let check = |n_pieces: u64, is_fine: bool| {
+            let bytes = Dump::table_bytes(&table, n_pieces);
+            assert_eq!(Dump::check_size(bytes, n_pieces).is_ok(), is_fine, "{n_pieces}");
         };
-        check(1 << 20, 400_000, true);
-        check(1 << 20, 450_000, false);
-        check(65 << 20, 1, false);
-        check(0, u64::MAX, false);
+        check(500_000, true);
+        check(650_000, false);
+        check(u64::MAX, false);
+        assert!(Dump::check_size(65 << 20, 1).is_err());
+    }
+
+    #[test]
+    fn a_list_takes_no_more_than_is_foreseen() {
+        let check = |name: &str| {
+            let pieces = (0..3000_usize).map(|number| Piece {
+                file: file_name(name, number + 999_998_000),
+                rows: u64::MAX,
+                bytes: u64::MAX,
+                crc32: u32::MAX,
+            });
+            let mut dump = dump(pieces.collect());
+            let column =
+                || crate::dump::Column { name: "c".repeat(20), data_type: "varchar".to_owned() };
+            dump.tables[0].table.name = name.to_owned();
+            dump.tables[0].table.columns.resize_with(100, column);
+            let folder = tempfile::tempdir().unwrap();
+            dump.finish(folder.path(), false).unwrap();
+            let length = std::fs::metadata(folder.path().join(CONTENTS)).unwrap().len();
+            let foreseen = Dump::table_bytes(&dump.tables[0].table, 3000);
+            assert!(length <= foreseen, "{name}: {length} {foreseen}");
+        };
+        check("t");
+        check(&"long_name_".repeat(6));
+        check(&"Größe der Bäume".repeat(4));
     }
 
     #[test]

@@ -74,7 +74,10 @@ fn text_of(value: &SettingValue) -> String {
     match value {
         SettingValue::Text(text) => text.to_lowercase(),
         SettingValue::Bytes(bytes) => bytes.0.to_string(),
-        other => other.to_string(),
+        SettingValue::Integer(_)
+        | SettingValue::Real(_)
+        | SettingValue::Switch(_)
+        | SettingValue::PercentOfMemory(_) => value.to_string(),
     }
 }
 

@@ -153,14 +153,14 @@ fn find_tables(
         return Err(DumpError::new("the database has no tables"));
     }
     notes.extend(routines(connection)?);
-    let (mut definition_bytes, mut n_pieces) = (0, 0);
+    let (mut bytes_of_list, mut n_pieces) = (0_u64, 0);
     let sources = found.into_iter().map(|(name, engine, n_rows, bytes)| {
         let source = source(connection, &name, &engine, (n_rows, bytes), wanted.rows_per_file);
         let source = source.map_err(|error| error.at(&name))?;
-        definition_bytes +=
-            serde_json::to_string(&source.table).map_or(0, |text| text.len()) as u64;
-        n_pieces += source.pieces.len() as u64;
-        Dump::check_size(definition_bytes, n_pieces)?;
+        let n_of_table = source.pieces.len() as u64;
+        bytes_of_list += Dump::table_bytes(&source.table, n_of_table);
+        n_pieces += n_of_table;
+        Dump::check_size(bytes_of_list, n_pieces)?;
         Ok(source)
     });
     let mut sources = sources.collect::<Result<Vec<_>, DumpError>>()?;

@@ -268,7 +268,7 @@ pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String> {
                  converted to bytes first"
             ));
         }
-        number => number.to_string(),
+        number @ (SettingValue::Integer(_) | SettingValue::Real(_)) => number.to_string(),
     };
     if text.contains(['\n', '\r', '\0']) {
         return fail(format!("the value of the setting `{name}` has more than one line"));

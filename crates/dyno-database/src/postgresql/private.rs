@@ -42,9 +42,9 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
     if let Some(engine) = &spec.engine {
         return fail(format!("PostgreSQL has no storage engine `{engine}`; leave `engine` out"));
     }
-    let programs = programs::find(spec, place.keeper())?;
+    let installation = programs::find(spec, place.keeper())?;
     if spec.part == Part::Router {
-        shards::check(&programs)?;
+        shards::check(&installation)?;
     }
     let folder = ServerFolder::make(place, &spec.product)?;
     let of_part = replica::settings_of(&spec.part);
@@ -52,18 +52,18 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
     folder.write(settings::CONFIGURATION_FILE, &configuration)?;
     folder.write(
         settings::ACCESS_FILE,
-        &replica::access(&spec.part, spec.open.is_some(), programs.major()),
+        &replica::access(&spec.part, spec.open.is_some(), installation.major()),
     )?;
     // A replica's data come from its primary.
     let data = data.filter(|_| !matches!(spec.part, Part::Replica(_)));
     match (&spec.part, data) {
         (Part::Replica(follow), _) => {
             folder.put_data(None, KIND)?;
-            replica::copy_primary(&folder, &programs, follow, clock)?;
+            replica::copy_primary(&folder, &installation, follow, clock)?;
         }
         (_, None) => {
-            let initialising = initialising(&programs, spec);
-            let make = || make_data(&folder, &programs, clock);
+            let initialising = initialising(&installation, spec);
+            let make = || make_data(&folder, &installation, clock);
             folder.put_initial_data(initialising, clock, make)?;
         }
         (_, Some(_)) => folder.put_data(data, KIND)?,
@@ -71,9 +71,9 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
     let open = spec.open.as_ref().map(|listening| listening.address);
     let arguments = settings::arguments(folder.path(), &folder.data(), &folder.run(), open);
     let process = ProcessSpec {
-        after_crash: after_crash(&folder, &programs),
-        image: programs.image.clone(),
-        ..folder.server(spec, programs.programs.join("postgres"), arguments)
+        after_crash: after_crash(&folder, &installation),
+        image: installation.image.clone(),
+        ..folder.server(spec, installation.programs.join("postgres"), arguments)
     };
     let maintenance = endpoint((&folder, open), "postgres");
     let endpoint = endpoint((&folder, open), CATALOG);
@@ -81,10 +81,10 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
     let (server, mut connection) =
         OwnServer::start(folder, &process, ServerKind { open, ..KIND }, clock, reach)
             .map_err(DeployError::with_last_words)?;
-    let finished = finish(spec, &programs, data, &mut connection);
+    let finished = finish(spec, &installation, data, &mut connection);
     drop(connection);
     let facts = move |one: &Running| -> Result<ServerFacts> {
-        let build = Some(programs.facts(facts::configured(&one.endpoint)));
+        let build = Some(installation.facts(facts::configured(&one.endpoint)));
         Ok(ServerFacts { build, ..facts::ask(&one.endpoint)? })
     };
     let running = Running::new(server.prepared(finished)?, endpoint);
@@ -103,21 +103,21 @@ fn client_variables(endpoint: &Endpoint, socket: &Path) -> Vec<(&'static str, St
 }
 
 /// `initdb` reads no setting of the study. None in a deployment, where copies share a system identifier.
-fn initialising(programs: &Installation, spec: &ServerSpec) -> Option<Initialising> {
+fn initialising(installation: &Installation, spec: &ServerSpec) -> Option<Initialising> {
     if spec.part != Part::Alone {
         return None;
     }
-    let [initdb, server] = ["initdb", "postgres"].map(|name| programs.programs.join(name));
+    let [initdb, server] = ["initdb", "postgres"].map(|name| installation.programs.join(name));
     let shape = DataShape {
         product: spec.product.clone(),
-        version: programs.version.clone(),
-        build: build_of(programs.program(&server)).ok()?,
+        version: installation.version.clone(),
+        build: build_of(installation.program(&server)).ok()?,
         engine: None,
         settings: BTreeMap::new(),
     };
     let mut reads = initdb_arguments(LOCALE);
     for program in [&initdb, &server] {
-        reads.push(identity(programs.program(program)).ok()?);
+        reads.push(identity(installation.program(program)).ok()?);
     }
     Some(Initialising { shape, reads, is_own: |_| false })
 }
@@ -139,10 +139,14 @@ fn initdb_arguments(locale: &str) -> Vec<String> {
 }
 
 /// Makes the data folder, with the locale C.UTF-8, or C if the system lacks it.
-fn make_data(folder: &ServerFolder, programs: &Installation, clock: &Arc<dyn Clock>) -> Result<()> {
+fn make_data(
+    folder: &ServerFolder,
+    installation: &Installation,
+    clock: &Arc<dyn Clock>,
+) -> Result<()> {
     let make = |locale: &str| {
         let process = ProcessSpec {
-            program: programs.programs.join("initdb"),
+            program: installation.programs.join("initdb"),
             arguments: ["-D".to_owned(), folder.data().display().to_string()]
                 .into_iter()
                 .chain(initdb_arguments(locale))
@@ -150,8 +154,8 @@ fn make_data(folder: &ServerFolder, programs: &Installation, clock: &Arc<dyn Clo
                 .collect(),
             log: folder.path().join("initdb.log"),
             needs_name: true,
-            after_crash: after_crash(folder, programs),
-            image: programs.image.clone(),
+            after_crash: after_crash(folder, installation),
+            image: installation.image.clone(),
             mounts: folder.mounts(),
             ..ProcessSpec::default()
         };
@@ -166,17 +170,17 @@ fn make_data(folder: &ServerFolder, programs: &Installation, clock: &Arc<dyn Clo
 
 /// A crashed server, also `initdb`'s, leaves shared memory until a reboot. A server started on its data
 /// removes it; this one only looks, and recovers nothing. None in a container, whose memory ends with it.
-fn after_crash(folder: &ServerFolder, programs: &Installation) -> Option<AfterCrash> {
-    if programs.image.is_some() {
+fn after_crash(folder: &ServerFolder, installation: &Installation) -> Option<AfterCrash> {
+    if installation.image.is_some() {
         return None;
     }
-    let look: &[&str] = if programs.major() >= 15 { &["--check"] } else { &["--boot", "-x0"] };
+    let look: &[&str] = if installation.major() >= 15 { &["--check"] } else { &["--boot", "-x0"] };
     let mut arguments: Vec<String> = look.iter().map(|&word| word.to_owned()).collect();
     arguments.extend(["-D".to_owned(), folder.data().display().to_string()]);
     Some(AfterCrash {
         // The data may be on a volume.
         if_there: folder.data().join("postmaster.pid"),
-        program: programs.programs.join("postgres"),
+        program: installation.programs.join("postgres"),
         arguments,
         // Of this process, PostgreSQL does not ask whether it runs: it is meant for one that starts servers.
         pid_variable: Some("PG_GRANDPARENT_PID".to_owned()),
@@ -185,11 +189,11 @@ fn after_crash(folder: &ServerFolder, programs: &Installation) -> Option<AfterCr
 
 fn finish(
     spec: &ServerSpec,
-    programs: &Installation,
+    installation: &Installation,
     data: Option<&Path>,
     connection: &mut super::PgConnection,
 ) -> Result<()> {
-    spec.check_version("PostgreSQL", &programs.programs, &facts::version(connection)?)?;
+    spec.check_version("PostgreSQL", &installation.programs, &facts::version(connection)?)?;
     if data.is_none() && !matches!(spec.part, Part::Replica(_)) {
         connection.set_cold_limit(CATALOG_LIMIT.0);
         connection

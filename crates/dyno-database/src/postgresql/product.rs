@@ -114,9 +114,9 @@ impl Product for PostgreSql {
     }
 
     fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape> {
-        let programs = programs::find(spec, place.keeper())?;
-        let server = programs.programs.join("postgres");
-        let server = (programs.program(&server), &*programs.version);
+        let installation = programs::find(spec, place.keeper())?;
+        let server = installation.programs.join("postgres");
+        let server = (installation.program(&server), &*installation.version);
         RUNTIME_SETTINGS.shape(spec, server, |name, value| {
             Ok((name.to_ascii_lowercase(), settings::spelled(name, value)?))
         })

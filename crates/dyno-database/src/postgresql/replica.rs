@@ -63,7 +63,7 @@ pub(super) fn settings_of(part: &Part) -> &'static str {
 
 pub(super) fn copy_primary(
     folder: &ServerFolder,
-    programs: &Installation,
+    installation: &Installation,
     follow: &Follow,
     clock: &Arc<dyn Clock>,
 ) -> Result<()> {
@@ -72,8 +72,8 @@ pub(super) fn copy_primary(
     let line = format!("*:*:*:{REPLICATION_USER}:{}\n", follow.replication.password.reveal());
     let passwords = folder.keeper().write_secret(folder.path(), PASSWORD_FILE, &line)?;
     let process = ProcessSpec {
-        program: programs.programs.join("pg_basebackup"),
-        arguments: arguments(folder, programs.major(), follow, &passwords),
+        program: installation.programs.join("pg_basebackup"),
+        arguments: arguments(folder, installation.major(), follow, &passwords),
         log: folder.path().join("pg_basebackup.log"),
         needs_name: true,
         ..ProcessSpec::default()
@@ -82,7 +82,7 @@ pub(super) fn copy_primary(
         return fail(format!(
             "a replica needs the program `pg_basebackup`, which is not in {}; choose another build \
              (Debian's packages have it), or leave `replicas` out",
-            programs.programs.display()
+            installation.programs.display()
         ));
     }
     let copied = folder.keeper().run(folder.path(), &process, clock.as_ref(), COPY_LIMIT);

@@ -130,7 +130,9 @@ pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String> {
                 "the PostgreSQL setting `{name}` is still {percent}% of an unknown amount of memory"
             ));
         }
-        other => other.to_string(),
+        SettingValue::Integer(_) | SettingValue::Real(_) | SettingValue::Switch(_) => {
+            value.to_string()
+        }
     })
 }
 

@@ -52,18 +52,18 @@ const UNSPLITTABLE: [(&str, &str); 4] = [
 pub(super) struct ByForeignTables;
 
 /// Fails, with what to install, if these programs cannot be a router.
-pub(super) fn check(programs: &Installation) -> Result<()> {
-    let version = programs.version.split_whitespace().next().unwrap_or_default();
-    if programs.major() < OLDEST {
+pub(super) fn check(installation: &Installation) -> Result<()> {
+    let version = installation.version.split_whitespace().next().unwrap_or_default();
+    if installation.major() < OLDEST {
         return fail(format!("shards need PostgreSQL {OLDEST} or later, and this is {version}"));
     }
-    if check::has_extension(&programs.programs, "postgres_fdw") {
+    if check::has_extension(&installation.programs, "postgres_fdw") {
         return Ok(());
     }
     fail(format!(
         "shards need the extension postgres_fdw, which PostgreSQL {version} in {} does not have; install it \
          (Debian, Ubuntu: it is in the server's package), or leave `shards` out",
-        programs.programs.display()
+        installation.programs.display()
     ))
 }
 

@@ -126,7 +126,8 @@ fn start_with(
         process.environment.extend(own.map(|(name, value)| (name.clone(), fill(value, &places))));
         process
     };
-    for command in text.initialise.iter().filter(|_| data.is_none()) {
+    let to_run = if data.is_none() { &text.initialise[..] } else { &[] };
+    for command in to_run {
         let Some((name, arguments)) = command.split_first() else { continue };
         let path = beside(&program, &fill(name, &places), folder.keeper())?;
         initialise(title, &folder, process(path, arguments), clock.as_ref())?;

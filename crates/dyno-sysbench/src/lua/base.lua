@@ -636,6 +636,9 @@ local dump = string.dump
 local function watched(text, name, is_file)
   -- All texts of scripts come through here.
   if is_compiled(text) then
+    if is_file then
+      return nil, raw_gsub(name, "^@", "", 1) .. ": a script cannot load compiled Lua"
+    end
     error("a script cannot load compiled Lua", 2)
   end
   local known = is_file and host.compiled(text, name)
@@ -672,6 +675,7 @@ function load(chunk, name)
       if piece == "" then
         break
       end
+      -- Not only of the whole: a function may return pieces until the limits of the script.
       if is_compiled(pieces[1] or piece) then
         error("a script cannot load compiled Lua", 2)
       end

@@ -51,6 +51,11 @@ fn a_script_is_no_compiled_lua() {
     };
     check("\u{1b}LJ\u{2}\u{a}", "a script cannot load compiled Lua");
     check("#!/usr/bin/sysbench\n\u{1b}LJ", "unexpected symbol");
+    // What a script loads is named, and no line of Dyno's.
+    let refused = "\"compiled: a script cannot load compiled Lua\"";
+    check("require('compiled')", refused);
+    check("dofile('compiled')", refused);
+    check("error(select(2, loadfile('compiled')), 0)", refused);
     check("\u{feff}\u{1b}LJ", "cannot load malformed bytecode");
 }
 

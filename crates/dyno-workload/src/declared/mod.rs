@@ -3,7 +3,7 @@
 //!
 //! The study's tables `table` and `transaction` arrive as texts (see [`dyno_model::Tree`]);
 //! `definition` finds all mistakes at once. [`Workload::check`] refuses what depends on the dialect.
-//! Rows are functions of seed, table and number (`rows`); a client draws a statement's values into its
+//! Rows are functions of seed, table and number (`schema`); a client draws a statement's values into its
 //! own memory before sending (`client`).
 
 mod audit;

@@ -1,4 +1,4 @@
-//! The declared tables in three dialects. All names are quoted. Types go to the server unchanged,
+//! The declared tables in three dialects, and their rows. All names are quoted. Types go to the server unchanged,
 //! except that in SQLite a single whole-number column as primary key becomes INTEGER, so that the key
 //! is the row's own number instead of a second tree.
 

@@ -55,6 +55,9 @@ pub(super) enum Effect {
 const CONTROL: &[&str] =
     &["begin", "start", "commit", "end", "rollback", "abort", "savepoint", "xa"];
 
+/// What may stand before INTO in MariaDB and MySQL.
+const INSERT_MODIFIERS: &[&str] = &["low_priority", "delayed", "high_priority", "ignore"];
+
 /// First words of statements that change no table's rows.
 const HARMLESS: &[&str] =
     &["select", "values", "table", "show", "explain", "set", "lock", "analyze", "update", "pragma"];
@@ -185,7 +188,12 @@ impl<'t> Scanned<'t> {
         match self.word(idx) {
             "from" | "into" | "join" => true,
             "update" => !["key", "for", "do"].contains(&self.word_before(idx)),
-            _ => false,
+            // INTO may be missing.
+            _ => {
+                matches!(self.word(0), "insert" | "replace")
+                    && (1..=idx).all(|idx| INSERT_MODIFIERS.contains(&self.word(idx)))
+                    && self.inserted_at() == Some(idx + 1)
+            }
         }
     }
 
@@ -295,10 +303,9 @@ impl<'t> Scanned<'t> {
 
     /// The index of the token at which the name of the table begins that INSERT writes to.
     fn inserted_at(&self) -> Option<usize> {
-        let modifiers = ["low_priority", "delayed", "high_priority", "ignore"];
         match self.find_word(&["into"]) {
             Some(into) => Some(into + 1),
-            None => (1..).find(|&idx| !modifiers.contains(&self.word(idx))),
+            None => (1..).find(|&idx| !INSERT_MODIFIERS.contains(&self.word(idx))),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::ledger::{Ledger, Note, NotedRows};
 use crate::prelude::*;
 use crate::skew::DrawnKeys;
 
-use crate::workload::refuse_without_transactions;
+use crate::workload::{ONLY_READS, refuse_without_transactions};
 
 use sequence::Sequences;
 use settings::{SCRIPTS, Script, Settings, Shape};
@@ -272,7 +272,7 @@ impl Settings {
         match self.shape {
             Shape::Mix(mix) if mix.count(StatementKind::Delete) > 0 => None,
             Shape::Mix(mix) if mix.has_writes() => Some("the workload only updates rows in place"),
-            Shape::Mix(_) | Shape::RandomKeys { .. } => Some("the workload only reads"),
+            Shape::Mix(_) | Shape::RandomKeys { .. } => Some(ONLY_READS),
             Shape::Insert | Shape::BulkInsert { .. } => None,
         }
     }

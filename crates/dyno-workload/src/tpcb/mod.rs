@@ -11,7 +11,7 @@
 //! products the option is refused.
 //!
 //! In trials that promote a replica, the INSERT into the history also sets `filler`, to tell its rows apart.
-//! Departures from pgbench's tables are described below.
+//! Departures from pgbench's tables are at `tables`.
 
 mod transactions;
 
@@ -23,13 +23,11 @@ use crate::options::{Options, count, word};
 use crate::prelude::*;
 use crate::skew::{DrawnKeys, DrawnKinds, KeyBins};
 use crate::sysbench::distribution::{self, Distribution, DistributionSpec};
-use crate::workload::columns_of;
+use crate::workload::{ONLY_READS, columns_of};
 
 use transactions::{Client, Naming, Script};
 
 const NAME: &str = "tpcb";
-
-const ONLY_READS: &str = "the workload only reads";
 
 pub fn spec() -> WorkloadSpec {
     let summary =

@@ -204,7 +204,7 @@ fn insert(
     Ok(n_rows)
 }
 
-/// In bytes, as many as a packet of the server's may have.
+/// In bytes: the server's largest packet.
 const ROW_MOST: u64 = 1 << 30;
 
 fn insert_all(

@@ -1,4 +1,4 @@
-//! Effects of a statement on its session and transaction.
+//! Effects of a statement on its session and transaction, and what should not be replayed.
 
 use crate::Dialect;
 use crate::declared::sql::{

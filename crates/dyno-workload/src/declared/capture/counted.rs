@@ -209,12 +209,6 @@ fn tables(scanned: &Scanned<'_>) -> BTreeMap<String, String> {
             at += 1;
         }
     }
-    // INTO may be missing.
-    if is_one_of(first_word(scanned), "insert replace")
-        && let Some((name, _)) = scanned.inserted()
-    {
-        found.entry(name.clone()).or_insert(name);
-    }
     found
 }
 

@@ -3,10 +3,11 @@
 //!
 //! `log` feeds lines to a format's reader (`mysql_log`, `postgresql_log` with `log_line_prefix`), which finds each
 //! session's statements. `control` knows their effects on session and transaction, and finds what should not be
-//! replayed; `statement` takes values out, where literals are values; `sessions` makes transactions and counts equal ones; `values` describes the values at each place (`typed`: those
-//! whose form shows their type); `relations`, which are equal or differ by a constant; `write` makes the study and
-//! `steps` its transactions. `counted` uses statements that a server has counted instead. Logs come from elsewhere:
-//! everything kept is limited, and each statement counts as replayed or as left out, with the reason.
+//! replayed; `statement` takes values out, but not literals that belong to the statement; `sessions` makes transactions
+//! and counts equal ones; `values` describes the values at each place (`typed`: those whose form shows their type);
+//! `relations`, which are equal or differ by a constant; `write` makes the study and `steps` its transactions. `counted`
+//! uses statements that a server has counted instead. Logs come from elsewhere: everything kept is limited, and each
+//! statement counts as replayed or as left out, with the reason.
 
 mod control;
 mod counted;

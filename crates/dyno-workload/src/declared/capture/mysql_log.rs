@@ -1,5 +1,5 @@
-//! The general log of MariaDB and MySQL. An entry begins with the time (or two tabs, within the same
-//! second), connection number, command, and argument, which may have more lines.
+//! The general log and the slow log of MariaDB and MySQL. An entry of the general log begins with the time (or two tabs,
+//! within the same second), connection number, command, and argument, which may have more lines.
 
 use super::Reason;
 use super::log::{Gathered, Line, Reader};

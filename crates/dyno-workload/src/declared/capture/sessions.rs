@@ -69,7 +69,7 @@ pub(super) struct Step {
 pub(super) struct Value {
     all: Stats,
     /// Of the first executions in a row, once the step was executed more than once.
-    firsts: Stats,
+    firsts: Option<Box<Stats>>,
     pub(super) elements: u64,
     /// In how many transactions that executed it more than once it was the same throughout.
     steady: u64,
@@ -580,7 +580,9 @@ impl Step {
             if first.is_none() {
                 let values = self.values.iter_mut().filter(|_| self.most > 1);
                 for (value, seen) in values.zip(&one.values) {
-                    seen.iter().for_each(|seen| value.firsts.add(seen, budget));
+                    for seen in seen {
+                        value.firsts.get_or_insert_default().add(seen, budget);
+                    }
                 }
                 firsts.extend(&now);
                 first = Some(now);
@@ -594,7 +596,7 @@ impl Step {
     /// What was seen of a value: where it is drawn once for the transaction, it counts once.
     pub(super) fn stats(&self, idx: usize) -> &Stats {
         let Value { all, firsts, .. } = &self.values[idx];
-        if firsts.n > 0 && self.is_steady(idx) { firsts } else { all }
+        firsts.as_deref().filter(|_| self.is_steady(idx)).unwrap_or(all)
     }
 
     /// Drawn once for the transaction: the step is executed once, or always with the same value.

@@ -258,7 +258,7 @@ fn numbered(scanned: &Scanned<'_>) -> Vec<usize> {
                 && !digits.starts_with('0')
         };
         // A function in FROM is none.
-        let may_be = scanned.word(idx) == "into" || !scanned.is_sign(last + 1, '(');
+        let may_be = !is_one_of(scanned.word(idx), "from join") || !scanned.is_sign(last + 1, '(');
         if may_be && scanned.named(last).is_some_and(is_numbered) {
             named.push(last);
         }

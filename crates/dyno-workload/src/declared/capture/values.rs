@@ -536,19 +536,9 @@ impl Stats {
     }
 }
 
-/// The same number as TOML writes it, which has no `007`, `.5` and `5.`.
+/// The same whole number as TOML writes it, which has no `007`.
 fn number_in_toml(text: &str) -> String {
-    let digits = text.trim_start_matches('-');
-    let has_zeros =
-        digits.starts_with('0') && digits[1..].starts_with(|c: char| c.is_ascii_digit());
-    if !has_zeros && !digits.starts_with(['.', '+']) && !digits.ends_with('.') {
-        return text.to_owned();
-    }
-    match (text.parse::<i64>(), text.parse::<f64>()) {
-        (Ok(whole), _) => whole.to_string(),
-        (_, Ok(value)) => format!("{value:?}"),
-        _ => text.to_owned(),
-    }
+    text.parse::<i64>().map_or_else(|_| text.to_owned(), |whole| whole.to_string())
 }
 
 /// A generator that draws one of these values.

@@ -160,3 +160,16 @@ fn tables_that_differ_by_a_number_have_no_column_to_go_on_after() {
     let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
     check(&general(&statements), &["{ sequence = 60 }"], "after");
 }
+
+#[test]
+fn a_numbered_table_may_follow_insert_without_into() {
+    for begin in ["INSERT", "INSERT IGNORE", "REPLACE INTO"] {
+        let insert = |n: u64| format!("{begin} sbtest{} (k) VALUES ({})", n % 4 + 1, n * 7 % 11);
+        let statements: Vec<String> = (0..200).map(insert).collect();
+        let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+        let captured = captured(&general(&statements));
+        assert_eq!(captured.kinds, 1, "{begin}");
+        let expected = format!("sql = \"{begin} sbtest3 (k) VALUES (");
+        assert!(captured.study.contains(&expected), "{expected}\n{}", captured.study);
+    }
+}
