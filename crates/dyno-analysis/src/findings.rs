@@ -125,7 +125,8 @@ pub struct Findings {
 pub struct Answer {
     /// One sentence of at most about 25 words.
     pub headline: String,
-    /// That the headline answers; `None` where nothing was asked, or measured.
+    /// That the headline answers: of a study without questions "which is best?", of a second run against the first
+    /// "is anything worse?"; `None` where nothing was measured, or Dyno only watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
     /// The comparisons that the headline is made of; empty where it compares nothing.

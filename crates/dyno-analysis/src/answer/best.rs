@@ -16,7 +16,7 @@ const PARTS_MOST: usize = 3;
 
 const MAIN_STEPS: usize = 3;
 
-const OTHERS_NAMED: usize = 2;
+pub(super) const OTHERS_NAMED: usize = 2;
 
 /// Variants with one baseline: the best is sought for each, never across them.
 struct Contest {
@@ -50,7 +50,7 @@ pub(super) struct Race<'a> {
 impl AnswerWriter<'_> {
     pub(super) fn best_of_several(&self) -> Said {
         if let Some(text) = self.best_by_step().or_else(|| self.best_by_contest()) {
-            return text.into();
+            return text;
         }
         let (metric, steps) = self.main_metric_and_steps();
         let ranked = self.ranker.rank(metric, &steps);
@@ -247,15 +247,19 @@ impl AnswerWriter<'_> {
     }
 
     /// `None` for a single contest, or if nothing is ranked.
-    fn best_by_contest(&self) -> Option<String> {
+    fn best_by_contest(&self) -> Option<Said> {
         let contests = self.contests();
         let (metric, steps) = self.main_metric_and_steps();
         let place = self.place(&steps);
+        let mut claims = Vec::new();
         let outcomes = contests.iter().filter_map(|contest| {
             let ranked = self.ranker.rank_of(&contest.variants, metric, &steps);
+            claims.extend(ranked.iter().filter_map(|other| other.claim.clone()));
             let name = |variant: usize| self.within(variant, contest);
-            Some((outcome(&ranked, &contest.variants, &name)?, contest.name.clone()))
+            let outcome = self.outcome(&ranked, (metric, &steps), &contest.variants, &name)?;
+            Some((outcome, contest.name.clone()))
         });
+        let outcomes = outcomes.collect();
         let (on, noun) = match self.works().is_empty() {
             true => ("with", "combinations"),
             false => ("on", "workloads"),
@@ -264,11 +268,12 @@ impl AnswerWriter<'_> {
             n if n > NAMED_MOST => format!("{on} {n} of {} {noun}", contests.len()),
             _ => format!("{on} {}", list(names)),
         };
-        let (text, is_single) = told(outcomes.collect(), &self.is_best(metric), &on)?;
-        Some(match is_single {
+        let (text, is_single) = told(outcomes, &self.is_best(metric), (&on, "below"))?;
+        let text = match is_single {
             true => format!("{text} {place}. {MORE}."),
             false => format!("{}, {text}.", capital(&place)),
-        })
+        };
+        Some(Said::of(claims, text))
     }
 
     /// `104k rows/s`: of the Insert Benchmark its queries, indexed or inserted rows; else transactions.
@@ -311,12 +316,19 @@ impl AnswerWriter<'_> {
     }
 
     /// The best at each of the main steps, with what it does there; `None` if steps are loads.
-    fn best_by_step(&self) -> Option<String> {
+    fn best_by_step(&self) -> Option<Said> {
+        if !self.has_own_steps() {
+            return None;
+        }
         let main = self.main_steps();
         let all: Vec<usize> = (0..self.findings.variants.len()).collect();
+        let mut claims = Vec::new();
         let at_step = |step: &usize| {
-            let ranked = self.ranker.rank(self.main_metric(*step), &[*step]);
-            let outcome = outcome(&ranked, &all, &|variant| self.name(variant).to_owned())?;
+            let metric = self.main_metric(*step);
+            let ranked = self.ranker.rank(metric, &[*step]);
+            claims.extend(ranked.iter().filter_map(|other| other.claim.clone()));
+            let name = |variant: usize| self.name(variant).to_owned();
+            let outcome = self.outcome(&ranked, (metric, &[*step]), &all, &name)?;
             let step = match outcome {
                 Outcome::Best(_) => {
                     format!("{} ({})", self.step(*step), self.own_rate(ranked[0].variant, *step))
@@ -325,14 +337,45 @@ impl AnswerWriter<'_> {
             };
             Some((outcome, step))
         };
-        let outcomes = main.iter().filter(|_| self.has_own_steps()).filter_map(at_step).collect();
+        let outcomes = main.iter().filter_map(at_step).collect();
         let at = |steps: &[String]| format!("at {}", list(steps));
-        let (text, is_single) = told(outcomes, "is fastest", &at)?;
+        let (text, is_single) = told(outcomes, "is fastest", (&at, "in the tables below"))?;
         let names = self.findings.variants.iter().map(|variant| variant.name.as_str());
-        Some(match () {
+        let text = match () {
             () if is_single => format!("{text}. {MORE}."),
             () if main.len() < self.findings.steps.len() => format!("Of the main steps: {text}."),
             () => format!("{}.", begin(&text, names)),
+        };
+        Some(Said::of(claims, text))
+    }
+
+    /// Of one of several groups of variants, or of steps, each of which has its own best.
+    fn outcome(
+        &self,
+        ranked: &[Ranked],
+        (metric, steps): (MetricId, &[usize]),
+        all: &[usize],
+        name: &dyn Fn(usize) -> String,
+    ) -> Option<Outcome> {
+        let (first, others) = ranked.split_first()?;
+        let has = |standing: Standing| others.iter().any(|other| other.standing == standing);
+        let open = |call: &'static str| {
+            let both = (all.len() == 2).then(|| list(all.iter().map(|variant| name(*variant))));
+            Outcome::Open(call, both)
+        };
+        // A variant that commits nothing has no rank, but is behind; of one that was not measured, nothing is known.
+        let n_least = || all.iter().map(|v| self.ranker.means(metric, *v, steps).len()).min();
+        Some(match () {
+            () if has(Standing::Tied) => open("undecided"),
+            () if has(Standing::Same) => open("no difference"),
+            () if has(Standing::Single) => Outcome::Single,
+            () if !others.is_empty() => Outcome::Best(name(first.variant)),
+            () if all.len() < 2 => return None,
+            () => match n_least() {
+                None | Some(0) => open("undecided"),
+                Some(1) => Outcome::Single,
+                Some(_) => Outcome::Best(name(first.variant)),
+            },
         })
     }
 
@@ -393,21 +436,23 @@ impl AnswerWriter<'_> {
         if others.is_empty() {
             return Some(format!("{name} costs {price}."));
         }
+        let named = others.iter().take(OTHERS_NAMED);
+        let named =
+            named.map(|(of, money)| format!("{} {}", self.name(of.variant), number(*money)));
+        let named = list(named);
+        let standing =
+            |other: &CostFacts| (other.variant, self.cost_standing(first, other, priced));
+        let others: Vec<(usize, Standing)> =
+            others.iter().map(|(other, _)| standing(other)).collect();
+        let is_single = others.iter().any(|(_, standing)| *standing == Standing::Single);
         let race = Race {
-            others: others
-                .iter()
-                .map(|(other, _)| (other.variant, self.cost_standing(first, other, priced)))
-                .collect(),
+            others,
             words: ["cheapest", "cheaper", "dearer"],
-            place: "",
-            had: &format!("{name} measured {price}"),
+            place: if is_single { " by cost" } else { "" },
+            had: &format!("{name} measured {price} ({named})"),
         };
-        Some(self.unless_ahead(&race).unwrap_or_else(|| {
-            let named = others.iter().take(OTHERS_NAMED);
-            let named = named
-                .map(|(facts, money)| format!("{} {}", self.name(facts.variant), number(*money)));
-            format!("{name} is cheapest: {price}; {}.", list(named))
-        }))
+        let text = self.unless_ahead(&race);
+        Some(text.unwrap_or_else(|| format!("{name} is cheapest: {price}; {named}.")))
     }
 
     /// Whether `other` is dearer at all its steps. With equal prices this compares throughputs.
@@ -428,29 +473,12 @@ impl AnswerWriter<'_> {
     }
 }
 
-/// Of one of several groups of variants, or of steps, each of which has its own best.
-fn outcome(ranked: &[Ranked], all: &[usize], name: &dyn Fn(usize) -> String) -> Option<Outcome> {
-    let (first, others) = ranked.split_first()?;
-    let has = |standing: Standing| others.iter().any(|other| other.standing == standing);
-    Some(match () {
-        () if has(Standing::Same) || has(Standing::Tied) => {
-            let call = if has(Standing::Tied) { "undecided" } else { "no difference" };
-            let both = (all.len() == 2).then(|| list(all.iter().map(|variant| name(*variant))));
-            Outcome::Open(call, both)
-        }
-        () if has(Standing::Single) => Outcome::Single,
-        // A variant that commits nothing has no rank, but is behind.
-        () if others.is_empty() && all.len() < 2 => return None,
-        () => Outcome::Best(name(first.variant)),
-    })
-}
-
 /// `pg is fastest on point and inserts; ch on sums`, the decided first, and whether it is only that one repetition
 /// ranks nothing; none without outcomes.
 fn told(
     outcomes: Vec<(Outcome, String)>,
     is_best: &str,
-    on: &dyn Fn(&[String]) -> String,
+    (on, below): (&dyn Fn(&[String]) -> String, &str),
 ) -> Option<(String, bool)> {
     let mut outcomes = grouped(outcomes);
     outcomes.sort_by_key(|(outcome, _)| !matches!(outcome, Outcome::Best(_)));
@@ -464,13 +492,13 @@ fn told(
             Outcome::Best(name) => format!("{name} {names}"),
             Outcome::Open(call, Some(pair)) => format!("{call} between {pair} {names}"),
             Outcome::Open(call, None) => format!("{call} {names}"),
-            Outcome::Single => format!("one repetition cannot rank {names}"),
+            Outcome::Single => format!("one repetition cannot rank variants {names}"),
         }
     };
     let mut parts: Vec<String> = outcomes.iter().enumerate().map(part).collect();
     if parts.len() > PARTS_MOST {
         let n_more = parts.drain(PARTS_MOST - 1..).count();
-        parts.push(format!("{n_more} more results below"));
+        parts.push(format!("{n_more} more results {below}"));
     }
     (!parts.is_empty()).then(|| (parts.join("; "), false))
 }

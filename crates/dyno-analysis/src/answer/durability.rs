@@ -63,20 +63,46 @@ impl AnswerWriter<'_> {
         let cut = |group: &Group| {
             format!("{}{}", size(group.claim.relative.value), self.interval_of(group))
         };
+        let less = format!("less than {}", share(self.findings.threshold));
         if let [only] = groups {
             let (safe, fast) = (self.name(only.safe.variant), self.name(only.fast.variant));
-            let cost = match only.claim.verdict {
-                Verdict::Worse => format!("cuts throughput by {}", cut(only)),
-                Verdict::NoDifference => "costs no measurable throughput".to_owned(),
-                _ => return None,
-            };
             let risk = risk(self.safety(only.fast.variant));
             let risk = risk.map_or(String::new(), |risk| format!(" (which {risk})"));
-            return Some(format!(
-                "Syncing every commit {cost} {place}: {} with {safe}, {} with {fast}{risk}.",
+            let both = format!(
+                "{} with {safe}, {} with {fast}{risk}",
                 self.value_named(metrics::THROUGHPUT, &only.safe.mean),
                 numbers::value(&only.fast.mean)
-            ));
+            );
+            let relative = &only.claim.relative;
+            let style = EffectStyle::of([relative]);
+            let ends = numbers::bounds(relative).filter(|(low, high)| {
+                let is_open = *low < 0.0 && *high > 0.0 && !numbers::is_too_wide(*low, *high);
+                is_open && style == EffectStyle::Percent
+            });
+            return Some(match (only.claim.verdict, ends) {
+                (Verdict::Worse, _) => {
+                    format!(
+                        "Syncing every commit cuts throughput by {} {place}: {both}.",
+                        cut(only)
+                    )
+                }
+                (Verdict::NoDifference, _) => {
+                    format!("Syncing every commit costs {less} of throughput {place}: {both}.")
+                }
+                (Verdict::Better, _) => return None,
+                (Verdict::Inconclusive, _) if relative.n < 2 => format!(
+                    "One repetition cannot show whether syncing every commit costs throughput {place}: {both}."
+                ),
+                (Verdict::Inconclusive, Some((low, high))) => format!(
+                    "Undecided whether syncing every commit costs throughput {place}: {safe} may be {} \
+                     slower or {} faster than {fast}{risk}.",
+                    size(low),
+                    size(high)
+                ),
+                (Verdict::Inconclusive, None) => format!(
+                    "Undecided whether syncing every commit costs throughput {place}: {both}."
+                ),
+            });
         }
         let (mut cuts, mut free, mut open) = (Vec::new(), Vec::new(), Vec::new());
         for group in groups {
@@ -93,8 +119,8 @@ impl AnswerWriter<'_> {
             ));
         }
         let cuts = (!cuts.is_empty()).then(|| format!("cuts throughput {}", list(&cuts)));
-        let free = (!free.is_empty())
-            .then(|| format!("costs no measurable throughput in {}", list(&free)));
+        let free =
+            (!free.is_empty()).then(|| format!("costs {less} of throughput in {}", list(&free)));
         let open = match open.is_empty() {
             true => String::new(),
             false => format!("; undecided in {open_in}"),

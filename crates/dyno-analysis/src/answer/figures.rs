@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::AnswerWriter;
-use super::best::{Race, standings};
+use super::best::{OTHERS_NAMED, Race, standings};
 use super::grammar::Said;
+use super::ranking::Standing;
 use crate::attribution::AttributionFacts;
 use crate::debt::DebtFacts;
 use crate::kinds::KindCell;
@@ -85,17 +86,42 @@ impl AnswerWriter<'_> {
         ))
     }
 
-    /// Which takes the least space on disk at the last step that tells, by the rule for "is fastest".
+    /// Which takes the least space on disk, by the rule for "is fastest": at the last step at which all variants
+    /// have a size that have one anywhere, else at the last that tells, with those that are left out.
     pub(super) fn smallest(&self) -> Option<Said> {
-        let steps = self.findings.cells.iter().filter(|c| c.metrics.contains_key(&ON_DISK));
-        let ranked = self.ranker.rank(ON_DISK, &[steps.map(|cell| cell.step).max()?]);
-        let [first, .., last] = ranked.as_slice() else { return None };
+        let sizes = self.findings.cells.iter().filter(|c| c.metrics.contains_key(&ON_DISK));
+        let sized: BTreeSet<usize> = sizes.clone().map(|cell| cell.variant).collect();
+        let has_all =
+            |step: &usize| sizes.clone().filter(|c| c.step == *step).count() == sized.len();
+        let all = sizes.clone().map(|cell| cell.step);
+        let step = all.clone().filter(has_all).max().or_else(|| all.max())?;
+        let ranked = self.ranker.rank(ON_DISK, &[step]);
+        let (first, last) = (ranked.first()?, ranked.last()?);
         let (name, size) = (self.name(first.variant), value(&first.mean));
+        let is_ranked = |variant: &usize| ranked.iter().any(|one| one.variant == *variant);
+        let measured = self.findings.cells.iter().map(|cell| cell.variant);
+        let without: BTreeSet<usize> = measured.filter(|variant| !is_ranked(variant)).collect();
+        let without: Vec<usize> = without.into_iter().collect();
+        let without = match without.is_empty() {
+            true => String::new(),
+            false => format!(
+                " Without a size {}: {}.",
+                self.at(step),
+                self.named(&without, without.len())
+            ),
+        };
+        if ranked.len() < 2 {
+            return Some(format!("The data of {name} take {size} on disk.{without}").into());
+        }
+        let others = ranked.iter().skip(1).take(OTHERS_NAMED);
+        let others =
+            others.map(|other| format!("{} {}", self.name(other.variant), value(&other.mean)));
+        let is_single = ranked.iter().any(|other| other.standing == Standing::Single);
         let race = Race {
             others: standings(&ranked),
             words: ["smallest", "smaller", "larger"],
-            place: " on disk",
-            had: &format!("{name} measured {size}"),
+            place: if is_single { " by size on disk" } else { " on disk" },
+            had: &format!("{name} measured {size} ({})", list(others)),
         };
         let text = self.unless_ahead(&race).unwrap_or_else(|| {
             let baseline = self.findings.variants[first.variant].baseline;
@@ -106,30 +132,34 @@ impl AnswerWriter<'_> {
                 "{name} takes the least disk space: {size}, {saved} less than {other} ({reference})."
             )
         });
-        Some(Said::of(ranked.iter().filter_map(|other| other.claim.clone()), text))
+        Some(Said::of(ranked.iter().filter_map(|other| other.claim.clone()), text + &without))
     }
 
     pub(super) fn snapshots(&self) -> Option<String> {
         let range = |metric: MetricId| {
             let all = self.measured(metric);
-            let (least, most) = (value(all.first()?), value(all.last()?));
-            Some(if least == most { least } else { format!("{least} to {most}") })
+            let ((fast, least), (slow, most)) = (all.first()?, all.last()?);
+            let (least, most) = (value(least), value(most));
+            Some(match least == most {
+                true => least,
+                false => format!("{least} ({}) to {most} ({})", self.name(*fast), self.name(*slow)),
+            })
         };
         let (snapshot, clone) = (range(SNAPSHOT)?, range(CLONE)?);
         Some(format!("A snapshot takes {snapshot}, a clone of it {clone}."))
     }
 
     /// Each variant's last measurement, the least value first.
-    fn measured(&self, metric: MetricId) -> Vec<&Estimate> {
+    fn measured(&self, metric: MetricId) -> Vec<(usize, &Estimate)> {
         let of_variant = |variant: usize| {
             let has_it =
                 |cell: &&Cell| cell.variant == variant && cell.metrics.contains_key(&metric);
             let last = self.findings.cells.iter().filter(has_it).max_by_key(|cell| cell.step);
-            last?.metrics.get(&metric)
+            Some((variant, last?.metrics.get(&metric)?))
         };
-        let mut all: Vec<&Estimate> =
+        let mut all: Vec<(usize, &Estimate)> =
             (0..self.findings.variants.len()).filter_map(of_variant).collect();
-        all.sort_by(|a, b| a.value.total_cmp(&b.value));
+        all.sort_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
         all
     }
 

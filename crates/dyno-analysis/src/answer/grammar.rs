@@ -16,6 +16,9 @@ const VERDICTS: [Verdict; 4] =
 /// Loads of one verdict that are named one by one.
 const STEPS_NAMED: usize = 3;
 
+/// In a headline.
+const STEPS_NAMED_SHORT: usize = 2;
+
 /// More would be a guess from too little.
 const REPETITIONS_GUESSED: u32 = 50;
 
@@ -101,7 +104,8 @@ impl AnswerWriter<'_> {
             let interval = style.interval(&c.relative).filter(|_| has_ci);
             interval.map_or(String::new(), |text| format!(", {text}"))
         };
-        if n <= STEPS_NAMED && (n == 1 || n < n_all) {
+        let most_named = if has_ci { STEPS_NAMED } else { STEPS_NAMED_SHORT };
+        if n <= most_named && (n == 1 || n < n_all) {
             let step = |c: &&Comparison| match has_values {
                 true if is_nothing(c) => format!("{} (nothing committed)", self.step(c.step)),
                 true => {
@@ -127,6 +131,11 @@ impl AnswerWriter<'_> {
         let end = |c: &Comparison| format!("{} ({}{})", show(c), self.step(c.step), interval(c));
         let values = match () {
             () if !has_values => return format!("{word} at {at}"),
+            () if !has_ci && n < n_all => {
+                let up = if most.relative.value > 0.0 || is_by { "up" } else { "down" };
+                let by = if is_by { "by " } else { "" };
+                return format!("{word} at {at} ({by}{up} to {})", show(most));
+            }
             () if !has_ci && show(least) == show(most) => show(least),
             () => format!("{} to {}", end(least), end(most)),
         };

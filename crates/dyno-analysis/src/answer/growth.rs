@@ -203,7 +203,11 @@ impl AnswerWriter<'_> {
                 show(first),
                 end(first)
             ),
-            false => format!("Highest speed-up from {loads}: {}; {least}{rest}.", part(first)),
+            false => format!(
+                "Undecided which scales furthest: {name} measured {} from {loads}{}; {least}{rest}.",
+                show(first),
+                end(first)
+            ),
         })
     }
 

@@ -46,7 +46,7 @@ impl AnswerWriter<'_> {
         let safety = self.safety_lines(room);
         let mut lines = match (compared.as_slice(), &safety) {
             ([], _) => self.descriptions(),
-            ([only], _) if !self.has_own_steps() => self.of_one(*only),
+            ([only], _) if self.mains(*only).count() < 2 => self.of_one(*only),
             (_, Some(lines)) => lines.clone(),
             (several, None) => self.of_several(several, room),
         };
@@ -161,9 +161,13 @@ impl AnswerWriter<'_> {
         let (main, others) = mains.split_first()?;
         let first = main[0];
         let names = format!("{} vs. {}", self.name(variant), self.name(first.baseline));
+        let with_cis = |all: &[&Comparison]| {
+            let n = self.cis_and_n(all.iter().map(|c| c.relative.n));
+            format!("{}; {n}", self.over_loads(all, true))
+        };
         if !others.is_empty() {
             let of_metric = |all: &Vec<&Comparison>| {
-                capital(&format!("{}: {}.", self.title(all[0].metric), self.over_loads(all, false)))
+                capital(&format!("{}: {}.", self.title(all[0].metric), with_cis(all)))
             };
             return Some(format!("{names}. {}", joined(mains.iter().map(of_metric), " ")));
         }
@@ -177,6 +181,8 @@ impl AnswerWriter<'_> {
                 });
                 format!("{} {}{p95}", self.title(first.metric), self.effect_and_ci(only, style))
             }
+            // The means of different work, and of two loads, hide what is at each.
+            few if few.len() == 2 || self.has_own_steps() => with_cis(few),
             several => self.over_loads(several, false),
         };
         Some(format!("{names}: {text}."))

@@ -146,37 +146,56 @@ impl AnswerWriter<'_> {
     /// say together; none for one variant, and for runs that did different work. The correction for the number of
     /// comparisons is in their verdicts.
     pub(super) fn against_baselines(&self, variants: &[usize], question: Question) -> Option<Said> {
+        if self.is_mismatched() {
+            return None;
+        }
+        self.against_all(variants, question, None)
+    }
+
+    /// `of` are the baselines, if they have a name.
+    fn against_all(
+        &self,
+        variants: &[usize],
+        question: Question,
+        of: Option<[&str; 2]>,
+    ) -> Option<Said> {
         let is_main =
             |c: &&Comparison| variants.contains(&c.variant) && c.metric == self.main_metric(c.step);
         let all: Vec<&Comparison> = self.findings.comparisons.iter().filter(is_main).collect();
         let is_one = variants.len() < 2 && !self.has_own_steps();
-        if is_one || all.len() < 2 || self.is_mismatched() {
+        if is_one || all.len() < 2 {
             return None;
         }
         if all.iter().all(|c| c.relative.n < 2) {
             let text = format!("One repetition cannot show a difference. {MORE_REPETITIONS}.");
             return Some(Said::of(all, text));
         }
-        let of = match all.iter().all(|c| c.baseline == all[0].baseline) {
-            true => self.name(all[0].baseline),
-            false => "its baseline",
-        };
+        let [of, than] =
+            of.unwrap_or_else(|| match all.iter().all(|c| c.baseline == all[0].baseline) {
+                true => [self.name(all[0].baseline); 2],
+                false => ["its baseline"; 2],
+            });
         let [is_better, is_worse] = match all.iter().all(|c| c.metric == metrics::THROUGHPUT) {
             true => ["faster", "slower"],
             false => ["better", "worse"],
         };
         let threshold = share(self.findings.threshold);
-        let n_open = all.iter().filter(|c| c.verdict == Verdict::Inconclusive).count();
-        let open = match n_open {
-            0 => String::new(),
-            n => format!("; undecided in {n} of {}", count(all.len() as u64, "comparison")),
-        };
         let is_same = question == Question::Same;
+        let n_of = |verdict: Verdict| all.iter().filter(|c| c.verdict == verdict).count();
+        let (n_open, n_alike) = (n_of(Verdict::Inconclusive), n_of(Verdict::NoDifference));
+        let part = |word: &str, n: usize| (n > 0).then(|| format!("{word} in {n}"));
+        // Whether they differ is asked of those that do not, too.
+        let alike = part("no difference", if is_same { n_alike } else { 0 });
+        let parts = joined(part("undecided", n_open).into_iter().chain(alike), ", ");
+        let open = match parts.is_empty() || n_alike == all.len() {
+            true => String::new(),
+            false => format!("; {parts} of {}", count(all.len() as u64, "comparison")),
+        };
         let none = match (is_same, n_open) {
             (true, 0) => format!("No variant differs from {of} by more than {threshold}"),
             (true, _) => format!("No variant is shown to differ from {of}"),
-            (false, 0) => format!("No variant is {is_worse} than {of} by more than {threshold}"),
-            (false, _) => format!("No variant is shown to be {is_worse} than {of}"),
+            (false, 0) => format!("No variant is {is_worse} than {than} by more than {threshold}"),
+            (false, _) => format!("No variant is shown to be {is_worse} than {than}"),
         };
         let worse = self.decided(&all, Verdict::Worse, is_worse);
         let text = match (worse, self.decided(&all, Verdict::Better, is_better)) {
@@ -225,7 +244,9 @@ impl AnswerWriter<'_> {
             self.compared_variants().into_iter().filter_map(of_variant).collect();
         let is_worse = |c: &&&Comparison| c.verdict == Verdict::Worse;
         let by_distance = |a: &&&Comparison, b: &&&Comparison| distance(a).total_cmp(&distance(b));
-        let worst = *all.iter().filter(is_worse).max_by(by_distance)?;
+        let Some(worst) = all.iter().filter(is_worse).max_by(by_distance).copied() else {
+            return self.not_blocked();
+        };
         let claims = all.clone();
         all.retain(|c| c.variant != worst.variant);
         let others = [
@@ -248,13 +269,32 @@ impl AnswerWriter<'_> {
         Some(Said::of(claims, text))
     }
 
+    /// Where none is worse: whether that was decided; none where the usual sentence says it.
+    fn not_blocked(&self) -> Option<Said> {
+        let compared = self.compared_variants();
+        let [only] = compared.as_slice() else {
+            return self.against_baselines(&compared, Question::Worse);
+        };
+        let (name, mut said) = (self.name(*only), self.one_against_its_baseline(*only));
+        said.text = match said.text.split_once(": ")? {
+            ("Undecided", rest) => format!("Undecided whether {name} blocks the load: {rest}"),
+            ("No difference", rest) => format!("{name} does not block the load: {rest}"),
+            _ => return None,
+        };
+        Some(said)
+    }
+
     /// Headline and lines, if several variants of a second run are compared with the first.
     pub(super) fn against_the_first_run(&self) -> Option<(Said, Vec<String>)> {
         let n_first = self.ranker.joined.n_first;
         let mut second = self.compared_variants();
         second.retain(|variant| *variant >= n_first);
         let is_second = n_first > 0 && second.len() > 1;
-        let said = is_second.then(|| self.against_baselines(&second, Question::Worse))??;
+        let of = Some(["the first run", "in the first run"]);
+        let mut said = is_second.then(|| self.against_all(&second, Question::Worse, of))??;
+        if self.is_mismatched() {
+            said.text = format!("These runs did different work. {}", said.text);
+        }
         Some((said, self.of_several(&second, LINES_MOST)))
     }
 }

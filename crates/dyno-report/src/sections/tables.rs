@@ -232,6 +232,9 @@ fn absent(view: &View<'_>, metric: MetricId) -> Option<Block> {
     Some(Block::absent(text.then(Piece::Prose(reasons.join(" "), Vec::new()))))
 }
 
+/// Outcomes with a column of their own, more than Dyno's drivers name.
+const OUTCOMES_MOST: usize = 32;
+
 /// Attempts by outcome, where any did not commit.
 fn outcomes(view: &View<'_>) -> Option<Block> {
     let cells = &view.findings.cells;
@@ -243,13 +246,18 @@ fn outcomes(view: &View<'_>) -> Option<Block> {
         let text = "Every attempt committed: no retries, no missed arrivals.";
         return (!names.is_empty()).then(|| Block::lead(text));
     }
+    let (shown, has_more) = (&names[..names.len().min(OUTCOMES_MOST)], names.len() > OUTCOMES_MOST);
     let heads = ["Variant", view.step_head()].map(str::to_owned).into_iter();
-    let heads = heads.chain(names.iter().map(|name| name.replace('_', " ")));
+    let heads = heads.chain(shown.iter().map(|name| name.replace('_', " ")));
+    let heads = heads.chain(has_more.then(|| "other outcomes".to_owned()));
     let heads = heads.chain(["retries", "missed"].map(str::to_owned));
     let mut table = Table::of(heads, 2);
     for (variant, step) in view.places() {
         let Some(cell) = view.cell(variant, step) else { continue };
-        let counts = names.iter().map(|name| cell.outcomes.get(*name).copied().unwrap_or(0));
+        let counts = shown.iter().map(|name| cell.outcomes.get(*name).copied().unwrap_or(0));
+        let all = cell.outcomes.values().fold(0, |sum: u64, n| sum.saturating_add(*n));
+        let others = counts.clone().fold(all, u64::saturating_sub);
+        let counts = counts.chain(has_more.then_some(others));
         let counts = counts.chain([cell.retries, cell.missed]).map(format::grouped);
         let place = [view.head(variant), view.step(step).into()];
         table.row(place.into_iter().chain(counts.map(Cell::from)));

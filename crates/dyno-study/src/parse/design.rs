@@ -64,7 +64,7 @@ pub(super) fn read(
         duration: design.duration,
     };
     check_places(&draft);
-    check_jobs(&draft);
+    check_jobs_and_faults(&draft);
     fault::check(&draft);
     job::check(&draft);
     search::check_duration(&draft);
@@ -95,8 +95,8 @@ pub(super) fn read(
     Some((design, variants?, places))
 }
 
-/// A search tries many loads, and a job runs once; loads are nothing to a job that runs alone.
-fn check_jobs(draft: &Draft<'_>) {
+/// A search tries many loads; a job runs once, and a fault happens once. Loads are nothing to a job that runs alone.
+fn check_jobs_and_faults(draft: &Draft<'_>) {
     let section = draft.section;
     let jobs = draft.variants().map(Variant::job);
     let mut is_alone = jobs.map(|job| job.is_some_and(|job| job.load == JobLoad::Off)).peekable();

@@ -19,7 +19,8 @@ fn answer(questions: &[Question], sizes: [f64; 2], snapshot: Option<f64>) -> (St
             metric("volume.clone_time", Unit::Seconds, Lower, "clone", "x").secondary(),
         ];
         for step in &mut trial.steps {
-            step.figures.insert(ON_DISK, sizes[trial.variant]);
+            let size = Some(sizes[trial.variant]).filter(|size| *size > 0.0);
+            step.figures.extend(size.map(|size| (ON_DISK, size)));
             if let Some(seconds) = snapshot {
                 let seconds = seconds * (1 + trial.variant) as f64;
                 step.figures.extend([(SNAPSHOT, seconds), (CLONE, seconds / 10.0)]);
@@ -35,8 +36,11 @@ fn a_study_that_asks_for_the_size_is_answered_with_it() {
     let (headline, _) = answer(&[Question::Space], [400e6, 100e6], None);
     assert_eq!(headline, "zfs takes the least disk space: 100 MB, 75 % less than ext4 (400 MB).");
     let (headline, _) = answer(&[Question::Space], [100e6, 100.1e6], None);
-    let same = "No winner on disk: ext4 measured 100 MB, but zfs does not differ by more than 3 %.";
+    let same = "No winner on disk: ext4 measured 100 MB (zfs 100 MB), but zfs does not differ by more than 3 %.";
     assert_eq!(headline, same);
+    let (headline, line) = answer(&[Question::Space], [0.0, 100e6], None);
+    assert_eq!(headline, "The data of zfs take 100 MB on disk. Without a size at 4 clients: ext4.");
+    assert!(!line.contains("Not answered"), "{line}");
     let both = [Question::Best, Question::Space];
     let (headline, line) = answer(&both, [100e6, 400e6], None);
     assert!(!headline.contains("disk"), "{headline}");
@@ -48,5 +52,8 @@ fn a_study_that_asks_for_the_size_is_answered_with_it() {
 #[test]
 fn snapshots_and_clones_are_said_where_the_study_asks_for_them() {
     let (headline, _) = answer(&[Question::Snapshots], [1e6, 1e6], Some(0.1));
-    assert_eq!(headline, "A snapshot takes 100 ms to 200 ms, a clone of it 10.0 ms to 20.0 ms.");
+    assert_eq!(
+        headline,
+        "A snapshot takes 100 ms (ext4) to 200 ms (zfs), a clone of it 10.0 ms (ext4) to 20.0 ms (zfs)."
+    );
 }
