@@ -265,7 +265,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
 fn refuse(mut error: clap::Error) -> ! {
     let given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let given: Vec<String> = given.collect();
-    hints::enrich(&mut error, &given, &command());
+    hints::enrich(&mut error, &given, &command);
     let unknown = hints::unknown_workload(&error, &given);
     let is_of_clap = unknown.is_none();
     let message = unknown.unwrap_or_else(|| error.to_string());

@@ -89,7 +89,12 @@ const OF_A_GATE: &[(&str, &str)] = &[
     ("--json", "print the result as JSON with `--format json`"),
 ];
 
-pub(crate) fn enrich(error: &mut clap::Error, given: &[String], program: &clap::Command) {
+/// The program is made only for the hint that names its commands: it has all workloads.
+pub(crate) fn enrich(
+    error: &mut clap::Error,
+    given: &[String],
+    program: &dyn Fn() -> clap::Command,
+) {
     let command = given.first().map_or("", String::as_str);
     match error.kind() {
         ErrorKind::UnknownArgument => {
@@ -156,7 +161,7 @@ fn for_workload(word: &str) -> Option<String> {
     did_you_mean(word, &workloads)
 }
 
-fn for_command(word: &str, program: &clap::Command) -> Option<String> {
+fn for_command(word: &str, program: &dyn Fn() -> clap::Command) -> Option<String> {
     if word.ends_with(".toml") {
         return Some(format!("run a study with `dyno run {word}`"));
     }
@@ -165,6 +170,7 @@ fn for_command(word: &str, program: &clap::Command) -> Option<String> {
             "run one trial of this workload with `dyno bench {word} --on DATABASE`"
         ));
     }
+    let program = program();
     let commands: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
     did_you_mean(word, &commands)
 }
@@ -203,8 +209,15 @@ mod tests {
         let given: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let words = std::iter::once("dyno".to_owned()).chain(given.clone());
         let mut error = cli::command().try_get_matches_from(words).expect_err(line);
-        enrich(&mut error, &given, &cli::command());
+        enrich(&mut error, &given, &cli::command);
         error.to_string()
+    }
+
+    #[test]
+    fn the_program_is_made_only_to_name_its_commands() {
+        let words = ["dyno", "run", "--bogus"];
+        let mut error = cli::command().try_get_matches_from(words).expect_err("no such option");
+        enrich(&mut error, &["run".to_owned()], &|| panic!("it is made"));
     }
 
     #[track_caller]

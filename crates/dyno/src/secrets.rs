@@ -1,9 +1,8 @@
 //! Passwords that URLs name by an environment variable (`mysql://root:${DB_PASSWORD}@db1/test`) or a file
 //! (`?password_file=/run/db1`).
 
-use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::bail;
@@ -28,13 +27,8 @@ pub(crate) fn expand(url: &str) -> anyhow::Result<String> {
 fn read_password(path: &Path) -> Result<Secret, String> {
     let refused = |why: String| format!("the password file {} {why}", path.display());
     let unreadable = |error: std::io::Error| refused(format!("cannot be read: {error}"));
-    // Without the flag, opening a pipe waits for a writer.
-    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = File::options().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
+    let file = dyno_units::open_named(path).map_err(unreadable)?;
     let facts = file.metadata().map_err(unreadable)?;
-    if !facts.is_file() {
-        return Err(refused("is not a regular file".to_owned()));
-    }
     if facts.uid() != rustix::process::geteuid().as_raw() {
         return Err(refused("belongs to another user".to_owned()));
     }

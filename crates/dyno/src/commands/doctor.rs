@@ -10,7 +10,7 @@ use crate::{End, lab, terminal};
 
 const WATCHED: Nanoseconds = Nanoseconds::from_secs(2);
 
-/// The worst first, each as a check begins and as the last line counts it.
+/// In the order of [`order`], the worst first, each as a check begins and as the last line counts it.
 const STATES: [(CheckState, &str, &str); 4] = [
     (CheckState::Bad, "BAD    ", "bad"),
     (CheckState::Notice, "notice ", "worth knowing"),
@@ -35,7 +35,12 @@ pub(crate) fn run(data_folder: Option<PathBuf>) -> anyhow::Result<End> {
 }
 
 fn order(state: CheckState) -> usize {
-    STATES.iter().position(|(one, ..)| *one == state).unwrap_or_default()
+    match state {
+        CheckState::Bad => 0,
+        CheckState::Notice => 1,
+        CheckState::Unknown => 2,
+        CheckState::Good => 3,
+    }
 }
 
 fn describe(check: &Check) -> String {
@@ -60,5 +65,6 @@ mod tests {
         let mut states = [Good, Unknown, Bad, Notice, Good];
         states.sort_by_key(|state| order(*state));
         assert_eq!(states, [Bad, Notice, Unknown, Good, Good]);
+        assert_eq!(STATES.map(|(state, ..)| order(state)), [0, 1, 2, 3]);
     }
 }

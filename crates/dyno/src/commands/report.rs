@@ -128,7 +128,10 @@ pub(crate) fn write_tables(
             ReportFormat::Parquet => anyhow::bail!(
                 "this build of Dyno writes no Parquet files; build it without `--no-default-features`"
             ),
-            _ => anyhow::bail!("this format has no tables"),
+            ReportFormat::Html
+            | ReportFormat::Markdown
+            | ReportFormat::Json
+            | ReportFormat::Terminal => anyhow::bail!("this format has no tables"),
         };
         let path = folder.join(format!("{}.{ending}", table.name));
         replace(&path, &bytes)?;

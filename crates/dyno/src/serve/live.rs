@@ -54,9 +54,9 @@ pub(super) fn stream(
     }
 }
 
-/// Texts are cleaned as on the other pages, which the script puts into this one as they are.
+/// The script puts these texts into the page as they are, so they are cleaned here.
 fn message(name: &str, data: &Value) -> String {
-    // A value is always one again.
+    // Cannot fail for a `Value`.
     let data = dyno_record::cleaned(data).unwrap_or_default();
     format!("event: {name}\ndata: {data}\n\n")
 }

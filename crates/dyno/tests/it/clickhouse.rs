@@ -186,7 +186,7 @@ fn a_server_that_stays_is_reached_with_its_password_file() {
             let answer = bench.good(&["connect", "clickhouse", "--", "--query", "SELECT 6 * 7"]);
             assert_eq!(answer.out.trim(), "42", "{}", answer.err);
         }
-        None => println!("skipped: there is no clickhouse-client here"),
+        None => eprintln!("skipped: there is no clickhouse-client here"),
     }
     bench.good(&["logs", "clickhouse"]);
     // A file that others can read is refused.

@@ -44,12 +44,5 @@ pub(crate) fn run(options: &ConvertOptions) -> anyhow::Result<End> {
 }
 
 fn read(options: &ConvertOptions) -> anyhow::Result<String> {
-    let facts = std::fs::metadata(&options.file)?;
-    if !facts.is_file() {
-        return Err(anyhow!("it is not a regular file"));
-    }
-    if facts.len() > BYTES_MOST {
-        return Err(anyhow!("it is larger than {} MiB", BYTES_MOST >> 20));
-    }
-    super::text_of(std::fs::read(&options.file)?)
+    super::text_of(dyno_units::read_named(&options.file, BYTES_MOST)?)
 }

@@ -11,8 +11,7 @@ mod record;
 mod sysbench;
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -258,13 +257,14 @@ fn read_group(
 /// Of a regular file; bytes that are not UTF-8 are replaced.
 fn contents(file: &Path) -> anyhow::Result<String> {
     let unreadable = || format!("cannot read {}", file.display());
-    let is_regular =
-        std::fs::metadata(file).map_err(super::not_opened).with_context(unreadable)?.is_file();
-    if !is_regular {
-        bail!("{} is neither a file nor a folder", file.display());
-    }
+    let open = match dyno_units::open_named(file) {
+        // No error of the system is of this kind.
+        Err(error) if error.kind() == ErrorKind::Other => {
+            bail!("{} is neither a file nor a folder", file.display())
+        }
+        opened => opened.map_err(super::not_opened).with_context(unreadable)?,
+    };
     let mut bytes = Vec::new();
-    let open = File::open(file).with_context(unreadable)?;
     open.take(BYTES_MOST + 1).read_to_end(&mut bytes).with_context(unreadable)?;
     if bytes.len() as u64 > BYTES_MOST {
         bail!("{} is larger than 1 GiB, and too large to be imported", file.display());
@@ -281,6 +281,22 @@ fn modified_unix_ms(file: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_no_end_is_not_read() {
+        let check = |path: &Path, expected: &str| {
+            let why = format!("{:#}", contents(path).expect_err(expected));
+            assert_eq!(why, format!("{}{expected}", path.display()));
+        };
+        check(Path::new("/dev/zero"), " is neither a file nor a folder");
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).expect("made");
+        check(&pipe, " is neither a file nor a folder");
+        let missing = contents(&folder.path().join("missing")).expect_err("it is not there");
+        assert!(format!("{missing:#}").ends_with(": there is no such file"), "{missing:#}");
+    }
 
     #[test]
     fn files_of_one_run_are_together() {

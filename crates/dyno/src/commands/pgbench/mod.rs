@@ -146,8 +146,8 @@ fn system_user() -> Option<String> {
 /// A password file that is its owner's alone.
 fn read_private(path: &Path) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;
-    let facts = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-    if facts.permissions().mode() & 0o077 != 0 {
+    let mut file = dyno_units::open_named(path).ok()?;
+    if file.metadata().ok()?.permissions().mode() & 0o077 != 0 {
         terminal::say(&format!(
             "WARNING: password file \"{}\" has group or world access; permissions should be u=rw \
              (0600) or less",
@@ -155,7 +155,9 @@ fn read_private(path: &Path) -> Option<String> {
         ));
         return None;
     }
-    std::fs::read_to_string(path).ok()
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 fn connect(endpoint: &Endpoint) -> Result<Box<dyn Connection>, Stop> {

@@ -120,9 +120,8 @@ fn find_script(options: &Options) -> Result<Script, Stop> {
         std::io::stdin().lock().read_to_string(&mut text)?;
         path = "stdin".to_owned();
     } else if file.is_file() && (name.contains('/') || is_there(file)) {
-        let read = std::fs::read(file);
-        let bytes = read.map_err(|error| fatal(format!("cannot read {name}: {error}")))?;
-        text = String::from_utf8_lossy(&bytes).into_owned();
+        let module = scripts::module(file);
+        text = module.map_err(|why| fatal(format!("cannot read {name}: {why}")))?.text;
     } else if let Some(script) = built_in(name) {
         (text, is_built_in) = (script.text.to_owned(), true);
     } else {
