@@ -136,6 +136,9 @@ impl Suite<'_> {
         files: &[PathBuf],
         bin: Option<&Path>,
     ) -> anyhow::Result<Differences> {
+        if files.is_empty() {
+            return Ok(Differences::new());
+        }
         self.prepare()?;
         let tests = self.setting.source.join("tests");
         let scripts = self.setting.source.join("src/lua");
