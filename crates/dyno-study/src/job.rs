@@ -82,6 +82,12 @@ pub(crate) fn figure(name: &str, text: &str) -> Option<Metric> {
 }
 
 impl JobChoice {
+    /// Whether it sends statements to the server.
+    pub fn has_sql(&self) -> bool {
+        let is_command = matches!(self.work, JobWork::Command { .. });
+        !is_command || !self.before.is_empty() || self.check.is_some() || self.same_tables
+    }
+
     /// A job with the values of a table that was checked; none if it is no job's, or does nothing.
     pub(crate) fn of(table: &Table) -> Option<JobChoice> {
         (table.kind == "job").then_some(())?;

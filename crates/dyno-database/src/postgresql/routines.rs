@@ -11,8 +11,10 @@ use super::sql::literal;
 use crate::catalog::{ask, some_of};
 use crate::error::StatementResult as Result;
 
-/// Refuses a catalog in whose schemas anyone but superusers and Dyno's user made operators, or
-/// functions named like the server's or like Dyno's procedures. As a database's owner may set session
+/// Refuses a catalog in whose schemas anyone but superusers and Dyno's user made operators, functions
+/// named like the server's or like Dyno's procedures, or types named like the server's functions
+/// (`count(k)` is a cast to a type `count` where no function fits exactly); and one with casts of
+/// theirs, which belong to no schema. As a database's owner may set session
 /// defaults, it also refuses a search path without the server's schema, and another role for a
 /// superuser, who could be led out of it again.
 pub(super) fn check(connection: &mut dyn Connection) -> Result<(), String> {
@@ -86,7 +88,13 @@ fn traps_in(schemas: &[String]) -> String {
          AND (proname LIKE 'dyno\\_%' OR proname IN (SELECT proname FROM pg_proc \
          WHERE pronamespace = 'pg_catalog'::regnamespace)) \
          UNION SELECT 'the operator ' || oprname || ' of ' || rolname FROM pg_operator \
-         JOIN o ON o.oid = oprowner WHERE oprnamespace IN (SELECT oid FROM s) ORDER BY 1"
+         JOIN o ON o.oid = oprowner WHERE oprnamespace IN (SELECT oid FROM s) \
+         UNION SELECT 'the type ' || typname || ' of ' || rolname FROM pg_type \
+         JOIN o ON o.oid = typowner WHERE typnamespace IN (SELECT oid FROM s) AND typtype <> 'c' \
+         AND typname IN (SELECT proname FROM pg_proc \
+         WHERE pronamespace = 'pg_catalog'::regnamespace) \
+         UNION SELECT 'the cast by ' || proname || ' of ' || rolname FROM pg_cast \
+         JOIN pg_proc p ON p.oid = castfunc JOIN o ON o.oid = proowner ORDER BY 1"
     )
 }
 

@@ -9,7 +9,7 @@ use dyno_study::Variant;
 use dyno_workload::{Connector, MadeWorkload};
 
 use super::{Deployment, Member, Source, is_observed, part_of};
-use crate::{Result, ServerHosts, fail};
+use crate::{Result, ServerHosts, TrialError, fail};
 
 pub(crate) struct Promoted {
     pub(crate) name: String,
@@ -36,7 +36,14 @@ pub(crate) fn attach(
     (variant, version): (&Variant, Option<&str>),
 ) -> Result<Box<dyn Server>> {
     let server = match is_observed(variant) {
-        true => dyno_database::observe(endpoint)?,
+        true => {
+            // Statements of a job look names up like those of a load.
+            if variant.job().is_some_and(|job| job.has_sql()) {
+                let opened = endpoint.protocol.checked_connector(endpoint)();
+                opened.map_err(|error| TrialError::new(error.to_string()))?;
+            }
+            dyno_database::observe(endpoint)?
+        }
         false => dyno_database::attach(endpoint, options)?,
     };
     let Some(wanted) = version else { return Ok(server) };

@@ -99,6 +99,16 @@ function string.gsub(text, pattern, by, n)
   return left(pcall(raw_gsub, text, pattern, by, n))
 end
 
+-- So do comparisons while a list is sorted.
+local raw_sort = table.sort
+function table.sort(list, is_less)
+  if n_callbacks >= MOST_CALLBACKS then
+    error("C stack overflow", 2)
+  end
+  n_callbacks = n_callbacks + 1
+  return left(pcall(raw_sort, list, is_less))
+end
+
 -- So does a format of a table or a file whose `__tostring` is the script's. Compiled code needs no loop for usual ones.
 local raw_format = format_text
 local function has_methods(value)
@@ -148,6 +158,14 @@ shared.NO_RESULT = real_ffi.cast("dyno_no_result *", 0)
 -- What it makes has finalizers, which run between any two steps of these functions, and draw texts into the places that
 -- they read.
 newproxy = nil
+-- So would a finalizer that a script gives to a file; the metatable is also the table of methods.
+local of_files, file_methods = getmetatable(io.stdout), {}
+for name, method in pairs(of_files) do
+  if string.sub(name, 1, 2) ~= "__" then
+    file_methods[name] = method
+  end
+end
+of_files.__index, of_files.__metatable = file_methods, false
 
 -- Stopping ----------------------------------------------------------------------------------------------
 

@@ -59,6 +59,22 @@ fn a_script_is_no_compiled_lua() {
     check("\u{feff}\u{1b}LJ", "cannot load malformed bytecode");
 }
 
+/// They would run while the state is closed, and between any two steps of Dyno's functions.
+#[test]
+fn a_file_has_no_finalizer_of_the_script() {
+    let file = "local file = io.open('/etc/passwd')";
+    check(&format!("{file} print(getmetatable(file), file.__gc, file.__index)"), "false\tnil\tnil");
+    check(&format!("{file} setmetatable(file, {{}})"), "bad argument #1 to 'setmetatable'");
+    check(&format!("{file} print(type(file:read()), file:close())"), "string\ttrue");
+}
+
+#[test]
+fn sorting_inside_of_sorting_has_an_end() {
+    let body = "local function deep() table.sort({ 1, 2, 3 }, function() deep() return false end) end deep()";
+    check(body, "C stack overflow");
+    check("local list = { 3, 1, 2 } table.sort(list) print(table.concat(list))", "123");
+}
+
 /// A function of Dyno's that finds another one by its name calls what the script has put there.
 #[test]
 fn functions_of_the_parts_call_none_by_its_name() {

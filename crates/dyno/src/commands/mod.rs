@@ -39,6 +39,7 @@ pub(crate) mod sysbench;
 pub(crate) mod up;
 pub(crate) mod watch;
 
+use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context;
@@ -206,9 +207,22 @@ pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
     Ok(file)
 }
 
+/// In bytes; a file that somebody sent may be a link to a device.
+const STUDY_MOST: u64 = 64 << 20;
+
 /// Leaves variables in URLs unexpanded.
 pub(crate) fn read_study_as_it_is(path: &Path) -> anyhow::Result<Option<StudyFile>> {
-    let source = std::fs::read(path)
+    let read = || {
+        let mut source = Vec::new();
+        std::fs::File::open(path)?.take(STUDY_MOST + 1).read_to_end(&mut source)?;
+        match source.len() as u64 > STUDY_MOST {
+            true => {
+                Err(std::io::Error::other(format!("it is larger than {} MiB", STUDY_MOST >> 20)))
+            }
+            false => Ok(source),
+        }
+    };
+    let source = read()
         .map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => no_such_study(path),
             std::io::ErrorKind::IsADirectory => {

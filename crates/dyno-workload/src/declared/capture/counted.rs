@@ -255,6 +255,10 @@ impl Reader<'_> {
             if names.iter().all(|(known, _)| *known != name) {
                 let meaning = self.meaning(idx, &names)?;
                 names.push((name.clone(), meaning));
+                // Each name is looked up among those before it.
+                if names.len() > VALUES_MOST {
+                    return Err(Reason::ManyValues);
+                }
             }
             match names.iter().find(|(known, _)| *known == name) {
                 Some((_, Meaning::Fixed(number))) => sql.push_str(&number.to_string()),
@@ -270,9 +274,6 @@ impl Reader<'_> {
         sql.push_str(&text[end..]);
         // Removes the mark of several rows, written out by now; a blank keeps words apart.
         let sql = sql.replace(SEVERAL_ROWS, " ").trim_end().to_owned();
-        if names.len() > VALUES_MOST {
-            return Err(Reason::ManyValues);
-        }
         names.retain(|(_, meaning)| !matches!(meaning, Meaning::Fixed(_)));
         Ok((sql, names))
     }
