@@ -13,7 +13,7 @@ use crate::error::StatementResult as Result;
 
 /// Refuses a catalog in whose schemas anyone but superusers and Dyno's user made operators, functions
 /// named like the server's or like Dyno's procedures, or types named like the server's functions
-/// (`count(k)` is a cast to a type `count` where no function fits exactly); and one with casts of
+/// and not like its types (`count(k)` is a cast to a type `count` where no function fits exactly); and one with casts of
 /// theirs, which belong to no schema. As a database's owner may set session
 /// defaults, it also refuses a search path without the server's schema, and another role for a
 /// superuser, who could be led out of it again.
@@ -93,6 +93,8 @@ fn traps_in(schemas: &[String]) -> String {
          JOIN o ON o.oid = typowner WHERE typnamespace IN (SELECT oid FROM s) AND typtype <> 'c' \
          AND typname IN (SELECT proname FROM pg_proc \
          WHERE pronamespace = 'pg_catalog'::regnamespace) \
+         AND typname NOT IN (SELECT typname FROM pg_type \
+         WHERE typnamespace = 'pg_catalog'::regnamespace) \
          UNION SELECT 'the cast by ' || proname || ' of ' || rolname FROM pg_cast \
          JOIN pg_proc p ON p.oid = castfunc JOIN o ON o.oid = proowner ORDER BY 1"
     )

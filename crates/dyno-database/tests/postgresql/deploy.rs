@@ -490,6 +490,27 @@ fn operators_of_others_are_refused_and_no_probe_runs_them() {
     assert!(error.contains("the operator * of mallory"), "{error}");
 }
 
+/// `count(k)` is a cast to a type of that name where no function fits exactly; casts belong to no schema.
+fn types_and_casts_of_others_are_refused() {
+    let server = server();
+    let (endpoint, mut mallory) = shared_with_mallory(&server, "typed");
+    mallory.query("DROP FUNCTION public.current_schema(), public.pg_get_userbyid(oid)").unwrap();
+    let mut check = |makes: &str, removes: &str, expected: &str| {
+        mallory.query(makes).unwrap();
+        let error = attach(&endpoint, ALLOWING).err().expect("refused").message;
+        assert!(error.contains(expected), "{error}");
+        mallory.query(removes).unwrap();
+    };
+    check("CREATE DOMAIN count AS int", "DROP DOMAIN count", "the type count of mallory");
+    check(
+        "CREATE TYPE state AS ENUM ('a'); \
+         CREATE FUNCTION shown(state) RETURNS text LANGUAGE sql AS $$SELECT 'x'$$; \
+         CREATE CAST (state AS text) WITH FUNCTION shown(state)",
+        "DROP TYPE state CASCADE",
+        "the cast by shown of mallory",
+    );
+}
+
 fn an_archiving_neither_runs_nor_believes_nor_drops_what_others_made() {
     let server = server();
     let (endpoint, mut mallory) = shared_with_mallory(&server, "archived");
@@ -675,6 +696,7 @@ fn on_one_server() {
             "operators_of_others_are_refused_and_no_probe_runs_them",
             operators_of_others_are_refused_and_no_probe_runs_them,
         ),
+        ("types_and_casts_of_others_are_refused", types_and_casts_of_others_are_refused),
         (
             "an_archiving_neither_runs_nor_believes_nor_drops_what_others_made",
             an_archiving_neither_runs_nor_believes_nor_drops_what_others_made,
