@@ -102,7 +102,8 @@ fn load_until(
     is_enough: fn(&AuditTotals) -> bool,
 ) -> AuditTotals {
     let mut all = AuditTotals::default();
-    for seed in 0..60 {
+    // What is under way at the end of a step may hide a fault: steps get longer, so that they stay few.
+    for nth in 0..6 {
         let job = Job {
             workload: workload.clone(),
             connector: standing.connector(),
@@ -113,14 +114,14 @@ fn load_until(
             load: CLIENTS,
             step: 0,
             warm_up: Nanoseconds::ZERO,
-            duration: Nanoseconds::from_secs(1),
+            duration: Nanoseconds::from_secs(1 << nth),
             until_steady: None,
             gone_limit: Some(dyno_load::GONE_LIMIT),
             statement_timeout: Nanoseconds::from_secs(30),
             retries: 10,
             workers: 1,
             cpus: Vec::new(),
-            seed: Seed(seed),
+            seed: Seed(nth),
         };
         all.add(&totals(&run_step(&spec, &job, &mut |_| {}).unwrap()));
         if is_enough(&all) {
@@ -205,8 +206,9 @@ fn what_is_not_tpcc_fails_its_audit() {
     check(Fault::NeverRemote, |all| all.kinds[1].committed >= 600, &remote);
     let skew = ["skew of items", "skew of customers by number", "skew of customers by last name"];
     check(Fault::FlatSkew, |all| all.kinds[1].committed >= 400, &skew);
-    // Each delivery under way at the end may hide a district.
-    check(Fault::SkipsDistricts, |all| all.kinds[3].committed >= 20, &["orders delivered"]);
+    // Each delivery skips a district; each transaction under way at the end may hide ten.
+    let is_enough = |all: &AuditTotals| all.kinds[3].committed >= 20 + 10 * all.in_flight;
+    check(Fault::SkipsDistricts, is_enough, &["orders delivered"]);
     check(
         Fault::NeverByName,
         |all| all.kinds[1].committed >= 150,
