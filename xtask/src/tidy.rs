@@ -207,6 +207,21 @@ fn the_book_has_every_page_of_docs() {
     assert!(missing.is_empty(), "pages that docs/SUMMARY.md lacks: {missing:#?}");
 }
 
+/// Nobody reads a long README.
+#[test]
+fn documents_stay_short() {
+    let read = |name: &str| std::fs::read_to_string(root().join(name)).expect("it is there");
+    for (name, most) in [("README.md", 6_000), ("ARCHITECTURE.md", 12_000)] {
+        let length = read(name).len();
+        assert!(length <= most, "{name} has {length} bytes; {most} are its limit");
+    }
+    for release in read("CHANGELOG.md").split("\n## ").skip(1) {
+        let title = release.lines().next().unwrap_or_default();
+        let is_short = title.starts_with("Changes in") || release.len() <= 3_000;
+        assert!(is_short, "{title} has {} bytes in CHANGELOG.md", release.len());
+    }
+}
+
 /// A half-finished merge shows two versions of a paragraph.
 #[test]
 fn no_document_has_marks_of_a_merge() {

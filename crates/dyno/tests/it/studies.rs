@@ -177,9 +177,9 @@ const REST: &str = "[workload.oltp_point_select]\n[design]\nclients = 4\nrepetit
                     warm_up = \"0s\"\nduration = \"5s\"\nrest = \"0s\"\nseed = 3\n";
 
 #[test]
-fn the_readme_shows_how_prices_are_compared() {
+fn the_documents_show_how_prices_are_compared() {
     let bench = Workbench::new();
-    let example = example("README.md", "[database.small]");
+    let example = example("docs/cost.md", "[database.small]");
     let vary = "vary = { database = [\"small\", \"large\"] }\n";
     bench.write("documented.toml", &[QUESTION, &example, REST, vary].concat());
     let mut check = bench.command(&["check", "documented.toml"]);
